@@ -1,0 +1,61 @@
+/**
+ * What the store needs of its host, as interfaces: the same protocol code runs in production (runtime/) and in
+ * the deterministic simulator (tests/sim/).
+ */
+import type { Key } from "./key.ts";
+import type { Range } from "./range.ts";
+import type { Position, Row } from "./row.ts";
+
+export type SiteId = string & { readonly __brand?: "SiteId" };
+
+export interface Clock {
+  /** Milliseconds since 1970. */
+  nowMs(): number;
+  /** Calls back once after at least `ms`; the returned function cancels. */
+  after(ms: number, callback: () => void): () => void;
+}
+
+export interface Random {
+  bytes(length: number): Uint8Array<ArrayBuffer>;
+}
+
+/** One durable step of a replica: all of it is on disk when the promise resolves, or none of it ever. */
+export interface Commit {
+  /** Rows to put; each replaces the row with its key, and with it that row's place in the journal. */
+  readonly rows: readonly Row[];
+  /** Keys whose rows are removed without trace (evicted, collected). */
+  readonly drop: readonly Key[];
+  /** Named records of the replica's own state (cursors, coverage, marks); null removes one. */
+  readonly records: ReadonlyMap<string, Uint8Array | null>;
+}
+
+export interface ScanOptions {
+  /** At most so many rows. */
+  readonly limit?: number;
+  /** From the end of the range downwards. */
+  readonly reverse?: boolean;
+}
+
+/**
+ * Rows and journal on disk. One replica owns it; it calls `commit` again only after the last one has settled.
+ *
+ * S1  Reads see exactly the commits that have resolved; a read issued while a commit is under way may see that
+ *     commit, whole per row but perhaps not as a batch.
+ * S2  After a crash, `load` and the reads show a prefix of the commits that holds every one that resolved, each
+ *     whole.
+ * S3  A commit that rejects leaves the storage failed: every later commit rejects too, and the site must stop.
+ */
+export interface Storage {
+  /** The named records as of the last commit; empty for a blank disk. */
+  load(): Promise<Map<string, Uint8Array>>;
+  get(key: Key): Promise<Row | undefined>;
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  /** Rows in a range by key, tombstones included. */
+  scan(range: Range, options?: ScanOptions): Promise<Row[]>;
+  /** Rows with after < position ≤ upTo by position, at most `limit`. */
+  journal(after: Position, upTo: Position, limit: number): Promise<Row[]>;
+  commit(commit: Commit): Promise<void>;
+  /** Bytes of all keys and values held. */
+  bytes(): Promise<number>;
+  close(): Promise<void>;
+}
