@@ -19,6 +19,18 @@ export interface Random {
   bytes(length: number): Uint8Array<ArrayBuffer>;
 }
 
+/**
+ * Links to other sites, as the replica sees them: authenticated, and FIFO from connect to disconnect. The host
+ * calls `Replica.connected`, `receive` and `disconnected`; what was sent before a disconnect may be lost.
+ */
+export interface Network {
+  /**
+   * Sends a message to a site: to the parent, a child, or over a peer link that is opened on demand. Resolves
+   * when the link has room for another (backpressure); a message to an unreachable site is dropped.
+   */
+  send(to: SiteId, message: Uint8Array): Promise<void>;
+}
+
 /** One durable step of a replica: all of it is on disk when the promise resolves, or none of it ever. */
 export interface Commit {
   /** Rows to put; each replaces the row with its key, and with it that row's place in the journal. */

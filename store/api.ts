@@ -1,0 +1,151 @@
+/**
+ * The store as its host sees it: a replica of one site, and sessions attached to it.
+ *
+ * Life of a replica: `openReplica` (loads the disk) → `connected(parent)` → `ready` → … → `close`.
+ * Life of a session at a site: a request arrives with a token → `attach` (nothing, carry or wait) → reads and
+ * writes → `durable()` → `token()` leaves with the answer. One attached session serves one request.
+ */
+import type { Key } from "./key.ts";
+import type { Clock, Network, Random, SiteId, Storage } from "./ports.ts";
+import type { Range } from "./range.ts";
+import type { ClockValue, Position, ReplicaNumber, Row, Version } from "./row.ts";
+
+/** Everything a token says (store/token.ts seals it). */
+export interface TokenState {
+  /** 16 bytes, drawn when the session began. */
+  readonly session: Uint8Array;
+  readonly sequence: number;
+  /** Number of the incarnation of the site that issued it. */
+  readonly replica: ReplicaNumber;
+  readonly clock: ClockValue;
+  /** Per proper ancestor of the issuing site, root first: a position that includes all the session touched,
+   * or null while something is pending. */
+  readonly path: readonly (Position | null)[];
+  /** Issued while the session could still write at that site: the next site always asks. */
+  readonly open: boolean;
+}
+
+export interface ReplicaConfig {
+  readonly site: SiteId;
+  /** null at the root. */
+  readonly parent: SiteId | null;
+  /** "root" | "core" | "edge", or what the topology says; carried in the site's system row. */
+  readonly tier: string;
+  /** Where peers and clients reach it; carried in the site's system row. */
+  readonly url: string;
+  readonly linkAddress: string;
+  readonly capacityBytes: number;
+}
+
+export interface ReplicaPorts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly storage: Storage;
+  readonly network: Network;
+  /** A fault that must stop the site: a broken invariant, a failed disk. */
+  readonly fatal: (error: Error) => void;
+  /** Rare events worth a log line, and counters for probes. */
+  readonly note: (event: string, detail?: Record<string, unknown>) => void;
+}
+
+export type Level = "eventual" | "session";
+
+export interface ListOptions {
+  readonly limit?: number;
+  readonly reverse?: boolean;
+}
+
+export type StoreMutation =
+  | { readonly kind: "set"; readonly key: Key; readonly value: Uint8Array; readonly expiresAtMs?: number }
+  | { readonly kind: "delete"; readonly key: Key }
+  | { readonly kind: "sum" | "min" | "max"; readonly key: Key; readonly value: Uint8Array };
+
+export interface StoreCheck {
+  readonly key: Key;
+  /** null: absent. */
+  readonly version: Version | null;
+}
+
+export type WriteResult = { readonly ok: true; readonly version: Version } | { readonly ok: false };
+
+/** A failure of the store that a client can be told (SURFACES 3). */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+  constructor(
+    readonly code: "store_unreachable" | "source_unreachable" | "source_lost" | "disk_failed" | "limit",
+    message: string,
+    readonly detail: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+  }
+}
+
+/** A session attached to this site, for one request. Rows given out are live: present and not expired. */
+export interface AttachedSession {
+  readonly id: Uint8Array;
+  /** How it came here. */
+  readonly how: "new" | "same" | "nothing" | "carry" | "wait";
+  readonly carried: { readonly rows: number; readonly bytes: number };
+  /** @throws StoreUnavailable `store_unreachable` when a miss finds no parent within the limit. */
+  get(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  list(range: Range, options?: ListOptions): Promise<Row[]>;
+  /** Applied together at consecutive positions when every check holds here. */
+  write(mutations: readonly StoreMutation[], checks?: readonly StoreCheck[]): Promise<WriteResult>;
+  /** Calls back after each change in one of the ranges (coalesced by the caller); the result unsubscribes. */
+  watch(ranges: readonly Range[], changed: () => void): () => void;
+  /** Resolves when all that this session wrote or read so far is on disk at this site. */
+  durable(): Promise<void>;
+  /** The token to leave with. `open`: the session can still write here after this (stream, socket, waitUntil). */
+  token(open: boolean): TokenState;
+}
+
+export interface ReplicaStatus {
+  readonly site: SiteId;
+  readonly replica: ReplicaNumber;
+  readonly depth: number;
+  readonly position: Position;
+  readonly parent: { readonly id: SiteId; readonly connected: boolean; readonly acked: Position } | null;
+  readonly coverage: { readonly ranges: number; readonly bytes: number; readonly capacityBytes: number };
+  /** Rows not yet acknowledged by the parent. */
+  readonly pending: number;
+  readonly children: readonly { readonly id: SiteId; readonly connected: boolean; readonly ranges: number }[];
+  /** attach by kind, misses, evictions, … since start. */
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+export interface Replica {
+  readonly site: SiteId;
+  /** Resolves when this site has its number and its system ranges. */
+  readonly ready: Promise<void>;
+  /** @throws StoreUnavailable `source_unreachable` (2 s without an answer), `source_lost`. */
+  attach(token: TokenState | null): Promise<AttachedSession>;
+  /** Merges two tokens of one session that both were issued here or elsewhere: attach to each, then go on. */
+  attachAll(tokens: readonly TokenState[]): Promise<AttachedSession>;
+  /** The host's own reads and writes (control plane), outside any session. */
+  readonly system: Pick<AttachedSession, "get" | "list" | "write" | "watch" | "durable">;
+  connected(site: SiteId, role: "parent" | "child" | "peer"): void;
+  disconnected(site: SiteId): void;
+  receive(from: SiteId, message: Uint8Array): void;
+  status(): ReplicaStatus;
+  /** Drops coverage of evictable ranges in `range` (all of it by default) at once. */
+  evict(range?: Range): Promise<void>;
+  /** Commits what is applied, says goodbye, and stops. */
+  close(): Promise<void>;
+}
+
+/** Opens the replica of a site over its disk (store/replica.ts). */
+export type OpenReplica = (config: ReplicaConfig, ports: ReplicaPorts) => Promise<Replica>;
+
+/** System key spaces, covered at every site: ["s", …]. */
+export const SYSTEM = "s";
+/** ["s", "site", id] → JSON {@link SiteRecord}. */
+export interface SiteRecord {
+  readonly id: SiteId;
+  /** Current incarnation's replica number. */
+  readonly number: ReplicaNumber;
+  readonly parent: SiteId | null;
+  readonly depth: number;
+  readonly tier: string;
+  readonly url: string;
+  readonly linkAddress: string;
+}
