@@ -1,0 +1,150 @@
+/**
+ * Rows and journal in memory: the storage of tests, of `--ephemeral` clusters, and under the simulator's disk.
+ *
+ * M1  `positions` and `order` name exactly the rows in `rows`, each at its newest position.
+ * M2  A step applies drops, then rows in their order, then records; a key in both ends as its row.
+ */
+import type { Key } from "../../store/key.ts";
+import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
+import type { Range } from "../../store/range.ts";
+import type { Position, Row } from "../../store/row.ts";
+import { SortedSet } from "./sorted_set.ts";
+
+/** The synchronous core: rows by key and by position. */
+export class MemoryRows {
+  readonly #rows = new Map<Key, Row>();
+  readonly #order = new SortedSet<string>();
+  readonly #positions = new Map<Position, Key>();
+  readonly #journal = new SortedSet<number>();
+  readonly #records = new Map<string, Uint8Array>();
+  #bytes = 0;
+
+  /** Bytes of all keys and values. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** How many rows. */
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** A copy of the named records. */
+  records(): Map<string, Uint8Array> {
+    return new Map(this.#records);
+  }
+
+  /** A named record. */
+  record(name: string): Uint8Array | undefined {
+    return this.#records.get(name);
+  }
+
+  get(key: Key): Row | undefined {
+    return this.#rows.get(key);
+  }
+
+  /** Rows in a range by key. */
+  scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Row[] {
+    return this.#pick(this.#order.walk({ start: range.start, end: range.end, limit, reverse }) as Key[]);
+  }
+
+  /** Rows with after < position ≤ upTo. */
+  journal(after: Position, upTo: Position, limit: number): Row[] {
+    const positions = this.#journal.walk({ start: after + 1, end: upTo + 1, limit, reverse: false });
+    return this.#pick(positions.map((position) => this.#positions.get(position)));
+  }
+
+  #pick(keys: readonly (Key | undefined)[]): Row[] {
+    const out: Row[] = [];
+    for (const key of keys) {
+      const row = key === undefined ? undefined : this.#rows.get(key);
+      if (row === undefined) throw new Error("M1: an index names a row that is not there");
+      out.push(row);
+    }
+    return out;
+  }
+
+  /** Puts a row in place of the one with its key. */
+  put(row: Row): void {
+    const there = this.#positions.get(row.position);
+    if (there !== undefined && there !== row.key) {
+      throw new Error(`M1: position ${row.position} already holds another row`);
+    }
+    this.drop(row.key);
+    this.#rows.set(row.key, row);
+    this.#order.add(row.key);
+    this.#positions.set(row.position, row.key);
+    this.#journal.add(row.position);
+    this.#bytes += rowBytes(row);
+  }
+
+  /** Removes a row without trace. */
+  drop(key: Key): void {
+    const row = this.#rows.get(key);
+    if (row === undefined) return;
+    this.#rows.delete(key);
+    this.#order.remove(key);
+    this.#positions.delete(row.position);
+    this.#journal.remove(row.position);
+    this.#bytes -= rowBytes(row);
+  }
+
+  /** Sets a named record; null removes it. */
+  setRecord(name: string, value: Uint8Array | null): void {
+    if (value === null) this.#records.delete(name);
+    else this.#records.set(name, value);
+  }
+
+  /** Applies a whole step (M2). */
+  apply(commit: Commit): void {
+    for (const key of commit.drop) this.drop(key);
+    for (const row of commit.rows) this.put(row);
+    for (const [name, value] of commit.records) this.setRecord(name, value);
+  }
+}
+
+/** What a row counts for in `Storage.bytes`. */
+export const rowBytes = (row: Row): number => row.key.length + (row.value?.length ?? 0);
+
+/** A storage that lives as long as its process. */
+export class MemoryStorage implements Storage {
+  readonly #rows: MemoryRows;
+
+  /** Over rows that survived somewhere else, or blank. */
+  constructor(rows: MemoryRows = new MemoryRows()) {
+    this.#rows = rows;
+  }
+
+  load(): Promise<Map<string, Uint8Array>> {
+    return Promise.resolve(this.#rows.records());
+  }
+
+  get(key: Key): Promise<Row | undefined> {
+    return Promise.resolve(this.#rows.get(key));
+  }
+
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    return Promise.resolve(keys.map((key) => this.#rows.get(key)));
+  }
+
+  scan(range: Range, options?: ScanOptions): Promise<Row[]> {
+    return Promise.resolve(this.#rows.scan(range, options));
+  }
+
+  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+    return Promise.resolve(this.#rows.journal(after, upTo, limit));
+  }
+
+  // deno-lint-ignore require-await -- async, so that a broken invariant rejects instead of throwing
+  async commit(commit: Commit): Promise<void> {
+    this.#rows.apply(commit);
+  }
+
+  bytes(): Promise<number> {
+    return Promise.resolve(this.#rows.bytes);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * The simulator's disk: the contract of `Storage` in virtual time, with the freedom the contract leaves used
+ * against its reader.
+ *
+ * Life: `new SimDisk` → commits and reads → `crash()` or `wipe()`, which give the disk that the site's next
+ * start finds. A disk that was crashed or wiped answers nothing any more: its process is dead.
+ *
+ * D1  A commit resolves after a drawn delay; until then a crash loses it, or (drawn) keeps it whole (S2).
+ * D2  While a commit is under way, reads may (drawn) see some of its rows (S1).
+ * D3  A disk that failed once rejects every later commit (S3).
+ */
+import { StoreUnavailable } from "../../store/api.ts";
+import type { Key } from "../../store/key.ts";
+import type { Clock, Commit, ScanOptions, Storage } from "../../store/ports.ts";
+import type { Range } from "../../store/range.ts";
+import type { Position, Row } from "../../store/row.ts";
+import { MemoryRows } from "../../runtime/storage/memory.ts";
+
+/** What a simulated disk is built from; everything drawn comes from `random`, in the order of calls. */
+export interface SimDiskOptions {
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Least and greatest virtual time of a commit. */
+  readonly commitDelayMs: readonly [number, number];
+  /** Least and greatest virtual time of a read; by default reads take a few microtasks only. */
+  readonly readDelayMs?: readonly [number, number];
+  /** Chance that a crash keeps the unresolved commit. */
+  readonly keepChance?: number;
+  /** Chance that a commit shows rows before it resolves. */
+  readonly earlyChance?: number;
+}
+
+interface Under {
+  readonly commit: Commit;
+  readonly cancel: () => void;
+  /** The rows that were shown early, as they were before. */
+  readonly before: Map<Key, Row | undefined>;
+}
+
+/** Microtasks that a read waits at most, before and after it looks. */
+const READ_TURNS_MAX = 3;
+
+/** A disk in virtual time. */
+export class SimDisk implements Storage {
+  readonly #options: SimDiskOptions;
+  readonly #rows: MemoryRows;
+  #under: Under | null = null;
+  #dead = false;
+  #failed: string | null = null;
+  /** Commits that resolved, for probes and checkers. */
+  commits = 0;
+
+  constructor(options: SimDiskOptions, rows: MemoryRows = new MemoryRows()) {
+    this.#options = options;
+    this.#rows = rows;
+  }
+
+  /** How many rows are visible. */
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** Power is cut: the disk as the next start finds it. */
+  crash(): SimDisk {
+    const under = this.#kill();
+    if (under !== null) {
+      if (this.#options.random() < (this.#options.keepChance ?? 0.5)) this.#rows.apply(under.commit);
+      else undo(this.#rows, under.before);
+    }
+    return new SimDisk(this.#options, this.#rows);
+  }
+
+  /** The disk is lost: a blank one. */
+  wipe(): SimDisk {
+    this.#kill();
+    return new SimDisk(this.#options);
+  }
+
+  /** Every commit from now on, the one under way included, fails as a full or broken disk does. */
+  fail(reason = "no space left on the simulated disk"): void {
+    this.#failed = reason;
+  }
+
+  load(): Promise<Map<string, Uint8Array>> {
+    return this.#read(() => this.#rows.records());
+  }
+
+  get(key: Key): Promise<Row | undefined> {
+    return this.#read(() => this.#rows.get(key));
+  }
+
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    return this.#read(() => keys.map((key) => this.#rows.get(key)));
+  }
+
+  scan(range: Range, options?: ScanOptions): Promise<Row[]> {
+    return this.#read(() => this.#rows.scan(range, options));
+  }
+
+  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+    return this.#read(() => this.#rows.journal(after, upTo, limit));
+  }
+
+  bytes(): Promise<number> {
+    return this.#read(() => this.#rows.bytes);
+  }
+
+  commit(commit: Commit): Promise<void> {
+    if (this.#dead) return never();
+    if (this.#failed !== null) return Promise.reject(failure(this.#failed));
+    if (this.#under !== null) {
+      return Promise.reject(new Error("a commit was issued before the last one had settled"));
+    }
+    const own = copy(commit);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const before = new Map<Key, Row | undefined>();
+    const delayMs = this.#drawn(this.#options.commitDelayMs);
+    const cancelEarly = this.#showEarly(own, before, delayMs);
+    const cancelEnd = this.#options.clock.after(delayMs, () => {
+      this.#under = null;
+      if (this.#failed !== null) {
+        undo(this.#rows, before);
+        return reject(failure(this.#failed));
+      }
+      this.#rows.apply(own);
+      this.commits++;
+      resolve();
+    });
+    const cancel = () => {
+      cancelEarly();
+      cancelEnd();
+    };
+    this.#under = { commit: own, cancel, before };
+    return promise;
+  }
+
+  close(): Promise<void> {
+    if (this.#under !== null) return Promise.reject(new Error("closed while a commit is under way"));
+    this.#dead = true;
+    return Promise.resolve();
+  }
+
+  /** D2: some rows show at a drawn time before the end. */
+  #showEarly(commit: Commit, before: Map<Key, Row | undefined>, delayMs: number): () => void {
+    const { clock, random } = this.#options;
+    if (commit.rows.length === 0 || random() >= (this.#options.earlyChance ?? 0.25)) return () => {};
+    const rows = commit.rows.slice(0, 1 + Math.floor(random() * commit.rows.length));
+    return clock.after(random() * delayMs, () => {
+      for (const row of rows) {
+        if (!before.has(row.key)) before.set(row.key, this.#rows.get(row.key));
+        this.#rows.put(row);
+      }
+    });
+  }
+
+  async #read<T>(look: () => T): Promise<T> {
+    const { random, readDelayMs } = this.#options;
+    if (readDelayMs !== undefined) await this.#pause(this.#drawn(readDelayMs));
+    await turns(random);
+    if (this.#dead) return await never<T>();
+    const seen = look();
+    await turns(random);
+    return this.#dead ? await never<T>() : seen;
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#options.clock.after(ms, resolve);
+    return promise;
+  }
+
+  #drawn([least, greatest]: readonly [number, number]): number {
+    return least + this.#options.random() * (greatest - least);
+  }
+
+  #kill(): Under | null {
+    const under = this.#under;
+    under?.cancel();
+    this.#under = null;
+    this.#dead = true;
+    return under;
+  }
+}
+
+const failure = (reason: string) => new StoreUnavailable("disk_failed", `cannot commit: ${reason}`);
+const never = <T>(): Promise<T> => new Promise<T>(() => {});
+
+async function turns(random: () => number): Promise<void> {
+  for (let left = Math.floor(random() * (READ_TURNS_MAX + 1)); left > 0; left--) await null;
+}
+
+/** The caller may reuse its arrays once the call returned; its rows are values. */
+const copy = (commit: Commit): Commit => ({
+  rows: [...commit.rows],
+  drop: [...commit.drop],
+  records: new Map(commit.records),
+});
+
+/** Takes early rows back; all out first, so that no restored row meets a position still taken (M1). */
+function undo(rows: MemoryRows, before: ReadonlyMap<Key, Row | undefined>): void {
+  for (const key of before.keys()) rows.drop(key);
+  for (const row of before.values()) if (row !== undefined) rows.put(row);
+}
