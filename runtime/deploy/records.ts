@@ -1,0 +1,151 @@
+/**
+ * The control plane's rows: which apps exist, which versions they have, and the bundles. Deploying is writing
+ * these rows at the root; the feed brings those under "s" to every site, while the bundle chunks under "b" are
+ * fetched by ordinary reads where they are needed.
+ *
+ *   ["s", "app", name]        → {@link AppRecord}      one row an app; `current` is the pointer that rollback moves
+ *   ["s", "version", version] → {@link VersionRecord}  immutable once written
+ *   ["b", version, i]         → raw bytes              chunk i of the bundle, i a number from 0
+ *
+ * System values are the tag byte of JSON (store/value.ts) and UTF-8 JSON.
+ *
+ * D1  A version row is written only after all of its chunks are durable, and in one atomic write with the app
+ *     row that names it: a half-finished deploy leaves nothing that any reader looks at.
+ * D2  A version is the SHA-256 of its manifest and its bundle, so a record or a bundle never changes under it.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { type Key, packKey } from "../../store/key.ts";
+import { prefixRange, type Range } from "../../store/range.ts";
+import { VALUE_TAG } from "../../store/value.ts";
+
+/** Below Deno KV's 64 KiB value limit with room for its own framing, so that a chunk is one engine value. */
+export const BUNDLE_CHUNK_BYTES = 60 * 1024;
+/** The largest bundle taken (SURFACES 3): 171 chunks. */
+export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
+/** Versions an app keeps to roll back to; older ones and their bundles are removed by the next deploy. */
+export const APP_VERSIONS_MAX = 50;
+
+/** What `--app` accepts (SURFACES 1). */
+export const APP_NAME = /^[a-z][a-z0-9-]{0,39}$/;
+/** A version: 64 hexadecimal digits. */
+export const VERSION = /^[0-9a-f]{64}$/;
+
+/** A tier that a route can be pinned to. */
+export type Tier = "root" | "core" | "edge";
+
+const appRecordSchema = z.object({
+  name: z.string().regex(APP_NAME),
+  /** Oldest first. */
+  versions: z.array(z.object({ version: z.string().regex(VERSION), createdMs: z.number() })),
+  current: z.string().regex(VERSION).nullable(),
+  deleted: z.boolean().optional(),
+});
+
+/** An app: its versions, and which one serves. */
+export type AppRecord = z.infer<typeof appRecordSchema>;
+
+/**
+ * The part of a manifest that sites act on, read loosely: a site of an older release must be able to read the
+ * manifest of a newer one. functions/ validates the whole of it when it is deployed.
+ */
+const manifestSchema = z.looseObject({
+  name: z.string().optional(),
+  routes: z.record(z.string(), z.looseObject({ at: z.enum(["root", "core", "edge"]) })).default({}),
+  vars: z.record(z.string(), z.string()).default({}),
+  fetchHosts: z.array(z.string()).default([]),
+  tables: z.record(
+    z.string(),
+    z.looseObject({
+      key: z.array(z.string()),
+      at: z.string().optional(),
+      indexes: z.record(z.string(), z.array(z.string())).default({}),
+    }),
+  ).default({}),
+});
+
+/** A manifest as stored. */
+export type StoredManifest = z.infer<typeof manifestSchema>;
+
+const versionRecordSchema = z.object({
+  version: z.string().regex(VERSION),
+  manifest: manifestSchema,
+  /** SHA-256 of the bundle alone, which is what a site checks: defaults read into a manifest are not hashed. */
+  bundleSha256: z.string().regex(VERSION),
+  bundleBytes: z.number().int().min(0).max(BUNDLE_BYTES_MAX),
+  bundleChunks: z.number().int().min(1),
+  createdMs: z.number(),
+});
+
+/** One immutable version of an app. */
+export type VersionRecord = z.infer<typeof versionRecordSchema>;
+
+/** The row of an app. */
+export const appKey = (name: string): Key => packKey(["s", "app", name]);
+/** All app rows. */
+export const APPS: Range = prefixRange(packKey(["s", "app"]));
+/** The row of a version. */
+export const versionKey = (version: string): Key => packKey(["s", "version", version]);
+/** One chunk of a bundle. */
+export const chunkKey = (version: string, index: number): Key => packKey(["b", version, index]);
+/** All chunks of a bundle. */
+export const bundleRange = (version: string): Range => prefixRange(packKey(["b", version]));
+/** All site rows (store/api.ts: SiteRecord). */
+export const SITES: Range = prefixRange(packKey(["s", "site"]));
+
+const utf8 = new TextEncoder();
+const utf8Strict = new TextDecoder("utf-8", { fatal: true });
+
+/** A system value: tagged JSON. */
+export function encodeSystem(value: unknown): Uint8Array<ArrayBuffer> {
+  const body = utf8.encode(JSON.stringify(value));
+  const out = new Uint8Array(body.length + 1);
+  out[0] = VALUE_TAG.json;
+  out.set(body, 1);
+  return out;
+}
+
+/**
+ * The JSON of a system value.
+ *
+ * @throws SyntaxError or TypeError where the bytes are not tagged UTF-8 JSON.
+ */
+export function decodeSystem(bytes: Uint8Array): unknown {
+  if (bytes[0] !== VALUE_TAG.json) {
+    throw new TypeError(`a system value begins with tag ${VALUE_TAG.json}, not ${bytes[0]}`);
+  }
+  return JSON.parse(utf8Strict.decode(bytes.subarray(1)));
+}
+
+/** @throws where the bytes are no app record. */
+export const decodeApp = (bytes: Uint8Array): AppRecord => appRecordSchema.parse(decodeSystem(bytes));
+/** @throws where the bytes are no version record. */
+export const decodeVersion = (bytes: Uint8Array): VersionRecord =>
+  versionRecordSchema.parse(decodeSystem(bytes));
+/** A manifest as it is stored; what `evaluate` answered and functions/ validated. */
+export const storedManifest = (manifest: unknown): StoredManifest => manifestSchema.parse(manifest);
+
+/** The name of a version: SHA-256 over the manifest's canonical JSON, a zero byte, and the bundle. */
+export function versionOf(manifest: unknown, bundle: Uint8Array): string {
+  return createHash("sha256").update(canonicalJson(manifest)).update("\0").update(bundle).digest("hex");
+}
+
+/** SHA-256 of a bundle, in hexadecimal. */
+export const bundleDigest = (bundle: Uint8Array): string => createHash("sha256").update(bundle).digest("hex");
+
+/** JSON with object keys sorted, so that equal manifests have equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, field: unknown) => {
+    if (typeof field !== "object" || field === null || Array.isArray(field)) return field;
+    return Object.fromEntries(Object.entries(field).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+/** A bundle cut into chunk values; an empty bundle has one empty chunk. */
+export function bundleChunks(bundle: Uint8Array): Uint8Array[] {
+  const chunks: Uint8Array[] = [];
+  for (let at = 0; at === 0 || at < bundle.length; at += BUNDLE_CHUNK_BYTES) {
+    chunks.push(bundle.slice(at, at + BUNDLE_CHUNK_BYTES));
+  }
+  return chunks;
+}
