@@ -1,0 +1,73 @@
+/**
+ * Where a request goes: to the platform, to an app, or to the site's front page. Slices the URL text that
+ * `Deno.serve` gives instead of parsing it: this runs for every request.
+ *
+ * A1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
+ */
+
+/** A request's destination. */
+export type Address =
+  | { readonly kind: "platform"; readonly path: string }
+  | { readonly kind: "front" }
+  | {
+    readonly kind: "app";
+    readonly app: string;
+    /** "/APP", or "" where the host names the app. */
+    readonly prefix: string;
+    /** Origin, as the client named it. */
+    readonly origin: string;
+    /** Path and query as the app sees them; begins with "/". */
+    readonly target: string;
+  };
+
+const PLATFORM = "/_sojourn/";
+const HOST_SUFFIX = ".localhost";
+
+/** The destination that an absolute http(s) URL names. */
+export function addressOf(url: string): Address {
+  const hostAt = url.indexOf("//") + 2;
+  let pathAt = url.indexOf("/", hostAt);
+  if (pathAt < 0) pathAt = url.length;
+  const target = url.slice(pathAt) || "/";
+  if (target.startsWith(PLATFORM) || target === "/_sojourn") {
+    return { kind: "platform", path: pathOf(target) };
+  }
+  const origin = url.slice(0, pathAt);
+  const app = appOfHost(url.slice(hostAt, pathAt));
+  if (app !== null) return { kind: "app", app, prefix: "", origin, target };
+  const end = segmentEnd(target);
+  const name = target.slice(1, end);
+  if (name === "") return { kind: "front" };
+  const rest = target.slice(end);
+  return {
+    kind: "app",
+    app: name,
+    prefix: "/" + name,
+    origin,
+    target: rest.startsWith("/") ? rest : "/" + rest,
+  };
+}
+
+/** The path of a target, without its query. */
+export function pathOf(target: string): string {
+  const query = target.indexOf("?");
+  return query < 0 ? target : target.slice(0, query);
+}
+
+/** The app that a host names: the label before `.localhost`, whatever the port. */
+function appOfHost(host: string): string | null {
+  const port = host.lastIndexOf(":");
+  const name = port < 0 || host.endsWith("]") ? host : host.slice(0, port);
+  if (!name.endsWith(HOST_SUFFIX)) return null;
+  const label = name.slice(0, -HOST_SUFFIX.length);
+  return label === "" || label.includes(".") ? null : label;
+}
+
+/** Where the first path segment ends. */
+function segmentEnd(target: string): number {
+  for (let at = 1; at < target.length; at++) {
+    const code = target.charCodeAt(at);
+    if (code === 0x2f || code === 0x3f) return at; // "/" or "?"
+  }
+  return target.length;
+}

@@ -1,0 +1,90 @@
+/**
+ * The platform's errors over HTTP: `application/problem+json` with a code from a closed list and what the caller
+ * should do next. The list is SURFACES' and the only place where codes become statuses.
+ */
+
+/** What the caller should do: change the request, send it again, start a new session, or ask the operator. */
+export type Retry = "fix" | "retry" | "reset" | "operator";
+
+const CODES = {
+  token_malformed: [401, "reset"],
+  token_forged: [401, "reset"],
+  token_foreign: [401, "reset"],
+  token_expired: [401, "reset"],
+  token_oversized: [401, "reset"],
+  admin_token_invalid: [401, "fix"],
+  admin_role: [403, "fix"],
+  app_unknown: [404, "fix"],
+  version_unknown: [404, "fix"],
+  not_found: [404, "fix"],
+  method_not_allowed: [405, "fix"],
+  check_failed: [409, "retry"],
+  source_lost: [410, "reset"],
+  limit_body: [413, "fix"],
+  limit_headers: [413, "fix"],
+  limit_key: [413, "fix"],
+  limit_value: [413, "fix"],
+  limit_atomic: [413, "fix"],
+  row_invalid: [422, "fix"],
+  deploy_invalid: [422, "fix"],
+  not_available: [501, "operator"],
+  isolate_killed: [502, "retry"],
+  app_error: [502, "operator"],
+  source_unreachable: [503, "retry"],
+  store_unreachable: [503, "retry"],
+  disk_failed: [503, "operator"],
+  overloaded: [503, "retry"],
+  not_ready: [503, "retry"],
+  wall_time: [504, "retry"],
+} as const satisfies Record<string, readonly [number, Retry]>;
+
+/** One of the platform's error codes. */
+export type ProblemCode = keyof typeof CODES;
+
+/** Seconds that a 503 asks its client to wait: a restarted site is back within this. */
+const RETRY_AFTER_S = 1;
+
+/** Whether a text is one of the codes. */
+export const isProblemCode = (code: string): code is ProblemCode => Object.hasOwn(CODES, code);
+
+/** The status of a code. */
+export const problemStatus = (code: ProblemCode): number => CODES[code][0];
+
+/** An error of the platform on its way to the client. */
+export class Problem extends Error {
+  override readonly name = "Problem";
+  constructor(
+    readonly code: ProblemCode,
+    message: string,
+    readonly more: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+  }
+}
+
+/** The answer that tells a client of a problem. */
+export function problemResponse(
+  code: ProblemCode,
+  detail: string,
+  more: Readonly<Record<string, unknown>> = {},
+): Response {
+  const [status, retry] = CODES[code];
+  const body = JSON.stringify({
+    type: "about:blank",
+    title: code.replaceAll("_", " "),
+    status,
+    code,
+    detail,
+    retry,
+    ...more,
+  });
+  const headers: Record<string, string> = {
+    "content-type": "application/problem+json",
+    "cache-control": "no-store",
+  };
+  if (status === 401) {
+    headers["www-authenticate"] = code.startsWith("token_") ? `Sojourn-Session error="${code}"` : "Bearer";
+  }
+  if (status === 503) headers["retry-after"] = String(RETRY_AFTER_S);
+  return new Response(body, { status, headers });
+}

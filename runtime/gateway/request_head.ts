@@ -1,0 +1,160 @@
+/**
+ * A request's head, read in one pass: the headers that the app sees, and those that the gateway acts on.
+ *
+ * H1  What carries a session token (header, cookie, query) never reaches an app: it is a bearer credential of
+ *     every app's session.
+ * H2  Header bytes are counted before anything is done with them.
+ */
+import type { Address } from "./address.ts";
+import { Problem } from "./problem.ts";
+
+/** Name of the header that carries tokens, in requests and answers. */
+export const SESSION_HEADER = "sojourn-session";
+/** Name of the cookie, and of the query parameter for WebSockets. */
+export const SESSION_COOKIE = "sojourn_session";
+
+/** What the gateway needs of a request, and what the app gets. */
+export interface RequestHead {
+  readonly method: string;
+  /** As the app sees it: origin + target, without the token. */
+  readonly url: string;
+  /** Path and query as the app sees them. */
+  readonly target: string;
+  readonly headers: [string, string][];
+  /** Tokens as presented; the first rule of precedence is applied: header, query (WebSocket), cookie. */
+  readonly tokens: readonly string[];
+  readonly tokenFrom: "header" | "query" | "cookie" | "none";
+  /** Whether the client keeps cookies, hence wants a changed token as one. */
+  readonly reset: boolean;
+  /** Whether the request asks for a WebSocket. */
+  readonly upgrade: boolean;
+  /** -1 where not given. */
+  readonly contentLength: number;
+  /** Version asked for a preview. */
+  readonly version: string | null;
+  /** A browser's navigation, which a redirect to itself repairs. */
+  readonly navigation: boolean;
+}
+
+/**
+ * Reads the head of a request to an app.
+ *
+ * @throws Problem `limit_headers`.
+ */
+export function readHead(
+  request: { readonly method: string; readonly headers: Iterable<[string, string]> },
+  address: Extract<Address, { kind: "app" }>,
+  headerBytesMax: number,
+): RequestHead {
+  const headers: [string, string][] = [];
+  let bytes = address.target.length;
+  let header: string | null = null;
+  let cookie: string | null = null;
+  let upgrade = false;
+  let contentLength = -1;
+  let version: string | null = null;
+  let reset = false;
+  let navigation = false;
+  for (const pair of request.headers) {
+    const [name, value] = pair;
+    bytes += name.length + value.length + 4; // ": " and CRLF
+    switch (name) {
+      case SESSION_HEADER:
+        header = value;
+        continue;
+      case "sojourn-session-reset":
+        reset = value === "1";
+        continue;
+      case "sojourn-version":
+        version = value;
+        continue;
+      case "x-forwarded-prefix":
+        continue;
+      case "cookie": {
+        const split = splitCookie(value);
+        cookie = split.token ?? cookie;
+        if (split.rest !== "") headers.push(split.rest === value ? pair : ["cookie", split.rest]);
+        continue;
+      }
+      case "upgrade":
+        upgrade = value.toLowerCase() === "websocket";
+        break;
+      case "content-length":
+        contentLength = Number(value);
+        break;
+      case "sec-fetch-mode":
+        navigation = value === "navigate";
+        break;
+      case "accept":
+        navigation ||= value.startsWith("text/html");
+    }
+    headers.push(pair);
+  }
+  if (bytes > headerBytesMax) {
+    throw new Problem(
+      "limit_headers",
+      `request line and headers take ${bytes} bytes; at most ${headerBytesMax} are accepted`,
+    );
+  }
+  if (address.prefix !== "") headers.push(["x-forwarded-prefix", address.prefix]);
+  const query = upgrade ? takeQueryToken(address.target) : { token: null, target: address.target };
+  const [tokens, tokenFrom] = presented(header, query.token, cookie);
+  return {
+    method: request.method,
+    url: address.origin + query.target,
+    target: query.target,
+    headers,
+    tokens: reset ? [] : tokens,
+    tokenFrom,
+    reset,
+    upgrade,
+    contentLength,
+    version,
+    navigation: navigation && request.method === "GET",
+  };
+}
+
+function presented(
+  header: string | null,
+  query: string | null,
+  cookie: string | null,
+): [readonly string[], RequestHead["tokenFrom"]] {
+  if (header !== null) return [header.split(",").map((token) => token.trim()), "header"];
+  if (query !== null) return [[query], "query"];
+  if (cookie !== null) return [[cookie], "cookie"];
+  return [[], "none"];
+}
+
+/** Takes the session's cookie out of a `Cookie` header. */
+export function splitCookie(value: string): { token: string | null; rest: string } {
+  if (!value.includes(SESSION_COOKIE + "=")) return { token: null, rest: value };
+  let token: string | null = null;
+  const rest: string[] = [];
+  for (const part of value.split(";")) {
+    const text = part.trim();
+    if (text.startsWith(SESSION_COOKIE + "=")) token = text.slice(SESSION_COOKIE.length + 1);
+    else if (text !== "") rest.push(text);
+  }
+  return { token, rest: rest.join("; ") };
+}
+
+/** Takes the token out of a target's query. */
+export function takeQueryToken(target: string): { token: string | null; target: string } {
+  const at = target.indexOf("?");
+  if (at < 0 || !target.includes(SESSION_COOKIE + "=", at)) return { token: null, target };
+  let token: string | null = null;
+  const rest: string[] = [];
+  for (const part of target.slice(at + 1).split("&")) {
+    if (part.startsWith(SESSION_COOKIE + "=")) token = decoded(part.slice(SESSION_COOKIE.length + 1));
+    else rest.push(part);
+  }
+  return { token, target: target.slice(0, at) + (rest.length === 0 ? "" : "?" + rest.join("&")) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // no token of ours has an escape that does not decode; it is refused as malformed
+  }
+}

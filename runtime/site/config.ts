@@ -1,0 +1,241 @@
+/**
+ * The site file: what one site needs to know to start. Read once, checked whole, frozen.
+ *
+ * Stages: the JSON file → `SOJOURN_*` variables over it → checked by one strict schema → {@link SiteConfig}.
+ *
+ * C1  An unknown or bad field stops the start; the message names path, value and what is expected.
+ * C2  Relative paths in the file are relative to the file, those in variables to the working folder.
+ */
+import { dirname, resolve } from "node:path";
+import { z } from "zod";
+
+/** What a site may be called: also a host label and a folder name. */
+const siteId = z.string().regex(
+  /^[a-z][a-z0-9-]{0,39}$/,
+  "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
+);
+/** "host:port"; port 0 takes a free one. */
+const address = z.string().regex(
+  /^(\[[0-9a-f:]+\]|[^\s:/]+):\d{1,5}$/i,
+  "expected host:port, like 127.0.0.1:8000",
+);
+const httpUrl = z.url({ protocol: /^https?$/ });
+const bytes = z.number().int().min(0);
+const ms = z.number().min(0);
+
+/** Delay, rate and loss that a dev or benchmark link adds. */
+const emulatedLink = z.strictObject({
+  rttMs: ms,
+  mbps: z.number().positive().default(1000),
+  jitterMs: ms.default(0),
+  loss: z.number().min(0).max(1).default(0),
+});
+
+const limits = z.strictObject({
+  bodyBytes: bytes.default(32 * 1024 * 1024),
+  headerBytes: bytes.default(32 * 1024),
+  keyBytes: bytes.default(2 * 1024),
+  valueBytes: bytes.default(1024 * 1024),
+  atomicMutations: bytes.default(1000),
+  atomicBytes: bytes.default(4 * 1024 * 1024),
+  cpuMs: ms.default(1000),
+  wallMs: ms.default(30_000),
+  heapMb: z.number().int().min(16).default(128),
+  requestsPerIsolate: z.number().int().min(1).default(256),
+  waitUntilMs: ms.default(30_000),
+  isolatesMax: z.number().int().min(1).default(64),
+  /** Isolate processes that wait pre-warmed for the next app version. */
+  isolatesWarm: z.number().int().min(0).default(1),
+});
+
+const egress = z.strictObject({
+  /** Hosts that apps may reach if they declare them; "*" for any public one. */
+  allow: z.array(z.string()).default(["*"]),
+  /** Exact "host:port" pairs that may be private addresses. */
+  private: z.array(address).default([]),
+});
+
+/** A capacity that no small site outgrows unnoticed: what does not fit is evicted and fetched again. */
+const CAPACITY_BYTES_DEFAULT = 1024 * 1024 * 1024;
+
+const schema = z.strictObject({
+  id: siteId,
+  parent: z.strictObject({
+    id: siteId,
+    url: z.string().regex(
+      /^(tcp|tls):\/\/[^\s/]+:\d{1,5}$/,
+      "expected tcp://host:port of the parent's link listener",
+    ),
+  })
+    .nullable(),
+  /** Root without a parent, else "edge" unless said otherwise. */
+  tier: z.enum(["root", "core", "edge"]).optional(),
+  listen: z.strictObject({ http: address, link: address }),
+  /** Where clients and other sites reach this one; by default what it listens on. */
+  advertise: z.strictObject({ http: httpUrl.optional(), link: address.optional() }).default({}),
+  data: z.string().min(1),
+  secretFile: z.string().min(1),
+  tls: z.strictObject({ cert: z.string().min(1), key: z.string().min(1) }).optional(),
+  engine: z.enum(["denokv", "sqlite", "memory"]).optional(),
+  capacityBytes: z.number().int().min(1024 * 1024).default(CAPACITY_BYTES_DEFAULT),
+  f: z.number().int().min(0).max(0, "expected 0: owners groups are not available yet").default(0),
+  area: z.string().optional(),
+  adminTokenFile: z.string().min(1).optional(),
+  limits: limits.default(limits.parse({})),
+  egress: egress.default(egress.parse({})),
+  otel: z.boolean().default(false),
+  chaos: z.boolean().default(false),
+  /** A dev cluster: `/` lists apps, and admin calls from this machine need no token. */
+  dev: z.boolean().default(false),
+  log: z.enum(["human", "json"]).default("human"),
+  /** Emulated links, by the id of the site at the other end. */
+  links: z.record(siteId, emulatedLink).default({}),
+}).refine((site) => site.parent !== null || (site.tier ?? "root") === "root", {
+  path: ["tier"],
+  message: 'expected "root": a site without a parent is the root',
+}).refine((site) => site.parent === null || site.tier !== "root", {
+  path: ["tier"],
+  message: 'expected "core" or "edge": only the site without a parent is the root',
+});
+
+/** A site's limits (SURFACES 3). */
+export type SiteLimits = z.infer<typeof limits>;
+/** A checked site file; paths absolute, defaults filled in. */
+export type SiteConfig = Readonly<
+  & Omit<z.infer<typeof schema>, "tier" | "engine">
+  & { tier: "root" | "core" | "edge"; engine: "denokv" | "sqlite" | "memory" }
+>;
+/** What a site file may hold, before defaults. */
+export type SiteFile = z.input<typeof schema>;
+
+/** Thrown for a file that cannot be read or does not describe a site; the message is for the operator. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Reads and checks a site file, with `SOJOURN_*` variables over it. */
+export async function readSiteConfig(file: string, env: Record<string, string>): Promise<SiteConfig> {
+  let text: string;
+  try {
+    text = await Deno.readTextFile(file);
+  } catch (error) {
+    throw new ConfigError(
+      `cannot read the site file ${file}: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(
+      `the site file ${file} is not JSON: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  return parseSiteConfig(raw, env, dirname(resolve(file)));
+}
+
+/**
+ * Checks a site file's contents.
+ *
+ * @param folder what relative paths in the file are relative to.
+ * @throws ConfigError naming each bad field.
+ */
+export function parseSiteConfig(raw: unknown, env: Record<string, string>, folder: string): SiteConfig {
+  const overlaid = overlayEnv(anchor(raw, folder), env);
+  const parsed = schema.safeParse(overlaid);
+  if (!parsed.success) throw new ConfigError(`the site file is invalid:\n${explain(parsed.error, overlaid)}`);
+  const site = parsed.data;
+  const root = site.parent === null;
+  return Object.freeze({
+    ...site,
+    data: resolve(site.data),
+    secretFile: resolve(site.secretFile),
+    tier: site.tier ?? (root ? "root" : "edge"),
+    engine: site.engine ?? (root ? "denokv" : "sqlite"),
+  });
+}
+
+/** Makes the file's own relative paths absolute (C2). */
+function anchor(raw: unknown, folder: string): unknown {
+  if (!isRecord(raw)) return raw;
+  const out = { ...raw };
+  for (const name of ["data", "secretFile", "adminTokenFile"]) {
+    const value = out[name];
+    if (typeof value === "string") out[name] = resolve(folder, value);
+  }
+  return out;
+}
+
+/**
+ * `SOJOURN_LISTEN_HTTP=…` sets `listen.http`: parts are joined by `_`, a field's capital letters by nothing
+ * (`SOJOURN_CAPACITYBYTES`, `SOJOURN_LIMITS_CPUMS`). Values are JSON where they parse as it, else text.
+ */
+function overlayEnv(raw: unknown, env: Record<string, string>): unknown {
+  if (!isRecord(raw)) return raw;
+  const out = structuredClone(raw);
+  for (const [name, text] of Object.entries(env)) {
+    const parts = /^SOJOURN_([A-Z_]+)$/.exec(name)?.[1]?.toLowerCase().split("_");
+    if (parts === undefined || parts[0] === undefined || CLIENT_VARIABLES.has(name)) continue;
+    setField(out, parts, schema.shape, envValue(text), name);
+  }
+  return out;
+}
+
+/** Variables of the command-line tool and of benchmarks that share the prefix but configure no site. */
+const CLIENT_VARIABLES = new Set(["SOJOURN_URL", "SOJOURN_TOKEN"]);
+
+function setField(
+  target: Record<string, unknown>,
+  parts: string[],
+  shape: Record<string, unknown>,
+  value: unknown,
+  variable: string,
+): void {
+  const field = Object.keys(shape).find((key) => key.toLowerCase() === parts[0]);
+  if (field === undefined) {
+    throw new ConfigError(
+      `${variable} names no field of a site file; fields are ${Object.keys(shape).join(", ")}`,
+    );
+  }
+  if (parts.length === 1) {
+    target[field] = value;
+    return;
+  }
+  const inner = isRecord(target[field]) ? target[field] : {};
+  target[field] = inner;
+  setField(inner, parts.slice(1), shapeOf(shape[field]), value, variable);
+}
+
+/** The fields of a nested object schema, through `default` and `optional`. */
+function shapeOf(type: unknown): Record<string, unknown> {
+  for (let at: unknown = type; isRecord(at) || at instanceof z.ZodType;) {
+    if (at instanceof z.ZodObject) return at.shape;
+    at = at instanceof z.ZodDefault || at instanceof z.ZodOptional || at instanceof z.ZodNullable
+      ? at.unwrap()
+      : undefined;
+  }
+  return {};
+}
+
+function envValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** One line a problem: path, the value that stands there, what was expected (C1). */
+export function explain(error: z.ZodError, value: unknown): string {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => `  ${[...issue.path, key].join(".")}: is no field here; remove it`);
+    }
+    const found = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], value);
+    const shown = found === undefined ? "nothing" : JSON.stringify(found);
+    return [`  ${issue.path.join(".") || "(the whole)"}: found ${shown}; ${issue.message}`];
+  }).join("\n");
+}
