@@ -1,0 +1,8 @@
+/**
+ * The benchmarks there are. To add one: write `NAME.ts` beside this file with `export const bench: Bench`, and
+ * a line here.
+ */
+import type { Bench } from "./bench.ts";
+
+/** By name; each module is loaded only when its benchmark runs. */
+export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Bench }>>> = {};
