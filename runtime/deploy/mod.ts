@@ -1,0 +1,16 @@
+/**
+ * The control plane: the rows that say which apps run (records.ts), the live view that a gateway looks requests
+ * up in (app_table.ts), the writer at the root (deployments.ts), the handlers under `/_sojourn/admin` (admin.ts)
+ * and the client that commands use (client.ts).
+ */
+export { AppTable, type LiveApp, type LiveVersion, type SystemStore } from "./app_table.ts";
+export { ADMIN_PATH, adminApp, type AdminBindings, type AdminServices } from "./admin.ts";
+export {
+  type Change,
+  Deployments,
+  type DeploymentServices,
+  type Evaluation,
+  type Refusal,
+} from "./deployments.ts";
+export { AdminTokens, allows, type Role, ROLES } from "./roles.ts";
+export type { AppRecord, StoredManifest, Tier, VersionRecord } from "./records.ts";
