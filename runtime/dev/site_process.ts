@@ -1,0 +1,126 @@
+/**
+ * One site of a dev cluster: its process, and its coming back.
+ *
+ * Life: `start` → running → (killed, crashed) → wait → running … → `stop` (asked to end) or `kill` (SIGKILL; stays
+ * down until `start`).
+ *
+ * P1  A site ends when this process does, however it ends: it watches its standard input, whose other end is here.
+ * P2  A site that ended by itself is started again after a pause that doubles with each early end.
+ */
+
+/** How to start a site. */
+export interface SiteCommand {
+  readonly id: string;
+  readonly file: string;
+  /** Module of the command line. */
+  readonly main: string;
+  /** deno.json of the checkout. */
+  readonly denoConfig: string;
+  readonly onExit: (code: number, signal: string | null, nextMs: number | null) => void;
+}
+
+const PAUSE_MS_MIN = 100;
+/** A site that cannot start (its port is taken) is tried this often, so that its log stays readable. */
+const PAUSE_MS_MAX = 5_000;
+/** A site that ran this long had started well: the next pause is short again. */
+const RAN_WELL_MS = 5_000;
+/** A site that has not ended this long after it was asked to is killed. */
+const STOP_MS_MAX = 8_000;
+
+/** Supervises the process of one site. */
+export class SiteProcess {
+  readonly #command: SiteCommand;
+  #child: Deno.ChildProcess | null = null;
+  #ended: Promise<void> = Promise.resolve();
+  #wanted = false;
+  #pauseMs = PAUSE_MS_MIN;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(command: SiteCommand) {
+    this.#command = command;
+  }
+
+  /** The site's id. */
+  get id(): string {
+    return this.#command.id;
+  }
+
+  /** Process id; 0 while it is down. */
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  /** Starts the process, if it is not running. */
+  start(): void {
+    this.#wanted = true;
+    clearTimeout(this.#timer);
+    if (this.#child === null) this.#spawn();
+  }
+
+  /** Asks the site to end, and waits until it has. */
+  async stop(): Promise<void> {
+    this.#down("SIGTERM");
+    const timer = setTimeout(() => this.signal("SIGKILL"), STOP_MS_MAX);
+    await this.#ended;
+    clearTimeout(timer);
+  }
+
+  /** Kills the site without warning; it stays down until `start`. */
+  async kill(): Promise<void> {
+    this.#down("SIGKILL");
+    await this.#ended;
+  }
+
+  /** Sends a signal, if the process runs. */
+  signal(signal: Deno.Signal): void {
+    try {
+      this.#child?.kill(signal);
+    } catch {
+      // It has just ended.
+    }
+  }
+
+  #down(signal: Deno.Signal): void {
+    this.#wanted = false;
+    clearTimeout(this.#timer);
+    this.signal("SIGCONT"); // a paused process handles nothing but SIGKILL
+    this.signal(signal);
+  }
+
+  #spawn(): void {
+    const { file, main, denoConfig } = this.#command;
+    const startedMs = Date.now();
+    const child = new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        "--no-prompt",
+        "--config",
+        denoConfig,
+        main,
+        "site",
+        "--config",
+        file,
+        "--supervised",
+      ],
+      stdin: "piped",
+      stdout: "null",
+      stderr: "inherit",
+    }).spawn();
+    this.#child = child;
+    this.#ended = child.status.then((status) => {
+      this.#child = null;
+      child.stdin.close().catch(() => {}); // its reader is gone already
+      const nextMs = this.#wanted ? this.#again(Date.now() - startedMs) : null;
+      this.#command.onExit(status.code, status.signal, nextMs);
+    });
+  }
+
+  /** P2 */
+  #again(ranMs: number): number {
+    const pauseMs = ranMs >= RAN_WELL_MS ? PAUSE_MS_MIN : this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
+    this.#timer = setTimeout(() => this.#wanted && this.#spawn(), pauseMs);
+    return pauseMs;
+  }
+}

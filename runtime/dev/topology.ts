@@ -1,0 +1,172 @@
+/**
+ * A topology: which sites there are, who is whose parent, and what their links are like. Built-in ones, and files
+ * of the same shape, checked whole.
+ *
+ * T1  One root; every other site's parent is a site of the topology; no cycles; ids are unique.
+ * T2  A link between two sites that names no delay of its own has the sum of the delays along the tree.
+ */
+import { z } from "zod";
+import { ConfigError, explain } from "../site/config.ts";
+
+const siteId = z.string().regex(
+  /^[a-z][a-z0-9-]{0,39}$/,
+  "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
+);
+const rttMs = z.number().min(0).max(60_000);
+
+const link = z.strictObject({
+  rttMs,
+  mbps: z.number().positive().default(1000),
+  jitterMs: z.number().min(0).default(0),
+  loss: z.number().min(0).max(1).default(0),
+});
+
+const schema = z.strictObject({
+  sites: z.array(z.strictObject({
+    id: siteId,
+    parent: siteId.optional(),
+    link: link.optional(),
+    capacityBytes: z.number().int().min(1024 * 1024).optional(),
+    f: z.number().int().min(0).max(0, "expected 0: owners groups are not available yet").optional(),
+    area: z.string().optional(),
+  })).min(1),
+  peers: z.array(z.strictObject({ a: siteId, b: siteId, rttMs })).default([]),
+});
+
+/** What a link adds. */
+export type LinkShape = z.infer<typeof link>;
+/** One site of a topology. */
+export type TopologySite = z.infer<typeof schema>["sites"][number];
+/** A checked topology; parents stand before their children. */
+export type Topology = z.infer<typeof schema>;
+
+const NO_DELAY: LinkShape = { rttMs: 0, mbps: 1000, jitterMs: 0, loss: 0 };
+const near = { rttMs: 2 };
+const far = { rttMs: 20 };
+
+/** Topologies that `--topology` knows by name. */
+export const BUILT_IN: Readonly<Record<string, z.input<typeof schema>>> = {
+  single: { sites: [{ id: "cloud" }] },
+  "three-tier": {
+    sites: [
+      { id: "cloud" },
+      { id: "core-1", parent: "cloud", link: far },
+      { id: "core-2", parent: "cloud", link: far },
+      { id: "edge-1", parent: "core-1", link: near },
+      { id: "edge-2", parent: "core-1", link: near },
+      { id: "edge-3", parent: "core-2", link: near },
+    ],
+  },
+};
+
+/**
+ * A topology by name or from a file.
+ *
+ * @throws ConfigError naming what is wrong, and what is accepted.
+ */
+export async function loadTopology(nameOrFile: string): Promise<Topology> {
+  const builtIn = BUILT_IN[nameOrFile];
+  if (builtIn !== undefined) return parseTopology(builtIn);
+  let text: string;
+  try {
+    text = await Deno.readTextFile(nameOrFile);
+  } catch (error) {
+    throw new ConfigError(
+      `cannot read the topology ${nameOrFile}: ${error instanceof Error ? error.message : error}; ` +
+        `it is a file or one of ${Object.keys(BUILT_IN).join(", ")}`,
+    );
+  }
+  try {
+    return parseTopology(JSON.parse(text));
+  } catch (error) {
+    if (error instanceof ConfigError) throw new ConfigError(`${nameOrFile}: ${error.message}`);
+    throw new ConfigError(
+      `the topology ${nameOrFile} is not JSON: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+/** @throws ConfigError naming each bad field (T1). */
+export function parseTopology(raw: unknown): Topology {
+  const parsed = schema.safeParse(raw);
+  if (!parsed.success) throw new ConfigError(`the topology is invalid:\n${explain(parsed.error, raw)}`);
+  const { sites, peers } = parsed.data;
+  const bad = (path: string, found: unknown, expected: string): never => {
+    throw new ConfigError(
+      `the topology is invalid:\n  ${path}: found ${JSON.stringify(found)}; expected ${expected}`,
+    );
+  };
+  const byId = new Map<string, TopologySite>();
+  sites.forEach((site, i) => {
+    if (byId.has(site.id)) bad(`sites.${i}.id`, site.id, "an id that no other site has");
+    byId.set(site.id, site);
+  });
+  const roots = sites.filter((site) => site.parent === undefined);
+  if (roots.length !== 1) {
+    bad(
+      "sites",
+      roots.map((site) => site.id),
+      "exactly one site without a parent, the root",
+    );
+  }
+  sites.forEach((site, i) => {
+    if (site.parent !== undefined && !byId.has(site.parent)) {
+      bad(`sites.${i}.parent`, site.parent, `one of ${[...byId.keys()].join(", ")}`);
+    }
+    if (site.parent === undefined && site.link !== undefined) {
+      bad(`sites.${i}.link`, site.link, "no link at the root: a link leads to a parent");
+    }
+    if (climb(byId, site).length > sites.length) {
+      bad(`sites.${i}.parent`, site.parent, "a parent that is not below the site itself");
+    }
+  });
+  peers.forEach((peer, i) => {
+    for (const end of ["a", "b"] as const) {
+      if (!byId.has(peer[end])) bad(`peers.${i}.${end}`, peer[end], `one of ${[...byId.keys()].join(", ")}`);
+    }
+  });
+  return { sites, peers };
+}
+
+/** A site and its ancestors, upwards; longer than the topology where they form a cycle. */
+function climb(byId: ReadonlyMap<string, TopologySite>, from: TopologySite): TopologySite[] {
+  const path = [from];
+  for (let at = from; at.parent !== undefined && path.length <= byId.size;) {
+    const parent = byId.get(at.parent);
+    if (parent === undefined) break;
+    path.push(at = parent);
+  }
+  return path;
+}
+
+/** The tier of a site: the root, a site with children, a leaf. */
+export function tierOf(topology: Topology, site: TopologySite): "root" | "core" | "edge" {
+  if (site.parent === undefined) return "root";
+  return topology.sites.some((other) => other.parent === site.id) ? "core" : "edge";
+}
+
+/** What the links of a site to every other site add (T2). */
+export function linksOf(topology: Topology, site: TopologySite): Record<string, LinkShape> {
+  const byId = new Map(topology.sites.map((one) => [one.id, one]));
+  const links: Record<string, LinkShape> = {};
+  for (const other of topology.sites) {
+    if (other.id !== site.id) links[other.id] = alongTree(byId, site, other);
+  }
+  for (const { a, b, rttMs } of topology.peers) {
+    const other = a === site.id ? b : b === site.id ? a : null;
+    if (other !== null) links[other] = { ...(links[other] ?? NO_DELAY), rttMs };
+  }
+  return links;
+}
+
+function alongTree(byId: ReadonlyMap<string, TopologySite>, a: TopologySite, b: TopologySite): LinkShape {
+  const up = climb(byId, a), down = climb(byId, b);
+  const shared = new Set(up.filter((site) => down.includes(site)));
+  const edges = [...up, ...down].filter((site) => !shared.has(site)).map((site) => site.link ?? NO_DELAY);
+  return edges.reduce((sum, edge) => ({
+    rttMs: sum.rttMs + edge.rttMs,
+    mbps: Math.min(sum.mbps, edge.mbps),
+    jitterMs: sum.jitterMs + edge.jitterMs,
+    loss: 1 - (1 - sum.loss) * (1 - edge.loss),
+  }), { ...NO_DELAY, mbps: Infinity });
+}

@@ -1,0 +1,211 @@
+/**
+ * A function's store at this site: an attached session behind the seam of functions/store_client.ts. Puts the
+ * app's prefix before every key, enforces the site's limits, and resolves merge values to plain ones.
+ *
+ * K1  A key or range from an isolate names rows of its own app only: the prefix is put before it, and both ends
+ *     of a range lie in the same of the app's two key spaces (["a", app, …], and ["r", app, …] at the root).
+ * K2  Nothing is written that is over a limit or whose key is not canonical; a batch is written whole or not.
+ */
+import type {
+  Check,
+  CommitResult,
+  ListRequest,
+  Mutation,
+  ReadLevel,
+  StoreClient,
+  StoredRow,
+} from "../../functions/store_client.ts";
+import type { AttachedSession, StoreCheck, StoreMutation } from "../../store/api.ts";
+import { type Key, KeyError, packKey, unpackKey } from "../../store/key.ts";
+import { MergeError, resolve } from "../../store/merge.ts";
+import type { Range } from "../../store/range.ts";
+import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
+import { Problem } from "./problem.ts";
+
+/** What the site allows of a write (SURFACES 3). */
+export interface StoreLimits {
+  readonly keyBytes: number;
+  readonly valueBytes: number;
+  readonly atomicMutations: number;
+  readonly atomicBytes: number;
+}
+
+/** Time spent in store calls, for `Server-Timing`. */
+export interface StoreTiming {
+  storeMs: number;
+}
+
+const ROOT_PART = packKey(["root"]);
+
+/** The two prefixes of an app's rows. */
+export interface AppSpace {
+  readonly app: Key;
+  readonly root: Key;
+}
+
+/** Computed once an app, not once a request. */
+export const appSpace = (app: string): AppSpace => ({ app: packKey(["a", app]), root: packKey(["r", app]) });
+
+/** The store of one request. */
+export class SessionStore implements StoreClient {
+  readonly #session: AttachedSession;
+  readonly #space: AppSpace;
+  readonly #limits: StoreLimits;
+  readonly #nowMs: () => number;
+  readonly #timing: StoreTiming;
+
+  constructor(
+    session: AttachedSession,
+    options: { space: AppSpace; limits: StoreLimits; nowMs: () => number; timing: StoreTiming },
+  ) {
+    this.#session = session;
+    this.#space = options.space;
+    this.#limits = options.limits;
+    this.#nowMs = options.nowMs;
+    this.#timing = options.timing;
+  }
+
+  async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
+    refuseStrong(level);
+    const rows = await this.#timed(this.#session.get(keys.map((key) => this.#absolute(key))));
+    return keys.map((key, i) => stored(key, rows[i]));
+  }
+
+  async list(request: ListRequest): Promise<StoredRow[]> {
+    refuseStrong(request.level);
+    const range = this.#range(request);
+    const rows = await this.#timed(
+      this.#session.list(range, { limit: request.limit, reverse: request.reverse }),
+    );
+    const out: StoredRow[] = [];
+    for (const row of rows) {
+      const one = stored(this.#relative(row.key), row);
+      if (one !== null) out.push(one);
+    }
+    return out;
+  }
+
+  async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
+    this.#limit(mutations);
+    const storeChecks: StoreCheck[] = [];
+    for (const check of checks) {
+      const version = check.versionstamp === null ? null : parseVersionstamp(check.versionstamp);
+      if (version === null && check.versionstamp !== null) return { ok: false }; // no row ever has it
+      storeChecks.push({ key: this.#absolute(check.key), version });
+    }
+    const result = await this.#timed(
+      this.#session.write(mutations.map((mutation) => this.#mutation(mutation)), storeChecks),
+    );
+    return result.ok ? { ok: true, versionstamp: versionstamp(result.version) } : result;
+  }
+
+  async *watch(ranges: readonly { start: Key; end: Key }[], signal: AbortSignal): AsyncIterable<void> {
+    let changed = true;
+    let wake = () => {};
+    const notify = () => {
+      changed = true;
+      wake();
+    };
+    const stop = this.#session.watch(ranges.map((range) => this.#range(range)), notify);
+    const aborted = () => wake();
+    signal.addEventListener("abort", aborted);
+    try {
+      while (!signal.aborted) {
+        if (changed) {
+          changed = false;
+          yield;
+        } else {
+          await new Promise<void>((resolve) => wake = resolve);
+        }
+      }
+    } finally {
+      stop();
+      signal.removeEventListener("abort", aborted);
+    }
+  }
+
+  async #timed<T>(call: Promise<T>): Promise<T> {
+    const begunMs = performance.now();
+    try {
+      return await call;
+    } catch (error) {
+      if (error instanceof MergeError) throw new Problem("row_invalid", error.message);
+      throw error;
+    } finally {
+      this.#timing.storeMs += performance.now() - begunMs;
+    }
+  }
+
+  #absolute(key: Key): Key {
+    return key.startsWith(ROOT_PART)
+      ? this.#space.root + key.slice(ROOT_PART.length) as Key
+      : this.#space.app + key as Key;
+  }
+
+  #relative(key: Key): Key {
+    return key.startsWith(this.#space.app)
+      ? key.slice(this.#space.app.length) as Key
+      : ROOT_PART + key.slice(this.#space.root.length) as Key;
+  }
+
+  #range(range: { readonly start: Key; readonly end: Key }): Range {
+    if (range.start.startsWith(ROOT_PART) !== range.end.startsWith(ROOT_PART)) {
+      throw new KeyError("a range begins in one key space of the app and ends in another");
+    }
+    return { start: this.#absolute(range.start), end: this.#absolute(range.end) };
+  }
+
+  #mutation(mutation: Mutation): StoreMutation {
+    const key = this.#absolute(mutation.key);
+    if (mutation.kind === "delete") return { kind: "delete", key };
+    const { kind, value } = mutation;
+    if (kind !== "set") return { kind, key, value };
+    if (mutation.expireInMs === undefined) return { kind, key, value };
+    return { kind, key, value, expiresAtMs: this.#nowMs() + mutation.expireInMs };
+  }
+
+  /** K2 */
+  #limit(mutations: readonly Mutation[]): void {
+    const { keyBytes, valueBytes, atomicMutations, atomicBytes } = this.#limits;
+    if (mutations.length > atomicMutations) {
+      throw new Problem(
+        "limit_atomic",
+        `${mutations.length} mutations in one write; at most ${atomicMutations} are accepted`,
+      );
+    }
+    let total = 0;
+    for (const mutation of mutations) {
+      const { key } = mutation;
+      // The two parts before the app's own key (KV, or table and index names) are not counted against it.
+      if (key.length > keyBytes + KEY_OVERHEAD_BYTES) {
+        throw new Problem("limit_key", `a key of ${key.length} bytes; at most ${keyBytes} are accepted`);
+      }
+      unpackKey(key);
+      const size = mutation.kind === "delete" ? 0 : mutation.value.length;
+      if (size > valueBytes + 1) { // its tag byte
+        throw new Problem("limit_value", `a value of ${size - 1} bytes; at most ${valueBytes} are accepted`);
+      }
+      total += key.length + size;
+    }
+    if (total > atomicBytes) {
+      throw new Problem("limit_atomic", `a write of ${total} bytes; at most ${atomicBytes} are accepted`);
+    }
+  }
+}
+
+/** "root", "i", a table's and an index's name of 100 bytes each. */
+const KEY_OVERHEAD_BYTES = 256;
+
+function refuseStrong(level: ReadLevel): void {
+  if (level === "strong") {
+    throw new Problem(
+      "not_available",
+      'reads at consistency "strong" are not available; "session" is the default',
+    );
+  }
+}
+
+function stored(key: Key, row: Row | undefined): StoredRow | null {
+  const value = row === undefined ? null : resolve(row.value);
+  return row === undefined || value === null ? null : { key, value, versionstamp: versionstamp(row) };
+}
