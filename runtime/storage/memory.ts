@@ -1,21 +1,28 @@
 /**
  * Rows and journal in memory: the storage of tests, of `--ephemeral` clusters, and under the simulator's disk.
  *
- * M1  `positions` and `order` name exactly the rows in `rows`, each at its newest position.
+ * M1  `rows`, `order` and `journal` hold the same rows, each at its newest position.
  * M2  A step applies drops, then rows in their order, then records; a key in both ends as its row.
  */
+import sortedBtree from "sorted-btree";
 import type { Key } from "../../store/key.ts";
 import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
-import { SortedSet } from "./sorted_set.ts";
+
+/** The package is CommonJS, hence the second `default`. */
+const BTree = sortedBtree.default;
+const ascending = <T extends string | number>(a: T, b: T): number => a < b ? -1 : a > b ? 1 : 0;
+
+/** Ends a walk of the tree. */
+const STOP = { break: true };
 
 /** The synchronous core: rows by key and by position. */
 export class MemoryRows {
+  /** Point reads are far more than scans: a hash map beside the tree answers them. */
   readonly #rows = new Map<Key, Row>();
-  readonly #order = new SortedSet<string>();
-  readonly #positions = new Map<Position, Key>();
-  readonly #journal = new SortedSet<number>();
+  readonly #order = new BTree<Key, Row>(undefined, ascending);
+  readonly #journal = new BTree<Position, Row>(undefined, ascending);
   readonly #records = new Map<string, Uint8Array>();
   #bytes = 0;
 
@@ -45,36 +52,44 @@ export class MemoryRows {
 
   /** Rows in a range by key. */
   scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Row[] {
-    return this.#pick(this.#order.walk({ start: range.start, end: range.end, limit, reverse }) as Key[]);
-  }
-
-  /** Rows with after < position ≤ upTo. */
-  journal(after: Position, upTo: Position, limit: number): Row[] {
-    const positions = this.#journal.walk({ start: after + 1, end: upTo + 1, limit, reverse: false });
-    return this.#pick(positions.map((position) => this.#positions.get(position)));
-  }
-
-  #pick(keys: readonly (Key | undefined)[]): Row[] {
+    const { start, end } = range;
     const out: Row[] = [];
-    for (const key of keys) {
-      const row = key === undefined ? undefined : this.#rows.get(key);
-      if (row === undefined) throw new Error("M1: an index names a row that is not there");
+    if (limit <= 0 || start >= end) return out;
+    if (!reverse) {
+      this.#order.forRange(start, end, false, (_, row) => {
+        out.push(row);
+        return out.length < limit ? undefined : STOP;
+      });
+      return out;
+    }
+    for (const [key, row] of this.#order.entriesReversed(end, undefined, true)) {
+      if (key < start || out.length >= limit) break;
       out.push(row);
     }
     return out;
   }
 
+  /** Rows with after < position ≤ upTo. */
+  journal(after: Position, upTo: Position, limit: number): Row[] {
+    const out: Row[] = [];
+    if (limit <= 0 || after >= upTo) return out;
+    this.#journal.forRange(after + 1, upTo, true, (_, row) => {
+      out.push(row);
+      return out.length < limit ? undefined : STOP;
+    });
+    return out;
+  }
+
   /** Puts a row in place of the one with its key. */
   put(row: Row): void {
-    const there = this.#positions.get(row.position);
-    if (there !== undefined && there !== row.key) {
+    const there = this.#journal.get(row.position);
+    if (there !== undefined && there.key !== row.key) {
       throw new Error(`M1: position ${row.position} already holds another row`);
     }
     this.drop(row.key);
     this.#rows.set(row.key, row);
-    this.#order.add(row.key);
-    this.#positions.set(row.position, row.key);
-    this.#journal.add(row.position);
+    this.#order.set(row.key, row);
+    this.#journal.set(row.position, row);
     this.#bytes += rowBytes(row);
   }
 
@@ -83,9 +98,8 @@ export class MemoryRows {
     const row = this.#rows.get(key);
     if (row === undefined) return;
     this.#rows.delete(key);
-    this.#order.remove(key);
-    this.#positions.delete(row.position);
-    this.#journal.remove(row.position);
+    this.#order.delete(key);
+    this.#journal.delete(row.position);
     this.#bytes -= rowBytes(row);
   }
 

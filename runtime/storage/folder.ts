@@ -1,0 +1,84 @@
+/**
+ * A folder that one storage of one process owns.
+ *
+ * Life: `claimFolder` creates the folder or recognises its own mark, locks it, and returns the claim →
+ * `release`. The lock is the operating system's, on an open file: a process that dies gives it back.
+ *
+ * F1  A folder that holds other files and not our mark is refused, never written to.
+ * F2  Two processes, or two storages of one process, never hold one folder.
+ */
+import { StoreUnavailable } from "../../store/api.ts";
+
+/** Names the folder as ours, and says which engine wrote it. */
+const MARK_FILE = "SOJOURN";
+const LOCK_FILE = "lock";
+
+/** A held folder. */
+export interface FolderClaim {
+  readonly path: string;
+  /** Gives the folder back; the second call does nothing. */
+  release(): void;
+}
+
+/**
+ * Claims a folder for an engine, creating it where it does not exist.
+ *
+ * @throws StoreUnavailable `disk_failed` where another process holds it, another engine or somebody else's files
+ * are in it, or the file system refuses.
+ */
+export function claimFolder(path: string, engine: string): FolderClaim {
+  try {
+    Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+    checkMark(path, engine);
+    const lock = takeLock(path);
+    let held = true;
+    return {
+      path,
+      release: () => {
+        if (!held) return;
+        held = false;
+        lock.close();
+      },
+    };
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    throw refusal(path, error instanceof Error ? error.message : String(error));
+  }
+}
+
+function checkMark(path: string, engine: string): void {
+  const wanted = `sojourn storage: ${engine}\n`;
+  const names = [...Deno.readDirSync(path)].map((entry) => entry.name);
+  if (names.includes(MARK_FILE)) {
+    const found = Deno.readTextFileSync(`${path}/${MARK_FILE}`);
+    if (found === wanted) return;
+    throw refusal(path, `it was written by "${found.trim()}", and "${wanted.trim()}" was asked for`);
+  }
+  const others = names.filter((name) => name !== LOCK_FILE);
+  if (others.length > 0) {
+    throw refusal(
+      path,
+      `it holds other files (${others.slice(0, 3).join(", ")}); an empty folder is accepted`,
+    );
+  }
+  Deno.writeTextFileSync(`${path}/${MARK_FILE}`, wanted);
+}
+
+function takeLock(path: string): Deno.FsFile {
+  const file = Deno.openSync(`${path}/${LOCK_FILE}`, { create: true, read: true, write: true });
+  try {
+    if (!file.tryLockSync(true)) {
+      const pid = Deno.readTextFileSync(`${path}/${LOCK_FILE}`).trim();
+      throw refusal(path, `process ${pid || "(unknown)"} holds it; stop that process first`);
+    }
+    file.truncateSync(0);
+    file.writeSync(new TextEncoder().encode(`${Deno.pid}\n`));
+    return file;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+const refusal = (path: string, why: string) =>
+  new StoreUnavailable("disk_failed", `cannot use the data folder ${path}: ${why}`);
