@@ -1,36 +1,108 @@
 /**
- * The request that runs right now, for code that was not handed its `env`: `import { env } from "sojourn"`,
- * `Deno.openKv()`. The isolate's bootstrap provides it; an app's bundle holds its own copy of this module, so
- * the two meet at a symbol on `globalThis`.
+ * The running request, for code that was not handed its env: `import { env } from "sojourn"`, `Deno.openKv()`.
  *
- * N1  While a module loads no request runs: every use then throws `no_request`.
+ * An app's bundle holds its own copy of this module, the trusted bootstrap another. Both find the running request
+ * through one slot under a registered symbol on globalThis, which the bootstrap fills (request_context.ts).
+ * This file is in every app's bundle, so it imports nothing that is not a type.
+ *
+ * X1  Outside a running request every use of `env` and `ambientKv` throws `no_request`: nothing happens at module
+ *     load, and no request sees another's session.
  */
+import type { BaseEnv, EnvOf } from "./define.ts";
 import { AppError } from "./errors.ts";
+import type {
+  Kv,
+  KvAtomic,
+  KvCommitResult,
+  KvEnqueueOptions,
+  KvEntryMaybe,
+  KvKey,
+  KvListIterator,
+  KvListOptions,
+  KvListSelector,
+} from "./kv_interface.ts";
+import type { ReadLevel } from "./store_client.ts";
 
-/** What a running request has. */
-export interface RunningRequest {
-  readonly env: Record<string, unknown>;
-  readonly ctx: unknown;
+/** Where both copies look. */
+export const CONTEXT_SLOT: unique symbol = Symbol.for("sojourn.context") as never;
+
+/** What the slot holds. */
+export interface ContextSlot {
+  /** The env of the request that this code runs for. */
+  current(): BaseEnv | undefined;
 }
 
-/** Answers the request that the calling code runs for. */
-export type RunningSource = () => RunningRequest | undefined;
-
-const SOURCE = Symbol.for("sojourn.running");
-
-/** Says, once for an isolate, how to find the running request. */
-export function provideRunning(source: RunningSource): void {
-  Object.defineProperty(globalThis, SOURCE, { value: source });
+/** The env of the running request. @throws AppError `no_request`. */
+function running(what: string): BaseEnv {
+  const slot = (globalThis as { [CONTEXT_SLOT]?: ContextSlot })[CONTEXT_SLOT];
+  const env = slot?.current();
+  if (env === undefined) {
+    throw new AppError("no_request", `${what} works only while a request runs, not when the module loads`);
+  }
+  return env;
 }
 
-/**
- * The request that runs right now.
- *
- * @throws AppError `no_request` outside of one. `what` names the use in the message.
- */
-export function running(what: string): RunningRequest {
-  const source = (globalThis as Record<symbol, unknown>)[SOURCE] as RunningSource | undefined;
-  const request = source?.();
-  if (request !== undefined) return request;
-  throw new AppError("no_request", `${what} works while a request runs, not while a module loads`);
+/** The running request's env as an object that is there all the time. */
+const handler: ProxyHandler<object> = {
+  get: (_, name) => Reflect.get(running("env"), name),
+  has: (_, name) => Reflect.has(running("env"), name),
+  ownKeys: () => Reflect.ownKeys(running("env")),
+  getOwnPropertyDescriptor: (_, name) => {
+    const found = Reflect.getOwnPropertyDescriptor(running("env"), name);
+    // A proxy may not report what its empty target lacks as fixed.
+    return found && { ...found, configurable: true };
+  },
+  set: () => false,
+  defineProperty: () => false,
+  deleteProperty: () => false,
+};
+
+/** The running request's env, for code that was not handed it. Throws `no_request` where none runs. */
+export const env = new Proxy({}, handler) as EnvOf;
+
+/** The running request's `env.kv`, as `Deno.openKv()` gives it: it can be taken before any request runs. */
+class AmbientKv implements Kv {
+  get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>> {
+    return kv().get<T>(key, options);
+  }
+  getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: ReadLevel },
+  ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    return kv().getMany<T>(keys, options);
+  }
+  set(key: KvKey, value: unknown, options?: { expireIn?: number }): Promise<KvCommitResult> {
+    return kv().set(key, value, options);
+  }
+  delete(key: KvKey): Promise<void> {
+    return kv().delete(key);
+  }
+  list<T = unknown>(selector: KvListSelector, options?: KvListOptions): KvListIterator<T> {
+    return kv().list<T>(selector, options);
+  }
+  atomic(): KvAtomic {
+    return kv().atomic();
+  }
+  watch<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { raw?: boolean },
+  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    return kv().watch<T>(keys, options);
+  }
+  enqueue(value: unknown, options?: KvEnqueueOptions): Promise<KvCommitResult> {
+    return kv().enqueue(value, options);
+  }
+  listenQueue(handler: (value: unknown) => Promise<void> | void): Promise<void> {
+    return kv().listenQueue(handler);
+  }
+  commitVersionstamp(): symbol {
+    return kv().commitVersionstamp();
+  }
+  close(): void {}
+  [Symbol.dispose](): void {}
 }
+
+const kv = (): Kv => running("kv").kv;
+
+/** What `Deno.openKv()` answers inside an app. */
+export const ambientKv: Kv = new AmbientKv();

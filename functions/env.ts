@@ -1,0 +1,172 @@
+/**
+ * The env of a request: what the app declared, bound to the request's session.
+ *
+ * Life cycle: an app's declarations are prepared once per isolate (on the first request); `buildEnv` then makes a
+ * small object per request, whose tables are made on first use.
+ *
+ * N1  An env reaches the store only through its own request's StoreClient.
+ * N2  A name that was not declared is undefined; a declared one that can't be used here throws `not_available`
+ *     when it is used, never when the env is built.
+ */
+import { AppError, notAvailable } from "./errors.ts";
+import type { BaseEnv, TableDefinition } from "./define.ts";
+import { RequestKv } from "./kv.ts";
+import type { Kv } from "./kv_interface.ts";
+import { ReadBatch } from "./read_batch.ts";
+import type { StoreClient } from "./store_client.ts";
+import { PreparedTable } from "./prepared_table.ts";
+import { RequestTable } from "./table.ts";
+
+/** What a request's env is built from. */
+export interface EnvServices {
+  readonly store: StoreClient;
+  /** Values that the operator set; they go before the declared ones. */
+  readonly vars: Readonly<Record<string, string>>;
+  /** Values that this site holds. */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** `host`, `host:port` or `[host]:port`. */
+  readonly remoteAddr?: string;
+  /** Resolves when the response has been sent. */
+  readonly completed?: Promise<void>;
+}
+
+interface PreparedApp {
+  readonly tables: object;
+  readonly queues: object;
+  readonly sessions: object;
+  readonly secrets: Readonly<Record<string, unknown>>;
+  readonly vars: Readonly<Record<string, string>>;
+}
+
+/** Where a getter on a prepared prototype finds its request. */
+const REQUEST: unique symbol = Symbol("request");
+
+interface RequestState {
+  readonly store: StoreClient;
+  readonly reads: ReadBatch;
+}
+
+const prepared = new WeakMap<object, PreparedApp>();
+
+/** The env of one request of the app with this default export. */
+export function buildEnv(defaultExport: unknown, services: EnvServices): BaseEnv {
+  return new RequestEnv(prepare(defaultExport), services);
+}
+
+class RequestEnv implements BaseEnv {
+  readonly kv: Kv;
+  readonly tables: object;
+  readonly queues: object;
+  readonly sessions: object;
+  readonly secrets: object;
+  readonly vars: Readonly<Record<string, string>>;
+  readonly completed: Promise<void>;
+  readonly #remoteAddr: string;
+
+  constructor(app: PreparedApp, services: EnvServices) {
+    const { store } = services;
+    const reads = new ReadBatch(store);
+    const state: RequestState = { store, reads };
+    this.kv = new RequestKv(store, reads);
+    this.tables = Object.create(app.tables, { [REQUEST]: { value: state } });
+    this.queues = app.queues;
+    this.sessions = app.sessions;
+    this.secrets = secretsOf(app.secrets, services.secrets ?? {});
+    this.vars = { ...app.vars, ...services.vars };
+    this.completed = services.completed ?? Promise.resolve();
+    this.#remoteAddr = services.remoteAddr ?? "";
+  }
+
+  get remoteAddr(): BaseEnv["remoteAddr"] {
+    return parseAddress(this.#remoteAddr);
+  }
+}
+
+function parseAddress(text: string): BaseEnv["remoteAddr"] {
+  const match = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(text);
+  return {
+    transport: "tcp",
+    hostname: match?.[1] ?? match?.[2] ?? text,
+    port: Number(match?.[3] ?? 0),
+  };
+}
+
+const NO_SECRETS: object = Object.freeze(Object.create(null));
+
+function secretsOf(
+  declared: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, string>>,
+): object {
+  const names = Object.keys(declared);
+  if (names.length === 0) return NO_SECRETS;
+  const out: Record<string, string> = Object.create(null);
+  for (const name of names) {
+    Object.defineProperty(out, name, {
+      enumerable: true,
+      get: () => {
+        const value = Object.hasOwn(values, name) ? values[name] : undefined;
+        if (value === undefined) {
+          throw new AppError("not_available", `the secret ${name} has no value at this site`);
+        }
+        return value;
+      },
+    });
+  }
+  return out;
+}
+
+function prepare(defaultExport: unknown): PreparedApp {
+  const app = Object(defaultExport) as Record<string, unknown>;
+  let found = prepared.get(app);
+  if (found === undefined) {
+    found = {
+      tables: tablePrototype(groupOf(app["tables"])),
+      queues: unbuilt(groupOf(app["queues"]), "queue"),
+      sessions: unbuilt(groupOf(app["sessions"]), "stateful session"),
+      secrets: groupOf(app["secrets"]),
+      vars: groupOf(app["vars"]) as Record<string, string>,
+    };
+    prepared.set(app, found);
+  }
+  return found;
+}
+
+const groupOf = (group: unknown): Record<string, unknown> =>
+  typeof group === "object" && group !== null ? group as Record<string, unknown> : {};
+
+/** A prototype whose getters make a request's table on first use. */
+function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
+  const prototype: object = Object.create(null);
+  for (const [name, definition] of Object.entries(tables)) {
+    const table = new PreparedTable(name, definition as TableDefinition);
+    Object.defineProperty(prototype, name, {
+      enumerable: true,
+      get(this: { [REQUEST]: RequestState }) {
+        const { store, reads } = this[REQUEST];
+        const value = new RequestTable(table, store, reads);
+        Object.defineProperty(this, name, { value, enumerable: true });
+        return value;
+      },
+    });
+  }
+  return prototype;
+}
+
+/** Names that are declared and do nothing yet. */
+function unbuilt(group: Readonly<Record<string, unknown>>, what: string): object {
+  const out: object = Object.create(null);
+  for (const name of Object.keys(group)) {
+    const refuse = (): never => {
+      throw notAvailable(`the ${what} ${name}`);
+    };
+    Object.defineProperty(out, name, {
+      enumerable: true,
+      // Symbols and `then` are asked for by whoever prints or awaits it, which is no use of it.
+      value: new Proxy({}, {
+        get: (_, member) => typeof member === "symbol" || member === "then" ? undefined : refuse,
+        set: refuse,
+      }),
+    });
+  }
+  return out;
+}

@@ -1,0 +1,97 @@
+/**
+ * Index entries: rows whose keys order a table by other fields.
+ *
+ *     key    [...("root"), "i", table, index, ...indexed fields, ...key fields, nonce]
+ *     value  tag "bytes", then the length of the packed key fields as 2 bytes, big endian
+ *
+ * Every put writes the row and, in the same atomic operation, one entry per index under a fresh *nonce* (a number:
+ * 9 bytes packed). A put does not read the row that it replaces, so that writes stay local; what it leaves behind
+ * is stale, is never shown, and is removed by readers that meet it and by later puts that know of it.
+ *
+ * I1  An entry shows a row only while the row's fields are the entry's (verified on each read).
+ * I2  An entry's key is written by one put only. So removing an entry that its row has outlived can't hide
+ *     another put of the same values at a site that is not heard yet; with a key shared between puts, the
+ *     removal's newer version would.
+ * I3  An entry is removed only (a) in the same operation as a later put or delete of its row, or (b) where its row
+ *     was read after it and is absent or newer. Then the row's version can never come back to the entry's, and no
+ *     removal of the winning row's entries exists anywhere.
+ */
+import { type Key, type KeyPart, packKey } from "../store/key.ts";
+import { VALUE_TAG } from "../store/value.ts";
+import { AppError } from "./errors.ts";
+import { packBounded } from "./key_space.ts";
+import type { StoredRow } from "./store_client.ts";
+
+/** A packed number. */
+const NONCE_BYTES = 9;
+/** 2 bytes hold the length of any key within KEY_BYTES_MAX. */
+const VALUE_BYTES = 3;
+
+/** One declared index of a table. */
+export class TableIndex {
+  readonly name: string;
+  readonly fields: readonly string[];
+  /** Packed lead of all its entries. */
+  readonly space: Key;
+  /** Stale entries met on the last page: the next page asks for so many more rows. */
+  slack = 0;
+
+  constructor(name: string, fields: readonly string[], space: Key) {
+    this.name = name;
+    this.fields = fields;
+    this.space = space;
+  }
+
+  /**
+   * The key of a row's entries without their nonce; null while an indexed field is null or absent.
+   *
+   * @throws KvTypeError `limit_key`; KeyError `key_invalid` for a field that is no key part.
+   */
+  place(row: Readonly<Record<string, unknown>>, rowKey: Key): Key | null {
+    const parts: KeyPart[] = [];
+    for (const field of this.fields) {
+      const part = row[field];
+      if (part === undefined || part === null) return null;
+      parts.push(part as KeyPart);
+    }
+    return this.space + packBounded(parts) + rowKey as Key;
+  }
+
+  /** Whether an entry stands at a place (I1). */
+  stands(entry: Key, place: Key | null): boolean {
+    return place !== null && entry.length === place.length + NONCE_BYTES && entry.startsWith(place);
+  }
+
+  /** The packed key fields of the row that an entry is of. @throws AppError `value_corrupt`. */
+  rowKeyOf(entry: StoredRow): Key {
+    const { key, value } = entry;
+    const length = value.length === VALUE_BYTES ? (value[1] ?? 0) << 8 | (value[2] ?? 0) : 0;
+    const start = key.length - NONCE_BYTES - length;
+    if (length === 0 || start <= this.space.length) {
+      throw new AppError("value_corrupt", `an entry of the index ${this.name} can't be read`);
+    }
+    return key.slice(start, key.length - NONCE_BYTES) as Key;
+  }
+
+  /** Where a list goes on behind an entry and its duplicates. */
+  behind(entry: Key, reverse: boolean): Key {
+    return entry.slice(0, -NONCE_BYTES) + (reverse ? "\x00" : "\xff") as Key;
+  }
+}
+
+/** The value of an entry. */
+export function entryValue(rowKey: Key): Uint8Array {
+  return Uint8Array.of(VALUE_TAG.bytes, rowKey.length >> 8, rowKey.length & 0xff);
+}
+
+let nonceNext: number | undefined;
+
+/** A fresh nonce, packed: 53 random bits per isolate, counted up; only entries of one row must differ. */
+export function freshNonce(): Key {
+  if (nonceNext === undefined) {
+    const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+    nonceNext = (high & 0x1fffff) * 2 ** 32 + low;
+  }
+  nonceNext = nonceNext >= Number.MAX_SAFE_INTEGER ? 0 : nonceNext + 1;
+  return packKey([nonceNext]);
+}

@@ -1,0 +1,244 @@
+/**
+ * The Deno KV interface over a request's session.
+ *
+ * A RequestKv lives as long as its request. Keys are packed behind the space "kv"; the store sees bytes only.
+ *
+ * Q1  Arguments are checked, and values encoded, before anything is sent: a call that throws changed nothing.
+ * Q2  A list asks the store for no more rows than its limit leaves, so that only that interval is covered.
+ */
+import { type Key, unpackKey } from "../store/key.ts";
+import { keyAfter, pointRange } from "../store/range.ts";
+import { KvTypeError, notAvailable } from "./errors.ts";
+import {
+  decodeCursor,
+  encodeCursor,
+  intervalOf,
+  type KeyInterval,
+  KV_SPACE,
+  packUserKey,
+} from "./key_space.ts";
+import { KvAtomicOperation } from "./kv_atomic.ts";
+import type {
+  Kv,
+  KvCommitResult,
+  KvEntry,
+  KvEntryMaybe,
+  KvKey,
+  KvListIterator,
+  KvListOptions,
+  KvListSelector,
+} from "./kv_interface.ts";
+import { GET_MANY_MAX, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, WATCH_KEYS_MAX } from "./limits.ts";
+import { ReadBatch } from "./read_batch.ts";
+import type { ReadLevel, StoreClient, StoredRow } from "./store_client.ts";
+import { decodeValue } from "./value.ts";
+
+const LEVELS: ReadonlySet<unknown> = new Set<ReadLevel>(["eventual", "session", "strong"]);
+
+/** The level a caller asked for. @throws KvTypeError `key_invalid` for anything else. */
+export function readLevel(asked: unknown, otherwise: ReadLevel = "session"): ReadLevel {
+  if (asked === undefined) return otherwise;
+  if (!LEVELS.has(asked)) {
+    const got = JSON.stringify(asked);
+    throw new KvTypeError("key_invalid", `consistency is "eventual", "session" or "strong", not ${got}`);
+  }
+  return asked as ReadLevel;
+}
+
+/** The app's key space, bound to one request's session. */
+export class RequestKv implements Kv {
+  readonly #store: StoreClient;
+  readonly #reads: ReadBatch;
+
+  constructor(store: StoreClient, reads: ReadBatch = new ReadBatch(store)) {
+    this.#store = store;
+    this.#reads = reads;
+  }
+
+  async get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>> {
+    const packed = packUserKey(key);
+    return entryMaybe<T>(key, await this.#reads.get(packed, readLevel(options?.consistency)));
+  }
+
+  async getMany<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { consistency?: ReadLevel },
+  ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    const asked: readonly KvKey[] = keys;
+    if (asked.length > GET_MANY_MAX) throw tooMany("keys", GET_MANY_MAX, asked.length);
+    const packed = asked.map(packUserKey);
+    const level = readLevel(options?.consistency);
+    const rows = packed.length === 0 ? [] : await this.#store.get(packed, level);
+    return asked.map((key, i) => entryMaybe(key, rows[i] ?? null)) as { [K in keyof T]: KvEntryMaybe<T[K]> };
+  }
+
+  async set(key: KvKey, value: unknown, options?: { expireIn?: number }): Promise<KvCommitResult> {
+    return committed(await new KvAtomicOperation(this.#store).set(key, value, options).commit());
+  }
+
+  async delete(key: KvKey): Promise<void> {
+    committed(await new KvAtomicOperation(this.#store).delete(key).commit());
+  }
+
+  list<T = unknown>(selector: KvListSelector, options: KvListOptions = {}): KvListIterator<T> {
+    return new KvList<T>(this.#store, listInterval(selector), options);
+  }
+
+  atomic(): KvAtomicOperation {
+    return new KvAtomicOperation(this.#store);
+  }
+
+  watch<T extends readonly unknown[]>(
+    keys: readonly [...{ [K in keyof T]: KvKey }],
+    options?: { raw?: boolean },
+  ): ReadableStream<{ [K in keyof T]: KvEntryMaybe<T[K]> }> {
+    const asked: readonly KvKey[] = keys;
+    if (asked.length > WATCH_KEYS_MAX) throw tooMany("keys", WATCH_KEYS_MAX, asked.length);
+    return watchRows(this.#store, asked, options?.raw ?? false) as ReadableStream<
+      { [K in keyof T]: KvEntryMaybe<T[K]> }
+    >;
+  }
+
+  enqueue(): Promise<KvCommitResult> {
+    return Promise.reject(notAvailable("kv.enqueue"));
+  }
+
+  listenQueue(): Promise<void> {
+    return Promise.reject(notAvailable("kv.listenQueue"));
+  }
+
+  commitVersionstamp(): symbol {
+    throw notAvailable("kv.commitVersionstamp");
+  }
+
+  close(): void {}
+
+  [Symbol.dispose](): void {}
+}
+
+function entryMaybe<T>(key: KvKey, row: StoredRow | null): KvEntryMaybe<T> {
+  if (row === null) return { key, value: null, versionstamp: null };
+  return { key, value: decodeValue(row.value) as T, versionstamp: row.versionstamp };
+}
+
+function committed(result: KvCommitResult | { ok: false }): KvCommitResult {
+  // Without checks there is nothing that could fail.
+  if (!result.ok) throw new Error("a write without checks was refused");
+  return result;
+}
+
+const tooMany = (what: string, max: number, got: number): KvTypeError =>
+  new KvTypeError("limit_list", `Too many ${what} (max ${max}, not ${got})`);
+
+function listInterval(selector: KvListSelector): KeyInterval {
+  const { prefix, start, end } = selector as { prefix?: KvKey; start?: KvKey; end?: KvKey };
+  if (
+    prefix === undefined ? start === undefined || end === undefined : start !== undefined && end !== undefined
+  ) {
+    throw new KvTypeError("key_invalid", "Selector must specify either 'prefix' or both 'start' and 'end'");
+  }
+  return intervalOf(KV_SPACE, { prefix, start, end });
+}
+
+/** A list in progress: pages fetched as they are needed. */
+class KvList<T> implements KvListIterator<T> {
+  readonly #store: StoreClient;
+  readonly #level: ReadLevel;
+  readonly #reverse: boolean;
+  readonly #batchSize: number;
+  /** What is left to read. */
+  readonly #rest: KeyInterval;
+  /** Rows that the limit still allows. */
+  #allowed: number;
+  #page: readonly StoredRow[] = [];
+  #next = 0;
+  #lastPage = false;
+  /** Key of the row given last; "" at the end; undefined before the first. */
+  #at: string | undefined;
+
+  constructor(store: StoreClient, interval: KeyInterval, options: KvListOptions) {
+    const { limit = Infinity, reverse = false, cursor = "", consistency } = options;
+    if (!(limit > 0)) throw new KvTypeError("limit_list", `limit must be positive, not ${limit}`);
+    const batchSize = options.batchSize ??
+      Math.min(limit === Infinity ? LIST_PAGE_DEFAULT : limit, LIST_PAGE_MAX);
+    if (!(batchSize > 0)) throw new KvTypeError("limit_list", `batchSize must be positive, not ${batchSize}`);
+    if (batchSize > LIST_PAGE_MAX) throw tooMany("entries", LIST_PAGE_MAX, batchSize);
+    this.#store = store;
+    this.#level = readLevel(consistency);
+    this.#reverse = reverse;
+    this.#allowed = limit;
+    this.#batchSize = batchSize;
+    this.#rest = interval;
+    if (cursor !== "") this.#skipTo(decodeCursor(KV_SPACE, interval, cursor));
+  }
+
+  get cursor(): string {
+    if (this.#at === undefined) throw new Error("Cannot get cursor before first iteration");
+    return this.#at === "" ? "" : encodeCursor(KV_SPACE, this.#at);
+  }
+
+  async next(): Promise<IteratorResult<KvEntry<T>, undefined>> {
+    if (this.#allowed <= 0) return { done: true, value: undefined };
+    if (this.#next >= this.#page.length && !this.#lastPage) await this.#fetch();
+    const row = this.#page[this.#next];
+    if (row === undefined) {
+      this.#at = "";
+      return { done: true, value: undefined };
+    }
+    this.#next++;
+    this.#allowed--;
+    this.#at = row.key;
+    const key = unpackKey(row.key.slice(KV_SPACE.length));
+    const value = { key, value: decodeValue(row.value) as T, versionstamp: row.versionstamp };
+    return { done: false, value };
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<KvEntry<T>> {
+    return this;
+  }
+
+  async #fetch(): Promise<void> {
+    const limit = Math.min(this.#batchSize, this.#allowed);
+    const { start, end } = this.#rest;
+    const page = start >= end
+      ? []
+      : await this.#store.list({ start, end, limit, reverse: this.#reverse, level: this.#level });
+    this.#lastPage = page.length < limit;
+    const last = page.at(-1);
+    if (last !== undefined) this.#skipTo(last.key);
+    this.#page = page;
+    this.#next = 0;
+  }
+
+  /** Goes on behind a key. */
+  #skipTo(key: Key): void {
+    if (this.#reverse) this.#rest.end = key;
+    else this.#rest.start = keyAfter(key);
+  }
+}
+
+function watchRows(
+  store: StoreClient,
+  keys: readonly KvKey[],
+  raw: boolean,
+): ReadableStream<KvEntryMaybe<unknown>[]> {
+  const packed = keys.map(packUserKey);
+  const stop = new AbortController();
+  const changes = store.watch(packed.map(pointRange), stop.signal)[Symbol.asyncIterator]();
+  let last: string | undefined;
+  return new ReadableStream<KvEntryMaybe<unknown>[]>({
+    async pull(controller) {
+      for (;;) {
+        if ((await changes.next()).done === true) return controller.close();
+        const rows = await store.get(packed, "session");
+        const now = rows.map((row) => row?.versionstamp ?? "").join();
+        if (!raw && now === last) continue;
+        last = now;
+        return controller.enqueue(keys.map((key, i) => entryMaybe(key, rows[i] ?? null)));
+      }
+    },
+    cancel() {
+      stop.abort();
+    },
+  }, { highWaterMark: 0 });
+}

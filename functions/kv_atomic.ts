@@ -1,0 +1,164 @@
+/**
+ * One atomic operation: checks and mutations are collected and checked here, sent by `commit`.
+ *
+ * Q3  What exceeds a limit throws from the call that exceeds it, before anything is sent.
+ */
+import type { Key } from "../store/key.ts";
+import { parseVersionstamp } from "../store/row.ts";
+import { KvTypeError, notAvailable } from "./errors.ts";
+import { packUserKey } from "./key_space.ts";
+import type {
+  KvAtomic,
+  KvCheck,
+  KvCommitError,
+  KvCommitResult,
+  KvKey,
+  KvMutation,
+  KvNumber,
+} from "./kv_interface.ts";
+import { isKvU64, KvU64 } from "./kv_u64.ts";
+import { ATOMIC_BYTES_MAX, ATOMIC_CHECKS_MAX, ATOMIC_MUTATIONS_MAX } from "./limits.ts";
+import type { Check, Mutation, StoreClient } from "./store_client.ts";
+import { encodeValue } from "./value.ts";
+
+/** Checks and mutations on their way to the store, within the limits. */
+export class WriteBatch {
+  readonly #checks: Check[] = [];
+  readonly #mutations: Mutation[] = [];
+  #bytes = 0;
+
+  /** How many mutations it holds. */
+  get size(): number {
+    return this.#mutations.length;
+  }
+
+  /** @throws KvTypeError `limit_atomic`, or `key_invalid` for what is no versionstamp. */
+  check(key: Key, versionstamp: string | null): void {
+    if (
+      versionstamp !== null && (typeof versionstamp !== "string" || parseVersionstamp(versionstamp) === null)
+    ) {
+      const got = JSON.stringify(versionstamp);
+      throw new KvTypeError("key_invalid", `a versionstamp is 20 hexadecimal digits or null, not ${got}`);
+    }
+    if (this.#checks.length >= ATOMIC_CHECKS_MAX) {
+      throw new KvTypeError("limit_atomic", `Too many checks (max ${ATOMIC_CHECKS_MAX})`);
+    }
+    this.#checks.push({ key, versionstamp });
+  }
+
+  /** @throws KvTypeError `limit_atomic`. */
+  add(mutation: Mutation): void {
+    if (this.#mutations.length >= ATOMIC_MUTATIONS_MAX) {
+      throw new KvTypeError("limit_atomic", `Too many mutations (max ${ATOMIC_MUTATIONS_MAX})`);
+    }
+    this.#bytes += mutation.key.length + (mutation.kind === "delete" ? 0 : mutation.value.length);
+    if (this.#bytes > ATOMIC_BYTES_MAX) {
+      throw new KvTypeError("limit_atomic", `Total mutation size too large (max ${ATOMIC_BYTES_MAX} bytes)`);
+    }
+    this.#mutations.push(mutation);
+  }
+
+  /** Sends it. */
+  commit(store: StoreClient): Promise<KvCommitResult | KvCommitError> {
+    return store.commit(this.#checks, this.#mutations);
+  }
+}
+
+/** An atomic operation of `env.kv`. */
+export class KvAtomicOperation implements KvAtomic {
+  readonly #store: StoreClient;
+  readonly #batch = new WriteBatch();
+
+  constructor(store: StoreClient) {
+    this.#store = store;
+  }
+
+  check(...checks: KvCheck[]): this {
+    for (const { key, versionstamp } of checks) this.#batch.check(packUserKey(key), versionstamp ?? null);
+    return this;
+  }
+
+  mutate(...mutations: KvMutation[]): this {
+    for (const mutation of mutations) this.#mutate(mutation);
+    return this;
+  }
+
+  #mutate(mutation: KvMutation): void {
+    switch (mutation.type) {
+      case "set":
+        this.set(mutation.key, mutation.value, mutation);
+        return;
+      case "delete":
+        this.delete(mutation.key);
+        return;
+      case "sum":
+      case "min":
+      case "max":
+        this.#merge(mutation.type, mutation.key, mutation.value);
+        return;
+      default:
+        throw new KvTypeError(
+          "value_invalid",
+          `Invalid mutation type: ${(mutation as { type: unknown }).type}`,
+        );
+    }
+  }
+
+  sum(key: KvKey, n: KvNumber): this {
+    return this.#merge("sum", key, n);
+  }
+
+  min(key: KvKey, n: KvNumber): this {
+    return this.#merge("min", key, n);
+  }
+
+  max(key: KvKey, n: KvNumber): this {
+    return this.#merge("max", key, n);
+  }
+
+  set(key: KvKey, value: unknown, options?: { expireIn?: number }): this {
+    const packed = packUserKey(key);
+    const expireInMs = expiry(options?.expireIn);
+    const bytes = encodeValue(value);
+    this.#batch.add(
+      expireInMs === undefined
+        ? { kind: "set", key: packed, value: bytes }
+        : { kind: "set", key: packed, value: bytes, expireInMs },
+    );
+    return this;
+  }
+
+  delete(key: KvKey): this {
+    this.#batch.add({ kind: "delete", key: packUserKey(key) });
+    return this;
+  }
+
+  enqueue(): this {
+    throw notAvailable("kv.atomic().enqueue");
+  }
+
+  commit(): Promise<KvCommitResult | KvCommitError> {
+    return this.#batch.commit(this.#store);
+  }
+
+  #merge(kind: "sum" | "min" | "max", key: KvKey, n: KvNumber): this {
+    const number = typeof n === "bigint" ? new KvU64(n) : n;
+    if (typeof number !== "number" && !isKvU64(number)) {
+      throw new KvTypeError("value_invalid", `${kind} takes a bigint, a KvU64 or a number, not ${typeof n}`);
+    }
+    if (typeof number === "number" && !Number.isFinite(number)) {
+      throw new KvTypeError("value_invalid", `${kind} takes a finite number, not ${number}`);
+    }
+    this.#batch.add({ kind, key: packUserKey(key), value: encodeValue(number) });
+    return this;
+  }
+}
+
+/** What has already expired is stored for a millisecond, so that it replaces what was there. */
+function expiry(expireIn: number | undefined): number | undefined {
+  if (expireIn === undefined || expireIn === null) return undefined;
+  if (typeof expireIn !== "number" || !Number.isFinite(expireIn)) {
+    throw new KvTypeError("value_invalid", `expireIn is a number of milliseconds, not ${expireIn}`);
+  }
+  return Math.max(1, Math.ceil(expireIn));
+}

@@ -1,0 +1,53 @@
+/**
+ * `KvU64`: Deno KV's unsigned 64-bit integer. The same name, shape and string tag as `Deno.KvU64`, because an
+ * isolate runs without Deno's own KV: the bootstrap puts this class in its place.
+ */
+
+const U64_MAX = 0xffff_ffff_ffff_ffffn;
+const TAG = "Deno.KvU64";
+
+/**
+ * An unsigned 64-bit integer that `sum`, `min` and `max` work on.
+ *
+ * ```ts
+ * import { KvU64 } from "sojourn";
+ * import assert from "node:assert/strict";
+ * assert.equal(new KvU64(7n).value, 7n);
+ * assert.throws(() => new KvU64(-1n), RangeError);
+ * ```
+ */
+export class KvU64 {
+  /** The integer, 0 … 2⁶⁴ − 1. */
+  readonly value: bigint;
+
+  /** @throws TypeError when `value` is no bigint, RangeError when it does not fit. */
+  constructor(value: bigint) {
+    if (typeof value !== "bigint") throw new TypeError(`a KvU64 holds a bigint, not ${typeof value}`);
+    if (value < 0n || value > U64_MAX) throw new RangeError(`a KvU64 holds 0 to 2^64 - 1, not ${value}`);
+    this.value = value;
+    Object.freeze(this);
+  }
+
+  /** For comparisons. */
+  valueOf(): bigint {
+    return this.value;
+  }
+
+  /** Decimal digits. */
+  toString(): string {
+    return this.value.toString();
+  }
+
+  /** How every copy of this class, and Deno's own, is recognised. */
+  get [Symbol.toStringTag](): string {
+    return TAG;
+  }
+}
+
+/** Whether a value is a KvU64 of this module, of another copy of it, or of Deno. */
+export function isKvU64(value: unknown): value is KvU64 {
+  if (typeof value !== "object" || value === null) return false;
+  if (value instanceof KvU64) return true;
+  return Symbol.toStringTag in value && value[Symbol.toStringTag] === TAG && "value" in value &&
+    typeof value.value === "bigint" && value.value >= 0n && value.value <= U64_MAX;
+}

@@ -1,0 +1,225 @@
+/**
+ * The manifest: the data fields of an app's default export, which the site acts on. An isolate reads it off the
+ * evaluated module (`readManifest`); the site parses what the isolate sent with the same schema (`parseManifest`),
+ * since everything from an isolate is outside data.
+ *
+ * M1  A manifest that parses is complete: every field is present, optional ones with their defaults.
+ * M2  parseManifest(JSON of a manifest) is that manifest.
+ */
+import { z } from "zod";
+import { AppError } from "./errors.ts";
+
+/** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
+const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
+  error: "a name: a letter or _, then at most 63 letters, digits, _ and -",
+});
+const field = z.string().min(1).max(256);
+const tier = z.enum(["root", "core", "edge"]);
+
+const tableSchema = z.strictObject({
+  key: z.array(field).min(1).max(16),
+  indexes: z.record(name, z.array(field).min(1).max(16)).default({}),
+  consistency: z.enum(["eventual", "session", "causal", "primary"]).default("session"),
+  at: z.literal("root").optional(),
+});
+
+const queueSchema = z.strictObject({
+  f: z.int().min(0).max(16).default(1),
+  maxAttempts: z.int().min(1).max(1000).default(5),
+});
+
+const sessionSchema = z.strictObject({
+  origin: z.string().regex(/^(wss?|https?|tcp):/, { error: "a ws:, http: or tcp: address" }).optional(),
+  durability: z.enum(["owners", "hosts"]).default("owners"),
+});
+
+const routePattern = z.string().refine(isRoutePattern, {
+  error: "a URLPattern path that begins with /, such as /login/*",
+});
+const cronExpression = z.string().refine(isCronExpression, {
+  error: "a cron expression of five fields (minute hour day month weekday), such as 0 3 * * *",
+});
+const host = z.string().max(260).regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/, {
+  error: "a host or host:port in lower case, such as api.example or localhost:8080",
+});
+
+const manifestSchema = z.strictObject({
+  name: z.string().regex(/^[a-z][a-z0-9-]{0,39}$/, {
+    error: "an app name: a lower-case letter, then at most 39 lower-case letters, digits and -",
+  }).optional(),
+  tables: z.record(name, tableSchema).default({}),
+  queues: z.record(name, queueSchema).default({}),
+  sessions: z.record(name, sessionSchema).default({}),
+  secrets: z.record(name, z.strictObject({ at: z.literal("root").optional() })).default({}),
+  vars: z.record(name, z.string().max(65_536)).default({}),
+  routes: z.record(routePattern, z.strictObject({ at: tier })).default({}),
+  cron: z.record(name, cronExpression).default({}),
+  fetchHosts: z.array(host).max(256).default([]),
+  assets: z.string().min(1).max(1024).optional(),
+  handlers: z.array(z.enum(["fetch", "scheduled", "queue"])).min(1, {
+    error: "at least one handler: fetch, scheduled or queue",
+  }),
+});
+
+/** What a site needs to know of an app. */
+export type Manifest = z.infer<typeof manifestSchema>;
+
+/** One reason why an app can't be deployed. */
+export interface DeployIssue {
+  readonly path: string;
+  readonly value: string;
+  readonly expected: string;
+}
+
+/**
+ * Parses a manifest, for example its JSON from an isolate.
+ *
+ * @throws AppError `deploy_invalid`, with `detail.issues` of {@link DeployIssue}; `not_available` for a level of
+ * consistency that is not built yet.
+ */
+export function parseManifest(value: unknown): Manifest {
+  const result = manifestSchema.safeParse(value, { reportInput: true });
+  if (!result.success) throw deployInvalid(result.error.issues.map((issue) => readable(issue, value)));
+  const issues = [...crossIssues(result.data)];
+  if (issues.length > 0) throw deployInvalid(issues);
+  for (const [table, { consistency }] of Object.entries(result.data.tables)) {
+    if (consistency === "causal" || consistency === "primary") {
+      throw new AppError(
+        "not_available",
+        `tables.${table}.consistency: "${consistency}" is not available in this version of Sojourn; ` +
+          `"session" and "eventual" are`,
+        { path: `tables.${table}.consistency` },
+      );
+    }
+  }
+  return result.data;
+}
+
+/**
+ * The manifest of a module's default export.
+ *
+ * @throws AppError as {@link parseManifest}.
+ */
+export function readManifest(defaultExport: unknown): Manifest {
+  if ((typeof defaultExport !== "object" && typeof defaultExport !== "function") || defaultExport === null) {
+    throw deployInvalid([{
+      path: "default",
+      value: show(defaultExport),
+      expected: "a default export with a fetch, scheduled or queue function",
+    }]);
+  }
+  const app = defaultExport as Record<string, unknown>;
+  const named = typeof defaultExport === "function" ? undefined : app["name"];
+  return parseManifest(defined({
+    name: typeof named === "string" ? named : undefined,
+    tables: each(app["tables"], readTable),
+    queues: each(app["queues"], (q) => pick(q, ["f", "maxAttempts"])),
+    sessions: each(app["sessions"], (s) => pick(s, ["origin", "durability"])),
+    secrets: each(app["secrets"], (s) => s),
+    vars: app["vars"],
+    // A Hono app has a `routes` array of its own.
+    routes: Array.isArray(app["routes"]) ? undefined : app["routes"],
+    cron: app["cron"],
+    fetchHosts: app["fetchHosts"],
+    assets: app["assets"],
+    handlers: ["fetch", "scheduled", "queue"].filter((h) => typeof app[h] === "function"),
+  }));
+}
+
+function readTable(table: unknown): unknown {
+  const schema = pick(table, ["schema"])["schema"];
+  if (
+    typeof schema !== "object" && typeof schema !== "function" || schema === null || !("~standard" in schema)
+  ) {
+    return { schema: "missing" };
+  }
+  return pick(table, ["key", "indexes", "consistency", "at"]);
+}
+
+/** Own and inherited fields alike: a class has its statics so. */
+function pick(from: unknown, names: readonly string[]): Record<string, unknown> {
+  if ((typeof from !== "object" && typeof from !== "function") || from === null) return { "": from };
+  return defined(Object.fromEntries(names.map((n) => [n, (from as Record<string, unknown>)[n]])));
+}
+
+const defined = (from: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(from).filter(([, value]) => value !== undefined));
+
+function each(group: unknown, read: (value: unknown) => unknown): unknown {
+  if (typeof group !== "object" || group === null) return group;
+  return Object.fromEntries(Object.entries(group).map(([n, value]) => [n, read(value)]));
+}
+
+/** What no single field shows. */
+function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
+  for (const [table, { key, indexes }] of Object.entries(manifest.tables)) {
+    if (new Set(key).size < key.length) {
+      yield { path: `tables.${table}.key`, value: show(key), expected: "each field once" };
+    }
+    for (const [index, fields] of Object.entries(indexes)) {
+      if (new Set(fields).size === fields.length) continue;
+      yield { path: `tables.${table}.indexes.${index}`, value: show(fields), expected: "each field once" };
+    }
+  }
+}
+
+function readable(issue: z.core.$ZodIssue, root: unknown): DeployIssue {
+  let at: unknown = root;
+  for (const part of issue.path) {
+    at = typeof at === "object" && at !== null ? Reflect.get(at, part) : undefined;
+  }
+  const path = issue.path.map(String).join(".");
+  if (issue.code === "unrecognized_keys") {
+    const missing = issue.keys.includes("schema");
+    return missing
+      ? { path: `${path}.schema`, value: "undefined", expected: "a Standard Schema, such as z.object({ … })" }
+      : { path, value: show(issue.keys), expected: "only known fields" };
+  }
+  if (issue.code === "invalid_key") {
+    const key = issue.path.at(-1);
+    return { path, value: show(key), expected: issue.issues[0]?.message ?? issue.message };
+  }
+  return { path, value: show(at), expected: issue.message };
+}
+
+function show(value: unknown): string {
+  if (typeof value === "function") return "a function";
+  try {
+    return (JSON.stringify(value) ?? String(value)).slice(0, 200);
+  } catch {
+    return String(value).slice(0, 200);
+  }
+}
+
+function deployInvalid(issues: readonly DeployIssue[]): AppError {
+  const text = issues.map((i) => `${i.path} is ${i.value}; expected: ${i.expected}`).join("\n");
+  return new AppError("deploy_invalid", `the app can't be deployed:\n${text}`, { issues });
+}
+
+function isRoutePattern(pattern: string): boolean {
+  if (!pattern.startsWith("/") || pattern.length > 1024) return false;
+  try {
+    new URLPattern({ pathname: pattern });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Fields of a cron expression, from the minute on: lowest and highest value. */
+const CRON_FIELDS = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]] as const;
+
+function isCronExpression(text: string): boolean {
+  const fields = text.trim().split(/\s+/);
+  return fields.length === CRON_FIELDS.length &&
+    CRON_FIELDS.every(([low, high], i) =>
+      (fields[i] ?? "").split(",").every((item) => {
+        const match = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/.exec(item);
+        if (match === null) return false;
+        const from = Number(match[1] ?? low),
+          to = Number(match[2] ?? match[1] ?? high),
+          step = Number(match[3] ?? 1);
+        return from >= low && to <= high && from <= to && step >= 1;
+      })
+    );
+}

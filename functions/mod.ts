@@ -1,0 +1,58 @@
+/**
+ * `sojourn`: what an app imports. Declare tables, variables and handlers with {@link defineApp}; inside a request,
+ * `env` (the handler's second argument, or the import) is bound to the client's session.
+ *
+ * Everything here is free of `node:` and `npm:` imports, because it becomes part of each app's bundle; what does
+ * the work (env.ts and below) is in the isolate's bootstrap.
+ */
+export { env } from "./context.ts";
+export {
+  type AppContext,
+  type AppDefinition,
+  type BaseEnv,
+  type Consistency,
+  defineApp,
+  type EnvOf,
+  type Resources,
+  type ScheduledEvent,
+  table,
+  type TableDefinition,
+  type Tier,
+} from "./define.ts";
+export { type AppErrorCode, codeOf } from "./errors.ts";
+export type {
+  Kv,
+  KvAtomic,
+  KvCheck,
+  KvCommitError,
+  KvCommitResult,
+  KvEntry,
+  KvEntryMaybe,
+  KvKey,
+  KvListIterator,
+  KvListOptions,
+  KvListSelector,
+  KvMutation,
+  KvNumber,
+} from "./kv_interface.ts";
+export { KvU64 } from "./kv_u64.ts";
+export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
+export type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
+export {
+  type From,
+  map,
+  Session,
+  type SessionNamespace,
+  type SessionStub,
+  type TrackedMap,
+} from "./session.ts";
+export type { ReadLevel } from "./store_client.ts";
+export type {
+  Table,
+  TableAtomic,
+  TableEntry,
+  TableList,
+  TableListOptions,
+  TablePage,
+  WriteCheck,
+} from "./table_interface.ts";

@@ -1,0 +1,164 @@
+/**
+ * A declared table, prepared once per isolate: packed prefixes, and the way between app rows and stored rows.
+ *
+ * T1  A stored row is given to the app only if it matches the schema, if need be after `upgrade`.
+ * T2  A row's key is made of its own fields; an upgrade may not change it.
+ */
+import { type Key, KeyError, type KeyPart, packKey } from "../store/key.ts";
+import type { TableDefinition } from "./define.ts";
+import { AppError, codeOf } from "./errors.ts";
+import { entryValue, freshNonce, TableIndex } from "./index_entries.ts";
+import { packBounded } from "./key_space.ts";
+import { validate } from "./schema.ts";
+import type { Mutation, ReadLevel, StoredRow } from "./store_client.ts";
+import { decodeValue, encodeValue } from "./value.ts";
+
+/** A row as the app gets it. */
+export interface PlainEntry {
+  readonly key: readonly KeyPart[];
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly versionstamp: string;
+}
+
+/** A row that is about to be written. */
+export interface PreparedPut {
+  /** Packed, behind the table's space. */
+  readonly key: Key;
+  readonly entry: Omit<PlainEntry, "versionstamp">;
+  /** The row, its index entries, and the removal of entries known from before. */
+  readonly mutations: readonly Mutation[];
+  readonly entries: readonly Key[];
+}
+
+/** Rows whose entries an isolate remembers: enough for its hot rows, at ~200 bytes each. */
+const KNOWN_MAX = 2_000;
+
+/** A table's declaration, ready for use. */
+export class PreparedTable {
+  readonly name: string;
+  readonly space: Key;
+  readonly level: ReadLevel;
+  readonly keyFields: readonly string[];
+  readonly indexes: ReadonlyMap<string, TableIndex>;
+  readonly #definition: TableDefinition;
+  /** Entries that this isolate wrote or met, by row: the next put removes them in the same operation (I3 a). */
+  readonly #known = new Map<Key, readonly Key[]>();
+
+  constructor(name: string, definition: TableDefinition) {
+    const lead = definition.at === "root" ? ["root"] : [];
+    this.name = name;
+    this.space = packKey([...lead, "t", name]);
+    this.level = definition.consistency === "eventual" ? "eventual" : "session";
+    this.keyFields = definition.key;
+    this.#definition = definition;
+    this.indexes = new Map(
+      Object.entries(definition.indexes).map((
+        [index, fields],
+      ) => [index, new TableIndex(index, fields, packKey([...lead, "i", name, index]))]),
+    );
+  }
+
+  /** Packs a whole key. @throws KvTypeError `limit_key`, KeyError `key_invalid`. */
+  packKey(key: readonly KeyPart[]): Key {
+    if (!Array.isArray(key) || key.length !== this.keyFields.length) {
+      const got = Array.isArray(key) ? `${key.length} parts` : typeof key;
+      throw new KeyError(`a key of the table ${this.name} is [${this.keyFields.join(", ")}], not ${got}`);
+    }
+    return this.space + packBounded(key) as Key;
+  }
+
+  /** The fields of a row that make its key. */
+  keyOf(row: Readonly<Record<string, unknown>>): readonly KeyPart[] {
+    return this.keyFields.map((field) => row[field] as KeyPart);
+  }
+
+  /**
+   * Checks a row against the schema and makes what is to be written.
+   *
+   * @throws AppError `row_invalid`; `key_invalid` and limits.
+   */
+  async put(input: unknown): Promise<PreparedPut> {
+    const checked = validate(this.#definition.schema, input, `a row for the table ${this.name}`);
+    const row = asRow(checked instanceof Promise ? await checked : checked, this.name);
+    const parts = this.keyOf(row);
+    const key = this.packKey(parts);
+    const rowKey = key.slice(this.space.length) as Key;
+    const mutations: Mutation[] = [{ kind: "set", key, value: encodeValue(row) }];
+    const entries: Key[] = [];
+    if (this.indexes.size > 0) {
+      const nonce = freshNonce();
+      const value = entryValue(rowKey);
+      for (const index of this.indexes.values()) {
+        const place = index.place(row, rowKey);
+        if (place === null) continue;
+        const entry = place + nonce as Key;
+        entries.push(entry);
+        mutations.push({ kind: "set", key: entry, value });
+      }
+      mutations.push(...this.removals(key));
+    }
+    return { key, entry: { key: parts, value: row }, mutations, entries };
+  }
+
+  /** Removes the entries that are known of a row; only together with a put or delete of that row. */
+  removals(key: Key): Mutation[] {
+    return (this.#known.get(key) ?? []).map((entry) => ({ kind: "delete", key: entry }));
+  }
+
+  /** Remembers the entries of a row as it is now. */
+  remember(key: Key, entries: readonly Key[]): void {
+    if (this.indexes.size === 0) return;
+    this.#known.delete(key);
+    if (entries.length === 0) return;
+    if (this.#known.size >= KNOWN_MAX) {
+      for (const oldest of this.#known.keys()) {
+        this.#known.delete(oldest);
+        break;
+      }
+    }
+    this.#known.set(key, entries);
+  }
+
+  /**
+   * A stored row as the app gets it; a promise only where the schema is asynchronous.
+   *
+   * @throws AppError `row_invalid`, `value_corrupt`.
+   */
+  read(stored: StoredRow): PlainEntry | Promise<PlainEntry> {
+    const raw = decodeValue(stored.value);
+    try {
+      const checked = validate(this.#definition.schema, raw, `a stored row of the table ${this.name}`);
+      if (checked instanceof Promise) {
+        return checked.then((row) => this.#entry(stored, row), (error) => this.#upgrade(stored, raw, error));
+      }
+      return this.#entry(stored, checked);
+    } catch (error) {
+      return this.#upgrade(stored, raw, error);
+    }
+  }
+
+  #entry(stored: StoredRow, checked: unknown): PlainEntry {
+    const value = asRow(checked, this.name);
+    return { key: this.keyOf(value), value, versionstamp: stored.versionstamp };
+  }
+
+  async #upgrade(stored: StoredRow, raw: unknown, error: unknown): Promise<PlainEntry> {
+    const { upgrade, schema } = this.#definition;
+    if (upgrade === undefined || codeOf(error) !== "row_invalid") throw error;
+    const row = await validate(schema, upgrade(raw), `an upgraded row of the table ${this.name}`);
+    const entry = this.#entry(stored, row);
+    if (this.packKey(entry.key) !== stored.key) {
+      throw new AppError("row_invalid", `the upgrade of a row of the table ${this.name} changed its key`, {
+        key: entry.key,
+      });
+    }
+    return entry;
+  }
+}
+
+function asRow(value: unknown, table: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new AppError("row_invalid", `a row of the table ${table} is an object, not ${typeof value}`);
+  }
+  return value as Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,92 @@
+/**
+ * Stateful sessions, as far as an app declares them: the types that a Session class and its callers are written
+ * against. Running one is not built yet: every use at run time throws `not_available`.
+ */
+import { notAvailable } from "./errors.ts";
+
+const WHAT = "a stateful session";
+
+/** Who sent a message to a stateful session, and a way to answer. */
+export interface From {
+  readonly kind: "client" | "origin";
+  readonly id: string;
+  send(message: string | Uint8Array): void;
+}
+
+/** A map whose changes are tracked one by one: a checkpoint holds what changed, not the whole map. */
+export interface TrackedMap<K, V> extends Iterable<[K, V]> {
+  readonly size: number;
+  get(key: K): V | undefined;
+  has(key: K): boolean;
+  set(key: K, value: V): this;
+  delete(key: K): boolean;
+  clear(): void;
+  keys(): IterableIterator<K>;
+  values(): IterableIterator<V>;
+  entries(): IterableIterator<[K, V]>;
+}
+
+/**
+ * Declares a tracked map as a field of a Session class.
+ *
+ * @throws AppError `not_available`.
+ */
+export function map<K, V>(): TrackedMap<K, V> {
+  throw notAvailable(WHAT);
+}
+
+/** Base of the classes named in `defineApp({ sessions })`. `E` is the app's env. */
+export abstract class Session<E = unknown> {
+  /** The app's env. */
+  declare readonly env: E;
+  /** The id that it is addressed by. */
+  declare readonly id: string;
+
+  /** @throws AppError `not_available`. */
+  constructor() {
+    throw notAvailable(WHAT);
+  }
+
+  /** Clients that are attached now. */
+  get clients(): readonly From[] {
+    throw notAvailable(WHAT);
+  }
+  /** The client, while exactly one is attached. */
+  get client(): From | undefined {
+    throw notAvailable(WHAT);
+  }
+
+  /** A message of a client or of the origin. */
+  onMessage?(message: string | Uint8Array, from: From): void | Promise<void>;
+  /** A timer set by {@link Session.setTimer} is due. */
+  onTimer?(name: string): void | Promise<void>;
+  /** An HTTP request to this stateful session. */
+  fetch?(request: Request): Response | Promise<Response>;
+
+  /** Sets the timer of that name, replacing an earlier one. */
+  setTimer(_name: string, _ms: number): void {
+    throw notAvailable(WHAT);
+  }
+  /** Clears the timer of that name. */
+  clearTimer(_name: string): void {
+    throw notAvailable(WHAT);
+  }
+  /** Ends this stateful session and drops its state. */
+  end(): void {
+    throw notAvailable(WHAT);
+  }
+}
+
+/** A stateful session from outside: its methods, each answering with a promise, and `fetch`. */
+export type SessionStub<C> =
+  & {
+    [
+      M in keyof C as M extends keyof Session ? never : C[M] extends (...args: never[]) => unknown ? M : never
+    ]: C[M] extends (...args: infer A) => infer R ? (...args: A) => Promise<Awaited<R>> : never;
+  }
+  & { fetch(request: Request): Promise<Response> };
+
+/** The stateful sessions of one class, by id. */
+export interface SessionNamespace<C> {
+  get(id: string): SessionStub<C>;
+}
