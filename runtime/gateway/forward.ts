@@ -1,0 +1,96 @@
+/**
+ * Requests that run at another site: HTTP and WebSocket requests of routes pinned to a higher tier, and admin calls.
+ * They travel over the links, one hop at a time along the tree: each site on the way reads the head, runs the
+ * request or passes it on, and streams both bodies.
+ *
+ * F1  Nothing crosses between sites but through {@link RequestLinks}.
+ * F2  A head names how many hops it may still take: a topology that changes under it cannot make it circle.
+ */
+import { z } from "zod";
+import { Problem } from "./problem.ts";
+
+/** The request channel of the links (runtime/link). */
+export interface RequestLinks {
+  request(to: string, kind: string, head: Uint8Array, options?: {
+    readonly body?: ReadableStream<Uint8Array> | null;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<{ readonly head: Uint8Array; readonly body: ReadableStream<Uint8Array> | null }>;
+}
+
+/** Kinds of requests on the links. */
+export const FORWARD_KIND = { app: "app", admin: "admin" } as const;
+
+/** Deeper than any tree that makes sense; twice that, up and down. */
+const HOPS_MAX = 16;
+
+const headers = z.array(z.tuple([z.string(), z.string()]));
+
+const requestHead = z.object({
+  method: z.string(),
+  url: z.string(),
+  headers,
+  /** Address of the client, as the site that it reached saw it. */
+  remote: z.string().optional(),
+  upgrade: z.boolean().default(false),
+  /** Admin: the site it is for; "root" for the root. */
+  to: z.string().optional(),
+  /** Admin: what the caller may do. */
+  role: z.enum(["read", "deploy", "admin"]).optional(),
+  hops: z.number().int().min(0).default(HOPS_MAX),
+});
+
+const answerHead = z.object({ status: z.number().int().min(101).max(599), headers });
+
+/** A request on its way between sites. */
+export type ForwardedRequest = z.infer<typeof requestHead>;
+/** Its answer's head. */
+export type ForwardedAnswer = z.infer<typeof answerHead>;
+
+const utf8 = new TextEncoder();
+const utf8Decoder = new TextDecoder();
+
+export const encodeRequestHead = (head: z.input<typeof requestHead>): Uint8Array =>
+  utf8.encode(JSON.stringify(head));
+export const decodeRequestHead = (bytes: Uint8Array): ForwardedRequest =>
+  requestHead.parse(JSON.parse(utf8Decoder.decode(bytes)));
+export const encodeAnswerHead = (head: ForwardedAnswer): Uint8Array => utf8.encode(JSON.stringify(head));
+export const decodeAnswerHead = (bytes: Uint8Array): ForwardedAnswer =>
+  answerHead.parse(JSON.parse(utf8Decoder.decode(bytes)));
+
+/** One step further, or a refusal (F2). */
+export function nextHop(head: ForwardedRequest): ForwardedRequest {
+  if (head.hops <= 0) {
+    throw new Problem("not_available", `a forwarded request went over ${HOPS_MAX} links without arriving`);
+  }
+  return { ...head, hops: head.hops - 1 };
+}
+
+/** The answer of another site as a response; its body streams. */
+export function answerResponse(
+  answer: { head: Uint8Array; body: ReadableStream<Uint8Array> | null },
+): Response {
+  const { status, headers } = decodeAnswerHead(answer.head);
+  const bodiless = status === 101 || status === 204 || status === 205 || status === 304;
+  if (bodiless) answer.body?.cancel().catch(() => {});
+  return new Response(bodiless ? null : answer.body as ReadableStream<Uint8Array<ArrayBuffer>> | null, {
+    status: status === 101 ? 200 : status,
+    headers,
+  });
+}
+
+/** The site that a request for `to` goes to next from `here`: a child on the way down, else the parent. */
+export function hopTowards(
+  sites: ReadonlyMap<string, { readonly parent: string | null }>,
+  here: string,
+  to: string,
+): string | null {
+  const seen = new Set<string>();
+  for (let at = to; !seen.has(at);) {
+    seen.add(at);
+    const parent = sites.get(at)?.parent;
+    if (parent === undefined || parent === null) break;
+    if (parent === here) return at;
+    at = parent;
+  }
+  return sites.get(here)?.parent ?? null;
+}

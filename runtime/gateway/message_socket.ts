@@ -1,0 +1,150 @@
+/**
+ * One end of a stream of messages with a close at its end: what a WebSocket is to the gateway, whether it is the
+ * client's, an isolate's, or one that goes over a link. Pulled, not pushed, so that a slow reader slows the writer.
+ *
+ * W1  Messages arrive whole and in order; after the close nothing arrives.
+ * W2  A bridge that ends on one side closes the other with the same code.
+ */
+
+/** A message, or the end. */
+export type SocketEvent =
+  | { readonly kind: "message"; readonly data: string | Uint8Array<ArrayBuffer> }
+  | { readonly kind: "close"; readonly code: number; readonly reason: string };
+
+/** One end. */
+export interface MessageSocket {
+  /** The next message; after the close, the close again. */
+  next(): Promise<SocketEvent>;
+  /** Resolves when there is room for another. */
+  send(data: string | Uint8Array<ArrayBuffer>): Promise<void>;
+  close(code: number, reason: string): void;
+}
+
+/** Abnormal closure, as a receiver reports it; never sent by name. */
+const CLOSED_ABNORMALLY = 1006;
+/** What we send instead: the server can't go on. */
+const INTERNAL_ERROR = 1011;
+
+/**
+ * Carries messages between two ends until one closes.
+ *
+ * @param gate awaited before each message that goes to `outside`.
+ */
+export async function bridge(
+  outside: MessageSocket,
+  inside: MessageSocket,
+  gate: () => Promise<void>,
+): Promise<void> {
+  await Promise.all([
+    carry(inside, outside, gate),
+    carry(outside, inside, () => Promise.resolve()),
+  ]);
+}
+
+async function carry(from: MessageSocket, to: MessageSocket, gate: () => Promise<void>): Promise<void> {
+  try {
+    for (;;) {
+      const event = await from.next();
+      await gate();
+      if (event.kind === "close") return to.close(sendable(event.code), event.reason);
+      await to.send(event.data);
+    }
+  } catch {
+    to.close(INTERNAL_ERROR, "");
+    from.close(INTERNAL_ERROR, "");
+  }
+}
+
+/** Codes that an endpoint may send: 1000 and the private ones; the reserved ones only describe. */
+function sendable(code: number): number {
+  if (code === 1000 || (code >= 3000 && code <= 4999)) return code;
+  if (code === CLOSED_ABNORMALLY) return INTERNAL_ERROR;
+  return code >= 1001 && code <= 1014 && code !== 1004 && code !== 1005 ? code : 1000;
+}
+
+/** Events waiting to be pulled, from a source that pushes. */
+export class SocketQueue {
+  readonly #events: SocketEvent[] = [];
+  #close: SocketEvent | null = null;
+  #wake: ((event: SocketEvent) => void) | null = null;
+
+  /** Messages that wait. */
+  get size(): number {
+    return this.#events.length;
+  }
+
+  push(event: SocketEvent): void {
+    if (this.#close !== null) return;
+    if (event.kind === "close") this.#close = event;
+    const wake = this.#wake;
+    this.#wake = null;
+    if (wake !== null) wake(event);
+    else if (event.kind === "message") this.#events.push(event);
+  }
+
+  next(): Promise<SocketEvent> {
+    const event = this.#events.shift() ?? this.#close;
+    if (event) return Promise.resolve(event);
+    return new Promise((resolve) => this.#wake = resolve);
+  }
+}
+
+/** A client that reads nothing is not fed more than this; then its sender waits. */
+const BUFFERED_BYTES_MAX = 1024 * 1024;
+/** How often a full buffer is looked at: WebSocket tells nobody when it drains. */
+const DRAIN_POLL_MS = 5;
+/** A client that sends faster than its function reads is cut off at so many messages. */
+const QUEUED_MESSAGES_MAX = 10_000;
+
+/** The client's end: a WebSocket of this process. */
+export class ClientSocket implements MessageSocket {
+  readonly #socket: WebSocket;
+  readonly #queue = new SocketQueue();
+  readonly #open: Promise<void>;
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.binaryType = "arraybuffer";
+    this.#open = new Promise((resolve) => {
+      socket.addEventListener("open", () => resolve(), { once: true });
+      socket.addEventListener("close", () => resolve(), { once: true });
+    });
+    socket.addEventListener("message", (event) => {
+      const data: unknown = event.data;
+      this.#queue.push({
+        kind: "message",
+        data: typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer),
+      });
+      if (this.#queue.size > QUEUED_MESSAGES_MAX) socket.close(1008, "too many messages at once");
+    });
+    socket.addEventListener(
+      "close",
+      (event) =>
+        this.#queue.push({ kind: "close", code: event.code || CLOSED_ABNORMALLY, reason: event.reason }),
+    );
+    socket.addEventListener(
+      "error",
+      () => this.#queue.push({ kind: "close", code: CLOSED_ABNORMALLY, reason: "" }),
+    );
+  }
+
+  next(): Promise<SocketEvent> {
+    return this.#queue.next();
+  }
+
+  async send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#open;
+    while (this.#socket.bufferedAmount > BUFFERED_BYTES_MAX) {
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    }
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(data);
+  }
+
+  close(code: number, reason: string): void {
+    this.#open.then(() => {
+      if (this.#socket.readyState < WebSocket.CLOSING) {
+        this.#socket.close(code, reason);
+      }
+    });
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Session tokens at the gateway: opened when a request presents them, sealed when an answer leaves with another
+ * state than was presented.
+ *
+ * T1  A token that does not open is refused before any state is touched.
+ * T2  A state that says nothing new keeps its text: an answer to a function that touched no rows costs no seal,
+ *     and its client gets no new cookie, until the token is old enough to be renewed.
+ */
+import type { TokenState } from "../../store/api.ts";
+import { Problem } from "./problem.ts";
+
+/** Why a token was refused. */
+export type TokenRefusal =
+  | "token_malformed"
+  | "token_forged"
+  | "token_foreign"
+  | "token_expired"
+  | "token_oversized";
+
+/** Seals and opens tokens under the cluster's keys (store/token.ts). */
+export interface TokenCodec {
+  seal(state: TokenState): string;
+  open(text: string):
+    | { readonly ok: true; readonly state: TokenState; readonly issuedMs: number }
+    | { readonly ok: false; readonly code: TokenRefusal; readonly message: string };
+}
+
+/** A token that opened. */
+export interface OpenedToken {
+  readonly text: string;
+  readonly state: TokenState;
+  readonly issuedMs: number;
+}
+
+/** A token's text grows with nothing; longer than this is garbage that is not worth decoding. */
+const TOKEN_CHARS_MAX = 1024;
+/** More than a client library keeps (one a site) is an attempt to make us wait on many. */
+const TOKENS_MAX = 8;
+/** Opening costs 8 µs, a look here 0.1; sessions that are active within seconds fit. */
+const CACHE_MAX = 8_192;
+/** A cached token is opened again after this long, so that expiry and rotated keys are noticed. */
+const CACHE_MS_MAX = 10_000;
+/** An unchanged token is renewed after a day, of the thirty that a cookie lives. */
+const RENEW_MS = 24 * 60 * 60_000;
+/** `Max-Age` of the cookie: 30 days. */
+const COOKIE_S = 30 * 24 * 60 * 60;
+
+/** Opens and seals the tokens of one site. */
+export class SessionTokens {
+  readonly #codec: TokenCodec;
+  readonly #nowMs: () => number;
+  readonly #cache = new Map<string, { token: OpenedToken; untilMs: number }>();
+
+  constructor(codec: TokenCodec, nowMs: () => number) {
+    this.#codec = codec;
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws Problem `token_*`. */
+  open(texts: readonly string[]): OpenedToken[] {
+    if (texts.length > TOKENS_MAX) {
+      throw new Problem(
+        "token_oversized",
+        `${texts.length} tokens in one request; at most ${TOKENS_MAX} are accepted`,
+      );
+    }
+    return texts.map((text) => this.#open(text));
+  }
+
+  #open(text: string): OpenedToken {
+    const nowMs = this.#nowMs();
+    const cached = this.#cache.get(text);
+    if (cached !== undefined && cached.untilMs > nowMs) return cached.token;
+    if (text.length > TOKEN_CHARS_MAX) {
+      throw new Problem(
+        "token_oversized",
+        `a session token of ${text.length} characters; ours have at most ${TOKEN_CHARS_MAX}`,
+      );
+    }
+    const opened = this.#codec.open(text);
+    if (!opened.ok) throw new Problem(opened.code, opened.message);
+    const token = { text, state: opened.state, issuedMs: opened.issuedMs };
+    if (this.#cache.size >= CACHE_MAX) this.#cache.clear();
+    this.#cache.set(text, { token, untilMs: nowMs + CACHE_MS_MAX });
+    return token;
+  }
+
+  /** The text that an answer leaves with (T2); `changed` where it is not what came. */
+  seal(state: TokenState, presented: readonly OpenedToken[]): { text: string; changed: boolean } {
+    const [only] = presented;
+    if (
+      presented.length === 1 && only !== undefined && sameState(only.state, state) &&
+      this.#nowMs() - only.issuedMs < RENEW_MS
+    ) {
+      return { text: only.text, changed: false };
+    }
+    return { text: this.#codec.seal(state), changed: true };
+  }
+}
+
+/** Whether two states tell the next site the same; the sequence alone tells it nothing. */
+export function sameState(a: TokenState, b: TokenState): boolean {
+  if (
+    a.replica !== b.replica || a.clock !== b.clock || a.open !== b.open || a.path.length !== b.path.length
+  ) return false;
+  for (let i = 0; i < a.path.length; i++) if (a.path[i] !== b.path[i]) return false;
+  for (let i = 0; i < a.session.length; i++) if (a.session[i] !== b.session[i]) return false;
+  return a.session.length === b.session.length;
+}
+
+/** The `Set-Cookie` that keeps a token. */
+export const sessionCookie = (text: string, secure: boolean): string =>
+  `sojourn_session=${text}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${COOKIE_S}${secure ? "; Secure" : ""}`;
+
+/** The `Set-Cookie` that drops it. */
+export const CLEARED_COOKIE = "sojourn_session=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0";
