@@ -1,0 +1,54 @@
+/**
+ * `deno bundle` as a function: one ES module out of an entry and all that it imports.
+ *
+ * Deno's own bundler resolves what Deno resolves (`npm:` specifiers, import maps, text, JSON and WASM imports)
+ * from Deno's cache, without a `node_modules` folder; a bundler of our own would have to rebuild that.
+ */
+
+export interface BundleRun {
+  /** Path of the entry module. */
+  readonly entry: string;
+  /** Path of the configuration whose import map applies. */
+  readonly config: string;
+  readonly minify?: boolean;
+}
+
+export type BundleOutcome =
+  | { readonly kind: "bundled"; readonly code: Uint8Array<ArrayBuffer> }
+  | { readonly kind: "failed"; readonly message: string };
+
+/** Bundles a module. What the bundler says against it comes back as a message. */
+export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-bundle-" });
+  try {
+    const output = `${folder}/bundle.js`;
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: [
+        "bundle",
+        "--quiet",
+        "--no-lock",
+        "--node-modules-dir=none",
+        "--platform=deno",
+        "--format=esm",
+        `--config=${run.config}`,
+        ...(run.minify ? ["--minify"] : ["--keep-names"]),
+        `--output=${output}`,
+        run.entry,
+      ],
+      env: { NO_COLOR: "1" },
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).output();
+    if (!success) return { kind: "failed", message: readableMessage(new TextDecoder().decode(stderr)) };
+    return { kind: "bundled", code: await Deno.readFile(output) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Leaves out what says nothing to the author of a module. */
+function readableMessage(stderr: string): string {
+  const text = stderr.replace(/\nStack backtrace:[\s\S]*$/, "").replace(/^error: bundling failed\s*$/m, "");
+  return text.replace(/^error: /, "").trim();
+}

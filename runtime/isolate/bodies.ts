@@ -1,0 +1,210 @@
+/**
+ * Bodies as streams of chunks on a channel, the same at both ends of the socket.
+ *
+ * A sender may have WINDOW_BYTES on the way; the receiver gives credit back as its consumer takes chunks, so a
+ * slow reader slows the writer and nobody's memory fills. A response begins with a full window; a request body
+ * begins with none, and gets it when its handler first reads: a request whose handler never started has not lost
+ * a byte of its body, and can go to another isolate.
+ *
+ * `abort` comes from the sender (the body failed), `stop` from the receiver (no more is wanted).
+ */
+import { CHUNK_BYTES_MAX, FRAME, type FrameWriter } from "./frames.ts";
+
+/** 16 chunks of 64 KiB: FACTS measured 650 MB/s with it; below 4 chunks every one waits for its credit. */
+export const WINDOW_BYTES = 16 * CHUNK_BYTES_MAX;
+
+/** The sending end of one body. */
+export class BodySender {
+  readonly #writer: FrameWriter;
+  readonly #id: number;
+  readonly #before: (() => Promise<void>) | undefined;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #credit = 0;
+  #wake: (() => void) | undefined;
+  #stopped = false;
+
+  /** `before` is awaited before each chunk leaves (the output gate). */
+  constructor(writer: FrameWriter, id: number, options: { credit: number; before?: () => Promise<void> }) {
+    this.#writer = writer;
+    this.#id = id;
+    this.#before = options.before;
+    this.#credit = options.credit;
+  }
+
+  credit(bytes: number): void {
+    this.#credit += bytes;
+    this.#wake?.();
+  }
+
+  /** The other side wants no more. */
+  stop(reason?: unknown): void {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#wake?.();
+    this.#reader?.cancel(reason).catch(() => {});
+  }
+
+  /** Sends a stream to its end; resolves to the bytes sent. A failing stream is told to the receiver. */
+  async send(stream: ReadableStream<Uint8Array>, bytesMax = Infinity): Promise<number> {
+    // Nothing of the stream is touched before there is room: what was never asked for can be sent elsewhere.
+    await this.#room();
+    if (this.#stopped) return 0;
+    const reader = this.#reader = stream.getReader();
+    let total = 0;
+    try {
+      while (!this.#stopped) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const chunk = asBytes(value);
+        total += chunk.length;
+        if (total > bytesMax) throw new BodyTooLarge(bytesMax);
+        await this.#chunk(chunk);
+      }
+      if (!this.#stopped) this.#writer.signal(FRAME.end, this.#id);
+    } catch (error) {
+      if (!this.#stopped) this.#writer.begin(FRAME.abort, this.#id).text(messageOf(error)).end();
+      this.#stopped = true;
+      reader.cancel(error).catch(() => {});
+      if (error instanceof BodyTooLarge) throw error;
+    }
+    return total;
+  }
+
+  async #chunk(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.length && !this.#stopped; at += CHUNK_BYTES_MAX) {
+      if (this.#credit <= 0) await this.#room();
+      if (this.#before) await this.#before();
+      if (this.#stopped) return;
+      const part = chunk.subarray(at, at + CHUNK_BYTES_MAX);
+      this.#credit -= part.length;
+      this.#writer.begin(FRAME.data, this.#id).rest(part).end();
+    }
+  }
+
+  async #room(): Promise<void> {
+    while (this.#credit <= 0 && !this.#stopped) {
+      await new Promise<void>((resolve) => this.#wake = resolve);
+      this.#wake = undefined;
+    }
+  }
+}
+
+/** A body went over its limit. */
+export class BodyTooLarge extends Error {
+  override readonly name = "BodyTooLarge";
+  readonly code = "limit_body";
+  constructor(bytesMax: number) {
+    super(`the body is larger than the ${bytesMax} bytes that are accepted`);
+  }
+}
+
+function asBytes(value: unknown): Uint8Array {
+  if (value instanceof Uint8Array) return value;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  throw new TypeError(`a body stream yields Uint8Array chunks, not ${typeof value}`);
+}
+
+/** An error's message; what was thrown, as text, where it is no error. */
+export const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);
+
+/** The receiving end of one body: a stream that asks for more as it is read. */
+export class BodyReceiver {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly #writer: FrameWriter;
+  readonly #id: number;
+  readonly #before: (() => Promise<void>) | undefined;
+  readonly #closed: () => void;
+  #queue: Uint8Array<ArrayBuffer>[] = [];
+  #queuedBytes = 0;
+  #granted: boolean;
+  #state: "open" | "ended" | "failed" | "done" = "open";
+  #error: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  /**
+   * `granted`: the sender began with a full window. `before` is awaited before each chunk is handed on (the
+   * output gate); `closed` is called once at the end.
+   */
+  constructor(
+    writer: FrameWriter,
+    id: number,
+    options: { granted: boolean; before?: () => Promise<void>; closed?: () => void },
+  ) {
+    this.#writer = writer;
+    this.#id = id;
+    this.#granted = options.granted;
+    this.#before = options.before;
+    this.#closed = options.closed ?? (() => {});
+    this.stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      pull: (controller) => this.#pull(controller),
+      cancel: (reason) => this.#cancel(reason),
+    }, { highWaterMark: 0 });
+  }
+
+  /** A chunk arrived; false when the sender ignored its window. */
+  data(chunk: Uint8Array<ArrayBuffer>): boolean {
+    if (this.#state !== "open") return true;
+    this.#queue.push(chunk);
+    this.#queuedBytes += chunk.length;
+    this.#wake?.();
+    return this.#queuedBytes <= WINDOW_BYTES + CHUNK_BYTES_MAX;
+  }
+
+  end(): void {
+    if (this.#state === "open") this.#state = "ended";
+    this.#wake?.();
+  }
+
+  fail(error: Error): void {
+    if (this.#state === "done" || this.#state === "failed") return;
+    this.#state = "failed";
+    this.#error = error;
+    this.#queue = [];
+    this.#wake?.();
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): Promise<void> {
+    if (!this.#granted) {
+      this.#granted = true;
+      if (this.#state === "open") this.#writer.begin(FRAME.credit, this.#id).u32(WINDOW_BYTES).end();
+    }
+    while (this.#queue.length === 0 && this.#state === "open") {
+      await new Promise<void>((resolve) => this.#wake = resolve);
+      this.#wake = undefined;
+    }
+    if (this.#state === "done") return;
+    if (this.#state === "failed") return this.#fail(controller);
+    const chunk = this.#queue.shift();
+    if (chunk === undefined) {
+      controller.close();
+      return this.#finish();
+    }
+    if (this.#before) await this.#before();
+    this.#queuedBytes -= chunk.length;
+    if (this.#state === "open") this.#writer.begin(FRAME.credit, this.#id).u32(chunk.length).end();
+    controller.enqueue(chunk);
+    if (this.#state === "ended" && this.#queue.length === 0) {
+      controller.close();
+      this.#finish();
+    }
+  }
+
+  #fail(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void {
+    controller.error(this.#error);
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.#state = "done";
+    this.#closed();
+  }
+
+  #cancel(reason: unknown): void {
+    if (this.#state === "open") {
+      this.#writer.begin(FRAME.stop, this.#id).text(messageOf(reason ?? "cancelled")).end();
+    }
+    this.#queue = [];
+    this.#finish();
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The bootstrap as one JavaScript file each: bundled once for the sources as they are, and kept beside other
+ * versions under a name that says which sources it came from.
+ *
+ * An isolate process starts with the right to read its main module and nothing else, so the bootstrap must not
+ * import anything by file; and one file of plain JavaScript starts faster than thirty of TypeScript.
+ */
+import { createHash } from "node:crypto";
+import { fromFileUrl } from "../bundle/file_url.ts";
+import { runDenoBundle } from "../bundle/deno_bundle.ts";
+
+const REPOSITORY = new URL("../../", import.meta.url);
+/** Everything that the bootstrap imports lies in these folders. */
+const SOURCE_FOLDERS = ["functions", "store", "runtime/isolate"];
+
+/** The two bootstraps: for serving, and for reading a manifest at a deploy. */
+export interface BootstrapFiles {
+  readonly serve: string;
+  readonly evaluate: string;
+}
+
+const made = new Map<string, Promise<BootstrapFiles>>();
+
+/** Paths of the bootstrap files in a folder, made if they are not there yet. */
+export function bootstrapFiles(folder: string): Promise<BootstrapFiles> {
+  let files = made.get(folder);
+  if (files === undefined) {
+    files = make(folder);
+    files.catch(() => made.delete(folder));
+    made.set(folder, files);
+  }
+  return files;
+}
+
+async function make(folder: string): Promise<BootstrapFiles> {
+  const stamp = await sourceStamp();
+  await Deno.mkdir(folder, { recursive: true });
+  const [serve, evaluate] = await Promise.all([
+    one(folder, "serve", stamp),
+    one(folder, "evaluate", stamp),
+  ]);
+  return { serve, evaluate };
+}
+
+async function one(folder: string, entry: string, stamp: string): Promise<string> {
+  const path = `${folder}/${entry}-${stamp}.js`;
+  try {
+    await Deno.stat(path);
+    return path;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+  const source = fromFileUrl(new URL(`runtime/isolate/inside/${entry}.ts`, REPOSITORY));
+  const result = await runDenoBundle({
+    entry: source,
+    config: fromFileUrl(new URL("deno.json", REPOSITORY)),
+    minify: true,
+  });
+  if (result.kind === "failed") {
+    throw new Error(`the isolate bootstrap could not be bundled: ${result.message}`);
+  }
+  // Written aside and renamed, since several sites may start at the same time on one machine.
+  const aside = `${path}.${crypto.randomUUID()}`;
+  await Deno.writeFile(aside, result.code);
+  await Deno.rename(aside, path);
+  return path;
+}
+
+/** Names the state of the sources by path, size and time of change. */
+async function sourceStamp(): Promise<string> {
+  const hash = createHash("sha256").update(Deno.version.deno);
+  for (const folder of SOURCE_FOLDERS) await stampFolder(new URL(`${folder}/`, REPOSITORY), hash);
+  return hash.digest("hex").slice(0, 16);
+}
+
+async function stampFolder(folder: URL, hash: ReturnType<typeof createHash>): Promise<void> {
+  const entries = await Array.fromAsync(Deno.readDir(folder));
+  for (const entry of entries.sort((a, b) => a.name < b.name ? -1 : 1)) {
+    if (entry.isDirectory) {
+      await stampFolder(new URL(`${entry.name}/`, folder), hash);
+      continue;
+    }
+    if (!entry.name.endsWith(".ts") || entry.name.endsWith("_test.ts")) continue;
+    const url = new URL(entry.name, folder);
+    const { size, mtime } = await Deno.stat(url);
+    hash.update(`${url.pathname} ${size} ${mtime?.getTime() ?? 0}\n`);
+  }
+}

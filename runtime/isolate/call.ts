@@ -1,0 +1,128 @@
+/**
+ * One call of an app, from the gateway's request to its answer, whichever isolates it runs in.
+ *
+ * Life cycle: `prepareCall` (limits, small bodies read) → one attempt, or two (C2) → answered → settled.
+ *
+ * C1  A call is answered exactly once.
+ * C2  It runs a second time only if it never started, or if it is a GET or HEAD without a body that wrote nothing
+ *     and sent nothing; and then only once more.
+ */
+import type { StoreClient } from "../../functions/store_client.ts";
+import { BODY, INLINE_BYTES_MAX } from "./heads.ts";
+import type { IsolateLimits } from "./limits.ts";
+import type { HostSocket } from "./host_socket.ts";
+
+/** One app version, as the site knows it. */
+export interface IsolateApp {
+  readonly app: string;
+  /** 64 hexadecimal digits. */
+  readonly version: string;
+  readonly bundle: () => Promise<Uint8Array>;
+  readonly limits: IsolateLimits;
+  readonly vars: Record<string, string>;
+  /** Hosts (`host` or `host:port`) that the app declared for its outgoing fetches. */
+  readonly fetchHosts: readonly string[];
+}
+
+/** One request's services, made by the gateway. */
+export interface IsolateCall {
+  /** As the app is to see it. */
+  readonly request: Request;
+  readonly store: StoreClient;
+  readonly context: {
+    readonly sessionId: string;
+    readonly site: string;
+    readonly version: string;
+    readonly remoteAddr?: string;
+  };
+  /** Awaited before anything leaves: a response head, a chunk, a message, an outgoing fetch. */
+  gate(): Promise<void>;
+  /** The app's console. */
+  log(entry: { level: string; text: string }): void;
+}
+
+/** Why a call has no response. */
+export type CallErrorCode =
+  | "isolate_killed"
+  | "app_error"
+  | "wall_time"
+  | "overloaded"
+  | "limit_body"
+  | "load_failed"
+  | "row_invalid"
+  | "check_failed";
+
+/** What comes of a call. */
+export type IsolateAnswer =
+  | {
+    readonly kind: "response";
+    readonly response: Response;
+    /** CPU time of the isolate while the handler ran, shared among the requests that ran with it. */
+    readonly cpuMs: number;
+    /** Resolves when body and `waitUntil` work are over: the session is not used after it. */
+    readonly settled: Promise<void>;
+    /** Whether `settled` is still to come: a stream, or `waitUntil` work. */
+    readonly open: boolean;
+  }
+  | { readonly kind: "upgrade"; readonly socket: HostSocket; readonly settled: Promise<void> }
+  | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack?: string };
+
+/** A call on its way. */
+export class PendingCall {
+  readonly app: IsolateApp;
+  readonly call: IsolateCall;
+  readonly answer: Promise<IsolateAnswer>;
+  /** A body that travels with the head; null where there is none, or where it is a stream. */
+  readonly inlineBody: Uint8Array | null;
+  readonly bodyKind: number;
+  attempts = 0;
+  /** Something of it is in the store, or has left the site. */
+  hasEffects = false;
+  answered = false;
+  #resolve: (answer: IsolateAnswer) => void;
+
+  constructor(app: IsolateApp, call: IsolateCall, inlineBody: Uint8Array | null) {
+    this.app = app;
+    this.call = call;
+    this.inlineBody = inlineBody;
+    this.bodyKind = inlineBody !== null ? BODY.inline : call.request.body === null ? BODY.none : BODY.stream;
+    const { promise, resolve } = Promise.withResolvers<IsolateAnswer>();
+    this.answer = promise;
+    this.#resolve = resolve;
+  }
+
+  /** C2, for a call that had started. */
+  get mayRunAgain(): boolean {
+    const { method } = this.call.request;
+    return this.attempts < 2 && !this.answered && !this.hasEffects && this.bodyKind !== BODY.stream &&
+      (method === "GET" || method === "HEAD");
+  }
+
+  settle(answer: IsolateAnswer): void {
+    if (this.answered) return;
+    this.answered = true;
+    this.#resolve(answer);
+  }
+
+  fail(code: string, message: string, stack?: string): void {
+    this.settle(
+      stack === undefined ? { kind: "error", code, message } : { kind: "error", code, message, stack },
+    );
+  }
+}
+
+/** Checks the body's length, and reads a small one so that it travels with the head. */
+export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | Promise<PendingCall> {
+  const { request } = call;
+  if (request.body === null) return new PendingCall(app, call, null);
+  const declared = request.headers.get("content-length");
+  const length = declared === null ? NaN : Number(declared);
+  if (length > app.limits.bodyBytesMax) {
+    const pending = new PendingCall(app, call, null);
+    pending.fail("limit_body", `the body has ${length} bytes; ${app.limits.bodyBytesMax} are accepted`);
+    request.body.cancel().catch(() => {});
+    return pending;
+  }
+  if (!(length <= INLINE_BYTES_MAX)) return new PendingCall(app, call, null);
+  return request.bytes().then((bytes) => new PendingCall(app, call, bytes));
+}

@@ -1,0 +1,79 @@
+/**
+ * Request and response heads on the wire.
+ *
+ * A head is one text: its fields joined by NUL, which neither a URL nor a header can contain, so that one encode
+ * and one split replace a length and a decode for each of them. A small body travels in the head's frame.
+ */
+import type { FrameWriter, Payload } from "./frames.ts";
+
+/** How a head's body travels. */
+export const BODY = { none: 0, inline: 1, stream: 2 } as const;
+
+/** Bodies up to this size travel with their head: one frame, no credit. Above, copying twice begins to show. */
+export const INLINE_BYTES_MAX = 64 * 1024;
+
+const SEPARATOR = "\0";
+
+/** The head of a request, or of an outgoing fetch. */
+export interface RequestHead {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Iterable<readonly [string, string]>;
+}
+
+/** The head of a response. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: [string, string][];
+}
+
+/** Fields and their values as one text. */
+export function joinHeaders(first: string, headers: Iterable<readonly [string, string]>): string {
+  let out = first;
+  for (const [name, value] of headers) out += SEPARATOR + name + SEPARATOR + value;
+  return out;
+}
+
+/** The header pairs of a split head, from field `from` on. */
+export function headerPairs(fields: readonly string[], from: number): [string, string][] {
+  const out: [string, string][] = [];
+  for (let i = from; i + 1 < fields.length; i += 2) out.push([fields[i] ?? "", fields[i + 1] ?? ""]);
+  return out;
+}
+
+/** Writes a request head; the body, if inline, follows as the rest of the payload. */
+export function writeRequestHead(writer: FrameWriter, head: RequestHead, body: number): void {
+  writer.u8(body).text(joinHeaders(head.method + SEPARATOR + head.url, head.headers));
+}
+
+/** Reads what {@link writeRequestHead} wrote, up to the body. */
+export function readRequestHead(payload: Payload): {
+  head: { method: string; url: string; headers: [string, string][] };
+  body: number;
+} {
+  const body = payload.u8();
+  const fields = payload.text().split(SEPARATOR);
+  return {
+    head: { method: fields[0] ?? "", url: fields[1] ?? "", headers: headerPairs(fields, 2) },
+    body,
+  };
+}
+
+/** Writes a response head; the body, if inline, follows as the rest of the payload. */
+export function writeResponseHead(
+  writer: FrameWriter,
+  status: number,
+  statusText: string,
+  headers: Iterable<readonly [string, string]>,
+  body: number,
+): void {
+  writer.u16(status).u8(body).text(joinHeaders(statusText, headers));
+}
+
+export function readResponseHead(payload: Payload): { head: ResponseHead; body: number } {
+  const status = payload.u16();
+  const body = payload.u8();
+  const fields = payload.text().split(SEPARATOR);
+  return { head: { status, statusText: fields[0] ?? "", headers: headerPairs(fields, 1) }, body };
+}

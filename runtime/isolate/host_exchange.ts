@@ -1,0 +1,212 @@
+/**
+ * One attempt of a call in one isolate, on the site's side: the counterpart of inside/exchange.ts.
+ *
+ * Life cycle: request frame sent → store calls, logs → response (or upgrade, or failed) → body → settled.
+ *
+ * H1  Nothing of the app leaves before `gate()` has resolved: head, chunk and message each wait for it.
+ * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused.
+ */
+import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
+import type { PendingCall } from "./call.ts";
+import { FRAME, type FrameWriter, type Payload } from "./frames.ts";
+import { BODY, readResponseHead, type ResponseHead, writeRequestHead } from "./heads.ts";
+import { HostSocket } from "./host_socket.ts";
+import { StoreCalls } from "./store_calls.ts";
+import { readError } from "./store_frames.ts";
+
+/** Statuses whose Response refuses a body. */
+const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
+
+/** One attempt of a call. */
+export class HostExchange {
+  readonly id: number;
+  readonly pending: PendingCall;
+  /** When its response head is due at the latest. */
+  readonly dueMs: number;
+  readonly #writer: FrameWriter;
+  readonly #closed: (exchange: HostExchange) => void;
+  readonly #calls: StoreCalls;
+  readonly #settled = Promise.withResolvers<void>();
+  #sender: BodySender | undefined;
+  #receiver: BodyReceiver | undefined;
+  #socket: HostSocket | undefined;
+  /** The isolate has shown that the handler runs. */
+  started = false;
+  #headSeen = false;
+  /** The site's share of the body, or of the socket, is not over. */
+  #open = false;
+  #insideSettled = false;
+  #ended = false;
+  cpuMs = 0;
+
+  constructor(
+    writer: FrameWriter,
+    id: number,
+    pending: PendingCall,
+    options: { dueMs: number; closed: (exchange: HostExchange) => void },
+  ) {
+    this.#writer = writer;
+    this.id = id;
+    this.pending = pending;
+    this.dueMs = options.dueMs;
+    this.#closed = options.closed;
+    this.#calls = new StoreCalls(writer, id, pending.call.store, () => pending.hasEffects = true);
+  }
+
+  /** Sends the request. */
+  begin(): void {
+    const { call, inlineBody, bodyKind } = this.pending;
+    const { request, context } = call;
+    const writer = this.#writer.begin(FRAME.request, this.id);
+    writer.text(context.sessionId).text(context.site).text(context.version).text(context.remoteAddr ?? "");
+    writeRequestHead(writer, request, bodyKind);
+    if (inlineBody !== null) writer.rest(inlineBody);
+    writer.end();
+    if (bodyKind === BODY.stream && request.body !== null) this.#sendBody(request.body);
+  }
+
+  async #sendBody(body: ReadableStream<Uint8Array>): Promise<void> {
+    this.#sender = new BodySender(this.#writer, this.id, { credit: 0 });
+    try {
+      await this.#sender.send(body, this.pending.app.limits.bodyBytesMax);
+    } catch (error) {
+      if (error instanceof BodyTooLarge) this.pending.fail(error.code, error.message);
+    }
+  }
+
+  /** Whether a response head (or its failure) has come. */
+  get headSeen(): boolean {
+    return this.#headSeen;
+  }
+
+  /** A frame on this exchange's channel. */
+  receive(type: number, payload: Payload): void {
+    if (this.#ended) return;
+    this.started = true;
+    switch (type) {
+      case FRAME.response:
+        return this.#response(payload);
+      case FRAME.upgrade:
+        return this.#upgrade(payload.text());
+      case FRAME.failed:
+        return this.#failed(payload);
+      case FRAME.storeCall:
+        return this.#calls.start(payload);
+      case FRAME.storeStop:
+        return this.#calls.stop(payload.u32());
+      case FRAME.data:
+        this.#receiver?.data(payload.rest());
+        return;
+      case FRAME.end:
+        return this.#receiver?.end();
+      case FRAME.abort:
+        return this.#receiver?.fail(new Error(payload.text()));
+      case FRAME.credit:
+        return this.#sender?.credit(payload.u32());
+      case FRAME.stop:
+        return this.#sender?.stop(payload.text());
+      case FRAME.socketText:
+        return this.#socket?.fromApp(payload.text());
+      case FRAME.socketBytes:
+        return this.#socket?.fromApp(payload.rest());
+      case FRAME.socketClose:
+        return this.#socket?.closeFromApp(payload.u16(), payload.text());
+      case FRAME.settled:
+        this.#insideSettled = true;
+        return this.#finish();
+    }
+  }
+
+  /** The request's time is over. */
+  expire(): void {
+    this.pending.fail("wall_time", `the handler gave no response in ${this.pending.app.limits.wallMs} ms`);
+    this.#writer.signal(FRAME.cancel, this.id);
+    this.end("the request's time is over");
+  }
+
+  /** Ends what is left of it: the isolate has gone, or the request is given up. */
+  end(why: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#calls.end();
+    this.#sender?.stop(why);
+    this.#receiver?.fail(new Error(why));
+    this.#socket?.closeFromApp(1011, why.slice(0, 100));
+    this.#settled.resolve();
+    this.#closed(this);
+  }
+
+  #response(payload: Payload): void {
+    if (this.#headSeen) return;
+    this.#headSeen = true;
+    const { head, body } = readResponseHead(payload);
+    if (body !== BODY.stream) return this.#answer(head, body === BODY.inline ? payload.rest() : null, false);
+    this.#open = true;
+    this.#receiver = new BodyReceiver(this.#writer, this.id, {
+      granted: true,
+      before: () => this.pending.call.gate(),
+      closed: () => {
+        this.#open = false;
+        this.#finish();
+      },
+    });
+    this.#answer(head, this.#receiver.stream, true);
+  }
+
+  #answer(head: ResponseHead, body: BodyInit | null, streams: boolean): void {
+    this.pending.hasEffects = true;
+    this.pending.call.gate().then(() => {
+      const noBody = NO_BODY.has(head.status);
+      if (noBody && streams) this.#receiver?.stream.cancel();
+      const response = new Response(noBody ? null : body, head);
+      this.pending.settle({
+        kind: "response",
+        response,
+        cpuMs: this.cpuMs,
+        settled: this.#settled.promise,
+        open: !this.#ended,
+      });
+    }).catch((error) => this.#gateFailed(error));
+  }
+
+  #upgrade(protocol: string): void {
+    if (this.#headSeen) return;
+    this.#headSeen = true;
+    this.#open = true;
+    const gate = () => this.pending.call.gate();
+    const socket = this.#socket = new HostSocket(this.#writer, this.id, {
+      protocol,
+      gate,
+      closed: () => {
+        this.#open = false;
+        this.#finish();
+      },
+    });
+    this.pending.hasEffects = true;
+    gate().then(
+      () => this.pending.settle({ kind: "upgrade", socket, settled: this.#settled.promise }),
+      (error) => this.#gateFailed(error),
+    );
+  }
+
+  #failed(payload: Payload): void {
+    if (this.#headSeen) return;
+    this.#headSeen = true;
+    const error = readError(payload);
+    const stack = payload.text();
+    this.pending.call.gate().then(
+      () => this.pending.fail(error.code, error.message, stack),
+      (reason) => this.#gateFailed(reason),
+    );
+  }
+
+  #gateFailed(error: unknown): void {
+    const code = (error as { code?: unknown } | null)?.code;
+    this.pending.fail(typeof code === "string" ? code : "store_unreachable", messageOf(error));
+    this.#receiver?.fail(new Error(messageOf(error)));
+  }
+
+  #finish(): void {
+    if (this.#insideSettled && !this.#open) this.end("the request has ended");
+  }
+}

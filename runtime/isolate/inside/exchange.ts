@@ -1,0 +1,266 @@
+/**
+ * One request inside the isolate.
+ *
+ * Stages: request frame → handler (in its async context) → response head, body → `waitUntil` work → settled.
+ *
+ * X1  Exactly one of response, upgrade and failed leaves for a request, and then exactly one settled (a response
+ *     that carries its whole body and left no `waitUntil` work says so in its own frame).
+ * X2  What the app did wrong (threw, returned no Response) is a `failed` frame, never an uncaught error.
+ */
+import { BodyReceiver, BodySender, messageOf, WINDOW_BYTES } from "../bodies.ts";
+import { FRAME, type FrameWriter, type Payload } from "../frames.ts";
+import { BODY, INLINE_BYTES_MAX, readRequestHead, writeResponseHead } from "../heads.ts";
+import { wireError, writeError } from "../store_frames.ts";
+import { plainBody, webSocketOf } from "./response.ts";
+import { IsolateSocket } from "./sockets.ts";
+import { RemoteStore } from "./store.ts";
+
+/** The fetch handler of an app, and the environment it is called with. */
+export interface LoadedApp {
+  fetch(request: Request, env: unknown, ctx: unknown): unknown;
+  env(exchange: Exchange): Record<string, unknown>;
+  readonly waitUntilMs: number;
+}
+
+/** What the site says about a request besides the request itself. */
+interface RequestContext {
+  readonly session: string;
+  readonly site: string;
+  readonly version: string;
+  readonly remoteAddr: string;
+}
+
+/** `ctx`, the third argument of a handler. */
+export class HandlerContext {
+  readonly #exchange: Exchange;
+  readonly props: Record<string, never> = {};
+  readonly session: { readonly id: string };
+  readonly site: string;
+  readonly version: string;
+
+  constructor(exchange: Exchange, context: RequestContext) {
+    this.#exchange = exchange;
+    this.session = { id: context.session };
+    this.site = context.site;
+    this.version = context.version;
+  }
+
+  /** Keeps the request's store and session usable until the promise settles, after the response too. */
+  waitUntil(promise: Promise<unknown>): void {
+    this.#exchange.waitUntil(promise);
+  }
+
+  /** Accepted for compatibility; there is no origin to pass through to. */
+  passThroughOnException(): void {}
+}
+
+const encoder = new TextEncoder();
+
+/** One request inside the isolate. */
+export class Exchange {
+  readonly id: number;
+  readonly store: RemoteStore;
+  readonly #app: LoadedApp;
+  #env: Record<string, unknown> | undefined;
+  ctx: HandlerContext | undefined;
+  remoteAddr = "";
+  readonly #writer: FrameWriter;
+  readonly #closed: (exchange: Exchange) => void;
+  #requestBody: BodyReceiver | undefined;
+  #sender: BodySender | undefined;
+  #socket: IsolateSocket | undefined;
+  #abort: AbortController | undefined;
+  #cancelled = false;
+  #pending = 0;
+  #responded = false;
+  #bodyOpen = false;
+  #ended = false;
+  #completed: PromiseWithResolvers<void> | undefined;
+
+  constructor(app: LoadedApp, writer: FrameWriter, id: number, closed: (exchange: Exchange) => void) {
+    this.#app = app;
+    this.#writer = writer;
+    this.id = id;
+    this.#closed = closed;
+    this.store = new RemoteStore(writer, id);
+  }
+
+  /** What the app declared, bound to this request. */
+  get env(): Record<string, unknown> {
+    return this.#env ??= this.#app.env(this);
+  }
+
+  /** The request's abort signal: made when it is first asked for. */
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#cancelled) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  /** Resolves when the response has been sent (`deno serve` handlers ask for it). */
+  get completed(): Promise<void> {
+    this.#completed ??= Promise.withResolvers<void>();
+    if (this.#ended) this.#completed.resolve();
+    return this.#completed.promise;
+  }
+
+  /** Reads the request frame. */
+  open(payload: Payload): Request {
+    const context: RequestContext = {
+      session: payload.text(),
+      site: payload.text(),
+      version: payload.text(),
+      remoteAddr: payload.text(),
+    };
+    this.remoteAddr = context.remoteAddr;
+    const { head, body } = readRequestHead(payload);
+    const init: RequestInit & { headers: [string, string][] } = {
+      method: head.method,
+      headers: head.headers,
+    };
+    if (body === BODY.inline) init.body = payload.rest();
+    else if (body === BODY.stream) {
+      this.#requestBody = new BodyReceiver(this.#writer, this.id, { granted: false });
+      init.body = this.#requestBody.stream;
+    }
+    this.ctx = new HandlerContext(this, context);
+    return new Request(head.url, init);
+  }
+
+  /** Runs the handler to its response. */
+  async run(request: Request): Promise<void> {
+    try {
+      const answer = this.#app.fetch(request, this.env, this.ctx);
+      await this.#respond(answer instanceof Response ? answer : await answer);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  waitUntil(promise: Promise<unknown>): void {
+    this.#pending++;
+    const settle = () => {
+      this.#pending--;
+      this.#settle();
+    };
+    Promise.resolve(promise).then(settle, (error) => {
+      console.error("waitUntil:", error);
+      settle();
+    });
+  }
+
+  /** The client has gone, or the request's time is over. */
+  cancel(): void {
+    this.#cancelled = true;
+    this.#abort?.abort();
+    this.#sender?.stop("the client has gone");
+    this.#socket?.remoteClose(1006, "", false);
+    this.#pending = 0;
+    this.#bodyOpen = false;
+    this.#responded = true;
+    this.#settle();
+  }
+
+  /** A frame on this request's channel. */
+  receive(type: number, payload: Payload): void {
+    switch (type) {
+      case FRAME.storeReply:
+        return this.store.reply(payload);
+      case FRAME.data:
+        this.#requestBody?.data(payload.rest());
+        return;
+      case FRAME.end:
+        return this.#requestBody?.end();
+      case FRAME.abort:
+        return this.#requestBody?.fail(new Error(payload.text()));
+      case FRAME.credit:
+        return this.#sender?.credit(payload.u32());
+      case FRAME.stop:
+        this.#abort?.abort();
+        this.#cancelled = true;
+        return this.#sender?.stop(payload.text());
+      case FRAME.socketText:
+        return this.#socket?.remoteMessage(payload.text());
+      case FRAME.socketBytes:
+        return this.#socket?.remoteMessage(payload.rest());
+      case FRAME.socketClose:
+        return this.#socket?.remoteClose(payload.u16(), payload.text(), true);
+      case FRAME.cancel:
+        return this.cancel();
+    }
+  }
+
+  async #respond(response: unknown): Promise<void> {
+    if (!(response instanceof Response)) {
+      throw new TypeError(`fetch() answers a Response, not ${response === null ? "null" : typeof response}`);
+    }
+    if (this.#responded) return;
+    const socket = webSocketOf(response);
+    if (socket !== undefined) return this.#upgrade(response, socket);
+    const plain = plainBody(response);
+    const bytes = typeof plain === "string" ? encoder.encode(plain) : plain;
+    if (bytes === null || (bytes !== undefined && bytes.length <= INLINE_BYTES_MAX)) {
+      this.#head(response, bytes === null ? BODY.none : BODY.inline);
+      if (bytes !== null) this.#writer.rest(bytes);
+      this.#writer.end();
+      return this.#settle();
+    }
+    const stream = response.body;
+    if (stream === null) {
+      this.#head(response, BODY.none);
+      this.#writer.end();
+      return this.#settle();
+    }
+    if (response.bodyUsed || stream.locked) {
+      throw new TypeError("the body of the response has already been read");
+    }
+    this.#head(response, BODY.stream);
+    this.#writer.end();
+    this.#bodyOpen = true;
+    this.#sender = new BodySender(this.#writer, this.id, { credit: WINDOW_BYTES });
+    await this.#sender.send(stream);
+    this.#bodyOpen = false;
+    this.#settle();
+  }
+
+  #head(response: Response, body: number): void {
+    this.#responded = true;
+    this.#writer.begin(FRAME.response, this.id);
+    writeResponseHead(this.#writer, response.status, response.statusText, response.headers, body);
+  }
+
+  #upgrade(response: Response, socket: object): void {
+    const own = IsolateSocket.ofUpgrade(socket);
+    this.#responded = true;
+    this.#bodyOpen = true;
+    this.#socket = own;
+    this.#writer.begin(FRAME.upgrade, this.id).text(response.headers.get("sec-websocket-protocol") ?? "")
+      .end();
+    own.connect(this.#writer, this.id, () => {
+      this.#bodyOpen = false;
+      this.#settle();
+    });
+  }
+
+  #fail(error: unknown): void {
+    if (this.#responded) {
+      console.error(error);
+      return;
+    }
+    this.#responded = true;
+    this.#writer.begin(FRAME.failed, this.id);
+    writeError(this.#writer, wireError(error, "app_error"));
+    this.#writer.text(error instanceof Error ? error.stack ?? "" : messageOf(error)).end();
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#ended || !this.#responded || this.#bodyOpen || this.#pending > 0) return;
+    this.#ended = true;
+    this.store.end();
+    this.#completed?.resolve();
+    this.#requestBody?.fail(new Error("the request has ended"));
+    this.#writer.signal(FRAME.settled, this.id);
+    this.#closed(this);
+  }
+}

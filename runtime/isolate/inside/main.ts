@@ -1,0 +1,141 @@
+/**
+ * The trusted bootstrap: what runs in an isolate process before, and around, an app.
+ *
+ * Stages: connect to the site's socket → revoke every permission → take away what an app must not hold (realm.ts)
+ * → warm up → `ready` → `load` (import the bundle, which sees no permission at all) → requests.
+ *
+ * B1  No app code runs before the permissions are gone and the realm is cut.
+ * B2  An error of the app never ends the process: it is a failed request or a log line.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { CONTEXT_SLOT } from "../../../functions/context.ts";
+import { buildEnv } from "../../../functions/env.ts";
+import { FRAME, FrameWriter, type Payload, readFrames } from "../frames.ts";
+import { wireError, writeError } from "../store_frames.ts";
+import { captureConsole } from "./console.ts";
+import { Exchange, type LoadedApp } from "./exchange.ts";
+import { OutgoingFetches } from "./outgoing.ts";
+import { cutRealm } from "./realm.ts";
+import { installResponse } from "./response.ts";
+
+/** What the site says with a bundle. */
+interface LoadOptions {
+  readonly vars: Record<string, string>;
+  readonly waitUntilMs: number;
+  readonly name: string;
+  /** Deploy: answer the manifest, serve nothing. */
+  readonly evaluate: boolean;
+}
+
+/** Reads the manifest off a default export; only the bootstrap for deploys brings it. */
+export type ManifestReader = (defaultExport: unknown) => unknown;
+
+const running = new AsyncLocalStorage<Exchange>();
+const exchanges = new Map<number, Exchange>();
+let app: LoadedApp | undefined;
+
+/** Runs the isolate until its socket closes. */
+export async function serveIsolate(socketPath: string, manifestOf?: ManifestReader): Promise<void> {
+  const connection = await Deno.connect({ transport: "unix", path: socketPath });
+  await revokeAll(socketPath);
+  const exit = Deno.exit.bind(Deno);
+  const writer = new FrameWriter(connection, () => exit(1));
+  const fetches = new OutgoingFetches(writer, () => running.getStore());
+  Object.defineProperty(globalThis, CONTEXT_SLOT, {
+    value: Object.freeze({ current: () => running.getStore()?.env }),
+  });
+  installResponse();
+  captureConsole((level, text) => {
+    writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(text).end();
+  });
+  const realm = cutRealm({ signalOf: () => running.getStore(), fetch: fetches.fetch });
+  await warmUp();
+  writer.signal(FRAME.ready, 0);
+  const closed = (exchange: Exchange) => exchanges.delete(exchange.id);
+  try {
+    await readFrames(connection, (type, id, payload) => {
+      if (type === FRAME.request) return start(writer, id, payload, closed);
+      if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
+      if (type === FRAME.load) return load(writer, payload, realm.setVars, manifestOf);
+      if (fetches.receive(type, id, payload)) return;
+      exchanges.get(id)?.receive(type, payload);
+    });
+  } finally {
+    exit(0);
+  }
+}
+
+async function revokeAll(path: string): Promise<void> {
+  for (const name of ["read", "write", "net"] as const) await Deno.permissions.revoke({ name });
+  for (const descriptor of [{ name: "read", path }, { name: "write", path }] as const) {
+    await Deno.permissions.revoke(descriptor);
+    const { state } = await Deno.permissions.query(descriptor);
+    if (state === "granted") throw new Error(`the permission to ${descriptor.name} ${path} is still there`);
+  }
+  const net = await Deno.permissions.query({ name: "net" });
+  if (net.state === "granted") throw new Error("the permission to use the network is still there");
+}
+
+/** Runs a request and a response once, so that the first real one finds their code compiled. */
+async function warmUp(): Promise<void> {
+  const request = new Request("http://localhost/", { method: "POST", headers: [["a", "b"]], body: "warm" });
+  const response = new Response(await request.text(), { headers: { "content-type": "text/plain" } });
+  for (const _ of response.headers) { /* compiled by running it */ }
+  await new Response(response.body).text();
+}
+
+function start(
+  writer: FrameWriter,
+  id: number,
+  payload: Payload,
+  closed: (exchange: Exchange) => void,
+): void {
+  if (app === undefined) throw new Error("a request came before its app");
+  const exchange = new Exchange(app, writer, id, closed);
+  exchanges.set(id, exchange);
+  const request = exchange.open(payload);
+  running.run(exchange, () => {
+    exchange.run(request);
+  });
+}
+
+async function load(
+  writer: FrameWriter,
+  payload: Payload,
+  setVars: (vars: Record<string, string>) => void,
+  manifestOf: ManifestReader | undefined,
+): Promise<void> {
+  const options = JSON.parse(payload.text()) as LoadOptions;
+  const code = payload.rest();
+  try {
+    setVars(options.vars);
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const module = await import(url) as { default?: unknown };
+    URL.revokeObjectURL(url);
+    const manifest = manifestOf === undefined ? {} : manifestOf(module.default);
+    app = loadedApp(module.default, options);
+    writer.begin(FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
+  } catch (error) {
+    writer.begin(FRAME.loadFailed, 0);
+    writeError(writer, wireError(error, "load_failed"));
+    writer.text(error instanceof Error ? error.stack ?? "" : "").end();
+  }
+}
+
+function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
+  const handler = (defaultExport as { fetch?: unknown } | undefined)?.fetch;
+  return {
+    fetch: (request, env, ctx) => {
+      if (typeof handler !== "function") throw new TypeError("the app has no fetch handler");
+      return Reflect.apply(handler, defaultExport, [request, env, ctx]);
+    },
+    env: (exchange) =>
+      buildEnv(defaultExport, {
+        store: exchange.store,
+        vars: options.vars,
+        remoteAddr: exchange.remoteAddr,
+        completed: exchange.completed,
+      }) as unknown as Record<string, unknown>,
+    waitUntilMs: options.waitUntilMs,
+  };
+}

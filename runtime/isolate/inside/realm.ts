@@ -1,0 +1,123 @@
+/**
+ * What an app finds on `globalThis` and `Deno`.
+ *
+ * The process has no permissions, so nothing here is the boundary. It is what makes a refused use a clear error,
+ * keeps an app from stopping its own process or its event loop by a single call, and hides the site's side.
+ *
+ * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay.
+ */
+import { ambientKv } from "../../../functions/context.ts";
+import { KvU64 } from "../../../functions/kv_u64.ts";
+import { IsolateSocket } from "./sockets.ts";
+
+/** Members of `Deno` that need no permission and reach nothing. */
+const KEPT: ReadonlySet<string> = new Set([
+  "build",
+  "errors",
+  "inspect",
+  "noColor",
+  "version",
+  "refTimer",
+  "unrefTimer",
+]);
+
+/** Globals that block, end, or reach out of the process. */
+const REMOVED_GLOBALS = [
+  "Worker",
+  "BroadcastChannel",
+  "localStorage",
+  "sessionStorage",
+  "caches",
+  "CacheStorage",
+  "Cache",
+  "alert",
+  "confirm",
+  "prompt",
+  "close",
+  "EventSource",
+  "LockManager",
+  "Lock",
+];
+
+export interface Realm {
+  /** The app's variables, as `Deno.env` and `process.env` show them. */
+  setVars(vars: Record<string, string>): void;
+}
+
+/** Cuts the realm; once, before any app code runs. */
+export function cutRealm(given: { fetch: typeof fetch; signalOf: () => unknown }): Realm {
+  let vars: Record<string, string> = {};
+  const env = {
+    get: (name: string) => Object.hasOwn(vars, name) ? vars[name] : undefined,
+    has: (name: string) => Object.hasOwn(vars, name),
+    toObject: () => ({ ...vars }),
+    set: refuse("Deno.env.set", "variables are set where the app is deployed"),
+    delete: refuse("Deno.env.delete", "variables are set where the app is deployed"),
+  };
+  cutDeno({
+    env: Object.freeze(env),
+    openKv: () => Promise.resolve(ambientKv),
+    KvU64,
+    upgradeWebSocket,
+    serve: refuse("Deno.serve", "export default { fetch } instead"),
+    exit: refuse("Deno.exit", "a function cannot end its isolate"),
+  });
+  for (const name of REMOVED_GLOBALS) Reflect.deleteProperty(globalThis, name);
+  define(globalThis, "fetch", given.fetch);
+  define(globalThis, "WebSocketPair", webSocketPair());
+  define(globalThis, "WebSocket", IsolateSocket);
+  // Blocking the only thread of an isolate has no use.
+  define(Atomics, "wait", refuse("Atomics.wait", "use Atomics.waitAsync"));
+  const process = { env: {} as Record<string, string>, nextTick, platform: "linux", versions: {}, argv: [] };
+  define(globalThis, "process", process);
+  return {
+    setVars: (given) => {
+      vars = given;
+      process.env = { ...given };
+    },
+  };
+}
+
+const nextTick = (callback: (...args: unknown[]) => void, ...args: unknown[]): void =>
+  queueMicrotask(() => callback(...args));
+
+function cutDeno(members: Record<string, unknown>): void {
+  for (const name of Reflect.ownKeys(Deno)) {
+    if (typeof name === "string" && KEPT.has(name)) continue;
+    Reflect.deleteProperty(Deno, name);
+  }
+  for (const [name, value] of Object.entries(members)) define(Deno, name, value);
+}
+
+const define = (target: object, name: string, value: unknown): boolean =>
+  Reflect.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
+
+const refuse = (what: string, instead: string) => (): never => {
+  throw new TypeError(`${what} is not available in a function: ${instead}`);
+};
+
+function upgradeWebSocket(request: Request, options: { protocol?: string } = {}): {
+  socket: IsolateSocket;
+  response: Response;
+} {
+  if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+    throw new TypeError(
+      `${request.method} ${request.url} is no WebSocket request: it has no "upgrade: websocket"`,
+    );
+  }
+  const socket = new IsolateSocket();
+  socket.protocol = options.protocol ?? "";
+  const headers = options.protocol ? { "sec-websocket-protocol": options.protocol } : {};
+  const init = { status: 101, webSocket: socket, headers } as ResponseInit;
+  return { socket, response: new Response(null, init) };
+}
+
+/** Workers' pair: an object with ends 0 and 1. */
+function webSocketPair(): new () => Record<number, IsolateSocket> {
+  return class WebSocketPair {
+    [end: number]: IsolateSocket;
+    constructor() {
+      [this[0], this[1]] = IsolateSocket.pair();
+    }
+  } as new () => Record<number, IsolateSocket>;
+}

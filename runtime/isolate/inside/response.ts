@@ -1,0 +1,56 @@
+/**
+ * The isolate's `Response` constructor: the built-in one, which also accepts what an upgrade needs (status 101
+ * with `webSocket`) and remembers a body that needs no stream, so that most answers leave in one frame.
+ */
+
+const BODY_SOURCE = Symbol("body source");
+const WEB_SOCKET = Symbol("webSocket");
+
+interface Marked {
+  [BODY_SOURCE]?: string | Uint8Array | null | undefined;
+  [WEB_SOCKET]?: object;
+}
+
+/** The body a response was made with, while nothing has read it; undefined: it has to be streamed. */
+export function plainBody(response: Response): string | Uint8Array | null | undefined {
+  if (response.bodyUsed) return undefined;
+  return (response as Response & Marked)[BODY_SOURCE];
+}
+
+/** The socket of an upgrade response. */
+export const webSocketOf = (response: Response): object | undefined =>
+  (response as Response & Marked)[WEB_SOCKET];
+
+function sourceOf(body: unknown): string | Uint8Array | null | undefined {
+  if (body === null || body === undefined) return null;
+  if (typeof body === "string") return body;
+  if (body instanceof Uint8Array) return body;
+  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  return undefined;
+}
+
+/** Puts the constructor in place of the built-in one; `instanceof` and static methods stay as they are. */
+export function installResponse(): void {
+  const BuiltIn = globalThis.Response;
+  const construct = (target: typeof Response, args: unknown[], newTarget: unknown): object => {
+    const [body, init] = args as [unknown, (ResponseInit & { webSocket?: object | null }) | undefined];
+    const socket = init?.webSocket;
+    if (socket) {
+      const { status: _, webSocket: __, ...rest } = init;
+      const response = Reflect.construct(target, [null, rest], newTarget as never) as Response & Marked;
+      Object.defineProperty(response, "status", { value: 101 });
+      Object.defineProperty(response, "webSocket", { value: socket });
+      response[WEB_SOCKET] = socket;
+      return response;
+    }
+    const response = Reflect.construct(target, args, newTarget as never) as Response & Marked;
+    response[BODY_SOURCE] = sourceOf(body);
+    return response;
+  };
+  globalThis.Response = new Proxy(BuiltIn, { construct });
+  Object.defineProperty(BuiltIn.prototype, "constructor", {
+    value: globalThis.Response,
+    configurable: true,
+    writable: true,
+  });
+}

@@ -1,0 +1,196 @@
+/**
+ * One isolate, as its site holds it: a process, its connection, and the exchanges that run in it.
+ *
+ * Stages: `spare` (bootstrap waiting) → `loading` (bundle on its way) → `serving` → `ended`. Every stage can end.
+ *
+ * I1  An isolate is given one app version in its life, and never another.
+ * I2  When it ends, for whatever reason, every exchange in it is handed back exactly once.
+ */
+import { messageOf } from "./bodies.ts";
+import type { IsolateApp, PendingCall } from "./call.ts";
+import { FETCH_ID_BASE, FRAME, FrameWriter, type Payload, readFrames } from "./frames.ts";
+import { HostExchange } from "./host_exchange.ts";
+import type { IsolateProcess } from "./process.ts";
+import { readError } from "./store_frames.ts";
+import type { Egress } from "./egress.ts";
+
+/** Why an isolate ended. */
+export type IsolateEnd =
+  | { readonly kind: "killed"; readonly why: string }
+  | { readonly kind: "crashed"; readonly why: string }
+  | { readonly kind: "closed" };
+
+/** What became of a bundle. */
+export type LoadOutcome =
+  | { readonly kind: "loaded"; readonly manifest: unknown }
+  | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly stack: string };
+
+/** Who is told of an isolate's life. */
+export interface IsolateOwner {
+  /** A place has become free. */
+  freed(isolate: Isolate): void;
+  /** It has ended; `cut` are the exchanges that were in it. */
+  ended(isolate: Isolate, end: IsolateEnd, cut: readonly HostExchange[]): void;
+}
+
+/** A bundle and how to run it. */
+export interface LoadRequest {
+  readonly app: IsolateApp;
+  readonly bundle: Uint8Array;
+  readonly evaluate: boolean;
+}
+
+/** One isolate. */
+export class Isolate {
+  readonly pid: number;
+  readonly exchanges = new Map<number, HostExchange>();
+  /** Resolves when the bootstrap waits for a bundle; rejects when the process ends before. */
+  readonly ready: Promise<void>;
+  readonly ended: Promise<IsolateEnd>;
+  readonly #process: IsolateProcess;
+  readonly #writer: FrameWriter;
+  readonly #ready = Promise.withResolvers<void>();
+  #loaded: PromiseWithResolvers<LoadOutcome> | undefined;
+  #owner: IsolateOwner | undefined;
+  #egress: Egress | undefined;
+  #killed: string | undefined;
+  #closing = false;
+  #over = false;
+  #nextId = 1;
+  /** Frames seen since the last heartbeat look, for the watchdog. */
+  framesSeen = 0;
+
+  constructor(process: IsolateProcess) {
+    this.#process = process;
+    this.pid = process.pid;
+    this.#writer = new FrameWriter(process.connection, () => this.kill("its connection broke"));
+    this.ready = this.#ready.promise;
+    this.ready.catch(() => {});
+    this.ended = this.#run();
+  }
+
+  get isOver(): boolean {
+    return this.#over || this.#killed !== undefined;
+  }
+
+  /** Gives the isolate its app (I1). */
+  async load(request: LoadRequest, owner: IsolateOwner, egress: Egress | undefined): Promise<LoadOutcome> {
+    this.#owner = owner;
+    this.#egress = egress;
+    this.#loaded = Promise.withResolvers<LoadOutcome>();
+    if (this.isOver) {
+      return { kind: "failed", code: "isolate_killed", message: "the isolate ended", stack: "" };
+    }
+    const options = {
+      vars: request.app.vars,
+      waitUntilMs: request.app.limits.waitUntilMs,
+      name: request.app.app,
+      evaluate: request.evaluate,
+    };
+    this.#writer.begin(FRAME.load, 0).text(JSON.stringify(options)).rest(request.bundle).end();
+    return await this.#loaded.promise;
+  }
+
+  /** Begins an attempt of a call. */
+  start(pending: PendingCall, nowMs: number): void {
+    pending.attempts++;
+    const id = this.#nextId++;
+    if (this.#nextId >= FETCH_ID_BASE) this.#nextId = 1;
+    const exchange = new HostExchange(this.#writer, id, pending, {
+      dueMs: nowMs + pending.app.limits.wallMs,
+      closed: this.#exchangeClosed,
+    });
+    this.exchanges.set(id, exchange);
+    exchange.begin();
+  }
+
+  ping(sequence: number): void {
+    this.#writer.signal(FRAME.ping, sequence);
+  }
+
+  /** Ends the process at once; its exchanges go back to the owner when it is gone. */
+  kill(why: string): void {
+    this.#killed ??= why;
+    this.#process.kill();
+  }
+
+  /** Ends the process as no longer needed. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#process.kill();
+    await this.ended;
+  }
+
+  #exchangeClosed = (exchange: HostExchange): void => {
+    this.exchanges.delete(exchange.id);
+    this.#owner?.freed(this);
+  };
+
+  async #run(): Promise<IsolateEnd> {
+    try {
+      await readFrames(this.#process.connection, this.#receive);
+    } catch (error) {
+      if (!this.#closing) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
+    }
+    this.#process.kill();
+    const { said, signal, code } = await this.#process.exited;
+    this.#over = true;
+    this.#writer.close();
+    const end: IsolateEnd = this.#closing
+      ? { kind: "closed" }
+      : this.#killed !== undefined
+      ? { kind: "killed", why: this.#killed }
+      : { kind: "crashed", why: crashReason(said, signal, code) };
+    this.#handBack(end);
+    return end;
+  }
+
+  #handBack(end: IsolateEnd): void {
+    const why = end.kind === "closed" ? "the isolate was closed" : `the isolate ended: ${end.why}`;
+    this.#ready.reject(new Error(why));
+    this.#loaded?.resolve({ kind: "failed", code: "isolate_killed", message: why, stack: "" });
+    this.#egress?.close();
+    const cut = [...this.exchanges.values()];
+    this.exchanges.clear();
+    for (const exchange of cut) exchange.end(why);
+    this.#owner?.ended(this, end, cut);
+  }
+
+  #receive = (type: number, id: number, payload: Payload): void => {
+    this.framesSeen++;
+    switch (type) {
+      case FRAME.ready:
+        return this.#ready.resolve();
+      case FRAME.pong:
+        return;
+      case FRAME.loaded:
+        return this.#loaded?.resolve({ kind: "loaded", manifest: JSON.parse(payload.text()) });
+      case FRAME.loadFailed: {
+        const { code, message } = readError(payload);
+        return this.#loaded?.resolve({ kind: "failed", code, message, stack: payload.text() });
+      }
+      case FRAME.log:
+        return this.#log(id, payload.text(), payload.text());
+      case FRAME.fetchStart: {
+        const owner = this.exchanges.get(payload.u32());
+        return this.#egress?.start(this.#writer, id, payload, owner);
+      }
+      default:
+        if (id >= FETCH_ID_BASE) this.#egress?.receive(type, id, payload);
+        else this.exchanges.get(id)?.receive(type, payload);
+    }
+  };
+
+  #log(id: number, level: string, text: string): void {
+    const exchange = this.exchanges.get(id);
+    if (exchange) exchange.pending.call.log({ level, text });
+  }
+}
+
+/** What a process said when it died of itself. */
+function crashReason(said: string, signal: string | null, code: number): string {
+  if (/out of memory|OOM|allocation failed/i.test(said)) return "it ran out of memory";
+  const last = said.split("\n").find((line) => line.trim() !== "") ?? "";
+  const how = signal === null ? `exit code ${code}` : signal;
+  return last === "" ? `it crashed (${how})` : `it crashed (${how}): ${last.slice(0, 200)}`;
+}

@@ -1,0 +1,45 @@
+/**
+ * What one isolate, and one request in it, may use. Every number is a default that the operator can change.
+ */
+
+/** Limits of one app's isolates. */
+export interface IsolateLimits {
+  /** CPU time of one request; an event loop held longer than this is killed. */
+  readonly cpuMs: number;
+  /** From the start of a request to its response head; streams and sockets go on after it. */
+  readonly wallMs: number;
+  /** How long `waitUntil` work may go on after the response. */
+  readonly waitUntilMs: number;
+  /** How long a bundle may take from import to manifest. */
+  readonly loadMs: number;
+  /** V8's heap. */
+  readonly heapMib: number;
+  /** Array buffers and everything else outside of V8's heap, where the system can bound it. */
+  readonly buffersMib: number;
+  /** Request bodies. */
+  readonly bodyBytesMax: number;
+  /** Requests that run at the same time in one isolate. */
+  readonly requestsMax: number;
+  /** Isolates of one app version on this site. */
+  readonly isolatesMax: number;
+  /** Requests of one app version that may wait for an isolate. */
+  readonly waitingMax: number;
+}
+
+/**
+ * The defaults of SURFACES 3. `buffersMib` equals the heap: an app that needs more of the one than of the other
+ * is rare, and 128 + 128 MiB keeps forty full isolates in the memory of a small server. Two isolates use the two
+ * cores of the smallest machine that is worth being a site.
+ */
+export const DEFAULT_LIMITS: IsolateLimits = {
+  cpuMs: 1_000,
+  wallMs: 30_000,
+  waitUntilMs: 30_000,
+  loadMs: 10_000,
+  heapMib: 128,
+  buffersMib: 128,
+  bodyBytesMax: 32 * 1024 * 1024,
+  requestsMax: 256,
+  isolatesMax: 2,
+  waitingMax: 1_024,
+};

@@ -1,0 +1,110 @@
+/** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
+import type { StoreClient } from "../../functions/store_client.ts";
+import { FRAME, FrameError, type FrameWriter, type Payload } from "./frames.ts";
+import {
+  OPERATION,
+  readCommit,
+  readGet,
+  readList,
+  readWatch,
+  REPLY,
+  wireError,
+  writeCommitResult,
+  writeError,
+  writeRows,
+} from "./store_frames.ts";
+
+/** Store calls of one request. */
+export class StoreCalls {
+  readonly #writer: FrameWriter;
+  readonly #id: number;
+  readonly #store: StoreClient;
+  readonly #writes: () => void;
+  #watches: Map<number, AbortController> | undefined;
+  #ended = false;
+
+  /** `writes` is called when a call is about to change the store. */
+  constructor(writer: FrameWriter, id: number, store: StoreClient, writes: () => void) {
+    this.#writer = writer;
+    this.#id = id;
+    this.#store = store;
+    this.#writes = writes;
+  }
+
+  /** A call of the isolate. */
+  start(payload: Payload): void {
+    const call = payload.u32();
+    const operation = payload.u8();
+    switch (operation) {
+      case OPERATION.get: {
+        const { keys, level } = readGet(payload);
+        return this.#answer(call, this.#store.get(keys, level), writeRows);
+      }
+      case OPERATION.list:
+        return this.#answer(call, this.#store.list(readList(payload)), writeRows);
+      case OPERATION.commit: {
+        const { checks, mutations } = readCommit(payload);
+        this.#writes();
+        return this.#answer(call, this.#store.commit(checks, mutations), writeCommitResult);
+      }
+      case OPERATION.watch: {
+        this.#watch(call, payload);
+        return;
+      }
+      default:
+        throw new FrameError(`${operation} names no store operation`);
+    }
+  }
+
+  /** The isolate wants no more of a watch. */
+  stop(call: number): void {
+    this.#watches?.get(call)?.abort();
+  }
+
+  end(): void {
+    this.#ended = true;
+    if (this.#watches === undefined) return;
+    for (const watch of this.#watches.values()) watch.abort();
+  }
+
+  #answer<T>(call: number, result: Promise<T>, write: (writer: FrameWriter, value: T) => void): void {
+    result.then(
+      (value) => {
+        if (this.#ended) return;
+        write(this.#reply(call, REPLY.done), value);
+        this.#writer.end();
+      },
+      (error) => this.#failed(call, error),
+    );
+  }
+
+  async #watch(call: number, payload: Payload): Promise<void> {
+    const ranges = readWatch(payload);
+    const abort = new AbortController();
+    (this.#watches ??= new Map()).set(call, abort);
+    try {
+      for await (const _ of this.#store.watch(ranges, abort.signal)) {
+        if (abort.signal.aborted) break;
+        this.#reply(call, REPLY.changed);
+        this.#writer.end();
+      }
+      if (this.#ended) return;
+      this.#reply(call, REPLY.done);
+      this.#writer.end();
+    } catch (error) {
+      this.#failed(call, error);
+    } finally {
+      this.#watches.delete(call);
+    }
+  }
+
+  #failed(call: number, error: unknown): void {
+    if (this.#ended) return;
+    writeError(this.#reply(call, REPLY.failed), wireError(error, "store_unreachable"));
+    this.#writer.end();
+  }
+
+  #reply(call: number, status: number): FrameWriter {
+    return this.#writer.begin(FRAME.storeReply, this.#id).u32(call).u8(status);
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Store calls between an isolate and its site: the operations of functions/store_client.ts as payloads.
+ *
+ * A call is `u32 call · u8 operation · …` on its request's channel, a reply `u32 call · u8 status · …`. Calls of
+ * one turn of the event loop leave in one write; the site answers in whatever order they finish.
+ */
+import type {
+  Check,
+  CommitResult,
+  ListRequest,
+  Mutation,
+  ReadLevel,
+  StoredRow,
+} from "../../functions/store_client.ts";
+import type { Key } from "../../store/key.ts";
+import { FrameError, type FrameWriter, type Payload } from "./frames.ts";
+
+export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
+export const REPLY = { done: 0, failed: 1, changed: 2 } as const;
+
+const LEVELS: readonly ReadLevel[] = ["eventual", "session", "strong"];
+const KINDS: readonly Mutation["kind"][] = ["set", "delete", "sum", "min", "max"];
+/** A list without a limit. */
+const UNLIMITED = 0xffffffff;
+
+export interface KeyRange {
+  readonly start: Key;
+  readonly end: Key;
+}
+
+function pick<T>(table: readonly T[], index: number, what: string): T {
+  const value = table[index];
+  if (value === undefined) throw new FrameError(`${index} names no ${what}`);
+  return value;
+}
+
+/** Refuses counts that the payload cannot hold, before anything is allocated for them. */
+function count(payload: Payload, bytesEach: number): number {
+  const n = payload.u32();
+  if (n * bytesEach > payload.left) throw new FrameError(`a frame names ${n} items and has room for fewer`);
+  return n;
+}
+
+export function writeGet(writer: FrameWriter, keys: readonly Key[], level: ReadLevel): void {
+  writer.u8(OPERATION.get).u8(LEVELS.indexOf(level)).u32(keys.length);
+  for (const key of keys) writer.byteString(key);
+}
+
+export function readGet(payload: Payload): { keys: Key[]; level: ReadLevel } {
+  const level = pick(LEVELS, payload.u8(), "read level");
+  const keys = Array.from({ length: count(payload, 4) }, () => payload.byteString() as Key);
+  return { keys, level };
+}
+
+export function writeList(writer: FrameWriter, request: ListRequest): void {
+  const limit = Number.isFinite(request.limit) ? Math.max(0, Math.floor(request.limit)) : UNLIMITED;
+  writer.u8(OPERATION.list).u8(LEVELS.indexOf(request.level)).u8(request.reverse ? 1 : 0)
+    .u32(Math.min(limit, UNLIMITED)).byteString(request.start).byteString(request.end);
+}
+
+export function readList(payload: Payload): ListRequest {
+  const level = pick(LEVELS, payload.u8(), "read level");
+  const reverse = payload.u8() === 1;
+  const limit = payload.u32();
+  const start = payload.byteString() as Key;
+  const end = payload.byteString() as Key;
+  return { start, end, limit: limit === UNLIMITED ? Infinity : limit, reverse, level };
+}
+
+export function writeCommit(
+  writer: FrameWriter,
+  checks: readonly Check[],
+  mutations: readonly Mutation[],
+): void {
+  writer.u8(OPERATION.commit).u32(checks.length);
+  for (const check of checks) writer.byteString(check.key).byteString(check.versionstamp ?? "");
+  writer.u32(mutations.length);
+  for (const mutation of mutations) {
+    writer.u8(KINDS.indexOf(mutation.kind)).byteString(mutation.key);
+    if (mutation.kind === "delete") continue;
+    writer.bytes(mutation.value);
+    if (mutation.kind === "set") writer.f64(mutation.expireInMs ?? NaN);
+  }
+}
+
+export function readCommit(payload: Payload): { checks: Check[]; mutations: Mutation[] } {
+  const checks = Array.from({ length: count(payload, 8) }, (): Check => {
+    const key = payload.byteString() as Key;
+    const versionstamp = payload.byteString();
+    return { key, versionstamp: versionstamp === "" ? null : versionstamp };
+  });
+  const mutations = Array.from({ length: count(payload, 5) }, (): Mutation => {
+    const kind = pick(KINDS, payload.u8(), "mutation");
+    const key = payload.byteString() as Key;
+    if (kind === "delete") return { kind, key };
+    const value = payload.bytes();
+    if (kind !== "set") return { kind, key, value };
+    const expireInMs = payload.f64();
+    return Number.isNaN(expireInMs) ? { kind, key, value } : { kind, key, value, expireInMs };
+  });
+  return { checks, mutations };
+}
+
+export function writeWatch(writer: FrameWriter, ranges: readonly KeyRange[]): void {
+  writer.u8(OPERATION.watch).u32(ranges.length);
+  for (const range of ranges) writer.byteString(range.start).byteString(range.end);
+}
+
+export function readWatch(payload: Payload): KeyRange[] {
+  return Array.from({ length: count(payload, 8) }, () => ({
+    start: payload.byteString() as Key,
+    end: payload.byteString() as Key,
+  }));
+}
+
+/** Rows of a reply; null stands for an absent one. */
+export function writeRows(writer: FrameWriter, rows: readonly (StoredRow | null)[]): void {
+  writer.u32(rows.length);
+  for (const row of rows) {
+    if (row === null) writer.u8(0);
+    else writer.u8(1).byteString(row.key).byteString(row.versionstamp).bytes(row.value);
+  }
+}
+
+export function readRows(payload: Payload): (StoredRow | null)[] {
+  return Array.from({ length: count(payload, 1) }, () => {
+    if (payload.u8() === 0) return null;
+    const key = payload.byteString() as Key;
+    const versionstamp = payload.byteString();
+    return { key, versionstamp, value: payload.bytes() };
+  });
+}
+
+export function writeCommitResult(writer: FrameWriter, result: CommitResult): void {
+  writer.byteString(result.ok ? result.versionstamp : "");
+}
+
+export function readCommitResult(payload: Payload): CommitResult {
+  const versionstamp = payload.byteString();
+  return versionstamp === "" ? { ok: false } : { ok: true, versionstamp };
+}
+
+/** An error as it crosses the socket: known by its code, never by its class. */
+export interface WireError {
+  readonly code: string;
+  readonly message: string;
+  readonly detail: unknown;
+}
+
+/** What an error says about itself; `fallback` where it carries no code. */
+export function wireError(error: unknown, fallback: string): WireError {
+  if (!(error instanceof Error)) return { code: fallback, message: String(error), detail: null };
+  const { code, detail } = error as { code?: unknown; detail?: unknown };
+  return { code: typeof code === "string" ? code : fallback, message: error.message, detail: detail ?? null };
+}
+
+export function writeError(writer: FrameWriter, error: WireError): void {
+  writer.text(error.code).text(error.message).text(JSON.stringify(error.detail) ?? "null");
+}
+
+export function readError(payload: Payload): WireError {
+  return { code: payload.text(), message: payload.text(), detail: JSON.parse(payload.text()) };
+}
