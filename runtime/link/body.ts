@@ -1,0 +1,253 @@
+/**
+ * The two ends of one body that crosses a connection: a head frame, then bytes under a credit window, then the end.
+ *
+ * B1  Bytes arrive in order and whole; the reader's stream closes only after the sender's source has closed, and
+ *     fails when the source fails, the exchange is reset or the link is lost.
+ * B2  A receiver holds at most one window of bytes that nobody has read; its sender holds one chunk of the source
+ *     more than fits the window, and does not read the source further.
+ */
+import { FRAME, FRAME_HEADER_BYTES } from "./frame.ts";
+import { PART_BYTES_MAX } from "./limits.ts";
+import { ProtocolViolation, type RecordWriter } from "./record.ts";
+
+export class BodySender {
+  readonly id: number;
+  readonly #window: number;
+  readonly #wake: (sender: BodySender) => void;
+  readonly #sent: () => void;
+  /** Open or answer frame, encoded; leaves before anything else. */
+  #head: Uint8Array | null = null;
+  #bodiless = false;
+  #chunk: Uint8Array | null = null;
+  #chunkSent = 0;
+  #credit: number;
+  #ending = false;
+  #over = false;
+  #drained: PromiseWithResolvers<void> | null = null;
+  #cancelSource: ((reason: unknown) => void) | null = null;
+  /** In the outbox's list of senders that have something to send. */
+  listed = false;
+
+  /**
+   * @param wake called when there is something to send.
+   * @param sent called once, when the last of it has gone into a record.
+   */
+  constructor(options: { id: number; window: number; wake: (sender: BodySender) => void; sent: () => void }) {
+    this.id = options.id;
+    this.#window = options.window;
+    this.#credit = options.window;
+    this.#wake = options.wake;
+    this.#sent = options.sent;
+  }
+
+  get ready(): boolean {
+    if (this.#over) return false;
+    return this.#head !== null || (this.#chunk !== null ? this.#credit > 0 : this.#ending);
+  }
+
+  /** Sends the head, then the source's bytes. `failed` is told when the source fails. */
+  start(
+    head: Uint8Array,
+    source: ReadableStream<Uint8Array> | null,
+    failed: (error: unknown) => void,
+  ): void {
+    this.#head = head;
+    this.#bodiless = source === null;
+    this.#wake(this);
+    if (source) this.#pump(source, failed);
+  }
+
+  async #pump(source: ReadableStream<Uint8Array>, failed: (error: unknown) => void): Promise<void> {
+    try {
+      const reader = source.getReader();
+      this.#cancelSource = (reason) => reader.cancel(reason).catch(() => {});
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (this.#over || this.#ending) return;
+        if (done) break;
+        if (!(value instanceof Uint8Array)) throw new TypeError("A body's chunks must be Uint8Array");
+        if (value.length === 0) continue;
+        this.#chunk = value;
+        this.#chunkSent = 0;
+        this.#wake(this);
+        this.#drained = Promise.withResolvers();
+        await this.#drained.promise;
+        if (this.#over || this.#ending) return;
+      }
+      this.#ending = true;
+      this.#wake(this);
+    } catch (error) {
+      if (!this.#over && !this.#ending) failed(error);
+    }
+  }
+
+  grant(bytes: number): void {
+    this.#credit += bytes;
+    if (this.#credit > this.#window) throw new ProtocolViolation("credit beyond a body's window");
+    this.#wake(this);
+  }
+
+  /** The receiver wants no more: ends the body as it is. */
+  stop(): void {
+    if (this.#over || this.#ending) return;
+    this.#ending = true;
+    this.#chunk = null;
+    this.#releaseSource("The other side wants no more of this body");
+    this.#wake(this);
+  }
+
+  /** The exchange is over: nothing more is sent. */
+  close(reason: unknown): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#chunk = null;
+    this.#head = null;
+    this.#releaseSource(reason);
+  }
+
+  #releaseSource(reason: unknown): void {
+    this.#cancelSource?.(reason);
+    this.#drained?.resolve();
+  }
+
+  /** Moves the head and at most one part into the record. */
+  fill(record: RecordWriter, partBytes: number): void {
+    if (this.#head) {
+      record.append(this.#head);
+      this.#head = null;
+      if (this.#bodiless) return this.#finish();
+    }
+    const chunk = this.#chunk;
+    if (chunk) {
+      const length = Math.min(chunk.length - this.#chunkSent, this.#credit, partBytes, PART_BYTES_MAX);
+      if (length === 0) return;
+      record.frame(FRAME.data, 4 + length);
+      record.u32(this.id);
+      record.append(chunk.subarray(this.#chunkSent, this.#chunkSent + length));
+      this.#credit -= length;
+      this.#chunkSent += length;
+      if (this.#chunkSent === chunk.length) {
+        this.#chunk = null;
+        this.#drained?.resolve();
+      }
+    } else if (this.#ending) {
+      record.frame(FRAME.dataLast, 4);
+      record.u32(this.id);
+      this.#finish();
+    }
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.#sent();
+  }
+}
+
+export interface BodyReceiverPorts {
+  readonly grant: (bytes: number) => void;
+  /** The reader has cancelled the stream. */
+  readonly cancelled: () => void;
+}
+
+export class BodyReceiver {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly #window: number;
+  readonly #ports: BodyReceiverPorts;
+  #queue: Uint8Array[] = [];
+  #queuedBytes = 0;
+  /** Read and not yet granted again. */
+  #owed = 0;
+  #ended = false;
+  #discarding = false;
+  #wake: (() => void) | null = null;
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+
+  constructor(window: number, ports: BodyReceiverPorts) {
+    this.#window = window;
+    this.#ports = ports;
+    this.stream = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#controller = controller;
+      },
+      pull: (controller) => this.#pull(controller),
+      cancel: () => {
+        this.#discard();
+        if (!this.#ended) this.#ports.cancelled();
+      },
+    }, { highWaterMark: 0 });
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  receive(bytes: Uint8Array, last: boolean): void {
+    if (this.#ended) throw new ProtocolViolation("bytes after a body's end");
+    this.#queuedBytes += bytes.length;
+    if (this.#queuedBytes + this.#owed > this.#window) {
+      throw new ProtocolViolation("body bytes beyond the credit");
+    }
+    this.#ended = last;
+    if (!this.#discarding && bytes.length > 0) this.#queue.push(bytes.slice());
+    this.#signal();
+  }
+
+  /** The exchange was reset or the link is lost. */
+  fail(error: unknown): void {
+    // What had arrived whole before stays readable.
+    if (this.#ended) return;
+    this.#ended = true;
+    const cancelled = this.#discarding;
+    this.#discard();
+    if (!cancelled) this.#controller?.error(error);
+  }
+
+  #discard(): void {
+    this.#discarding = true;
+    this.#queue = [];
+    this.#signal();
+  }
+
+  #signal(): void {
+    this.#wake?.();
+    this.#wake = null;
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    while (this.#queue.length === 0 && !this.#ended && !this.#discarding) {
+      await new Promise<void>((resolve) => this.#wake = resolve);
+    }
+    if (this.#discarding) return;
+    const chunk = this.#queue.shift();
+    if (chunk === undefined) return controller.close();
+    controller.enqueue(chunk);
+    if (this.#queue.length === 0 && this.#ended) return controller.close();
+    this.#queuedBytes -= chunk.length;
+    this.#owed += chunk.length;
+    if (this.#owed < this.#window / 4 || this.#ended) return;
+    const owed = this.#owed;
+    this.#owed = 0;
+    this.#ports.grant(owed);
+  }
+}
+
+/** An open or answer frame: id · flags · (kind's length · kind, in open) · head. */
+export function encodeHead(
+  options: { type: number; id: number; flags: number; kind?: Uint8Array; head: Uint8Array },
+): Uint8Array {
+  const { type, id, flags, kind, head } = options;
+  const length = 5 + (kind ? 1 + kind.length : 0) + head.length;
+  const frame = new Uint8Array(FRAME_HEADER_BYTES + length);
+  const view = new DataView(frame.buffer);
+  view.setUint32(0, type * 0x1000000 + length);
+  view.setUint32(4, id);
+  frame[8] = flags;
+  let at = 9;
+  if (kind) {
+    frame[at] = kind.length;
+    frame.set(kind, at + 1);
+    at += 1 + kind.length;
+  }
+  frame.set(head, at);
+  return frame;
+}

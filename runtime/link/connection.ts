@@ -1,0 +1,313 @@
+/**
+ * One authenticated connection: records in and out, store messages, requests, heartbeat.
+ *
+ * Life: made with the keys of a handshake → `run` reads until the end → closed, by either side's goodbye
+ * (planned), by silence, by a broken protocol, or by the byte connection (unplanned).
+ *
+ * C1  Frames go out in batches: what is queued within one turn of the event loop leaves as one record, one write.
+ * C2  Whatever the other side sends, this side's memory stays within the limits; what breaks the protocol closes
+ *     the connection and nothing else.
+ * C3  `run` resolves exactly once, and nothing is delivered after it has.
+ */
+import { clearTimeout, setImmediate, setTimeout } from "node:timers";
+import type { LinkCounters } from "./counters.ts";
+import {
+  type ExchangePorts,
+  Exchanges,
+  type IncomingRequest,
+  type LinkAnswer,
+  type ReceivedAnswer,
+  type RequestOptions,
+} from "./exchanges.ts";
+import { eachFrame, encodeFrame, FRAME, readU32 } from "./frame.ts";
+import type { Acquaintance } from "./handshake.ts";
+import type { LinkLimits } from "./limits.ts";
+import { errorText } from "./link_error.ts";
+import { MessageReceiver, MessageSender } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+import { ProtocolViolation, RecordReader, RecordWriter } from "./record.ts";
+import type { Wire } from "./wire.ts";
+
+/** A goodbye waits so long for what is queued to go out and for the other side to close. */
+const FAREWELL_MS = 1_000;
+
+/** Why a connection ended. */
+export interface Ending {
+  /** One of the two sides said goodbye. */
+  readonly planned: boolean;
+  /** The other side broke the protocol: worth a warning. */
+  readonly violation: boolean;
+  readonly reason: string;
+}
+
+export interface ConnectionHandlers {
+  readonly message: (bytes: Uint8Array) => void | Promise<void>;
+  readonly request: (request: IncomingRequest) => Promise<LinkAnswer>;
+}
+
+export class Connection {
+  readonly acquaintance: Acquaintance;
+  /** This side dialled it. */
+  readonly dialer: boolean;
+  readonly madeMs: number;
+  readonly #wire: Wire;
+  readonly #limits: LinkLimits;
+  readonly #counters: LinkCounters;
+  readonly #reader: RecordReader;
+  readonly #record: RecordWriter;
+  readonly #outbox: Outbox;
+  readonly #sender: MessageSender;
+  readonly #receiver: MessageReceiver;
+  readonly #exchanges: Exchanges;
+  readonly #nowMs: () => number;
+  #writing = false;
+  #scheduled = false;
+  #ending: Ending | null = null;
+  /** We have said goodbye: what comes in is discarded until the other side closes. */
+  #leaving = false;
+  #onDrained: (() => void) | null = null;
+  #ended = Promise.withResolvers<void>();
+  #heardMs: number;
+  /** When something other than heartbeats last went over it. */
+  #usedMs: number;
+  #ping: { readonly id: number; readonly sentMs: number } | null = null;
+  #pingNext = 1;
+  #pingSentMs = 0;
+  #rttMs: number | null = null;
+
+  constructor(options: {
+    wire: Wire;
+    acquaintance: Acquaintance;
+    dialer: boolean;
+    limits: LinkLimits;
+    counters: LinkCounters;
+    handlers: ConnectionHandlers;
+    nowMs: () => number;
+  }) {
+    const { limits, counters, handlers } = options;
+    this.acquaintance = options.acquaintance;
+    this.dialer = options.dialer;
+    this.#wire = options.wire;
+    this.#limits = limits;
+    this.#counters = counters;
+    this.#nowMs = options.nowMs;
+    this.madeMs = this.#heardMs = this.#usedMs = this.#nowMs();
+    this.#reader = new RecordReader(options.acquaintance.receiveKey, options.acquaintance.leftover);
+    this.#record = new RecordWriter(options.acquaintance.sendKey);
+    this.#sender = new MessageSender(limits, counters);
+    this.#outbox = new Outbox(this.#sender, counters);
+    this.#receiver = new MessageReceiver(limits, counters, {
+      deliver: (message) => this.#deliver(handlers, message),
+      grant: (bytes) => this.#urgent(encodeFrame(FRAME.messageCredit, [bytes])),
+    });
+    const ports: ExchangePorts = { handle: handlers.request, wake: () => this.#wake() };
+    this.#exchanges = new Exchanges({
+      dialer: options.dialer,
+      outbox: this.#outbox,
+      limits,
+      counters,
+      ports,
+    });
+  }
+
+  get open(): boolean {
+    return this.#ending === null && !this.#leaving;
+  }
+
+  /** Of the last ping; null before the first. */
+  get rttMs(): number | null {
+    return this.#rttMs;
+  }
+
+  get queuedBytes(): number {
+    return this.#sender.queuedBytes;
+  }
+
+  get requests(): number {
+    return this.#exchanges.count;
+  }
+
+  /** Resolves when there is room for another message. Dropped once the connection is closing. */
+  send(message: Uint8Array): Promise<void> {
+    if (!this.open) return Promise.resolve();
+    this.#sender.push(message);
+    this.#usedMs = this.#heardMs;
+    if (this.#sender.queuedBytes > this.#limits.queueBytesMax) {
+      this.abort(`${this.#sender.queuedBytes} bytes are queued for it`);
+      return Promise.resolve();
+    }
+    this.#wake();
+    return this.#sender.room();
+  }
+
+  /** @throws LinkError */
+  request(kind: string, head: Uint8Array, options?: RequestOptions): Promise<ReceivedAnswer> {
+    this.#usedMs = this.#nowMs();
+    return this.#exchanges.request(kind, head, options);
+  }
+
+  /** Reads until the connection ends. Called once. */
+  async run(): Promise<Ending> {
+    // The first ping measures the round trip; afterwards they only fill silence.
+    this.#sendPing();
+    try {
+      do {
+        for (let payload = this.#reader.take(); payload; payload = this.#reader.take()) {
+          this.#dispatch(payload);
+        }
+      } while (this.#ending === null && await this.#fill());
+      this.#end({ planned: this.#leaving, violation: false, reason: "the other side closed" });
+    } catch (error) {
+      const violation = error instanceof ProtocolViolation && !this.#leaving;
+      this.#end({ planned: this.#leaving, violation, reason: errorText(error) });
+    }
+    return this.#ending ?? { planned: false, violation: false, reason: "" };
+  }
+
+  async #fill(): Promise<boolean> {
+    return await this.#reader.fill(async (into) => {
+      const count = await this.#wire.read(into);
+      if (count === null) return null;
+      this.#counters.bytesIn += count;
+      this.#heardMs = this.#nowMs();
+      return count;
+    });
+  }
+
+  /** Says goodbye, waits until what is queued has gone, and closes. */
+  async goodbye(reason: string): Promise<void> {
+    if (!this.open) return;
+    const timer = setTimeout(() => this.#end({ planned: true, violation: false, reason }), FAREWELL_MS);
+    await this.#drained();
+    this.#urgent(encodeFrame(FRAME.goodbye, [], new TextEncoder().encode(reason.slice(0, 200))));
+    this.#leaving = true;
+    await this.#ended.promise;
+    clearTimeout(timer);
+  }
+
+  /** Closes at once. */
+  abort(reason: string): void {
+    this.#end({ planned: false, violation: false, reason });
+  }
+
+  /** Called several times per ping interval. `lateMs`: how much longer ago the last call was than it should be. */
+  tick(nowMs: number, lateMs: number): void {
+    if (!this.open) return;
+    // This process stood still, so silence says nothing about the other side.
+    if (lateMs > this.#limits.pingMs) this.#heardMs = Math.max(this.#heardMs, nowMs - this.#limits.pingMs);
+    const silentMs = nowMs - this.#heardMs;
+    if (silentMs > this.#limits.deadMs) return this.abort(`nothing heard for ${Math.round(silentMs)} ms`);
+    const sinceMs = nowMs - this.#pingSentMs;
+    const due = silentMs >= this.#limits.pingMs ? this.#limits.pingMs : 10 * this.#limits.pingMs;
+    if (sinceMs >= due) this.#sendPing();
+  }
+
+  /** For how long only heartbeats went over it. */
+  unusedMs(nowMs: number): number {
+    return this.#exchanges.count > 0 || this.#sender.queuedBytes > 0 ? 0 : nowMs - this.#usedMs;
+  }
+
+  #sendPing(): void {
+    this.#ping = { id: this.#pingNext, sentMs: this.#nowMs() };
+    this.#pingSentMs = this.#ping.sentMs;
+    this.#pingNext = (this.#pingNext + 1) >>> 0;
+    this.#urgent(encodeFrame(FRAME.ping, [this.#ping.id]));
+  }
+
+  #deliver(handlers: ConnectionHandlers, message: Uint8Array): void | Promise<void> {
+    this.#usedMs = this.#heardMs;
+    // Messages are a stream: after one that could not be taken, the next must not come.
+    const failed = (error: unknown) => this.abort(`a store message could not be taken: ${errorText(error)}`);
+    try {
+      return handlers.message(message)?.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  #dispatch(payload: Uint8Array): void {
+    eachFrame(payload, (type, body) => {
+      if (this.#ending || (this.#leaving && type !== FRAME.goodbye)) return;
+      if (type <= FRAME.messagePart && type >= FRAME.message) return this.#receiver.receive(type, body);
+      if (type >= FRAME.open && type <= FRAME.credit) {
+        this.#usedMs = this.#heardMs;
+        return this.#exchanges.receive(type, body);
+      }
+      switch (type) {
+        case FRAME.messageCredit:
+          this.#sender.grant(readU32(body, 0));
+          return this.#wake();
+        case FRAME.ping:
+          return this.#urgent(encodeFrame(FRAME.pong, [readU32(body, 0)]));
+        case FRAME.pong:
+          return this.#onPong(readU32(body, 0));
+        case FRAME.goodbye:
+          return this.#end({ planned: true, violation: false, reason: new TextDecoder().decode(body) });
+        default:
+          throw new ProtocolViolation(`a frame of the unknown type ${type}`);
+      }
+    });
+  }
+
+  #onPong(id: number): void {
+    if (this.#ping?.id !== id) return;
+    this.#rttMs = this.#nowMs() - this.#ping.sentMs;
+    this.#ping = null;
+  }
+
+  #urgent(frame: Uint8Array): void {
+    if (this.#ending || this.#leaving) return;
+    this.#outbox.urgent(frame);
+    this.#wake();
+  }
+
+  #wake(): void {
+    if (this.#writing || this.#scheduled || this.#ending || !this.#outbox.ready) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#flush();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#writing || this.#ending) return;
+    this.#writing = true;
+    try {
+      while (this.#outbox.ready && !this.#ending) {
+        this.#record.begin();
+        this.#outbox.fill(this.#record, this.#wire.recordBytes);
+        if (this.#record.length === 0) break;
+        const bytes = this.#record.seal();
+        this.#counters.bytesOut += bytes.length;
+        await this.#wire.write(bytes);
+      }
+    } catch (error) {
+      this.#end({
+        planned: this.#leaving,
+        violation: error instanceof ProtocolViolation,
+        reason: errorText(error),
+      });
+    }
+    this.#writing = false;
+    this.#onDrained?.();
+  }
+
+  /** What is queued has been written, or cannot be. */
+  async #drained(): Promise<void> {
+    while (!this.#ending && (this.#writing || this.#scheduled || this.#outbox.ready)) {
+      await new Promise<void>((resolve) => this.#onDrained = resolve);
+    }
+  }
+
+  #end(ending: Ending): void {
+    if (this.#ending) return;
+    this.#ending = ending;
+    this.#sender.close();
+    this.#receiver.close();
+    this.#exchanges.close(ending.reason);
+    this.#wire.close();
+    this.#onDrained?.();
+    this.#ended.resolve();
+  }
+}

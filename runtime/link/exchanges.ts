@@ -1,0 +1,354 @@
+/**
+ * Requests over one connection, both directions. An exchange: open (kind, head) and a body one way, answer (head)
+ * and a body the other way, at the same time if they like; it is over when both bodies have ended or one side
+ * resets it.
+ *
+ * X1  Every request ends: with an answer, or with a LinkError.
+ * X2  After a reset or the connection's end nothing of the exchange is held: sources are cancelled, readers fail,
+ *     the handler's signal is aborted.
+ */
+import { BodyReceiver, BodySender, encodeHead } from "./body.ts";
+import type { LinkCounters } from "./counters.ts";
+import { encodeFrame, FLAG_BODILESS, FRAME, readU32 } from "./frame.ts";
+import type { LinkLimits } from "./limits.ts";
+import { errorByte, errorCode, errorText, LinkError, type LinkErrorCode } from "./link_error.ts";
+import type { Outbox } from "./outbox.ts";
+import { ProtocolViolation } from "./record.ts";
+
+/** A request as its handler sees it. */
+export interface IncomingRequest {
+  readonly kind: string;
+  readonly head: Uint8Array;
+  /** null when the request has none. To refuse the rest of it, cancel it. */
+  readonly body: ReadableStream<Uint8Array> | null;
+  /** Aborted when the other side gives the request up or the link is lost. */
+  readonly signal: AbortSignal;
+}
+
+export interface LinkAnswer {
+  readonly head: Uint8Array;
+  readonly body?: ReadableStream<Uint8Array> | null;
+}
+
+export interface RequestOptions {
+  readonly body?: ReadableStream<Uint8Array> | null;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a request was answered with. */
+export interface ReceivedAnswer {
+  readonly head: Uint8Array;
+  /** null when the answer has none. Cancelling it gives the whole request up. */
+  readonly body: ReadableStream<Uint8Array> | null;
+}
+
+interface Exchange {
+  readonly id: number;
+  readonly mine: boolean;
+  readonly sender: BodySender;
+  receiver: BodyReceiver | null;
+  sent: boolean;
+  received: boolean;
+  /** Of an exchange of mine that has no answer yet. */
+  answer: PromiseWithResolvers<ReceivedAnswer> | null;
+  /** Of an exchange of the other side's. */
+  readonly abort: AbortController | null;
+  release: (() => void) | null;
+}
+
+export interface ExchangePorts {
+  readonly handle: (request: IncomingRequest) => Promise<LinkAnswer>;
+  /** Something is in the outbox. */
+  readonly wake: () => void;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const KIND_BYTES_MAX = 64;
+
+export class Exchanges {
+  readonly #open = new Map<number, Exchange>();
+  readonly #outbox: Outbox;
+  readonly #limits: LinkLimits;
+  readonly #counters: LinkCounters;
+  readonly #ports: ExchangePorts;
+  readonly #dialer: boolean;
+  #idNext: number;
+  #mine = 0;
+  #theirs = 0;
+  #closed = false;
+
+  constructor(options: {
+    dialer: boolean;
+    outbox: Outbox;
+    limits: LinkLimits;
+    counters: LinkCounters;
+    ports: ExchangePorts;
+  }) {
+    this.#dialer = options.dialer;
+    // The dialer's requests have odd ids, so that both sides can open at once.
+    this.#idNext = options.dialer ? 1 : 2;
+    this.#outbox = options.outbox;
+    this.#limits = options.limits;
+    this.#counters = options.counters;
+    this.#ports = options.ports;
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /** @throws LinkError */
+  async request(kind: string, head: Uint8Array, options: RequestOptions = {}): Promise<ReceivedAnswer> {
+    const refused = this.#refusal(kind, head, options);
+    if (refused) {
+      options.body?.cancel(refused).catch(() => {});
+      throw refused;
+    }
+    const body = options.body ?? null;
+    const exchange = this.#create(this.#nextId(), true);
+    const answer = Promise.withResolvers<ReceivedAnswer>();
+    exchange.answer = answer;
+    const { signal } = options;
+    if (signal) {
+      const onAbort = () => this.#reset(exchange, "cancelled", "The request was given up");
+      signal.addEventListener("abort", onAbort, { once: true });
+      exchange.release = () => signal.removeEventListener("abort", onAbort);
+    }
+    this.#counters.requestsOut++;
+    const flags = body ? 0 : FLAG_BODILESS;
+    const frame = encodeHead({ type: FRAME.open, id: exchange.id, flags, kind: encoder.encode(kind), head });
+    exchange.sender.start(frame, body, (error) => this.#reset(exchange, "failed", errorText(error)));
+    return await answer.promise;
+  }
+
+  #refusal(kind: string, head: Uint8Array, options: RequestOptions): LinkError | null {
+    if (this.#closed) return new LinkError("unreachable", "The link is closed");
+    if (options.signal?.aborted) {
+      return new LinkError("cancelled", "The request was given up before it was sent");
+    }
+    if (encoder.encode(kind).length > KIND_BYTES_MAX) {
+      return new LinkError(
+        "limit",
+        `Cannot send a request of kind ${JSON.stringify(kind)}: up to ${KIND_BYTES_MAX} bytes`,
+      );
+    }
+    if (head.length > this.#limits.headBytesMax) {
+      return new LinkError(
+        "limit",
+        `Cannot send a head of ${head.length} bytes over a link: up to ${this.#limits.headBytesMax}`,
+      );
+    }
+    if (this.#mine >= this.#limits.requestsMax) {
+      return new LinkError("overloaded", `Cannot send: ${this.#mine} requests are open on this link`);
+    }
+    return null;
+  }
+
+  #nextId(): number {
+    // Ids are 32 bits and come round; one that is still open is passed over.
+    while (this.#open.has(this.#idNext)) this.#advanceId();
+    const id = this.#idNext;
+    this.#advanceId();
+    return id;
+  }
+
+  #advanceId(): void {
+    this.#idNext = this.#idNext + 2 > 0xffffffff ? (this.#dialer ? 1 : 2) : this.#idNext + 2;
+  }
+
+  #create(id: number, mine: boolean): Exchange {
+    const exchange: Exchange = {
+      id,
+      mine,
+      sender: new BodySender({
+        id,
+        window: this.#limits.bodyWindowBytes,
+        wake: (sender) => {
+          this.#outbox.list(sender);
+          this.#ports.wake();
+        },
+        sent: () => {
+          exchange.sent = true;
+          this.#settle(exchange);
+          // A request's body that nobody had begun to read when the answer was complete is not wanted.
+          const { stream } = exchange.receiver ?? {};
+          if (!mine && stream && !exchange.received && !stream.locked) stream.cancel().catch(() => {});
+        },
+      }),
+      receiver: null,
+      sent: false,
+      received: false,
+      answer: null,
+      abort: mine ? null : new AbortController(),
+      release: null,
+    };
+    this.#open.set(id, exchange);
+    if (mine) this.#mine++;
+    else this.#theirs++;
+    return exchange;
+  }
+
+  #receiver(exchange: Exchange): BodyReceiver {
+    return new BodyReceiver(this.#limits.bodyWindowBytes, {
+      grant: (bytes) => {
+        if (this.#open.get(exchange.id) === exchange) {
+          this.#urgent(encodeFrame(FRAME.credit, [exchange.id, bytes]));
+        }
+      },
+      cancelled: () => {
+        if (exchange.mine) this.#reset(exchange, "cancelled", "The answer was given up");
+        else this.#urgent(encodeFrame(FRAME.stop, [exchange.id]));
+      },
+    });
+  }
+
+  #urgent(frame: Uint8Array): void {
+    if (this.#closed) return;
+    this.#outbox.urgent(frame);
+    this.#ports.wake();
+  }
+
+  /** Takes a frame of a request. @throws ProtocolViolation */
+  receive(type: number, body: Uint8Array): void {
+    const id = readU32(body, 0);
+    this.#counters.requestBytesIn += 4 + body.length;
+    if (type === FRAME.open) return this.#onOpen(id, body);
+    const exchange = this.#open.get(id);
+    // Frames that were under way when their exchange was reset.
+    if (!exchange) return;
+    switch (type) {
+      case FRAME.answer:
+        return this.#onAnswer(exchange, body);
+      case FRAME.data:
+      case FRAME.dataLast:
+        return this.#onData(exchange, body.subarray(4), type === FRAME.dataLast);
+      case FRAME.stop:
+        return exchange.sender.stop();
+      case FRAME.credit:
+        return exchange.sender.grant(readU32(body, 4));
+      case FRAME.reset:
+        return this.#onReset(exchange, body);
+    }
+  }
+
+  #onOpen(id: number, body: Uint8Array): void {
+    if (id === 0 || (id % 2 === 1) === this.#dialer || this.#open.has(id)) {
+      throw new ProtocolViolation(`a request with id ${id}, which is not the other side's to open`);
+    }
+    const kindLength = body[5];
+    if (kindLength === undefined || kindLength > KIND_BYTES_MAX || 6 + kindLength > body.length) {
+      throw new ProtocolViolation("a request's head is cut");
+    }
+    if (body.length - 6 - kindLength > this.#limits.headBytesMax) {
+      throw new ProtocolViolation("a request's head is too long");
+    }
+    if (this.#theirs >= this.#limits.requestsMax) {
+      return this.#urgent(
+        resetFrame(id, "overloaded", `${this.#theirs} requests of yours are open on this link`),
+      );
+    }
+    const exchange = this.#create(id, false);
+    this.#counters.requestsIn++;
+    const kind = decoder.decode(body.subarray(6, 6 + kindLength));
+    const head = body.slice(6 + kindLength);
+    if (((body[4] ?? 0) & FLAG_BODILESS) !== 0) exchange.received = true;
+    else exchange.receiver = this.#receiver(exchange);
+    this.#answer(exchange, kind, head);
+  }
+
+  async #answer(exchange: Exchange, kind: string, head: Uint8Array): Promise<void> {
+    const signal = (exchange.abort ?? new AbortController()).signal;
+    const body = exchange.receiver?.stream ?? null;
+    try {
+      const answer = await this.#ports.handle({ kind, head, body, signal });
+      const source = answer.body ?? null;
+      if (this.#open.get(exchange.id) !== exchange) {
+        source?.cancel(signal.reason).catch(() => {});
+        return;
+      }
+      if (answer.head.length > this.#limits.headBytesMax) {
+        source?.cancel().catch(() => {});
+        return this.#reset(exchange, "limit", `The answer's head has ${answer.head.length} bytes`);
+      }
+      const flags = source ? 0 : FLAG_BODILESS;
+      const frame = encodeHead({ type: FRAME.answer, id: exchange.id, flags, head: answer.head });
+      exchange.sender.start(frame, source, (error) => this.#reset(exchange, "failed", errorText(error)));
+    } catch (error) {
+      this.#reset(exchange, error instanceof LinkError ? error.code : "failed", errorText(error));
+    }
+  }
+
+  #onAnswer(exchange: Exchange, body: Uint8Array): void {
+    const { answer } = exchange;
+    if (!answer || body.length < 5) {
+      throw new ProtocolViolation("an answer that nobody waits for, or that is cut");
+    }
+    if (body.length - 5 > this.#limits.headBytesMax) {
+      throw new ProtocolViolation("an answer's head is too long");
+    }
+    exchange.answer = null;
+    if (((body[4] ?? 0) & FLAG_BODILESS) !== 0) exchange.received = true;
+    else exchange.receiver = this.#receiver(exchange);
+    answer.resolve({ head: body.slice(5), body: exchange.receiver?.stream ?? null });
+    this.#settle(exchange);
+  }
+
+  #onData(exchange: Exchange, bytes: Uint8Array, last: boolean): void {
+    if (!exchange.receiver || exchange.received) {
+      throw new ProtocolViolation("bytes of a body that does not exist");
+    }
+    exchange.receiver.receive(bytes, last);
+    if (!last) return;
+    exchange.received = true;
+    this.#settle(exchange);
+  }
+
+  #onReset(exchange: Exchange, body: Uint8Array): void {
+    const code = errorCode(body[4] ?? 255);
+    if (code === undefined) throw new ProtocolViolation(`a reset with the unknown code ${body[4]}`);
+    this.#end(exchange, new LinkError(code, decoder.decode(body.subarray(5))));
+  }
+
+  #settle(exchange: Exchange): void {
+    if (!exchange.sent || !exchange.received) return;
+    this.#forget(exchange);
+  }
+
+  #forget(exchange: Exchange): boolean {
+    if (this.#open.get(exchange.id) !== exchange) return false;
+    this.#open.delete(exchange.id);
+    if (exchange.mine) this.#mine--;
+    else this.#theirs--;
+    exchange.release?.();
+    return true;
+  }
+
+  /** Ends an exchange from this side. */
+  #reset(exchange: Exchange, code: LinkErrorCode, message: string): void {
+    if (!this.#end(exchange, new LinkError(code, message))) return;
+    this.#urgent(resetFrame(exchange.id, code, message));
+  }
+
+  #end(exchange: Exchange, error: LinkError): boolean {
+    if (!this.#forget(exchange)) return false;
+    exchange.sender.close(error);
+    exchange.receiver?.fail(error);
+    exchange.answer?.reject(error);
+    exchange.answer = null;
+    exchange.abort?.abort(error);
+    return true;
+  }
+
+  /** The connection is gone. */
+  close(reason: string): void {
+    this.#closed = true;
+    const error = new LinkError("closed", `The link was lost: ${reason}`);
+    for (const exchange of [...this.#open.values()]) this.#end(exchange, error);
+  }
+}
+
+function resetFrame(id: number, code: LinkErrorCode, message: string): Uint8Array {
+  const text = encoder.encode(message.slice(0, 500));
+  return encodeFrame(FRAME.reset, [id], new Uint8Array([errorByte(code), ...text]));
+}

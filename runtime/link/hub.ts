@@ -1,0 +1,482 @@
+/**
+ * All links of one site: listens for children and peers, keeps the link to the parent, dials peers on demand.
+ *
+ * Life: `LinkHub.start` listens and begins to dial the parent → … → `close` says goodbye everywhere.
+ *
+ * Invariants beyond those of SiteLink and Connection:
+ * B1  At most one connection carries the link to a site. When two peers dial each other at once, the one that the
+ *     site with the smaller id dialled is kept, at both sides.
+ * B2  A relation is what both sides declare: the dialer says "child" or "peer", the acceptor admits that or not.
+ *     The parent is never a peer, and neither is a connected child.
+ * B3  Nothing that arrives can stop the hub: a connection that misbehaves is closed, counted and logged.
+ */
+import { strict as assert } from "node:assert";
+import { randomBytes } from "node:crypto";
+import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
+import { Connection, type Ending } from "./connection.ts";
+import type { LinkCounters } from "./counters.ts";
+import type { IncomingRequest, LinkAnswer, ReceivedAnswer, RequestOptions } from "./exchanges.ts";
+import {
+  type Acquaintance,
+  type Arrival,
+  HandshakeError,
+  type Identity,
+  introduce,
+  receiveIntroduction,
+} from "./handshake.ts";
+import { BOOT_BYTES } from "./hello.ts";
+import { checkLimits, DEFAULT_LIMITS, type LinkLimits, SECRET_BYTES_MIN } from "./limits.ts";
+import { errorText, LinkError } from "./link_error.ts";
+import { equalProof } from "./proof.ts";
+import { Refusals } from "./refusals.ts";
+import { type LinkRole, SiteLink } from "./site_link.ts";
+import { type ByteConnection, type ByteListener, closeQuietly, TCP, type Transport } from "./transport.ts";
+import { Wire } from "./wire.ts";
+
+/** The refusal that tells a peer to wait for our connection instead. */
+const DOUBLE = "this site has dialled at the same time";
+
+export interface LinkHandlers {
+  /** A link is up. Messages and requests of that site follow. */
+  readonly connected: (site: string, role: LinkRole, info: LinkInfo) => void;
+  /** A link is down. `planned`: one of the two sides said goodbye. */
+  readonly disconnected: (site: string, planned: boolean) => void;
+  /** A store message; the bytes are the receiver's. The next of that site comes when the promise, if any, settles. */
+  readonly message: (site: string, bytes: Uint8Array) => void | Promise<void>;
+  /** Answers a request; what it throws becomes a LinkError at the other side. */
+  readonly request: (site: string, request: IncomingRequest) => Promise<LinkAnswer>;
+}
+
+export interface LinkInfo {
+  readonly incarnation: string;
+}
+
+export interface LinkLogEntry {
+  readonly level: "info" | "warn";
+  /** link.connected, link.disconnected, link.refused (somebody at our door), link.dial_failed. */
+  readonly event: string;
+  readonly site?: string;
+  readonly reason?: string;
+  readonly [detail: string]: unknown;
+}
+
+export interface LinkHubOptions {
+  readonly site: string;
+  readonly incarnation: string;
+  /** The cluster's: at least 16 bytes. */
+  readonly secret: Uint8Array;
+  readonly listen: { readonly hostname: string; readonly port: number };
+  readonly parent: { readonly site: string; readonly address: string } | null;
+  /** Where a peer listens, or null when unknown. */
+  readonly addressOf: (site: string) => string | null;
+  /** null admits a site whose membership is proved in that role; a text is the reason not to. */
+  readonly admit: (site: string, role: "child" | "peer") => string | null;
+  readonly handlers: LinkHandlers;
+  readonly log: (entry: LinkLogEntry) => void;
+  readonly limits?: Partial<LinkLimits>;
+  readonly transport?: Transport;
+  /** Milliseconds that only go forward; default performance.now. */
+  readonly nowMs?: () => number;
+}
+
+export interface LinkStatus {
+  readonly site: string;
+  readonly role: LinkRole;
+  readonly connected: boolean;
+  /** Of the last ping on this connection. */
+  readonly rttMs: number | null;
+  readonly queuedBytes: number;
+  readonly requests: number;
+  readonly counters: Readonly<LinkCounters>;
+}
+
+export interface HubStatus {
+  readonly links: readonly LinkStatus[];
+  /** Connections refused since start: strangers, garbage, wrong versions, sites not admitted. */
+  readonly refused: number;
+}
+
+export class LinkHub {
+  readonly #options: LinkHubOptions;
+  readonly #limits: LinkLimits;
+  readonly #transport: Transport;
+  readonly #self: Identity;
+  readonly #nowMs: () => number;
+  readonly #listener: ByteListener;
+  readonly #links = new Map<string, SiteLink>();
+  readonly #refusals: Refusals;
+  /** Connections that have not finished their handshake, oldest first. */
+  readonly #strangers = new Set<ByteConnection>();
+  /** Everything that runs until the hub is closed. */
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #ticker: ReturnType<typeof setInterval>;
+  #tickMs: number;
+  #closed = false;
+  #wakeParent: (() => void) | null = null;
+
+  /** Listens, and begins to dial the parent. @throws when the address can't be listened at. */
+  static start(options: LinkHubOptions): LinkHub {
+    return new LinkHub(options);
+  }
+
+  private constructor(options: LinkHubOptions) {
+    assert(
+      options.secret.length >= SECRET_BYTES_MIN,
+      `The cluster secret must have ${SECRET_BYTES_MIN} bytes or more`,
+    );
+    assert(options.parent?.site !== options.site, `Site ${options.site} cannot be its own parent`);
+    this.#options = options;
+    this.#limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
+    this.#transport = options.transport ?? TCP;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#self = { site: options.site, incarnation: options.incarnation, boot: randomBytes(BOOT_BYTES) };
+    this.#refusals = new Refusals(this.#nowMs, (source, reason, before) => {
+      options.log({ level: "warn", event: "link.refused", source, reason, before });
+    });
+    this.#listener = this.#transport.listen(options.listen);
+    this.#tickMs = this.#nowMs();
+    this.#ticker = setInterval(() => this.#tick(), this.#tickEveryMs);
+    this.#task(this.#acceptAll());
+    if (options.parent) this.#task(this.#keepParent(options.parent.site, options.parent.address));
+  }
+
+  /** Where other sites reach this one: "host:port". */
+  get address(): string {
+    return this.#listener.address;
+  }
+
+  get #tickEveryMs(): number {
+    return Math.max(10, this.#limits.pingMs / 4);
+  }
+
+  /**
+   * Sends a store message. Resolves when the link has room for another; dropped when the site is not reachable.
+   * A peer is dialled on demand.
+   */
+  send(site: string, message: Uint8Array): Promise<void> {
+    const link = this.#links.get(site);
+    if (link?.connection) return link.connection.send(message);
+    if (message.length > this.#limits.messageBytesMax) {
+      throw new LinkError(
+        "limit",
+        `Cannot send ${message.length} bytes: up to ${this.#limits.messageBytesMax}`,
+      );
+    }
+    const dialled = this.#peerLink(site);
+    if (!dialled?.dialling || !dialled.queue(message, this.#limits.dialQueueBytesMax)) {
+      return Promise.resolve();
+    }
+    return dialled.dialling;
+  }
+
+  /**
+   * Sends a request and waits for its answer's head; bodies stream both ways. A peer is dialled on demand.
+   * @throws LinkError
+   */
+  async request(
+    site: string,
+    kind: string,
+    head: Uint8Array,
+    options?: RequestOptions,
+  ): Promise<ReceivedAnswer> {
+    let link = this.#links.get(site);
+    if (!link?.connection) {
+      link = this.#peerLink(site);
+      await link?.dialling;
+    }
+    if (!link?.connection) {
+      options?.body?.cancel().catch(() => {});
+      throw new LinkError("unreachable", `Site ${site} is not reachable`);
+    }
+    return await link.connection.request(kind, head, options);
+  }
+
+  status(): HubStatus {
+    const links = [...this.#links.values()].map((link) => ({
+      site: link.site,
+      role: link.role,
+      connected: link.connection !== null,
+      rttMs: link.connection?.rttMs ?? null,
+      queuedBytes: link.connection?.queuedBytes ?? 0,
+      requests: link.connection?.requests ?? 0,
+      counters: { ...link.counters },
+    }));
+    return { links, refused: this.#refusals.count };
+  }
+
+  /** Says goodbye to all sites, and stops. Nothing is delivered after it has resolved. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#listener.close();
+    clearInterval(this.#ticker);
+    for (const connection of this.#strangers) closeQuietly(connection);
+    for (const link of this.#links.values()) link.cancelDial?.();
+    this.#wakeParent?.();
+    await Promise.all([...this.#links.values()].map((link) => link.connection?.goodbye("the site stops")));
+    await Promise.all(this.#tasks);
+  }
+
+  #task(task: Promise<void>): void {
+    this.#tasks.add(task);
+    task.finally(() => this.#tasks.delete(task));
+  }
+
+  #link(site: string, role: LinkRole): SiteLink {
+    let link = this.#links.get(site);
+    if (!link) {
+      link = new SiteLink(site, role, {
+        connected: (link) => this.#onConnected(link),
+        disconnected: (link, ending) => this.#onDisconnected(link, ending),
+      });
+      this.#links.set(site, link);
+    }
+    return link;
+  }
+
+  #onConnected(link: SiteLink): void {
+    const incarnation = link.connection?.acquaintance.incarnation ?? "";
+    this.#options.log({
+      level: "info",
+      event: "link.connected",
+      site: link.site,
+      role: link.role,
+      incarnation,
+    });
+    this.#options.handlers.connected(link.site, link.role, { incarnation });
+  }
+
+  #onDisconnected(link: SiteLink, ending: Ending): void {
+    this.#options.log({
+      level: ending.violation ? "warn" : "info",
+      event: "link.disconnected",
+      site: link.site,
+      role: link.role,
+      planned: ending.planned,
+      reason: ending.reason,
+    });
+    this.#options.handlers.disconnected(link.site, ending.planned);
+  }
+
+  /** Takes an admitted connection as the link's, and reads it to its end. */
+  async #carry(
+    link: SiteLink,
+    role: LinkRole,
+    wire: Wire,
+    acquaintance: Acquaintance,
+    dialer: boolean,
+  ): Promise<void> {
+    const { handlers } = this.#options;
+    const connection = new Connection({
+      wire,
+      acquaintance,
+      dialer,
+      limits: this.#limits,
+      counters: link.counters,
+      nowMs: this.#nowMs,
+      handlers: {
+        message: (bytes) => handlers.message(link.site, bytes),
+        request: (request) => handlers.request(link.site, request),
+      },
+    });
+    link.adopt(connection, role);
+    const ending = await connection.run();
+    link.release(ending, connection);
+  }
+
+  async #acceptAll(): Promise<void> {
+    for (;;) {
+      const arrival = await this.#listener.accept();
+      if (!arrival) return;
+      if (this.#closed) closeQuietly(arrival.connection);
+      else this.#task(this.#receive(arrival.connection, arrival.source));
+    }
+  }
+
+  /** A connection from outside, from its first byte to its end. */
+  async #receive(connection: ByteConnection, source: string): Promise<void> {
+    this.#strangers.add(connection);
+    if (this.#strangers.size > this.#limits.strangersMax) {
+      const [oldest] = this.#strangers;
+      if (oldest) closeQuietly(oldest);
+    }
+    const wire = new Wire(connection);
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      wire.close();
+    }, this.#limits.handshakeMs);
+    try {
+      const { arrival, acquaintance } = await receiveIntroduction(wire, {
+        self: this.#self,
+        secret: this.#options.secret,
+        ports: { claimed: () => Promise.resolve(), judge: (arrival) => this.#judge(arrival) },
+      });
+      clearTimeout(timer);
+      this.#strangers.delete(connection);
+      if (this.#closed) return wire.close();
+      const link = this.#link(arrival.site, arrival.role);
+      link.cancelDial?.();
+      await this.#carry(link, arrival.role, wire, acquaintance, false);
+    } catch (error) {
+      wire.close();
+      const reason = late ? "no handshake in time" : errorText(error);
+      if (!this.#closed && !reason.endsWith(DOUBLE)) this.#refusals.add(source, reason);
+    } finally {
+      clearTimeout(timer);
+      this.#strangers.delete(connection);
+    }
+  }
+
+  /** Whether a site whose proof was right may come in as what it says it is (B1, B2). */
+  #judge(arrival: Arrival): string | null {
+    const { site, role } = arrival;
+    if (site === this.#options.parent?.site) return `site ${site} is this site's parent`;
+    const link = this.#links.get(site);
+    if (role === "peer" && link) {
+      if (link.connection && link.role === "child") return `site ${site} is connected as a child`;
+      if (this.#isDouble(link, arrival)) return DOUBLE;
+    }
+    return this.#options.admit(site, role);
+  }
+
+  /** A peer dials us while our dial to it is under way, or has only just succeeded. */
+  #isDouble(link: SiteLink, arrival: Arrival): boolean {
+    if (this.#options.site > arrival.site) return false;
+    if (link.dialling) return true;
+    const { connection } = link;
+    if (!connection?.dialer || !equalProof(connection.acquaintance.boot, arrival.boot)) return false;
+    return this.#nowMs() - connection.madeMs < this.#limits.handshakeMs;
+  }
+
+  /** One attempt to reach a site. Resolves when the connection has ended. @throws when it was never made. */
+  async #dial(site: string, address: string, role: "parent" | "peer", made: () => void): Promise<void> {
+    const link = this.#link(site, role);
+    let wire: Wire | null = null;
+    let cancelled: string | null = null;
+    const cancel = (reason: string) => {
+      cancelled ??= reason;
+      wire?.close();
+      given.reject(new HandshakeError(reason));
+    };
+    const given = Promise.withResolvers<never>();
+    given.promise.catch(() => {});
+    const timer = setTimeout(() => cancel("no handshake in time"), this.#limits.handshakeMs);
+    link.cancelDial = () => cancel("given up");
+    let acquaintance: Acquaintance;
+    try {
+      const dialled = this.#transport.dial(address);
+      dialled.then((connection) => cancelled !== null && closeQuietly(connection), () => {});
+      const connection = await Promise.race([dialled, given.promise]);
+      wire = new Wire(connection);
+      acquaintance = await introduce(wire, {
+        self: this.#self,
+        secret: this.#options.secret,
+        role: role === "parent" ? "child" : "peer",
+        target: site,
+      });
+      if (cancelled !== null) throw new HandshakeError(cancelled);
+    } catch (error) {
+      wire?.close();
+      throw cancelled === null ? error : new HandshakeError(cancelled);
+    } finally {
+      clearTimeout(timer);
+      link.cancelDial = null;
+    }
+    made();
+    await this.#carry(link, role, wire, acquaintance, true);
+  }
+
+  /** Keeps the link to the parent up, with growing pauses between attempts. */
+  async #keepParent(site: string, address: string): Promise<void> {
+    let pauseMs = this.#limits.retryMsMin;
+    let lastReason = "";
+    while (!this.#closed) {
+      try {
+        await this.#dial(site, address, "parent", () => {
+          pauseMs = this.#limits.retryMsMin;
+          lastReason = "";
+        });
+      } catch (error) {
+        const reason = errorText(error);
+        if (reason !== lastReason && !this.#closed) {
+          this.#options.log({ level: "warn", event: "link.dial_failed", site, address, reason });
+        }
+        lastReason = reason;
+      }
+      if (this.#closed) return;
+      // Between half and all of it, so that a thousand children of a restarted parent do not come at once.
+      await this.#pause(pauseMs * (0.5 + Math.random() / 2));
+      pauseMs = Math.min(2 * pauseMs, this.#limits.retryMsMax);
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wakeParent = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wakeParent = null;
+  }
+
+  /** The link to a peer, with a dial under way if it was not connected; undefined when it can't be dialled. */
+  #peerLink(site: string): SiteLink | undefined {
+    if (this.#closed || site === this.#options.site || site === this.#options.parent?.site) return undefined;
+    const known = this.#links.get(site);
+    if (known?.dialling) return known;
+    const address = this.#options.addressOf(site);
+    if (address === null) return undefined;
+    const link = this.#link(site, "peer");
+    const settled = Promise.withResolvers<void>();
+    link.dialling = settled.promise;
+    const done = () => {
+      if (link.dialling === settled.promise) link.dialling = null;
+      settled.resolve();
+    };
+    this.#task(this.#reachPeer(link, address, done).finally(done));
+    return link;
+  }
+
+  async #reachPeer(link: SiteLink, address: string, made: () => void): Promise<void> {
+    try {
+      await this.#dial(link.site, address, "peer", made);
+    } catch (error) {
+      // Both have dialled: the other's connection is about to arrive.
+      if (error instanceof HandshakeError && error.message.endsWith(DOUBLE)) await this.#arrival(link);
+      if (link.connection || this.#closed) return;
+      const reason = errorText(error);
+      this.#options.log({ level: "info", event: "link.dial_failed", site: link.site, address, reason });
+      link.drop();
+    }
+  }
+
+  /** Waits for a connection that the other side makes. */
+  async #arrival(link: SiteLink): Promise<void> {
+    if (link.connection) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, this.#limits.handshakeMs);
+      link.cancelDial = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    link.cancelDial = null;
+  }
+
+  #tick(): void {
+    const nowMs = this.#nowMs();
+    const lateMs = nowMs - this.#tickMs - this.#tickEveryMs;
+    this.#tickMs = nowMs;
+    for (const link of this.#links.values()) {
+      const { connection } = link;
+      if (!connection) continue;
+      connection.tick(nowMs, lateMs);
+      if (link.role === "peer" && connection.dialer && connection.unusedMs(nowMs) > this.#limits.peerIdleMs) {
+        void connection.goodbye("idle");
+      }
+    }
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Every limit of a link, with its unit in its name and the reason for its value. All are configurable per hub;
+ * relations between them are asserted when a hub starts.
+ */
+import { strict as assert } from "node:assert";
+
+export interface LinkLimits {
+  /** From accepted or dialled to admitted. A handshake is two round trips; the slowest link we emulate has 600 ms. */
+  readonly handshakeMs: number;
+  /** Connections that have not proved membership yet. Past it the oldest is closed, so that strangers who
+   * hold their connections open cannot keep members out. */
+  readonly strangersMax: number;
+  /** A store message: one feed batch with values of 1 MiB, generously. Reassembly holds at most one. */
+  readonly messageBytesMax: number;
+  /** Store messages received and not yet taken by their owner. One round trip of 20 ms at 1 Gbit/s is 2.5 MB. */
+  readonly messageWindowBytes: number;
+  /** Head of a request or an answer: headers of 32 KiB and an URL, encoded as JSON. Must fit one record. */
+  readonly headBytesMax: number;
+  /** Received and not yet read bytes of one body: 50 MB/s over a 20 ms round trip. */
+  readonly bodyWindowBytes: number;
+  /** Requests open at once on one connection, each direction. */
+  readonly requestsMax: number;
+  /** `send` waits while more than this is queued for one site. */
+  readonly roomBytes: number;
+  /** A link whose queue exceeds this is closed: its sender ignores `send`'s promise, or its receiver is stuck. */
+  readonly queueBytesMax: number;
+  /** Store messages kept while a peer is being dialled; more are dropped. */
+  readonly dialQueueBytesMax: number;
+  /** A side that has heard nothing for so long pings. */
+  readonly pingMs: number;
+  /** A link on which nothing was heard for so long is dead. */
+  readonly deadMs: number;
+  /** First and longest pause between attempts to reach the parent. */
+  readonly retryMsMin: number;
+  readonly retryMsMax: number;
+  /** A peer connection without traffic (other than pings) for so long is closed with a goodbye. */
+  readonly peerIdleMs: number;
+}
+
+export const DEFAULT_LIMITS: LinkLimits = {
+  handshakeMs: 5_000,
+  strangersMax: 64,
+  messageBytesMax: 128 * 1024 * 1024,
+  messageWindowBytes: 4 * 1024 * 1024,
+  headBytesMax: 128 * 1024,
+  bodyWindowBytes: 1024 * 1024,
+  requestsMax: 1_024,
+  roomBytes: 1024 * 1024,
+  queueBytesMax: 256 * 1024 * 1024,
+  dialQueueBytesMax: 8 * 1024 * 1024,
+  pingMs: 1_000,
+  deadMs: 5_000,
+  retryMsMin: 50,
+  retryMsMax: 2_000,
+  peerIdleMs: 60_000,
+};
+
+/** A handshake message is below 500 bytes with the longest ids; strangers get no more of our memory. */
+export const HANDSHAKE_BYTES_MAX = 1_024;
+/** Ids of sites and incarnations, in UTF-8. */
+export const ID_BYTES_MAX = 64;
+/** A shorter cluster secret could be guessed from one recorded handshake. */
+export const SECRET_BYTES_MIN = 16;
+/** Payload of a record past which no further frame is begun: the MAC's fixed 6 µs are 10 % of its cost here, and
+ * an urgent frame waits for at most this much. */
+export const RECORD_BYTES_SOFT = 64 * 1024;
+/** Payload of a record that a receiver accepts: the soft limit, one part and one head on top. */
+export const RECORD_BYTES_MAX = 256 * 1024;
+/** Long messages and bodies travel in parts of this size, so that others can come between. */
+export const PART_BYTES_MAX = 32 * 1024;
+
+/** @throws when limits contradict each other, naming the pair. */
+export function checkLimits(limits: LinkLimits): LinkLimits {
+  assert(
+    limits.deadMs >= 2 * limits.pingMs,
+    "deadMs must be at least 2 × pingMs, or a live link is taken for dead",
+  );
+  assert(
+    limits.headBytesMax + PART_BYTES_MAX + RECORD_BYTES_SOFT + 4096 <= RECORD_BYTES_MAX,
+    `headBytesMax must be at most ${
+      RECORD_BYTES_MAX - PART_BYTES_MAX - RECORD_BYTES_SOFT - 4096
+    }, to fit a record`,
+  );
+  assert(
+    limits.messageWindowBytes >= 2 * PART_BYTES_MAX,
+    `messageWindowBytes must be at least ${2 * PART_BYTES_MAX}`,
+  );
+  assert(
+    limits.bodyWindowBytes >= 2 * PART_BYTES_MAX,
+    `bodyWindowBytes must be at least ${2 * PART_BYTES_MAX}`,
+  );
+  assert(
+    limits.queueBytesMax >= limits.messageBytesMax,
+    "queueBytesMax must hold a message of messageBytesMax",
+  );
+  assert(
+    limits.retryMsMin > 0 && limits.retryMsMax >= limits.retryMsMin,
+    "retryMsMax must be at least retryMsMin > 0",
+  );
+  return limits;
+}

@@ -1,0 +1,67 @@
+/**
+ * The cryptography of a link: proofs that both sides hold the cluster's secret, and the keys of the records
+ * that follow (docs/protocol/frames.md). Pure functions; the test vectors in tests/golden/frames.json are computed
+ * by an independent program.
+ *
+ * K1  Every proof and key covers the transcript: both hellos whole, hence both nonces, ids, roles, incarnations
+ *     and version offers. Nothing that was said before the proof can have been changed by somebody between.
+ * K2  Each use of a key has a label of its own: what one side proves can never be reflected as the other's.
+ */
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+
+export const PROOF_BYTES = 32;
+/** Of a record: forging one takes 2^128 attempts, each of which closes the connection. */
+export const MAC_BYTES = 16;
+
+const text = new TextEncoder();
+
+/** Digest of all that was said before the proofs: both hellos, each with its length before it. */
+export function transcript(dialerHello: Uint8Array, acceptorHello: Uint8Array): Uint8Array {
+  const hash = createHash("sha256").update("sojourn link transcript\0");
+  for (const hello of [dialerHello, acceptorHello]) {
+    hash.update(new Uint8Array([hello.length >>> 8, hello.length & 255])).update(hello);
+  }
+  return hash.digest();
+}
+
+function mac(key: Uint8Array, label: string, ...parts: readonly Uint8Array[]): Uint8Array {
+  const hmac = createHmac("sha256", key).update(text.encode(`sojourn link ${label}\0`));
+  for (const part of parts) hmac.update(part);
+  return hmac.digest();
+}
+
+export interface LinkKeys {
+  /** What the acceptor shows first, then the dialer. */
+  readonly acceptorProof: Uint8Array;
+  readonly dialerProof: Uint8Array;
+  /** Of the records that each side sends. */
+  readonly dialerKey: Uint8Array;
+  readonly acceptorKey: Uint8Array;
+  /** Authenticates the acceptor's verdict. */
+  readonly verdictKey: Uint8Array;
+}
+
+export function deriveKeys(secret: Uint8Array, digest: Uint8Array): LinkKeys {
+  const session = mac(secret, "session", digest);
+  return {
+    acceptorProof: mac(secret, "acceptor proof", digest),
+    dialerProof: mac(secret, "dialer proof", digest),
+    dialerKey: mac(session, "dialer records"),
+    acceptorKey: mac(session, "acceptor records"),
+    verdictKey: mac(session, "verdict"),
+  };
+}
+
+export function verdictProof(key: Uint8Array, verdict: Uint8Array): Uint8Array {
+  return createHmac("sha256", key).update(verdict).digest();
+}
+
+/** MAC of a record, over sequence number, length and payload as they lie in one buffer. */
+export function recordMac(key: Uint8Array, sequenceLengthPayload: Uint8Array): Uint8Array {
+  return createHmac("sha256", key).update(sequenceLengthPayload).digest().subarray(0, MAC_BYTES);
+}
+
+/** Compares in time that does not depend on where they differ. */
+export function equalProof(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,75 @@
+/**
+ * The link to one site, over all its connections: which connection carries it now, what waits while it is being
+ * dialled, and what went over it so far.
+ *
+ * L1  The owner hears connected and disconnected in turn, and messages only between the two.
+ * L2  A new connection of the same site ends the old one first.
+ */
+import type { Connection, Ending } from "./connection.ts";
+import { type LinkCounters, zeroCounters } from "./counters.ts";
+
+/** From this site's point of view. */
+export type LinkRole = "parent" | "child" | "peer";
+
+export interface SiteLinkPorts {
+  readonly connected: (link: SiteLink) => void;
+  readonly disconnected: (link: SiteLink, ending: Ending) => void;
+}
+
+export class SiteLink {
+  readonly site: string;
+  readonly counters: LinkCounters = zeroCounters();
+  readonly #ports: SiteLinkPorts;
+  role: LinkRole;
+  connection: Connection | null = null;
+  /** A dial under way: resolves when it has succeeded or failed. */
+  dialling: Promise<void> | null = null;
+  /** Gives up the dial under way. */
+  cancelDial: (() => void) | null = null;
+  #queue: Uint8Array[] = [];
+  #queueBytes = 0;
+
+  constructor(site: string, role: LinkRole, ports: SiteLinkPorts) {
+    this.site = site;
+    this.role = role;
+    this.#ports = ports;
+  }
+
+  /** Keeps a message until the dial under way has ended. @returns false when there is no more room for it. */
+  queue(message: Uint8Array, bytesMax: number): boolean {
+    if (this.#queueBytes + message.length > bytesMax) return false;
+    this.#queue.push(message);
+    this.#queueBytes += message.length;
+    return true;
+  }
+
+  /** The dial has failed: what waited for it is dropped. */
+  drop(): void {
+    this.#queue = [];
+    this.#queueBytes = 0;
+  }
+
+  /** Takes a connection that was admitted, in place of the one before. */
+  adopt(connection: Connection, role: LinkRole): void {
+    this.release({
+      planned: false,
+      violation: false,
+      reason: "replaced by a new connection of the same site",
+    });
+    this.connection = connection;
+    this.role = role;
+    this.counters.connections++;
+    for (const message of this.#queue) void connection.send(message);
+    this.drop();
+    this.#ports.connected(this);
+  }
+
+  /** Ends the connection, if there is one, and tells the owner at once. */
+  release(ending: Ending, only?: Connection): void {
+    const connection = this.connection;
+    if (!connection || (only && only !== connection)) return;
+    this.connection = null;
+    connection.abort(ending.reason);
+    this.#ports.disconnected(this, ending);
+  }
+}

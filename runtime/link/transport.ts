@@ -1,0 +1,96 @@
+/**
+ * Byte connections under the links: TCP here, pipes in memory in memory_transport.ts. A transport knows nothing
+ * of sites, secrets or frames.
+ */
+
+/** A reliable, ordered byte connection. `Deno.Conn` is one. */
+export interface ByteConnection {
+  /** At least one byte, or null when the other side has closed. */
+  read(into: Uint8Array): Promise<number | null>;
+  /** Some of the bytes; resolves when the connection has taken them and `bytes` may be reused. */
+  write(bytes: Uint8Array): Promise<number>;
+  /** Makes reads and writes that are under way fail or end. Closing twice may throw. */
+  close(): void;
+}
+
+export interface ByteListener {
+  /** Where it listens, as `dial` takes it. */
+  readonly address: string;
+  /** The next connection with the address it comes from, or null when closed. */
+  accept(): Promise<{ readonly connection: ByteConnection; readonly source: string } | null>;
+  close(): void;
+}
+
+export interface Transport {
+  listen(at: { readonly hostname: string; readonly port: number }): ByteListener;
+  /** @throws when nobody answers there. */
+  dial(address: string): Promise<ByteConnection>;
+}
+
+/** Links over plain TCP; frames carry a MAC, nothing is encrypted. */
+export const TCP: Transport = {
+  listen(at) {
+    const listener = Deno.listen({ transport: "tcp", hostname: at.hostname, port: at.port });
+    return {
+      address: joinAddress(listener.addr.hostname, listener.addr.port),
+      async accept() {
+        for (;;) {
+          try {
+            const connection = await listener.accept();
+            connection.setNoDelay(true);
+            return { connection, source: connection.remoteAddr.hostname };
+          } catch (error) {
+            if (error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted) {
+              return null;
+            }
+            // A connection that was reset before it was accepted, or no file descriptor left: the site lives.
+            await new Promise((resolve) => setTimeout(resolve, 10));
+          }
+        }
+      },
+      close: () => listener.close(),
+    };
+  },
+  async dial(address) {
+    const { hostname, port } = splitAddress(address);
+    const connection = await Deno.connect({ transport: "tcp", hostname, port });
+    connection.setNoDelay(true);
+    return connection;
+  },
+};
+
+/** "host:port", with brackets around an IPv6 address. */
+export function joinAddress(hostname: string, port: number): string {
+  return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
+}
+
+/**
+ * Takes "host:port", "[v6]:port", or either after "tcp://".
+ * @throws TypeError for anything else.
+ */
+export function splitAddress(address: string): { hostname: string; port: number } {
+  const match = /^(?:tcp:\/\/)?(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]]+)):(\d{1,5})\/?$/.exec(address);
+  const hostname = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (hostname === undefined || !(port >= 1 && port <= 65_535)) {
+    throw new TypeError(
+      `Cannot dial ${JSON.stringify(address)}: a link address is "host:port" or "tcp://host:port"`,
+    );
+  }
+  return { hostname, port };
+}
+
+/** Writes all of the bytes. */
+export async function writeAll(connection: ByteConnection, bytes: Uint8Array): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) done += await connection.write(done === 0 ? bytes : bytes.subarray(done));
+}
+
+/** Closes a connection that may be closed already. */
+export function closeQuietly(connection: { close(): void }): void {
+  try {
+    connection.close();
+  } catch {
+    // It was closed by the other side or by a time limit: that is what we wanted.
+  }
+}
