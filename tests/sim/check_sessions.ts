@@ -1,0 +1,171 @@
+/**
+ * The session guarantees, from what clients saw (Terry et al., 1994, and transitive causality): per chain of
+ * presented tokens, a read never shows less than what the chain proves must be visible, and a write never loses
+ * to something that its session had seen.
+ *
+ * A request follows exactly what it presents: two requests of one session that do not present each other's
+ * issues are concurrent. An absence counts as a read: where something must be visible, only a deletion at least
+ * as new explains it.
+ */
+import type { History, HistoryEvent, Seen, Violation } from "./history.ts";
+import { Ledger } from "./ledger.ts";
+import { GUARANTEE, Past } from "./past.ts";
+
+interface Request {
+  readonly session: number;
+  readonly site: string;
+  readonly past: Past;
+}
+
+/** All breaches of session guarantees and causality in a history. */
+export function checkSessions(history: History): Violation[] {
+  const check = new SessionCheck(history.keys);
+  for (const event of history.events) check.step(event);
+  return check.violations;
+}
+
+class SessionCheck {
+  readonly violations: Violation[] = [];
+  readonly #keys: number;
+  readonly #ledger: Ledger;
+  readonly #requests = new Map<number, Request>();
+  readonly #issues = new Map<number, Past>();
+  readonly #versions = new Map<string, number>();
+
+  constructor(keys: number) {
+    this.#keys = keys;
+    this.#ledger = new Ledger(keys);
+  }
+
+  step(event: HistoryEvent): void {
+    switch (event.kind) {
+      case "request": {
+        const past = new Past(this.#keys);
+        for (const issue of event.presents) past.join(this.#issues.get(issue) ?? past);
+        this.#requests.set(event.request, { session: event.session, site: event.site, past });
+        return;
+      }
+      case "read":
+        return this.#read(event.atMs, event.request, event.rows);
+      case "write": {
+        const request = this.#requests.get(event.request);
+        if (request !== undefined) this.#ledger.begin(event, request.session, request.past);
+        return;
+      }
+      case "wrote":
+        return this.#wrote(event);
+      case "issue": {
+        const request = this.#requests.get(event.request);
+        if (request !== undefined) this.#issues.set(event.issue, request.past.copy());
+        return;
+      }
+      case "end":
+        this.#requests.delete(event.request);
+        return;
+    }
+  }
+
+  #read(atMs: number, number: number, rows: readonly Seen[]): void {
+    const request = this.#requests.get(number);
+    if (request === undefined) return;
+    // All rows against the past before the read: which of them was looked at first is nobody's business.
+    for (const row of rows) this.#checkRow(atMs, number, request, row);
+    for (const row of rows) this.#learn(request.past, row);
+  }
+
+  #checkRow(atMs: number, number: number, request: Request, row: Seen): void {
+    const say = (checker: string, message: string) =>
+      this.violations.push({
+        checker,
+        atMs,
+        message: `session ${request.session}, request ${number} at ${request.site}: ${message}`,
+      });
+    if (row.sums !== undefined) return this.#checkSums(request, row, row.sums, say);
+    const { stamp, reason } = request.past.need(row.key);
+    if (row.write === null) {
+      if (stamp !== "" && this.#ledger.deletions(row.key, stamp).length === 0) {
+        say(GUARANTEE[reason], `key ${row.key} is absent, needs ${stamp} or newer`);
+      }
+      return;
+    }
+    const record = this.#ledger.seen(row);
+    if (record === undefined || record.key !== row.key || record.state === "refused") {
+      say("integrity", `key ${row.key} shows write ${row.write}, which was never made to it`);
+    } else if (record.stamp !== null && record.stamp !== row.stamp) {
+      say("integrity", `write ${row.write} of key ${row.key} shows as ${row.stamp}, was ${record.stamp}`);
+    }
+    if (row.stamp < stamp) {
+      say(GUARANTEE[reason], `key ${row.key} is ${row.stamp} (write ${row.write}), needs ${stamp} or newer`);
+    }
+  }
+
+  #checkSums(
+    request: Request,
+    row: Seen,
+    sums: readonly number[],
+    say: (checker: string, message: string) => void,
+  ): void {
+    const bits = this.#ledger.sumBits(sums);
+    const missing = request.past.needSums() & this.#ledger.sumMask(row.key) & ~bits;
+    if (missing !== 0n) {
+      const lost = this.#ledger.sumsOf(missing).map((record) => record.write);
+      say(GUARANTEE[request.past.reasonOfSums(missing)], `the sum at key ${row.key} lacks writes ${lost}`);
+    }
+    const strange = sums.filter((write, i) =>
+      sums.indexOf(write) !== i || this.#ledger.writes.get(write)?.key !== row.key ||
+      this.#ledger.writes.get(write)?.state === "refused"
+    );
+    if (strange.length > 0) say("integrity", `the sum at key ${row.key} counts writes ${strange} wrongly`);
+  }
+
+  /** What a read adds to the past of those who saw it. */
+  #learn(past: Past, row: Seen): void {
+    if (row.sums !== undefined) {
+      const bits = this.#ledger.sumBits(row.sums);
+      past.noteSums("seen", bits);
+      for (const record of this.#ledger.sumsOf(bits)) past.joinWriter(record.past);
+      return;
+    }
+    if (row.write !== null) {
+      past.note("seen", row.key, row.stamp);
+      const record = this.#ledger.seen(row);
+      if (record !== undefined) past.joinWriter(record.past);
+      return;
+    }
+    // One of the deletions was seen; which one is known only if there is just one.
+    const { stamp } = past.need(row.key);
+    if (stamp === "") return;
+    const candidates = this.#ledger.deletions(row.key, stamp);
+    const stamps = candidates.map((record) => record.stamp ?? "").sort();
+    past.note("seen", row.key, stamps[0] ?? "");
+    const [only] = candidates;
+    if (candidates.length === 1 && only !== undefined) past.joinWriter(only.past);
+  }
+
+  #wrote(event: HistoryEvent & { kind: "wrote" }): void {
+    const request = this.#requests.get(event.request);
+    this.#ledger.end(event);
+    if (request === undefined || event.stamp === null) return;
+    for (const { write, key, what } of event.writes) {
+      const where = `session ${request.session}, request ${event.request} at ${request.site}`;
+      const same = `${key} ${event.stamp}`;
+      const other = this.#versions.get(same);
+      this.#versions.set(same, write);
+      if (other !== undefined) {
+        const message = `${where}: writes ${other} and ${write} of key ${key} share version ${event.stamp}`;
+        this.violations.push({ checker: "integrity", atMs: event.atMs, message });
+      }
+      if (what === "sum") {
+        request.past.noteSums("own", this.#ledger.writes.get(write)?.bit ?? 0n);
+        continue;
+      }
+      const { stamp, reason } = request.past.need(key);
+      if (event.stamp <= stamp) {
+        const checker = reason === "own" ? "monotonic writes" : "writes follow reads";
+        const message = `${where}: write ${write} of key ${key} got ${event.stamp} and loses to ${stamp}`;
+        this.violations.push({ checker, atMs: event.atMs, message });
+      }
+      request.past.note("own", key, event.stamp);
+    }
+  }
+}

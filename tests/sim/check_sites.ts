@@ -1,0 +1,251 @@
+/**
+ * What the disks of sites must show: closure, convergence, durability; and that everything ended.
+ *
+ * Closure: after every commit, each row that a site holds has all its causes among the rows of what the site
+ * covers. It sees in hundreds of runs what reads of sessions show in thousands. Durability: a write that was
+ * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost.
+ */
+import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
+import { Ledger, type WriteRecord } from "./ledger.ts";
+import { Past } from "./past.ts";
+
+interface SiteState {
+  readonly rows: Map<number, Held>;
+  readonly covers: Set<number>;
+}
+
+type Report = (checker: string, atMs: number, message: string) => void;
+
+/** All breaches of closure, convergence, durability and liveness in a history. */
+export function checkSites(history: History): Violation[] {
+  const violations: Violation[] = [];
+  const seen = new Set<string>();
+  const report: Report = (checker, atMs, message) => {
+    // A site that is wrong stays wrong: once is enough.
+    if (seen.has(`${checker} ${message}`)) return;
+    seen.add(`${checker} ${message}`);
+    violations.push({ checker, atMs, message });
+  };
+  const check = new SitesCheck(history, report);
+  for (const event of history.events) check.step(event);
+  check.end();
+  return violations;
+}
+
+class SitesCheck {
+  readonly #history: History;
+  readonly #report: Report;
+  readonly #ledger: Ledger;
+  readonly #sites = new Map<string, SiteState>();
+  readonly #pasts = new Map<
+    number,
+    { readonly past: Past; readonly session: number; readonly open: Set<number> }
+  >();
+  readonly #issues = new Map<number, { readonly past: Past; readonly site: string; readonly atMs: number }>();
+  readonly #requests = new Map<number, HistoryEvent & { kind: "request" }>();
+  readonly #acknowledged = new Set<WriteRecord>();
+  readonly #excused = new Set<WriteRecord>();
+  readonly #blanks: { readonly site: string; readonly atMs: number }[] = [];
+  readonly #finals = new Map<string, HistoryEvent & { kind: "final" }>();
+
+  constructor(history: History, report: Report) {
+    this.#history = history;
+    this.#report = report;
+    this.#ledger = new Ledger(history.keys);
+  }
+
+  step(event: HistoryEvent): void {
+    switch (event.kind) {
+      case "request":
+        return this.#begin(event);
+      case "read":
+        for (const row of event.rows) this.#learn(event.request, row);
+        return;
+      case "write": {
+        const request = this.#pasts.get(event.request);
+        if (request !== undefined) this.#ledger.begin(event, request.session, request.past);
+        return;
+      }
+      case "wrote":
+        return this.#wrote(event);
+      case "issue":
+        return this.#issue(event);
+      case "end":
+        return this.#ended(event);
+      case "start":
+        return this.#start(event);
+      case "commit":
+        return this.#commit(event);
+      case "final":
+        this.#finals.set(event.site, event);
+        return;
+    }
+  }
+
+  end(): void {
+    for (const [request, { site, atMs }] of this.#requests) {
+      this.#report("liveness", atMs, `request ${request} at ${site} never ended`);
+    }
+    const root = this.#finals.get(this.#history.root);
+    if (root === undefined) return;
+    for (const final of this.#finals.values()) this.#converged(final, root);
+    this.#durable(root);
+  }
+
+  #begin(event: HistoryEvent & { kind: "request" }): void {
+    const past = new Past(this.#history.keys);
+    for (const issue of event.presents) past.join(this.#issues.get(issue)?.past ?? past);
+    this.#pasts.set(event.request, { past, session: event.session, open: new Set() });
+    this.#requests.set(event.request, event);
+  }
+
+  #learn(request: number, row: Seen): void {
+    const past = this.#pasts.get(request)?.past;
+    if (past === undefined) return;
+    const records = row.sums === undefined
+      ? [this.#ledger.seen(row)]
+      : row.sums.map((write) => this.#ledger.writes.get(write));
+    if (row.write !== null && row.sums === undefined) past.note("seen", row.key, row.stamp);
+    if (row.sums !== undefined) past.noteSums("seen", this.#ledger.sumBits(row.sums));
+    for (const record of records) if (record !== undefined) past.joinWriter(record.past);
+  }
+
+  #wrote(event: HistoryEvent & { kind: "wrote" }): void {
+    this.#ledger.end(event);
+    const request = this.#pasts.get(event.request);
+    if (request === undefined || event.stamp === null) return;
+    for (const { write, key, what } of event.writes) {
+      request.open.add(write);
+      if (what === "sum") request.past.noteSums("own", this.#ledger.writes.get(write)?.bit ?? 0n);
+      else request.past.note("own", key, event.stamp);
+    }
+  }
+
+  #issue(event: HistoryEvent & { kind: "issue" }): void {
+    const request = this.#pasts.get(event.request);
+    const site = this.#requests.get(event.request)?.site;
+    if (request === undefined || site === undefined) return;
+    this.#issues.set(event.issue, { past: request.past.copy(), site, atMs: event.atMs });
+    for (const write of request.open) {
+      const record = this.#ledger.writes.get(write);
+      if (record !== undefined) this.#acknowledged.add(record);
+    }
+    request.open.clear();
+  }
+
+  #ended(event: HistoryEvent & { kind: "end" }): void {
+    const request = this.#requests.get(event.request);
+    this.#requests.delete(event.request);
+    if (request === undefined) return;
+    const where = `request ${event.request} of session ${request.session} at ${request.site}`;
+    if (event.outcome.startsWith("fault")) this.#report("fault", event.atMs, `${where}: ${event.outcome}`);
+    else if (event.outcome === "source_lost") {
+      const lost = request.presents.some((number) => {
+        const issue = this.#issues.get(number);
+        return issue !== undefined &&
+          this.#blanks.some(({ site, atMs }) => site === issue.site && atMs >= issue.atMs);
+      });
+      if (!lost) {
+        this.#report("liveness", event.atMs, `${where}: source_lost, but no disk of its past was lost`);
+      }
+    } else if (event.final && event.outcome !== "ok") {
+      this.#report("liveness", event.atMs, `${where}: ${event.outcome} with no fault left`);
+    }
+  }
+
+  #start(event: HistoryEvent & { kind: "start" }): void {
+    if (!event.blank) return;
+    this.#blanks.push(event);
+    this.#sites.delete(event.site);
+    for (const record of this.#acknowledged) {
+      const held = [...this.#sites.values()].some(({ rows }) => this.#shows(rows.get(record.key), record));
+      if (!held) this.#excused.add(record);
+    }
+  }
+
+  /** Whether a row includes a write or supersedes it. */
+  #shows(row: Held | undefined, record: WriteRecord): boolean {
+    if (record.what === "sum") return row?.sums?.includes(record.write) ?? false;
+    return row !== undefined && record.stamp !== null && row.stamp >= record.stamp;
+  }
+
+  #commit(event: HistoryEvent & { kind: "commit" }): void {
+    const state = this.#sites.get(event.site) ?? { rows: new Map<number, Held>(), covers: new Set<number>() };
+    this.#sites.set(event.site, state);
+    for (const key of event.gone) state.rows.delete(key);
+    for (const row of event.rows) {
+      this.#ledger.seen(row);
+      state.rows.set(row.key, row);
+    }
+    for (const [key, covered] of event.covers) {
+      if (covered) state.covers.add(key);
+      else state.covers.delete(key);
+    }
+    this.#closed(event.site, event.atMs, state);
+  }
+
+  #closed(site: string, atMs: number, { rows, covers }: SiteState): void {
+    for (const row of rows.values()) {
+      for (const record of this.#recordsOf(row)) {
+        for (const key of covers) {
+          const lack = this.#lack(rows.get(key), key, record.past);
+          if (lack === null) continue;
+          const has = `holds key ${row.key} at ${row.stamp} (write ${record.write})`;
+          this.#report("site closure", atMs, `${site} ${has}, whose past needs ${lack}`);
+        }
+      }
+    }
+  }
+
+  /** The writes that a row stands for; a tombstone's is found by its version. */
+  #recordsOf(row: Held): WriteRecord[] {
+    const writes = row.sums ?? (row.write === null ? [] : [row.write]);
+    if (writes.length > 0) {
+      return writes.flatMap((write) => this.#ledger.writes.get(write) ?? []);
+    }
+    return this.#ledger.deletions(row.key, row.stamp).filter((record) => record.stamp === row.stamp);
+  }
+
+  #lack(row: Held | undefined, key: number, past: Past): string | null {
+    const sums = past.needSums() & this.#ledger.sumMask(key) & ~this.#ledger.sumBits(row?.sums ?? []);
+    if (sums !== 0n) return `sum writes ${this.#ledger.sumsOf(sums).map((r) => r.write)} of key ${key}`;
+    const { stamp } = past.need(key);
+    if (stamp === "" || (row?.stamp ?? "") >= stamp) return null;
+    if (row === undefined && this.#ledger.deletions(key, stamp).length > 0) return null;
+    return `key ${key} at ${stamp} or newer (it is ${row?.stamp ?? "absent"})`;
+  }
+
+  #converged(final: HistoryEvent & { kind: "final" }, root: HistoryEvent & { kind: "final" }): void {
+    if (final.pending > 0) {
+      this.#report("liveness", final.atMs, `${final.site} still has ${final.pending} rows to push`);
+    }
+    for (const key of final.covers) {
+      const here = shown(final.rows, key), there = shown(root.rows, key);
+      if (here === there) continue;
+      this.#report("convergence", final.atMs, `${final.site} shows ${here} at key ${key}, the root ${there}`);
+    }
+  }
+
+  #durable(root: HistoryEvent & { kind: "final" }): void {
+    for (const record of this.#acknowledged) {
+      if (this.#excused.has(record)) continue;
+      const row = root.rows.find(({ key }) => key === record.key);
+      if (this.#shows(row, record)) continue;
+      const stamp: Stamp = record.stamp ?? "";
+      const gone = row === undefined && this.#ledger.deletions(record.key, stamp).length > 0;
+      if (gone) continue;
+      const has = row === undefined ? "nothing" : row.stamp;
+      const text =
+        `${record.what} ${record.write} of key ${record.key} (${stamp}) was acknowledged, the root has ${has}`;
+      this.#report("durability", root.atMs, text);
+    }
+  }
+}
+
+function shown(rows: readonly Held[], key: number): string {
+  const row = rows.find((each) => each.key === key);
+  if (row === undefined || row.write === null && row.sums === undefined) return "nothing";
+  return row.sums === undefined
+    ? `write ${row.write} (${row.stamp})`
+    : `sums ${[...row.sums].sort((a, b) => a - b)}`;
+}

@@ -1,0 +1,219 @@
+/**
+ * The sessions of a run: users whose requests land at one site after another with the tokens they hold.
+ *
+ * A client keeps either the last token it received (a cookie jar) or one a site, and then sends all that a later
+ * answer has not merged (the client library). Nothing it holds or does comes from inside a site but tokens.
+ */
+import type { TokenState } from "../../store/api.ts";
+import type { SiteId } from "../../store/ports.ts";
+import type { HistoryEvent, Written } from "./history.ts";
+import type { Keyspace } from "./keyspace.ts";
+import { type Outcome, perform, type Program } from "./handler.ts";
+import type { Probes } from "./probes.ts";
+import type { Draws } from "./random.ts";
+import type { Running, SimSite } from "./site.ts";
+import type { OperationWeights, Plan } from "./topology.ts";
+import type { World } from "./world.ts";
+
+/** What all clients of a run share. */
+export interface ClientSurroundings {
+  readonly world: World;
+  readonly keyspace: Keyspace;
+  readonly plan: Plan;
+  readonly probes: Probes;
+  readonly sites: ReadonlyMap<SiteId, SimSite>;
+  readonly record: (event: HistoryEvent) => void;
+  readonly counters: { requests: number; issues: number; writes: number };
+}
+
+/** A token in a client's hands. */
+export interface HeldToken {
+  readonly issue: number;
+  readonly state: TokenState;
+  readonly site: SiteId;
+}
+
+/** Old tokens a client may come back with (a restored tab): the last few. */
+const OLD_TOKENS = 4;
+const CLIENT_LINK_MS = 0.3;
+
+/** One session's client. */
+export class Client {
+  readonly #number: number;
+  readonly #around: ClientSurroundings;
+  readonly #draws: Draws;
+  readonly #merges: boolean;
+  #tokens: HeldToken[] = [];
+  #old: HeldToken[] = [];
+  #site: SiteId;
+  #siteBefore: SiteId;
+  /** The token that each request under way has brought so far: a later one of the same request replaces it. */
+  readonly #last = new Map<number, number>();
+  /** Requests under way. */
+  busy = 0;
+
+  constructor(number: number, around: ClientSurroundings, draws: Draws) {
+    this.#number = number;
+    this.#around = around;
+    this.#draws = draws;
+    this.#merges = draws.chance(around.plan.mergeShare);
+    this.#site = this.#anySite();
+    this.#siteBefore = this.#site;
+  }
+
+  /** One request of the kind the plan wants. */
+  request(): void {
+    const { plan } = this.#around;
+    const draws = this.#draws;
+    if (draws.chance(plan.moveChance)) {
+      const to = draws.chance(plan.backChance) ? this.#siteBefore : this.#anySite();
+      this.#siteBefore = this.#site;
+      this.#site = to;
+    }
+    const program = this.#program();
+    void this.#send(this.#site, program, this.#presented(), false);
+  }
+
+  /** The last look: every key, at a site. */
+  look(site: SiteId): void {
+    const { keyspace } = this.#around;
+    const all = keyspace.keys.keys().toArray();
+    const operations: Program["operations"] = [
+      { kind: "get", keys: all },
+      ...keyspace.groups.map((_, group) => ({ kind: "list" as const, group, limit: 0, reverse: false })),
+    ];
+    void this.#send(site, { operations, thinkMs: [], openAfter: -1 }, this.#tokens, true);
+  }
+
+  #anySite(): SiteId {
+    const { plan } = this.#around;
+    const edges = plan.sites.filter((site) => site.tier === "edge");
+    return this.#draws.pick(this.#draws.chance(plan.edgeShare) ? edges : plan.sites).id;
+  }
+
+  #presented(): readonly HeldToken[] {
+    if (this.#old.length > 0 && this.#draws.chance(this.#around.plan.oldTokenChance)) {
+      return [this.#draws.pick(this.#old)];
+    }
+    return this.#tokens;
+  }
+
+  async #send(
+    site: SiteId,
+    program: Program,
+    presented: readonly HeldToken[],
+    final: boolean,
+  ): Promise<void> {
+    const { world, sites, probes, record, counters } = this.#around;
+    this.busy++;
+    await world.sleep(CLIENT_LINK_MS);
+    const process = sites.get(site)?.process ?? null;
+    if (process === null) {
+      probes.count("request: site down");
+      this.busy--;
+      return;
+    }
+    const request = counters.requests++;
+    record({
+      kind: "request",
+      atMs: world.nowMs,
+      request,
+      session: this.#number,
+      site,
+      presents: presented.map((token) => token.issue),
+    });
+    const outcome = await new Promise<Outcome>((resolve) => {
+      const running: Running = { stage: "waiting for the site", broken: () => resolve("crashed") };
+      process.running.add(running);
+      const issued = (state: TokenState, open: boolean) => {
+        const issue = counters.issues++;
+        record({ kind: "issue", atMs: world.nowMs, request, issue, open });
+        world.after(CLIENT_LINK_MS, () => this.#received(presented, { issue, state, site }, request));
+      };
+      const tokens = presented.map((token) => token.state);
+      void perform({ process, running, request, tokens, program, issued, around: this.#around })
+        .then(resolve)
+        .finally(() => process.running.delete(running));
+    });
+    record({ kind: "end", atMs: world.nowMs, request, outcome, final });
+    probes.count(`request: ${outcome.startsWith("fault") ? "fault" : outcome}`);
+    await world.sleep(CLIENT_LINK_MS);
+    if (outcome === "source_lost") {
+      this.#tokens = [];
+      this.#old = [];
+    }
+    this.#last.delete(request);
+    this.busy--;
+  }
+
+  #received(presented: readonly HeldToken[], token: HeldToken, request: number): void {
+    const before = this.#last.get(request);
+    this.#last.set(request, token.issue);
+    this.#old = [token, ...this.#old].slice(0, OLD_TOKENS);
+    if (!this.#merges) {
+      this.#tokens = [token];
+      return;
+    }
+    const merged = new Set(presented.map((each) => each.issue));
+    const left = this.#tokens.filter((each) => !merged.has(each.issue) && each.issue !== before);
+    this.#tokens = [...left, token];
+  }
+
+  #program(): Program {
+    const { plan } = this.#around;
+    const draws = this.#draws;
+    const count = draws.integer(1, plan.operationsMax);
+    const operations = Array.from({ length: count }, () => this.#operation());
+    const thinkMs = operations.map(() => draws.chance(0.5) ? draws.between(0, plan.thinkMs) : 0);
+    const openAfter = draws.chance(plan.openChance) ? draws.integer(0, count - 1) : -1;
+    return { operations, thinkMs, openAfter };
+  }
+
+  #operation(): Program["operations"][number] {
+    const { plan, keyspace, counters } = this.#around;
+    const draws = this.#draws;
+    const weights: OperationWeights = { ...plan.weights, sum: plan.sumKeys > 0 ? plan.weights.sum : 0 };
+    const kind = draws.weighted(weights);
+    const any = () => draws.integer(0, keyspace.size - 1);
+    const plain = () => draws.integer(0, keyspace.plain - 1);
+    const some = (pick: () => number) => [...new Set(Array.from({ length: draws.integer(2, 4) }, pick))];
+    switch (kind) {
+      case "get":
+        return { kind: "get", keys: [any()] };
+      case "getMany":
+        return { kind: "get", keys: some(any) };
+      case "list": {
+        const group = draws.integer(0, keyspace.groups.length - 1);
+        return { kind: "list", group, limit: draws.pick([0, 1, 2]), reverse: draws.chance(0.3) };
+      }
+      case "set":
+      case "delete":
+        return {
+          kind: "write",
+          writes: [{ write: counters.writes++, key: plain(), what: kind }],
+          check: false,
+        };
+      case "checked":
+        return {
+          kind: "write",
+          writes: [{ write: counters.writes++, key: plain(), what: "set" }],
+          check: true,
+        };
+      case "atomic":
+        return { kind: "write", writes: this.#atomic(some(any)), check: draws.chance(0.2) };
+      case "sum": {
+        const key = draws.integer(keyspace.plain, keyspace.size - 1);
+        return { kind: "write", writes: [{ write: counters.writes++, key, what: "sum" }], check: false };
+      }
+    }
+  }
+
+  #atomic(keys: readonly number[]): Written[] {
+    const { keyspace, counters, plan } = this.#around;
+    return keys.map((key) => {
+      const deletes = plan.weights.delete > 0 && this.#draws.chance(0.2);
+      const what = keyspace.isSum(key) ? "sum" : deletes ? "delete" : "set";
+      return { write: counters.writes++, key, what };
+    });
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What goes wrong in the safety phase: crashes, stops, lost disks, cut and stalled links, evictions, long naps.
+ * All are over before the liveness phase.
+ */
+import type { HistoryEvent } from "./history.ts";
+import type { Keyspace } from "./keyspace.ts";
+import type { SimNetwork } from "./network.ts";
+import type { Probes } from "./probes.ts";
+import type { Draws } from "./random.ts";
+import type { SimSite } from "./site.ts";
+import type { FaultPlan, Plan } from "./topology.ts";
+import type { World } from "./world.ts";
+
+/** What faults act upon. */
+export interface FaultSurroundings {
+  readonly world: World;
+  readonly network: SimNetwork;
+  readonly plan: Plan;
+  readonly keyspace: Keyspace;
+  readonly probes: Probes;
+  readonly sites: readonly SimSite[];
+  readonly record: (event: HistoryEvent) => void;
+}
+
+/** Longer than the horizon after which tombstones may go (store/limits.ts HORIZON_MS). */
+const NAP_MS = 11 * 60_000;
+const DOWN_MS: readonly [number, number] = [2, 400];
+const CUT_MS: readonly [number, number] = [5, 800];
+const GRACE_MS: readonly [number, number] = [0, 50];
+
+/** Schedules the faults of a run. */
+export class Faults {
+  readonly #around: FaultSurroundings;
+  readonly #draws: Draws;
+  readonly #down = new Set<SimSite>();
+  #over = false;
+
+  constructor(around: FaultSurroundings, draws: Draws) {
+    this.#around = around;
+    this.#draws = draws;
+    const { plan, world } = around;
+    for (const [name, expected] of Object.entries(plan.faults) as [keyof FaultPlan, number][]) {
+      for (let left = expected; left > 0; left--) {
+        if (left < 1 && !draws.chance(left)) break;
+        world.at(draws.between(0, plan.safetyMs), () => {
+          if (!this.#over) this.#strike(name);
+        });
+      }
+    }
+  }
+
+  /** Ends all faults; sites that are down start again. */
+  async end(): Promise<void> {
+    this.#over = true;
+    this.#around.network.heal();
+    for (const site of [...this.#down]) await this.#restart(site);
+  }
+
+  #say(text: string): void {
+    this.#around.record({ kind: "fault", atMs: this.#around.world.nowMs, text });
+  }
+
+  #strike(name: keyof FaultPlan): void {
+    const { sites, probes } = this.#around;
+    probes.count(`fault: ${name}`);
+    const draws = this.#draws;
+    const upSites = sites.filter((site) => !this.#down.has(site));
+    const [site] = upSites.length > 0 ? [draws.pick(upSites)] : [];
+    if (site === undefined) return;
+    switch (name) {
+      case "crash":
+        this.#say(`${site.plan.id} crashes`);
+        site.crash();
+        return this.#away(site);
+      case "wipe": {
+        // Inner disks are not yet allowed to be lost (PROTOCOL, lost inner disks).
+        const edges = upSites.filter((each) => each.plan.tier === "edge");
+        if (edges.length === 0) return;
+        const edge = draws.pick(edges);
+        this.#say(`${edge.plan.id} loses its disk`);
+        edge.wipe();
+        return this.#away(edge);
+      }
+      case "stop":
+        return void this.#stop(site);
+      case "partition":
+      case "stall":
+        return this.#link(name);
+      case "evict":
+        return this.#evict(site);
+      case "nap": {
+        const { world } = this.#around;
+        this.#say("all clocks jump");
+        world.sleptMs += NAP_MS;
+        for (const each of sites) each.napped();
+        return;
+      }
+    }
+  }
+
+  #away(site: SimSite): void {
+    this.#down.add(site);
+    this.#around.world.after(this.#draws.between(...DOWN_MS), () => void this.#restart(site));
+  }
+
+  async #restart(site: SimSite): Promise<void> {
+    if (!this.#down.delete(site)) return;
+    this.#say(`${site.plan.id} starts`);
+    await site.start();
+  }
+
+  async #stop(site: SimSite): Promise<void> {
+    const process = site.process;
+    if (process === null) return;
+    this.#say(`${site.plan.id} stops`);
+    const closed = await site.stop(this.#draws.between(...GRACE_MS));
+    if (!closed) this.#say(`stuck: ${site.plan.id} did not close`);
+    if (site.process !== null || this.#down.has(site)) return;
+    this.#down.add(site);
+    if (this.#over) await this.#restart(site);
+    else this.#away(site);
+  }
+
+  #link(name: "partition" | "stall"): void {
+    const { plan, network, world } = this.#around;
+    const draws = this.#draws;
+    const from = draws.pick(plan.sites);
+    const others = plan.sites.filter((other) => other !== from);
+    const to = draws.chance(0.8) && from.parent !== null ? from.parent : draws.pick(others).id;
+    const untilMs = world.nowMs + draws.between(...CUT_MS);
+    this.#say(`${name} between ${from.id} and ${to} until ${untilMs.toFixed(1)}`);
+    if (name === "partition") network.partition(from.id, to, untilMs);
+    else network.stall(from.id, to, untilMs);
+  }
+
+  #evict(site: SimSite): void {
+    const { keyspace } = this.#around;
+    const draws = this.#draws;
+    const process = site.process;
+    if (process === null || !process.ready) return;
+    const group = draws.pick(keyspace.groups);
+    const key = keyspace.key(draws.integer(0, keyspace.size - 1));
+    const point = { start: key, end: `${key}\x00` as typeof key };
+    const range = draws.pick([undefined, group.range, point, point]);
+    this.#say(`${site.plan.id} evicts`);
+    void process.replica.evict(range).catch((error: unknown) => {
+      if (process.alive) this.#say(`fatal: ${site.plan.id} cannot evict: ${error}`);
+    });
+  }
+}

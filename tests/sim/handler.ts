@@ -1,0 +1,178 @@
+/**
+ * What runs at a site for a request: attach with the tokens presented, a drawn program of reads and writes, and
+ * the output gate, behind which every answer waits until all it depends on is on disk.
+ */
+import {
+  type AttachedSession,
+  type StoreMutation,
+  StoreUnavailable,
+  type TokenState,
+} from "../../store/api.ts";
+import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
+import type { ClientSurroundings } from "./client.ts";
+import type { Seen, Written } from "./history.ts";
+import type { Running, SiteProcess, Stage } from "./site.ts";
+
+/** One step of a program. */
+export type Operation =
+  | { readonly kind: "get"; readonly keys: readonly number[] }
+  /** `limit` 0: all of the group. */
+  | { readonly kind: "list"; readonly group: number; readonly limit: number; readonly reverse: boolean }
+  /** `check`: on condition that the rows are still as a read before found them. */
+  | { readonly kind: "write"; readonly writes: readonly Written[]; readonly check: boolean };
+
+/** What a request does. */
+export interface Program {
+  readonly operations: readonly Operation[];
+  /** How long the handler thinks after each operation. */
+  readonly thinkMs: readonly number[];
+  /** An answer begins, with an open token, after this operation; −1: only at the end. */
+  readonly openAfter: number;
+}
+
+/** How a request ended. */
+export type Outcome = string;
+
+/** A request in a process. */
+export interface Execution {
+  readonly process: SiteProcess;
+  readonly running: Running;
+  readonly request: number;
+  readonly tokens: readonly TokenState[];
+  readonly program: Program;
+  /** A token leaves the site. */
+  readonly issued: (state: TokenState, open: boolean) => void;
+  readonly around: ClientSurroundings;
+}
+
+/** Runs a request to its end, or for ever where the process dies. */
+export async function perform(execution: Execution): Promise<Outcome> {
+  try {
+    await new Handler(execution).run();
+    return "ok";
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return error.code;
+    return `fault: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+  }
+}
+
+class Handler {
+  readonly #execution: Execution;
+
+  constructor(execution: Execution) {
+    this.#execution = execution;
+  }
+
+  async run(): Promise<void> {
+    const { process, program, tokens, around } = this.#execution;
+    await this.#step("waiting for the site", process.replica.ready);
+    const [only] = tokens;
+    const attached = tokens.length > 1
+      ? process.replica.attachAll(tokens)
+      : process.replica.attach(only ?? null);
+    const session = await this.#step("attaching", attached);
+    around.probes.count(`attached: ${session.how}`);
+    if (tokens.length > 1) around.probes.count("attached: merged");
+    for (const [i, operation] of program.operations.entries()) {
+      if (operation.kind === "write") await this.#write(session, operation.writes, operation.check);
+      else if (operation.kind === "get") await this.#get(session, operation.keys);
+      else await this.#list(session, operation);
+      const thinkMs = program.thinkMs[i] ?? 0;
+      if (thinkMs > 0) await this.#step("thinking", around.world.sleep(thinkMs));
+      if (program.openAfter === i) await this.#issue(session, true);
+    }
+    await this.#issue(session, false);
+  }
+
+  async #issue(session: AttachedSession, open: boolean): Promise<void> {
+    await this.#step("syncing", session.durable());
+    this.#execution.issued(session.token(open), open);
+  }
+
+  async #get(session: AttachedSession, keys: readonly number[]): Promise<readonly Seen[]> {
+    const { keyspace } = this.#execution.around;
+    const packed = keys.map((key) => keyspace.key(key));
+    const rows = await this.#step("reading", session.get(packed));
+    const seen = keys.map((key, i) => this.#seen(key, rows[i]));
+    this.#recordRead(seen);
+    return seen;
+  }
+
+  async #list(
+    session: AttachedSession,
+    { group, limit, reverse }: Operation & { kind: "list" },
+  ): Promise<void> {
+    const { keyspace } = this.#execution.around;
+    const found = keyspace.groups[group];
+    if (found === undefined) return;
+    const options = limit === 0 ? { reverse } : { limit, reverse };
+    const rows = await this.#step("reading", session.list(found.range, options));
+    const byKey = new Map(rows.map((row) => [row.key as string, row]));
+    const ordered = [...found.keys].sort((a, b) => reverse ? b - a : a - b);
+    const numbers = rows.map((row) => keyspace.number(row.key) ?? -1);
+    const expected = ordered.filter((key) => byKey.has(keyspace.key(key)));
+    if (numbers.join() !== expected.join() || limit > 0 && rows.length > limit) {
+      throw new Error(`a list of ${ordered} with limit ${limit} brought ${numbers}`);
+    }
+    // A page that is full says nothing about what comes after it.
+    const last = rows.length === limit && limit > 0 ? numbers.at(-1) ?? -1 : null;
+    const told = last === null ? ordered : ordered.slice(0, ordered.indexOf(last) + 1);
+    this.#recordRead(told.map((key) => this.#seen(key, byKey.get(keyspace.key(key)))));
+  }
+
+  async #write(session: AttachedSession, writes: readonly Written[], check: boolean): Promise<void> {
+    const { around, request } = this.#execution;
+    const { keyspace, world, record } = around;
+    const plain = writes.filter(({ what }) => what !== "sum").map(({ key }) => key);
+    const checks = check && plain.length > 0 ? await this.#get(session, plain) : [];
+    const mutations: StoreMutation[] = [];
+    const made: Written[] = [];
+    for (const written of writes) {
+      const mutation = this.#mutation(written);
+      if (mutation === null) continue;
+      mutations.push(mutation);
+      made.push(written);
+    }
+    if (made.length === 0) return;
+    record({ kind: "write", atMs: world.nowMs, request, writes: made, checks });
+    const conditions = checks.map((row) => ({
+      key: keyspace.key(row.key),
+      version: row.write === null ? null : parseVersionstamp(row.stamp),
+    }));
+    const result = await this.#step("writing", session.write(mutations, conditions));
+    const stamp = result.ok ? versionstamp(result.version) : null;
+    record({ kind: "wrote", atMs: world.nowMs, request, writes: made, stamp });
+    around.probes.count(stamp === null ? "write: check failed" : "write");
+  }
+
+  #mutation({ write, key, what }: Written): StoreMutation | null {
+    const { keyspace } = this.#execution.around;
+    if (what === "delete") return { kind: "delete", key: keyspace.key(key) };
+    if (what === "set") return { kind: "set", key: keyspace.key(key), value: keyspace.value(write) };
+    const value = keyspace.amount(key, write);
+    return value === null ? null : { kind: "sum", key: keyspace.key(key), value };
+  }
+
+  #recordRead(rows: readonly Seen[]): void {
+    const { around, request } = this.#execution;
+    around.record({ kind: "read", atMs: around.world.nowMs, request, rows });
+  }
+
+  #seen(key: number, row: Row | undefined): Seen {
+    const { keyspace } = this.#execution.around;
+    return row === undefined ? keyspace.absent(key) : keyspace.seen(row) ?? keyspace.absent(key);
+  }
+
+  /** Waits for a step; where the process dies meanwhile, for ever: its promises may settle, but nobody hears. */
+  async #step<T>(stage: Stage, promise: Promise<T>): Promise<T> {
+    const { process, running } = this.#execution;
+    running.stage = stage;
+    const settled = await promise.then(
+      (value) => ({ ok: true, value }) as const,
+      (error: unknown) => ({ ok: false, error }) as const,
+    );
+    if (!process.alive) await new Promise<never>(() => {});
+    if (settled.ok) return settled.value;
+    throw settled.error;
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * What was observed in a run: by clients, and on the disks of sites. Checkers read nothing else.
+ *
+ * A *write* has a number, unique in the run, that its value carries; a *stamp* is the version a client is shown
+ * with a row (a versionstamp, which sorts as text; "" stands for "never written"). An *issue* is a token that
+ * left with an answer: what a request presents are the issues of earlier answers, and that is all checkers know
+ * of tokens. Keys are numbers; a *sum key* takes `sum` writes only, and a read of it shows which of them are in.
+ */
+import type { SiteId } from "../../store/ports.ts";
+
+/** A version as clients see it; "" is below all. */
+export type Stamp = string;
+
+/** One key as seen by a read. `write` null: absent. */
+export interface Seen {
+  readonly key: number;
+  readonly write: number | null;
+  readonly stamp: Stamp;
+  /** Of a sum key: which writes are in, by number; twice where counted twice. */
+  readonly sums?: readonly number[];
+}
+
+/** One row of an atomic write. */
+export interface Written {
+  readonly write: number;
+  readonly key: number;
+  readonly what: "set" | "delete" | "sum";
+}
+
+/** A row on a site's disk. `write` null: a tombstone. */
+export type Held = Seen;
+
+export type HistoryEvent =
+  | {
+    readonly kind: "request";
+    readonly atMs: number;
+    readonly request: number;
+    readonly session: number;
+    readonly site: SiteId;
+    readonly presents: readonly number[];
+  }
+  /** Done by the handler, in its order; it sees a result at once, its client only with an issue. */
+  | { readonly kind: "read"; readonly atMs: number; readonly request: number; readonly rows: readonly Seen[] }
+  | {
+    readonly kind: "write";
+    readonly atMs: number;
+    readonly request: number;
+    readonly writes: readonly Written[];
+    /** Rows that the write is conditional on, as read before. */
+    readonly checks: readonly Seen[];
+  }
+  /** The version that all rows of the write got; null where a check failed. */
+  | {
+    readonly kind: "wrote";
+    readonly atMs: number;
+    readonly request: number;
+    readonly writes: readonly Written[];
+    readonly stamp: Stamp | null;
+  }
+  /** A token for all that the request did so far has left the site. */
+  | {
+    readonly kind: "issue";
+    readonly atMs: number;
+    readonly request: number;
+    readonly issue: number;
+    readonly open: boolean;
+  }
+  | {
+    readonly kind: "end";
+    readonly atMs: number;
+    readonly request: number;
+    /** "ok", a code of StoreUnavailable, "crashed", or "fault: …" for an error nobody expects. */
+    readonly outcome: string;
+    readonly final: boolean;
+  }
+  /** A commit is on a disk: what changed there. `covers`: changes of coverage, as key → covered. */
+  | {
+    readonly kind: "commit";
+    readonly atMs: number;
+    readonly site: SiteId;
+    readonly rows: readonly Held[];
+    readonly gone: readonly number[];
+    readonly covers: readonly (readonly [key: number, covered: boolean])[];
+  }
+  /** A process starts over the disk's rows; `blank`: the disk was lost, and with it the incarnation. */
+  | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
+  | { readonly kind: "fault"; readonly atMs: number; readonly text: string }
+  /** After the liveness phase: all that a site holds in its own journal. */
+  | {
+    readonly kind: "final";
+    readonly atMs: number;
+    readonly site: SiteId;
+    readonly rows: readonly Held[];
+    readonly covers: readonly number[];
+    readonly pending: number;
+  };
+
+/** All of one run. */
+export interface History {
+  readonly keys: number;
+  readonly root: SiteId;
+  readonly events: readonly HistoryEvent[];
+}
+
+/** A guarantee that a history breaks. */
+export interface Violation {
+  readonly checker: string;
+  readonly message: string;
+  readonly atMs: number;
+}

@@ -1,0 +1,269 @@
+/**
+ * Links in virtual time.
+ *
+ * Life of a link: dialled by its lower end (a child, or whoever first sends to a peer) → up at both ends → cut,
+ * which each end notices at its own time → dialled again by the dialler of a tree link, or on the next send.
+ *
+ * L1  FIFO per direction from connect to disconnect. What is under way at a cut is lost in both directions, and
+ *     so is what is sent to a dead link before the sender notices.
+ * L2  An end hears `disconnected` for the old link before `connected` for the next one.
+ * L3  A process sends and hears only while it lives.
+ */
+import type { SiteId } from "../../store/ports.ts";
+import type { Draws } from "./random.ts";
+import type { World } from "./world.ts";
+
+/** What the network tells one process. */
+export interface Endpoint {
+  connected(site: SiteId, role: "parent" | "child" | "peer"): void;
+  disconnected(site: SiteId): void;
+  receive(from: SiteId, message: Uint8Array): void;
+}
+
+/** Whether and how a site relates to another in the tree, and how far they are. */
+export interface NetworkOptions {
+  readonly world: World;
+  readonly draws: Draws;
+  readonly parentOf: (site: SiteId) => SiteId | null;
+  readonly delayMs: (a: SiteId, b: SiteId) => readonly [number, number];
+  readonly window: number;
+  /** Every message on its way out (broken variants change it, traces print it); null drops it. */
+  readonly tap?: (from: SiteId, to: SiteId, message: Uint8Array) => Uint8Array | null;
+}
+
+interface End {
+  readonly site: SiteId;
+  readonly process: Endpoint;
+  /** This end believes the link to be up. */
+  up: boolean;
+  /** Virtual time before which nothing more arrives here (L1). */
+  lastMs: number;
+  /** Messages on their way to this end, and senders that wait for room. */
+  readonly flying: Uint8Array[];
+  readonly room: (() => void)[];
+}
+
+interface Link {
+  readonly ends: readonly [End, End];
+  /** The wire itself. */
+  alive: boolean;
+  /** Virtual time until which nothing arrives. */
+  stalledUntilMs: number;
+}
+
+/** How soon an end notices that its link is gone: at once (reset) or by silence. */
+const NOTICE_MS: readonly [number, number] = [0, 60];
+const REDIAL_MS: readonly [number, number] = [1, 40];
+
+const pairOf = (a: SiteId, b: SiteId): string => a < b ? `${a} ${b}` : `${b} ${a}`;
+
+/** All links of a run. */
+export class SimNetwork {
+  readonly #options: NetworkOptions;
+  readonly #processes = new Map<SiteId, Endpoint>();
+  readonly #links = new Map<string, Link>();
+  readonly #blocked = new Map<string, number>();
+  #slowness = 1;
+  readonly counts = { messages: 0, bytes: 0, lost: 0, cuts: 0, peers: 0 };
+
+  constructor(options: NetworkOptions) {
+    this.#options = options;
+  }
+
+  /** A process came up: it dials its parent, and its children's dials succeed from now on. */
+  up(site: SiteId, process: Endpoint): void {
+    this.#processes.set(site, process);
+    this.#dialParent(site, process);
+  }
+
+  /** A process died: others notice in their time. */
+  down(site: SiteId): void {
+    this.#processes.delete(site);
+    for (const link of this.#links.values()) {
+      const own = link.ends.find((end) => end.site === site);
+      if (own === undefined) continue;
+      own.up = false;
+      this.#cut(link);
+    }
+  }
+
+  /** Cuts the links between two sites and refuses new ones until the clock reaches `untilMs`. */
+  partition(a: SiteId, b: SiteId, untilMs: number): void {
+    this.#blocked.set(pairOf(a, b), untilMs);
+    const link = this.#links.get(pairOf(a, b));
+    if (link !== undefined) this.#cut(link);
+  }
+
+  /** Nothing arrives between two sites until the clock reaches `untilMs`; nothing is lost. */
+  stall(a: SiteId, b: SiteId, untilMs: number): void {
+    const link = this.#links.get(pairOf(a, b));
+    if (link !== undefined) link.stalledUntilMs = Math.max(link.stalledUntilMs, untilMs);
+  }
+
+  /** Multiplies all delays. */
+  slow(factor: number): void {
+    this.#slowness = factor;
+  }
+
+  /** Ends all partitions and stalls. */
+  heal(): void {
+    this.#blocked.clear();
+    this.#slowness = 1;
+    for (const link of this.#links.values()) link.stalledUntilMs = 0;
+  }
+
+  /** The sending half of `Network`, for one process. */
+  send(process: Endpoint, from: SiteId, to: SiteId, message: Uint8Array): Promise<void> {
+    if (this.#processes.get(from) !== process) return Promise.resolve();
+    const tapped = this.#options.tap === undefined ? message : this.#options.tap(from, to, message);
+    if (tapped === null) return Promise.resolve();
+    const link = this.#links.get(pairOf(from, to));
+    const own = link?.ends.find((end) => end.site === from);
+    if (link === undefined || own === undefined || !own.up) {
+      // L1: a tree link comes back by itself, with what is sent then; a peer link is dialled, and carries this.
+      if (this.#isTree(from, to)) this.counts.lost++;
+      else this.#dialPeer(from, to, process, tapped);
+      return Promise.resolve();
+    }
+    return this.#fly(link, own, tapped);
+  }
+
+  #isTree(a: SiteId, b: SiteId): boolean {
+    return this.#options.parentOf(a) === b || this.#options.parentOf(b) === a;
+  }
+
+  #isBlocked(a: SiteId, b: SiteId): boolean {
+    return (this.#blocked.get(pairOf(a, b)) ?? -1) > this.#options.world.nowMs;
+  }
+
+  #delay(a: SiteId, b: SiteId): number {
+    const [least, greatest] = this.#options.delayMs(a, b);
+    return this.#options.draws.between(least, greatest) * this.#slowness;
+  }
+
+  #fly(link: Link, own: End, message: Uint8Array): Promise<void> {
+    const { world, window } = this.#options;
+    const far = link.ends[0] === own ? link.ends[1] : link.ends[0];
+    this.counts.messages++;
+    this.counts.bytes += message.length;
+    if (!link.alive) {
+      this.counts.lost++;
+      return Promise.resolve();
+    }
+    const arriveMs = Math.max(
+      world.nowMs + this.#delay(own.site, far.site),
+      far.lastMs,
+      link.stalledUntilMs,
+    );
+    far.lastMs = arriveMs;
+    far.flying.push(message);
+    world.at(arriveMs, () => this.#arrive(link, own, far));
+    if (far.flying.length < window) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    far.room.push(resolve);
+    return promise;
+  }
+
+  /** Hands over the oldest message under way: one call for each that was sent. */
+  #arrive(link: Link, own: End, far: End): void {
+    // A stall that began after the message had left holds it too, and what follows it.
+    if (link.alive && link.stalledUntilMs > this.#options.world.nowMs) {
+      far.lastMs = Math.max(far.lastMs, link.stalledUntilMs);
+      this.#options.world.at(link.stalledUntilMs, () => this.#arrive(link, own, far));
+      return;
+    }
+    const message = far.flying.shift();
+    if (message === undefined) throw new Error("a message arrived that was never sent");
+    far.room.shift()?.();
+    if (!link.alive || !far.up || this.#processes.get(far.site) !== far.process) {
+      this.counts.lost++;
+      return;
+    }
+    far.process.receive(own.site, message);
+  }
+
+  #cut(link: Link): void {
+    if (!link.alive) return;
+    const { world, draws } = this.#options;
+    link.alive = false;
+    this.counts.cuts++;
+    for (const end of link.ends) {
+      if (end.up) world.after(draws.between(...NOTICE_MS), () => this.#notice(link, end));
+      for (const resolve of end.room.splice(0)) resolve();
+    }
+  }
+
+  /** One end learns that its link is gone; the child dials again. */
+  #notice(link: Link, end: End): void {
+    if (!end.up) return;
+    end.up = false;
+    const other = link.ends[0] === end ? link.ends[1] : link.ends[0];
+    if (this.#processes.get(end.site) !== end.process) return;
+    end.process.disconnected(other.site);
+    if (this.#options.parentOf(end.site) === other.site) this.#dialParent(end.site, end.process);
+  }
+
+  #dialParent(site: SiteId, process: Endpoint): void {
+    const parent = this.#options.parentOf(site);
+    if (parent === null) return;
+    const { world, draws } = this.#options;
+    world.after(draws.between(...REDIAL_MS) + this.#delay(site, parent), () => {
+      if (this.#processes.get(site) !== process) return;
+      const far = this.#processes.get(parent);
+      if (far === undefined || this.#isBlocked(site, parent)) return this.#dialParent(site, process);
+      this.#establish(site, process, parent, far);
+    });
+  }
+
+  #dialPeer(from: SiteId, to: SiteId, process: Endpoint, first: Uint8Array): void {
+    const { world } = this.#options;
+    this.counts.peers++;
+    world.after(this.#delay(from, to) * 2, () => {
+      const far = this.#processes.get(to);
+      if (this.#processes.get(from) !== process) return;
+      if (far === undefined || this.#isBlocked(from, to)) {
+        this.counts.lost++;
+        return;
+      }
+      const known = this.#links.get(pairOf(from, to));
+      const link = known?.alive && known.ends.every((end) => end.up)
+        ? known
+        : this.#establish(from, process, to, far);
+      const own = link.ends.find((end) => end.site === from);
+      if (own !== undefined) void this.#fly(link, own, first);
+    });
+  }
+
+  #establish(lower: SiteId, lowerProcess: Endpoint, upper: SiteId, upperProcess: Endpoint): Link {
+    const old = this.#links.get(pairOf(lower, upper));
+    if (old !== undefined) {
+      this.#cut(old);
+      // L2
+      for (const end of old.ends) {
+        const other = old.ends[0] === end ? old.ends[1] : old.ends[0];
+        if (end.up && this.#processes.get(end.site) === end.process) {
+          end.up = false;
+          end.process.disconnected(other.site);
+        }
+      }
+    }
+    const end = (site: SiteId, process: Endpoint): End => ({
+      site,
+      process,
+      up: true,
+      lastMs: 0,
+      flying: [],
+      room: [],
+    });
+    const link: Link = {
+      ends: [end(lower, lowerProcess), end(upper, upperProcess)],
+      alive: true,
+      stalledUntilMs: 0,
+    };
+    this.#links.set(pairOf(lower, upper), link);
+    const isTree = this.#isTree(lower, upper);
+    upperProcess.connected(lower, isTree ? "child" : "peer");
+    lowerProcess.connected(upper, isTree ? "parent" : "peer");
+    return link;
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * A storage that tells the history what is on its disk: each commit once it has resolved, and everything when a
+ * process starts, since a crash may have kept the commit that was under way.
+ *
+ * Coverage is read from the records of the commit, as bytes on a disk: `cover/` and the start of a range in
+ * base64 → its end (store/coverage.ts V2).
+ */
+import { type Key, keyFromBytes } from "../../store/key.ts";
+import type { Commit, ScanOptions, SiteId, Storage } from "../../store/ports.ts";
+import { type Range, WHOLE } from "../../store/range.ts";
+import type { Position, Row } from "../../store/row.ts";
+import type { Held, HistoryEvent } from "./history.ts";
+import type { Keyspace } from "./keyspace.ts";
+import type { SimDisk } from "./disk.ts";
+
+const COVER = "cover/";
+
+/** What a recording storage belongs to. */
+export interface RecordingOptions {
+  readonly site: SiteId;
+  /** The root covers everything without a record. */
+  readonly isRoot: boolean;
+  readonly keyspace: Keyspace;
+  readonly record: (event: HistoryEvent) => void;
+  readonly nowMs: () => number;
+}
+
+/** Storage over a simulated disk, observed. */
+export class RecordingStorage implements Storage {
+  readonly #disk: SimDisk;
+  readonly #options: RecordingOptions;
+  readonly #ranges = new Map<string, string>();
+  #covered = new Set<number>();
+  /** What is on the disk, as of the last commit that resolved. */
+  readonly rows = new Map<number, Held>();
+  /** Whether a commit is under way. */
+  isCommitting = false;
+
+  constructor(disk: SimDisk, options: RecordingOptions) {
+    this.#disk = disk;
+    this.#options = options;
+  }
+
+  get covered(): ReadonlySet<number> {
+    return this.#covered;
+  }
+
+  /** Records all that the disk holds: call it before a process starts over it. */
+  async start(blank: boolean): Promise<void> {
+    const { site, nowMs, record, keyspace } = this.#options;
+    record({ kind: "start", atMs: nowMs(), site, blank });
+    const found = await this.#disk.scan(WHOLE);
+    const held = found.flatMap((row) => keyspace.seen(row) ?? []);
+    const keys = new Set(held.map((row) => row.key));
+    const gone = keyspace.keys.keys().filter((key) => !keys.has(key)).toArray();
+    this.#covered.clear();
+    const covers = this.#applyRecords(await this.#disk.load());
+    const none = keyspace.keys.keys().filter((key) => !this.#covered.has(key));
+    for (const row of held) this.rows.set(row.key, row);
+    record({
+      kind: "commit",
+      atMs: nowMs(),
+      site,
+      rows: held,
+      gone,
+      covers: [...covers, ...none.map((key) => [key, false] as const)],
+    });
+  }
+
+  load(): Promise<Map<string, Uint8Array>> {
+    return this.#disk.load();
+  }
+
+  get(key: Key): Promise<Row | undefined> {
+    return this.#disk.get(key);
+  }
+
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    return this.#disk.getMany(keys);
+  }
+
+  scan(range: Range, options?: ScanOptions): Promise<Row[]> {
+    return this.#disk.scan(range, options);
+  }
+
+  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+    return this.#disk.journal(after, upTo, limit);
+  }
+
+  bytes(): Promise<number> {
+    return this.#disk.bytes();
+  }
+
+  close(): Promise<void> {
+    return this.#disk.close();
+  }
+
+  async commit(commit: Commit): Promise<void> {
+    const { keyspace, record, nowMs, site } = this.#options;
+    const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
+    const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
+    const records = new Map(commit.records);
+    this.isCommitting = true;
+    await this.#disk.commit(commit);
+    this.isCommitting = false;
+    for (const key of gone) this.rows.delete(key);
+    for (const row of rows) this.rows.set(row.key, row);
+    const covers = this.#applyRecords(records);
+    if (rows.length + gone.length + covers.length > 0) {
+      record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers });
+    }
+  }
+
+  /** Takes in changes of coverage; says which keys that changed. */
+  #applyRecords(records: ReadonlyMap<string, Uint8Array | null>): (readonly [number, boolean])[] {
+    const { isRoot, keyspace } = this.#options;
+    let changed = isRoot && this.#covered.size === 0;
+    for (const [name, value] of records) {
+      if (!name.startsWith(COVER)) continue;
+      changed = true;
+      const start = atob(name.slice(COVER.length));
+      if (value === null) this.#ranges.delete(start);
+      else this.#ranges.set(start, keyFromBytes(value));
+    }
+    if (!changed) return [];
+    const covered = new Set<number>();
+    const ranges = [...this.#ranges];
+    for (const [number, key] of keyspace.keys.entries()) {
+      if (isRoot || ranges.some(([start, end]) => key >= start && key < end)) covered.add(number);
+    }
+    const changes: (readonly [number, boolean])[] = [];
+    for (const key of keyspace.keys.keys()) {
+      if (covered.has(key) !== this.#covered.has(key)) changes.push([key, covered.has(key)]);
+    }
+    this.#covered = covered;
+    return changes;
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * One run: a tree of real replicas in virtual time, clients and faults, then peace, then the checkers.
+ *
+ * Stages: start (in drawn order) → safety phase (clients and faults) → healing → liveness phase (everything ends,
+ * everything is pushed, all that sites cover is the root's) → last looks by every session → checks.
+ */
+import type { OpenReplica } from "../../store/api.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { checkSessions } from "./check_sessions.ts";
+import { checkSites } from "./check_sites.ts";
+import { Client } from "./client.ts";
+import { Faults } from "./faults.ts";
+import type { Held, History, HistoryEvent, Violation } from "./history.ts";
+import { Keyspace } from "./keyspace.ts";
+import { SimNetwork } from "./network.ts";
+import { Probes } from "./probes.ts";
+import { Draws } from "./random.ts";
+import { SimSite } from "./site.ts";
+import { drawPlan, type Plan } from "./topology.ts";
+import { World } from "./world.ts";
+
+/** What a run may be told. */
+export interface RunOptions {
+  readonly seed: number;
+  readonly open: OpenReplica;
+  /** Replaces parts of the plan that the seed draws. */
+  readonly change?: (plan: Plan) => Plan;
+  /** Hears every message as it leaves. */
+  readonly trace?: (atMs: number, from: SiteId, to: SiteId, message: Uint8Array) => void;
+}
+
+/** What a run gives. */
+export interface RunResult {
+  readonly seed: number;
+  readonly plan: Plan;
+  readonly history: History;
+  readonly violations: readonly Violation[];
+  readonly probes: Record<string, number>;
+  readonly events: number;
+}
+
+/** Virtual time within which a cluster without faults must have finished what it was at: waits are 2 s at most. */
+const PEACE_MS_MAX = 30_000;
+const POLL_MS = 20;
+
+/** Runs a seed. */
+export async function simulate(options: RunOptions): Promise<RunResult> {
+  const plan = (options.change ?? ((same) => same))(drawPlan(options.seed));
+  return await new Simulation(options, plan).run();
+}
+
+class Simulation {
+  readonly #options: RunOptions;
+  readonly #plan: Plan;
+  readonly #world = new World();
+  readonly #draws: Draws;
+  readonly #keyspace: Keyspace;
+  readonly #probes = new Probes();
+  readonly #events: HistoryEvent[] = [];
+  readonly #network: SimNetwork;
+  readonly #sites = new Map<SiteId, SimSite>();
+  readonly #clients: Client[] = [];
+  readonly #faults: Faults;
+  readonly #root: SiteId;
+
+  constructor(options: RunOptions, plan: Plan) {
+    this.#options = options;
+    this.#plan = plan;
+    this.#draws = new Draws(`run ${options.seed}`);
+    this.#keyspace = new Keyspace(plan);
+    const plans = new Map(plan.sites.map((site) => [site.id, site]));
+    const world = this.#world;
+    const record = (event: HistoryEvent) => void this.#events.push(event);
+    this.#root = plan.sites.find((site) => site.parent === null)?.id ?? "";
+    const { trace } = options;
+    this.#network = new SimNetwork({
+      world,
+      draws: this.#draws.fork("network"),
+      parentOf: (site) => plans.get(site)?.parent ?? null,
+      delayMs: (a, b) => {
+        const [from, to] = [plans.get(a), plans.get(b)];
+        const lower = to?.parent === a ? to : from;
+        const peer = from?.parent !== b && to?.parent !== a ? 3 : 1;
+        const [least, greatest] = lower?.linkMs ?? [1, 1];
+        return [least * peer, greatest * peer];
+      },
+      window: plan.linkWindow,
+      ...(trace === undefined ? {} : {
+        tap: (from, to, message) => {
+          trace(world.nowMs, from, to, message);
+          return message;
+        },
+      }),
+    });
+    const { open } = options;
+    const around = {
+      world,
+      network: this.#network,
+      keyspace: this.#keyspace,
+      probes: this.#probes,
+      plan,
+      record,
+      open,
+      keepChance: plan.keepChance,
+    };
+    for (const site of plan.sites) {
+      this.#sites.set(site.id, new SimSite(site, around, this.#draws.fork(`site ${site.id}`)));
+    }
+    const counters = { requests: 0, issues: 0, writes: 0 };
+    for (let i = 0; i < plan.sessions; i++) {
+      const shared = { ...around, sites: this.#sites, counters };
+      this.#clients.push(new Client(i, shared, this.#draws.fork(`client ${i}`)));
+    }
+    const sites = [...this.#sites.values()];
+    this.#faults = new Faults({ ...around, sites }, this.#draws.fork("faults"));
+  }
+
+  async run(): Promise<RunResult> {
+    this.#schedule();
+    await this.#world.run(this.#plan.safetyMs);
+    let healed = false;
+    void this.#faults.end().then(() => healed = true);
+    await this.#peace("requests end", () => healed && this.#isIdle());
+    await this.#peace("pushes drain", () => this.#isPushed());
+    const draws = this.#draws.fork("looks");
+    for (const client of this.#clients) {
+      for (let looks = 0; looks < 2; looks++) client.look(draws.pick(this.#plan.sites).id);
+    }
+    await this.#peace("last looks end", () => this.#isIdle());
+    await this.#peace("sites converge", () => this.#isPushed() && this.#isConverged());
+    this.#finish();
+    const history: History = { keys: this.#keyspace.size, root: this.#root, events: this.#events };
+    return {
+      seed: this.#options.seed,
+      plan: this.#plan,
+      history,
+      violations: [...this.#stuck(), ...checkSessions(history), ...checkSites(history)]
+        .sort((a, b) => a.atMs - b.atMs),
+      probes: this.#probes.all(),
+      events: this.#world.events,
+    };
+  }
+
+  #schedule(): void {
+    const draws = this.#draws.fork("schedule");
+    const startMs = draws.pick([0, 5, 100]);
+    for (const site of this.#sites.values()) {
+      this.#world.at(draws.between(0, startMs), () => void site.start());
+    }
+    const { requests, safetyMs, concurrency } = this.#plan;
+    for (let i = 0; i < requests; i++) {
+      this.#world.at(draws.between(startMs / 2, safetyMs), () => {
+        const client = draws.pick(this.#clients);
+        if (client.busy < concurrency) client.request();
+      });
+    }
+  }
+
+  async #peace(what: string, done: () => boolean): Promise<void> {
+    const untilMs = this.#world.nowMs + PEACE_MS_MAX;
+    while (this.#world.nowMs < untilMs) {
+      if (done()) return;
+      await this.#world.run(this.#world.nowMs + POLL_MS);
+    }
+    this.#events.push({ kind: "fault", atMs: this.#world.nowMs, text: `stuck: ${what}` });
+  }
+
+  #isIdle(): boolean {
+    return this.#clients.every((client) => client.busy === 0);
+  }
+
+  #isPushed(): boolean {
+    return this.#sites.values().every((site) => {
+      const process = site.process;
+      return process !== null && process.ready && process.replica.status().pending === 0 &&
+        !process.storage.isCommitting;
+    });
+  }
+
+  #isConverged(): boolean {
+    const root = this.#sites.get(this.#root)?.process?.storage;
+    if (root === undefined) return false;
+    return this.#sites.values().every((site) => {
+      const storage = site.process?.storage;
+      if (storage === undefined) return false;
+      return storage.covered.values().every((key) => isSame(storage.rows.get(key), root.rows.get(key)));
+    });
+  }
+
+  #finish(): void {
+    const atMs = this.#world.nowMs;
+    for (const [id, site] of this.#sites) {
+      const process = site.process;
+      if (process === null) continue;
+      site.tally();
+      const { storage, replica } = process;
+      const rows = [...storage.rows.values()];
+      const covers = [...storage.covered];
+      this.#events.push({ kind: "final", atMs, site: id, rows, covers, pending: replica.status().pending });
+    }
+    for (const [name, count] of Object.entries(this.#network.counts)) {
+      this.#probes.count(`link ${name}`, count);
+    }
+    this.#probes.count("events", this.#world.events);
+  }
+
+  /** What the simulator itself saw going wrong. */
+  #stuck(): Violation[] {
+    return this.#events.flatMap((event) => {
+      if (event.kind !== "fault") return [];
+      const { atMs, text } = event;
+      if (text.startsWith("stuck: ")) return [{ checker: "liveness", message: text, atMs }];
+      return text.includes("fatal: ") ? [{ checker: "fault", message: text, atMs }] : [];
+    });
+  }
+}
+
+function isSame(a: Held | undefined, b: Held | undefined): boolean {
+  if (a?.sums !== undefined || b?.sums !== undefined) {
+    return [...a?.sums ?? []].sort().join() === [...b?.sums ?? []].sort().join();
+  }
+  const live = (row: Held | undefined) => row === undefined || row.write === null ? "" : row.stamp;
+  return live(a) === live(b);
+}

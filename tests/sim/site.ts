@@ -1,0 +1,208 @@
+/**
+ * One site of a run: a disk, and one process after another over it.
+ *
+ * Life of a process: start (the disk is read, the replica opened, the parent dialled) → serving → crash (power is
+ * cut), stop (goodbye) or wipe (the disk is lost too) → nothing → the next start.
+ *
+ * Q1  A dead process does nothing that anybody sees: no message, no answer, no line in the history.
+ */
+import type { OpenReplica, Replica, ReplicaConfig } from "../../store/api.ts";
+import type { HistoryEvent } from "./history.ts";
+import type { Keyspace } from "./keyspace.ts";
+import type { Endpoint, SimNetwork } from "./network.ts";
+import type { Probes } from "./probes.ts";
+import type { Draws } from "./random.ts";
+import { RecordingStorage } from "./recording.ts";
+import { SimDisk } from "./disk.ts";
+import type { SitePlan } from "./topology.ts";
+import { ProcessClock, type World } from "./world.ts";
+
+/** What all sites of a run share. */
+export interface Surroundings {
+  readonly world: World;
+  readonly network: SimNetwork;
+  readonly keyspace: Keyspace;
+  readonly probes: Probes;
+  readonly open: OpenReplica;
+  readonly keepChance: number;
+  readonly record: (event: HistoryEvent) => void;
+}
+
+/** What a request in flight is doing: where a crash can hit it. */
+export type Stage = "waiting for the site" | "attaching" | "reading" | "writing" | "syncing" | "thinking";
+
+/** A request that runs in a process. */
+export interface Running {
+  stage: Stage;
+  /** The process is gone; the client sees a broken connection. */
+  readonly broken: () => void;
+}
+
+/** A process that lives. */
+export interface SiteProcess extends Endpoint {
+  readonly replica: Replica;
+  readonly storage: RecordingStorage;
+  readonly clock: ProcessClock;
+  readonly running: Set<Running>;
+  alive: boolean;
+  ready: boolean;
+}
+
+/** A site. */
+export class SimSite {
+  readonly plan: SitePlan;
+  readonly #around: Surroundings;
+  readonly #draws: Draws;
+  #disk: SimDisk;
+  #blank = true;
+  #process: SiteProcess | null = null;
+  #starting = 0;
+
+  constructor(plan: SitePlan, around: Surroundings, draws: Draws) {
+    this.plan = plan;
+    this.#around = around;
+    this.#draws = draws;
+    const diskDraws = draws.fork("disk");
+    this.#disk = new SimDisk({
+      // The disk outlives its processes; a dead process hears nothing of it (Q1).
+      clock: {
+        nowMs: () => around.world.nowMs,
+        after: (ms, run) => around.world.after(ms, run),
+        turn: () => around.world.sleep(0),
+      },
+      random: () => diskDraws.unit(),
+      commitDelayMs: plan.commitMs,
+      keepChance: around.keepChance,
+    });
+  }
+
+  get process(): SiteProcess | null {
+    return this.#process;
+  }
+
+  /** Starts a process over the disk as it is. */
+  async start(): Promise<void> {
+    const { world, network, keyspace, probes, record, open } = this.#around;
+    const attempt = ++this.#starting;
+    const { id, parent, tier, capacityBytes, skewMs } = this.plan;
+    const storage = new RecordingStorage(this.#disk, {
+      site: id,
+      isRoot: parent === null,
+      keyspace,
+      nowMs: () => world.nowMs,
+      record: (event) => {
+        if (attempt === this.#starting) record(event);
+      },
+    });
+    await storage.start(this.#blank);
+    this.#blank = false;
+    const clock = new ProcessClock(world, skewMs);
+    const random = this.#draws.fork(`process ${attempt}`);
+    const config: ReplicaConfig = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes };
+    const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
+    const holder: { process: SiteProcess | null } = { process: null };
+    const replica = await open(config, {
+      clock,
+      random,
+      storage,
+      network: {
+        send: (to, message) =>
+          holder.process === null ? Promise.resolve() : network.send(holder.process, id, to, message),
+      },
+      fatal: (error) => {
+        if (attempt !== this.#starting) return;
+        probes.count("fatal");
+        said(`fatal: ${error.stack ?? error.message}`);
+      },
+      note: (event) => probes.count(`note ${event}`),
+    });
+    if (attempt !== this.#starting) return;
+    const running = new Set<Running>();
+    const process: SiteProcess = {
+      replica,
+      storage,
+      clock,
+      running,
+      alive: true,
+      ready: false,
+      connected: (site, role) => replica.connected(site, role),
+      disconnected: (site) => replica.disconnected(site),
+      receive: (from, message) => replica.receive(from, message),
+    };
+    holder.process = process;
+    this.#process = process;
+    void replica.ready.then(() => process.ready = true);
+    network.up(id, process);
+  }
+
+  /** Power is cut. */
+  crash(): void {
+    this.#probeCrash();
+    this.#kill();
+    this.#disk = this.#disk.crash();
+  }
+
+  /** Power is cut and the disk is lost. */
+  wipe(): void {
+    this.#probeCrash();
+    this.#kill();
+    this.#disk = this.#disk.wipe();
+    this.#blank = true;
+  }
+
+  /** Goodbye: requests get some time to end, then the replica closes; says whether it did. */
+  async stop(graceMs: number): Promise<boolean> {
+    const process = this.#process;
+    if (process === null) return true;
+    const { world } = this.#around;
+    await world.sleep(graceMs);
+    if (!process.alive) return true;
+    const closed = await Promise.race([
+      process.replica.close().then(() => true),
+      world.sleep(CLOSE_MS_MAX).then(() => false),
+    ]);
+    if (!process.alive) return true;
+    this.#kill();
+    this.#disk = this.#disk.crash();
+    return closed;
+  }
+
+  /** The wall clock has jumped (World.sleptMs). */
+  napped(): void {
+    this.#process?.clock.napped();
+  }
+
+  /** Takes the counters of the process that is about to end. */
+  tally(): void {
+    const process = this.#process;
+    if (process === null) return;
+    for (const [name, count] of Object.entries(process.replica.status().counters)) {
+      this.#around.probes.count(name, count);
+    }
+  }
+
+  #probeCrash(): void {
+    const { probes } = this.#around;
+    const process = this.#process;
+    if (process === null) return probes.count("crash: down already");
+    if (!process.ready) probes.count("crash: before ready");
+    if (process.storage.isCommitting) probes.count("crash: committing");
+    for (const { stage } of process.running) probes.count(`crash: ${stage}`);
+    if (process.running.size === 0) probes.count("crash: no request");
+  }
+
+  #kill(): void {
+    this.tally();
+    this.#starting++;
+    const process = this.#process;
+    this.#process = null;
+    if (process === null) return;
+    process.alive = false;
+    process.clock.stop();
+    this.#around.network.down(this.plan.id);
+    for (const running of [...process.running]) running.broken();
+  }
+}
+
+/** A replica that has not closed by then never will: its disk takes milliseconds. */
+const CLOSE_MS_MAX = 5_000;

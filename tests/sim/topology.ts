@@ -1,0 +1,156 @@
+/**
+ * What a run is made of, drawn from its seed (swarm testing: each seed turns some features off and others up,
+ * so that rare combinations are reached that an even mix never reaches).
+ */
+import type { SiteId } from "../../store/ports.ts";
+import { Draws } from "./random.ts";
+
+/** One site of the tree. */
+export interface SitePlan {
+  readonly id: SiteId;
+  readonly parent: SiteId | null;
+  readonly depth: number;
+  readonly tier: "root" | "core" | "edge";
+  readonly skewMs: number;
+  readonly capacityBytes: number;
+  /** Least and greatest one-way delay to the parent. */
+  readonly linkMs: readonly [number, number];
+  readonly commitMs: readonly [number, number];
+}
+
+/** How often clients do what, as weights. */
+export interface OperationWeights {
+  readonly get: number;
+  readonly getMany: number;
+  readonly list: number;
+  readonly set: number;
+  readonly delete: number;
+  readonly atomic: number;
+  readonly checked: number;
+  readonly sum: number;
+}
+
+/** Expected number of each fault in a run. */
+export interface FaultPlan {
+  readonly crash: number;
+  readonly stop: number;
+  readonly wipe: number;
+  readonly partition: number;
+  readonly stall: number;
+  readonly evict: number;
+  readonly nap: number;
+}
+
+export interface Plan {
+  readonly sites: readonly SitePlan[];
+  readonly groups: number;
+  readonly keysPerGroup: number;
+  readonly sumKeys: number;
+  readonly valueBytes: number;
+  readonly sessions: number;
+  readonly requests: number;
+  readonly safetyMs: number;
+  /** Chance that a session's next request goes to another site, and that this is the one before the last. */
+  readonly moveChance: number;
+  readonly backChance: number;
+  /** Chance that a request goes to an edge rather than to any site. */
+  readonly edgeShare: number;
+  readonly operationsMax: number;
+  readonly thinkMs: number;
+  readonly openChance: number;
+  readonly oldTokenChance: number;
+  readonly concurrency: number;
+  /** Whether clients keep one token per site and merge, rather than the last one only. */
+  readonly mergeShare: number;
+  readonly weights: OperationWeights;
+  readonly faults: FaultPlan;
+  /** Messages a link holds before its sender is told to wait. */
+  readonly linkWindow: number;
+  readonly keepChance: number;
+}
+
+/** 2–9 sites on 2–4 levels: the target of the store's simulator. */
+const SITES_MAX = 9;
+const LEVELS_MAX = 4;
+
+/** Draws the plan of a run. */
+export function drawPlan(seed: number): Plan {
+  const draws = new Draws(`plan ${seed}`);
+  const some = (probability: number, least: number, greatest: number) =>
+    draws.chance(probability) ? draws.between(least, greatest) : 0;
+  const faulty = draws.chance(0.85);
+  const fault = (probability: number, greatest: number) => faulty ? some(probability, 0.5, greatest) : 0;
+  const keysPerGroup = draws.integer(1, 4);
+  return {
+    sites: drawSites(draws),
+    groups: draws.integer(1, 3),
+    keysPerGroup,
+    sumKeys: draws.chance(0.4) ? draws.integer(1, 2) : 0,
+    valueBytes: draws.chance(0.8) ? 0 : draws.integer(100, 3000),
+    sessions: draws.integer(1, 5),
+    requests: draws.integer(20, 110),
+    safetyMs: draws.integer(600, 3000),
+    moveChance: draws.pick([0.1, 0.4, 0.7]),
+    backChance: draws.pick([0, 0.3, 0.7]),
+    edgeShare: draws.pick([0.5, 0.8, 1]),
+    operationsMax: draws.integer(1, 4),
+    thinkMs: draws.pick([0, 2, 20]),
+    openChance: draws.pick([0, 0, 0.2]),
+    oldTokenChance: draws.pick([0, 0, 0.1]),
+    concurrency: draws.integer(1, 3),
+    mergeShare: draws.pick([0, 0.5, 1]),
+    weights: {
+      get: 4,
+      getMany: some(0.6, 1, 3),
+      list: some(0.6, 1, 3),
+      set: draws.between(2, 6),
+      delete: some(0.5, 0.5, 2),
+      atomic: some(0.5, 0.5, 2),
+      checked: some(0.3, 0.5, 1.5),
+      sum: 1.5,
+    },
+    faults: {
+      crash: fault(0.5, 4),
+      stop: fault(0.3, 2),
+      wipe: fault(0.25, 2),
+      partition: fault(0.4, 3),
+      stall: fault(0.4, 4),
+      evict: some(0.6, 1, 20),
+      nap: fault(0.25, 2),
+    },
+    linkWindow: draws.pick([1, 4, 64]),
+    keepChance: draws.pick([0, 0.5, 1]),
+  };
+}
+
+function drawSites(draws: Draws): SitePlan[] {
+  const count = draws.integer(2, SITES_MAX);
+  const levels = draws.integer(2, LEVELS_MAX);
+  const parents: (number | null)[] = [null];
+  const depths = [0];
+  for (let i = 1; i < count; i++) {
+    const open = depths.flatMap((depth, index) => depth + 1 < levels ? [index] : []);
+    // The newest open site as a parent makes chains, which deep trees need.
+    const parent = draws.chance(0.4) ? open.at(-1) ?? 0 : draws.pick(open);
+    parents.push(parent);
+    depths.push((depths[parent] ?? 0) + 1);
+  }
+  const skewed = draws.chance(0.6);
+  const slow = draws.pick([1, 1, 5]);
+  const name = (index: number) => index === 0 ? "root" : `s${index}`;
+  const small = draws.chance(0.3);
+  return parents.map((parent, index) => {
+    const base = draws.pick([0.2, 1, 5, 20]) * (draws.chance(0.2) ? slow : 1);
+    const commit = draws.pick([0.1, 0.5, 4]);
+    return {
+      id: name(index),
+      parent: parent === null ? null : name(parent),
+      depth: depths[index] ?? 0,
+      tier: index === 0 ? "root" : parents.includes(index) ? "core" : "edge",
+      skewMs: skewed ? draws.integer(-500, 500) : 0,
+      capacityBytes: small ? draws.integer(200, 4000) : 1 << 30,
+      linkMs: [base, base * draws.pick([1.2, 3])],
+      commitMs: [commit, commit * draws.pick([1, 4])],
+    };
+  });
+}

@@ -1,0 +1,189 @@
+/**
+ * Virtual time: a queue of events and a loop that runs them one by one.
+ *
+ * V1  Nothing happens but events: between two of them every promise chain runs until it stands still, so that a
+ *     run is a function of its seed. Code under test that awaits real time, sockets or threads breaks this, and
+ *     the determinism test shows it.
+ * V2  Events run in the order of (time, order of scheduling); virtual time never goes back.
+ */
+import type { Clock } from "../../store/ports.ts";
+import { CLOCK_EPOCH_MS } from "../../store/row.ts";
+
+interface Entry {
+  readonly atMs: number;
+  readonly order: number;
+  run: (() => void) | null;
+}
+
+/** Wall clocks begin here: a date in the life of the clocks of store/row.ts. */
+export const START_MS = CLOCK_EPOCH_MS + 365 * 24 * 3600 * 1000;
+
+/** The event loop. */
+export class World {
+  readonly #heap: Entry[] = [];
+  #order = 0;
+  /** Virtual milliseconds since the start. */
+  nowMs = 0;
+  /** Events run so far. */
+  events = 0;
+  /** Time that all wall clocks show beyond the virtual time. */
+  sleptMs = 0;
+
+  /** Runs `run` at a virtual time (now at the earliest); the result cancels. */
+  at(atMs: number, run: () => void): () => void {
+    const entry: Entry = { atMs: Math.max(atMs, this.nowMs), order: this.#order++, run };
+    this.#heap.push(entry);
+    this.#up(this.#heap.length - 1);
+    return () => {
+      entry.run = null;
+    };
+  }
+
+  after(ms: number, run: () => void): () => void {
+    return this.at(this.nowMs + ms, run);
+  }
+
+  /** Resolves at a virtual time. */
+  sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.after(ms, resolve);
+    return promise;
+  }
+
+  /** Runs events until `done` holds, or up to and including virtual time `untilMs`; says whether it was done. */
+  async run(untilMs: number, done: () => boolean = () => false): Promise<boolean> {
+    await drained();
+    while (!done()) {
+      const next = this.#heap[0];
+      if (next === undefined || next.atMs > untilMs) {
+        this.nowMs = Math.max(this.nowMs, untilMs);
+        return false;
+      }
+      this.#pop();
+      if (next.run === null) continue;
+      this.nowMs = next.atMs;
+      this.events++;
+      next.run();
+      await drained();
+    }
+    return true;
+  }
+
+  #up(index: number): void {
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!this.#swapIfBefore(index, parent)) return;
+      index = parent;
+    }
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    heap[0] = last;
+    let index = 0;
+    for (;;) {
+      const left = 2 * index + 1;
+      let least = index;
+      if (this.#before(left, least)) least = left;
+      if (this.#before(left + 1, least)) least = left + 1;
+      if (least === index) return;
+      this.#swapIfBefore(least, index);
+      index = least;
+    }
+  }
+
+  #before(a: number, b: number): boolean {
+    const x = this.#heap[a];
+    const y = this.#heap[b];
+    return x !== undefined && y !== undefined && (x.atMs < y.atMs || x.atMs === y.atMs && x.order < y.order);
+  }
+
+  #swapIfBefore(a: number, b: number): boolean {
+    if (!this.#before(a, b)) return false;
+    const x = this.#heap[a] as Entry;
+    this.#heap[a] = this.#heap[b] as Entry;
+    this.#heap[b] = x;
+    return true;
+  }
+}
+
+/** V1: macrotasks of the host run only when no microtask is left. */
+const drained = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A timer this long or longer comes due in a nap. */
+const LONG_MS = 5_000;
+
+/**
+ * The clock of one process: it stops with the process, and is wrong by its skew.
+ *
+ * `nap` lets a long time pass for all clocks at once without the millions of idle messages of that time, as when
+ * the machines are suspended together: long timers come due, links and short timers do not notice.
+ */
+export class ProcessClock implements Clock {
+  readonly #world: World;
+  readonly #skewMs: number;
+  readonly #long = new Set<{ readonly cancel: () => void; readonly callback: () => void }>();
+  #alive = true;
+
+  constructor(world: World, skewMs: number) {
+    this.#world = world;
+    this.#skewMs = skewMs;
+  }
+
+  nowMs(): number {
+    return Math.floor(START_MS + this.#world.nowMs + this.#world.sleptMs + this.#skewMs);
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    if (ms >= LONG_MS) return this.#afterLong(ms, callback);
+    return this.#world.after(ms, () => {
+      if (this.#alive) callback();
+    });
+  }
+
+  turn(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#world.after(0, () => {
+      if (this.#alive) resolve();
+    });
+    return promise;
+  }
+
+  /** Long timers come due; call it after {@link World.sleptMs} went up. */
+  napped(): void {
+    for (const timer of [...this.#long]) {
+      timer.cancel();
+      this.#long.delete(timer);
+      this.#world.after(0, () => {
+        if (this.#alive) timer.callback();
+      });
+    }
+  }
+
+  /** No callback runs any more. */
+  stop(): void {
+    this.#alive = false;
+    for (const timer of this.#long) timer.cancel();
+    this.#long.clear();
+  }
+
+  #afterLong(ms: number, callback: () => void): () => void {
+    let cancelled = false;
+    const due = () => {
+      if (this.#alive && !cancelled) callback();
+    };
+    const cancel = this.#world.after(ms, () => {
+      this.#long.delete(timer);
+      due();
+    });
+    const timer = { cancel, callback: due };
+    this.#long.add(timer);
+    return () => {
+      cancelled = true;
+      cancel();
+      this.#long.delete(timer);
+    };
+  }
+}
