@@ -111,7 +111,7 @@ export function builtInTransitions(): Transitions {
     "SearchInUsers": { StoriesOfTheDay: 0.8, Search: 0.2 },
     "Author (login)": { "Author (task)": 1 },
     "Author (task)": { ReviewStories: 1 },
-    "ReviewStories": { AcceptStory: 0.6, RejectStory: 0.2, StoriesOfTheDay: 0.2 },
+    "ReviewStories": { AcceptStory: 0.5, RejectStory: 0.3, StoriesOfTheDay: 0.2 },
     "AcceptStory": { back: 0.3, StoriesOfTheDay: 0.7 },
     "RejectStory": { back: 0.3, StoriesOfTheDay: 0.7 },
   };
