@@ -13,6 +13,7 @@ import { type SiteRecord, StoreUnavailable } from "../../store/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AppTable, SystemStore } from "./app_table.ts";
 import type { Change, Deployments, Refusal } from "./deployments.ts";
+import { readRows } from "./inspection.ts";
 import { allows, type Role } from "./roles.ts";
 import { APP_NAME, BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "./records.ts";
 
@@ -84,6 +85,16 @@ export function adminApp(services: AdminServices): Hono<{ Bindings: AdminBinding
     return ready
       ? c.json({ site: services.site })
       : problemResponse("not_ready", `${name} ${version} has not arrived here`);
+  });
+
+  app.get("/apps/:app/rows", async (c) => {
+    if (!allows(c.env.role ?? "read", "admin")) {
+      return problemResponse("admin_role", `rows need a token with the role admin, not ${c.env.role}`);
+    }
+    const name = c.req.param("app");
+    if (services.apps.get(name) === undefined) return unknownApp(name);
+    if (services.deployments === null) return await services.forwardToRoot(c.req.raw, "admin");
+    return await readRows(services.system, name, new URL(c.req.url).searchParams);
   });
 
   app.post("/deploy", (c) => changing(services, c, (deployments) => deploy(deployments, c)));

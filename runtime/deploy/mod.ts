@@ -14,3 +14,4 @@ export {
 } from "./deployments.ts";
 export { AdminTokens, allows, type Role, ROLES } from "./roles.ts";
 export type { AppRecord, StoredManifest, Tier, VersionRecord } from "./records.ts";
+export { AdminClient, AdminError, type AdminTarget, type Deployed, type Upload } from "./client.ts";

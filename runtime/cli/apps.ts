@@ -1,0 +1,129 @@
+/**
+ * Commands that show and move versions: apps, versions, rollback, sites.
+ */
+import type { Deployed } from "../deploy/client.ts";
+import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import {
+  columns,
+  type Command,
+  EXIT,
+  type ExitCode,
+  numberOption,
+  type OptionSpec,
+  type Parsed,
+  type Shell,
+} from "./command.ts";
+
+/** Seconds to wait for the sites: a feed takes milliseconds, a site that restarts takes a few seconds. */
+const TIMEOUT_S = { min: 0, max: 600, or: 30 };
+
+/** `--timeout` of commands that wait for the sites. */
+export const WAIT_OPTIONS: Record<string, OptionSpec> = {
+  timeout: {
+    type: "string",
+    value: "SECONDS",
+    says: `how long to wait for the sites, ${TIMEOUT_S.or} by default`,
+  },
+};
+
+/** Milliseconds that `--timeout` names. @throws UsageError */
+export const waitMs = (args: Parsed): number => numberOption(args, "timeout", TIMEOUT_S) * 1000;
+
+/** Digits of a version that people are shown; enough that two of one app never share them. */
+const VERSION_DIGITS = 12;
+
+/** Prints rows as a table, or all of them as one JSON value. */
+function show(
+  rows: readonly object[],
+  args: Parsed,
+  shell: Shell,
+  table: {
+    readonly head: readonly string[];
+    readonly cells: readonly (readonly string[])[];
+    readonly none: string;
+  },
+): ExitCode {
+  if (args.json) shell.out(JSON.stringify(rows));
+  else if (rows.length === 0) shell.err(table.none);
+  else for (const line of columns([table.head, ...table.cells])) shell.out(line);
+  return EXIT.done;
+}
+
+const date = (ms: number): string => new Date(ms).toISOString().slice(0, 19) + "Z";
+
+/** Prints where a version has arrived; exit 3 where some site lacks it. */
+export function showDeployed(deployed: Deployed, args: Parsed, shell: Shell): ExitCode {
+  const { app, version, sites, missing } = deployed;
+  if (args.json) shell.out(JSON.stringify({ app, version, sites, missing }));
+  else {
+    shell.out(`${app} ${version}${deployed.changed ? "" : " (unchanged)"}`);
+    for (const line of columns(sites.map((site) => [site.id, `${site.ms} ms`]))) shell.out(`  ${line}`);
+    for (const id of missing) shell.out(`  ${id}  missing`);
+  }
+  return missing.length === 0 ? EXIT.done : EXIT.partly;
+}
+
+/** `sojourn apps` */
+export const apps: Command = {
+  name: "apps",
+  usage: "",
+  summary: "Lists the apps that serve.",
+  options: CLUSTER_OPTIONS,
+  words: [0, 0],
+  async run(args, shell) {
+    const rows = await (await findCluster(args, shell)).apps();
+    const cells = rows.map((row) => [
+      row.app,
+      row.version.slice(0, VERSION_DIGITS),
+      `${row.versions}`,
+      date(row.deployedMs),
+    ]);
+    return show(rows, args, shell, {
+      head: ["app", "version", "versions", "deployed"],
+      cells,
+      none: "no app is deployed",
+    });
+  },
+};
+
+/** `sojourn versions APP` */
+export const versions: Command = {
+  name: "versions",
+  usage: "APP",
+  summary: "Lists an app's versions, newest first.",
+  options: CLUSTER_OPTIONS,
+  words: [1, 1],
+  async run(args, shell) {
+    const rows = await (await findCluster(args, shell)).versions(args.words[0] ?? "");
+    const cells = rows.map((row) => [row.version, date(row.createdMs), row.current ? "serves" : ""]);
+    return show(rows, args, shell, { head: ["version", "deployed", ""], cells, none: "no versions" });
+  },
+};
+
+/** `sojourn rollback APP [VERSION]` */
+export const rollback: Command = {
+  name: "rollback",
+  usage: "APP [VERSION]",
+  summary: "Makes an earlier version serve: the one that begins with VERSION, or the one before the current.",
+  options: { ...CLUSTER_OPTIONS, ...WAIT_OPTIONS },
+  words: [1, 2],
+  async run(args, shell) {
+    const wait = waitMs(args);
+    const client = await findCluster(args, shell);
+    return showDeployed(await client.rollback(args.words[0] ?? "", args.words[1], wait), args, shell);
+  },
+};
+
+/** `sojourn sites` */
+export const sites: Command = {
+  name: "sites",
+  usage: "",
+  summary: "Lists the sites of the cluster, root first.",
+  options: CLUSTER_OPTIONS,
+  words: [0, 0],
+  async run(args, shell) {
+    const rows = await (await findCluster(args, shell)).sites();
+    const cells = rows.map((row) => [row.id, row.tier, row.parent ?? "-", row.url]);
+    return show(rows, args, shell, { head: ["site", "tier", "parent", "url"], cells, none: "no sites" });
+  },
+};

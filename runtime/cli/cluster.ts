@@ -1,0 +1,104 @@
+/**
+ * Where the cluster is: `--to`, else SOJOURN_URL, else the cluster file that `dev` writes. The token is
+ * SOJOURN_TOKEN's, else the cluster file's.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { AdminClient } from "../deploy/client.ts";
+import { AdminError } from "../deploy/client.ts";
+import type { OptionSpec, Parsed, Shell } from "./command.ts";
+import { UsageError } from "./command.ts";
+
+/** Where `dev` keeps its sites unless told otherwise. */
+export const DATA_DEFAULT = ".sojourn";
+/** The file in the data folder that tells commands of the cluster. */
+export const CLUSTER_FILE = "cluster.json";
+
+const clusterSchema = z.object({
+  pid: z.number(),
+  adminToken: z.string(),
+  sites: z.array(z.object({
+    id: z.string(),
+    parent: z.string().nullable(),
+    tier: z.string(),
+    url: z.url(),
+    pid: z.number(),
+  })).min(1),
+});
+
+/** What `dev` writes to {@link CLUSTER_FILE}. */
+export type ClusterFile = z.infer<typeof clusterSchema>;
+
+/** Options of every command that talks to a cluster. */
+export const CLUSTER_OPTIONS: Record<string, OptionSpec> = {
+  to: {
+    type: "string",
+    value: "URL",
+    says: "any site of the cluster (else SOJOURN_URL, else the dev cluster's)",
+  },
+  data: { type: "string", value: "DIR", says: `the dev cluster's folder, ${DATA_DEFAULT} by default` },
+};
+
+/** Long enough for a busy site on loopback, short enough to go on to the next one. */
+const PROBE_MS = 2000;
+
+/** A client of the cluster that the arguments and the environment name. */
+export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClient> {
+  const token = shell.env("SOJOURN_TOKEN");
+  const named = args.text("to") ?? shell.env("SOJOURN_URL");
+  if (named !== undefined) {
+    if (!URL.canParse(named)) {
+      throw new UsageError(`${JSON.stringify(named)} is no URL like http://host:8000`);
+    }
+    return new AdminClient({ url: named, token });
+  }
+  const data = args.text("data") ?? DATA_DEFAULT;
+  const cluster = await readCluster(data);
+  if (cluster === null) {
+    throw new AdminError(
+      "cluster_unknown",
+      `no cluster is known: start one with \`deno task dev\`, or give --to URL (${
+        join(data, CLUSTER_FILE)
+      } is absent)`,
+    );
+  }
+  const url = await firstAlive(cluster.sites.map((site) => site.url));
+  if (url === null) {
+    throw new AdminError("site_unreachable", `no site of the cluster in ${join(data, CLUSTER_FILE)} answers`);
+  }
+  return new AdminClient({ url, token: token ?? cluster.adminToken });
+}
+
+/** The dev cluster's file, or null where there is none. @throws AdminError where it is not one. */
+export async function readCluster(data: string): Promise<ClusterFile | null> {
+  const path = join(data, CLUSTER_FILE);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch {
+    return null;
+  }
+  try {
+    return clusterSchema.parse(JSON.parse(text));
+  } catch (error) {
+    const message = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
+    throw new AdminError("cluster_file_invalid", `${path} is no cluster file: ${message}`);
+  }
+}
+
+/** The first site that answers: the root is listed first, and another forwards to it once it is back. */
+async function firstAlive(urls: readonly string[]): Promise<string | null> {
+  for (const url of urls) {
+    try {
+      const answer = await fetch(new URL("/_sojourn/healthz", url), {
+        signal: AbortSignal.timeout(PROBE_MS),
+      });
+      await answer.body?.cancel();
+      if (answer.ok) return url;
+    } catch {
+      continue; // down, or too slow: the next one
+    }
+  }
+  return null;
+}

@@ -1,0 +1,157 @@
+/**
+ * What a command is, and how one is run: arguments → usage error (exit 2), help, or the command's own exit code.
+ *
+ * C1  With `--json`, stdout gets JSON and nothing else; people read stderr.
+ * C2  Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
+ */
+import { parseArgs, type ParseArgsConfig } from "node:util";
+import { AdminError } from "../deploy/client.ts";
+
+/** Exit codes of every command (C2). */
+export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3 } as const;
+/** One of {@link EXIT}. */
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The process around a command, so that tests can stand in for it. */
+export interface Shell {
+  /** Writes one line to stdout. */
+  out(line: string): void;
+  /** Writes one line to stderr. */
+  err(line: string): void;
+  env(name: string): string | undefined;
+}
+
+/** An option of a command, with what `--help` says of it. */
+export interface OptionSpec {
+  readonly type: "string" | "boolean";
+  /** The word for its value in `--help`: `--app NAME`. */
+  readonly value?: string;
+  readonly says: string;
+}
+
+/** Arguments after parsing. */
+export interface Parsed {
+  readonly words: readonly string[];
+  /** The value of a string option. */
+  text(name: string): string | undefined;
+  /** Whether a boolean option was given. */
+  flag(name: string): boolean;
+  readonly json: boolean;
+}
+
+/** A command of the CLI. */
+export interface Command {
+  readonly name: string;
+  /** After the name: `MODULE [--app NAME]`. */
+  readonly usage: string;
+  readonly summary: string;
+  readonly options: Readonly<Record<string, OptionSpec>>;
+  /** Fewest and most words after the name. */
+  readonly words: readonly [number, number];
+  run(args: Parsed, shell: Shell): Promise<ExitCode>;
+}
+
+/** Arguments that a command does not take. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+const COMMON: Record<string, OptionSpec> = {
+  json: { type: "boolean", says: "JSON on stdout and nothing else" },
+  help: { type: "boolean", says: "this text" },
+};
+
+/** Runs one command with its arguments. */
+export async function runCommand(command: Command, args: readonly string[], shell: Shell): Promise<ExitCode> {
+  if (args.includes("--help") || args.includes("-h")) {
+    shell.out(helpOf(command));
+    return EXIT.done;
+  }
+  const json = args.includes("--json");
+  try {
+    return await command.run(parse(command, args), shell);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      shell.err(`${command.name}: ${error.message}`);
+      shell.err(`usage: sojourn ${command.name} ${command.usage}`);
+      return EXIT.usage;
+    }
+    if (error instanceof AdminError) return failed(error, json, shell);
+    throw error;
+  }
+}
+
+/** Says why a command failed: to people on stderr, to programs on stdout. */
+function failed(error: AdminError, json: boolean, shell: Shell): ExitCode {
+  const { code, message, place } = error;
+  if (json) shell.out(JSON.stringify({ error: { code, message, ...place === undefined ? {} : { place } } }));
+  shell.err(`${code}: ${message}`);
+  if (place !== undefined) shell.err(place);
+  return EXIT.failed;
+}
+
+function parse(command: Command, args: readonly string[]): Parsed {
+  const options: NonNullable<ParseArgsConfig["options"]> = {};
+  for (const [name, spec] of Object.entries({ ...command.options, ...COMMON })) {
+    options[name] = { type: spec.type };
+  }
+  let values: Record<string, unknown>;
+  let words: string[];
+  try {
+    ({ values, positionals: words } = parseArgs({ args: [...args], options, allowPositionals: true }));
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+  const [fewest, most] = command.words;
+  if (words.length < fewest) throw new UsageError("an argument is missing");
+  if (words.length > most) throw new UsageError(`${JSON.stringify(words[most])} is one argument too many`);
+  return {
+    words,
+    text: (name) => typeof values[name] === "string" ? values[name] : undefined,
+    flag: (name) => values[name] === true,
+    json: values.json === true,
+  };
+}
+
+/** The `--help` of a command. */
+export function helpOf(command: Command): string {
+  const options = Object.entries({ ...command.options, ...COMMON })
+    .map(([name, spec]) =>
+      [`--${name}${spec.value === undefined ? "" : ` ${spec.value}`}`, spec.says] as const
+    );
+  return [
+    `sojourn ${command.name} ${command.usage}`.trimEnd(),
+    "",
+    command.summary,
+    "",
+    ...columns(options).map((line) => `  ${line}`),
+  ].join("\n");
+}
+
+/** Rows of cells as lines of aligned columns. */
+export function columns(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) {
+    row.forEach((cell, column) => widths[column] = Math.max(widths[column] ?? 0, cell.length));
+  }
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd());
+}
+
+/**
+ * A whole number option within bounds.
+ *
+ * @throws UsageError
+ */
+export function numberOption(
+  args: Parsed,
+  name: string,
+  range: { readonly min: number; readonly max: number; readonly or: number },
+): number {
+  const text = args.text(name);
+  if (text === undefined) return range.or;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < range.min || value > range.max) {
+    throw new UsageError(`--${name} takes a whole number from ${range.min} to ${range.max}, not ${text}`);
+  }
+  return value;
+}

@@ -1,0 +1,77 @@
+/**
+ * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
+ */
+import { apps, rollback, sites, versions } from "./apps.ts";
+import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
+import { kv, tables } from "./rows.ts";
+
+export {
+  type Command,
+  EXIT,
+  type ExitCode,
+  type OptionSpec,
+  type Parsed,
+  runCommand,
+  type Shell,
+} from "./command.ts";
+export { UsageError } from "./command.ts";
+export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT } from "./cluster.ts";
+
+/** Commands that talk to a running cluster. */
+export const commands: readonly Command[] = [apps, versions, rollback, sites, kv, tables];
+
+/** Commands of the surface that are not built yet: they say so, and nothing else. */
+const LATER: Readonly<Record<string, string>> = {
+  rollout: "moves requests to a version by weight",
+  secrets: "sets and lists secrets",
+  routes: "shows routes and custom hosts",
+  sessions: "shows stateful sessions",
+  queues: "shows queues",
+  logs: "follows the apps' logs",
+  why: "explains where a key is placed",
+  top: "shows what the sites do",
+  init: "makes a new app",
+  agent: "holds a stateful session's log beside a client or origin",
+  chaos: "breaks sites and links on purpose",
+};
+
+/** Runs a command line: `sojourn NAME …`. `own` are the commands of main.ts. */
+export async function runCli(
+  args: readonly string[],
+  shell: Shell,
+  own: readonly Command[] = [],
+): Promise<ExitCode> {
+  const all = [...own, ...commands];
+  const [name, ...rest] = args;
+  if (name === undefined || name === "--help" || name === "-h" || name === "help") {
+    for (const line of overview(all)) shell.out(line);
+    return name === undefined ? EXIT.usage : EXIT.done;
+  }
+  const command = all.find((candidate) => candidate.name === name);
+  if (command !== undefined) return await runCommand(command, rest, shell);
+  if (Object.hasOwn(LATER, name)) {
+    if (rest.includes("--json")) {
+      shell.out(
+        JSON.stringify({ error: { code: "not_available", message: `sojourn ${name} is not available yet` } }),
+      );
+    }
+    shell.err(`not_available: sojourn ${name} (${LATER[name]}) is not available in this version`);
+    return EXIT.failed;
+  }
+  shell.err(`${JSON.stringify(name)} is no command; see sojourn --help`);
+  return EXIT.usage;
+}
+
+function overview(all: readonly Command[]): string[] {
+  const rows = all.map((command) => [`${command.name} ${command.usage}`.trimEnd(), command.summary]);
+  const later = Object.entries(LATER).map(([name, says]) => [name, `not available yet: ${says}`]);
+  return [
+    "sojourn: a serverless runtime for the edge, on a session-consistent store",
+    "",
+    "usage: sojourn COMMAND … (every command has --help, and --json for programs)",
+    "",
+    ...columns([...rows, ...later]).map((line) => `  ${line}`),
+    "",
+    "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.",
+  ];
+}

@@ -1,0 +1,172 @@
+/**
+ * The admin interface from outside: what commands and the dev cluster use. Plain HTTP to one site, which
+ * forwards to the root what only the root can do.
+ */
+import { z } from "zod";
+import { type Key, keyBytes } from "../../store/key.ts";
+import { ADMIN_PATH } from "./admin.ts";
+
+const placementSchema = z.object({
+  app: z.string(),
+  version: z.string(),
+  changed: z.boolean(),
+  sites: z.array(z.object({ id: z.string(), ms: z.number() })),
+  missing: z.array(z.string()),
+});
+/** What a deploy or a rollback did, and where it has arrived. */
+export type Deployed = z.infer<typeof placementSchema>;
+
+const appsSchema = z.array(z.object({
+  app: z.string(),
+  version: z.string(),
+  versions: z.number(),
+  deployedMs: z.number(),
+  tables: z.array(z.string()),
+}));
+/** An app, as `apps` lists it. */
+export type AppSummary = z.infer<typeof appsSchema>[number];
+
+const versionsSchema = z.array(
+  z.object({ version: z.string(), createdMs: z.number(), current: z.boolean() }),
+);
+/** A version, as `versions` lists it. */
+export type VersionSummary = z.infer<typeof versionsSchema>[number];
+
+const sitesSchema = z.array(z.object({
+  id: z.string(),
+  parent: z.string().nullable(),
+  depth: z.number(),
+  tier: z.string(),
+  url: z.string(),
+}));
+/** A site, as `sites` lists it. */
+export type SiteSummary = z.infer<typeof sitesSchema>[number];
+
+const rowsSchema = z.array(z.object({
+  /** Packed key below the app, hexadecimal. */
+  key: z.string(),
+  versionstamp: z.string(),
+  /** Tagged value, base64. */
+  value: z.string(),
+}));
+/** A stored row of an app, still encoded. */
+export type StoredRowSummary = z.infer<typeof rowsSchema>[number];
+
+const problemSchema = z.looseObject({ code: z.string(), detail: z.string(), place: z.string().optional() });
+
+/** A refusal or failure of the cluster, known by its code. */
+export class AdminError extends Error {
+  override readonly name = "AdminError";
+  constructor(
+    readonly code: string,
+    message: string,
+    /** Where in the bundle, for `deploy_invalid`. */
+    readonly place?: string,
+  ) {
+    super(message);
+  }
+}
+
+/** How to reach a cluster. */
+export interface AdminTarget {
+  /** Any site's. */
+  readonly url: string;
+  /** Not needed in dev. */
+  readonly token?: string | undefined;
+}
+
+/** A bundle on its way to a cluster. */
+export interface Upload {
+  readonly bundle: Uint8Array<ArrayBuffer>;
+  /** From `--app`; wins over the manifest's name. */
+  readonly app?: string | undefined;
+  /** The module's folder. */
+  readonly fallback?: string | undefined;
+  /** How long to wait for the sites. */
+  readonly waitMs: number;
+}
+
+/** Talks to the admin handlers of one site. Every method throws {@link AdminError}. */
+export class AdminClient {
+  readonly #target: AdminTarget;
+
+  constructor(target: AdminTarget) {
+    this.#target = target;
+  }
+
+  /** Uploads a bundle, and waits for the sites. */
+  async deploy(upload: Upload): Promise<Deployed> {
+    const query = new URLSearchParams({ waitMs: String(upload.waitMs) });
+    if (upload.app !== undefined) query.set("app", upload.app);
+    if (upload.fallback !== undefined) query.set("fallback", upload.fallback);
+    return placementSchema.parse(await this.#ask("POST", `/deploy?${query}`, upload.bundle));
+  }
+
+  /** Makes an earlier version current; the previous one where none is named. */
+  async rollback(app: string, version: string | undefined, waitMs: number): Promise<Deployed> {
+    const query = new URLSearchParams({ waitMs: String(waitMs) });
+    if (version !== undefined) query.set("version", version);
+    const path = `/apps/${encodeURIComponent(app)}/rollback?${query}`;
+    return placementSchema.parse(await this.#ask("POST", path));
+  }
+
+  /** The apps that serve. */
+  async apps(): Promise<AppSummary[]> {
+    return appsSchema.parse(await this.#ask("GET", "/apps"));
+  }
+
+  /** An app's versions, newest first. */
+  async versions(app: string): Promise<VersionSummary[]> {
+    return versionsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/versions`));
+  }
+
+  /** The sites that the cluster knows, root first. */
+  async sites(): Promise<SiteSummary[]> {
+    return sitesSchema.parse(await this.#ask("GET", "/sites"));
+  }
+
+  /** One row of an app, or the rows below a prefix, as the root has them; keys are relative to the app. */
+  async rows(
+    app: string,
+    where: { readonly key: Key } | { readonly prefix: Key; readonly limit: number },
+  ): Promise<StoredRowSummary[]> {
+    const query = new URLSearchParams();
+    if ("key" in where) query.set("key", keyBytes(where.key).toHex());
+    else {
+      query.set("prefix", keyBytes(where.prefix).toHex());
+      query.set("limit", String(where.limit));
+    }
+    return rowsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rows?${query}`));
+  }
+
+  async #ask(method: string, path: string, body?: Uint8Array<ArrayBuffer>): Promise<unknown> {
+    const { url, token } = this.#target;
+    const headers = new Headers();
+    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+    let answer: Response;
+    let text: string;
+    try {
+      answer = await fetch(new URL(ADMIN_PATH + path, url), { method, headers, body: body ?? null });
+      text = await answer.text();
+    } catch (error) {
+      throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
+    }
+    const json = parseJson(text);
+    if (answer.ok) return json;
+    const problem = problemSchema.safeParse(json);
+    if (!problem.success) {
+      throw new AdminError("http_" + answer.status, text.slice(0, 500) || answer.statusText);
+    }
+    throw new AdminError(problem.data.code, problem.data.detail, problem.data.place);
+  }
+}
+
+const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * An operator's look at an app's rows, at the root, which has them all. The values leave as they are stored: the
+ * operator's command decodes them, so that no app's bytes are deserialised in a site's process.
+ */
+import { keyFromBytes, packKey, unpackKey } from "../../store/key.ts";
+import { resolve } from "../../store/merge.ts";
+import { pointRange, prefixRange } from "../../store/range.ts";
+import { versionstamp } from "../../store/row.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import type { SystemStore } from "./app_table.ts";
+
+/** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
+export const INSPECTED_ROWS_MAX = 100;
+
+/**
+ * Rows of an app. The query has `key` (one row) or `prefix`, a packed key relative to the app (functions/
+ * store_client.ts) in hexadecimal with at least one part, and `limit`.
+ */
+export async function readRows(system: SystemStore, app: string, query: URLSearchParams): Promise<Response> {
+  const exact = query.get("key");
+  const parts = keyParts(exact ?? query.get("prefix") ?? "");
+  const limit = Number(query.get("limit") ?? INSPECTED_ROWS_MAX);
+  if (parts === null || !Number.isInteger(limit) || limit < 1) {
+    return problemResponse(
+      "not_found",
+      "rows take a packed key or prefix in hexadecimal, and a limit from 1",
+    );
+  }
+  const atRoot = parts[0] === "root";
+  const lead = atRoot ? packKey(["r", app]) : packKey(["a", app]);
+  const key = packKey(atRoot ? ["r", app, ...parts.slice(1)] : ["a", app, ...parts]);
+  const range = exact === null ? prefixRange(key) : pointRange(key);
+  const rows = await system.list(range, { limit: Math.min(limit, INSPECTED_ROWS_MAX) });
+  return Response.json(rows.flatMap((row) => {
+    const value = resolve(row.value);
+    const relative = [...atRoot ? ["root"] : [], ...unpackKey(row.key.slice(lead.length))];
+    return value === null ? [] : [{
+      key: keyHex(packKey(relative)),
+      versionstamp: versionstamp(row),
+      value: value.toBase64(),
+    }];
+  }));
+}
+
+const keyHex = (key: string): string =>
+  Array.from(key, (unit) => unit.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+
+function keyParts(hex: string): ReturnType<typeof unpackKey> | null {
+  try {
+    const parts = unpackKey(keyFromBytes(Uint8Array.fromHex(hex)));
+    return parts.length === 0 ? null : parts;
+  } catch {
+    return null; // neither hexadecimal nor a canonical key
+  }
+}
