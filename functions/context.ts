@@ -2,8 +2,8 @@
  * The running request, for code that was not handed its env: `import { env } from "sojourn"`, `Deno.openKv()`.
  *
  * An app's bundle holds its own copy of this module, the trusted bootstrap another. Both find the running request
- * through one slot under a registered symbol on globalThis, which the bootstrap fills (request_context.ts).
- * This file is in every app's bundle, so it imports nothing that is not a type.
+ * through one slot under a registered symbol on globalThis, which the bootstrap fills before it loads an app.
+ * This file is in every app's bundle, so it must not reach node: or npm: imports.
  *
  * X1  Outside a running request every use of `env` and `ambientKv` throws `no_request`: nothing happens at module
  *     load, and no request sees another's session.

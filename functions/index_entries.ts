@@ -18,8 +18,9 @@
  */
 import { type Key, type KeyPart, packKey } from "../store/key.ts";
 import { VALUE_TAG } from "../store/value.ts";
-import { AppError } from "./errors.ts";
+import { AppError, KvTypeError } from "./errors.ts";
 import { packBounded } from "./key_space.ts";
+import { KEY_BYTES_MAX } from "./limits.ts";
 import type { StoredRow } from "./store_client.ts";
 
 /** A packed number. */
@@ -54,7 +55,14 @@ export class TableIndex {
       if (part === undefined || part === null) return null;
       parts.push(part as KeyPart);
     }
-    return this.space + packBounded(parts) + rowKey as Key;
+    const packed = packBounded(parts) + rowKey;
+    if (packed.length > KEY_BYTES_MAX) {
+      throw new KvTypeError(
+        "limit_key",
+        `Key too large (max ${KEY_BYTES_MAX} bytes, an entry of the index ${this.name} has ${packed.length})`,
+      );
+    }
+    return this.space + packed as Key;
   }
 
   /** Whether an entry stands at a place (I1). */

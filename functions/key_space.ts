@@ -51,9 +51,9 @@ export function intervalOf(space: Key, bounds: Bounds): KeyInterval {
   const all = { start: lead + "\x00", end: lead + "\xff" };
   const from = start === undefined ? all.start : space + packBounded(start);
   const to = end === undefined ? all.end : space + packBounded(end);
-  if (from > to) throw new KvTypeError("key_invalid", "Start key is greater than end key");
   if (start !== undefined && !(from >= lead && from < all.end)) throw outside("Start");
   if (end !== undefined && !(to >= lead && to <= all.end)) throw outside("End");
+  if (from > to) throw new KvTypeError("key_invalid", "Start key is greater than end key");
   return { start: from as Key, end: to as Key };
 }
 

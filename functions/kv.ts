@@ -237,8 +237,10 @@ function watchRows(
         return controller.enqueue(keys.map((key, i) => entryMaybe(key, rows[i] ?? null)));
       }
     },
-    cancel() {
+    async cancel() {
       stop.abort();
+      // The abort ends a wait; this ends an iterator that nobody waits for.
+      await changes.return?.();
     },
   }, { highWaterMark: 0 });
 }

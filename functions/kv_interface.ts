@@ -62,8 +62,8 @@ export interface KvCheck {
   versionstamp: string | null;
 }
 
-/** What `sum`, `min` and `max` take: a bigint stands for a KvU64. */
-export type KvNumber = bigint | KvU64 | number;
+/** What `sum`, `min` and `max` take: a bigint stands for a KvU64; `Deno.KvU64` is one too. */
+export type KvNumber = bigint | Pick<KvU64, "value"> | number;
 
 /** One change of an atomic operation. */
 export type KvMutation =

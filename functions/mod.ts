@@ -3,7 +3,7 @@
  * `env` (the handler's second argument, or the import) is bound to the client's session.
  *
  * Everything here is free of `node:` and `npm:` imports, because it becomes part of each app's bundle; what does
- * the work (env.ts and below) is in the isolate's bootstrap.
+ * the work is the trusted side, of which the isolate's bootstrap takes env.ts, manifest.ts and context.ts.
  */
 export { env } from "./context.ts";
 export {
