@@ -79,9 +79,10 @@ function cumulative(chance: (row: number, column: number) => number, steps: read
 export function builtInTransitions(): Transitions {
   const next: Record<Interaction, Partial<Record<Step, number>>> = {
     "StoriesOfTheDay": {
-      ViewStory: 0.5,
+      ViewStory: 0.4,
       Browse: 0.2,
       Search: 0.1,
+      "Author (login)": 0.1,
       SubmitStory: 0.05,
       Register: 0.05,
       end: 0.1,
