@@ -25,27 +25,15 @@ const CLOSED_ABNORMALLY = 1006;
 /** What we send instead: the server can't go on. */
 const INTERNAL_ERROR = 1011;
 
-/**
- * Carries messages between two ends until one closes.
- *
- * @param gate awaited before each message that goes to `outside`.
- */
-export async function bridge(
-  outside: MessageSocket,
-  inside: MessageSocket,
-  gate: () => Promise<void>,
-): Promise<void> {
-  await Promise.all([
-    carry(inside, outside, gate),
-    carry(outside, inside, () => Promise.resolve()),
-  ]);
+/** Carries messages between two ends until one closes. */
+export async function bridge(a: MessageSocket, b: MessageSocket): Promise<void> {
+  await Promise.all([carry(a, b), carry(b, a)]);
 }
 
-async function carry(from: MessageSocket, to: MessageSocket, gate: () => Promise<void>): Promise<void> {
+async function carry(from: MessageSocket, to: MessageSocket): Promise<void> {
   try {
     for (;;) {
       const event = await from.next();
-      await gate();
       if (event.kind === "close") return to.close(sendable(event.code), event.reason);
       await to.send(event.data);
     }

@@ -38,6 +38,7 @@ const CODES = {
   overloaded: [503, "retry"],
   not_ready: [503, "retry"],
   wall_time: [504, "retry"],
+  internal: [500, "operator"],
 } as const satisfies Record<string, readonly [number, Retry]>;
 
 /** One of the platform's error codes. */

@@ -1,0 +1,159 @@
+/**
+ * Requests for apps: finds the app, reads the tokens, and runs the request here or at a site of the tier that its
+ * route names.
+ *
+ * G1  Bad tokens are refused at the site where they arrive, before a route or an isolate is looked at.
+ * G2  A request for a higher tier goes to the parent, which decides again: the nearest site of that tier runs it.
+ *     The root runs everything, so that a route for "core" works in a tree without cores.
+ */
+import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
+import { APP_NAME, type Tier } from "../deploy/records.ts";
+import { addressOf, pathOf } from "./address.ts";
+import type { AppRunner } from "./app_runner.ts";
+import { type Arrival, type Outcome, respond } from "./arrival.ts";
+import {
+  answerResponse,
+  decodeAnswerHead,
+  encodeRequestHead,
+  FORWARD_KIND,
+  type ForwardedRequest,
+  nextHop,
+  type RequestLinks,
+} from "./forward.ts";
+import { LinkSocket } from "./link_socket.ts";
+import { Problem } from "./problem.ts";
+import { readHead, type RequestHead, SESSION_HEADER } from "./request_head.ts";
+import type { OpenedToken, SessionTokens } from "./session_tokens.ts";
+
+/** What the app gateway needs of its site. */
+export interface AppGatewayServices {
+  readonly tier: Tier;
+  readonly parent: string | null;
+  readonly links: RequestLinks;
+  readonly apps: AppTable;
+  readonly tokens: SessionTokens;
+  readonly runner: AppRunner;
+  readonly headerBytesMax: number;
+  readonly bodyBytesMax: number;
+}
+
+/** An outcome, and what the client's side needs to finish the answer. */
+export interface Handled {
+  readonly outcome: Outcome;
+  readonly head: RequestHead;
+}
+
+const RANK: Readonly<Record<Tier, number>> = { edge: 0, core: 1, root: 2 };
+
+/** Routes requests of apps. */
+export class AppGateway {
+  readonly #services: AppGatewayServices;
+
+  constructor(services: AppGatewayServices) {
+    this.#services = services;
+  }
+
+  /**
+   * The head of a request for an app: everything that can be said of it before it runs.
+   *
+   * @throws Problem `limit_headers`.
+   */
+  head(arrival: Arrival, address: Extract<ReturnType<typeof addressOf>, { kind: "app" }>): RequestHead {
+    return readHead(arrival, address, this.#services.headerBytesMax);
+  }
+
+  /**
+   * Handles a request for an app.
+   *
+   * @param forwarded the head it came with over a link; null from a client.
+   * @throws Problem for what the platform refuses.
+   */
+  async handle(
+    arrival: Arrival,
+    head: RequestHead,
+    app: string,
+    forwarded: ForwardedRequest | null,
+  ): Promise<Outcome> {
+    const { tokens, runner, bodyBytesMax } = this.#services;
+    const presented = tokens.open(head.tokens);
+    const version = await this.#version(app, head.version);
+    if (head.contentLength > bodyBytesMax) {
+      throw new Problem(
+        "limit_body",
+        `a body of ${head.contentLength} bytes; at most ${bodyBytesMax} are accepted`,
+      );
+    }
+    if (this.#runsAbove(version, head)) return await this.#forward(arrival, head, presented, forwarded);
+    return await runner.run(arrival, head, version, presented);
+  }
+
+  async #version(app: string, preview: string | null): Promise<LiveVersion> {
+    const live = this.#services.apps.get(app);
+    if (live === undefined) {
+      const shown = APP_NAME.test(app)
+        ? `no app is called ${app}`
+        : `${JSON.stringify(app.slice(0, 60))} is no app's name`;
+      throw new Problem("app_unknown", `${shown} here`);
+    }
+    if (preview === null) return live.current;
+    const version = await this.#services.apps.version(app, preview);
+    if (version === undefined) {
+      throw new Problem("version_unknown", `${app} has no version ${JSON.stringify(preview.slice(0, 64))}`);
+    }
+    return version;
+  }
+
+  /** G2 */
+  #runsAbove(version: LiveVersion, head: RequestHead): boolean {
+    const { tier, parent } = this.#services;
+    if (parent === null) return false;
+    const wanted = version.tierOf(pathOf(head.target));
+    return RANK[wanted] > RANK[tier];
+  }
+
+  async #forward(
+    arrival: Arrival,
+    head: RequestHead,
+    presented: readonly OpenedToken[],
+    forwarded: ForwardedRequest | null,
+  ): Promise<Outcome> {
+    const { links, parent } = this.#services;
+    if (parent === null) throw new Error("the root forwards nothing upwards"); // G2
+    const base = forwarded ?? { method: head.method, url: arrival.url, headers: [] };
+    const passed = head.headers.filter(([name]) => name !== "x-forwarded-prefix");
+    if (presented.length > 0) passed.push([SESSION_HEADER, presented.map((token) => token.text).join(", ")]);
+    if (head.version !== null) passed.push(["sojourn-version", head.version]);
+    const bytes = encodeRequestHead({
+      ...(forwarded === null ? base : nextHop(forwarded)),
+      headers: passed,
+      upgrade: head.upgrade,
+      ...(arrival.remote === undefined ? {} : { remote: arrival.remote }),
+    });
+    const ways = head.upgrade
+      ? new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>()
+      : null;
+    const answer = await this.#request(links, parent, bytes, ways?.readable ?? arrival.body, arrival.signal);
+    const { status, headers } = decodeAnswerHead(answer.head);
+    if (ways === null || status !== 101 || answer.body === null) return respond(answerResponse(answer));
+    const protocol = headers.find(([name]) => name === "sec-websocket-protocol")?.[1] ?? "";
+    return { kind: "socket", socket: new LinkSocket(answer.body, ways), protocol, headers };
+  }
+
+  async #request(
+    links: RequestLinks,
+    parent: string,
+    head: Uint8Array,
+    body: ReadableStream<Uint8Array> | null,
+    signal: AbortSignal | undefined,
+  ): ReturnType<RequestLinks["request"]> {
+    try {
+      return await links.request(parent, FORWARD_KIND.app, head, { body, signal });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Problem(
+        "store_unreachable",
+        `this path runs above this site, and ${parent} cannot be reached: ${why}`,
+      );
+    }
+  }
+}

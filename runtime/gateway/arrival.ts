@@ -1,0 +1,31 @@
+/**
+ * A request as it arrives at a site's gateway, from a client or over a link, and what becomes of it.
+ */
+import type { MessageSocket } from "./message_socket.ts";
+
+/** A request for an app. */
+export interface Arrival {
+  readonly method: string;
+  /** Absolute, as the client named it. */
+  readonly url: string;
+  /** Names in lower case. */
+  readonly headers: Iterable<[string, string]>;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** Aborted when the client has gone; absent where nobody can tell. */
+  readonly signal?: AbortSignal | undefined;
+  /** The client's address. */
+  readonly remote?: string | undefined;
+}
+
+/** What an arrival is answered with. */
+export type Outcome =
+  | { readonly kind: "response"; readonly response: Response }
+  | {
+    readonly kind: "socket";
+    readonly socket: MessageSocket;
+    /** Chosen subprotocol; empty for none. */
+    readonly protocol: string;
+    readonly headers: [string, string][];
+  };
+
+export const respond = (response: Response): Outcome => ({ kind: "response", response });

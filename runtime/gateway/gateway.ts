@@ -1,0 +1,150 @@
+/**
+ * The HTTP face of a site: every request of a client comes in at {@link Gateway.handle} and is the platform's, an
+ * app's, or the front page's.
+ *
+ * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
+ * W2  The session's cookie is set only when the token changed, and only for clients that do not use the header.
+ */
+import { addressOf } from "./address.ts";
+import type { AppGateway } from "./app_gateway.ts";
+import type { Arrival, Outcome } from "./arrival.ts";
+import { refusal } from "./link_requests.ts";
+import { bridge, ClientSocket } from "./message_socket.ts";
+import { Problem } from "./problem.ts";
+import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
+import { CLEARED_COOKIE, sessionCookie } from "./session_tokens.ts";
+
+/** What the gateway needs of its site. */
+export interface GatewayServices {
+  /** null until the site is ready. */
+  readonly apps: () => AppGateway | null;
+  readonly platform: (request: Request, path: string) => Response | Promise<Response>;
+  readonly front: () => Response;
+  readonly fault: (error: unknown) => void;
+}
+
+/** Who sent a request. */
+export interface Client {
+  readonly remoteAddr: Deno.Addr;
+}
+
+/** Answers HTTP requests. */
+export class Gateway {
+  readonly #services: GatewayServices;
+  readonly #sockets = new Set<ClientSocket>();
+  /** Requests answered since start. */
+  requests = 0;
+
+  constructor(services: GatewayServices) {
+    this.#services = services;
+  }
+
+  /** The handler for `Deno.serve`. */
+  readonly handle = (request: Request, client: Client): Response | Promise<Response> => {
+    this.requests++;
+    const { url } = request;
+    const address = addressOf(url);
+    if (address.kind === "app") return this.#app(request, client, url, address);
+    if (address.kind === "front") return this.#services.front();
+    return this.#platform(request, address.path);
+  };
+
+  /** Closes the WebSockets that are open: the site goes away. */
+  closeSockets(): void {
+    for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
+  }
+
+  async #platform(request: Request, path: string): Promise<Response> {
+    try {
+      return await this.#services.platform(request, path);
+    } catch (error) {
+      this.#faulty(error);
+      return refusal(error);
+    }
+  }
+
+  async #app(
+    request: Request,
+    client: Client,
+    url: string,
+    address: Extract<ReturnType<typeof addressOf>, { kind: "app" }>,
+  ): Promise<Response> {
+    let head: RequestHead | null = null;
+    try {
+      const apps = this.#services.apps();
+      if (apps === null) {
+        throw new Problem("not_ready", "this site has not yet received what it needs to serve apps");
+      }
+      const arrival: Arrival = {
+        method: request.method,
+        url,
+        headers: request.headers,
+        body: request.body,
+        signal: undefined,
+        remote: client.remoteAddr.transport === "tcp" ? client.remoteAddr.hostname : undefined,
+      };
+      head = apps.head(arrival, address);
+      const outcome = await apps.handle(arrival, head, address.app, null);
+      return outcome.kind === "response"
+        ? withCookie(outcome.response, head, url)
+        : this.#upgrade(request, outcome, head, url);
+    } catch (error) {
+      this.#faulty(error);
+      return refused(error, head, address.prefix + address.target);
+    }
+  }
+
+  #upgrade(
+    request: Request,
+    outcome: Extract<Outcome, { kind: "socket" }>,
+    head: RequestHead,
+    url: string,
+  ): Response {
+    const { socket, response } = Deno.upgradeWebSocket(
+      request,
+      outcome.protocol === "" ? {} : { protocol: outcome.protocol },
+    );
+    for (const [name, value] of outcome.headers) {
+      if (name !== "sec-websocket-protocol") response.headers.set(name, value);
+    }
+    const mine = new ClientSocket(socket);
+    this.#sockets.add(mine);
+    bridge(mine, outcome.socket).finally(() => this.#sockets.delete(mine));
+    return withCookie(response, head, url);
+  }
+
+  #faulty(error: unknown): void {
+    if (!(error instanceof Problem)) this.#services.fault(error);
+  }
+}
+
+/** W2 */
+function withCookie(response: Response, head: RequestHead, url: string): Response {
+  if (head.tokenFrom === "header") return response;
+  const token = response.headers.get(SESSION_HEADER);
+  if (token !== null && (head.reset || token !== head.tokens[0])) {
+    response.headers.append("set-cookie", sessionCookie(token, isSecure(head, url)));
+  }
+  return response;
+}
+
+function isSecure(head: RequestHead, url: string): boolean {
+  return url.startsWith("https:") ||
+    head.headers.some(([name, value]) => name === "x-forwarded-proto" && value === "https");
+}
+
+/** The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. */
+function refused(error: unknown, head: RequestHead | null, path: string): Response {
+  const answer = refusal(error);
+  const badCookie = error instanceof Problem && error.code.startsWith("token_") &&
+    head?.tokenFrom === "cookie";
+  if (!badCookie) return answer;
+  if (!head.navigation) {
+    answer.headers.append("set-cookie", CLEARED_COOKIE);
+    return answer;
+  }
+  return new Response(null, {
+    status: 303,
+    headers: { location: path, "set-cookie": CLEARED_COOKIE, "cache-control": "no-store" },
+  });
+}

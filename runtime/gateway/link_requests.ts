@@ -1,0 +1,117 @@
+/**
+ * The serving end of forwarded requests: what comes over a link is run here or passed on, and both bodies stream.
+ */
+import { z } from "zod";
+import { addressOf } from "./address.ts";
+import type { AppGateway } from "./app_gateway.ts";
+import type { Outcome } from "./arrival.ts";
+import { decodeRequestHead, encodeAnswerHead, FORWARD_KIND, type ForwardedRequest } from "./forward.ts";
+import { LinkSocket } from "./link_socket.ts";
+import { bridge } from "./message_socket.ts";
+import { Problem, problemResponse } from "./problem.ts";
+
+/** A request as the links hand it over (runtime/link: IncomingRequest). */
+export interface LinkRequest {
+  readonly kind: string;
+  readonly head: Uint8Array;
+  readonly body: ReadableStream<Uint8Array> | null;
+  readonly signal: AbortSignal;
+}
+
+/** Its answer. */
+export interface LinkReply {
+  readonly head: Uint8Array;
+  readonly body?: ReadableStream<Uint8Array> | null;
+}
+
+/** What serving needs. */
+export interface LinkRequestServices {
+  readonly apps: AppGateway;
+  /** Runs an admin call here or passes it on. */
+  readonly admin: (
+    head: ForwardedRequest,
+    body: ReadableStream<Uint8Array> | null,
+    signal: AbortSignal,
+  ) => Promise<Response>;
+}
+
+/** Serves one request of another site. */
+export async function serveLinkRequest(
+  services: LinkRequestServices,
+  request: LinkRequest,
+): Promise<LinkReply> {
+  try {
+    const head = decodeRequestHead(request.head);
+    switch (request.kind) {
+      case FORWARD_KIND.app:
+        return await serveApp(services, head, request);
+      case FORWARD_KIND.admin:
+        return reply(await services.admin(head, request.body, request.signal));
+      default:
+        throw new Problem(
+          "not_available",
+          `requests of kind ${JSON.stringify(request.kind)} are not available over a link`,
+        );
+    }
+  } catch (error) {
+    return reply(refusal(error));
+  }
+}
+
+async function serveApp(
+  services: LinkRequestServices,
+  forwarded: ForwardedRequest,
+  request: LinkRequest,
+): Promise<LinkReply> {
+  const address = addressOf(forwarded.url);
+  if (address.kind !== "app") throw new Problem("not_found", `${forwarded.url} names no app`);
+  const arrival = {
+    method: forwarded.method,
+    url: forwarded.url,
+    headers: forwarded.headers,
+    // An upgraded request's body is the socket's incoming way, not the app's.
+    body: forwarded.upgrade ? null : request.body as ReadableStream<Uint8Array<ArrayBuffer>> | null,
+    signal: request.signal,
+    remote: forwarded.remote,
+  };
+  const head = services.apps.head(arrival, address);
+  const outcome = await services.apps.handle(
+    forwarded.upgrade ? { ...arrival, body: null } : arrival,
+    head,
+    address.app,
+    forwarded,
+  );
+  return outcome.kind === "response" ? reply(outcome.response) : replySocket(outcome, request.body);
+}
+
+function reply(response: Response): LinkReply {
+  return {
+    head: encodeAnswerHead({ status: response.status, headers: [...response.headers] }),
+    body: response.body,
+  };
+}
+
+function replySocket(
+  outcome: Extract<Outcome, { kind: "socket" }>,
+  incoming: ReadableStream<Uint8Array> | null,
+): LinkReply {
+  if (incoming === null) {
+    throw new Problem("not_found", "a forwarded WebSocket came without its incoming way");
+  }
+  const socket = new LinkSocket(
+    incoming,
+    new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>(),
+  );
+  bridge(socket, outcome.socket);
+  const headers: [string, string][] = [...outcome.headers, ["sec-websocket-protocol", outcome.protocol]];
+  return { head: encodeAnswerHead({ status: 101, headers }), body: socket.outgoing };
+}
+
+/** What a client, or another site, is told of a failure. */
+export function refusal(error: unknown): Response {
+  if (error instanceof Problem) return problemResponse(error.code, error.message, error.more);
+  if (error instanceof z.ZodError || error instanceof SyntaxError) {
+    return problemResponse("not_found", `a forwarded request that cannot be read: ${error.message}`);
+  }
+  return problemResponse("internal", error instanceof Error ? error.message : String(error));
+}
