@@ -1,0 +1,35 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { simulate } from "./simulation.ts";
+import { openSolo, type SoloFlaws } from "./solo.ts";
+
+/** The one copy writes no disk: what the sites' checker says of durability is about the real store only. */
+const ABOUT_DISKS = new Set(["durability"]);
+
+async function soloViolations(seed: number, flaws: SoloFlaws): Promise<string[]> {
+  const { violations } = await simulate({ seed, open: openSolo(flaws) });
+  return violations.filter((v) => !ABOUT_DISKS.has(v.checker)).map((v) => `${v.checker}: ${v.message}`);
+}
+
+Deno.test("simulator finds nothing wrong with one copy of everything", async () => {
+  for (let seed = 0; seed < 60; seed++) deepStrictEqual(await soloViolations(seed, {}), [], `seed ${seed}`);
+});
+
+Deno.test("simulator finds stale reads and forgotten writes in one copy made wrong", async () => {
+  for (const flaws of [{ isStale: true }, { forgets: 5 }]) {
+    const caught = new Set<string>();
+    for (let seed = 0; seed < 40; seed++) {
+      for (const text of await soloViolations(seed, flaws)) caught.add(text.split(":")[0] ?? "");
+    }
+    ok(caught.has("read-your-writes"), [...caught].join());
+    if (flaws.isStale) ok(caught.has("monotonic reads"), [...caught].join());
+  }
+});
+
+Deno.test("simulator gives the same history for the same seed", async () => {
+  const digest = async (seed: number) => {
+    const { history } = await simulate({ seed, open: openSolo() });
+    return createHash("sha256").update(JSON.stringify(history)).digest("hex");
+  };
+  for (let seed = 0; seed < 5; seed++) strictEqual(await digest(seed), await digest(seed));
+});
