@@ -113,9 +113,9 @@ export function readManifest(defaultExport: unknown): Manifest {
   return parseManifest(defined({
     name: typeof named === "string" ? named : undefined,
     tables: each(app["tables"], readTable),
-    queues: each(app["queues"], (q) => pick(q, ["f", "maxAttempts"])),
-    sessions: each(app["sessions"], (s) => pick(s, ["origin", "durability"])),
-    secrets: each(app["secrets"], (s) => s),
+    queues: each(app["queues"], (_, q) => pick(q, ["f", "maxAttempts"])),
+    sessions: each(app["sessions"], (_, s) => pick(s, ["origin", "durability"])),
+    secrets: app["secrets"],
     vars: app["vars"],
     // A Hono app has a `routes` array of its own.
     routes: Array.isArray(app["routes"]) ? undefined : app["routes"],
@@ -126,12 +126,18 @@ export function readManifest(defaultExport: unknown): Manifest {
   }));
 }
 
-function readTable(table: unknown): unknown {
-  const schema = pick(table, ["schema"])["schema"];
+/** The schema stays in the isolate: the site only learns that there is one. */
+function readTable(name: string, table: unknown): unknown {
+  const { schema } = pick(table, ["schema"]);
   if (
-    typeof schema !== "object" && typeof schema !== "function" || schema === null || !("~standard" in schema)
+    (typeof schema !== "object" && typeof schema !== "function") || schema === null ||
+    !("~standard" in schema)
   ) {
-    return { schema: "missing" };
+    throw deployInvalid([{
+      path: `tables.${name}.schema`,
+      value: show(schema),
+      expected: "a Standard Schema, such as z.object({ … })",
+    }]);
   }
   return pick(table, ["key", "indexes", "consistency", "at"]);
 }
@@ -145,9 +151,9 @@ function pick(from: unknown, names: readonly string[]): Record<string, unknown> 
 const defined = (from: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(from).filter(([, value]) => value !== undefined));
 
-function each(group: unknown, read: (value: unknown) => unknown): unknown {
+function each(group: unknown, read: (name: string, value: unknown) => unknown): unknown {
   if (typeof group !== "object" || group === null) return group;
-  return Object.fromEntries(Object.entries(group).map(([n, value]) => [n, read(value)]));
+  return Object.fromEntries(Object.entries(group).map(([n, value]) => [n, read(n, value)]));
 }
 
 /** What no single field shows. */
@@ -170,10 +176,7 @@ function readable(issue: z.core.$ZodIssue, root: unknown): DeployIssue {
   }
   const path = issue.path.map(String).join(".");
   if (issue.code === "unrecognized_keys") {
-    const missing = issue.keys.includes("schema");
-    return missing
-      ? { path: `${path}.schema`, value: "undefined", expected: "a Standard Schema, such as z.object({ … })" }
-      : { path, value: show(issue.keys), expected: "only known fields" };
+    return { path, value: show(issue.keys), expected: "only known fields" };
   }
   if (issue.code === "invalid_key") {
     const key = issue.path.at(-1);

@@ -1,0 +1,168 @@
+/** Env and manifest of apps of every kind; the running request's env. */
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Hono } from "hono";
+import { z } from "zod";
+import { ambientKv, CONTEXT_SLOT, env as ambientEnv } from "../../functions/context.ts";
+import { type BaseEnv, defineApp, type EnvOf, table } from "../../functions/define.ts";
+import { buildEnv, type EnvServices } from "../../functions/env.ts";
+import { codeOf } from "../../functions/errors.ts";
+import { parseManifest, readManifest } from "../../functions/manifest.ts";
+import { MemoryStore } from "./memory_store.ts";
+import sample from "./sample_app.ts";
+
+const services = (more: Partial<EnvServices> = {}): EnvServices => ({
+  store: new MemoryStore(),
+  vars: {},
+  ...more,
+});
+
+Deno.test("the sample app's manifest says all that it declares", () => {
+  const manifest = readManifest(sample);
+  assert.deepEqual(manifest, {
+    tables: {
+      users: { key: ["name"], indexes: {}, consistency: "session", at: "root" },
+      orders: { key: ["by", "id"], indexes: { newest: ["by", "at"] }, consistency: "session" },
+    },
+    queues: { sms: { f: 1, maxAttempts: 5 } },
+    sessions: { card: { durability: "owners" } },
+    secrets: { PEPPER: { at: "root" }, SMS_KEY: {} },
+    vars: { CURRENCY: "EUR" },
+    routes: { "/login/*": { at: "root" } },
+    cron: { nightly: "0 3 * * *" },
+    fetchHosts: ["api.sms.example"],
+    assets: "./public",
+    handlers: ["fetch", "scheduled", "queue"],
+  });
+  assert.deepEqual(parseManifest(JSON.parse(JSON.stringify(manifest))), manifest);
+});
+
+Deno.test("a module without declarations is an app: an object with fetch, a Hono app, a class instance", () => {
+  const hono = new Hono().get("/", (c) => c.text("hi"));
+  const instance = new (class {
+    fetch() {
+      return new Response();
+    }
+  })();
+  for (const app of [{ fetch: () => new Response() }, hono, instance]) {
+    const { handlers, routes, tables } = readManifest(app);
+    assert.deepEqual({ handlers, routes, tables }, { handlers: ["fetch"], routes: {}, tables: {} });
+  }
+});
+
+Deno.test("a bad declaration is refused with path, value and what was expected", () => {
+  const fetch = () => new Response();
+  const schema = z.object({ id: z.string() });
+  const good = table({ schema, key: ["id"] });
+  const refused: [unknown, string, RegExp, RegExp][] = [
+    [undefined, "default", /undefined/, /default export with a fetch/],
+    [{}, "handlers", /\[\]/, /at least one handler/],
+    [{ fetch: 1 }, "handlers", /\[\]/, /at least one handler/],
+    [{ fetch, name: "Shop" }, "name", /"Shop"/, /lower-case letter/],
+    [{ fetch, tables: { t: {} } }, "tables.t.schema", /undefined/, /Standard Schema/],
+    [{ fetch, tables: { t: null } }, "tables.t.schema", /undefined/, /Standard Schema/],
+    [{ fetch, tables: { "a b": good } }, "tables.a b", /"a b"/, /a name: a letter/],
+    [{ fetch, tables: { t: { ...good, key: [] } } }, "tables.t.key", /\[\]/, />=1|at least/],
+    [
+      { fetch, tables: { t: { ...good, key: ["id", "id"] } } },
+      "tables.t.key",
+      /"id","id"/,
+      /each field once/,
+    ],
+    [{ fetch, tables: { t: { ...good, at: "edge" } } }, "tables.t.at", /"edge"/, /"root"/],
+    [{ fetch, vars: { A: 1 } }, "vars.A", /1/, /string/],
+    [{ fetch, routes: { "login": { at: "root" } } }, "routes.login", /"login"/, /URLPattern path/],
+    [{ fetch, routes: { "/(": { at: "root" } } }, "routes./(", /"\/\("/, /URLPattern path/],
+    [{ fetch, routes: { "/a": { at: "cloud" } } }, "routes./a.at", /"cloud"/, /"root"\|"core"\|"edge"/],
+    [{ fetch, cron: { nightly: "0 25 * * *" } }, "cron.nightly", /25/, /five fields/],
+    [{ fetch, cron: { nightly: "daily" } }, "cron.nightly", /daily/, /five fields/],
+    [{ fetch, fetchHosts: ["https://a.example"] }, "fetchHosts.0", /https/, /host or host:port/],
+  ];
+  for (const [app, path, value, expected] of refused) {
+    assert.throws(
+      () => readManifest(app),
+      (error: Error & { detail?: { issues?: Record<string, string>[] } }) => {
+        assert.equal(codeOf(error), "deploy_invalid");
+        const issue = error.detail?.issues?.[0];
+        assert.equal(issue?.["path"], path);
+        assert.match(issue?.["value"] ?? "", value);
+        assert.match(issue?.["expected"] ?? "", expected);
+        return true;
+      },
+    );
+  }
+  for (const cron of ["* * * * *", "*/5 0-6,12 1 1-12/2 0,7"]) readManifest({ fetch, cron: { c: cron } });
+  const primary = { fetch, tables: { t: { ...good, consistency: "primary" } } };
+  assert.throws(() => readManifest(primary), {
+    code: "not_available",
+    message: /tables.t.consistency: "primary"/,
+  });
+});
+
+Deno.test("an env has kv, vars and tables, and refuses what is not built", async () => {
+  const resources = {
+    tables: { notes: table({ schema: z.object({ id: z.string() }), key: ["id"] }) },
+    secrets: { KEY: {}, PEPPER: { at: "root" } },
+    vars: { A: "declared", B: "declared" },
+  } as const;
+  const app = defineApp({ ...resources, fetch: () => new Response() });
+  const given = services({ vars: { B: "set", C: "more" }, secrets: { KEY: "k" }, remoteAddr: "[::1]:80" });
+  const env = buildEnv(app, given) as EnvOf<typeof resources>;
+  assert.deepEqual(env.vars, { A: "declared", B: "set", C: "more" });
+  assert.deepEqual(env.remoteAddr, { transport: "tcp", hostname: "::1", port: 80 });
+  await env.completed;
+  await env.tables.notes.put({ id: "1" });
+  assert.equal(env.tables.notes, env.tables.notes);
+  assert.equal((await env.tables.notes.get(["1"]))?.value.id, "1");
+  await env.kv.set(["a"], 1);
+  assert.equal((await env.kv.get(["a"])).value, 1);
+  assert.equal(env.secrets.KEY, "k");
+  assert.throws(() => env.secrets.PEPPER, { code: "not_available", message: /secret PEPPER/ });
+  assert.deepEqual(buildEnv({}, services()).remoteAddr.hostname, "");
+});
+
+Deno.test("two requests' envs reach their own stores only (N1)", async () => {
+  const app = { tables: { notes: table({ schema: z.object({ id: z.string() }), key: ["id"] }) } };
+  const [a, b] = [buildEnv(app, services()), buildEnv(app, services())] as EnvOf<typeof app>[];
+  await a?.tables.notes.put({ id: "1" });
+  assert.equal(await b?.tables.notes.get(["1"]), null);
+});
+
+Deno.test("queues and stateful sessions are declared, and throw not_available when used", async () => {
+  const env = buildEnv(sample, services()) as EnvOf<
+    { queues: { sms: NonNullable<typeof sample.queues>["sms"] } },
+    { card: { stamp(): number } }
+  >;
+  assert.ok(Deno.inspect(env).includes("sms"));
+  await assert.rejects(async () => await env.queues.sms.send({ to: "a", text: "b" }), {
+    code: "not_available",
+  });
+  await assert.rejects(async () => await env.sessions.card.get("1").stamp(), { code: "not_available" });
+  const Card = sample.sessions?.card;
+  assert.throws(() => Card && new Card(), { code: "not_available", message: /stateful session/ });
+});
+
+Deno.test("the ambient env and kv are the running request's, and throw where none runs (X1)", async () => {
+  const running = new AsyncLocalStorage<BaseEnv>();
+  Object.defineProperty(globalThis, CONTEXT_SLOT, {
+    configurable: true,
+    value: { current: () => running.getStore() },
+  });
+  try {
+    assert.throws(() => ambientEnv.kv, { code: "no_request" });
+    await assert.rejects(async () => await ambientKv.get(["a"]), { code: "no_request" });
+    const app = { vars: { NAME: "x" } };
+    await running.run(buildEnv(app, services()), async () => {
+      await ambientKv.set(["a"], 1);
+      assert.equal((await ambientEnv.kv.get(["a"])).value, 1);
+      assert.equal(ambientEnv.vars["NAME"], "x");
+      assert.ok("kv" in ambientEnv && Object.keys(ambientEnv).includes("vars"));
+      assert.equal(Reflect.set(ambientEnv, "kv", null), false);
+    });
+    await running.run(buildEnv(app, services()), async () => {
+      assert.equal((await ambientKv.get(["a"])).value, null);
+    });
+  } finally {
+    Reflect.deleteProperty(globalThis, CONTEXT_SLOT);
+  }
+});
