@@ -15,6 +15,7 @@ import { randomBytes } from "node:crypto";
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
 import { Connection, type Ending } from "./connection.ts";
 import type { LinkCounters } from "./counters.ts";
+import { Emulation, type LinkControl, type LinkShape } from "./emulation.ts";
 import type { IncomingRequest, LinkAnswer, ReceivedAnswer, RequestOptions } from "./exchanges.ts";
 import {
   type Acquaintance,
@@ -73,6 +74,10 @@ export interface LinkHubOptions {
   readonly admit: (site: string, role: "child" | "peer") => string | null;
   readonly handlers: LinkHandlers;
   readonly log: (entry: LinkLogEntry) => void;
+  /** The topology's delay, rate and loss of the link to a site; null or absent: none is added. */
+  readonly emulate?: (site: string) => LinkShape | null;
+  /** For loss and jitter; default Math.random. */
+  readonly random?: () => number;
   readonly limits?: Partial<LinkLimits>;
   readonly transport?: Transport;
   /** Milliseconds that only go forward; default performance.now. */
@@ -105,6 +110,7 @@ export class LinkHub {
   readonly #listener: ByteListener;
   readonly #links = new Map<string, SiteLink>();
   readonly #refusals: Refusals;
+  readonly #emulation: Emulation;
   /** Connections that have not finished their handshake, oldest first. */
   readonly #strangers = new Set<ByteConnection>();
   /** Everything that runs until the hub is closed. */
@@ -133,6 +139,7 @@ export class LinkHub {
     this.#refusals = new Refusals(this.#nowMs, (source, reason, before) => {
       options.log({ level: "warn", event: "link.refused", source, reason, before });
     });
+    this.#emulation = new Emulation(options.emulate ?? (() => null), options.random ?? Math.random);
     this.#listener = this.#transport.listen(options.listen);
     this.#tickMs = this.#nowMs();
     this.#ticker = setInterval(() => this.#tick(), this.#tickEveryMs);
@@ -143,6 +150,11 @@ export class LinkHub {
   /** Where other sites reach this one: "host:port". */
   get address(): string {
     return this.#listener.address;
+  }
+
+  /** Delays, slows and cuts this site's links while it runs. */
+  get control(): LinkControl {
+    return this.#emulation;
   }
 
   get #tickEveryMs(): number {
@@ -215,6 +227,7 @@ export class LinkHub {
     this.#wakeParent?.();
     await Promise.all([...this.#links.values()].map((link) => link.connection?.goodbye("the site stops")));
     await Promise.all(this.#tasks);
+    await this.#emulation.timer.close();
   }
 
   #task(task: Promise<void>): void {
@@ -300,7 +313,7 @@ export class LinkHub {
       const [oldest] = this.#strangers;
       if (oldest) closeQuietly(oldest);
     }
-    const wire = new Wire(connection);
+    const wire = new Wire(connection, this.#emulation);
     let late = false;
     const timer = setTimeout(() => {
       late = true;
@@ -310,7 +323,10 @@ export class LinkHub {
       const { arrival, acquaintance } = await receiveIntroduction(wire, {
         self: this.#self,
         secret: this.#options.secret,
-        ports: { claimed: () => Promise.resolve(), judge: (arrival) => this.#judge(arrival) },
+        ports: {
+          claimed: ({ site }) => wire.under(this.#emulation.of(site)),
+          judge: (arrival) => this.#judge(arrival),
+        },
       });
       clearTimeout(timer);
       this.#strangers.delete(connection);
@@ -365,10 +381,9 @@ export class LinkHub {
     link.cancelDial = () => cancel("given up");
     let acquaintance: Acquaintance;
     try {
-      const dialled = this.#transport.dial(address);
-      dialled.then((connection) => cancelled !== null && closeQuietly(connection), () => {});
-      const connection = await Promise.race([dialled, given.promise]);
-      wire = new Wire(connection);
+      const dialled = this.#connect(site, address);
+      dialled.then((made) => cancelled !== null && made.close(), () => {});
+      wire = await Promise.race([dialled, given.promise]);
       acquaintance = await introduce(wire, {
         self: this.#self,
         secret: this.#options.secret,
@@ -385,6 +400,19 @@ export class LinkHub {
     }
     made();
     await this.#carry(link, role, wire, acquaintance, true);
+  }
+
+  async #connect(site: string, address: string): Promise<Wire> {
+    const conditions = this.#emulation.of(site);
+    await conditions.healed();
+    const wire = new Wire(await this.#transport.dial(address), this.#emulation);
+    const { rttMs } = conditions.shape ?? { rttMs: 0 };
+    // A byte connection takes a round trip to make.
+    if (rttMs > 0) {
+      await new Promise<void>((resolve) => this.#emulation.timer.at(performance.now() + rttMs, resolve));
+    }
+    await wire.under(conditions);
+    return wire;
   }
 
   /** Keeps the link to the parent up, with growing pauses between attempts. */

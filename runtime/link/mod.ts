@@ -21,6 +21,7 @@ export {
   type ReceivedAnswer,
   type RequestOptions,
 } from "./exchanges.ts";
+export { type LinkControl, type LinkShape } from "./emulation.ts";
 export { LinkError, type LinkErrorCode } from "./link_error.ts";
 export { DEFAULT_LIMITS, type LinkLimits } from "./limits.ts";
 export { type LinkRole } from "./site_link.ts";
