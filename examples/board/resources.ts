@@ -103,7 +103,7 @@ export const resources = {
     /** Rounds of PBKDF2; OWASP's advice of 2023 for HMAC-SHA-256. */
     PASSWORD_ROUNDS: "600000",
   },
-} as const;
+};
 
 export type Env = EnvOf<typeof resources>;
 export type Account = z.infer<typeof accountSchema>;
