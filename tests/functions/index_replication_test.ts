@@ -1,5 +1,5 @@
 /**
- * Index entries under replication: three sites that write, list (and so clean up) and exchange rows as the store
+ * Index entries under replication: sites that write, list (and so clean up) and exchange rows as the store
  * does, newest version first, in any order. Whatever they did, once they have all met, each index shows every row
  * once, at its place. A shared entry key per row and value (I2 left out) fails this test.
  */
@@ -25,14 +25,15 @@ interface Cell extends Version {
   readonly value: Uint8Array | null;
 }
 
-/** One site's rows, tombstones included, under a clock that counts. */
+/** One site's rows, tombstones included, under a clock that all sites read: what is later is newer. */
 class SiteStore implements StoreClient {
   readonly cells = new Map<Key, Cell>();
-  #clock = 0;
   readonly #replica: number;
+  readonly #clock: { now: number };
 
-  constructor(replica: number) {
+  constructor(replica: number, clock: { now: number }) {
     this.#replica = replica;
+    this.#clock = clock;
   }
 
   get(keys: readonly Key[]): Promise<(StoredRow | null)[]> {
@@ -46,7 +47,7 @@ class SiteStore implements StoreClient {
   }
 
   commit(_: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    const version = { clock: ++this.#clock, replica: this.#replica };
+    const version = { clock: ++this.#clock.now, replica: this.#replica };
     for (const mutation of mutations) {
       this.cells.set(mutation.key, { ...version, value: mutation.kind === "delete" ? null : mutation.value });
     }
@@ -64,7 +65,6 @@ class SiteStore implements StoreClient {
       const own = this.cells.get(key);
       if (own === undefined || compareVersions(cell, own) > 0) this.cells.set(key, cell);
     }
-    this.#clock = Math.max(this.#clock, other.#clock);
   }
 
   #row(key: Key): StoredRow | null {
@@ -81,14 +81,14 @@ const definition = table({
   indexes: { state: ["state"] },
 });
 
-const SITES = 3;
+const SITES = 2;
 const site = fc.nat(SITES - 1);
 const step = fc.oneof(
   {
     weight: 4,
-    arbitrary: fc.record({ do: fc.constant("put"), site, id: fc.nat(2), state: fc.constantFrom("a", "b") }),
+    arbitrary: fc.record({ do: fc.constant("put"), site, id: fc.nat(1), state: fc.constantFrom("a", "b") }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("delete"), site, id: fc.nat(2) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("delete"), site, id: fc.nat(1) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("list"), site }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("hear"), site, from: site }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("restart"), site }) },
@@ -96,8 +96,9 @@ const step = fc.oneof(
 
 Deno.test("an index shows every row once, whatever sites did while they were apart (I1, I2, I3)", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const stores = Array.from({ length: SITES }, (_, i) => new SiteStore(i + 1));
+    fc.asyncProperty(fc.array(step, { maxLength: 40, size: "max" }), async (steps) => {
+      const clock = { now: 0 };
+      const stores = Array.from({ length: SITES }, (_, i) => new SiteStore(i + 1, clock));
       const fresh = (store: SiteStore) =>
         new RequestTable(new PreparedTable("t", definition), store, new ReadBatch(store));
       const tables = stores.map(fresh);
@@ -119,6 +120,6 @@ Deno.test("an index shows every row once, whatever sites did while they were apa
         assert.deepEqual((await t.list({ index: "state" })).rows.map((row) => row.value), byState);
       }
     }),
-    { numRuns: 400 },
+    { numRuns: 1000 },
   );
 });
