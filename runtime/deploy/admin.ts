@@ -20,6 +20,9 @@ import { APP_NAME, BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "./reco
 /** Where the admin app is mounted. */
 export const ADMIN_PATH = "/_sojourn/admin";
 
+/** A site that restarts is back within a second or two; asking it this often costs it nothing. */
+const ASK_AGAIN_MS = 200;
+
 /** What the admin handlers need of their site. */
 export interface AdminServices {
   readonly site: string;
@@ -216,6 +219,7 @@ async function placed(services: AdminServices, change: Change, timeoutMs: number
   return { sites, missing };
 }
 
+/** Asks a site over the links, again while it does not answer: it may be starting. */
 async function readyThere(
   services: AdminServices,
   site: string,
@@ -223,11 +227,24 @@ async function readyThere(
   timeoutMs: number,
 ): Promise<boolean> {
   const url = `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?waitMs=${timeoutMs}`;
-  const asked = services.forward(site, new Request(url), "read").then(async (answer) => {
-    await answer.body?.cancel();
-    return answer.ok;
-  }, () => false);
-  return await within(asked, timeoutMs);
+  let over = false;
+  const asking = async () => {
+    while (!over) {
+      try {
+        const answer = await services.forward(site, new Request(url), "read");
+        await answer.body?.cancel();
+        if (answer.ok) return true;
+      } catch (error) {
+        services.note("site_silent", { site, error: String(error) });
+      }
+      await new Promise((resolve) => setTimeout(resolve, Math.min(ASK_AGAIN_MS, timeoutMs)));
+    }
+    return false;
+  };
+  const asked = asking();
+  const ready = await within(asked, timeoutMs);
+  over = true;
+  return ready;
 }
 
 /** Waits until this site serves a version of an app (A2). */

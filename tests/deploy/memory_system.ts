@@ -1,18 +1,18 @@
 /**
  * A stand-in for `Replica.system` over a Map: what the control plane's tests need of a replica, without a tree.
  */
-import type { ListOptions, Replica, StoreCheck, StoreMutation, WriteResult } from "../store/api.ts";
-import type { Key } from "../store/key.ts";
-import { holds, type Range } from "../store/range.ts";
-import { compareVersions, type Row } from "../store/row.ts";
+import type { ListOptions, Replica, StoreCheck, StoreMutation, WriteResult } from "../../store/api.ts";
+import type { Key } from "../../store/key.ts";
+import { holds, type Range } from "../../store/range.ts";
+import { compareVersions, type Row } from "../../store/row.ts";
 
 /** Rows in memory with watches, checks and a count of writes. */
 export class MemorySystem {
   readonly rows = new Map<Key, Row>();
   readonly #watches = new Set<{ ranges: readonly Range[]; changed: () => void }>();
   #clock = 1;
-  /** Set to fail the next writes. */
-  failWrites = false;
+  /** Writes that still succeed; those after them reject. */
+  failAfterWrites = Infinity;
 
   get(keys: readonly Key[]): Promise<(Row | undefined)[]> {
     return Promise.resolve(keys.map((key) => this.rows.get(key)));
@@ -26,7 +26,7 @@ export class MemorySystem {
   }
 
   write(mutations: readonly StoreMutation[], checks: readonly StoreCheck[] = []): Promise<WriteResult> {
-    if (this.failWrites) return Promise.reject(new Error("the disk is full"));
+    if (this.failAfterWrites-- <= 0) return Promise.reject(new Error("the disk is full"));
     for (const check of checks) {
       const row = this.rows.get(check.key);
       const same = check.version === null

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { packKey } from "../../store/key.ts";
+import { encodeValue } from "../../functions/value.ts";
+import {
+  adminApp,
+  AdminClient,
+  AdminError,
+  AdminTokens,
+  AppTable,
+  Deployments,
+  type Role,
+} from "../../runtime/deploy/mod.ts";
+import { encodeSystem } from "../../runtime/deploy/records.ts";
+import { MemorySystem } from "./memory_system.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** Three sites over one store: the root writes, edge-2 does not answer. */
+async function setUp() {
+  const system = new MemorySystem();
+  for (const [index, id] of ["cloud", "edge-1", "edge-2"].entries()) {
+    const record = { id, number: index + 1, parent: index === 0 ? null : "cloud", depth: Math.min(index, 1) };
+    const rest = { tier: index === 0 ? "root" : "edge", url: `http://${id}`, linkAddress: "" };
+    await system.write([{
+      kind: "set",
+      key: packKey(["s", "site", id]),
+      value: encodeSystem({ ...record, ...rest }),
+    }]);
+  }
+  const deployments = new Deployments({
+    system,
+    nowMs: () => 1,
+    evaluate: (bundle) =>
+      Promise.resolve(
+        bundle.length === 0
+          ? { ok: false, message: "it is empty", stack: "app.ts:1:1" }
+          : { ok: true, manifest: { tables: { users: { key: ["name"] } } } },
+      ),
+  });
+  const tables: AppTable[] = [];
+  const site = async (id: string, isRoot: boolean): Promise<ReturnType<typeof adminApp>> => {
+    const apps = await AppTable.open(system);
+    tables.push(apps);
+    return adminApp({
+      site: id,
+      system,
+      apps,
+      deployments: isRoot ? deployments : null,
+      nowMs: () => performance.now(),
+      note: () => {},
+      forwardToRoot: async (request, role) => await cloud.fetch(request, { role }),
+      forward: async (to, request, role) => {
+        if (to !== "edge-1") throw new Error(`${to} is unreachable`);
+        return await edge.fetch(request, { role });
+      },
+    });
+  };
+  const cloud = await site("cloud", true);
+  const edge = await site("edge-1", false);
+  const call = async (path: string, role: Role | null = "admin", init: RequestInit = {}) =>
+    await edge.fetch(new Request(`http://edge-1/_sojourn/admin${path}`, init), { role });
+  const close = () => tables.forEach((table) => table.close());
+  return { system, cloud, edge, call, close };
+}
+
+const post = (body: string): RequestInit => ({ method: "POST", body });
+
+Deno.test("a deploy through an edge reaches the root, and the answer names the sites that have it", async () => {
+  const { call, close } = await setUp();
+  const answer = await call("/deploy?app=shop&waitMs=200", "deploy", post("code"));
+  assert.equal(answer.status, 200);
+  const deployed = await answer.json();
+  assert.equal(deployed.app, "shop");
+  assert.deepEqual(deployed.sites.map((site: { id: string }) => site.id).sort(), ["cloud", "edge-1"]);
+  assert.deepEqual(deployed.missing, ["edge-2"]);
+  const apps = await (await call("/apps")).json();
+  assert.deepEqual([apps[0].app, apps[0].version, apps[0].tables], ["shop", deployed.version, ["users"]]);
+  close();
+});
+
+Deno.test("a refused deploy says why and where", async () => {
+  const { call, close } = await setUp();
+  const answer = await call("/deploy?app=shop", "deploy", post(""));
+  assert.equal(answer.status, 422);
+  const problem = await answer.json();
+  assert.deepEqual([problem.code, problem.detail, problem.place], [
+    "deploy_invalid",
+    "it is empty",
+    "app.ts:1:1",
+  ]);
+  close();
+});
+
+Deno.test("an admin call needs a token with the right role", async (t) => {
+  const { call, close } = await setUp();
+  await call("/deploy?app=shop", "deploy", post("code"));
+  const cases: [string, Role | null, RequestInit, number][] = [
+    ["/apps", null, {}, 401],
+    ["/apps", "read", {}, 200],
+    ["/deploy", "read", post("x"), 403],
+    ["/apps/shop/rollback", "read", post(""), 403],
+    ["/apps/shop/rollback", "deploy", post(""), 404],
+    ["/apps/other/versions", "read", {}, 404],
+    ["/apps/shop/rows?prefix=026b7600", "deploy", {}, 403],
+    ["/apps/shop/rows?prefix=026b7600", "admin", {}, 200],
+    ["/apps/shop/rows?prefix=", "admin", {}, 404],
+    ["/apps/shop/rows?prefix=zz", "admin", {}, 404],
+    ["/queues", "admin", {}, 501],
+  ];
+  for (const [path, role, init, status] of cases) {
+    await t.step(`${init.method ?? "GET"} ${path} as ${role}: ${status}`, async () => {
+      const answer = await call(path, role, init);
+      assert.equal(answer.status, status, await answer.clone().text());
+      await answer.body?.cancel();
+    });
+  }
+  close();
+});
+
+Deno.test("rows are shown within the app only", async () => {
+  const { system, call, close } = await setUp();
+  await call("/deploy?app=shop", "deploy", post("code"));
+  const put = (key: string[], value: unknown) =>
+    system.write([{ kind: "set", key: packKey(key), value: encodeValue(value) }]);
+  await put(["a", "shop", "kv", "greeting"], "hello");
+  await put(["a", "shopper", "kv", "greeting"], "not yours");
+  await put(["r", "shop", "t", "users", "ann"], { name: "ann" });
+  const rows = async (parts: string[]) => {
+    const prefix = Array.from(packKey(parts), (c) => c.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+    return await (await call(`/apps/shop/rows?prefix=${prefix}`)).json();
+  };
+  assert.equal((await rows(["kv"])).length, 1);
+  assert.equal((await rows(["root", "t", "users"])).length, 1);
+  close();
+});
+
+Deno.test("the client reports problems by code, and a site that is not there", async () => {
+  const { edge, close } = await setUp();
+  const tokens = new AdminTokens("read 0123456789abcdef # ops\n\nfedcba9876543210\n");
+  const server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    async (request) => await edge.fetch(request, { role: tokens.roleOf(request.headers) }),
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const admin = new AdminClient({ url, token: "fedcba9876543210" });
+  const deployed = await admin.deploy({ bundle: bytes("code"), fallback: "shop", waitMs: 100 });
+  assert.equal(deployed.changed, true);
+  assert.equal((await admin.versions("shop"))[0]?.version, deployed.version);
+  assert.deepEqual((await admin.sites()).map((site) => site.id), ["cloud", "edge-1", "edge-2"]);
+  assert.deepEqual(await admin.rows("shop", { prefix: packKey(["kv"]), limit: 5 }), []);
+  const reader = new AdminClient({ url, token: "0123456789abcdef" });
+  await assert.rejects(
+    reader.rollback("shop", undefined, 0),
+    (error: unknown) => error instanceof AdminError && error.code === "admin_role",
+  );
+  await server.shutdown();
+  await assert.rejects(
+    admin.apps(),
+    (error: unknown) => error instanceof AdminError && error.code === "site_unreachable",
+  );
+  close();
+});
+
+Deno.test("admin tokens of a bad line are refused by its number", () => {
+  for (const text of ["short", "owner 0123456789abcdef", "read 0123456789abcdef more"]) {
+    assert.throws(() => new AdminTokens(`# tokens\n${text}`), /line 2 /);
+  }
+});
