@@ -18,8 +18,10 @@ export interface TokenState {
   /** Number of the incarnation of the site that issued it. */
   readonly replica: ReplicaNumber;
   readonly clock: ClockValue;
-  /** Per proper ancestor of the issuing site, root first: a position that includes all the session touched,
-   * or null while something is pending. */
+  /**
+   * Per site on the path from the root to the issuing site, itself last: a position there that includes all
+   * the session touched, or null while something is pending towards it.
+   */
   readonly path: readonly (Position | null)[];
   /** Issued while the session could still write at that site: the next site always asks. */
   readonly open: boolean;
@@ -72,7 +74,13 @@ export type WriteResult = { readonly ok: true; readonly version: Version } | { r
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
   constructor(
-    readonly code: "store_unreachable" | "source_unreachable" | "source_lost" | "disk_failed" | "limit",
+    readonly code:
+      | "store_unreachable"
+      | "source_unreachable"
+      | "source_lost"
+      | "disk_failed"
+      | "root_only"
+      | "closed",
     message: string,
     readonly detail: Readonly<Record<string, unknown>> = {},
   ) {
@@ -129,6 +137,8 @@ export interface Replica {
   status(): ReplicaStatus;
   /** Drops coverage of evictable ranges in `range` (all of it by default) at once. */
   evict(range?: Range): Promise<void>;
+  /** Whether this site covers a key: for checkers and `why`. */
+  debugCovers(key: Key): boolean;
   /** Commits what is applied, says goodbye, and stops. */
   close(): Promise<void>;
 }

@@ -13,6 +13,8 @@ export interface Clock {
   nowMs(): number;
   /** Calls back once after at least `ms`; the returned function cancels. */
   after(ms: number, callback: () => void): () => void;
+  /** Resolves after the events that are ready now have been handled: what lets writers share one commit. */
+  turn(): Promise<void>;
 }
 
 export interface Random {

@@ -1,0 +1,81 @@
+/** What a parent knows of one child. */
+import type { ReplicaNumber } from "./row.ts";
+import type { Fetch, Hello } from "./message.ts";
+import type { Key } from "./key.ts";
+import type { SiteId } from "./ports.ts";
+import type { Range } from "./range.ts";
+import type { ClockValue, Position } from "./row.ts";
+import { Reader, Writer } from "./codec.ts";
+import { Stager } from "./stager.ts";
+
+export interface ChildFetch extends Fetch {
+  /** The covered part of its range as of the last freeze. */
+  part: Range | null;
+  /** This site is fetching it from its own parent. */
+  asked: boolean;
+}
+
+export class Child {
+  readonly id: SiteId;
+  /** 0 until a hello was answered. */
+  replica: ReplicaNumber = 0;
+  /** Its journal has been applied here up to this position. */
+  pushed: Position = 0;
+  /** The same, as committed: what may be acknowledged. */
+  acked: Position = 0;
+  /** Its stable clock as of `pushed`. */
+  stable: ClockValue = 0;
+  readonly pushes = new Stager();
+
+  connected = false;
+  welcomed = false;
+  /** A batch is on its way into the link. */
+  sending = false;
+  /** Counts connections, as in uplink.ts. */
+  connection = 0;
+  /** Fed up to this position of the journal. */
+  cursor: Position = 0;
+  /** The journal is to be scanned from here before the next feed; null once live. */
+  scanFrom: Position | null = null;
+  readonly dirty = new Set<Key>();
+  fetches: ChildFetch[] = [];
+  ranges = 0;
+  /** Somebody below waits for marks until this time. */
+  eagerUntilMs = 0;
+  markedHead: Position = -1;
+  markedDown: readonly Position[] | null = null;
+  markedAcked: Position = -1;
+  /** A hello that came before this site was ready to answer it. */
+  hello: Hello | null = null;
+  /** When it was last connected; tombstones wait for it that long plus the horizon. */
+  seenAtMs: number;
+  /** Tombstones it may have missed were collected: on its return it starts with empty coverage. */
+  outdated = false;
+
+  constructor(id: SiteId, seenAtMs: number) {
+    this.id = id;
+    this.seenAtMs = seenAtMs;
+  }
+
+  encode(): Uint8Array {
+    return new Writer(32).uint(this.replica).uint(this.pushed).uint(this.stable).done();
+  }
+
+  restore(bytes: Uint8Array): void {
+    const reader = new Reader(bytes);
+    this.replica = reader.uint();
+    this.pushed = this.acked = reader.uint();
+    this.stable = reader.uint();
+    reader.end();
+  }
+
+  disconnect(nowMs: number): void {
+    this.connected = this.welcomed = this.sending = false;
+    this.connection++;
+    this.dirty.clear();
+    this.fetches = [];
+    this.pushes.clear();
+    this.hello = null;
+    this.seenAtMs = nowMs;
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * Writing and reading of compact binary forms: the messages, the records, merge values.
+ *
+ * B1  One form for each value: a varint has no leading zero groups, a flag is 0 or 1; a reader throws on any
+ *     other, on a length beyond the input, and (with `end`) on bytes left over.
+ */
+import { byteString, type Key } from "./key.ts";
+
+/** Thrown for bytes that are no message of ours. */
+export class CodecError extends Error {
+  override readonly name = "CodecError";
+  readonly code = "message_malformed";
+}
+
+export class Writer {
+  #bytes: Uint8Array<ArrayBuffer>;
+  #length = 0;
+
+  constructor(capacityBytes = 256) {
+    this.#bytes = new Uint8Array(capacityBytes);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  #room(bytes: number): void {
+    if (this.#length + bytes <= this.#bytes.length) return;
+    const larger = new Uint8Array(Math.max(this.#bytes.length * 2, this.#length + bytes));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
+  }
+
+  byte(value: number): this {
+    this.#room(1);
+    this.#bytes[this.#length++] = value;
+    return this;
+  }
+
+  /** A safe integer ≥ 0: seven bits a byte, low group first. */
+  uint(value: number): this {
+    this.#room(8);
+    while (value >= 0x80) {
+      this.#bytes[this.#length++] = (value % 0x80) | 0x80;
+      value = Math.floor(value / 0x80);
+    }
+    this.#bytes[this.#length++] = value;
+    return this;
+  }
+
+  flag(value: boolean): this {
+    return this.byte(value ? 1 : 0);
+  }
+
+  bytes(value: Uint8Array): this {
+    this.uint(value.length);
+    this.#room(value.length);
+    this.#bytes.set(value, this.#length);
+    this.#length += value.length;
+    return this;
+  }
+
+  /** A byte string (key.ts). */
+  key(value: string): this {
+    this.uint(value.length);
+    this.#room(value.length);
+    for (let i = 0; i < value.length; i++) this.#bytes[this.#length + i] = value.charCodeAt(i);
+    this.#length += value.length;
+    return this;
+  }
+
+  text(value: string): this {
+    return this.bytes(new TextEncoder().encode(value));
+  }
+
+  list<T>(values: readonly T[], write: (value: T) => void): this {
+    this.uint(values.length);
+    for (const value of values) write(value);
+    return this;
+  }
+
+  /** What was written. */
+  done(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.slice(0, this.#length);
+  }
+}
+
+export class Reader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  byte(): number {
+    const value = this.#bytes[this.#at++];
+    if (value === undefined) throw new CodecError("a message ends too early");
+    return value;
+  }
+
+  uint(): number {
+    let value = 0, scale = 1;
+    for (;;) {
+      const group = this.byte();
+      value += (group & 0x7f) * scale;
+      if (!Number.isSafeInteger(value)) throw new CodecError("a number is beyond 53 bits");
+      if (group < 0x80) {
+        if (group === 0 && scale > 1) throw new CodecError("a number is not in its shortest form");
+        return value;
+      }
+      scale *= 0x80;
+      if (scale > 2 ** 56) throw new CodecError("a number is beyond 53 bits");
+    }
+  }
+
+  flag(): boolean {
+    const value = this.byte();
+    if (value > 1) throw new CodecError(`a flag is 0 or 1, not ${value}`);
+    return value === 1;
+  }
+
+  /** A copy, so that a small value does not keep a large message in memory. */
+  bytes(): Uint8Array<ArrayBuffer> {
+    const length = this.uint();
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
+    this.#at += length;
+    return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
+  }
+
+  key(): Key {
+    const length = this.uint();
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
+    this.#at += length;
+    return byteString(this.#bytes.subarray(this.#at - length, this.#at)) as Key;
+  }
+
+  text(): string {
+    try {
+      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.bytes());
+    } catch (error) {
+      if (error instanceof CodecError) throw error;
+      throw new CodecError("a text is not UTF-8");
+    }
+  }
+
+  list<T>(read: () => T): T[] {
+    const length = this.uint();
+    // Each element takes at least a byte: a forged length can't make us allocate.
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a list is longer than the message");
+    return Array.from({ length }, read);
+  }
+
+  end(): void {
+    if (this.#at !== this.#bytes.length) throw new CodecError("a message has bytes left over");
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * What the parts of a replica share: who it is, its clock, rows and coverage, and how far it is reflected above.
+ *
+ * Positions of ancestors are kept root first: index = depth. `down[j]` is how far the journal of the ancestor at
+ * depth j has arrived here for all this site covers; `reach[j]` maps own positions to theirs (PROTOCOL I6);
+ * `fed[j]` does so for rows that came from above.
+ *
+ * O1  `down` and `stable` are replaced, never changed in place: a snapshot is a reference.
+ * O2  They are advanced after the rows they speak of were applied, with no await in between (PROTOCOL I2).
+ */
+import type { ReplicaConfig, ReplicaPorts } from "./api.ts";
+import { HybridClock } from "./clock.ts";
+import { Coverage } from "./coverage.ts";
+import type { Key } from "./key.ts";
+import { encodeMessage, type Message } from "./message.ts";
+import { Pending } from "./pending.ts";
+import type { SiteId } from "./ports.ts";
+import { type Incoming, Rows } from "./rows.ts";
+import { type ClockValue, type Position, type ReplicaNumber, type Row } from "./row.ts";
+import { Steps } from "./steps.ts";
+import { Subscriptions } from "./subscriptions.ts";
+import { Topology } from "./topology.ts";
+
+/** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
+export interface Mark {
+  readonly head: Position;
+  readonly clock: ClockValue;
+  readonly down: readonly Position[];
+  /** Root first, this site's own last. */
+  readonly stable: readonly ClockValue[];
+  readonly reach: readonly (readonly [Position, Position])[];
+  readonly watermark: ClockValue;
+}
+
+export class Core {
+  readonly config: ReplicaConfig;
+  readonly ports: ReplicaPorts;
+  readonly clock: HybridClock;
+  readonly rows: Rows;
+  readonly coverage: Coverage;
+  readonly pending = new Pending();
+  readonly topology = new Topology();
+  readonly watchers = new Subscriptions<() => void>();
+  readonly counters: Record<string, number> = {};
+  replica: ReplicaNumber = 0;
+  parentReplica: ReplicaNumber = 0;
+  /** Ids from the root to the parent. */
+  path: readonly SiteId[] = [];
+  down: readonly Position[] = [];
+  stable: readonly ClockValue[] = [];
+  reach: Steps[] = [];
+  fed: Steps[] = [];
+  watermark: ClockValue = 0;
+  /** Per ancestor, a position that includes every tombstone collected here. */
+  collected: Position[] = [];
+  /** The clock may not pass this before it is persisted further ahead. */
+  clockBound: ClockValue = 0;
+  closed = false;
+  /** Tombstones and expiring rows applied since the last collection. */
+  readonly mortal: { key: Key; position: Position }[] = [];
+  /** Rows written here outside coverage, in journal order: dropped once the parent has them. */
+  readonly uncovered: { key: Key; position: Position }[] = [];
+  readonly #advanced = new Set<() => void>();
+  #wake: () => void = () => {};
+
+  constructor(config: ReplicaConfig, ports: ReplicaPorts) {
+    this.config = config;
+    this.ports = ports;
+    this.clock = new HybridClock(ports.clock);
+    this.rows = new Rows({
+      storage: ports.storage,
+      clock: this.clock,
+      nowMs: () => ports.clock.nowMs(),
+      applied: (row) => this.#applied(row),
+    });
+    this.coverage = new Coverage((name, value) => this.rows.record(name, value));
+  }
+
+  get depth(): number {
+    return this.path.length;
+  }
+
+  get isRoot(): boolean {
+    return this.config.parent === null;
+  }
+
+  count(name: string, by = 1): void {
+    this.counters[name] = (this.counters[name] ?? 0) + by;
+  }
+
+  /** Sets the function that starts the pump. */
+  onWake(wake: () => void): void {
+    this.#wake = wake;
+  }
+
+  /** Something is there for the pump to do. */
+  wake(): void {
+    this.#wake();
+  }
+
+  send(to: SiteId, message: Message): Promise<void> {
+    return this.ports.network.send(to, encodeMessage(message));
+  }
+
+  /** The incoming form of a row that begins its life here. */
+  own(key: Key, value: Uint8Array | null, expiresAtMs = 0): Incoming {
+    return { key, value, clock: this.clock.tick(), replica: this.replica, known: this.depth, expiresAtMs };
+  }
+
+  #applied(row: Row): void {
+    if (row.known > 0) this.pending.add(row.key, row.position, row.known);
+    else this.pending.remove(row.key);
+    if (row.value === null || row.expiresAtMs !== 0) {
+      this.mortal.push({ key: row.key, position: row.position });
+    }
+    this.topology.apply(row);
+    for (const changed of this.watchers.at(row.key)) changed();
+  }
+
+  /** Starts over above: nothing is known of the ancestors at these depths. */
+  setPath(path: readonly SiteId[]): void {
+    this.path = path;
+    this.down = path.map(() => 0);
+    this.stable = path.map(() => 0);
+    this.reach = path.map(() => new Steps());
+    this.fed = path.map(() => new Steps());
+    this.collected = path.map(() => 0);
+  }
+
+  /** The parent's journal includes this one's up to here. */
+  get acked(): Position {
+    return this.reach[this.depth - 1]?.top ?? 0;
+  }
+
+  /** Whether a row of this site's is not known to be in its parent's journal. */
+  isPendingToParent(row: Row): boolean {
+    return row.known >= this.depth && row.position > this.acked && !this.isRoot;
+  }
+
+  /** Depth of the highest site known to have a row that stands here at `position`. */
+  knownDepth(
+    row: Pick<Row, "position" | "known">,
+    reach: readonly (readonly [Position, Position])[],
+  ): number {
+    for (let depth = 0; depth < row.known; depth++) {
+      if (row.position <= (reach[depth]?.[0] ?? 0)) return depth;
+    }
+    return row.known;
+  }
+
+  /** A position of the ancestor at `depth` that includes the row at `position` here; null while pending. */
+  bound(depth: number, position: Position, known: number): Position | null {
+    const steps = known <= depth ? this.fed[depth] : undefined;
+    return steps?.bound(position) ?? this.reach[depth]?.bound(position) ?? null;
+  }
+
+  /** Calls back whenever `down`, `stable` or the topology may have moved; the result unsubscribes. */
+  onAdvance(callback: () => void): () => void {
+    this.#advanced.add(callback);
+    return () => this.#advanced.delete(callback);
+  }
+
+  advanced(): void {
+    for (const callback of [...this.#advanced]) callback();
+  }
+
+  /** A row at or below the watermark is in the root's journal or superseded there, unless its writer's end came first. */
+  isCollectable(row: { readonly clock: ClockValue; readonly replica: ReplicaNumber }): boolean {
+    if (row.clock > this.watermark) return false;
+    const ended = this.topology.ended(row.replica);
+    return ended === undefined || row.clock <= ended;
+  }
+}

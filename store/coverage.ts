@@ -1,0 +1,112 @@
+/**
+ * What this site replicates: the query cache (SessionStore, section V.A), as disjoint ranges. A get covers a
+ * point, a list the interval that it read; one range subsumes another by containment.
+ *
+ * V1  Ranges are disjoint; adding one that overlaps trims the older ones.
+ * V2  Every change is also written to the records of the next commit, so that coverage and rows stay in step
+ *     across a crash.
+ */
+import { bytesOf, byteString, type Key } from "./key.ts";
+import { isEmpty, type Range } from "./range.ts";
+import { RangeMap, type Segment } from "./range_map.ts";
+
+const RECORD = "cover/";
+
+interface Use {
+  /** Order of last use, from a counter: larger is later. */
+  used: number;
+}
+
+export class Coverage {
+  readonly #ranges = new RangeMap<Use>();
+  readonly #record: (name: string, value: Uint8Array | null) => void;
+  #uses = 0;
+  /** Counts every removal: a reader compares it before and after its scan. */
+  removals = 0;
+
+  constructor(record: (name: string, value: Uint8Array | null) => void) {
+    this.#record = record;
+  }
+
+  /** Restores a range from the disk's records; false where the record is of another kind. */
+  restore(name: string, value: Uint8Array): boolean {
+    if (!name.startsWith(RECORD)) return false;
+    const start = atob(name.slice(RECORD.length)) as Key;
+    this.#ranges.insert({ start, end: byteString(value) as Key, value: { used: 0 } });
+    return true;
+  }
+
+  get size(): number {
+    return this.#ranges.size;
+  }
+
+  /** Whether a key is covered; does not count as a use. */
+  covers(key: Key): boolean {
+    return this.#ranges.at(key) !== undefined;
+  }
+
+  /** Whether a key is covered, for a reader. */
+  has(key: Key): boolean {
+    const segment = this.#ranges.at(key);
+    if (segment === undefined) return false;
+    segment.value.used = ++this.#uses;
+    return true;
+  }
+
+  hasRange(range: Range): boolean {
+    for (let at = range.start; at < range.end;) {
+      const segment = this.#ranges.at(at);
+      if (segment === undefined) return false;
+      segment.value.used = ++this.#uses;
+      at = segment.end;
+    }
+    return true;
+  }
+
+  /** The part of a range, from its start (or down from its end), that is covered without a gap. */
+  coveredPart(range: Range, reverse: boolean): Range {
+    return reverse
+      ? { start: this.#ranges.heldFrom(range.start, range.end), end: range.end }
+      : { start: range.start, end: this.#ranges.heldUntil(range.start, range.end) };
+  }
+
+  add(range: Range): void {
+    if (isEmpty(range) || this.#ranges.holds(range)) return;
+    for (const old of this.#ranges.overlapping(range)) {
+      this.#drop(old);
+      if (old.start < range.start) this.#put({ start: old.start, end: range.start, value: old.value });
+      if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { used: old.value.used } });
+    }
+    this.#put({ start: range.start, end: range.end, value: { used: ++this.#uses } });
+  }
+
+  /** Removes a range, trimming those that reach out of it. */
+  remove(range: Range): void {
+    for (const old of this.#ranges.overlapping(range)) {
+      this.#drop(old);
+      if (old.start < range.start) this.#put({ start: old.start, end: range.start, value: old.value });
+      if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { used: old.value.used } });
+    }
+    this.removals++;
+  }
+
+  /** All ranges in key order. */
+  all(): Range[] {
+    return [...this.#ranges].map(({ start, end }) => ({ start, end }));
+  }
+
+  /** Ranges within `range`, least recently used first. */
+  leastRecentlyUsed(range: Range): Range[] {
+    return this.#ranges.overlapping(range).sort((a, b) => a.value.used - b.value.used);
+  }
+
+  #put(segment: Segment<Use>): void {
+    this.#ranges.insert(segment);
+    this.#record(RECORD + btoa(segment.start), bytesOf(segment.end));
+  }
+
+  #drop(segment: Range): void {
+    this.#ranges.remove(segment);
+    this.#record(RECORD + btoa(segment.start), null);
+  }
+}

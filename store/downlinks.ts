@@ -1,0 +1,487 @@
+/**
+ * This site's side of the tree edges to its children.
+ *
+ * A child: hello → (number from the root) → welcome → live. A live child gets, at each flush that concerns it,
+ * one message group: the feed up to the committed head, then the replies to its fetches as of that head.
+ *
+ * D1  A feed holds the child's covered rows past its cursor, as committed at the mark's head (PROTOCOL I1, I2).
+ * D2  A fetch reply follows the feed of the same flush; its range is subscribed in that flush (I3).
+ * D3  The end of an incarnation is a row of this journal before the new one's first push is (I8).
+ * D4  What a child pushed is not fed back to it, unless a join made it new.
+ */
+import type { SiteRecord } from "./api.ts";
+import { Child, type ChildFetch } from "./child.ts";
+import type { Core, Mark } from "./core.ts";
+import type { Key } from "./key.ts";
+import {
+  EAGER_MS,
+  HORIZON_MS,
+  MARK_IDLE_MS,
+  MARK_MS_MIN,
+  MARK_MS_PER_CHILD,
+  MESSAGE_BYTES_TARGET,
+} from "./limits.ts";
+import {
+  chunks,
+  type Feed,
+  type Fetch,
+  type Hello,
+  type Message,
+  type Push,
+  type WireRow,
+} from "./message.ts";
+import type { SiteId } from "./ports.ts";
+import { overlap, type Range } from "./range.ts";
+import type { Frozen } from "./rows.ts";
+import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
+import { Subscriptions } from "./subscriptions.ts";
+import { encodeJson, endedKey, replicaKey, ROOT_ONLY_RANGE, siteKey } from "./topology.ts";
+
+const RECORD = "child/";
+/** Rows read at once when a returning child is brought up to date. */
+const SCAN_ROWS = 2_000;
+
+interface Host {
+  /** A number from the root. */
+  number(): Promise<ReplicaNumber>;
+  /** Resolves when everything applied so far is on disk. */
+  durable(): Promise<void>;
+  /** Covers a range of a child's here first. */
+  fetch(range: Range, limit: number, reverse: boolean): Promise<void>;
+  eager(): void;
+}
+
+export class Downlinks {
+  readonly #core: Core;
+  readonly #host: Host;
+  readonly #children = new Map<SiteId, Child>();
+  readonly #subscriptions = new Subscriptions<Child>();
+  /** Children with something due at the next flush. */
+  readonly #due = new Set<Child>();
+  /** Children that pushed since the last freeze, with how far; and as of the freeze under way. */
+  #pushed = new Map<Child, Position>();
+  #pushedFrozen = new Map<Child, Position>();
+  #sweptAtMs = -Infinity;
+
+  constructor(core: Core, host: Host) {
+    this.#core = core;
+    this.#host = host;
+  }
+
+  restore(name: string, value: Uint8Array): boolean {
+    if (!name.startsWith(RECORD)) return false;
+    this.#child(name.slice(RECORD.length)).restore(value);
+    return true;
+  }
+
+  #child(id: SiteId): Child {
+    let child = this.#children.get(id);
+    if (child === undefined) this.#children.set(id, child = new Child(id, this.#nowMs()));
+    return child;
+  }
+
+  #nowMs(): number {
+    return this.#core.ports.clock.nowMs();
+  }
+
+  *all(): IterableIterator<Child> {
+    yield* this.#children.values();
+  }
+
+  /** Every entry of the children's subtrees up to this clock is applied here (PROTOCOL I4). */
+  stable(): ClockValue {
+    let stable = Infinity;
+    for (const child of this.#children.values()) {
+      if (child.replica !== 0) stable = Math.min(stable, child.stable);
+    }
+    return stable;
+  }
+
+  /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
+  uses(range: Range): boolean {
+    if (this.#subscriptions.touches(range)) return true;
+    for (const child of this.#children.values()) {
+      if (child.fetches.some((fetch) => overlap(fetch.range, range))) return true;
+    }
+    return false;
+  }
+
+  /** The lowest position that some child may still have to be fed: what lies past it must stay in the journal. */
+  fedUpTo(nowMs: number): Position {
+    let fed = this.#core.rows.committedHead;
+    for (const child of this.#children.values()) {
+      if (child.replica === 0) continue;
+      if (child.welcomed) fed = Math.min(fed, child.scanFrom ?? child.cursor);
+      else if (nowMs - child.seenAtMs < HORIZON_MS) fed = 0;
+      else child.outdated = true;
+    }
+    return fed;
+  }
+
+  connect(id: SiteId): void {
+    const child = this.#child(id);
+    child.connection++;
+    child.connected = true;
+  }
+
+  disconnect(id: SiteId): void {
+    const child = this.#child(id);
+    if (child.connected) child.disconnect(this.#nowMs());
+    this.#subscriptions.removeAll(child);
+    child.ranges = 0;
+    this.#due.delete(child);
+  }
+
+  /** This site is a new incarnation: every child has to say hello again. */
+  again(): void {
+    for (const child of this.#children.values()) {
+      if (child.connected) this.#core.send(child.id, { kind: "again" });
+    }
+  }
+
+  /** This site became ready: answers those who were early. */
+  async answerEarly(): Promise<void> {
+    for (const child of [...this.#children.values()]) {
+      const { hello } = child;
+      child.hello = null;
+      if (hello !== null) await this.#hello(child, hello);
+    }
+  }
+
+  async receive(from: SiteId, message: Message): Promise<void> {
+    const child = this.#child(from);
+    if (!child.connected) return;
+    if (message.kind === "hello") await this.#hello(child, message);
+    else if (!child.welcomed) this.#core.count("early");
+    else if (message.kind === "push") await this.#push(child, message);
+    else if (message.kind === "fetch") this.#fetch(child, message);
+    else if (message.kind === "drop") this.#drop(child, message.range);
+    else if (message.kind === "eager") this.#eager(child);
+    else if (message.kind === "number") this.#number(child, message.id);
+    else this.#core.ports.note("unexpected_message", { from, kind: message.kind });
+  }
+
+  // ── Joining ──
+
+  async #hello(child: Child, hello: Hello): Promise<void> {
+    const core = this.#core;
+    child.welcomed = false;
+    child.sending = false;
+    child.pushes.clear();
+    const connection = ++child.connection;
+    if (core.clock.isTooFarAhead(hello.clock)) {
+      core.ports.note("clock_ahead", { site: child.id });
+      return;
+    }
+    if (core.replica === 0) {
+      child.hello = hello;
+      return;
+    }
+    const anew = hello.replica === 0 || child.replica !== hello.replica ||
+      hello.parentReplica !== core.replica;
+    if (anew) await this.#enroll(child, hello);
+    else await this.#refreshRecord(child, hello);
+    if (connection !== child.connection || !child.connected) return;
+    const void_ = anew || child.outdated || hello.cursor > core.rows.head;
+    this.#welcome(child, hello, void_);
+  }
+
+  /** Gives a new incarnation of a child its number, and ends the old one (D3). */
+  async #enroll(child: Child, hello: Hello): Promise<void> {
+    const core = this.#core;
+    const number = await this.#host.number();
+    await core.rows.lock.run(async () => {
+      const ended = new Map<ReplicaNumber, ClockValue>();
+      if (child.replica !== 0) ended.set(child.replica, child.stable);
+      // Nothing is known here of how far an incarnation came that another incarnation of this site had fed.
+      if (hello.replica !== 0 && !ended.has(hello.replica)) ended.set(hello.replica, 0);
+      for (const [old, stable] of ended) {
+        if (core.topology.ended(old) === undefined) await this.#write(endedKey(old), { stable });
+      }
+      child.replica = number;
+      child.pushed = child.acked = 0;
+      // A blank site's clock starts above this; one that kept its rows has older ones still to push.
+      child.stable = hello.replica === 0 ? core.clock.last : 0;
+      await this.#write(replicaKey(number), {
+        site: child.id,
+        path: [...core.path, core.config.site, child.id],
+      });
+      await this.#write(siteKey(child.id), this.#record(child, hello));
+      core.rows.record(RECORD + child.id, child.encode());
+    });
+    core.count("enrolled");
+    core.wake();
+    await this.#host.durable();
+  }
+
+  async #refreshRecord(child: Child, hello: Hello): Promise<void> {
+    const known = this.#core.topology.site(child.id);
+    if (known?.url === hello.url && known.linkAddress === hello.linkAddress && known.tier === hello.tier) {
+      return;
+    }
+    await this.#core.rows.lock.run(() => this.#write(siteKey(child.id), this.#record(child, hello)));
+    this.#core.wake();
+  }
+
+  #record(child: Child, hello: Hello): SiteRecord {
+    return {
+      id: child.id,
+      number: child.replica,
+      parent: this.#core.config.site,
+      depth: this.#core.depth + 1,
+      tier: hello.tier,
+      url: hello.url,
+      linkAddress: hello.linkAddress,
+    };
+  }
+
+  async #write(key: Key, value: unknown): Promise<void> {
+    const [old] = await this.#core.rows.lookup([key]);
+    this.#core.rows.apply(old, this.#core.own(key, encodeJson(value)));
+  }
+
+  #welcome(child: Child, hello: Hello, anew: boolean): void {
+    const core = this.#core;
+    this.#subscriptions.removeAll(child);
+    const refused: Range[] = [];
+    for (const range of hello.coverage) {
+      if (anew || !core.coverage.hasRange(range)) refused.push(range);
+      else this.#subscriptions.add(child, range);
+    }
+    child.dirty.clear();
+    child.fetches = [];
+    child.ranges = hello.coverage.length - refused.length;
+    child.cursor = anew ? 0 : hello.cursor;
+    child.scanFrom = child.ranges === 0 ? null : hello.cursor;
+    child.markedHead = -1;
+    child.outdated = false;
+    child.welcomed = true;
+    core.send(child.id, {
+      kind: "welcome",
+      replica: child.replica,
+      parentReplica: core.replica,
+      clock: core.clock.tick(),
+      pushed: child.pushed,
+      path: [...core.path, core.config.site],
+      refused,
+    });
+    this.#due.add(child);
+    core.wake();
+  }
+
+  async #number(child: Child, id: number): Promise<void> {
+    const replica = await this.#host.number();
+    if (child.welcomed) this.#core.send(child.id, { kind: "number", id, replica });
+  }
+
+  // ── From a child ──
+
+  async #push(child: Child, push: Push): Promise<void> {
+    const core = this.#core, connection = child.connection;
+    const rows = child.pushes.add(push.rows, push.more);
+    if (rows === null) return;
+    await core.rows.lock.run(async () => {
+      const old = await core.rows.lookup(rows.map((row) => row.key));
+      if (connection !== child.connection) return;
+      rows.forEach((row, i) => {
+        if (core.isCollectable(row)) core.count("refused_collected");
+        else core.rows.apply(old[i], { ...row, known: core.depth }, child.id);
+      });
+      core.clock.merge(push.clock);
+      child.pushed = Math.max(child.pushed, push.upTo);
+      child.stable = Math.max(child.stable, push.stable);
+      this.#pushed.set(child, child.pushed);
+      if (rows.length > 0) core.rows.record(RECORD + child.id, child.encode());
+    });
+    core.advanced();
+    core.wake();
+  }
+
+  #fetch(child: Child, fetch: Fetch): void {
+    child.fetches.push({ ...fetch, part: null, asked: false });
+    this.#due.add(child);
+    this.#core.wake();
+  }
+
+  #drop(child: Child, range: Range): void {
+    this.#subscriptions.remove(child, range);
+    child.ranges = Math.max(0, child.ranges - 1);
+  }
+
+  #eager(child: Child): void {
+    child.eagerUntilMs = this.#nowMs() + EAGER_MS;
+    this.#due.add(child);
+    this.#host.eager();
+    this.#core.wake();
+  }
+
+  // ── To the children ──
+
+  /** At a freeze: what a fetch may be answered from is what is covered now. */
+  prepare(): void {
+    this.#pushedFrozen = this.#pushed;
+    this.#pushed = new Map();
+    for (const child of this.#due) {
+      for (const fetch of child.fetches) {
+        fetch.part = this.#core.coverage.coveredPart(fetch.range, fetch.reverse);
+      }
+    }
+  }
+
+  /** Notes which children a commit concerns. */
+  committed(frozen: Frozen): void {
+    for (const [child, pushed] of this.#pushedFrozen) child.acked = pushed;
+    for (const [key, row] of frozen.changes) {
+      if (row === null) continue;
+      const source = frozen.sources.get(key);
+      for (const child of this.#subscriptions.at(key)) {
+        if (child.id === source) continue;
+        child.dirty.add(key);
+        this.#due.add(child);
+      }
+    }
+  }
+
+  /** Sends what is due; returns after how many milliseconds it wants to be called again at the latest. */
+  async flush(mark: Mark): Promise<number> {
+    const now = this.#nowMs();
+    const every = Math.max(MARK_MS_MIN, this.#children.size * MARK_MS_PER_CHILD);
+    const swept = now - this.#sweptAtMs >= every;
+    let behind = false;
+    const idle = now - this.#sweptAtMs >= MARK_IDLE_MS;
+    for (const child of [...(swept ? this.#children.values() : this.#due)]) {
+      if (!child.welcomed || child.sending) continue;
+      const eager = child.eagerUntilMs > now;
+      if (this.#isDue(child) || idle || (swept && (eager || isBehind(child, mark)))) {
+        await this.#flushChild(child, mark);
+      }
+      behind ||= eager || isBehind(child, mark);
+    }
+    if (swept) this.#sweptAtMs = now;
+    return behind || !swept ? every : MARK_IDLE_MS;
+  }
+
+  #isDue(child: Child): boolean {
+    return child.dirty.size > 0 || child.scanFrom !== null || child.fetches.some((fetch) => !fetch.asked);
+  }
+
+  async #flushChild(child: Child, mark: Mark): Promise<void> {
+    this.#due.delete(child);
+    const connection = child.connection;
+    const rows = await this.#changes(child, mark);
+    const replies = await this.#replies(child, mark);
+    if (connection !== child.connection) return;
+    const head = {
+      kind: "feed",
+      upTo: mark.head,
+      clock: mark.clock,
+      down: mark.down,
+      stable: mark.stable,
+      reach: mark.reach,
+      acked: child.acked,
+      watermark: mark.watermark,
+    } as const;
+    const feeds = [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk): Feed => ({ ...head, ...chunk }));
+    child.cursor = mark.head;
+    child.markedHead = mark.head;
+    child.markedDown = mark.down;
+    child.markedAcked = child.acked;
+    this.#sendAll(child, [...feeds, ...replies]);
+  }
+
+  async #sendAll(child: Child, messages: readonly Message[]): Promise<void> {
+    const { connection } = child;
+    child.sending = true;
+    for (const message of messages) {
+      await this.#core.send(child.id, message);
+      if (connection !== child.connection) return;
+    }
+    child.sending = false;
+    if (this.#due.has(child)) this.#core.wake();
+  }
+
+  /** Committed rows that the child covers and has not got, in journal order (D1). */
+  async #changes(child: Child, mark: Mark): Promise<WireRow[]> {
+    const keys = [...child.dirty];
+    child.dirty.clear();
+    const rows = new Map<Key, Row>();
+    for (const row of await this.#core.rows.committed(keys)) rows.set(row.key, row);
+    if (child.scanFrom !== null) {
+      for (let after = child.scanFrom;;) {
+        const page = await this.#core.ports.storage.journal(after, mark.head, SCAN_ROWS);
+        for (const row of page) rows.set(row.key, row);
+        const last = page.at(-1);
+        if (last === undefined || page.length < SCAN_ROWS) break;
+        after = last.position;
+      }
+      child.scanFrom = null;
+    }
+    return [...rows.values()]
+      .filter((row) => this.#subscriptions.at(row.key).has(child))
+      .sort((a, b) => a.position - b.position)
+      .map((row) => this.#wire(row, mark));
+  }
+
+  #wire(row: Row, mark: Mark): WireRow {
+    return { ...row, known: this.#core.knownDepth(row, mark.reach) };
+  }
+
+  /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
+  async #replies(child: Child, mark: Mark): Promise<Message[]> {
+    const replies: Message[] = [], waiting: ChildFetch[] = [];
+    const fetches = child.fetches;
+    child.fetches = [];
+    for (const fetch of fetches) {
+      const answer = await this.#answer(child, fetch, mark);
+      if (answer === null) waiting.push(fetch);
+      else replies.push(...answer);
+    }
+    child.fetches.unshift(...waiting);
+    return replies;
+  }
+
+  async #answer(child: Child, fetch: ChildFetch, mark: Mark): Promise<Message[] | null> {
+    const { id, range } = fetch;
+    if (overlap(range, ROOT_ONLY_RANGE)) {
+      return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
+    }
+    if (fetch.part === null) {
+      this.#due.add(child);
+      return null;
+    }
+    const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
+    const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
+      ? await this.#core.rows.committedScan(fetch.part, fetch.limit, fetch.reverse)
+      : null;
+    if (result === null || (!whole && result.rows.length < fetch.limit)) {
+      this.#ask(child, fetch);
+      return null;
+    }
+    this.#subscriptions.add(child, result.range);
+    child.ranges++;
+    const rows = result.seen.map((row) => this.#wire(row, mark));
+    return [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => ({
+      kind: "fetched",
+      id,
+      range: result.range,
+      refused: false,
+      ...chunk,
+    }));
+  }
+
+  #ask(child: Child, fetch: ChildFetch): void {
+    if (fetch.asked) return;
+    fetch.asked = true;
+    const ready = () => {
+      fetch.asked = false;
+      fetch.part = null;
+      this.#due.add(child);
+      this.#core.wake();
+    };
+    this.#host.fetch(fetch.range, fetch.limit, fetch.reverse).then(ready, ready);
+  }
+}
+
+/** Whether a mark would tell a child anything new. */
+const isBehind = (child: Child, mark: Mark): boolean =>
+  mark.head !== child.markedHead || mark.down !== child.markedDown || child.acked !== child.markedAcked;

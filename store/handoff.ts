@@ -1,0 +1,297 @@
+/**
+ * Session-aware reconciliation (SessionStore, section V.B; the rules are PROTOCOL's "Handoff"): what happens when
+ * a session arrives with a token from another site.
+ *
+ * `a` is the lowest common ancestor of the token's site s and of this site d. In this order:
+ * H1  N1: the same incarnation of the same site: go on.
+ * H2  I8: the token's incarnation has ended and its clock lies past what was stable: lost, said so.
+ * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
+ * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
+ * H5  An `open` token says too little: its session may have written since. s is asked, always.
+ * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
+ *     sends them here; they are installed, at once and all of them, when all that they may depend on has
+ *     arrived from a (`need`).
+ * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
+ * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
+ */
+import { StoreUnavailable, type TokenState } from "./api.ts";
+import type { Core } from "./core.ts";
+import { isMerge, joinRows } from "./merge.ts";
+import type { Key } from "./key.ts";
+import { CARRY_BYTES_MAX, WAIT_MS_MAX } from "./limits.ts";
+import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
+import { compareVersions, type Position } from "./row.ts";
+import type { SiteId } from "./ports.ts";
+
+export interface Arrival {
+  readonly how: "same" | "nothing" | "carry" | "wait";
+  readonly rows: number;
+  readonly bytes: number;
+  /** What the session has touched, per depth of this site's path, itself last; null: pending. */
+  readonly path: readonly (Position | null)[];
+}
+
+interface Source {
+  readonly site: SiteId;
+  /** Depth of the lowest common ancestor. */
+  readonly depth: number;
+}
+
+export class Handoff {
+  readonly #core: Core;
+  readonly #stableOwn: () => number;
+  readonly #eager: () => void;
+  readonly #asked = new Map<number, (carry: Carry) => void>();
+  #nextId = 1;
+
+  /** @param stableOwn this site's own stable clock now. */
+  constructor(core: Core, stableOwn: () => number, eager: () => void) {
+    this.#core = core;
+    this.#stableOwn = stableOwn;
+    this.#eager = eager;
+  }
+
+  /** @throws StoreUnavailable `source_lost`, `source_unreachable`. */
+  async arrive(token: TokenState): Promise<Arrival> {
+    const core = this.#core;
+    core.clock.merge(token.clock);
+    if (token.replica === core.replica) return { how: "same", rows: 0, bytes: 0, path: token.path };
+    const known = core.topology.incarnation(token.replica);
+    if (known !== undefined) {
+      const source = this.#source(known.path);
+      const ended = this.#ended(token);
+      if (ended === "lost") throw this.#lost(token, source);
+      const path = token.open && ended === null ? null : this.#nothing(token, source);
+      if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
+    }
+    return await this.#waitOrCarry(token);
+  }
+
+  #source(path: readonly SiteId[]): Source {
+    const mine = [...this.#core.path, this.#core.config.site];
+    let depth = 0;
+    while (depth + 1 < mine.length && depth + 1 < path.length && mine[depth + 1] === path[depth + 1]) depth++;
+    return { site: path.at(-1) ?? "", depth };
+  }
+
+  #ended(token: TokenState): "lost" | "safe" | null {
+    const stable = this.#core.topology.ended(token.replica);
+    if (stable === undefined) return null;
+    return token.clock > stable || token.open ? "lost" : "safe";
+  }
+
+  #lost(token: TokenState, source: Source): StoreUnavailable {
+    return new StoreUnavailable(
+      "source_lost",
+      `the disk of site ${source.site} was lost before all that this session saw there had left it`,
+      {
+        mayBeLost: {
+          site: source.site,
+          incarnation: token.replica,
+          from: this.#core.topology.ended(token.replica),
+          to: token.clock,
+        },
+      },
+    );
+  }
+
+  /** H3, H4: the session's path here if nothing needs doing, else null. */
+  #nothing(token: TokenState, { depth }: Source): (Position | null)[] | null {
+    const core = this.#core;
+    const here = depth === core.depth;
+    const down = here ? core.rows.head : core.down[depth] ?? 0;
+    const byClock = (here ? this.#stableOwn() : core.stable[depth] ?? 0) >= token.clock;
+    const position = token.path[depth] ?? null;
+    const byPosition = position !== null && down >= position;
+    if (!byClock && !byPosition) return null;
+    core.count(byClock ? "nothing_by_clock" : "nothing_by_position");
+    // Above the common ancestor the token's own positions hold; below it, what this site has of each.
+    const path: (Position | null)[] = [...core.down, core.rows.head];
+    for (let j = 0; j < depth; j++) path[j] = token.path[j] ?? null;
+    path[depth] = byPosition ? position : down;
+    return path;
+  }
+
+  async #waitOrCarry(token: TokenState): Promise<Arrival> {
+    const core = this.#core;
+    const outcome = Promise.withResolvers<Arrival>();
+    outcome.promise.catch(() => {});
+    let asked = false, carrying = false;
+    const step = () => {
+      if (carrying) return;
+      const known = core.topology.incarnation(token.replica);
+      if (known === undefined) return;
+      const source = this.#source(known.path);
+      const ended = this.#ended(token);
+      if (ended === "lost") return outcome.reject(this.#lost(token, source));
+      const path = token.open && ended === null ? null : this.#nothing(token, source);
+      if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
+      if (asked || ended !== null) return;
+      asked = true;
+      this.#ask(token, source).then(async (carry) => {
+        if (carry?.outcome !== "rows") return;
+        await this.#until(() => source.depth === core.depth || (core.down[source.depth] ?? 0) >= carry.need);
+        carrying = true;
+        outcome.resolve(await this.#install(carry, token, source));
+      }).catch((error) => outcome.reject(error));
+    };
+    const forget = core.onAdvance(step);
+    const cancel = core.ports.clock.after(WAIT_MS_MAX, () => outcome.reject(this.#unreachable(token)));
+    this.#eager();
+    try {
+      step();
+      return await outcome.promise;
+    } finally {
+      forget();
+      cancel();
+    }
+  }
+
+  #unreachable(token: TokenState): StoreUnavailable {
+    const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
+    return new StoreUnavailable(
+      "source_unreachable",
+      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer`,
+    );
+  }
+
+  /** Resolves when the condition holds, looking again whenever this site advances; gives up with its replica. */
+  #until(condition: () => boolean): Promise<void> {
+    if (condition()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const forget = this.#core.onAdvance(() => {
+        if (!condition()) return;
+        forget();
+        cancel();
+        resolve();
+      });
+      // The arrival has failed by then; only the listener must go.
+      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, forget);
+    });
+  }
+
+  /** C1, C2: null when no answer came in time. */
+  #ask(token: TokenState, source: Source): Promise<Carry | null> {
+    const core = this.#core;
+    const id = this.#nextId++;
+    core.count("ask");
+    core.send(source.site, {
+      kind: "ask",
+      id,
+      to: core.config.site,
+      replica: token.replica,
+      depth: source.depth,
+      need: 0,
+      rows: [],
+    });
+    return new Promise((resolve) => {
+      const cancel = core.ports.clock.after(WAIT_MS_MAX, () => {
+        this.#asked.delete(id);
+        resolve(null);
+      });
+      this.#asked.set(id, (carry) => {
+        this.#asked.delete(id);
+        cancel();
+        resolve(carry);
+      });
+    });
+  }
+
+  /** C4: installs what was carried as this site's own pending rows, covered or not. */
+  async #install(carry: Carry, token: TokenState, source: Source): Promise<Arrival> {
+    const core = this.#core;
+    const rows = carry.rows.filter((row) => !core.isCollectable(row));
+    await core.rows.lock.run(async () => {
+      const old = await core.rows.lookup(rows.map((row) => row.key));
+      rows.forEach((row, i) => core.rows.apply(old[i], { ...row, known: core.depth }));
+      core.clock.merge(carry.clock);
+    });
+    core.wake();
+    core.count("carried_rows", rows.length);
+    const bytes = carry.rows.reduce((sum, row) => sum + wireBytes(row), 0);
+    core.count("carried_bytes", bytes);
+    // With nothing carried, all that s had is in a's journal up to `need`.
+    const path: (Position | null)[] = rows.length > 0
+      ? [...core.down.map(() => null), core.rows.head]
+      : [...core.down, core.rows.head];
+    if (rows.length === 0) { for (let j = 0; j < source.depth; j++) path[j] = token.path[j] ?? null; }
+    if (rows.length === 0 && token.open) { for (let j = 0; j < source.depth; j++) path[j] = null; }
+    return { how: "carry", rows: rows.length, bytes, path };
+  }
+
+  // ── The source and the inner sites ──
+
+  /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
+  async asked(ask: Ask): Promise<void> {
+    const core = this.#core;
+    const first = core.topology.incarnation(ask.replica)?.site === core.config.site;
+    const refuse = (outcome: Carry["outcome"]) =>
+      core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
+    if (core.replica === 0 || (first && ask.replica !== core.replica) || ask.depth > core.depth) {
+      return await refuse("refused");
+    }
+    // s is the common ancestor itself: nothing is pending towards it.
+    if (ask.depth === core.depth) {
+      const head = core.rows.head;
+      await this.#committed(head);
+      return await core.send(ask.to, {
+        kind: "carry",
+        id: ask.id,
+        outcome: "rows",
+        need: head,
+        clock: core.clock.last,
+        rows: [],
+      });
+    }
+    const { rows, need, head } = await this.#snapshot(ask);
+    await this.#committed(head);
+    if (rows.reduce((sum, row) => sum + wireBytes(row), 0) > CARRY_BYTES_MAX) {
+      return await refuse("too_large");
+    }
+    const top = core.depth === ask.depth + 1;
+    if (top) {
+      await core.send(ask.to, {
+        kind: "carry",
+        id: ask.id,
+        outcome: "rows",
+        need,
+        clock: core.clock.last,
+        rows,
+      });
+    } else await core.send(core.config.parent ?? "", { ...ask, need, rows });
+  }
+
+  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. */
+  #committed(head: Position): Promise<void> {
+    this.#core.wake();
+    return this.#until(() => this.#core.rows.committedHead >= head);
+  }
+
+  /** All rows pending towards the common ancestor, as of one head, joined with those from below. */
+  #snapshot(ask: Ask): Promise<{ rows: WireRow[]; need: Position; head: Position }> {
+    const core = this.#core;
+    return core.rows.lock.run(async () => {
+      const floor = core.reach[ask.depth]?.top ?? 0;
+      const keys = [...core.pending.after(floor, ask.depth + 1)].map((entry) => entry.key);
+      const need = Math.max(ask.need, core.down[ask.depth] ?? 0);
+      const byKey = new Map<Key, WireRow>(ask.rows.map((row) => [row.key, row]));
+      for (const row of await core.rows.lookup(keys)) {
+        if (row === undefined) continue;
+        const below = byKey.get(row.key);
+        byKey.set(row.key, below === undefined ? row : newer(row, below));
+      }
+      return { rows: [...byKey.values()], need, head: core.rows.head };
+    });
+  }
+
+  /** The answer to an ask of this site's. */
+  answered(carry: Carry): void {
+    this.#core.clock.merge(carry.clock);
+    this.#asked.get(carry.id)?.(carry);
+  }
+}
+
+function newer(a: WireRow, b: WireRow): WireRow {
+  if (isMerge(a.value) || isMerge(b.value)) return joinRows<WireRow>(a, b);
+  return compareVersions(a, b) >= 0 ? a : b;
+}

@@ -1,0 +1,36 @@
+/** Every bound and interval of the store, with its unit and why it is what it is. */
+
+/** How long a request waits for another site before it is told so (SURFACES 3: source_unreachable after 2 s). */
+export const WAIT_MS_MAX = 2_000;
+
+/** Rows of one message; a larger batch is split into chunks that the receiver stages (message.ts, `more`). */
+export const MESSAGE_BYTES_TARGET = 1 << 20;
+
+/**
+ * A mark with nothing new but positions goes to a child at most this often: a tenth of the 20 ms of a
+ * core–cloud link would be wasted CPU, and each child costs a message, so the interval grows with the children.
+ */
+export const MARK_MS_MIN = 5;
+export const MARK_MS_PER_CHILD = 0.1;
+/** A neighbour that has nothing to say still says how far it is this often: bounds every wait on a mark. */
+export const MARK_IDLE_MS = 250;
+/** A child that waits on a mark gets each new one at once for so long. */
+export const EAGER_MS = 2_000;
+
+/** A clock may be persisted ahead by this much, so that idle marks need no disk write more than once a second. */
+export const CLOCK_RESERVE_MS = 1_000;
+/** A peer whose clock is further ahead than this is refused: its writes would win for that long. */
+export const CLOCK_AHEAD_MS_MAX = 60_000;
+
+/** Tombstones younger than this are kept whatever the stable clock says; also how long a child may be away. */
+export const HORIZON_MS = 10 * 60_000;
+export const COLLECT_EVERY_MS = 30_000;
+
+/** A carry above this many bytes is refused by the source and the session waits instead. */
+export const CARRY_BYTES_MAX = 16 << 20;
+
+/** Steps kept of each monotone function (steps.ts): old positions get coarser bounds, never wrong ones. */
+export const STEPS_MAX = 64;
+
+/** Eviction goes down to this share of the capacity, so that it does not run again at the next write. */
+export const EVICT_TO_SHARE = 0.9;

@@ -1,0 +1,354 @@
+/**
+ * What sites say to each other about rows. The link below is authenticated and FIFO.
+ *
+ * child → parent   hello · push · fetch · drop · eager · number
+ * parent → child   welcome · again · feed · fetched · number
+ * any → any        ask (towards the source and up its path) · carry (the answer)
+ *
+ * Bytes and vectors: docs/protocol/journal.md.
+ */
+import { CodecError, Reader, Writer } from "./codec.ts";
+import type { SiteId } from "./ports.ts";
+import type { Range } from "./range.ts";
+import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
+
+/** A row on the wire; `known` as in row.ts, as its sender sees it. Its position is the receiver's to give. */
+export type WireRow = Omit<Row, "position">;
+
+/** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
+export interface Hello {
+  readonly kind: "hello";
+  /** 0: a blank disk that needs a number. */
+  readonly replica: ReplicaNumber;
+  readonly parentReplica: ReplicaNumber;
+  readonly cursor: Position;
+  readonly clock: ClockValue;
+  readonly tier: string;
+  readonly url: string;
+  readonly linkAddress: string;
+  readonly coverage: readonly Range[];
+}
+
+export interface Welcome {
+  readonly kind: "welcome";
+  readonly replica: ReplicaNumber;
+  readonly parentReplica: ReplicaNumber;
+  readonly clock: ClockValue;
+  /** The child's journal has been applied here up to this position. */
+  readonly pushed: Position;
+  /** Site ids from the root to the parent. */
+  readonly path: readonly SiteId[];
+  /** Ranges of the child's coverage that this site can't vouch for: the child drops them before anything else. */
+  readonly refused: readonly Range[];
+}
+
+/** The child's subtree's changes, as of a head of the child's journal (PROTOCOL I1). */
+export interface Push {
+  readonly kind: "push";
+  readonly upTo: Position;
+  readonly stable: ClockValue;
+  readonly clock: ClockValue;
+  readonly rows: readonly WireRow[];
+  /** More chunks of this batch follow: stage. */
+  readonly more: boolean;
+}
+
+/** The parent's changes in what the child covers, as of a head, and the mark (PROTOCOL I2). */
+export interface Feed {
+  readonly kind: "feed";
+  readonly upTo: Position;
+  readonly clock: ClockValue;
+  /** The parent's `down`, root first. */
+  readonly down: readonly Position[];
+  /** Stable clocks, root first, the parent itself last. */
+  readonly stable: readonly ClockValue[];
+  /** Per ancestor of the parent, root first: the parent's journal up to `own` is in theirs up to `theirs`. */
+  readonly reach: readonly (readonly [own: Position, theirs: Position])[];
+  /** The child's journal has been applied up to here. */
+  readonly acked: Position;
+  readonly watermark: ClockValue;
+  readonly rows: readonly WireRow[];
+  readonly more: boolean;
+}
+
+export interface Fetch {
+  readonly kind: "fetch";
+  readonly id: number;
+  readonly range: Range;
+  /** 0: the whole range. */
+  readonly limit: number;
+  readonly reverse: boolean;
+}
+
+/** Follows a feed message up to the head as of which the rows were read. */
+export interface Fetched {
+  readonly kind: "fetched";
+  readonly id: number;
+  /** What the child covers from now on: the interval that was read. */
+  readonly range: Range;
+  readonly rows: readonly WireRow[];
+  readonly more: boolean;
+  /** This range has no replica below the root. */
+  readonly refused: boolean;
+}
+
+export interface Drop {
+  readonly kind: "drop";
+  readonly range: Range;
+}
+
+/** Someone here waits: send each mark at once for a while. */
+export interface Eager {
+  readonly kind: "eager";
+}
+
+/** The parent is a new incarnation since the hello: say it again. */
+export interface Again {
+  readonly kind: "again";
+}
+
+/** Asks the root for a replica number (up: number 0), or brings it (down). */
+export interface NumberMessage {
+  readonly kind: "number";
+  readonly id: number;
+  readonly replica: ReplicaNumber;
+}
+
+/** PROTOCOL C1, C2: asks `replica`'s site, then each inner site up to below depth `depth`, for pending rows. */
+export interface Ask {
+  readonly kind: "ask";
+  readonly id: number;
+  /** Who wants the answer. */
+  readonly to: SiteId;
+  readonly replica: ReplicaNumber;
+  /** Depth of the common ancestor. */
+  readonly depth: number;
+  /** Largest `down` of the common ancestor seen on the way so far. */
+  readonly need: Position;
+  readonly rows: readonly WireRow[];
+}
+
+export interface Carry {
+  readonly kind: "carry";
+  readonly id: number;
+  readonly outcome: "rows" | "refused" | "too_large";
+  /** `down` of the common ancestor that must be reached before the rows are installed. */
+  readonly need: Position;
+  readonly clock: ClockValue;
+  readonly rows: readonly WireRow[];
+}
+
+export type Message =
+  | Hello
+  | Welcome
+  | Push
+  | Feed
+  | Fetch
+  | Fetched
+  | Drop
+  | Eager
+  | NumberMessage
+  | Ask
+  | Carry
+  | Again;
+
+/** Wire numbers of the kinds: never reused. */
+const KINDS = [
+  "hello",
+  "welcome",
+  "push",
+  "feed",
+  "fetch",
+  "fetched",
+  "drop",
+  "eager",
+  "number",
+  "ask",
+  "carry",
+  "again",
+] as const;
+const OUTCOMES = ["rows", "refused", "too_large"] as const;
+
+export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
+  const w = new Writer(256).byte(KINDS.indexOf(message.kind));
+  switch (message.kind) {
+    case "hello":
+      w.uint(message.replica).uint(message.parentReplica).uint(message.cursor).uint(message.clock);
+      w.text(message.tier).text(message.url).text(message.linkAddress);
+      return w.list(message.coverage, (range) => writeRange(w, range)).done();
+    case "welcome":
+      w.uint(message.replica).uint(message.parentReplica).uint(message.clock).uint(message.pushed);
+      return w.list(message.path, (site) => w.text(site)).list(
+        message.refused,
+        (range) => writeRange(w, range),
+      ).done();
+    case "push":
+      w.uint(message.upTo).uint(message.stable).uint(message.clock).flag(message.more);
+      return writeRows(w, message.rows).done();
+    case "feed":
+      w.uint(message.upTo).uint(message.clock).list(message.down, (p) => w.uint(p));
+      w.list(message.stable, (c) => w.uint(c)).list(
+        message.reach,
+        ([own, theirs]) => w.uint(own).uint(theirs),
+      );
+      w.uint(message.acked).uint(message.watermark).flag(message.more);
+      return writeRows(w, message.rows).done();
+    case "fetch":
+      w.uint(message.id).uint(message.limit).flag(message.reverse);
+      return writeRange(w, message.range).done();
+    case "fetched":
+      writeRange(w.uint(message.id).flag(message.more).flag(message.refused), message.range);
+      return writeRows(w, message.rows).done();
+    case "drop":
+      return writeRange(w, message.range).done();
+    case "eager":
+    case "again":
+      return w.done();
+    case "number":
+      return w.uint(message.id).uint(message.replica).done();
+    case "ask":
+      w.uint(message.id).text(message.to).uint(message.replica).uint(message.depth).uint(message.need);
+      return writeRows(w, message.rows).done();
+    case "carry":
+      w.uint(message.id).byte(OUTCOMES.indexOf(message.outcome)).uint(message.need).uint(message.clock);
+      return writeRows(w, message.rows).done();
+  }
+}
+
+/** @throws CodecError for anything that encodeMessage does not produce. */
+export function decodeMessage(bytes: Uint8Array): Message {
+  const r = new Reader(bytes);
+  const kind = KINDS[r.byte()];
+  if (kind === undefined) throw new CodecError("a message of an unknown kind");
+  const message = readBody(kind, r);
+  r.end();
+  return message;
+}
+
+function readBody(kind: Message["kind"], r: Reader): Message {
+  switch (kind) {
+    case "hello":
+      return {
+        kind,
+        replica: r.uint(),
+        parentReplica: r.uint(),
+        cursor: r.uint(),
+        clock: r.uint(),
+        tier: r.text(),
+        url: r.text(),
+        linkAddress: r.text(),
+        coverage: r.list(() => readRange(r)),
+      };
+    case "welcome":
+      return {
+        kind,
+        replica: r.uint(),
+        parentReplica: r.uint(),
+        clock: r.uint(),
+        pushed: r.uint(),
+        path: r.list(() => r.text()),
+        refused: r.list(() => readRange(r)),
+      };
+    case "push":
+      return { kind, upTo: r.uint(), stable: r.uint(), clock: r.uint(), more: r.flag(), rows: readRows(r) };
+    case "feed":
+      return {
+        kind,
+        upTo: r.uint(),
+        clock: r.uint(),
+        down: r.list(() => r.uint()),
+        stable: r.list(() => r.uint()),
+        reach: r.list(() => [r.uint(), r.uint()] as const),
+        acked: r.uint(),
+        watermark: r.uint(),
+        more: r.flag(),
+        rows: readRows(r),
+      };
+    case "fetch":
+      return { kind, id: r.uint(), limit: r.uint(), reverse: r.flag(), range: readRange(r) };
+    case "fetched":
+      return {
+        kind,
+        id: r.uint(),
+        more: r.flag(),
+        refused: r.flag(),
+        range: readRange(r),
+        rows: readRows(r),
+      };
+    case "drop":
+      return { kind, range: readRange(r) };
+    case "eager":
+    case "again":
+      return { kind };
+    case "number":
+      return { kind, id: r.uint(), replica: r.uint() };
+    case "ask":
+      return {
+        kind,
+        id: r.uint(),
+        to: r.text(),
+        replica: r.uint(),
+        depth: r.uint(),
+        need: r.uint(),
+        rows: readRows(r),
+      };
+    case "carry":
+      return {
+        kind,
+        id: r.uint(),
+        outcome: readOutcome(r),
+        need: r.uint(),
+        clock: r.uint(),
+        rows: readRows(r),
+      };
+  }
+}
+
+function readOutcome(r: Reader): Carry["outcome"] {
+  const outcome = OUTCOMES[r.byte()];
+  if (outcome === undefined) throw new CodecError("a carry has an unknown outcome");
+  return outcome;
+}
+
+const writeRange = (w: Writer, range: Range): Writer => w.key(range.start).key(range.end);
+const readRange = (r: Reader): Range => ({ start: r.key(), end: r.key() });
+
+function writeRows(w: Writer, rows: readonly WireRow[]): Writer {
+  return w.list(rows, (row) => {
+    w.key(row.key).uint(row.clock).uint(row.replica).uint(row.known).uint(row.expiresAtMs);
+    if (row.value === null) w.byte(0);
+    else w.byte(1).bytes(row.value);
+  });
+}
+
+function readRows(r: Reader): WireRow[] {
+  return r.list(() => ({
+    key: r.key(),
+    clock: r.uint(),
+    replica: r.uint(),
+    known: r.uint(),
+    expiresAtMs: r.uint(),
+    value: r.flag() ? r.bytes() : null,
+  }));
+}
+
+/** Bytes that a row takes in a message, within a few. */
+export const wireBytes = (row: WireRow): number => row.key.length + (row.value?.length ?? 0) + 24;
+
+/** Rows in groups of about `bytes`, at least one group, the last marked. */
+export function* chunks(
+  rows: readonly WireRow[],
+  bytes: number,
+): Generator<{ rows: WireRow[]; more: boolean }> {
+  let group: WireRow[] = [], size = 0;
+  for (const row of rows) {
+    if (size > 0 && size + wireBytes(row) > bytes) {
+      yield { rows: group, more: true };
+      group = [];
+      size = 0;
+    }
+    group.push(row);
+    size += wireBytes(row);
+  }
+  yield { rows: group, more: false };
+}

@@ -1,0 +1,78 @@
+/**
+ * The part of this site's journal that is not known to be in the root's: keys by position, newest place only.
+ * Pushes, carries and the root's reflection all read from it, so it stays in memory.
+ *
+ * N1  One live entry a key, at the key's newest position; entries rise by position.
+ */
+import type { Key } from "./key.ts";
+import type { Position } from "./row.ts";
+
+interface Entry {
+  readonly key: Key;
+  readonly position: Position;
+  /** Depth of the highest site known to have the row. */
+  readonly known: number;
+}
+
+export class Pending {
+  #entries: Entry[] = [];
+  #first = 0;
+  readonly #newest = new Map<Key, Entry>();
+
+  get size(): number {
+    return this.#newest.size;
+  }
+
+  add(key: Key, position: Position, known: number): void {
+    const entry = { key, position, known };
+    this.#newest.set(key, entry);
+    this.#entries.push(entry);
+  }
+
+  remove(key: Key): void {
+    this.#newest.delete(key);
+  }
+
+  get(key: Key): Entry | undefined {
+    return this.#newest.get(key);
+  }
+
+  /** Live entries past a position and known no higher than `known`, in journal order. */
+  *after(position: Position, known: number): Generator<Entry> {
+    for (let i = this.#search(position); i < this.#entries.length; i++) {
+      const entry = this.#entries[i];
+      if (entry !== undefined && entry.known >= known && this.#newest.get(entry.key) === entry) yield entry;
+    }
+  }
+
+  /** How many live entries lie past a position, known no higher than `known`. */
+  count(position: Position, known: number): number {
+    let n = 0;
+    for (const _ of this.after(position, known)) n++;
+    return n;
+  }
+
+  /** Forgets entries up to a position. */
+  settle(position: Position): void {
+    for (; this.#first < this.#entries.length; this.#first++) {
+      const entry = this.#entries[this.#first];
+      if (entry === undefined || entry.position > position) break;
+      if (this.#newest.get(entry.key) === entry) this.#newest.delete(entry.key);
+    }
+    if (this.#first > 1024 && this.#first * 2 > this.#entries.length) {
+      this.#entries = this.#entries.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  /** Index of the first entry past a position. */
+  #search(position: Position): number {
+    let low = this.#first, high = this.#entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#entries[middle]?.position ?? Infinity) > position) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

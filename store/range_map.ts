@@ -1,0 +1,82 @@
+/**
+ * Disjoint ranges of keys with a value each, in key order.
+ *
+ * M1  No two ranges overlap; none is empty.
+ */
+import sortedBtree from "sorted-btree";
+import type { Key } from "./key.ts";
+import type { Range } from "./range.ts";
+
+export interface Segment<V> extends Range {
+  readonly value: V;
+}
+
+export class RangeMap<V> {
+  /** By start. The package is CommonJS, hence the second `default`. */
+  readonly #byStart = new sortedBtree.default<string, Segment<V>>();
+
+  get size(): number {
+    return this.#byStart.size;
+  }
+
+  /** The segment that holds a key. */
+  at(key: Key): Segment<V> | undefined {
+    const segment = this.#byStart.getPairOrNextLower(key)?.[1];
+    return segment !== undefined && key < segment.end ? segment : undefined;
+  }
+
+  /** Segments that share a key with a range, in key order. */
+  overlapping(range: Range): Segment<V>[] {
+    const found: Segment<V>[] = [];
+    const first = this.at(range.start);
+    if (first !== undefined && first.start < range.start) found.push(first);
+    this.#byStart.forRange(range.start, range.end, false, (_, segment) => {
+      found.push(segment);
+    });
+    return found;
+  }
+
+  /** How far the keys from `start` on are held without a gap, at most to `end`; `start` where none is. */
+  heldUntil(start: Key, end: Key): Key {
+    let until = start;
+    while (until < end) {
+      const segment = this.at(until);
+      if (segment === undefined) break;
+      until = segment.end;
+    }
+    return until < end ? until : end;
+  }
+
+  /** How far down the keys below `end` are held without a gap, at least to `start`; `end` where none is. */
+  heldFrom(start: Key, end: Key): Key {
+    let from = end;
+    while (from > start) {
+      const segment = this.#byStart.nextLowerPair(from)?.[1];
+      if (segment === undefined || segment.end < from) break;
+      from = segment.start;
+    }
+    return from > start ? from : start;
+  }
+
+  /** Whether every key of a range is held. */
+  holds(range: Range): boolean {
+    return this.heldUntil(range.start, range.end) >= range.end;
+  }
+
+  /** Inserts a segment; it must overlap none. */
+  insert(segment: Segment<V>): void {
+    this.#byStart.set(segment.start, segment);
+  }
+
+  remove(segment: Range): void {
+    this.#byStart.delete(segment.start);
+  }
+
+  clear(): void {
+    this.#byStart.clear();
+  }
+
+  *[Symbol.iterator](): IterableIterator<Segment<V>> {
+    yield* this.#byStart.values();
+  }
+}

@@ -1,0 +1,438 @@
+/**
+ * The replica of one site (DESIGN 3): its parts put together, and the pump that drives them.
+ *
+ * Stages: load → (hello to the parent → number → system ranges) → ready → … → closed.
+ *
+ * The pump: events apply changes and wake it; it freezes all that was applied into one commit, waits for the
+ * disk, and only then tells others: writers that wait, the parent, the children.
+ *
+ * Q1  One commit at a time; what leaves the site was committed before, and speaks of the head of that commit
+ *     (PROTOCOL I1).
+ * Q2  A mark's stable clock was drawn at its freeze, after every row of it and before every later one (I4, I5),
+ *     and is never above what the disk has of the clock.
+ * Q3  A failed commit ends the replica: nothing is acknowledged any more.
+ */
+import {
+  type AttachedSession,
+  type Replica,
+  type ReplicaConfig,
+  type ReplicaPorts,
+  type ReplicaStatus,
+  type SiteRecord,
+  StoreUnavailable,
+  type TokenState,
+} from "./api.ts";
+import { Collector } from "./collector.ts";
+import { Core, type Mark } from "./core.ts";
+import { Downlinks } from "./downlinks.ts";
+import { type Arrival, Handoff } from "./handoff.ts";
+import type { Key } from "./key.ts";
+import { CLOCK_RESERVE_MS, COLLECT_EVERY_MS, HORIZON_MS, MARK_IDLE_MS } from "./limits.ts";
+import { decodeMessage, type Message } from "./message.ts";
+import type { SiteId } from "./ports.ts";
+import { type Range, WHOLE } from "./range.ts";
+import type { Frozen } from "./rows.ts";
+import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber } from "./row.ts";
+import { Session } from "./session.ts";
+import { loadState, saveState } from "./state.ts";
+import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
+import { Uplink } from "./uplink.ts";
+
+/** A neighbour's messages are handled one after the other; those of an ended connection not at all. */
+interface Inbox {
+  connection: number;
+  tail: Promise<void>;
+}
+
+export class SiteReplica implements Replica {
+  readonly site: SiteId;
+  readonly ready: Promise<void>;
+  readonly system: Replica["system"];
+  readonly #core: Core;
+  readonly #uplink: Uplink | null;
+  readonly #downlinks: Downlinks;
+  readonly #handoff: Handoff;
+  readonly #collector: Collector;
+  readonly #inboxes = new Map<SiteId, Inbox>();
+  readonly #ready = Promise.withResolvers<void>();
+  /** Who waits for a position to be on disk. */
+  #waiting: { position: Position; resolve: () => void; reject: (error: Error) => void }[] = [];
+  #nextNumber: ReplicaNumber = 2;
+  #awake = false;
+  #isReady = false;
+  #pumping: Promise<void> = Promise.resolve();
+  #cancelTimer: () => void = () => {};
+  #cancelCollect: () => void = () => {};
+  #failure: Error | null = null;
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.site = core.config.site;
+    this.ready = this.#ready.promise;
+    this.ready.catch(() => {});
+    const { parent } = core.config;
+    this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
+    this.#downlinks = new Downlinks(core, {
+      number: () => this.#number(),
+      durable: () => this.#durable(core.rows.head),
+      fetch: (range, limit, reverse) => this.#uplink?.fetch(range, limit, reverse) ?? Promise.resolve(),
+      eager: () => this.#uplink?.eager(),
+    });
+    this.#handoff = new Handoff(core, () => this.#stableNow(), () => this.#uplink?.eager());
+    this.#collector = new Collector(core, this.#uplink, this.#downlinks);
+    const host = { core, uplink: this.#uplink, durable: (position: Position) => this.#durable(position) };
+    const system = () =>
+      new Session(host, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
+        how: "new",
+        rows: 0,
+        bytes: 0,
+        path: [],
+      });
+    this.system = {
+      get: (keys) => system().get(keys),
+      list: (range, options) => system().list(range, options),
+      write: (mutations, checks) => system().write(mutations, checks),
+      watch: (ranges, changed) => system().watch(ranges, changed),
+      durable: () => this.#durable(core.rows.head),
+    };
+    this.#host = host;
+    core.onWake(() => this.#wake());
+  }
+
+  readonly #host: { core: Core; uplink: Uplink | null; durable(position: Position): Promise<void> };
+
+  /** Loads the disk and starts the pump. */
+  async start(): Promise<void> {
+    const core = this.#core;
+    const records = await core.ports.storage.load();
+    const numbers = await loadState(core, records, (name, value) => this.#downlinks.restore(name, value));
+    this.#nextNumber = Math.max(this.#nextNumber, numbers);
+    this.#collector.sweepTo(core.rows.head);
+    if (core.isRoot) await this.#startRoot();
+    this.#scheduleCollect();
+    this.#checkReady();
+    this.#wake();
+  }
+
+  async #startRoot(): Promise<void> {
+    const core = this.#core, { config } = core;
+    if (core.replica === 0) {
+      core.replica = 1;
+      core.coverage.add(WHOLE);
+      core.setPath([]);
+    }
+    const record: SiteRecord = {
+      id: config.site,
+      number: core.replica,
+      parent: null,
+      depth: 0,
+      tier: config.tier,
+      url: config.url,
+      linkAddress: config.linkAddress,
+    };
+    await core.rows.lock.run(() => {
+      core.rows.put(
+        core.own(replicaKey(core.replica), encodeJson({ site: config.site, path: [config.site] })),
+      );
+      core.rows.put(core.own(siteKey(config.site), encodeJson(record)));
+      return Promise.resolve();
+    });
+  }
+
+  #checkReady(): void {
+    const core = this.#core;
+    if (this.#isReady || core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE)) return;
+    this.#isReady = true;
+    this.#ready.resolve();
+    this.#downlinks.answerEarly().catch((error) => this.#fail(error));
+  }
+
+  // ── Sessions ──
+
+  async attach(token: TokenState | null): Promise<AttachedSession> {
+    await this.#serving();
+    if (token === null) {
+      const identity = { id: this.#core.ports.random.bytes(16), sequence: 0, clock: 0 };
+      return new Session(this.#host, identity, { how: "new", rows: 0, bytes: 0, path: [] });
+    }
+    const arrival = await this.#handoff.arrive(token);
+    this.#core.count(`attach_${arrival.how}`);
+    return new Session(
+      this.#host,
+      { id: token.session, sequence: token.sequence, clock: token.clock },
+      arrival,
+    );
+  }
+
+  async attachAll(tokens: readonly TokenState[]): Promise<AttachedSession> {
+    const [first] = tokens;
+    if (first === undefined) return await this.attach(null);
+    await this.#serving();
+    const arrivals = await Promise.all(tokens.map((token) => this.#handoff.arrive(token)));
+    const identity = {
+      id: first.session,
+      sequence: Math.max(...tokens.map((token) => token.sequence)),
+      clock: Math.max(...tokens.map((token) => token.clock)),
+    };
+    const order: Arrival["how"][] = ["same", "nothing", "wait", "carry"];
+    const how = order[Math.max(...arrivals.map((arrival) => order.indexOf(arrival.how)))] ?? "same";
+    const path = [...this.#core.path, this.site].map((_, depth) => {
+      const positions = arrivals.map((arrival) => arrival.path[depth] ?? null);
+      return positions.reduce<Position | null>(
+        (all, p) => all === null || p === null ? null : Math.max(all, p),
+        0,
+      );
+    });
+    this.#core.count(`attach_${how}`);
+    const sum = (of: (arrival: Arrival) => number) =>
+      arrivals.reduce((total, arrival) => total + of(arrival), 0);
+    return new Session(this.#host, identity, {
+      how,
+      path,
+      rows: sum((a) => a.rows),
+      bytes: sum((a) => a.bytes),
+    });
+  }
+
+  async #serving(): Promise<void> {
+    if (this.#failure !== null) throw this.#failure;
+    if (this.#core.closed) throw new StoreUnavailable("closed", `site ${this.site} is stopping`);
+    if (!this.#isReady) await this.ready;
+  }
+
+  // ── Neighbours ──
+
+  #inbox(site: SiteId): Inbox {
+    let inbox = this.#inboxes.get(site);
+    if (inbox === undefined) this.#inboxes.set(site, inbox = { connection: 0, tail: Promise.resolve() });
+    return inbox;
+  }
+
+  #enqueue(site: SiteId, connection: number | null, body: () => Promise<void> | void): void {
+    const inbox = this.#inbox(site);
+    inbox.tail = inbox.tail.then(async () => {
+      if (this.#core.closed || (connection !== null && connection !== inbox.connection)) return;
+      await body();
+    }).catch((error) => this.#fail(error));
+  }
+
+  connected(site: SiteId, role: "parent" | "child" | "peer"): void {
+    if (role === "peer") return;
+    const connection = ++this.#inbox(site).connection;
+    this.#enqueue(site, connection, () => {
+      if (role === "parent") this.#uplink?.connect();
+      else this.#downlinks.connect(site);
+    });
+  }
+
+  disconnected(site: SiteId): void {
+    const inbox = this.#inboxes.get(site);
+    if (inbox === undefined) return;
+    inbox.connection++;
+    this.#enqueue(site, inbox.connection, () => {
+      if (site === this.#core.config.parent) this.#uplink?.disconnect();
+      else this.#downlinks.disconnect(site);
+    });
+  }
+
+  receive(from: SiteId, bytes: Uint8Array): void {
+    let message: Message;
+    try {
+      message = decodeMessage(bytes);
+    } catch (error) {
+      this.#core.count("malformed");
+      this.#core.ports.note("message_malformed", { from, error: String(error) });
+      return;
+    }
+    // Questions of a handoff concern no tree edge: they may overtake what a neighbour sent.
+    if (message.kind === "carry") return this.#handoff.answered(message);
+    if (message.kind === "ask") {
+      this.#handoff.asked(message).catch((error) => this.#fail(error));
+      return;
+    }
+    const connection = this.#inbox(from).connection;
+    this.#enqueue(from, connection, async () => {
+      if (from === this.#core.config.parent) {
+        await this.#uplink?.receive(message);
+        this.#checkReady();
+      } else await this.#downlinks.receive(from, message);
+    });
+  }
+
+  /** A fresh replica number: from the root's own count, or from above. */
+  async #number(): Promise<ReplicaNumber> {
+    if (this.#uplink !== null) return await this.#uplink.number();
+    const number = this.#nextNumber++;
+    this.#core.rows.record("numbers", encodeJson(this.#nextNumber));
+    this.#wake();
+    await this.#afterCommit();
+    return number;
+  }
+
+  // ── The pump ──
+
+  #wake(): void {
+    if (this.#awake || this.#core.closed) return;
+    this.#awake = true;
+    this.#pumping = this.#pumping.then(() => this.#pump()).catch((error) => this.#fail(error));
+  }
+
+  async #pump(): Promise<void> {
+    await this.#core.ports.clock.turn();
+    this.#awake = false;
+    if (this.#core.closed || this.#failure !== null) return;
+    await this.#commitAndTell();
+  }
+
+  async #commitAndTell(): Promise<void> {
+    const core = this.#core;
+    this.#cancelTimer();
+    const mark = this.#mark();
+    this.#downlinks.prepare();
+    const frozen = core.rows.freeze();
+    const afterCommit = this.#committing;
+    this.#committing = [];
+    const { rows, drop, records } = frozen.commit;
+    if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen);
+    core.rows.settle(frozen);
+    for (const resolve of afterCommit) resolve();
+    this.#tellWriters(frozen.head);
+    this.#uplink?.committed(frozen);
+    this.#downlinks.committed(frozen);
+    const waits = await Promise.all([this.#uplink?.flush(mark) ?? MARK_IDLE_MS, this.#downlinks.flush(mark)]);
+    await this.#collector.dropUncovered();
+    if (rows.length > 0) await this.#collector.evictToCapacity();
+    core.advanced();
+    if (!this.#awake) {
+      this.#cancelTimer = core.ports.clock.after(Math.max(1, Math.min(...waits)), () => this.#wake());
+    }
+  }
+
+  /** Resolvers of those who wait for the records of the next commit. */
+  #committing: (() => void)[] = [];
+
+  #afterCommit(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#committing.push(resolve);
+    });
+  }
+
+  async #commit(frozen: Frozen): Promise<void> {
+    try {
+      await this.#core.ports.storage.commit(frozen.commit);
+    } catch (error) {
+      throw new StoreUnavailable("disk_failed", `site ${this.site} could not write to its disk: ${error}`);
+    }
+  }
+
+  /** What the coming commit's messages will say (Q2). */
+  #mark(): Mark {
+    const core = this.#core;
+    const clock = core.clock.tick();
+    const stable = Math.min(clock, this.#downlinks.stable());
+    if (clock > core.clockBound || core.rows.dirty) {
+      core.clockBound = clock + CLOCK_RESERVE_MS * CLOCK_TICKS_PER_MS;
+      saveState(core);
+    }
+    if (core.isRoot) {
+      core.watermark = Math.max(core.watermark, Math.min(stable, core.clock.wall(HORIZON_MS)));
+    }
+    return {
+      head: core.rows.head,
+      clock,
+      down: core.down,
+      stable: [...core.stable, stable],
+      reach: core.reach.map((steps) => steps.last),
+      watermark: core.watermark,
+    };
+  }
+
+  #stableNow(): number {
+    return Math.min(this.#core.clock.last, this.#downlinks.stable());
+  }
+
+  #tellWriters(head: Position): void {
+    const told = this.#waiting.filter((waiter) => waiter.position <= head);
+    if (told.length === 0) return;
+    this.#waiting = this.#waiting.filter((waiter) => waiter.position > head);
+    for (const waiter of told) waiter.resolve();
+  }
+
+  #durable(position: Position): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    if (position <= this.#core.rows.committedHead) return Promise.resolve();
+    this.#wake();
+    return new Promise((resolve, reject) => this.#waiting.push({ position, resolve, reject }));
+  }
+
+  #scheduleCollect(): void {
+    this.#cancelCollect = this.#core.ports.clock.after(COLLECT_EVERY_MS, () => {
+      this.#collector.collect().catch((error) => this.#fail(error));
+      this.#scheduleCollect();
+    });
+  }
+
+  /** Q3. */
+  #fail(error: unknown): void {
+    if (this.#failure !== null || this.#core.closed) return;
+    this.#failure = error instanceof Error ? error : new Error(String(error));
+    for (const waiter of this.#waiting.splice(0)) waiter.reject(this.#failure);
+    this.#cancelTimer();
+    this.#cancelCollect();
+    this.#core.ports.fatal(this.#failure);
+  }
+
+  // ── Operating ──
+
+  status(): ReplicaStatus {
+    const core = this.#core, { config } = core;
+    return {
+      site: this.site,
+      replica: core.replica,
+      depth: core.depth,
+      position: core.rows.head,
+      parent: config.parent === null
+        ? null
+        : { id: config.parent, connected: this.#uplink?.connected ?? false, acked: core.acked },
+      coverage: { ranges: core.coverage.size, bytes: this.#bytes, capacityBytes: config.capacityBytes },
+      pending: core.isRoot ? 0 : core.pending.count(core.acked, core.depth),
+      children: [...this.#downlinks.all()].map((c) => ({
+        id: c.id,
+        connected: c.connected,
+        ranges: c.ranges,
+      })),
+      counters: { ...core.counters },
+    };
+  }
+
+  get #bytes(): number {
+    return this.#core.counters["storage_bytes"] ?? 0;
+  }
+
+  async evict(range: Range = WHOLE): Promise<void> {
+    await this.#collector.evict(range);
+  }
+
+  debugCovers(key: Key): boolean {
+    return this.#core.coverage.covers(key);
+  }
+
+  async close(): Promise<void> {
+    if (this.#core.closed) return;
+    if (this.#failure === null && this.#isReady) await this.#durable(this.#core.rows.head).catch(() => {});
+    this.#core.closed = true;
+    this.#cancelTimer();
+    this.#cancelCollect();
+    await this.#pumping;
+    for (const waiter of this.#waiting.splice(0)) {
+      waiter.reject(new StoreUnavailable("closed", `site ${this.site} is stopping`));
+    }
+  }
+}
+
+/** Opens the replica of a site over its disk; it is `ready` later, when it has joined. */
+export async function openReplica(config: ReplicaConfig, ports: ReplicaPorts): Promise<Replica> {
+  const replica = new SiteReplica(new Core(config, ports));
+  await replica.start();
+  return replica;
+}

@@ -1,0 +1,248 @@
+/**
+ * A session attached to this site for one request: its reads and writes, and the token that it leaves with.
+ *
+ * E1  The token's path names, per site from the root down to here, a position that includes all the session has
+ *     touched here and before; null where something it touched is not known to have arrived there.
+ * E2  Absence counts too: what a deletion left is seen as its tombstone, and what collected tombstones left by
+ *     `core.collected`.
+ * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost
+ *     would be time travel.
+ * E4  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
+ *     answer: it might be older than what this session saw elsewhere.
+ */
+import {
+  type AttachedSession,
+  type ListOptions,
+  type StoreCheck,
+  type StoreMutation,
+  StoreUnavailable,
+  type TokenState,
+  type WriteResult,
+} from "./api.ts";
+import type { Core } from "./core.ts";
+import type { Arrival } from "./handoff.ts";
+import type { Key } from "./key.ts";
+import { contribute } from "./merge.ts";
+import { pointRange, type Range } from "./range.ts";
+import { compareVersions, type Position, type Row, type Version } from "./row.ts";
+import type { Uplink } from "./uplink.ts";
+
+interface Host {
+  readonly core: Core;
+  readonly uplink: Uplink | null;
+  /** Resolves when this position is on disk. */
+  durable(position: Position): Promise<void>;
+}
+
+export interface Identity {
+  readonly id: Uint8Array;
+  readonly sequence: number;
+  readonly clock: number;
+}
+
+export class Session implements AttachedSession {
+  readonly id: Uint8Array;
+  readonly how: AttachedSession["how"];
+  readonly carried: { readonly rows: number; readonly bytes: number };
+  readonly #host: Host;
+  readonly #core: Core;
+  readonly #sequence: number;
+  #clock: number;
+  #path: (Position | null)[];
+  /** Highest own position touched, by the depth that its row was known at. */
+  readonly #touched: Position[] = [];
+  #collected = false;
+  /** Highest own position read or written: what the answer waits for. */
+  #highest: Position = 0;
+
+  constructor(
+    host: Host,
+    identity: Identity,
+    arrival: Omit<Arrival, "how"> & { how: AttachedSession["how"] },
+  ) {
+    this.#host = host;
+    this.#core = host.core;
+    this.id = identity.id;
+    this.#sequence = identity.sequence;
+    this.#clock = identity.clock;
+    this.#path = this.#core.path.map((_, j) => arrival.path[j] ?? (arrival.path.length > j ? null : 0));
+    this.#path.push(arrival.path[this.#core.depth] ?? 0);
+    this.how = arrival.how;
+    this.carried = { rows: arrival.rows, bytes: arrival.bytes };
+    // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
+    if (arrival.how !== "new" && arrival.how !== "same") this.#highest = this.#path.at(-1) ?? 0;
+  }
+
+  // ── Reads ──
+
+  async get(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    const core = this.#core;
+    for (;;) {
+      const missing = keys.filter((key) => !core.coverage.has(key));
+      if (missing.length === 0) {
+        const removals = core.coverage.removals;
+        const rows = keys.length === 1
+          ? await core.rows.lookup(keys)
+          : await core.rows.lock.run(() => core.rows.lookup(keys));
+        // An eviction that came between took rows away that were there.
+        if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) continue;
+        core.count("reads_local");
+        return rows.map((row) => this.#read(row));
+      }
+      core.count("reads_missed");
+      await Promise.all([...new Set(missing)].map((key) => this.#cover(pointRange(key), 0, false)));
+    }
+  }
+
+  async list(range: Range, options: ListOptions = {}): Promise<Row[]> {
+    const core = this.#core, limit = options.limit ?? 0, reverse = options.reverse ?? false;
+    if (range.start >= range.end) return [];
+    core.coverage.hasRange(range);
+    for (;;) {
+      const result = await core.rows.lock.run(async () => {
+        const part = core.coverage.coveredPart(range, reverse);
+        if (part.start >= part.end) return null;
+        const removals = core.coverage.removals;
+        const found = await core.rows.list(part, limit, reverse);
+        return removals === core.coverage.removals ? { ...found, part } : null;
+      });
+      const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
+      if (result !== null && (whole || (limit > 0 && result.rows.length >= limit))) {
+        for (const row of result.seen) this.#touch(row);
+        this.#collected = true;
+        core.count("reads_local");
+        return result.rows;
+      }
+      core.count("reads_missed");
+      await this.#cover(range, limit, reverse);
+    }
+  }
+
+  #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
+    const { uplink } = this.#host;
+    if (uplink === null) return Promise.resolve();
+    return uplink.fetchSoon(range, limit, reverse);
+  }
+
+  #read(row: Row | undefined): Row | undefined {
+    if (row === undefined) this.#collected = true;
+    else this.#touch(row);
+    return this.#core.rows.liveRow(row);
+  }
+
+  #touch(row: Pick<Row, "position" | "known">): void {
+    this.#touched[row.known] = Math.max(this.#touched[row.known] ?? 0, row.position);
+    this.#highest = Math.max(this.#highest, row.position);
+  }
+
+  // ── Writes ──
+
+  async write(mutations: readonly StoreMutation[], checks: readonly StoreCheck[] = []): Promise<WriteResult> {
+    const core = this.#core;
+    if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
+    const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
+    for (;;) {
+      // What a check or a merge looks at must be here.
+      const wanted = [...checks.map((check) => check.key), ...merges];
+      const missing = wanted.filter((key) => !core.coverage.has(key));
+      await Promise.all(missing.map((key) => this.#cover(pointRange(key), 0, false)));
+      const result = await core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted));
+      if (result === null) continue;
+      if (result.ok) core.wake();
+      return result;
+    }
+  }
+
+  /** null: something it needs was evicted meanwhile. */
+  async #writeLocked(
+    mutations: readonly StoreMutation[],
+    checks: readonly StoreCheck[],
+    wanted: readonly Key[],
+  ): Promise<WriteResult | null> {
+    const core = this.#core;
+    if (!wanted.every((key) => core.coverage.covers(key))) return null;
+    const keys = [...wanted, ...mutations.map((m) => m.key)];
+    const found = wanted.length > 0 ? await core.rows.lookup(keys) : [];
+    const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
+    for (const { key, version } of checks) {
+      const row = current.get(key);
+      if (row === undefined) this.#collected = true;
+      else this.#touch(row);
+      if (!sameVersion(core.rows.liveRow(row), version)) return { ok: false };
+    }
+    const values = mutations.map((m) => valueOf(m, current, core));
+    let version: Version = { clock: core.clock.last, replica: core.replica };
+    mutations.forEach((m, i) => {
+      const expires = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
+      const value = typeof values[i] === "function" ? values[i]() : values[i] ?? null;
+      const row = core.own(m.key, value, expires);
+      version = { clock: row.clock, replica: row.replica };
+      // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
+      core.rows.put(row);
+      if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
+    });
+    this.#touch({ position: core.rows.head, known: core.depth });
+    return { ok: true, version };
+  }
+
+  watch(ranges: readonly Range[], changed: () => void): () => void {
+    // A subscriber of its own, so that two watches with one callback stay two.
+    const subscriber = () => changed();
+    for (const range of ranges) {
+      this.#core.watchers.add(subscriber, range);
+      this.#cover(range, 0, false).then(() => subscriber(), () => {});
+    }
+    return () => this.#core.watchers.removeAll(subscriber);
+  }
+
+  // ── Leaving ──
+
+  durable(): Promise<void> {
+    return this.#host.durable(this.#highest);
+  }
+
+  token(open: boolean): TokenState {
+    const core = this.#core;
+    const path = this.#path.map((before, depth) => {
+      if (depth === core.depth) return Math.max(before ?? 0, this.#highest);
+      let position = before;
+      this.#touched.forEach((own, known) => {
+        const bound = core.bound(depth, own, known);
+        position = position === null || bound === null ? null : Math.max(position, bound);
+      });
+      if (this.#collected && position !== null) position = Math.max(position, core.collected[depth] ?? 0);
+      return position;
+    });
+    this.#clock = Math.max(this.#clock, core.clock.last);
+    return {
+      session: this.id,
+      sequence: this.#sequence + 1,
+      replica: core.replica,
+      clock: this.#clock,
+      path,
+      open,
+    };
+  }
+}
+
+const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
+  row === undefined || version === null
+    ? row === undefined && version === null
+    : compareVersions(row, version) === 0;
+
+type Value = Uint8Array | null | (() => Uint8Array);
+
+/** The value that a mutation writes; a merge is computed last, when its version is known. */
+function valueOf(m: StoreMutation, current: ReadonlyMap<Key, Row>, core: Core): Value {
+  if (m.kind === "set") return m.value;
+  if (m.kind === "delete") return null;
+  const row = current.get(m.key);
+  const by = { clock: core.clock.last + 1, replica: core.replica };
+  // Now, so that a value that can't be merged refuses the whole batch before anything is applied.
+  contribute(row, m.kind, m.value, by);
+  return () =>
+    contribute(core.rows.newest(m.key, row), m.kind, m.value, {
+      clock: core.clock.tick(),
+      replica: core.replica,
+    });
+}

@@ -1,0 +1,82 @@
+/**
+ * The replica's own state on disk: one record, written with every commit, so that positions, cursors and rows
+ * are always of one moment.
+ */
+import { Reader, Writer } from "./codec.ts";
+import type { Core } from "./core.ts";
+import { decodeJson, SYSTEM_RANGE } from "./topology.ts";
+
+const RECORD = "state";
+/** Rows read at once while the part of the journal not known at the root is put back into memory. */
+const LOAD_ROWS = 2_000;
+
+/** Puts the state into the next commit. */
+export function saveState(core: Core): void {
+  const writer = new Writer(128);
+  writer.uint(core.replica).uint(core.parentReplica).uint(core.rows.head).uint(core.clockBound).uint(
+    core.watermark,
+  );
+  writer.list(core.path, (site) => writer.text(site));
+  core.path.forEach((_, j) => {
+    const [own, theirs] = core.reach[j]?.last ?? [0, 0];
+    writer.uint(core.down[j] ?? 0).uint(core.stable[j] ?? 0).uint(own).uint(theirs).uint(
+      core.collected[j] ?? 0,
+    );
+  });
+  core.rows.record(RECORD, writer.done());
+}
+
+/**
+ * Restores everything from the disk's records; returns the next replica number to give (the root's count).
+ *
+ * @throws CodecError where a record is damaged.
+ */
+export async function loadState(
+  core: Core,
+  records: ReadonlyMap<string, Uint8Array>,
+  other: (name: string, value: Uint8Array) => boolean,
+): Promise<number> {
+  const state = records.get(RECORD);
+  if (state === undefined) return 0;
+  const reader = new Reader(state);
+  core.replica = reader.uint();
+  core.parentReplica = reader.uint();
+  core.rows.resumeAt(reader.uint());
+  core.clockBound = reader.uint();
+  core.clock.merge(core.clockBound);
+  core.watermark = reader.uint();
+  core.setPath(reader.list(() => reader.text()));
+  const down: number[] = [], stable: number[] = [];
+  core.path.forEach((_, j) => {
+    down.push(reader.uint());
+    stable.push(reader.uint());
+    core.reach[j]?.add(reader.uint(), reader.uint());
+    core.collected[j] = reader.uint();
+    core.fed[j]?.add(core.rows.head, down[j] ?? 0);
+  });
+  reader.end();
+  core.down = down;
+  core.stable = stable;
+  for (const [name, value] of records) if (!core.coverage.restore(name, value)) other(name, value);
+  await loadRows(core);
+  const next = decodeJson(records.get("numbers") ?? null);
+  return typeof next === "number" ? next : 0;
+}
+
+async function loadRows(core: Core): Promise<void> {
+  const { storage } = core.ports, head = core.rows.head;
+  for (const row of await storage.scan(SYSTEM_RANGE)) core.topology.apply(row);
+  if (core.isRoot) return;
+  for (let after = core.reach[0]?.top ?? 0;;) {
+    const page = await storage.journal(after, head, LOAD_ROWS);
+    for (const row of page) {
+      if (row.known > 0) core.pending.add(row.key, row.position, row.known);
+      if (core.isPendingToParent(row) && !core.coverage.covers(row.key)) {
+        core.uncovered.push({ key: row.key, position: row.position });
+      }
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < LOAD_ROWS) return;
+    after = last.position;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Who is who: the sites of the tree and their incarnations, as this site's system rows tell. They are ordinary
+ * rows, so they reach every site in the same order as the data that depends on them (PROTOCOL I8: the end of an
+ * incarnation arrives with or before any newer stable clock).
+ *
+ *   ["s", "site", id]        SiteRecord, JSON
+ *   ["s", "replica", number] {site, path}: whose incarnation this is, and the ids from the root down to it
+ *   ["s", "ended", number]   {stable}: the incarnation is over; what it wrote after that clock may be lost
+ */
+import { SYSTEM } from "./api.ts";
+import type { SiteRecord } from "./api.ts";
+import { type Key, packKey, unpackKey } from "./key.ts";
+import type { SiteId } from "./ports.ts";
+import { holds, prefixRange, type Range } from "./range.ts";
+import type { ClockValue, ReplicaNumber, Row } from "./row.ts";
+import { VALUE_TAG } from "./value.ts";
+
+export const SYSTEM_RANGE: Range = prefixRange(packKey([SYSTEM]));
+/** Rows of tables that live at the root only. */
+export const ROOT_ONLY_RANGE: Range = prefixRange(packKey(["r"]));
+
+export const siteKey = (id: SiteId): Key => packKey([SYSTEM, "site", id]);
+export const replicaKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "replica", number]);
+export const endedKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "ended", number]);
+
+interface Incarnation {
+  readonly site: SiteId;
+  /** Ids from the root to the site itself. */
+  readonly path: readonly SiteId[];
+}
+
+/** A value of a system row. */
+export function encodeJson(value: unknown): Uint8Array<ArrayBuffer> {
+  const body = new TextEncoder().encode(JSON.stringify(value));
+  const out = new Uint8Array(body.length + 1);
+  out[0] = VALUE_TAG.json;
+  out.set(body, 1);
+  return out;
+}
+
+/** The value of a system row; undefined where it is none. */
+export function decodeJson(value: Uint8Array | null): unknown {
+  if (value?.[0] !== VALUE_TAG.json) return undefined;
+  try {
+    return JSON.parse(new TextDecoder().decode(value.subarray(1)));
+  } catch {
+    return undefined;
+  }
+}
+
+export class Topology {
+  readonly #sites = new Map<SiteId, SiteRecord>();
+  readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
+  readonly #ended = new Map<ReplicaNumber, ClockValue>();
+
+  /** Takes a row in; true where it was one of ours. System rows are written by sites only, so they are trusted. */
+  apply(row: Row): boolean {
+    if (!holds(SYSTEM_RANGE, row.key)) return false;
+    const [, space, name] = unpackKey(row.key);
+    const value = decodeJson(row.value);
+    if (value === undefined) return false;
+    if (space === "site" && typeof name === "string") this.#sites.set(name, value as SiteRecord);
+    else if (space === "replica" && typeof name === "number") {
+      this.#incarnations.set(name, value as Incarnation);
+    } else if (space === "ended" && typeof name === "number") {
+      this.#ended.set(name, (value as { stable: number }).stable);
+    } else return false;
+    return true;
+  }
+
+  incarnation(number: ReplicaNumber): Incarnation | undefined {
+    return this.#incarnations.get(number);
+  }
+
+  /** The last stable clock of an incarnation that is over. */
+  ended(number: ReplicaNumber): ClockValue | undefined {
+    return this.#ended.get(number);
+  }
+
+  site(id: SiteId): SiteRecord | undefined {
+    return this.#sites.get(id);
+  }
+
+  sites(): SiteRecord[] {
+    return [...this.#sites.values()];
+  }
+}

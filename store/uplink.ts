@@ -1,0 +1,365 @@
+/**
+ * This site's side of the tree edge to its parent.
+ *
+ * Stages: disconnected → hello sent → welcomed (pushes, feeds, fetches) → disconnected …
+ *
+ * P1  A push holds every row that is pending to the parent, past what was pushed before, as committed at the
+ *     mark's head, and speaks of that head (PROTOCOL I1).
+ * P2  A feed's rows are applied before its positions, in one step (I2); rows outside coverage are ignored (I3).
+ * P3  A fetched range replaces what stands here, except for rows pending to the parent, which are merged (I3).
+ * P4  One fetch serves all who wait for its range.
+ */
+import { StoreUnavailable } from "./api.ts";
+import type { Core, Mark } from "./core.ts";
+import type { Key } from "./key.ts";
+import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MESSAGE_BYTES_TARGET, WAIT_MS_MAX } from "./limits.ts";
+import {
+  chunks,
+  type Feed,
+  type Fetch,
+  type Fetched,
+  type Message,
+  type Welcome,
+  type WireRow,
+} from "./message.ts";
+import type { SiteId } from "./ports.ts";
+import { type Range, WHOLE } from "./range.ts";
+import type { Frozen } from "./rows.ts";
+import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
+import { Stager } from "./stager.ts";
+import { SYSTEM_RANGE } from "./topology.ts";
+
+interface Fetching extends Fetch {
+  readonly done: PromiseWithResolvers<void>;
+  readonly stager: Stager;
+}
+
+export class Uplink {
+  readonly #core: Core;
+  readonly #parent: SiteId;
+  readonly #dirty = new Set<Key>();
+  readonly #feeds = new Stager();
+  readonly #fetching = new Map<number, Fetching>();
+  readonly #numbers = new Map<number, (number: ReplicaNumber) => void>();
+  readonly #reborn: () => void;
+  #connected = false;
+  #welcomed = false;
+  #sending = false;
+  /** Counts connections: what was begun on one must not go on over the next. */
+  #connection = 0;
+  #nextId = 1;
+  #sentUpTo: Position = 0;
+  #sentStable: ClockValue = 0;
+  #sentAtMs = -Infinity;
+  #eagerSentMs = -Infinity;
+
+  /** @param reborn called when this site has become a new incarnation while children may be connected. */
+  constructor(core: Core, parent: SiteId, reborn: () => void) {
+    this.#core = core;
+    this.#parent = parent;
+    this.#reborn = reborn;
+  }
+
+  get connected(): boolean {
+    return this.#welcomed;
+  }
+
+  /** Whether a range is being fetched, so that it must not be dropped. */
+  fetches(range: Range): boolean {
+    for (const f of this.#fetching.values()) {
+      if (f.range.start < range.end && range.start < f.range.end) return true;
+    }
+    return false;
+  }
+
+  connect(): void {
+    const core = this.#core;
+    this.#connected = true;
+    this.#welcomed = false;
+    this.#sending = false;
+    this.#connection++;
+    this.#feeds.clear();
+    for (const f of this.#fetching.values()) f.stager.clear();
+    this.#send({
+      kind: "hello",
+      replica: core.replica,
+      parentReplica: core.parentReplica,
+      cursor: core.down[core.depth - 1] ?? 0,
+      clock: core.clock.last,
+      tier: core.config.tier,
+      url: core.config.url,
+      linkAddress: core.config.linkAddress,
+      coverage: core.coverage.all(),
+    });
+  }
+
+  disconnect(): void {
+    this.#connected = this.#welcomed = false;
+    this.#connection++;
+  }
+
+  #send(message: Message): Promise<void> {
+    return this.#core.send(this.#parent, message);
+  }
+
+  async receive(message: Message): Promise<void> {
+    if (!this.#connected) return;
+    if (message.kind === "welcome") await this.#welcome(message);
+    else if (message.kind === "again") this.connect();
+    else if (!this.#welcomed) this.#core.count("early");
+    else if (message.kind === "feed") await this.#feed(message);
+    else if (message.kind === "fetched") await this.#fetched(message);
+    else if (message.kind === "number") this.#numbers.get(message.id)?.(message.replica);
+    else this.#core.ports.note("unexpected_message", { from: this.#parent, kind: message.kind });
+  }
+
+  // ── Joining ──
+
+  async #welcome(welcome: Welcome): Promise<void> {
+    const core = this.#core;
+    if (core.clock.isTooFarAhead(welcome.clock)) {
+      core.ports.note("clock_ahead", { site: this.#parent });
+      return;
+    }
+    const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
+    await core.rows.lock.run(async () => {
+      if (reborn) await this.#beginAnew(welcome);
+      for (const range of welcome.refused) await this.#forget(range);
+      core.clock.merge(welcome.clock);
+    });
+    this.#sentUpTo = Math.max(welcome.pushed, core.acked);
+    this.#dirty.clear();
+    for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
+    this.#welcomed = true;
+    for (const f of this.#fetching.values()) this.#request(f);
+    for (const id of this.#numbers.keys()) this.#send({ kind: "number", id, replica: 0 });
+    if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
+    if (reborn) this.#reborn();
+    core.advanced();
+    core.wake();
+  }
+
+  /** A new incarnation: all positions above are void; what is pending is kept and will be pushed again. */
+  async #beginAnew(welcome: Welcome): Promise<void> {
+    const core = this.#core;
+    await this.#forget(WHOLE);
+    core.replica = welcome.replica;
+    core.parentReplica = welcome.parentReplica;
+    core.setPath(welcome.path);
+    const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
+    const rows = await core.rows.lookup(kept);
+    for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
+    core.count("incarnations");
+  }
+
+  /** Drops coverage of a range, and its rows but for those pending (towards any ancestor where all is dropped). */
+  async #forget(range: Range): Promise<void> {
+    const core = this.#core;
+    core.coverage.remove(range);
+    const { seen } = await core.rows.list(range, 0, false);
+    for (const row of seen) {
+      const keep = range === WHOLE ? core.pending.get(row.key) !== undefined : core.isPendingToParent(row);
+      if (!keep) this.#drop(row.key);
+    }
+  }
+
+  #drop(key: Key): void {
+    this.#core.rows.drop(key);
+    this.#core.pending.remove(key);
+  }
+
+  // ── Push ──
+
+  /** Notes what a commit has made pending. */
+  committed(frozen: Frozen): void {
+    const { depth } = this.#core;
+    for (const [key, row] of frozen.changes) if (row !== null && row.known >= depth) this.#dirty.add(key);
+  }
+
+  /** Pushes what is due; returns after how many milliseconds the next push is due at the latest. */
+  async flush(mark: Mark): Promise<number> {
+    if (!this.#welcomed || this.#sending) return MARK_IDLE_MS;
+    const stable = mark.stable.at(-1) ?? 0;
+    const wait = this.#pushWaitMs(mark);
+    if (wait > 0) return wait;
+    const keys = [...this.#dirty], connection = this.#connection;
+    this.#dirty.clear();
+    const rows = (await this.#core.rows.committed(keys)).sort((a, b) => a.position - b.position);
+    if (connection !== this.#connection) return MARK_IDLE_MS;
+    this.#sentUpTo = mark.head;
+    this.#sentStable = stable;
+    this.#sentAtMs = this.#core.ports.clock.nowMs();
+    this.#sendAll([...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => ({
+      kind: "push",
+      upTo: mark.head,
+      stable,
+      clock: mark.clock,
+      ...chunk,
+    })));
+    return MARK_IDLE_MS;
+  }
+
+  #pushWaitMs(mark: Mark): number {
+    if (this.#dirty.size > 0) return 0;
+    const now = this.#core.ports.clock.nowMs();
+    const news = mark.head > this.#sentUpTo || now < this.#eagerSentMs + EAGER_MS;
+    if ((mark.stable.at(-1) ?? 0) <= this.#sentStable) return MARK_IDLE_MS;
+    return this.#sentAtMs + (news ? MARK_MS_MIN : MARK_IDLE_MS) - now;
+  }
+
+  async #sendAll(messages: readonly Message[]): Promise<void> {
+    const connection = this.#connection;
+    this.#sending = true;
+    for (const message of messages) {
+      await this.#send(message);
+      if (connection !== this.#connection) return;
+    }
+    this.#sending = false;
+    this.#core.wake();
+  }
+
+  /** Asks the parent for marks at once, for a while: somebody here waits. */
+  eager(): void {
+    const now = this.#core.ports.clock.nowMs();
+    if (!this.#welcomed || now < this.#eagerSentMs + EAGER_MS / 2) return;
+    this.#eagerSentMs = now;
+    this.#send({ kind: "eager" });
+  }
+
+  /** A fresh replica number from the root. */
+  number(): Promise<ReplicaNumber> {
+    const id = this.#nextId++;
+    return new Promise((resolve) => {
+      this.#numbers.set(id, (number) => {
+        this.#numbers.delete(id);
+        resolve(number);
+      });
+      if (this.#welcomed) this.#send({ kind: "number", id, replica: 0 });
+    });
+  }
+
+  // ── Feed ──
+
+  async #feed(feed: Feed): Promise<void> {
+    const core = this.#core;
+    const rows = this.#feeds.add(feed.rows, feed.more);
+    if (rows === null) return;
+    await core.rows.lock.run(async () => {
+      const mine = rows.filter((row) => core.coverage.covers(row.key));
+      const old = await core.rows.lookup(mine.map((row) => row.key));
+      mine.forEach((row, i) => core.rows.apply(old[i], this.#fromAbove(row)));
+      core.clock.merge(feed.clock);
+      this.#reflect(feed);
+    });
+    core.advanced();
+    core.wake();
+  }
+
+  #fromAbove(row: WireRow): WireRow {
+    return { ...row, known: Math.min(row.known, this.#core.depth - 1) };
+  }
+
+  /** Takes in the mark of a feed whose rows have just been applied. */
+  #reflect(feed: Feed): void {
+    const core = this.#core, parent = core.depth - 1;
+    if (feed.down.length !== parent || feed.stable.length !== core.depth || feed.reach.length !== parent) {
+      throw new Error(`the parent speaks of ${feed.stable.length} ancestors, this site has ${core.depth}`);
+    }
+    core.down = [...feed.down, feed.upTo].map((position, j) => Math.max(position, core.down[j] ?? 0));
+    core.stable = feed.stable.map((clock, j) => Math.max(clock, core.stable[j] ?? 0));
+    core.reach[parent]?.add(feed.acked, feed.upTo);
+    feed.reach.forEach(([own, theirs], j) =>
+      core.reach[j]?.add(core.reach[parent]?.reached(own) ?? 0, theirs)
+    );
+    this.#stepFed();
+    core.pending.settle(core.reach[0]?.top ?? 0);
+    core.watermark = Math.max(core.watermark, feed.watermark);
+  }
+
+  #stepFed(): void {
+    const core = this.#core;
+    core.fed.forEach((steps, j) => steps.add(core.rows.head, core.down[j] ?? 0));
+  }
+
+  // ── Fetch ──
+
+  /** Resolves when the range (or the first or last `limit` live rows of it) is covered. */
+  fetch(range: Range, limit: number, reverse: boolean): Promise<void> {
+    for (const f of this.#fetching.values()) {
+      const inside = f.range.start <= range.start && f.range.end >= range.end;
+      const same = f.range.start === range.start && f.range.end === range.end && f.reverse === reverse;
+      if ((inside && f.limit === 0) || (same && limit > 0 && f.limit >= limit)) {
+        this.#core.count("fetch_shared");
+        return f.done.promise;
+      }
+    }
+    const f: Fetching = {
+      kind: "fetch",
+      id: this.#nextId++,
+      range,
+      limit,
+      reverse,
+      done: Promise.withResolvers<void>(),
+      stager: new Stager(),
+    };
+    f.done.promise.catch(() => {});
+    this.#fetching.set(f.id, f);
+    this.#core.count("fetch");
+    if (this.#welcomed) this.#request(f);
+    return f.done.promise;
+  }
+
+  /** The same, for a reader that does not wait for ever. */
+  async fetchSoon(range: Range, limit: number, reverse: boolean): Promise<void> {
+    const timeout = Promise.withResolvers<void>();
+    const cancel = this.#core.ports.clock.after(
+      WAIT_MS_MAX,
+      () =>
+        timeout.reject(
+          new StoreUnavailable(
+            "store_unreachable",
+            `a row that ${this.#core.config.site} does not hold could not be fetched from ${this.#parent} within ${WAIT_MS_MAX} ms`,
+          ),
+        ),
+    );
+    try {
+      await Promise.race([this.fetch(range, limit, reverse), timeout.promise]);
+    } finally {
+      cancel();
+      timeout.resolve();
+    }
+  }
+
+  #request({ id, range, limit, reverse }: Fetching): void {
+    this.#send({ kind: "fetch", id, range, limit, reverse });
+  }
+
+  async #fetched(fetched: Fetched): Promise<void> {
+    const core = this.#core;
+    const f = this.#fetching.get(fetched.id);
+    const rows = f?.stager.add(fetched.rows, fetched.more);
+    if (f === undefined || rows === undefined || rows === null) return;
+    this.#fetching.delete(fetched.id);
+    if (fetched.refused) {
+      f.done.reject(new StoreUnavailable("root_only", "these rows are kept at the root only"));
+      return;
+    }
+    await core.rows.lock.run(() => this.#replace(fetched.range, rows));
+    f.done.resolve();
+    core.wake();
+  }
+
+  async #replace(range: Range, rows: readonly WireRow[]): Promise<void> {
+    const core = this.#core;
+    const { seen } = await core.rows.list(range, 0, false);
+    const fetched = new Set(rows.map((row) => row.key));
+    const old = new Map(seen.map((row) => [row.key, row]));
+    for (const row of seen) {
+      if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue;
+      this.#drop(row.key);
+    }
+    for (const row of rows) core.rows.apply(old.get(row.key), this.#fromAbove(row));
+    core.coverage.add(range);
+    this.#stepFed();
+  }
+}
