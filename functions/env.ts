@@ -26,7 +26,7 @@ export interface EnvServices {
   readonly secrets?: Readonly<Record<string, string>>;
   /** `host`, `host:port` or `[host]:port`. */
   readonly remoteAddr?: string;
-  /** Resolves when the response has been sent. */
+  /** Resolves when the response has been sent. Read only when the app asks; a getter costs nothing before. */
   readonly completed?: Promise<void>;
 }
 
@@ -60,8 +60,7 @@ class RequestEnv implements BaseEnv {
   readonly sessions: object;
   readonly secrets: object;
   readonly vars: Readonly<Record<string, string>>;
-  readonly completed: Promise<void>;
-  readonly #remoteAddr: string;
+  readonly #services: EnvServices;
 
   constructor(app: PreparedApp, services: EnvServices) {
     const { store } = services;
@@ -73,12 +72,15 @@ class RequestEnv implements BaseEnv {
     this.sessions = app.sessions;
     this.secrets = secretsOf(app.secrets, services.secrets ?? {});
     this.vars = { ...app.vars, ...services.vars };
-    this.completed = services.completed ?? Promise.resolve();
-    this.#remoteAddr = services.remoteAddr ?? "";
+    this.#services = services;
   }
 
   get remoteAddr(): BaseEnv["remoteAddr"] {
-    return parseAddress(this.#remoteAddr);
+    return parseAddress(this.#services.remoteAddr ?? "");
+  }
+
+  get completed(): Promise<void> {
+    return this.#services.completed ?? Promise.resolve();
   }
 }
 

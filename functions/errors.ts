@@ -4,6 +4,8 @@
  *
  * E1  Every error thrown to an app by this folder has a `code` of {@link AppErrorCode}; store/key.ts adds
  *     `key_invalid`, the site adds the codes of its store.
+ * E2  An error that the app does not catch leaves its fetch handler, also where a framework would make a 500 of
+ *     it: Hono's default error handler asks an error for `getResponse()`, and ours throws itself on.
  */
 
 /** What went wrong, by what the caller can do next. */
@@ -35,6 +37,11 @@ export class AppError extends Error {
   ) {
     super(message);
   }
+
+  /** E2. */
+  getResponse(): never {
+    throw this;
+  }
 }
 
 /** A limit or an argument of the KV API: a TypeError, as `Deno.Kv` throws. */
@@ -42,6 +49,11 @@ export class KvTypeError extends TypeError {
   override readonly name: string = "TypeError";
   constructor(readonly code: AppErrorCode, message: string) {
     super(message);
+  }
+
+  /** E2. */
+  getResponse(): never {
+    throw this;
   }
 }
 

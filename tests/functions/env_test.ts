@@ -142,6 +142,21 @@ Deno.test("queues and stateful sessions are declared, and throw not_available wh
   assert.throws(() => Card && new Card(), { code: "not_available", message: /stateful session/ });
 });
 
+Deno.test("an uncaught row_invalid leaves a Hono app's fetch (E2)", async () => {
+  const tables = { notes: table({ schema: z.object({ id: z.string() }), key: ["id"] }) };
+  const http = new Hono<{ Bindings: EnvOf<{ tables: typeof tables }> }>();
+  http.use(async (_, next) => await next());
+  http.post("/notes", async (c) => c.json(await c.env.tables.notes.put(await c.req.json())));
+  const send = async (row: unknown) =>
+    await http.request(
+      "/notes",
+      { method: "POST", body: JSON.stringify(row) },
+      buildEnv({ tables }, services()),
+    );
+  assert.equal((await send({ id: "1" })).status, 200);
+  await assert.rejects(() => send({ id: 1 }), { code: "row_invalid" });
+});
+
 Deno.test("the ambient env and kv are the running request's, and throw where none runs (X1)", async () => {
   const running = new AsyncLocalStorage<BaseEnv>();
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
