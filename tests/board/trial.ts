@@ -1,0 +1,145 @@
+/**
+ * One run of the board on a cluster: load, let the clients live, kill an edge under them, come to rest, judge.
+ */
+import { type Audit, audit } from "./audit.ts";
+import { counterOf } from "./answers.ts";
+import { check, type Verdict } from "./checker.ts";
+import type { Edge } from "./client.ts";
+import { type Emulated, type EmulatorOptions, run } from "./emulator.ts";
+import { BoardData, type DataOptions, type Datum } from "./generator.ts";
+import { load, type Loaded, type Send } from "./loader.ts";
+import { ADMIN_TOKEN } from "./operated_app.ts";
+import { isReady, settle, type SiteAddress, type SiteStatus } from "./site_status.ts";
+import { probeUnread, type Unread } from "./unread.ts";
+import { cpuMs } from "../bench/cpu.ts";
+
+/** A running cluster that serves the board. */
+export interface BoardCluster {
+  readonly adminToken: string;
+  /** As it is now: a site that was restarted has another process. */
+  sites(): Promise<readonly SiteAddress[]>;
+}
+
+export interface TrialOptions {
+  readonly data: Omit<DataOptions, "nowMs">;
+  readonly emulator: Omit<EmulatorOptions, "edges">;
+  /** `kill -9` an edge when half of the time is over. */
+  readonly kill: boolean;
+  readonly say: (line: string) => void;
+}
+
+/** What an edge holds, against the root. */
+export interface Share {
+  readonly site: string;
+  readonly bytes: number;
+  readonly share: number;
+}
+
+/** What came of it. */
+export interface Trial {
+  readonly loaded: Loaded;
+  readonly emulated: Emulated;
+  readonly verdict: Verdict;
+  readonly audit: Audit;
+  /** CPU of each site and its isolates while the clients lived; less for a site that was killed meanwhile. */
+  readonly cpu: readonly { readonly site: string; readonly ms: number }[];
+  readonly shares: readonly Share[];
+  readonly unread: Unread | null;
+  /** How long the killed edge was away. */
+  readonly killed: { readonly site: string; readonly awayMs: number } | null;
+  readonly statuses: readonly SiteStatus[];
+}
+
+const SETTLE_MS = 120_000;
+/** A site that has not come back by then will not. */
+const RESTART_MS = 30_000;
+
+/** Runs a trial. */
+export async function trial(cluster: BoardCluster, options: TrialOptions): Promise<Trial> {
+  const { say } = options;
+  const sites = await cluster.sites();
+  const root = sites.find((site) => site.parent === null);
+  const edges = sites.filter((site) => !sites.some((other) => other.parent === site.id));
+  if (root === undefined || edges.length === 0) throw new Error("the cluster has no root or no edges");
+  const sums = new Map<string, number>();
+  const data = new BoardData({ ...options.data, nowMs: Date.now() });
+  const loaded = await load(remember(data.data(), sums), sendTo(root), ADMIN_TOKEN);
+  say(`loaded ${loaded.rows} rows (${megabytes(loaded.bytes)}) in ${(loaded.tookMs / 1000).toFixed(1)} s`);
+  await settle(sites, cluster.adminToken, SETTLE_MS);
+
+  const cpuBefore = await cpuMs(sites.map((site) => site.pid));
+  const killing = options.kill ? killHalfWay(cluster, edges, options) : Promise.resolve(null);
+  const emulated = await run({ ...options.emulator, edges: edges.map(edgeOf) });
+  const killed = await killing;
+  const now = await cluster.sites();
+  const cpuAfter = await cpuMs(now.map((site) => site.pid));
+  const cpu = now.map((site, i) => {
+    const same = sites[i]?.pid === site.pid;
+    return { site: site.id, ms: (cpuAfter[i] ?? 0) - (same ? cpuBefore[i] ?? 0 : 0) };
+  });
+  say(`${emulated.samples.length} requests in ${(emulated.tookMs / 1000).toFixed(1)} s; checking`);
+  const statuses = await settle(now, cluster.adminToken, SETTLE_MS);
+  const verdict = check(emulated.history);
+  const found = await audit(emulated.history, sums, sendTo(root), ADMIN_TOKEN);
+  const unread = await probeUnread(now, emulated.history, cluster.adminToken);
+  return {
+    loaded,
+    emulated,
+    verdict,
+    audit: found,
+    cpu,
+    shares: sharesOf(statuses),
+    unread,
+    killed,
+    statuses,
+  };
+}
+
+/** The app at one site, by its path form. */
+export const sendTo = (site: SiteAddress): Send => (path, init) =>
+  fetch(new URL(`/board${path}`, site.url), init);
+
+const edgeOf = (site: SiteAddress): Edge => ({ id: site.id, send: sendTo(site) });
+
+const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MB`;
+
+function* remember(data: Iterable<Datum>, sums: Map<string, number>): Iterable<Datum> {
+  for (const datum of data) {
+    if (datum.kind === "sum") {
+      sums.set(counterOf(datum.key), (sums.get(counterOf(datum.key)) ?? 0) + datum.by);
+    }
+    yield datum;
+  }
+}
+
+function sharesOf(statuses: readonly SiteStatus[]): Share[] {
+  const root = statuses.find((status) => status.parent === null)?.coverage.bytes ?? NaN;
+  return statuses.map(({ site, coverage }) => ({
+    site,
+    bytes: coverage.bytes,
+    share: coverage.bytes / root,
+  }));
+}
+
+async function killHalfWay(
+  cluster: BoardCluster,
+  edges: readonly SiteAddress[],
+  { emulator, say }: TrialOptions,
+): Promise<{ site: string; awayMs: number } | null> {
+  await pause(emulator.durationMs / 2);
+  const victim = edges.at(1) ?? edges[0];
+  const running = (await cluster.sites()).find((site) => site.id === victim?.id);
+  if (running === undefined || running.pid === 0) return null;
+  const startMs = performance.now();
+  Deno.kill(running.pid, "SIGKILL");
+  say(`killed ${running.id}`);
+  // The first look comes after the kernel has closed its port.
+  for (await pause(50); !await isReady(running); await pause(50)) {
+    if (performance.now() - startMs > RESTART_MS) throw new Error(`${running.id} did not come back`);
+  }
+  const awayMs = performance.now() - startMs;
+  say(`${running.id} is ready again after ${awayMs.toFixed(0)} ms`);
+  return { site: running.id, awayMs };
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
