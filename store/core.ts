@@ -50,6 +50,8 @@ export class Core {
   stable: readonly ClockValue[] = [];
   reach: Steps[] = [];
   fed: Steps[] = [];
+  /** The parent's own `reach`: from positions of the parent's journal to those of the ancestors above it. */
+  via: Steps[] = [];
   watermark: ClockValue = 0;
   /** Per ancestor, a position that includes every tombstone collected here. */
   collected: Position[] = [];
@@ -124,6 +126,7 @@ export class Core {
     this.stable = path.map(() => 0);
     this.reach = path.map(() => new Steps());
     this.fed = path.map(() => new Steps());
+    this.via = path.slice(1).map(() => new Steps());
     this.collected = path.map(() => 0);
   }
 
@@ -152,6 +155,21 @@ export class Core {
   bound(depth: number, position: Position, known: number): Position | null {
     const steps = known <= depth ? this.fed[depth] : undefined;
     return steps?.bound(position) ?? this.reach[depth]?.bound(position) ?? null;
+  }
+
+  /**
+   * Resolves what of a session's path was pending and is known to have arrived since. What is pending to the
+   * parent stands in this site's own journal, up to the last entry; what is pending higher up stands in the
+   * parent's, up to the parent's entry, whichever site the session saw it at.
+   */
+  resolvePath(path: readonly (Position | null)[]): (Position | null)[] {
+    const resolved = [...path], parent = this.depth - 1;
+    if (parent < 0) return resolved;
+    resolved[parent] ??= this.reach[parent]?.bound(resolved[this.depth] ?? 0) ?? null;
+    const there = resolved[parent];
+    if (there === null || there === undefined) return resolved;
+    for (let depth = 0; depth < parent; depth++) resolved[depth] ??= this.via[depth]?.bound(there) ?? null;
+    return resolved;
   }
 
   /** Calls back whenever `down`, `stable` or the topology may have moved; the result unsubscribes. */

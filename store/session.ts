@@ -203,7 +203,7 @@ export class Session implements AttachedSession {
 
   token(open: boolean): TokenState {
     const core = this.#core;
-    const path = this.#path.map((before, depth) => {
+    const touched = this.#path.map((before, depth) => {
       if (depth === core.depth) return Math.max(before ?? 0, this.#highest);
       let position = before;
       this.#touched.forEach((own, known) => {
@@ -213,6 +213,7 @@ export class Session implements AttachedSession {
       if (this.#collected && position !== null) position = Math.max(position, core.collected[depth] ?? 0);
       return position;
     });
+    const path = core.resolvePath(touched);
     this.#clock = Math.max(this.#clock, core.clock.last);
     return {
       session: this.id,
