@@ -170,15 +170,14 @@ export class Session implements AttachedSession {
       else this.#touch(row);
       if (!sameVersion(core.rows.liveRow(row), version)) return { ok: false };
     }
-    const values = mutations.map((m) => valueOf(m, current, core));
-    let version: Version = { clock: core.clock.last, replica: core.replica };
+    // One version for all of it, as in Deno KV: what a caller is told serves as a check on any of its rows.
+    const version: Version = { clock: core.clock.tick(), replica: core.replica };
+    const values = mutations.map((m) => valueOf(m, current, core, version));
     mutations.forEach((m, i) => {
-      const expires = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
+      const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
       const value = typeof values[i] === "function" ? values[i]() : values[i] ?? null;
-      const row = core.own(m.key, value, expires);
-      version = { clock: row.clock, replica: row.replica };
       // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
-      core.rows.put(row);
+      core.rows.put({ key: m.key, value, ...version, known: core.depth, expiresAtMs });
       if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
     });
     this.#touch({ position: core.rows.head, known: core.depth });
@@ -233,17 +232,12 @@ const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
 
 type Value = Uint8Array | null | (() => Uint8Array);
 
-/** The value that a mutation writes; a merge is computed last, when its version is known. */
-function valueOf(m: StoreMutation, current: ReadonlyMap<Key, Row>, core: Core): Value {
+/** The value that a mutation writes; a merge is computed last, on top of what the same batch wrote before. */
+function valueOf(m: StoreMutation, current: ReadonlyMap<Key, Row>, core: Core, version: Version): Value {
   if (m.kind === "set") return m.value;
   if (m.kind === "delete") return null;
   const row = current.get(m.key);
-  const by = { clock: core.clock.last + 1, replica: core.replica };
   // Now, so that a value that can't be merged refuses the whole batch before anything is applied.
-  contribute(row, m.kind, m.value, by);
-  return () =>
-    contribute(core.rows.newest(m.key, row), m.kind, m.value, {
-      clock: core.clock.tick(),
-      replica: core.replica,
-    });
+  contribute(row, m.kind, m.value, version);
+  return () => contribute(core.rows.newest(m.key, row), m.kind, m.value, version);
 }
