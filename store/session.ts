@@ -202,7 +202,8 @@ export class Session implements AttachedSession {
 
   token(open: boolean): TokenState {
     const core = this.#core;
-    const touched = this.#path.map((before, depth) => {
+    // First what came with the session, by its own positions: what was touched since is newer, and may be pending.
+    const touched = core.resolvePath(this.#path).map((before, depth) => {
       if (depth === core.depth) return Math.max(before ?? 0, this.#highest);
       let position = before;
       this.#touched.forEach((own, known) => {
