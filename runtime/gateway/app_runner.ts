@@ -7,9 +7,8 @@
  * R2  A failed call still answers with the session's token: what it had written before it failed stays written.
  * R3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
  */
-import { hash } from "node:crypto";
 import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
-import { byteString } from "../../store/key.ts";
+import { sessionIdOf } from "../../store/token.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
@@ -97,7 +96,7 @@ export class AppRunner {
         timing,
       }),
       context: {
-        sessionId: sessionIdFor(version.app, session.id),
+        sessionId: sessionIdOf(session.id, version.app),
         site,
         version: version.version,
         ...(arrival.remote === undefined ? {} : { remoteAddr: arrival.remote }),
@@ -175,9 +174,5 @@ export function storeProblem(error: unknown): unknown {
   const code = isProblemCode(error.code) ? error.code : "overloaded";
   return new Problem(code, error.message, error.detail);
 }
-
-/** A session's id as one app sees it: two apps cannot join their users by it. */
-const sessionIdFor = (app: string, session: Uint8Array): string =>
-  hash("sha256", app + "\0" + byteString(session), "hex").slice(0, 32);
 
 const ms = (value: number): string => value < 0 ? "0" : value.toFixed(2);

@@ -7,22 +7,13 @@
  *     and its client gets no new cookie, until the token is old enough to be renewed.
  */
 import type { TokenState } from "../../store/api.ts";
+import type { OpenedToken as TokenOpening } from "../../store/token.ts";
 import { Problem } from "./problem.ts";
-
-/** Why a token was refused. */
-export type TokenRefusal =
-  | "token_malformed"
-  | "token_forged"
-  | "token_foreign"
-  | "token_expired"
-  | "token_oversized";
 
 /** Seals and opens tokens under the cluster's keys (store/token.ts). */
 export interface TokenCodec {
   seal(state: TokenState): string;
-  open(text: string):
-    | { readonly ok: true; readonly state: TokenState; readonly issuedMs: number }
-    | { readonly ok: false; readonly code: TokenRefusal; readonly message: string };
+  open(text: string): TokenOpening;
 }
 
 /** A token that opened. */
@@ -79,7 +70,7 @@ export class SessionTokens {
     }
     const opened = this.#codec.open(text);
     if (!opened.ok) throw new Problem(opened.code, opened.message);
-    const token = { text, state: opened.state, issuedMs: opened.issuedMs };
+    const token = { text, state: opened.token, issuedMs: opened.issuedMs };
     if (this.#cache.size >= CACHE_MAX) this.#cache.clear();
     this.#cache.set(text, { token, untilMs: nowMs + CACHE_MS_MAX });
     return token;

@@ -1,0 +1,71 @@
+/** An app named on the command line: where its module is, and which folder to watch. */
+import { basename, dirname, join, resolve } from "node:path";
+import { UsageError } from "../cli/mod.ts";
+
+/** A found app. */
+export interface AppSource {
+  /** What it is called when neither its module nor the command says. */
+  readonly fallback: string;
+  readonly module: string;
+  /** Changes below this redeploy it. */
+  readonly folder: string;
+}
+
+const EXAMPLES = resolve(import.meta.dirname ?? ".", "..", "..", "examples");
+
+/**
+ * Finds an app: a module, a folder with `app.ts`, or a name in `examples/`.
+ *
+ * @throws UsageError
+ */
+export async function findApp(named: string): Promise<AppSource> {
+  for (const path of [resolve(named), join(EXAMPLES, named)]) {
+    const module = await moduleAt(path);
+    if (module !== null) {
+      const folder = dirname(module);
+      return { fallback: basename(folder).toLowerCase(), module, folder };
+    }
+  }
+  throw new UsageError(
+    `${JSON.stringify(named)} is no module, no folder with app.ts, and no name in examples/`,
+  );
+}
+
+async function moduleAt(path: string): Promise<string | null> {
+  try {
+    const found = await Deno.stat(path);
+    if (found.isFile) return path;
+    const inside = join(path, "app.ts");
+    return (await Deno.stat(inside)).isFile ? inside : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A burst of changes, as an editor makes when it saves, is one. */
+const SETTLE_MS = 80;
+/** Folders whose changes are not the app's. */
+const IGNORED = /(^|\/)(node_modules|\.git|\.sojourn|\.cache)(\/|$)/;
+
+/** Calls back after changes below a folder, one call at a time, until the signal aborts. */
+export async function watchFolder(
+  folder: string,
+  signal: AbortSignal,
+  changed: () => Promise<void>,
+): Promise<void> {
+  if (signal.aborted) return;
+  const watcher = Deno.watchFs(folder, { recursive: true });
+  const close = () => watcher.close();
+  signal.addEventListener("abort", close, { once: true });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let running: Promise<void> = Promise.resolve();
+  for await (const event of watcher) {
+    if (event.kind === "access" || event.paths.every((path) => IGNORED.test(path.slice(folder.length)))) {
+      continue;
+    }
+    clearTimeout(timer);
+    timer = setTimeout(() => running = running.then(changed), SETTLE_MS);
+  }
+  clearTimeout(timer);
+  await running;
+}

@@ -1,0 +1,189 @@
+/**
+ * A cluster on this machine: every site of a topology as its own process.
+ *
+ * Life: `Cluster.create` (folders, secret, tokens, site files) → `start` (all sites at once; their order does not
+ * matter) → `ready` → … → `stop`.
+ *
+ * C1  What must not be read by others (secret, admin token, cluster file) has mode 0600.
+ * C2  Data, secret and admin token that are there are used again; ports too, if they are free.
+ */
+import { join, resolve } from "node:path";
+import { CLUSTER_FILE, type ClusterFile } from "../cli/mod.ts";
+import type { SiteFile } from "../site/config.ts";
+import { FreePorts } from "./free_port.ts";
+import { SiteProcess } from "./site_process.ts";
+import { linksOf, tierOf, type Topology, type TopologySite } from "./topology.ts";
+
+/** What a cluster is made of. */
+export interface ClusterOptions {
+  readonly topology: Topology;
+  /** Folder of everything that the cluster keeps. */
+  readonly data: string;
+  /** First HTTP port; 0 takes free ones. */
+  readonly port: number;
+  readonly onExit: (site: string, code: number, signal: string | null, nextMs: number | null) => void;
+}
+
+/** A site as commands and tests see it. */
+export interface ClusterSite {
+  readonly id: string;
+  readonly parent: string | null;
+  readonly tier: "root" | "core" | "edge";
+  readonly url: string;
+  readonly process: SiteProcess;
+}
+
+interface SitePorts {
+  readonly http: number;
+  readonly link: number;
+}
+
+const SOURCE = resolve(import.meta.dirname ?? ".", "..");
+
+/** How often a site that is not ready is asked again. */
+const POLL_MS = 25;
+
+/** A running cluster. */
+export class Cluster {
+  readonly sites: readonly ClusterSite[];
+  readonly adminToken: string;
+  readonly data: string;
+
+  private constructor(sites: readonly ClusterSite[], adminToken: string, data: string) {
+    this.sites = sites;
+    this.adminToken = adminToken;
+    this.data = data;
+  }
+
+  /** Prepares the folder; starts nothing. */
+  static async create(options: ClusterOptions): Promise<Cluster> {
+    const { topology } = options;
+    const data = resolve(options.data);
+    await Deno.mkdir(join(data, "sites"), { recursive: true, mode: 0o700 });
+    await keepSecret(join(data, "secret"), 32);
+    const adminToken = await keepSecret(join(data, "admin-token"), 24);
+    const free = new FreePorts();
+    const ports = new Map<string, SitePorts>();
+    topology.sites.forEach((site, i) => {
+      ports.set(site.id, { http: options.port === 0 ? free.draw() : options.port + i, link: free.draw() });
+    });
+    const sites: ClusterSite[] = [];
+    for (const site of topology.sites) {
+      const file = join(data, "sites", site.id, "site.json");
+      await Deno.mkdir(join(data, "sites", site.id), { recursive: true, mode: 0o700 });
+      await Deno.writeTextFile(file, JSON.stringify(siteFile(topology, site, ports), null, 2) + "\n", {
+        mode: 0o600,
+      });
+      sites.push({
+        id: site.id,
+        parent: site.parent ?? null,
+        tier: tierOf(topology, site),
+        url: `http://127.0.0.1:${portsOf(ports, site.id).http}`,
+        process: new SiteProcess({
+          id: site.id,
+          file,
+          main: join(SOURCE, "main.ts"),
+          denoConfig: join(SOURCE, "..", "deno.json"),
+          onExit: (code, signal, nextMs) => options.onExit(site.id, code, signal, nextMs),
+        }),
+      });
+    }
+    return new Cluster(sites, adminToken, data);
+  }
+
+  /** Starts every site. */
+  start(): void {
+    for (const site of this.sites) site.process.start();
+  }
+
+  /** Resolves when every site that is meant to run is ready. */
+  async ready(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.sites.map((site) => answers(`${site.url}/_sojourn/readyz`, signal)));
+  }
+
+  /** A site by id. */
+  site(id: string): ClusterSite | undefined {
+    return this.sites.find((site) => site.id === id);
+  }
+
+  /** Writes the file by which commands find the cluster. */
+  async writeFile(controlUrl: string): Promise<void> {
+    const file: ClusterFile & { controlUrl: string } = {
+      pid: Deno.pid,
+      adminToken: this.adminToken,
+      sites: this.sites.map(({ id, parent, tier, url, process }) => ({
+        id,
+        parent,
+        tier,
+        url,
+        pid: process.pid,
+      })),
+      controlUrl,
+    };
+    const path = join(this.data, CLUSTER_FILE);
+    const fresh = `${path}.new`;
+    await Deno.writeTextFile(fresh, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 });
+    await Deno.rename(fresh, path);
+  }
+
+  /** Stops every site: leaves first, so that each says goodbye to a parent that is there. */
+  async stop(): Promise<void> {
+    for (const tier of ["edge", "core", "root"]) {
+      await Promise.all(this.sites.filter((site) => site.tier === tier).map((site) => site.process.stop()));
+    }
+  }
+}
+
+/** Asks an address until it answers 200. */
+export async function answers(url: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      const answer = await fetch(url, { signal });
+      await answer.body?.cancel();
+      if (answer.ok) return;
+    } catch {
+      signal.throwIfAborted(); // anything else: it does not listen yet
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+function portsOf(ports: ReadonlyMap<string, SitePorts>, id: string): SitePorts {
+  const found = ports.get(id);
+  if (found === undefined) throw new Error(`site ${id} has no ports`); // topologies are checked
+  return found;
+}
+
+function siteFile(topology: Topology, site: TopologySite, ports: ReadonlyMap<string, SitePorts>): SiteFile {
+  const { http, link } = portsOf(ports, site.id);
+  const { parent } = site;
+  return {
+    id: site.id,
+    parent: parent === undefined
+      ? null
+      : { id: parent, url: `tcp://127.0.0.1:${portsOf(ports, parent).link}` },
+    tier: tierOf(topology, site),
+    listen: { http: `127.0.0.1:${http}`, link: `127.0.0.1:${link}` },
+    data: "data",
+    secretFile: "../../secret",
+    adminTokenFile: "../../admin-token",
+    ...(site.capacityBytes === undefined ? {} : { capacityBytes: site.capacityBytes }),
+    ...(site.area === undefined ? {} : { area: site.area }),
+    links: linksOf(topology, site),
+    dev: true,
+    chaos: true,
+  };
+}
+
+/** A secret file's line; made where the file is absent (C1, C2). */
+async function keepSecret(path: string, bytes: number): Promise<string> {
+  try {
+    return (await Deno.readTextFile(path)).trim();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    const text = crypto.getRandomValues(new Uint8Array(bytes)).toHex();
+    await Deno.writeTextFile(path, text + "\n", { mode: 0o600 });
+    return text;
+  }
+}

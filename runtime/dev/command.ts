@@ -1,0 +1,214 @@
+/**
+ * `sojourn dev`: a whole cluster on this machine, with the given apps, redeployed when they change.
+ *
+ * Stages: topology and apps found → sites started → ready → apps deployed → every app answers at each site →
+ * `ready` → changes watched → Ctrl-C → all stopped.
+ */
+import {
+  type Command,
+  DATA_DEFAULT,
+  EXIT,
+  type ExitCode,
+  type Parsed,
+  type Shell,
+  UsageError,
+} from "../cli/mod.ts";
+import { AdminError } from "../deploy/client.ts";
+import { ConfigError } from "../site/config.ts";
+import { type AppSource, findApp, watchFolder } from "./app_source.ts";
+import { answers, Cluster } from "./cluster.ts";
+import { openControl } from "./control.ts";
+import { deployApp } from "./deploy_app.ts";
+import { loadTopology } from "./topology.ts";
+
+const PORT_DEFAULT = 8000;
+const TOPOLOGY_DEFAULT = "three-tier";
+const APP_DEFAULT = "guestbook";
+/** Longer than the slowest start of six processes on two busy cores; past it something is broken. */
+const READY_MS_MAX = 120_000;
+
+/** The `dev` command. */
+export const devCommand: Command = {
+  name: "dev",
+  usage: "[APP…] [--topology FILE|NAME] [--port 8000] [--data DIR] [--ephemeral]",
+  summary:
+    "Runs a whole cluster on this machine, each site its own process; redeploys the given apps on change.",
+  options: {
+    topology: {
+      type: "string",
+      value: "FILE|NAME",
+      says: "three-tier (default), single, or a topology file",
+    },
+    port: {
+      type: "string",
+      value: "PORT",
+      says: `first HTTP port, ${PORT_DEFAULT} by default; 0 takes free ones`,
+    },
+    data: {
+      type: "string",
+      value: "DIR",
+      says: `where the cluster keeps its data, ${DATA_DEFAULT} by default`,
+    },
+    ephemeral: { type: "boolean", says: "keep the data only while it runs" },
+  },
+  words: [0, Infinity],
+  async run(args, shell) {
+    const port = portOf(args);
+    try {
+      const topology = await loadTopology(args.text("topology") ?? TOPOLOGY_DEFAULT);
+      const apps = await Promise.all((args.words.length === 0 ? [APP_DEFAULT] : args.words).map(findApp));
+      const kept = args.text("data") ?? DATA_DEFAULT;
+      const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
+      const cluster = await Cluster.create({
+        topology,
+        data,
+        port,
+        onExit: (site, code, signal, nextMs) => {
+          if (nextMs === null) return;
+          shell.err(`${site} ended (${signal ?? code}); it starts again in ${nextMs} ms`);
+        },
+      });
+      const run = new DevRun(cluster, apps, args, shell);
+      try {
+        return await run.until(interrupted());
+      } finally {
+        if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
+      }
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      shell.err(error.message);
+      return EXIT.failed;
+    }
+  },
+};
+
+function portOf(args: Parsed): number {
+  const text = args.text("port") ?? String(PORT_DEFAULT);
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_000) {
+    throw new UsageError(`--port takes a port from 0 to 65000, not ${text}`);
+  }
+  return port;
+}
+
+/** Aborts at the first SIGINT or SIGTERM. */
+function interrupted(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    Deno.addSignalListener(signal, () => controller.abort());
+  }
+  return controller.signal;
+}
+
+/** One run of a dev cluster. */
+class DevRun {
+  readonly #cluster: Cluster;
+  readonly #apps: readonly AppSource[];
+  readonly #json: boolean;
+  readonly #shell: Shell;
+
+  constructor(cluster: Cluster, apps: readonly AppSource[], args: Parsed, shell: Shell) {
+    this.#cluster = cluster;
+    this.#apps = apps;
+    this.#json = args.json;
+    this.#shell = shell;
+  }
+
+  /** Runs until the signal aborts. */
+  async until(stop: AbortSignal): Promise<ExitCode> {
+    const begunMs = performance.now();
+    const cluster = this.#cluster;
+    let controlUrl = "";
+    const writeFile = () => cluster.writeFile(controlUrl);
+    const control = openControl(cluster, writeFile);
+    controlUrl = control.url;
+    try {
+      cluster.start();
+      await writeFile();
+      await cluster.ready(AbortSignal.any([stop, AbortSignal.timeout(READY_MS_MAX)]));
+      const names: string[] = [];
+      for (const app of this.#apps) names.push(await this.#deploy(app));
+      await this.#answering(names, stop);
+      this.#announce(names, performance.now() - begunMs);
+      await this.#watch(stop);
+      return EXIT.done;
+    } catch (error) {
+      return this.#failed(error, stop);
+    } finally {
+      if (!this.#json) this.#shell.err("stopping");
+      await control.close();
+      await cluster.stop();
+    }
+  }
+
+  #failed(error: unknown, stop: AbortSignal): ExitCode {
+    if (stop.aborted) return EXIT.done;
+    if (error instanceof AdminError) {
+      this.#shell.err(
+        `${error.code}: ${error.message}${error.place === undefined ? "" : `\n${error.place}`}`,
+      );
+      return EXIT.failed;
+    }
+    if (error instanceof DOMException && error.name === "TimeoutError") {
+      this.#shell.err(`the sites were not ready within ${READY_MS_MAX / 1000} s; their log says why`);
+      return EXIT.failed;
+    }
+    throw error;
+  }
+
+  async #deploy(app: AppSource): Promise<string> {
+    const root = this.#cluster.sites.find((site) => site.parent === null);
+    if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
+    const deployed = await deployApp(app, { url: root.url, token: this.#cluster.adminToken });
+    this.#line({ event: "deployed", ...deployed }, () => {
+      const missing = deployed.missing.length === 0 ? "" : `; missing at ${deployed.missing.join(", ")}`;
+      return `deployed ${deployed.app} ${
+        deployed.version.slice(0, 12)
+      } to ${deployed.sites.length} sites${missing}`;
+    });
+    return deployed.app;
+  }
+
+  async #answering(apps: readonly string[], stop: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(READY_MS_MAX)]);
+    const urls = this.#cluster.sites.flatMap((site) => apps.map((app) => `${site.url}/${app}/`));
+    await Promise.all(urls.map((url) => answers(url, signal)));
+  }
+
+  #announce(apps: readonly string[], tookMs: number): void {
+    const { sites } = this.#cluster;
+    for (const { id, parent, tier, url, process } of sites) {
+      this.#line(
+        { event: "site", id, parent, tier, url, pid: process.pid },
+        () => `${id.padEnd(10)} ${tier.padEnd(5)} ${url}/${parent === null ? "" : `  under ${parent}`}`,
+      );
+    }
+    this.#line({ event: "ready", sites: sites.length, apps, ms: Math.round(tookMs) }, () => "ready");
+    if (this.#json) return;
+    const at = sites.find((site) => site.tier === "edge") ?? sites[0];
+    const first = apps[0];
+    if (at === undefined || first === undefined) return;
+    this.#shell.out(`try        curl -i ${at.url}/${first}/`);
+    this.#shell.out(`           ${first} is redeployed when its files change; Ctrl-C stops all sites`);
+  }
+
+  async #watch(stop: AbortSignal): Promise<void> {
+    await Promise.all(this.#apps.map((app) =>
+      watchFolder(app.folder, stop, async () => {
+        try {
+          await this.#deploy(app);
+        } catch (error) {
+          if (!(error instanceof AdminError)) throw error;
+          this.#shell.err(
+            `${app.fallback}: ${error.code}: ${error.message}; the version before it keeps serving`,
+          );
+        }
+      })
+    ));
+  }
+
+  /** One line for people, or one object for programs. */
+  #line(object: Record<string, unknown>, text: () => string): void {
+    this.#shell.out(this.#json ? JSON.stringify(object) : text());
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Admin calls between sites: from where they arrive to the root, and from the root to the sites that it asks. Each
+ * site on the way passes them on along the tree; the caller's role travels with them.
+ */
+import type { Role } from "../deploy/mod.ts";
+import {
+  answerResponse,
+  encodeRequestHead,
+  FORWARD_KIND,
+  type ForwardedRequest,
+  hopTowards,
+  nextHop,
+  type RequestLinks,
+} from "./forward.ts";
+import { Problem } from "./problem.ts";
+
+/** What forwarding needs of its site. */
+export interface AdminForwardServices {
+  readonly site: string;
+  readonly parent: string | null;
+  readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
+  readonly links: RequestLinks;
+}
+
+type AdminHandler = (request: Request, role: Role | null) => Response | Promise<Response>;
+
+/** Passes admin calls on, and runs those that have arrived. */
+export class AdminForwarder {
+  readonly #services: AdminForwardServices;
+
+  constructor(services: AdminForwardServices) {
+    this.#services = services;
+  }
+
+  /** Sends an admin call to a site, "root" for the root. */
+  send(to: string, request: Request, role: Role): Promise<Response> {
+    const head = { method: request.method, url: request.url, headers: [...request.headers], to, role };
+    return this.#pass({ upgrade: false, hops: HOPS_FIRST, ...head }, request.body, request.signal);
+  }
+
+  /** Takes an admin call from a link: runs it here, or passes it on. */
+  async serve(
+    head: ForwardedRequest,
+    body: ReadableStream<Uint8Array> | null,
+    signal: AbortSignal,
+    handle: AdminHandler,
+  ): Promise<Response> {
+    const { site, parent } = this.#services;
+    const here = head.to === site || (head.to === "root" && parent === null);
+    if (!here) return await this.#pass(nextHop(head), body, signal);
+    const request = new Request(head.url, {
+      method: head.method,
+      headers: head.headers,
+      body: body as ReadableStream<Uint8Array<ArrayBuffer>> | null,
+      signal,
+    });
+    return await handle(request, head.role ?? null);
+  }
+
+  async #pass(
+    head: ForwardedRequest,
+    body: ReadableStream<Uint8Array> | null,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const { site, parent, sites, links } = this.#services;
+    const to = head.to ?? "root";
+    const next = to === "root" ? parent : hopTowards(sites(), site, to);
+    if (next === null) {
+      throw new Problem("store_unreachable", `site ${to} is not in the tree that ${site} knows`);
+    }
+    try {
+      return answerResponse(
+        await links.request(next, FORWARD_KIND.admin, encodeRequestHead(head), { body, signal }),
+      );
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Problem("store_unreachable", `${to} cannot be reached over ${next}: ${why}`);
+    }
+  }
+}
+
+/** Hops that a call starts with: twice the deepest sensible tree. */
+const HOPS_FIRST = 16;

@@ -1,0 +1,103 @@
+/**
+ * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, status and metrics for operators, admin
+ * calls, starting a session over.
+ *
+ * P1  What is not built answers `not_available`.
+ * P2  Outside dev, everything but health, readiness, sites and the session's reset needs a token. In dev a call
+ *     without a token is an admin's, unless a page of another origin made it.
+ */
+import type { AdminTokens, Role } from "../deploy/mod.ts";
+import { allows } from "../deploy/roles.ts";
+import { Problem } from "./problem.ts";
+import { CLEARED_COOKIE } from "./session_tokens.ts";
+
+/** Whether a site can serve, and what it says of its parent. */
+export type Readiness =
+  | { readonly ready: true; readonly parent: "connected" | "unreachable" | "none" }
+  | { readonly ready: false; readonly code: "not_ready" | "disk_failed"; readonly detail: string };
+
+/** What the platform's paths need of their site. */
+export interface PlatformServices {
+  readonly site: string;
+  readonly dev: boolean;
+  readonly adminTokens: AdminTokens;
+  readonly readiness: () => Readiness;
+  readonly sites: () => { id: string; url: string; tier: string }[];
+  readonly status: () => unknown;
+  /** Name → value, for scrapers. */
+  readonly metrics: () => Readonly<Record<string, number>>;
+  /** The admin handlers; null until the site is ready. */
+  readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
+}
+
+const ROOT = "/_sojourn/";
+
+/** Answers one of the platform's paths. */
+export function platform(
+  services: PlatformServices,
+  request: Request,
+  path: string,
+): Response | Promise<Response> {
+  const name = path.slice(ROOT.length);
+  switch (name) {
+    case "healthz":
+      return Response.json({ site: services.site });
+    case "readyz":
+      return readyz(services);
+    case "sites":
+      return Response.json(services.sites());
+    case "status":
+      return refuseUnless(services, request, "read") ?? Response.json(services.status());
+    case "metrics":
+      return refuseUnless(services, request, "read") ?? metrics(services.metrics());
+    case "session/reset":
+      return reset(request);
+    case "client.js":
+    case "dashboard":
+      throw new Problem("not_available", `${path} is not available in this version of Sojourn`);
+  }
+  if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
+  const admin = services.admin();
+  if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
+  return admin(request, roleOf(services, request));
+}
+
+function readyz(services: PlatformServices): Response {
+  const readiness = services.readiness();
+  if (!readiness.ready) throw new Problem(readiness.code, readiness.detail);
+  const { parent } = readiness;
+  return Response.json({ site: services.site, ...(parent === "none" ? {} : { parent }) });
+}
+
+/** P2 */
+function roleOf(services: PlatformServices, request: Request): Role | null {
+  const role = services.adminTokens.roleOf(request.headers);
+  if (role !== null || !services.dev) return role;
+  const origin = request.headers.get("origin");
+  const own = origin === null || origin === new URL(request.url).origin;
+  return own && !request.headers.has("authorization") ? "admin" : null;
+}
+
+function refuseUnless(services: PlatformServices, request: Request, needed: Role): Response | null {
+  const role = roleOf(services, request);
+  if (role === null) throw new Problem("admin_token_invalid", "this needs a token: Authorization: Bearer …");
+  if (!allows(role, needed)) throw new Problem("admin_role", `this needs the role ${needed}, not ${role}`);
+  return null;
+}
+
+function metrics(values: Readonly<Record<string, number>>): Response {
+  const lines = Object.entries(values).map(([name, value]) =>
+    `sojourn_${name.replace(/\W+/g, "_")} ${value}\n`
+  );
+  return new Response(lines.join(""), { headers: { "content-type": "text/plain; version=0.0.4" } });
+}
+
+function reset(request: Request): Response {
+  if (request.method !== "POST") {
+    throw new Problem("method_not_allowed", `POST starts a session over, not ${request.method}`);
+  }
+  return new Response(null, {
+    status: 204,
+    headers: { "set-cookie": CLEARED_COOKIE, "cache-control": "no-store" },
+  });
+}

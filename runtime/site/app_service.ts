@@ -1,0 +1,132 @@
+/**
+ * What a ready site adds to its replica: the table of apps, the isolates, the app gateway, the admin handlers and
+ * the serving end of forwarded requests.
+ */
+import type { Replica } from "../../store/api.ts";
+import { adminApp, AppTable, Deployments, type LiveVersion, type Role } from "../deploy/mod.ts";
+import { AppGateway } from "../gateway/app_gateway.ts";
+import { AppRunner } from "../gateway/app_runner.ts";
+import { AdminForwarder } from "../gateway/admin_forward.ts";
+import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
+import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
+import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
+import type { LinkHub } from "../link/mod.ts";
+import type { SiteConfig } from "./config.ts";
+import type { Site } from "./site.ts";
+
+/** A site's apps, served. */
+export interface AppService {
+  readonly table: AppTable;
+  readonly gateway: AppGateway;
+  readonly isolates: IsolatePool;
+  readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
+  serveLink(request: LinkRequest): Promise<LinkReply>;
+  close(): Promise<void>;
+}
+
+/** What serving apps needs beside the site itself. */
+export interface AppServicePorts {
+  readonly replica: Replica;
+  readonly hub: LinkHub;
+  readonly codec: TokenCodec;
+}
+
+/** Starts serving apps. Call when the replica is ready. */
+export async function startApps(
+  site: Pick<Site, "config" | "log" | "table" | "clock">,
+  ports: AppServicePorts,
+): Promise<AppService> {
+  const { config, log, clock } = site;
+  const { replica, hub } = ports;
+  const system = replica.system;
+  const table = await AppTable.open(system, (event, detail) => log.line("warn", event, detail));
+  const isolates = new IsolatePool({
+    spares: config.limits.isolatesWarm,
+    privateHosts: config.egress.private,
+  });
+  const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
+  const runner = new AppRunner({
+    site: config.id,
+    replica,
+    isolates,
+    tokens,
+    limits: config.limits,
+    isolateApp: (version) => isolateApp(version, config),
+    appLog: (line) => log.app(line),
+    nowMs: () => clock.nowMs(),
+    dev: config.dev,
+  });
+  const gateway = new AppGateway({
+    tier: config.tier,
+    parent: config.parent?.id ?? null,
+    links: hub,
+    apps: table,
+    tokens,
+    runner,
+    headerBytesMax: config.limits.headerBytes,
+    bodyBytesMax: config.limits.bodyBytes,
+  });
+  const deployments = config.parent !== null ? null : new Deployments({
+    system,
+    evaluate: (bundle) => isolates.evaluate(bundle),
+    nowMs: () => clock.nowMs(),
+  });
+  const forwarder = new AdminForwarder({
+    site: config.id,
+    parent: config.parent?.id ?? null,
+    sites: () => site.table.sites,
+    links: hub,
+  });
+  const handlers = adminApp({
+    site: config.id,
+    system,
+    apps: table,
+    deployments,
+    forwardToRoot: (request, role) => forwarder.send("root", request, role),
+    forward: (to, request, role) => forwarder.send(to, request, role),
+    note: (event, detail) => log.line("warn", event, detail),
+    nowMs: () => clock.nowMs(),
+  });
+  const admin = (request: Request, role: Role | null) => handlers.fetch(request, { role });
+  return {
+    table,
+    gateway,
+    isolates,
+    admin,
+    serveLink: (request) =>
+      serveLinkRequest({
+        apps: gateway,
+        admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
+      }, request),
+    close: async () => {
+      table.close();
+      await isolates.close();
+    },
+  };
+}
+
+/** An app version with this site's limits. */
+function isolateApp(version: LiveVersion, config: SiteConfig): IsolateApp {
+  const { manifest } = version;
+  return {
+    app: version.app,
+    version: version.version,
+    bundle: () => version.bundle(),
+    limits: isolateLimits(config),
+    vars: manifest.vars,
+    fetchHosts: manifest.fetchHosts.filter((host) =>
+      config.egress.allow.includes("*") || config.egress.allow.includes(host)
+    ),
+  };
+}
+
+const isolateLimits = ({ limits }: SiteConfig): IsolateLimits => ({
+  ...DEFAULT_LIMITS,
+  cpuMs: limits.cpuMs,
+  wallMs: limits.wallMs,
+  waitUntilMs: limits.waitUntilMs,
+  heapMib: limits.heapMb,
+  bodyBytesMax: limits.bodyBytes,
+  requestsMax: limits.requestsPerIsolate,
+  isolatesMax: limits.isolatesMax,
+});

@@ -1,0 +1,72 @@
+/**
+ * `sojourn site --config FILE`: one site, until it is told to stop.
+ *
+ * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long,
+ * ends it at once.
+ */
+import { StoreUnavailable } from "../../store/api.ts";
+import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
+import { ConfigError, readSiteConfig } from "./config.ts";
+import { Site } from "./site.ts";
+
+/** The `site` command. */
+export const siteCommand: Command = {
+  name: "site",
+  usage: "--config FILE",
+  summary: "Runs one site.",
+  options: {
+    config: { type: "string", value: "FILE", says: "the site file (SOJOURN_* variables go over it)" },
+    supervised: { type: "boolean", says: "stop when standard input closes" },
+  },
+  words: [0, 0],
+  async run(args, shell) {
+    const file = args.text("config");
+    if (file === undefined) {
+      shell.err("site: --config FILE is missing");
+      return EXIT.usage;
+    }
+    return await runSite(file, args.flag("supervised"), shell);
+  },
+};
+
+async function runSite(file: string, supervised: boolean, shell: Shell): Promise<ExitCode> {
+  let site: Site;
+  try {
+    site = await Site.start(await readSiteConfig(file, Deno.env.toObject()));
+  } catch (error) {
+    if (
+      !(error instanceof ConfigError || error instanceof StoreUnavailable ||
+        error instanceof Deno.errors.AddrInUse)
+    ) {
+      throw error;
+    }
+    shell.err(error.message);
+    return EXIT.failed;
+  }
+  await stopAsked(supervised);
+  await site.stop();
+  return EXIT.done;
+}
+
+/** Resolves at the first request to stop; the second ends the process. */
+async function stopAsked(supervised: boolean): Promise<void> {
+  const asked = Promise.withResolvers<void>();
+  let count = 0;
+  const onSignal = () => {
+    asked.resolve();
+    if (++count > 1) Deno.exit(EXIT.failed);
+  };
+  Deno.addSignalListener("SIGTERM", onSignal);
+  Deno.addSignalListener("SIGINT", onSignal);
+  if (supervised) void stdinClosed().then(() => asked.resolve());
+  await asked.promise;
+}
+
+async function stdinClosed(): Promise<void> {
+  const buffer = new Uint8Array(64);
+  try {
+    while (await Deno.stdin.read(buffer) !== null);
+  } catch {
+    // Closed another way.
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * What a site keeps on disk and reads at start: its storage, the name of its disk, the cluster's secret, the admin
+ * tokens.
+ *
+ * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
+ */
+import type { Storage } from "../../store/ports.ts";
+import { AdminTokens } from "../deploy/mod.ts";
+import { MemoryStorage } from "../storage/memory.ts";
+import { openSqlite } from "../storage/sqlite.ts";
+import { ConfigError, type SiteConfig } from "./config.ts";
+
+/** A site's storage, open. */
+export interface OpenedData {
+  readonly storage: Storage;
+  /** Names this disk, from its first start on. */
+  readonly disk: string;
+}
+
+/** Opens the storage that the site file names. */
+export async function openData(config: SiteConfig): Promise<OpenedData> {
+  if (config.engine === "memory") return { storage: new MemoryStorage(), disk: crypto.randomUUID() };
+  await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
+  const storage = openSqlite(`${config.data}/store`);
+  return { storage, disk: await diskName(`${config.data}/store/disk`) };
+}
+
+/** D1 */
+async function diskName(path: string): Promise<string> {
+  try {
+    return (await Deno.readTextFile(path)).trim();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    const name = crypto.randomUUID();
+    await Deno.writeTextFile(path, name + "\n");
+    return name;
+  }
+}
+
+/** The cluster's secrets, newest first: one a line of the secret file, each at least 16 bytes of text. */
+export async function readSecrets(config: SiteConfig): Promise<[Uint8Array, ...Uint8Array[]]> {
+  const text = await readOwn(config.secretFile, "secretFile");
+  const lines = text.split("\n").map((line) => line.trim()).filter((line) =>
+    line !== "" && !line.startsWith("#")
+  );
+  const [first, ...rest] = lines.map((line) => new TextEncoder().encode(line));
+  if (first === undefined || lines.some((line) => line.length < 16)) {
+    throw new ConfigError(
+      `secretFile: ${config.secretFile} holds ${lines.length} secrets; expected one a line, each of at least 16 characters`,
+    );
+  }
+  return [first, ...rest];
+}
+
+/** The admin tokens that the site file names; none where it names no file. */
+export async function readAdminTokens(config: SiteConfig): Promise<AdminTokens> {
+  if (config.adminTokenFile === undefined) return new AdminTokens("");
+  const text = await readOwn(config.adminTokenFile, "adminTokenFile");
+  try {
+    return new AdminTokens(text);
+  } catch (error) {
+    throw new ConfigError(
+      `adminTokenFile: ${config.adminTokenFile}: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+async function readOwn(path: string, field: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    throw new ConfigError(`${field}: cannot read ${path}: ${error instanceof Error ? error.message : error}`);
+  }
+}

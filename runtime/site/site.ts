@@ -1,0 +1,248 @@
+/**
+ * One site: a replica on its disk, its links, its isolates and its gateway in one process.
+ *
+ * Stages: secrets and disk → replica (no traffic yet) → links → HTTP (answers health, refuses apps) → ready: the
+ * replica has its number and its system ranges → apps served → `stop`: no new requests, sockets closed, requests
+ * drained, isolates ended, replica closed with a goodbye, links closed, disk closed.
+ *
+ * S1  Nothing of a site runs before its disk is locked.
+ * S2  After a fault (a broken invariant, a failed disk) nothing is acknowledged any more: links are closed, every
+ *     request gets `disk_failed`, and the log says why. The process stays, so that its operator can look.
+ */
+import { openReplica } from "../../store/replica.ts";
+import type { Replica } from "../../store/api.ts";
+import type { Network } from "../../store/ports.ts";
+import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
+import { Problem } from "../gateway/problem.ts";
+import type { TokenCodec } from "../gateway/session_tokens.ts";
+import { LinkHub } from "../link/mod.ts";
+import { splitAddress } from "../link/transport.ts";
+import type { SiteConfig } from "./config.ts";
+import { openData, readAdminTokens, readSecrets } from "./data_folder.ts";
+import { SiteLog } from "./log.ts";
+import { type AppService, startApps } from "./app_service.ts";
+import { frontPage } from "./front_page.ts";
+import { siteMetrics, siteStatus } from "./status.ts";
+import { SiteTable } from "./site_table.ts";
+import { SystemClock, SystemRandom } from "./system_ports.ts";
+
+/** Requests that run when a site stops get this long to end; streams are cut. */
+const DRAIN_MS_MAX = 3_000;
+
+/** A running site. */
+export class Site {
+  readonly config: SiteConfig;
+  readonly log: SiteLog;
+  readonly table = new SiteTable();
+  readonly clock = new SystemClock();
+  readonly random = new SystemRandom();
+  readonly #cut = new AbortController();
+  #replica: Replica | null = null;
+  #hub: LinkHub | null = null;
+  #apps: AppService | null = null;
+  #gateway: Gateway | null = null;
+  #server: Deno.HttpServer<Deno.NetAddr> | null = null;
+  #fault: Error | null = null;
+  #stopping: Promise<void> | null = null;
+  #closeStorage: () => Promise<void> = () => Promise.resolve();
+
+  private constructor(config: SiteConfig) {
+    this.config = config;
+    this.log = new SiteLog(config.id, config.log);
+  }
+
+  /**
+   * Starts a site; resolves when it listens, which is before it is ready.
+   *
+   * @throws ConfigError, StoreUnavailable where it cannot start.
+   */
+  static async start(config: SiteConfig): Promise<Site> {
+    const site = new Site(config);
+    try {
+      await site.#start();
+      return site;
+    } catch (error) {
+      await site.stop();
+      throw error;
+    }
+  }
+
+  /** Where clients reach it. */
+  get url(): string {
+    const { http } = this.config.advertise;
+    if (http !== undefined) return http;
+    const { hostname, port } = this.#server?.addr ?? splitAddress(this.config.listen.http);
+    return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+  }
+
+  /** Whether it can serve. */
+  readiness(): Readiness {
+    if (this.#fault !== null) return { ready: false, code: "disk_failed", detail: this.#fault.message };
+    if (this.#stopping !== null) return { ready: false, code: "not_ready", detail: "the site is stopping" };
+    if (this.#apps === null) {
+      return {
+        ready: false,
+        code: "not_ready",
+        detail: "the site waits for its system rows from its parent",
+      };
+    }
+    if (this.config.parent === null) return { ready: true, parent: "none" };
+    return { ready: true, parent: this.#replica?.status().parent?.connected ? "connected" : "unreachable" };
+  }
+
+  async #start(): Promise<void> {
+    const { config } = this;
+    const secrets = await readSecrets(config);
+    const adminTokens = await readAdminTokens(config);
+    const { storage, disk } = await openData(config);
+    this.#closeStorage = () => storage.close();
+    const network: Network = { send: (to, message) => this.#hub?.send(to, message) ?? Promise.resolve() };
+    const listen = splitListen(config.listen.http);
+    const replica = this.#replica = await openReplica({
+      site: config.id,
+      parent: config.parent?.id ?? null,
+      tier: config.tier,
+      url: config.advertise.http ?? `http://${config.listen.http}`,
+      linkAddress: config.advertise.link ?? config.listen.link,
+      capacityBytes: config.capacityBytes,
+    }, {
+      clock: this.clock,
+      random: this.random,
+      storage,
+      network,
+      fatal: (error) => this.#fatal(error),
+      note: (event, detail) => this.log.line("debug", event, detail),
+    });
+    this.#hub = this.#startLinks(replica, secrets[0], disk);
+    this.table.watch(replica.system, (event, detail) => this.log.line("warn", event, detail));
+    const gateway: Gateway = this.#gateway = new Gateway({
+      apps: () => this.#serving(),
+      platform: (request, path) => platform(services, request, path),
+      front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
+      fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
+    });
+    const services: PlatformServices = {
+      site: config.id,
+      dev: config.dev,
+      adminTokens,
+      readiness: () => this.readiness(),
+      sites: () => this.table.list().map(({ id, url, tier }) => ({ id, url, tier })),
+      status: () => siteStatus(this.#parts(replica, gateway)),
+      metrics: () => siteMetrics(this.#parts(replica, gateway)),
+      admin: () => this.#apps?.admin ?? null,
+    };
+    this.#server = Deno.serve({ ...listen, signal: this.#cut.signal, onListen: () => {} }, gateway.handle);
+    this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
+    void this.#becomeReady(replica, codecOf(secrets, this.clock, this.random));
+  }
+
+  #startLinks(replica: Replica, secret: Uint8Array, disk: string): LinkHub {
+    const { config } = this;
+    return LinkHub.start({
+      site: config.id,
+      incarnation: disk,
+      secret,
+      listen: splitListen(config.listen.link),
+      parent: config.parent === null ? null : { site: config.parent.id, address: config.parent.url },
+      emulate: (site) => config.links[site] ?? null,
+      addressOf: (site) => this.table.sites.get(site)?.linkAddress ?? null,
+      admit: (site, role) => {
+        const known = this.table.sites.get(site);
+        if (role === "child" && known !== undefined && known.parent !== config.id) {
+          return `site ${site} is a child of ${known.parent}`;
+        }
+        return null;
+      },
+      handlers: {
+        connected: (site, role) => replica.connected(site, role),
+        disconnected: (site) => replica.disconnected(site),
+        message: (site, bytes) => replica.receive(site, bytes),
+        request: (_site, request) => {
+          if (this.#apps === null) {
+            return Promise.reject(new Problem("not_ready", `site ${config.id} is not ready`));
+          }
+          return this.#apps.serveLink(request);
+        },
+      },
+      log: ({ level, event, ...fields }) => this.log.line(level, event, fields),
+    });
+  }
+
+  async #becomeReady(replica: Replica, codec: TokenCodec): Promise<void> {
+    try {
+      await replica.ready;
+      if (this.#stopping !== null || this.#hub === null) return;
+      this.#apps = await startApps(this, { replica, hub: this.#hub, codec });
+      this.log.line("info", "ready", {});
+    } catch (error) {
+      if (this.#stopping === null) this.#fatal(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  /** The app gateway, or null while apps cannot be served. */
+  #serving(): AppService["gateway"] | null {
+    if (this.#fault !== null) throw new Problem("disk_failed", this.#fault.message);
+    return this.#stopping === null ? this.#apps?.gateway ?? null : null;
+  }
+
+  #parts(replica: Replica, gateway: Gateway) {
+    return { config: this.config, replica, gateway, hub: this.#hub, apps: this.#apps, fault: this.#fault };
+  }
+
+  /** S2 */
+  #fatal(error: Error): void {
+    if (this.#fault !== null) return;
+    this.#fault = error;
+    this.log.line("error", "site_failed", {
+      error: describe(error),
+      says: "nothing is acknowledged any more",
+    });
+    void this.#hub?.close();
+  }
+
+  /** Stops in order; the second call waits for the first. */
+  stop(): Promise<void> {
+    return this.#stopping ??= this.#stop();
+  }
+
+  async #stop(): Promise<void> {
+    this.log.line("info", "stopping", {});
+    this.#gateway?.closeSockets();
+    await this.#drain();
+    await this.#apps?.close();
+    this.table.close();
+    await this.#replica?.close().catch((error) =>
+      this.log.line("error", "close_failed", { error: describe(error) })
+    );
+    await this.#hub?.close();
+    await this.#closeStorage();
+    this.log.line("info", "stopped", {});
+  }
+
+  async #drain(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    const timer = setTimeout(() => this.#cut.abort(), DRAIN_MS_MAX);
+    await server.shutdown();
+    clearTimeout(timer);
+  }
+}
+
+/** Host and port to listen on; port 0 takes a free one. */
+function splitListen(address: string): { hostname: string; port: number } {
+  const at = address.lastIndexOf(":");
+  return { hostname: address.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(address.slice(at + 1)) };
+}
+
+function codecOf(secrets: readonly Uint8Array[], clock: SystemClock, random: SystemRandom): TokenCodec {
+  const ring = deriveKeyRing(secrets);
+  return {
+    seal: (state) => sealToken(state, ring, { nowMs: clock.nowMs(), random }),
+    open: (text) => openToken(text, ring, clock.nowMs()),
+  };
+}
+
+const describe = (error: unknown): string =>
+  error instanceof Error ? error.stack ?? error.message : String(error);

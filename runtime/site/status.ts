@@ -1,0 +1,59 @@
+/** What `/_sojourn/status` and `/_sojourn/metrics` say of a site (SURFACES 3). */
+import type { Replica } from "../../store/api.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { LinkHub } from "../link/mod.ts";
+import type { AppService } from "./app_service.ts";
+import type { SiteConfig } from "./config.ts";
+
+/** The parts of a site that have something to say. */
+export interface StatusParts {
+  readonly config: SiteConfig;
+  readonly replica: Replica;
+  readonly gateway: Gateway;
+  readonly hub: LinkHub | null;
+  readonly apps: AppService | null;
+  readonly fault: Error | null;
+}
+
+/** The status object. */
+export function siteStatus(parts: StatusParts) {
+  const status = parts.replica.status();
+  const links = parts.hub?.status();
+  const rttMs = links?.links.find((link) => link.site === status.parent?.id)?.rttMs ?? null;
+  return {
+    site: status.site,
+    incarnation: status.replica,
+    tier: parts.config.tier,
+    position: status.position,
+    parent: status.parent === null ? null : { ...status.parent, rttMs },
+    coverage: status.coverage,
+    pending: status.pending,
+    children: status.children,
+    apps: (parts.apps?.table.list() ?? []).map((app) => ({
+      name: app.name,
+      version: app.current.version,
+      isolates: 0,
+    })),
+    sessions: 0,
+    alerts: parts.fault === null ? [] : [{ code: "disk_failed", detail: parts.fault.message }],
+    links: links?.links ?? [],
+    refused: links?.refused ?? 0,
+    counters: status.counters,
+  };
+}
+
+/** Counters and gauges for a scraper. */
+export function siteMetrics(parts: StatusParts): Record<string, number> {
+  const status = parts.replica.status();
+  const links = parts.hub?.status().links ?? [];
+  return {
+    requests_total: parts.gateway.requests,
+    position: status.position,
+    pending_rows: status.pending,
+    coverage_bytes: status.coverage.bytes,
+    coverage_ranges: status.coverage.ranges,
+    link_bytes_in_total: links.reduce((sum, link) => sum + link.counters.bytesIn, 0),
+    link_bytes_out_total: links.reduce((sum, link) => sum + link.counters.bytesOut, 0),
+    ...status.counters,
+  };
+}
