@@ -1,0 +1,225 @@
+/**
+ * Benchmark `board`: the bulletin board after RUBBoS on a dev cluster (three tiers, emulated links), with clients
+ * that move between edges, an edge killed under them, and every guarantee checked from the clients' own records.
+ */
+import { parseArgs } from "node:util";
+import { type DataSize } from "../board/generator.ts";
+import { DevCluster } from "../board/dev_cluster.ts";
+import { failures, handoffs, isAnswered, latencies, latencyTable } from "../board/figures.ts";
+import { builtInTransitions, parseTransitions, type Transitions } from "../board/transitions.ts";
+import { type Trial, trial } from "../board/trial.ts";
+import { Words } from "../board/words.ts";
+import type { Bench, BenchContext } from "./bench.ts";
+import { type BenchRecord, quantile, record } from "./record.ts";
+
+/** RUBBoS's tables and words, kept beside the checkout; the project's own small ones where they are absent. */
+const RUBBOS = new URL("../../../shared/data/rubbos/", import.meta.url);
+
+const FULL: DataSize = {
+  users: 20_000,
+  stories: 5_000,
+  comments: 100_000,
+  commentBytes: 1024,
+  attachmentBytes: 0,
+  submissions: 200,
+  categories: 20,
+};
+/** Comments of 10 and 100 KB are fewer, so that every variant loads about as many bytes. */
+const COMMENTS_BY_KB: Readonly<Record<string, Partial<DataSize>>> = {
+  "0": {},
+  "10": { comments: 10_000, attachmentBytes: 10 * 1024 },
+  "100": { comments: 2_000, attachmentBytes: 100 * 1024 },
+};
+const QUICK: Partial<DataSize> = { users: 200, stories: 100, comments: 1_000, submissions: 40 };
+
+interface Plan {
+  readonly size: DataSize;
+  readonly clients: number;
+  readonly minutes: number;
+  readonly thinkMs: number;
+  readonly kill: boolean;
+  readonly seed: number;
+  readonly label: string;
+}
+
+/** Reads the benchmark's own options. @throws Error for one that is not a number or not known. */
+export function planOf(args: readonly string[], quick: boolean): Plan {
+  const { values } = parseArgs({
+    args: [...args],
+    strict: true,
+    options: {
+      minutes: { type: "string" },
+      clients: { type: "string" },
+      think: { type: "string" },
+      attachment: { type: "string" },
+      seed: { type: "string" },
+      kill: { type: "string" },
+    },
+  });
+  const number = (name: "minutes" | "clients" | "think" | "seed", otherwise: number): number => {
+    const value = values[name] === undefined ? otherwise : Number(values[name]);
+    if (!Number.isFinite(value) || value <= 0) {
+      throw new Error(`--${name} takes a number above 0, not ${values[name]}`);
+    }
+    return value;
+  };
+  const kb = values.attachment ?? "0";
+  const variant = COMMENTS_BY_KB[kb];
+  if (variant === undefined) throw new Error(`--attachment takes 0, 10 or 100 (KB), not ${kb}`);
+  if (!["yes", "no", undefined].includes(values.kill)) {
+    throw new Error(`--kill takes yes or no, not ${values.kill}`);
+  }
+  return {
+    size: { ...FULL, ...variant, ...quick ? QUICK : {} },
+    clients: number("clients", quick ? 20 : 100),
+    minutes: number("minutes", quick ? 0.15 : 2),
+    thinkMs: number("think", quick ? 150 : 700),
+    kill: values.kill !== "no",
+    seed: number("seed", 1),
+    label: kb === "0" ? "1 KB" : `1 KB + ${kb} KB`,
+  };
+}
+
+async function run(context: BenchContext): Promise<BenchRecord[]> {
+  const plan = planOf(context.args, context.quick);
+  const { words, reader, author } = await rubbos(context);
+  const log: string[] = [];
+  const cluster = await DevCluster.start({
+    data: `${context.folder}/cluster`,
+    log: (line) => log.push(line),
+  });
+  try {
+    const done = await trial(cluster, {
+      data: { ...plan.size, seed: plan.seed, words },
+      emulator: {
+        clients: plan.clients,
+        seed: plan.seed,
+        durationMs: plan.minutes * 60_000,
+        thinkMs: plan.thinkMs,
+        users: plan.size.users,
+        reader,
+        author,
+        words,
+        commentBytes: plan.size.commentBytes,
+        attachmentBytes: plan.size.attachmentBytes,
+        moveShare: 0.1,
+        freshShare: 0.3,
+      },
+      kill: plan.kill,
+      say: context.say,
+    });
+    for (const line of report(done)) context.say(line);
+    return recordsOf(done, plan, context.quick);
+  } catch (error) {
+    for (const line of log.slice(-40)) context.say(line);
+    throw error;
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function rubbos(
+  context: BenchContext,
+): Promise<{ words: Words; reader: Transitions; author: Transitions }> {
+  try {
+    const tables = JSON.parse(await Deno.readTextFile(new URL("transitions.json", RUBBOS)));
+    return {
+      words: Words.parse(await Deno.readTextFile(new URL("words.txt", RUBBOS))),
+      reader: parseTransitions(tables, "user_default_transitions"),
+      author: parseTransitions(tables, "author_default_transitions"),
+    };
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    context.say(`${RUBBOS.pathname} is absent: built-in words and transitions`);
+    return { words: Words.builtIn(), reader: builtInTransitions(), author: builtInTransitions() };
+  }
+}
+
+function report(done: Trial): string[] {
+  const { emulated, verdict, audit, unread } = done;
+  const counts = (pairs: readonly [string, number][]) =>
+    pairs.map(([name, n]) => `${name} ${n}`).join(", ") || "none";
+  return [
+    ...latencyTable(latencies(emulated.samples)).split("\n"),
+    `handoffs: ${counts(handoffs(emulated.samples))}; failures: ${counts(failures(emulated.samples))}`,
+    `sessions ${emulated.history.sessions.length}, reads held against what was known ${verdict.checked}, ` +
+    `rows audited ${audit.rows}, counters ${audit.counters}`,
+    ...done.shares.map(({ site, bytes, share }) =>
+      `${site} holds ${(bytes / 2 ** 20).toFixed(1)} MB, ${(100 * share).toFixed(1)} % of the root's`
+    ),
+    ...unread === null ? [] : [
+      `${unread.rows} comments (${unread.payloadBytes} bytes) at ${unread.writer} on a story that nobody read at ` +
+      `${unread.site}: its link got ${unread.bytes} bytes; idle as long: ${unread.idleBytes}`,
+    ],
+    ...verdict.violations.slice(0, 20).map((violation) =>
+      `VIOLATION of ${violation.guarantee} in session ${violation.session}, operation ${violation.operation}: ` +
+      violation.message
+    ),
+    ...audit.findings.slice(0, 20).map((finding) => `LOST: ${finding}`),
+  ];
+}
+
+function recordsOf(done: Trial, plan: Plan, quick: boolean): BenchRecord[] {
+  const { emulated, verdict, audit, unread, killed } = done;
+  const answered = emulated.samples.filter(isAnswered);
+  const seconds = emulated.tookMs / 1000;
+  const one = (name: string, unit: string, value: number, target?: { op: "<=" | ">="; value: number }) =>
+    record({
+      bench: "board",
+      case: `${name}, ${plan.label}`,
+      unit,
+      samples: [value],
+      ...target === undefined ? {} : { target: { of: "median", ...target } },
+    });
+  const took = (site: string) => answered.filter((s) => s.site === site || site === "").map((s) => s.tookMs);
+  const moved = handoffs(emulated.samples);
+  const movedCount = moved.reduce((sum, [, count]) => sum + count, 0);
+  const nothing = moved.filter(([kind]) => kind === "nothing" || kind === "new").reduce(
+    (sum, [, n]) => sum + n,
+    0,
+  );
+  const cpu = done.cpu.reduce((sum, { ms }) => sum + ms, 0);
+  const zero = { op: "<=", value: 0 } as const;
+  return [
+    one("load", "rows/s", (done.loaded.rows + done.loaded.sums) / (done.loaded.tookMs / 1000)),
+    one("throughput", "requests/s", answered.length / seconds),
+    one("latency p50", "ms", quantile(took(""), 0.5)),
+    one("latency p99", "ms", quantile(took(""), 0.99)),
+    ...latencies(emulated.samples).filter((line) => line.interaction !== "all").flatMap((line) => [
+      one(`${line.interaction} p50`, "ms", line.p50Ms),
+      one(`${line.interaction} p99`, "ms", line.p99Ms),
+    ]),
+    ...movedCount === 0 ? [] : [one("handoffs that need nothing", "%", 100 * nothing / movedCount)],
+    one("cpu of all sites", "µs/request", 1000 * cpu / Math.max(1, answered.length)),
+    one("failed requests", "%", 100 * (1 - answered.length / emulated.samples.length)),
+    ...killed === null ? [] : [one("killed edge is ready again", "ms", killed.awayMs)],
+    ...done.shares.slice(1).map(({ site, share }) =>
+      one(`share of the root's rows at ${site}`, "%", 100 * share)
+    ),
+    ...unread === null ? [] : [
+      one(
+        "a row unread at a site, on its link",
+        "bytes",
+        Math.max(0, unread.bytes - unread.idleBytes) / unread.rows,
+      ),
+    ],
+    one("violations of the guarantees", "count", verdict.violations.length, zero),
+    one("acknowledged writes lost", "count", audit.findings.length, zero),
+  ].filter((line) => !quick || !/ p50,| p99,/.test(line.case) || line.case.startsWith("latency"));
+}
+
+export const bench: Bench = {
+  name: "board",
+  summary: "the bulletin board after RUBBoS: load, emulated clients, kill -9 of an edge, guarantees",
+  options: [
+    "--minutes M        how long the clients live (2)",
+    "--clients N        how many (100); one in ten is an author",
+    "--think MS         mean time to think between requests (700; RUBBoS: 7000)",
+    "--attachment KB    0 (100,000 comments), 10 (10,000) or 100 (2,000)",
+    "--kill yes|no      kill -9 an edge half way (yes)",
+    "--seed N           of data and clients (1)",
+  ],
+  notMeasured: "clients, sites and links share one machine's cores; nothing but loopback lies between them",
+  byDefault: true,
+  run,
+};
