@@ -22,7 +22,7 @@ import {
 import { eachFrame, encodeFrame, FRAME, readU32 } from "./frame.ts";
 import type { Acquaintance } from "./handshake.ts";
 import type { LinkLimits } from "./limits.ts";
-import { errorText } from "./link_error.ts";
+import { errorText, LinkError } from "./link_error.ts";
 import { MessageReceiver, MessageSender } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 import { ProtocolViolation, RecordReader, RecordWriter } from "./record.ts";
@@ -63,6 +63,8 @@ export class Connection {
   #writing = false;
   #scheduled = false;
   #ending: Ending | null = null;
+  /** A goodbye is coming: nothing new is sent. */
+  #parting = false;
   /** We have said goodbye: what comes in is discarded until the other side closes. */
   #leaving = false;
   #onDrained: (() => void) | null = null;
@@ -111,7 +113,7 @@ export class Connection {
   }
 
   get open(): boolean {
-    return this.#ending === null && !this.#leaving;
+    return this.#ending === null && !this.#parting;
   }
 
   /** Of the last ping; null before the first. */
@@ -142,6 +144,10 @@ export class Connection {
 
   /** @throws LinkError */
   request(kind: string, head: Uint8Array, options?: RequestOptions): Promise<ReceivedAnswer> {
+    if (!this.open) {
+      options?.body?.cancel().catch(() => {});
+      return Promise.reject(new LinkError("unreachable", "The link is being closed"));
+    }
     this.#usedMs = this.#nowMs();
     return this.#exchanges.request(kind, head, options);
   }
@@ -177,6 +183,7 @@ export class Connection {
   /** Says goodbye, waits until what is queued has gone, and closes. */
   async goodbye(reason: string): Promise<void> {
     if (!this.open) return;
+    this.#parting = true;
     const timer = setTimeout(() => this.#end({ planned: true, violation: false, reason }), FAREWELL_MS);
     await this.#drained();
     this.#urgent(encodeFrame(FRAME.goodbye, [], new TextEncoder().encode(reason.slice(0, 200))));

@@ -4,11 +4,11 @@
  * Life: `LinkHub.start` listens and begins to dial the parent → … → `close` says goodbye everywhere.
  *
  * Invariants beyond those of SiteLink and Connection:
- * B1  At most one connection carries the link to a site. When two peers dial each other at once, the one that the
+ * N1  At most one connection carries the link to a site. When two peers dial each other at once, the one that the
  *     site with the smaller id dialled is kept, at both sides.
- * B2  A relation is what both sides declare: the dialer says "child" or "peer", the acceptor admits that or not.
+ * N2  A relation is what both sides declare: the dialer says "child" or "peer", the acceptor admits that or not.
  *     The parent is never a peer, and neither is a connected child.
- * B3  Nothing that arrives can stop the hub: a connection that misbehaves is closed, counted and logged.
+ * N3  Nothing that arrives can stop the hub: a connection that misbehaves is closed, counted and logged.
  */
 import { strict as assert } from "node:assert";
 import { randomBytes } from "node:crypto";
@@ -17,22 +17,17 @@ import { Connection, type Ending } from "./connection.ts";
 import type { LinkCounters } from "./counters.ts";
 import { Emulation, type LinkControl, type LinkShape } from "./emulation.ts";
 import type { IncomingRequest, LinkAnswer, ReceivedAnswer, RequestOptions } from "./exchanges.ts";
-import {
-  type Acquaintance,
-  type Arrival,
-  HandshakeError,
-  type Identity,
-  introduce,
-  receiveIntroduction,
-} from "./handshake.ts";
+import { dial } from "./dial.ts";
+import { Doorkeeper } from "./doorkeeper.ts";
+import { type Acquaintance, type Arrival, HandshakeError, type Identity } from "./handshake.ts";
 import { BOOT_BYTES } from "./hello.ts";
 import { checkLimits, DEFAULT_LIMITS, type LinkLimits, SECRET_BYTES_MIN } from "./limits.ts";
 import { errorText, LinkError } from "./link_error.ts";
 import { equalProof } from "./proof.ts";
 import { Refusals } from "./refusals.ts";
 import { type LinkRole, SiteLink } from "./site_link.ts";
-import { type ByteConnection, type ByteListener, closeQuietly, TCP, type Transport } from "./transport.ts";
-import { Wire } from "./wire.ts";
+import { TCP, type Transport } from "./transport.ts";
+import type { Wire } from "./wire.ts";
 
 /** The refusal that tells a peer to wait for our connection instead. */
 const DOUBLE = "this site has dialled at the same time";
@@ -107,12 +102,11 @@ export class LinkHub {
   readonly #transport: Transport;
   readonly #self: Identity;
   readonly #nowMs: () => number;
-  readonly #listener: ByteListener;
+  readonly #address: string;
+  readonly #doorkeeper: Doorkeeper;
   readonly #links = new Map<string, SiteLink>();
   readonly #refusals: Refusals;
   readonly #emulation: Emulation;
-  /** Connections that have not finished their handshake, oldest first. */
-  readonly #strangers = new Set<ByteConnection>();
   /** Everything that runs until the hub is closed. */
   readonly #tasks = new Set<Promise<void>>();
   readonly #ticker: ReturnType<typeof setInterval>;
@@ -140,16 +134,29 @@ export class LinkHub {
       options.log({ level: "warn", event: "link.refused", source, reason, before });
     });
     this.#emulation = new Emulation(options.emulate ?? (() => null), options.random ?? Math.random);
-    this.#listener = this.#transport.listen(options.listen);
+    const listener = this.#transport.listen(options.listen);
+    this.#address = listener.address;
+    this.#doorkeeper = new Doorkeeper({
+      listener,
+      emulation: this.#emulation,
+      self: this.#self,
+      secret: options.secret,
+      limits: this.#limits,
+      judge: (arrival) => this.#judge(arrival),
+      admitted: (arrival, wire, acquaintance) => this.#admitted(arrival, wire, acquaintance),
+      refused: (source, reason) => {
+        if (!reason.endsWith(DOUBLE)) this.#refusals.add(source, reason);
+      },
+    });
     this.#tickMs = this.#nowMs();
     this.#ticker = setInterval(() => this.#tick(), this.#tickEveryMs);
-    this.#task(this.#acceptAll());
+    this.#task(this.#doorkeeper.run());
     if (options.parent) this.#task(this.#keepParent(options.parent.site, options.parent.address));
   }
 
   /** Where other sites reach this one: "host:port". */
   get address(): string {
-    return this.#listener.address;
+    return this.#address;
   }
 
   /** Delays, slows and cuts this site's links while it runs. */
@@ -166,14 +173,13 @@ export class LinkHub {
    * A peer is dialled on demand.
    */
   send(site: string, message: Uint8Array): Promise<void> {
-    const link = this.#links.get(site);
-    if (link?.connection) return link.connection.send(message);
     if (message.length > this.#limits.messageBytesMax) {
-      throw new LinkError(
-        "limit",
-        `Cannot send ${message.length} bytes: up to ${this.#limits.messageBytesMax}`,
-      );
+      const text =
+        `Cannot send a store message of ${message.length} bytes: up to ${this.#limits.messageBytesMax}`;
+      return Promise.reject(new LinkError("limit", text));
     }
+    const link = this.#links.get(site);
+    if (link?.live) return link.live.send(message);
     const dialled = this.#peerLink(site);
     if (!dialled?.dialling || !dialled.queue(message, this.#limits.dialQueueBytesMax)) {
       return Promise.resolve();
@@ -192,15 +198,15 @@ export class LinkHub {
     options?: RequestOptions,
   ): Promise<ReceivedAnswer> {
     let link = this.#links.get(site);
-    if (!link?.connection) {
+    if (!link?.live) {
       link = this.#peerLink(site);
       await link?.dialling;
     }
-    if (!link?.connection) {
+    if (!link?.live) {
       options?.body?.cancel().catch(() => {});
       throw new LinkError("unreachable", `Site ${site} is not reachable`);
     }
-    return await link.connection.request(kind, head, options);
+    return await link.live.request(kind, head, options);
   }
 
   status(): HubStatus {
@@ -220,10 +226,9 @@ export class LinkHub {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    this.#listener.close();
+    this.#doorkeeper.close();
     clearInterval(this.#ticker);
-    for (const connection of this.#strangers) closeQuietly(connection);
-    for (const link of this.#links.values()) link.cancelDial?.();
+    for (const link of this.#links.values()) link.cancelDial?.("the site stops");
     this.#wakeParent?.();
     await Promise.all([...this.#links.values()].map((link) => link.connection?.goodbye("the site stops")));
     await Promise.all(this.#tasks);
@@ -297,60 +302,19 @@ export class LinkHub {
     link.release(ending, connection);
   }
 
-  async #acceptAll(): Promise<void> {
-    for (;;) {
-      const arrival = await this.#listener.accept();
-      if (!arrival) return;
-      if (this.#closed) closeQuietly(arrival.connection);
-      else this.#task(this.#receive(arrival.connection, arrival.source));
-    }
+  async #admitted(arrival: Arrival, wire: Wire, acquaintance: Acquaintance): Promise<void> {
+    const link = this.#link(arrival.site, arrival.role);
+    link.cancelDial?.("the other side's connection was first");
+    await this.#carry(link, arrival.role, wire, acquaintance, false);
   }
 
-  /** A connection from outside, from its first byte to its end. */
-  async #receive(connection: ByteConnection, source: string): Promise<void> {
-    this.#strangers.add(connection);
-    if (this.#strangers.size > this.#limits.strangersMax) {
-      const [oldest] = this.#strangers;
-      if (oldest) closeQuietly(oldest);
-    }
-    const wire = new Wire(connection, this.#emulation);
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      wire.close();
-    }, this.#limits.handshakeMs);
-    try {
-      const { arrival, acquaintance } = await receiveIntroduction(wire, {
-        self: this.#self,
-        secret: this.#options.secret,
-        ports: {
-          claimed: ({ site }) => wire.under(this.#emulation.of(site)),
-          judge: (arrival) => this.#judge(arrival),
-        },
-      });
-      clearTimeout(timer);
-      this.#strangers.delete(connection);
-      if (this.#closed) return wire.close();
-      const link = this.#link(arrival.site, arrival.role);
-      link.cancelDial?.();
-      await this.#carry(link, arrival.role, wire, acquaintance, false);
-    } catch (error) {
-      wire.close();
-      const reason = late ? "no handshake in time" : errorText(error);
-      if (!this.#closed && !reason.endsWith(DOUBLE)) this.#refusals.add(source, reason);
-    } finally {
-      clearTimeout(timer);
-      this.#strangers.delete(connection);
-    }
-  }
-
-  /** Whether a site whose proof was right may come in as what it says it is (B1, B2). */
+  /** Whether a site whose proof was right may come in as what it says it is (N1, N2). */
   #judge(arrival: Arrival): string | null {
     const { site, role } = arrival;
     if (site === this.#options.parent?.site) return `site ${site} is this site's parent`;
     const link = this.#links.get(site);
     if (role === "peer" && link) {
-      if (link.connection && link.role === "child") return `site ${site} is connected as a child`;
+      if (link.live && link.role === "child") return `site ${site} is connected as a child`;
       if (this.#isDouble(link, arrival)) return DOUBLE;
     }
     return this.#options.admit(site, role);
@@ -366,53 +330,26 @@ export class LinkHub {
   }
 
   /** One attempt to reach a site. Resolves when the connection has ended. @throws when it was never made. */
-  async #dial(site: string, address: string, role: "parent" | "peer", made: () => void): Promise<void> {
+  async #dial(site: string, address: string, role: "parent" | "peer", onMade: () => void): Promise<void> {
     const link = this.#link(site, role);
-    let wire: Wire | null = null;
-    let cancelled: string | null = null;
-    const cancel = (reason: string) => {
-      cancelled ??= reason;
-      wire?.close();
-      given.reject(new HandshakeError(reason));
-    };
-    const given = Promise.withResolvers<never>();
-    given.promise.catch(() => {});
-    const timer = setTimeout(() => cancel("no handshake in time"), this.#limits.handshakeMs);
-    link.cancelDial = () => cancel("given up");
-    let acquaintance: Acquaintance;
-    try {
-      const dialled = this.#connect(site, address);
-      dialled.then((made) => cancelled !== null && made.close(), () => {});
-      wire = await Promise.race([dialled, given.promise]);
-      acquaintance = await introduce(wire, {
-        self: this.#self,
-        secret: this.#options.secret,
-        role: role === "parent" ? "child" : "peer",
-        target: site,
-      });
-      if (cancelled !== null) throw new HandshakeError(cancelled);
-    } catch (error) {
-      wire?.close();
-      throw cancelled === null ? error : new HandshakeError(cancelled);
-    } finally {
-      clearTimeout(timer);
-      link.cancelDial = null;
+    const { made, cancel } = dial({
+      transport: this.#transport,
+      emulation: this.#emulation,
+      self: this.#self,
+      secret: this.#options.secret,
+      site,
+      address,
+      role: role === "parent" ? "child" : "peer",
+      timeoutMs: this.#limits.handshakeMs,
+    });
+    link.cancelDial = cancel;
+    const [wire, acquaintance] = await made.finally(() => link.cancelDial = null);
+    if (wire.closed || link.live) {
+      wire.close();
+      throw new HandshakeError("the other side's connection was first");
     }
-    made();
+    onMade();
     await this.#carry(link, role, wire, acquaintance, true);
-  }
-
-  async #connect(site: string, address: string): Promise<Wire> {
-    const conditions = this.#emulation.of(site);
-    await conditions.healed();
-    const wire = new Wire(await this.#transport.dial(address), this.#emulation);
-    const { rttMs } = conditions.shape ?? { rttMs: 0 };
-    // A byte connection takes a round trip to make.
-    if (rttMs > 0) {
-      await new Promise<void>((resolve) => this.#emulation.timer.at(performance.now() + rttMs, resolve));
-    }
-    await wire.under(conditions);
-    return wire;
   }
 
   /** Keeps the link to the parent up, with growing pauses between attempts. */
@@ -474,7 +411,7 @@ export class LinkHub {
     } catch (error) {
       // Both have dialled: the other's connection is about to arrive.
       if (error instanceof HandshakeError && error.message.endsWith(DOUBLE)) await this.#arrival(link);
-      if (link.connection || this.#closed) return;
+      if (link.live || this.#closed) return;
       const reason = errorText(error);
       this.#options.log({ level: "info", event: "link.dial_failed", site: link.site, address, reason });
       link.drop();
@@ -483,7 +420,7 @@ export class LinkHub {
 
   /** Waits for a connection that the other side makes. */
   async #arrival(link: SiteLink): Promise<void> {
-    if (link.connection) return;
+    if (link.live) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, this.#limits.handshakeMs);
       link.cancelDial = () => {

@@ -6,6 +6,7 @@
  * L2  A new connection of the same site ends the old one first.
  */
 import type { Connection, Ending } from "./connection.ts";
+import type { CancelDial } from "./dial.ts";
 import { type LinkCounters, zeroCounters } from "./counters.ts";
 
 /** From this site's point of view. */
@@ -25,7 +26,7 @@ export class SiteLink {
   /** A dial under way: resolves when it has succeeded or failed. */
   dialling: Promise<void> | null = null;
   /** Gives up the dial under way. */
-  cancelDial: (() => void) | null = null;
+  cancelDial: CancelDial | null = null;
   #queue: Uint8Array[] = [];
   #queueBytes = 0;
 
@@ -33,6 +34,11 @@ export class SiteLink {
     this.site = site;
     this.role = role;
     this.#ports = ports;
+  }
+
+  /** The connection, unless it is being closed. */
+  get live(): Connection | null {
+    return this.connection?.open ? this.connection : null;
   }
 
   /** Keeps a message until the dial under way has ended. @returns false when there is no more room for it. */

@@ -46,6 +46,17 @@ export class Wire {
     await this.#uncut();
   }
 
+  /** Waits as long as an emulated link would take for something that is no write. */
+  async pause(ms: number): Promise<void> {
+    if (ms <= 0) return;
+    const dueMs = performance.now() + ms;
+    await this.#unlessClosed(new Promise((resolve) => this.#emulation.timer.at(dueMs, resolve)));
+  }
+
+  get closed(): boolean {
+    return this.#isClosed;
+  }
+
   /** How much to put into one record, so that a slow link is not blocked by one for long. */
   get recordBytes(): number {
     const shape = this.#conditions?.shape;

@@ -1,0 +1,62 @@
+/** One attempt to reach a site: a byte connection under the link's conditions, then the handshake. */
+import { clearTimeout, setTimeout } from "node:timers";
+import type { Emulation } from "./emulation.ts";
+import { type Acquaintance, HandshakeError, type Identity, introduce } from "./handshake.ts";
+import type { DialerRole } from "./hello.ts";
+import { closeQuietly, type Transport } from "./transport.ts";
+import { Wire } from "./wire.ts";
+
+export interface DialOptions {
+  readonly transport: Transport;
+  readonly emulation: Emulation;
+  readonly self: Identity;
+  readonly secret: Uint8Array;
+  readonly site: string;
+  readonly address: string;
+  /** What this site is to the other one. */
+  readonly role: DialerRole;
+  readonly timeoutMs: number;
+}
+
+/** Gives a dial under way up, with the reason that its promise rejects with. */
+export type CancelDial = (reason: string) => void;
+
+/**
+ * Dials. Nothing of a dial that fails, is late or is cancelled stays open.
+ * @throws HandshakeError, or the transport's error.
+ */
+export function dial(options: DialOptions): { made: Promise<[Wire, Acquaintance]>; cancel: CancelDial } {
+  const given = Promise.withResolvers<never>();
+  given.promise.catch(() => {});
+  let wire: Wire | null = null;
+  let over = false;
+  const cancel = (reason: string) => {
+    over = true;
+    wire?.close();
+    given.reject(new HandshakeError(reason));
+  };
+  const timer = setTimeout(() => cancel("no answer in time"), options.timeoutMs);
+  const unlessGiven = <T>(step: Promise<T>) => Promise.race([step, given.promise]);
+  const attempt = async (): Promise<[Wire, Acquaintance]> => {
+    try {
+      const conditions = options.emulation.of(options.site);
+      await unlessGiven(conditions.healed());
+      const dialled = options.transport.dial(options.address);
+      dialled.then((connection) => over && closeQuietly(connection), () => {});
+      wire = new Wire(await unlessGiven(dialled), options.emulation);
+      // A byte connection takes a round trip to make.
+      await unlessGiven(wire.pause(conditions.shape?.rttMs ?? 0));
+      await unlessGiven(wire.under(conditions));
+      const { self, secret, role } = options;
+      const acquaintance = await unlessGiven(introduce(wire, { self, secret, role, target: options.site }));
+      return [wire, acquaintance];
+    } catch (error) {
+      over = true;
+      wire?.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return { made: attempt(), cancel };
+}

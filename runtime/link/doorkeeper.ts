@@ -1,0 +1,94 @@
+/**
+ * Takes connections from outside through the handshake. What has not proved membership gets little: a bounded
+ * number of connections, a bounded time, one short message at a time (N3 of hub.ts).
+ */
+import { clearTimeout, setTimeout } from "node:timers";
+import type { Emulation } from "./emulation.ts";
+import { type Acquaintance, type Arrival, type Identity, receiveIntroduction } from "./handshake.ts";
+import type { LinkLimits } from "./limits.ts";
+import { errorText } from "./link_error.ts";
+import { type ByteConnection, type ByteListener, closeQuietly } from "./transport.ts";
+import { Wire } from "./wire.ts";
+
+export interface DoorkeeperOptions {
+  readonly listener: ByteListener;
+  readonly emulation: Emulation;
+  readonly self: Identity;
+  readonly secret: Uint8Array;
+  readonly limits: LinkLimits;
+  /** Of a site whose proof was right: null admits it. */
+  readonly judge: (arrival: Arrival) => string | null;
+  /** Takes an admitted connection, to its end. */
+  readonly admitted: (arrival: Arrival, wire: Wire, acquaintance: Acquaintance) => Promise<void>;
+  readonly refused: (source: string, reason: string) => void;
+}
+
+export class Doorkeeper {
+  readonly #options: DoorkeeperOptions;
+  /** Connections that have not finished their handshake, oldest first. */
+  readonly #strangers = new Set<ByteConnection>();
+  readonly #connections = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor(options: DoorkeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Accepts until closed; resolves when every connection that came in has ended. */
+  async run(): Promise<void> {
+    for (;;) {
+      const arrival = await this.#options.listener.accept();
+      if (!arrival) break;
+      const received = this.#receive(arrival.connection, arrival.source);
+      this.#connections.add(received);
+      received.finally(() => this.#connections.delete(received));
+    }
+    await Promise.all(this.#connections);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#options.listener.close();
+    for (const connection of this.#strangers) closeQuietly(connection);
+  }
+
+  /** A connection from its first byte to its end. */
+  async #receive(connection: ByteConnection, source: string): Promise<void> {
+    const { emulation, self, secret, limits, judge } = this.#options;
+    const wire = new Wire(connection, emulation);
+    if (this.#closed) return wire.close();
+    this.#enter(connection);
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      wire.close();
+    }, limits.handshakeMs);
+    try {
+      const claimed = (arrival: Arrival) => wire.under(emulation.of(arrival.site));
+      const { arrival, acquaintance } = await receiveIntroduction(wire, {
+        self,
+        secret,
+        ports: { claimed, judge },
+      });
+      clearTimeout(timer);
+      this.#strangers.delete(connection);
+      if (this.#closed) wire.close();
+      else await this.#options.admitted(arrival, wire, acquaintance);
+    } catch (error) {
+      wire.close();
+      if (!this.#closed) this.#options.refused(source, late ? "no handshake in time" : errorText(error));
+    } finally {
+      clearTimeout(timer);
+      this.#strangers.delete(connection);
+    }
+  }
+
+  /** Past the limit the oldest stranger goes: a member's handshake takes milliseconds, so it is hardly ever that. */
+  #enter(connection: ByteConnection): void {
+    this.#strangers.add(connection);
+    const [oldest] = this.#strangers;
+    if (this.#strangers.size <= this.#options.limits.strangersMax || !oldest) return;
+    this.#strangers.delete(oldest);
+    closeQuietly(oldest);
+  }
+}
