@@ -179,7 +179,7 @@ export class Downlinks {
     }
     const anew = hello.replica === 0 || child.replica !== hello.replica ||
       hello.parentReplica !== core.replica;
-    if (anew) await this.#enroll(child, hello);
+    if (anew) await this.#enroll(child, hello, connection);
     else await this.#refreshRecord(child, hello);
     if (connection !== child.connection || !child.connected) return;
     const void_ = anew || child.outdated || hello.cursor > core.rows.head;
@@ -187,10 +187,12 @@ export class Downlinks {
   }
 
   /** Gives a new incarnation of a child its number, and ends the old one (D3). */
-  async #enroll(child: Child, hello: Hello): Promise<void> {
+  async #enroll(child: Child, hello: Hello, connection: number): Promise<void> {
     const core = this.#core;
     const number = await this.#host.number();
     await core.rows.lock.run(async () => {
+      // A later hello has its own number coming: it must not be ended by this one's.
+      if (connection !== child.connection) return;
       const ended = new Map<ReplicaNumber, ClockValue>();
       if (child.replica !== 0) ended.set(child.replica, child.stable);
       // Nothing is known here of how far an incarnation came that another incarnation of this site had fed.
