@@ -3,7 +3,15 @@
  * the serving end of forwarded requests.
  */
 import type { Replica } from "../../store/api.ts";
-import { adminApp, AppTable, Deployments, type LiveVersion, type Role } from "../deploy/mod.ts";
+import { parseManifest } from "../../functions/manifest.ts";
+import {
+  adminApp,
+  AppTable,
+  Deployments,
+  type Evaluation,
+  type LiveVersion,
+  type Role,
+} from "../deploy/mod.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
 import { AppRunner } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
@@ -68,7 +76,7 @@ export async function startApps(
   });
   const deployments = config.parent !== null ? null : new Deployments({
     system,
-    evaluate: (bundle) => isolates.evaluate(bundle),
+    evaluate: (bundle) => evaluate(isolates, bundle),
     nowMs: () => clock.nowMs(),
   });
   const forwarder = new AdminForwarder({
@@ -103,6 +111,23 @@ export async function startApps(
       await isolates.close();
     },
   };
+}
+
+/** A bundle's manifest: run in an isolate, then checked here, since an isolate's word is not trusted. */
+async function evaluate(isolates: IsolatePool, bundle: Uint8Array): Promise<Evaluation> {
+  const evaluated = await isolates.evaluate(bundle);
+  if (evaluated.kind === "error") {
+    return {
+      ok: false,
+      message: evaluated.message,
+      ...(evaluated.stack === "" ? {} : { stack: evaluated.stack }),
+    };
+  }
+  try {
+    return { ok: true, manifest: parseManifest(evaluated.manifest) };
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /** An app version with this site's limits. */
