@@ -67,6 +67,12 @@ export type IsolateAnswer =
   | { readonly kind: "upgrade"; readonly socket: HostSocket; readonly settled: Promise<void> }
   | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack?: string };
 
+/**
+ * A call that never starts because isolates die under it gives up here: the ones before it end them faster than
+ * it can be reached, and each costs the site a process.
+ */
+const PLACEMENTS_MAX = 5;
+
 /** A call on its way. */
 export class PendingCall {
   readonly app: IsolateApp;
@@ -75,7 +81,11 @@ export class PendingCall {
   /** A body that travels with the head; null where there is none, or where it is a stream. */
   readonly inlineBody: Uint8Array | null;
   readonly bodyKind: number;
-  attempts = 0;
+  /** How many isolates it was sent to, and in how many of them it had begun when they ended. */
+  placements = 0;
+  cutShort = 0;
+  /** It may be what ended its isolate: it runs again in one of its own. */
+  isSuspect = false;
   /** Something of it is in the store, or has left the site. */
   hasEffects = false;
   answered = false;
@@ -91,11 +101,12 @@ export class PendingCall {
     this.#resolve = resolve;
   }
 
-  /** C2, for a call that had started. */
-  get mayRunAgain(): boolean {
+  /** C2, when the isolate it was sent to has ended. */
+  mayRunAgain(hadStarted: boolean): boolean {
+    if (this.answered || this.hasEffects) return false;
+    if (!hadStarted) return this.placements < PLACEMENTS_MAX;
     const { method } = this.call.request;
-    return this.attempts < 2 && !this.answered && !this.hasEffects && this.bodyKind !== BODY.stream &&
-      (method === "GET" || method === "HEAD");
+    return ++this.cutShort < 2 && this.bodyKind === BODY.none && (method === "GET" || method === "HEAD");
   }
 
   settle(answer: IsolateAnswer): void {

@@ -1,10 +1,157 @@
-/** Outgoing fetches of one isolate, made by the site. */
-import type { FrameWriter, Payload } from "./frames.ts";
+/**
+ * Outgoing fetches of one isolate, made by the site after it has checked where they go.
+ *
+ * E1  Only hosts that the app declared (`host` or `host:port`), and of those only public addresses; a private one
+ *     only where the operator's configuration names exactly that `host:port`.
+ * E2  The address that was checked is the one connected to: the name is not looked up again.
+ * E3  Redirects are followed here, each step checked like the first.
+ * E4  Nothing leaves before the output gate of the request has resolved.
+ */
+import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
+import type { EgressRules } from "./egress_rules.ts";
+import { FRAME, type FrameWriter, type Payload } from "./frames.ts";
+import { BODY, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
+import { FetchRefused, type OutgoingRequest, type OutgoingResponse, sendChecked } from "./outgoing_http.ts";
+import { wireError, writeError } from "./store_frames.ts";
 
 /** The outgoing fetches of one isolate. */
 export interface Egress {
   start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void;
   receive(type: number, id: number, payload: Payload): void;
   close(): void;
+}
+
+interface OpenFetch {
+  readonly abort: AbortController;
+  receiver?: BodyReceiver;
+  sender?: BodySender;
+}
+
+/** As fetch() has it. */
+const REDIRECTS_MAX = 20;
+/** Fetches of one isolate at the same time: a socket each on the site. */
+const OPEN_MAX = 256;
+const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** {@link Egress} over node:http(s), to checked addresses. */
+export class HostEgress implements Egress {
+  readonly #rules: EgressRules;
+  readonly #open = new Map<number, OpenFetch>();
+
+  constructor(rules: EgressRules) {
+    this.#rules = rules;
+  }
+
+  start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void {
+    const redirect = payload.text();
+    const { head, body } = readRequestHead(payload);
+    const open: OpenFetch = { abort: new AbortController() };
+    if (this.#open.has(id)) return;
+    this.#open.set(id, open);
+    if (body === BODY.stream) open.receiver = new BodyReceiver(writer, id, { granted: false });
+    const request: OutgoingRequest = {
+      method: head.method,
+      url: head.url,
+      headers: head.headers,
+      body: open.receiver?.stream ?? null,
+      signal: open.abort.signal,
+    };
+    this.#run(writer, id, open, request, redirect, owner).catch((error) => {
+      writer.begin(FRAME.failed, id);
+      writeError(writer, wireError(error, "fetch_failed"));
+      writer.end();
+    }).finally(() => this.#open.delete(id));
+  }
+
+  receive(type: number, id: number, payload: Payload): void {
+    const open = this.#open.get(id);
+    if (open === undefined) return;
+    if (type === FRAME.fetchAbort) open.abort.abort();
+    else if (type === FRAME.data) open.receiver?.data(payload.rest());
+    else if (type === FRAME.end) open.receiver?.end();
+    else if (type === FRAME.abort) open.receiver?.fail(new Error(payload.text()));
+    else if (type === FRAME.credit) open.sender?.credit(payload.u32());
+    else if (type === FRAME.stop) open.sender?.stop(payload.text());
+  }
+
+  close(): void {
+    for (const open of this.#open.values()) {
+      open.abort.abort();
+      open.sender?.stop("the isolate ended");
+      open.receiver?.fail(new Error("the isolate ended"));
+    }
+    this.#open.clear();
+  }
+
+  async #run(
+    writer: FrameWriter,
+    id: number,
+    open: OpenFetch,
+    request: OutgoingRequest,
+    redirect: string,
+    owner: HostExchange | undefined,
+  ): Promise<void> {
+    if (owner === undefined) {
+      throw new FetchRefused(
+        "request_ended",
+        `fetch(${request.url}): its request has ended; use ctx.waitUntil`,
+      );
+    }
+    if (this.#open.size > OPEN_MAX) {
+      throw new FetchRefused("overloaded", `fetch(${request.url}): ${OPEN_MAX} fetches are open already`);
+    }
+    await owner.pending.call.gate();
+    owner.pending.hasEffects = true;
+    const { response, url } = await this.#follow(request, redirect);
+    writer.begin(FRAME.fetchHead, id).text(url);
+    writeResponseHead(
+      writer,
+      response.status,
+      response.statusText,
+      response.headers,
+      response.body ? BODY.stream : BODY.none,
+    );
+    writer.end();
+    if (response.body === null) return;
+    open.sender = new BodySender(writer, id, { credit: WINDOW_BYTES });
+    await open.sender.send(response.body);
+  }
+
+  async #follow(
+    first: OutgoingRequest,
+    redirect: string,
+  ): Promise<{ response: OutgoingResponse; url: string }> {
+    let request = first;
+    for (let step = 0; step <= REDIRECTS_MAX; step++) {
+      const response = await sendChecked(request, this.#rules);
+      const location = response.headers.find(([name]) => name.toLowerCase() === "location")?.[1];
+      if (!REDIRECT_STATUS.has(response.status) || location === undefined || redirect === "manual") {
+        return { response, url: request.url };
+      }
+      await response.body?.cancel();
+      if (redirect === "error") throw new TypeError(`fetch(${request.url}): it redirects to ${location}`);
+      request = redirected(request, response.status, location);
+    }
+    throw new TypeError(`fetch(${first.url}): more than ${REDIRECTS_MAX} redirects`);
+  }
+}
+
+/** The next request of a redirect, as the Fetch standard has it. */
+function redirected(request: OutgoingRequest, status: number, location: string): OutgoingRequest {
+  const url = new URL(location, request.url);
+  const toGet = status === 303 && request.method !== "HEAD" || status <= 302 && request.method === "POST";
+  if (!toGet && request.body !== null) {
+    throw new TypeError(`fetch(${request.url}): a streamed body can't follow a redirect to ${location}`);
+  }
+  const sameOrigin = url.origin === new URL(request.url).origin;
+  const drop = (name: string) =>
+    toGet && /^content-/i.test(name) || !sameOrigin && /^(authorization|cookie)$/i.test(name);
+  return {
+    method: toGet ? "GET" : request.method,
+    url: url.href,
+    headers: request.headers.filter(([name]) => !drop(name)),
+    body: null,
+    signal: request.signal,
+  };
 }

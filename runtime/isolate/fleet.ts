@@ -2,16 +2,16 @@
  * The isolates of one app version, and the calls that wait for them.
  *
  * L1  A call is in one isolate, or waits here, or is answered.
- * L2  A call that comes back from an isolate that ended runs again only as C2 (call.ts) allows.
+ * L2  A call that comes back from an isolate that ended runs again only as C2 (call.ts) allows; the one that may
+ *     have ended it runs again in an isolate of its own, so that it takes no other call down with it.
  */
-import type { PendingCall } from "./call.ts";
-import type { IsolateApp } from "./call.ts";
-import type { HostExchange } from "./host_exchange.ts";
-import type { Isolate, IsolateEnd, IsolateOwner } from "./isolate.ts";
+import type { IsolateApp, PendingCall } from "./call.ts";
+import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
 
 /** Gives a loaded isolate, or says why there is none. */
 export type OpenIsolate = (app: IsolateApp, owner: IsolateOwner) => Promise<OpenOutcome>;
 
+/** What came of opening one. */
 export type OpenOutcome =
   | { readonly kind: "isolate"; readonly isolate: Isolate }
   | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly stack: string };
@@ -23,32 +23,33 @@ export class Fleet implements IsolateOwner {
   /** When it last had something to do. */
   usedMs: number;
   readonly #open: OpenIsolate;
-  readonly #nowMs: () => number;
   #waiting: PendingCall[] = [];
+  #suspects: PendingCall[] = [];
+  /** The isolate that a suspect runs in; one at a time, so that suspects cost one process. */
+  #cell: Isolate | undefined;
   #opening = 0;
+  #openingCell = false;
   #closed = false;
 
-  constructor(app: IsolateApp, open: OpenIsolate, nowMs: () => number) {
+  constructor(app: IsolateApp, open: OpenIsolate) {
     this.app = app;
     this.#open = open;
-    this.#nowMs = nowMs;
-    this.usedMs = nowMs();
+    this.usedMs = performance.now();
   }
 
-  get running(): number {
-    let sum = 0;
-    for (const isolate of this.isolates) sum += isolate.exchanges.size;
-    return sum;
-  }
-
+  /** Nothing runs and nothing waits. */
   get isIdle(): boolean {
-    return this.#waiting.length === 0 && this.#opening === 0 && this.running === 0;
+    if (this.#waiting.length + this.#suspects.length + this.#opening > 0) return false;
+    for (const isolate of this.isolates) if (isolate.exchanges.size > 0) return false;
+    return this.#cell === undefined && !this.#openingCell;
   }
 
+  /** Begins a call, or lets it wait. */
   submit(pending: PendingCall): void {
-    const nowMs = this.usedMs = this.#nowMs();
-    const isolate = this.#free();
+    const nowMs = this.usedMs = performance.now();
+    const isolate = this.#waiting.length === 0 ? this.#free() : undefined;
     if (isolate !== undefined) return isolate.start(pending, nowMs);
+    if (this.#closed) return pending.fail("overloaded", "the site is stopping");
     if (this.#waiting.length >= this.app.limits.waitingMax) {
       return pending.fail(
         "overloaded",
@@ -59,33 +60,52 @@ export class Fleet implements IsolateOwner {
     this.#grow();
   }
 
+  /** Opens a first isolate before there is a call. */
+  warm(): void {
+    if (this.isolates.size === 0) this.#grow();
+  }
+
+  /** A place has become free, or an event loop turns again. */
   freed(isolate: Isolate): void {
-    this.usedMs = this.#nowMs();
+    this.usedMs = performance.now();
+    if (isolate === this.#cell) {
+      if (isolate.exchanges.size === 0) isolate.close();
+      return;
+    }
     if (this.#waiting.length > 0 && this.#hasRoom(isolate)) this.#drain();
   }
 
-  ended(isolate: Isolate, end: IsolateEnd, cut: readonly HostExchange[]): void {
+  ended(isolate: Isolate, end: IsolateEnd, left: LeftOver): void {
     this.isolates.delete(isolate);
-    const why = end.kind === "closed" ? "the isolate was closed" : end.why;
-    for (const { pending, started } of cut) {
+    if (isolate === this.#cell) this.#cell = undefined;
+    const why = end.kind === "closed" ? "it was closed" : end.why;
+    const again: PendingCall[] = [];
+    for (const { id, pending } of left.cut) {
       if (pending.answered) continue;
-      if (!started && pending.attempts < 3) {
-        this.#waiting.push(pending);
-      } else if (pending.mayRunAgain) this.#waiting.push(pending);
-      else pending.fail("isolate_killed", `the isolate that ran the request was ended: ${why}`);
+      if (!pending.mayRunAgain(id <= left.lastStarted) || this.#closed) {
+        pending.fail("isolate_killed", `the isolate that ran the request was ended: ${why}`);
+      } else if (id === left.lastStarted) this.#suspects.push(pending);
+      else again.push(pending);
     }
-    if (this.#waiting.length > 0) this.#grow();
+    this.#waiting = [...again, ...this.#waiting];
+    if (this.#waiting.length > 0) this.#drain();
+    if (this.#suspects.length > 0) this.#openCell();
   }
 
+  /** Gives every isolate back. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const pending of this.#waiting) pending.fail("overloaded", "the site is stopping");
+    for (const pending of [...this.#waiting, ...this.#suspects]) {
+      pending.fail("overloaded", "the site is stopping");
+    }
     this.#waiting = [];
+    this.#suspects = [];
     await Promise.all([...this.isolates].map((isolate) => isolate.close()));
+    await this.#cell?.close();
   }
 
   #hasRoom(isolate: Isolate): boolean {
-    return !isolate.isOver && isolate.exchanges.size < this.app.limits.requestsMax;
+    return !isolate.isOver && !isolate.isStuck && isolate.exchanges.size < this.app.limits.requestsMax;
   }
 
   /** The isolate with the fewest requests that still has room. */
@@ -99,28 +119,41 @@ export class Fleet implements IsolateOwner {
   }
 
   #grow(): void {
-    if (this.#closed || this.#opening > 0) return;
-    if (this.isolates.size >= this.app.limits.isolatesMax) return;
+    if (this.#closed || this.#opening > 0 || this.isolates.size >= this.app.limits.isolatesMax) return;
     this.#opening++;
     this.#open(this.app, this).then((outcome) => {
       this.#opening--;
-      if (outcome.kind === "isolate") {
-        if (this.#closed) return void outcome.isolate.close();
-        this.isolates.add(outcome.isolate);
-        return this.#drain();
-      }
-      this.#refuse(outcome);
+      if (outcome.kind === "failed") return this.#refuse(outcome);
+      if (this.#closed) return void outcome.isolate.close();
+      if (!outcome.isolate.hasEnded) this.isolates.add(outcome.isolate);
+      this.#drain();
     });
   }
 
+  /** No isolate could be opened: whoever waits is told, unless another isolate still serves. */
   #refuse(outcome: { code: string; message: string; stack: string }): void {
+    if (this.isolates.size > 0) return;
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const pending of waiting) pending.fail(outcome.code, outcome.message, outcome.stack);
   }
 
+  #openCell(): void {
+    if (this.#closed || this.#openingCell || this.#cell !== undefined) return;
+    this.#openingCell = true;
+    this.#open(this.app, this).then((outcome) => {
+      this.#openingCell = false;
+      const suspect = this.#suspects.shift();
+      if (outcome.kind === "failed") return suspect?.fail(outcome.code, outcome.message, outcome.stack);
+      if (outcome.isolate.hasEnded) return suspect?.fail("isolate_killed", "the isolate ended");
+      this.#cell = outcome.isolate;
+      if (suspect === undefined || suspect.answered || this.#closed) return void outcome.isolate.close();
+      outcome.isolate.start(suspect, performance.now());
+    });
+  }
+
   #drain(): void {
-    const nowMs = this.#nowMs();
+    const nowMs = performance.now();
     while (this.#waiting.length > 0) {
       const isolate = this.#free();
       if (isolate === undefined) return this.#grow();

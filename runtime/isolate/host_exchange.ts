@@ -30,13 +30,12 @@ export class HostExchange {
   #sender: BodySender | undefined;
   #receiver: BodyReceiver | undefined;
   #socket: HostSocket | undefined;
-  /** The isolate has shown that the handler runs. */
-  started = false;
   #headSeen = false;
   /** The site's share of the body, or of the socket, is not over. */
   #open = false;
   #insideSettled = false;
   #ended = false;
+  /** CPU time charged to it, where it could be told apart. */
   cpuMs = 0;
 
   constructor(
@@ -82,7 +81,6 @@ export class HostExchange {
   /** A frame on this exchange's channel. */
   receive(type: number, payload: Payload): void {
     if (this.#ended) return;
-    this.started = true;
     switch (type) {
       case FRAME.response:
         return this.#response(payload);

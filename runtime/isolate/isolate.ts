@@ -29,8 +29,14 @@ export type LoadOutcome =
 export interface IsolateOwner {
   /** A place has become free. */
   freed(isolate: Isolate): void;
-  /** It has ended; `cut` are the exchanges that were in it. */
-  ended(isolate: Isolate, end: IsolateEnd, cut: readonly HostExchange[]): void;
+  ended(isolate: Isolate, end: IsolateEnd, left: LeftOver): void;
+}
+
+/** What was in an isolate when it ended. */
+export interface LeftOver {
+  readonly cut: readonly HostExchange[];
+  /** Exchanges up to this id had started; the one with it is the likeliest to have ended the isolate. */
+  readonly lastStarted: number;
 }
 
 /** A bundle and how to run it. */
@@ -39,6 +45,9 @@ export interface LoadRequest {
   readonly bundle: Uint8Array;
   readonly evaluate: boolean;
 }
+
+/** How long a process may take from closing its connection to its end. */
+const LAST_WORDS_MS = 200;
 
 /** One isolate. */
 export class Isolate {
@@ -57,8 +66,10 @@ export class Isolate {
   #closing = false;
   #over = false;
   #nextId = 1;
-  /** Frames seen since the last heartbeat look, for the watchdog. */
+  /** Frames of this isolate so far: while the number moves, its event loop turns. */
   framesSeen = 0;
+  /** Set by the watchdog while the event loop does not turn: nothing new is sent there. */
+  isStuck = false;
 
   constructor(process: IsolateProcess) {
     this.#process = process;
@@ -69,8 +80,14 @@ export class Isolate {
     this.ended = this.#run();
   }
 
+  /** It takes no more requests. */
   get isOver(): boolean {
-    return this.#over || this.#killed !== undefined;
+    return this.#over || this.#closing || this.#killed !== undefined;
+  }
+
+  /** Its process is gone, and its owner knows. */
+  get hasEnded(): boolean {
+    return this.#over;
   }
 
   /** Gives the isolate its app (I1). */
@@ -93,9 +110,8 @@ export class Isolate {
 
   /** Begins an attempt of a call. */
   start(pending: PendingCall, nowMs: number): void {
-    pending.attempts++;
+    pending.placements++;
     const id = this.#nextId++;
-    if (this.#nextId >= FETCH_ID_BASE) this.#nextId = 1;
     const exchange = new HostExchange(this.#writer, id, pending, {
       dueMs: nowMs + pending.app.limits.wallMs,
       closed: this.#exchangeClosed,
@@ -104,8 +120,19 @@ export class Isolate {
     exchange.begin();
   }
 
-  ping(sequence: number): void {
-    this.#writer.signal(FRAME.ping, sequence);
+  /** Requests begun here so far. */
+  get begun(): number {
+    return this.#nextId - 1;
+  }
+
+  /** CPU time of its JavaScript thread so far. */
+  cpuMs(): number | undefined {
+    return this.#process.cpuMs();
+  }
+
+  /** Asks for a sign of life. */
+  ping(): void {
+    this.#writer.signal(FRAME.ping, 0);
   }
 
   /** Ends the process at once; its exchanges go back to the owner when it is gone. */
@@ -132,20 +159,24 @@ export class Isolate {
     } catch (error) {
       if (!this.#closing) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
     }
-    this.#process.kill();
+    // A process that closed its connection by itself is about to end, and says why on its way.
+    const late = setTimeout(() => this.#process.kill(), this.#killed === undefined ? LAST_WORDS_MS : 0);
     const { said, signal, code } = await this.#process.exited;
+    clearTimeout(late);
     this.#over = true;
     this.#writer.close();
+    const lastStarted = this.#process.lastStarted();
+    this.#process.release();
     const end: IsolateEnd = this.#closing
       ? { kind: "closed" }
       : this.#killed !== undefined
       ? { kind: "killed", why: this.#killed }
       : { kind: "crashed", why: crashReason(said, signal, code) };
-    this.#handBack(end);
+    this.#handBack(end, lastStarted);
     return end;
   }
 
-  #handBack(end: IsolateEnd): void {
+  #handBack(end: IsolateEnd, lastStarted: number): void {
     const why = end.kind === "closed" ? "the isolate was closed" : `the isolate ended: ${end.why}`;
     this.#ready.reject(new Error(why));
     this.#loaded?.resolve({ kind: "failed", code: "isolate_killed", message: why, stack: "" });
@@ -153,7 +184,7 @@ export class Isolate {
     const cut = [...this.exchanges.values()];
     this.exchanges.clear();
     for (const exchange of cut) exchange.end(why);
-    this.#owner?.ended(this, end, cut);
+    this.#owner?.ended(this, end, { cut, lastStarted });
   }
 
   #receive = (type: number, id: number, payload: Payload): void => {

@@ -1,117 +1,240 @@
 /**
  * All isolates of a site: spare processes that wait for an app, and a fleet per app version.
  *
- * Life cycle: constructed (nothing runs) → first `call` or `warm` (bootstrap bundled, spares started) → `close`.
+ * Life cycle: constructed (nothing runs) → first `start` or `call` (bootstrap bundled, spares started) → `close`.
  *
  * O1  App code runs in isolate processes only, never in the site's own.
  * O2  After `close` no process that this pool started is left.
  */
-import { bootstrapFiles } from "./bootstrap_file.ts";
+import { messageOf } from "./bodies.ts";
 import { type IsolateAnswer, type IsolateApp, type IsolateCall, prepareCall } from "./call.ts";
+import { HostEgress } from "./egress.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
-import { Isolate, type IsolateOwner } from "./isolate.ts";
+import type { Isolate, IsolateOwner, LoadOutcome } from "./isolate.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
-import { startProcess } from "./process.ts";
+import { Spares } from "./spares.ts";
+import { Watchdog } from "./watchdog.ts";
 
 /** How a site runs isolates. */
 export interface PoolOptions {
   /** Where the bootstrap is kept between starts; a temporary folder by default. */
   readonly cacheFolder?: string;
-  /** Processes that wait with no app. One hides the start of the next isolate; more only help bursts. */
+  /** Processes that wait with no app. */
   readonly spares?: number;
   /** An app version without requests gives its isolates back after this long. */
   readonly idleMs?: number;
   /** Addresses (`host:port`) that apps may fetch although they are private. */
   readonly privateHosts?: readonly string[];
+  /** Rare events worth a log line. */
+  readonly note?: (event: string, detail: Record<string, unknown>) => void;
 }
 
+/** What the isolates of a site do. */
+export interface PoolStatus {
+  readonly spares: number;
+  readonly apps: readonly {
+    readonly app: string;
+    readonly version: string;
+    readonly isolates: readonly { readonly pid: number; readonly running: number }[];
+  }[];
+}
+
+/** What came of evaluating a bundle. */
+export type Evaluation =
+  | { readonly kind: "manifest"; readonly manifest: unknown }
+  | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack: string };
+
 const SPARES = 1;
+/** Long enough for a person between two clicks, short enough that yesterday's apps hold no memory. */
 const IDLE_MS = 60_000;
 
 /** The isolates of a site. */
 export class IsolatePool {
   readonly #options: PoolOptions;
   readonly #fleets = new Map<string, Fleet>();
+  readonly #spares: Spares;
+  readonly #watchdog: Watchdog;
+  readonly #others = new Set<Isolate>();
   #folder: Promise<string> | undefined;
-  #spares: Promise<Isolate>[] = [];
+  #idleTimer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
 
   constructor(options: PoolOptions = {}) {
     this.#options = options;
+    this.#spares = new Spares({
+      wanted: options.spares ?? SPARES,
+      folder: () => this.#folder ??= Deno.makeTempDir({ prefix: "sojourn-isolates-" }),
+      cacheFolder: options.cacheFolder,
+    });
+    this.#watchdog = new Watchdog((isolate) => {
+      for (const fleet of this.#fleets.values()) if (fleet.isolates.has(isolate)) fleet.freed(isolate);
+    });
   }
 
-  /** Runs a request in an isolate of the app's version. Never rejects. */
+  /** Bundles the bootstrap and starts the spares, before there is a call. */
+  async start(): Promise<void> {
+    this.#spares.refill();
+    const first = await this.#spares.take(DEFAULT_LIMITS);
+    await first.close();
+  }
+
+  /** Opens an isolate of a version before its first request. */
+  warm(app: IsolateApp): void {
+    if (!this.#closed) this.#fleet(app).warm();
+  }
+
+  /** Runs a request in an isolate of the app's version. Never rejects: what went wrong is an answer. */
   async call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> {
-    const prepared = prepareCall(app, call);
-    const pending = prepared instanceof Promise ? await prepared : prepared;
-    if (!pending.answered) this.#fleet(app).submit(pending);
-    return await pending.answer;
+    try {
+      const prepared = prepareCall(app, call);
+      const pending = prepared instanceof Promise ? await prepared : prepared;
+      if (this.#closed) pending.fail("overloaded", "the site is stopping");
+      if (!pending.answered) this.#fleet(app).submit(pending);
+      return await pending.answer;
+    } catch (error) {
+      return {
+        kind: "error",
+        code: "app_error",
+        message: `the request could not be read: ${messageOf(error)}`,
+      };
+    }
+  }
+
+  /** Runs a bundle's module code in an isolate, for its manifest (unchecked: see functions/manifest.ts). */
+  async evaluate(
+    bundle: Uint8Array,
+    options: { loadMs?: number; vars?: Record<string, string> } = {},
+  ): Promise<Evaluation> {
+    const app: IsolateApp = {
+      app: "evaluated",
+      version: "",
+      bundle: () => Promise.resolve(bundle),
+      limits: { ...DEFAULT_LIMITS, loadMs: options.loadMs ?? DEFAULT_LIMITS.loadMs },
+      vars: options.vars ?? {},
+      fetchHosts: [],
+    };
+    let isolate: Isolate | undefined;
+    try {
+      isolate = await this.#spares.evaluator();
+      const owner: IsolateOwner = { freed: () => {}, ended: () => {} };
+      const outcome = await this.#load(isolate, app, bundle, owner, true);
+      return outcome.kind === "loaded"
+        ? { kind: "manifest", manifest: outcome.manifest }
+        : { ...outcome, kind: "error" };
+    } catch (error) {
+      return { kind: "error", code: "load_failed", message: messageOf(error), stack: "" };
+    } finally {
+      await isolate?.close();
+    }
+  }
+
+  /** Gives a version's isolates back at once, for example when it has been replaced and is idle. */
+  async release(app: { readonly app: string; readonly version: string }): Promise<void> {
+    const name = fleetName(app);
+    const fleet = this.#fleets.get(name);
+    this.#fleets.delete(name);
+    await fleet?.close();
+  }
+
+  status(): PoolStatus {
+    const apps = [...this.#fleets.values()].map((fleet) => ({
+      app: fleet.app.app,
+      version: fleet.app.version,
+      isolates: [...fleet.isolates].map((isolate) => ({ pid: isolate.pid, running: isolate.exchanges.size })),
+    }));
+    return { spares: this.#spares.count, apps };
+  }
+
+  /** Ends every isolate (O2). */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#idleTimer);
+    this.#watchdog.close();
+    await Promise.all([...this.#fleets.values()].map((fleet) => fleet.close()));
+    await Promise.all([...this.#others].map((isolate) => isolate.close()));
+    await this.#spares.close();
+    if (this.#folder) await Deno.remove(await this.#folder, { recursive: true });
   }
 
   #fleet(app: IsolateApp): Fleet {
-    const name = `${app.app} ${app.version}`;
+    const name = fleetName(app);
     let fleet = this.#fleets.get(name);
     if (fleet === undefined) {
-      fleet = new Fleet(app, (app, owner) => this.#open(app, owner), () => performance.now());
+      fleet = new Fleet(app, (app, owner) => this.#open(app, owner));
       this.#fleets.set(name, fleet);
+      this.#idleTimer ??= setInterval(() => this.#giveBack(), this.#idleMs / 4);
     }
     return fleet;
   }
 
+  get #idleMs(): number {
+    return this.#options.idleMs ?? IDLE_MS;
+  }
+
+  #giveBack(): void {
+    const beforeMs = performance.now() - this.#idleMs;
+    for (const [name, fleet] of this.#fleets) {
+      if (!fleet.isIdle || fleet.usedMs > beforeMs) continue;
+      this.#fleets.delete(name);
+      fleet.close();
+    }
+  }
+
   async #open(app: IsolateApp, owner: IsolateOwner): Promise<OpenOutcome> {
-    const failed = (code: string, message: string, stack = ""): OpenOutcome => ({
-      kind: "failed",
-      code,
-      message,
-      stack,
-    });
+    let isolate: Isolate | undefined;
     try {
-      const [bundle, isolate] = await Promise.all([app.bundle(), this.#take()]);
-      const outcome = await isolate.load({ app, bundle, evaluate: false }, owner, undefined);
+      const taken = this.#spares.take(app.limits);
+      const [bundle] = await Promise.all([app.bundle(), taken.then((spare) => isolate = spare)]);
+      if (isolate === undefined) throw new Error("no isolate could be started");
+      this.#others.add(isolate);
+      const outcome = await this.#load(isolate, app, bundle, owner, false);
       if (outcome.kind === "loaded") return { kind: "isolate", isolate };
       isolate.close();
-      return failed(outcome.code, outcome.message, outcome.stack);
+      return outcome;
     } catch (error) {
-      return failed("load_failed", error instanceof Error ? error.message : String(error));
+      isolate?.close();
+      return { kind: "failed", code: "load_failed", message: messageOf(error), stack: "" };
     }
   }
 
-  /** A waiting isolate, and another one in its place. */
-  async #take(): Promise<Isolate> {
-    const spare = this.#spares.shift() ?? this.#spawn();
-    this.#refill();
-    return await spare;
-  }
-
-  #refill(): void {
-    while (!this.#closed && this.#spares.length < (this.#options.spares ?? SPARES)) {
-      const spare = this.#spawn();
-      spare.catch(() => {});
-      this.#spares.push(spare);
-    }
-  }
-
-  async #spawn(): Promise<Isolate> {
-    const folder = await (this.#folder ??= Deno.makeTempDir({ prefix: "sojourn-isolates-" }));
-    const files = await bootstrapFiles(this.#options.cacheFolder ?? `${folder}/bootstrap`);
-    const isolate = new Isolate(
-      await startProcess({
-        bootstrap: files.serve,
-        folder,
-        heapMib: DEFAULT_LIMITS.heapMib,
-        buffersMib: DEFAULT_LIMITS.buffersMib,
-      }),
+  /** Loads a bundle, watched: one that loops, or never ends loading, is killed. */
+  async #load(
+    isolate: Isolate,
+    app: IsolateApp,
+    bundle: Uint8Array,
+    owner: IsolateOwner,
+    evaluate: boolean,
+  ): Promise<LoadOutcome> {
+    const { limits } = app;
+    this.#others.add(isolate);
+    isolate.ended.then((end) => {
+      this.#others.delete(isolate);
+      if (end.kind !== "closed") {
+        this.#options.note?.("isolate ended", {
+          app: app.app,
+          version: app.version,
+          pid: isolate.pid,
+          why: end.why,
+        });
+      }
+    });
+    const timer = setTimeout(
+      () => isolate.kill(`the bundle did not load in ${limits.loadMs} ms`),
+      limits.loadMs,
     );
-    await isolate.ready;
-    return isolate;
-  }
-
-  /** Ends every isolate. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.all([...this.#fleets.values()].map((fleet) => fleet.close()));
-    const spares = await Promise.allSettled(this.#spares);
-    for (const spare of spares) if (spare.status === "fulfilled") await spare.value.close();
-    if (this.#folder) await Deno.remove(await this.#folder, { recursive: true });
+    const egress = new HostEgress({
+      fetchHosts: app.fetchHosts,
+      privateHosts: this.#options.privateHosts ?? [],
+    });
+    try {
+      const outcome = await isolate.load({ app, bundle, evaluate }, owner, egress);
+      if (outcome.kind === "loaded" && !evaluate) this.#watchdog.watch(isolate, limits);
+      return outcome;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 }
+
+const fleetName = (app: { readonly app: string; readonly version: string }): string =>
+  `${app.app} ${app.version}`;

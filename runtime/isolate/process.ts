@@ -4,7 +4,9 @@
  * Life cycle: `startProcess` (listen, spawn, accept, unlink) → frames → `kill` or an exit of its own → `exited`.
  *
  * P1  The environment is empty, nothing is read from a configuration, nothing is fetched, nobody is prompted.
- * P2  The socket's path is gone as soon as the process has connected: nobody else can connect to it.
+ * P2  The paths of socket and mark are gone as soon as the process has connected: nobody else can open them.
+ * P3  The mark tells, after any death, which requests had started: it holds the id of the last one. Writing four
+ *     bytes of a file without a name (1 µs) is the cheapest thing a process can do that outlives it.
  */
 import type { ByteConnection } from "./frames.ts";
 
@@ -20,10 +22,16 @@ export interface ProcessOptions {
 export interface IsolateProcess {
   readonly pid: number;
   readonly connection: ByteConnection;
+  /** Id of the last request whose handler was begun (P3). */
+  lastStarted(): number;
+  /** CPU time of its JavaScript thread so far; undefined where the system does not say. */
+  cpuMs(): number | undefined;
   /** How it ended, and the last it said on stderr. */
   readonly exited: Promise<{ readonly signal: string | null; readonly code: number; readonly said: string }>;
   /** Ends it at once. */
   kill(): void;
+  /** Gives back what this side holds, once the process has ended. */
+  release(): void;
 }
 
 /** Address space that Deno and V8 take before an app has one byte; found by trying (FACTS, isolates). */
@@ -40,9 +48,12 @@ let nextSocket = 0;
  * @throws Error when it ends, or does not connect in time.
  */
 export async function startProcess(options: ProcessOptions): Promise<IsolateProcess> {
-  const path = `${options.folder}/${Deno.pid}-${nextSocket++}.sock`;
+  const name = `${Deno.pid}-${nextSocket++}`;
+  const path = `${options.folder}/${name}.sock`;
+  const markPath = `${options.folder}/${name}.mark`;
   const listener = Deno.listen({ transport: "unix", path });
-  const child = spawn(options, path);
+  const mark = await Deno.open(markPath, { read: true, write: true, createNew: true, mode: 0o600 });
+  const child = spawn(options, path, markPath);
   const said = lastOf(child.stderr);
   const exited = child.status.then(async (status) => ({
     signal: status.signal,
@@ -63,20 +74,27 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
     return {
       pid: child.pid,
       connection,
-      exited: exited.finally(() => closeQuietly(connection)),
+      lastStarted: () => readMark(mark),
+      cpuMs: () => threadCpuMs(child.pid),
+      exited,
+      release: () => {
+        mark.close();
+        closeQuietly(connection);
+      },
       kill: () => killQuietly(child),
     };
   } catch (error) {
     killQuietly(child);
+    mark.close();
     throw error;
   } finally {
     clearTimeout(timer);
     listener.close();
-    await Deno.remove(path).catch(() => {});
+    for (const gone of [path, markPath]) await Deno.remove(gone).catch(() => {});
   }
 }
 
-function spawn(options: ProcessOptions, path: string): Deno.ChildProcess {
+function spawn(options: ProcessOptions, path: string, markPath: string): Deno.ChildProcess {
   const deno = [
     "run",
     "--quiet",
@@ -88,10 +106,11 @@ function spawn(options: ProcessOptions, path: string): Deno.ChildProcess {
     "--no-lock",
     `--v8-flags=--max-old-space-size=${options.heapMib}`,
     `--allow-read=${path}`,
-    `--allow-write=${path}`,
+    `--allow-write=${path},${markPath}`,
     `--allow-net=unix:${path}`,
     options.bootstrap,
     path,
+    markPath,
   ];
   const dataBytes = (BASE_ADDRESS_MIB + options.heapMib + options.buffersMib) * 1024 * 1024;
   const [command, args] = prlimitPath === undefined
@@ -100,7 +119,7 @@ function spawn(options: ProcessOptions, path: string): Deno.ChildProcess {
   return new Deno.Command(command, {
     args,
     clearEnv: true,
-    env: { DENO_DIR: `${options.folder}/cache`, DENO_NO_UPDATE_CHECK: "1" },
+    env: { DENO_DIR: `${options.folder}/cache`, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" },
     cwd: options.folder,
     stdin: "null",
     stdout: "null",
@@ -119,6 +138,22 @@ const prlimitPath: string | undefined = ["/usr/bin/prlimit", "/bin/prlimit"].fin
 
 /** Whether array buffers are bounded on this machine. */
 export const buffersAreBounded: boolean = prlimitPath !== undefined;
+
+function readMark(mark: Deno.FsFile): number {
+  const bytes = new Uint8Array(4);
+  mark.seekSync(0, Deno.SeekMode.Start);
+  const read = mark.readSync(bytes) ?? 0;
+  return read < bytes.length ? 0 : new DataView(bytes.buffer).getUint32(0, true);
+}
+
+/** Linux: the first number of schedstat is nanoseconds on a CPU. JavaScript runs on a process's first thread. */
+function threadCpuMs(pid: number): number | undefined {
+  try {
+    return Number.parseInt(Deno.readTextFileSync(`/proc/${pid}/task/${pid}/schedstat`)) / 1e6;
+  } catch {
+    return undefined;
+  }
+}
 
 async function lastOf(stream: ReadableStream<Uint8Array>): Promise<string> {
   let text = "";

@@ -25,7 +25,7 @@ Deno.test("isolate answers what the handler answers", async () => {
       app,
       callOf(new Request("http://localhost/", { method: "POST", body: "hello" })),
     );
-    assert.equal(plain.kind, "response");
+    assert.equal(plain.kind, "response", JSON.stringify(plain));
     if (plain.kind !== "response") return;
     assert.equal(plain.response.status, 201);
     assert.equal(plain.response.headers.get("x-a"), "b");

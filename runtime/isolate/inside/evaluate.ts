@@ -5,4 +5,4 @@
 import { readManifest } from "../../../functions/manifest.ts";
 import { serveIsolate } from "./main.ts";
 
-await serveIsolate(Deno.args[0] ?? "", readManifest);
+await serveIsolate({ socket: Deno.args[0] ?? "", mark: Deno.args[1] ?? "" }, readManifest);

@@ -30,14 +30,26 @@ interface LoadOptions {
 /** Reads the manifest off a default export; only the bootstrap for deploys brings it. */
 export type ManifestReader = (defaultExport: unknown) => unknown;
 
+/** What the process was started with. */
+export interface IsolatePaths {
+  readonly socket: string;
+  /** Holds the id of the last request begun: what the site looks at when this process has died. */
+  readonly mark: string;
+}
+
 const running = new AsyncLocalStorage<Exchange>();
 const exchanges = new Map<number, Exchange>();
 let app: LoadedApp | undefined;
+let mark: Deno.FsFile | undefined;
+const markBytes = new Uint8Array(4);
+const markView = new DataView(markBytes.buffer);
 
 /** Runs the isolate until its socket closes. */
-export async function serveIsolate(socketPath: string, manifestOf?: ManifestReader): Promise<void> {
-  const connection = await Deno.connect({ transport: "unix", path: socketPath });
-  await revokeAll(socketPath);
+export async function serveIsolate(paths: IsolatePaths, manifestOf?: ManifestReader): Promise<void> {
+  // The mark first: the site removes both paths as soon as it sees the connection.
+  mark = Deno.openSync(paths.mark, { write: true });
+  const connection = await Deno.connect({ transport: "unix", path: paths.socket });
+  await revokeAll(paths);
   const exit = Deno.exit.bind(Deno);
   const writer = new FrameWriter(connection, () => exit(1));
   const fetches = new OutgoingFetches(writer, () => running.getStore());
@@ -65,12 +77,19 @@ export async function serveIsolate(socketPath: string, manifestOf?: ManifestRead
   }
 }
 
-async function revokeAll(path: string): Promise<void> {
+async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
   for (const name of ["read", "write", "net"] as const) await Deno.permissions.revoke({ name });
-  for (const descriptor of [{ name: "read", path }, { name: "write", path }] as const) {
+  const descriptors = [
+    { name: "read", path: socket },
+    { name: "write", path: socket },
+    { name: "write", path: mark },
+  ] as const;
+  for (const descriptor of descriptors) {
     await Deno.permissions.revoke(descriptor);
     const { state } = await Deno.permissions.query(descriptor);
-    if (state === "granted") throw new Error(`the permission to ${descriptor.name} ${path} is still there`);
+    if (state === "granted") {
+      throw new Error(`the permission to ${descriptor.name} ${descriptor.path} is still there`);
+    }
   }
   const net = await Deno.permissions.query({ name: "net" });
   if (net.state === "granted") throw new Error("the permission to use the network is still there");
@@ -84,6 +103,12 @@ async function warmUp(): Promise<void> {
   await new Response(response.body).text();
 }
 
+function writeMark(id: number): void {
+  markView.setUint32(0, id, true);
+  mark?.seekSync(0, 0);
+  mark?.writeSync(markBytes);
+}
+
 function start(
   writer: FrameWriter,
   id: number,
@@ -91,6 +116,7 @@ function start(
   closed: (exchange: Exchange) => void,
 ): void {
   if (app === undefined) throw new Error("a request came before its app");
+  writeMark(id);
   const exchange = new Exchange(app, writer, id, closed);
   exchanges.set(id, exchange);
   const request = exchange.open(payload);

@@ -1,4 +1,4 @@
 /** Entry of the bootstrap for isolates that serve. */
 import { serveIsolate } from "./main.ts";
 
-await serveIsolate(Deno.args[0] ?? "");
+await serveIsolate({ socket: Deno.args[0] ?? "", mark: Deno.args[1] ?? "" });

@@ -1,0 +1,160 @@
+/**
+ * One outgoing HTTP request to a checked address.
+ *
+ * Deno's own `fetch` resolves names by itself, after any check; node:http takes the address to connect to and
+ * still verifies the certificate for the name.
+ */
+import { lookup } from "node:dns/promises";
+import * as http from "node:http";
+import * as https from "node:https";
+import { isIP } from "node:net";
+import { Readable } from "node:stream";
+import { isPublicAddress } from "./addresses.ts";
+import { messageOf } from "./bodies.ts";
+import type { EgressRules } from "./egress_rules.ts";
+
+/** A request as the isolate sent it. */
+export interface OutgoingRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly [string, string][];
+  readonly body: ReadableStream<Uint8Array> | null;
+  readonly signal: AbortSignal;
+}
+
+/** Its answer. */
+export interface OutgoingResponse {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: [string, string][];
+  readonly body: ReadableStream<Uint8Array> | null;
+}
+
+/** A fetch that is not allowed, or cannot be made. */
+export class FetchRefused extends Error {
+  override readonly name = "FetchRefused";
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+/** Headers that belong to one connection. */
+const HOP_HEADERS: ReadonlySet<string> = new Set([
+  "connection",
+  "host",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/**
+ * Sends a request where the rules allow it.
+ *
+ * @throws FetchRefused `fetch_refused` for a host that is not declared or an address that is not allowed,
+ * `fetch_failed` where the host cannot be reached.
+ */
+export async function sendChecked(request: OutgoingRequest, rules: EgressRules): Promise<OutgoingResponse> {
+  const url = new URL(request.url);
+  const address = await checkedAddress(url, rules);
+  try {
+    return await send(request, url, address);
+  } catch (error) {
+    throw new FetchRefused("fetch_failed", `fetch(${request.url}): ${messageOf(error)}`);
+  }
+}
+
+/** The address that a URL's host has, if the app may go there. */
+export async function checkedAddress(url: URL, rules: EgressRules): Promise<string> {
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new FetchRefused("fetch_refused", `fetch(${url}): only http: and https: are possible`);
+  }
+  const host = url.hostname.toLowerCase();
+  const withPort = `${host}:${url.port || (url.protocol === "https:" ? "443" : "80")}`;
+  if (!rules.fetchHosts.some((declared) => declared === host || declared === withPort)) {
+    const declared = rules.fetchHosts.length === 0 ? "none" : rules.fetchHosts.join(", ");
+    throw new FetchRefused(
+      "fetch_refused",
+      `fetch(${url}): the app does not declare ${host} in fetchHosts (declared: ${declared})`,
+    );
+  }
+  const bare = host.replace(/^\[|\]$/g, "");
+  const addresses = isIP(bare) !== 0 ? [bare] : await resolve(url, bare);
+  const allowed = rules.privateHosts.includes(withPort) ? addresses[0] : addresses.find(isPublicAddress);
+  if (allowed !== undefined) return allowed;
+  throw new FetchRefused(
+    "fetch_refused",
+    `fetch(${url}): ${addresses.join(", ")} is not a public address; the operator can allow ${withPort}`,
+  );
+}
+
+async function resolve(url: URL, host: string): Promise<string[]> {
+  try {
+    return (await lookup(host, { all: true })).map(({ address }) => address);
+  } catch (error) {
+    throw new FetchRefused("fetch_failed", `fetch(${url}): ${host} was not found: ${messageOf(error)}`);
+  }
+}
+
+function send(request: OutgoingRequest, url: URL, address: string): Promise<OutgoingResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<OutgoingResponse>();
+  const family = isIP(address);
+  const outgoing = (url.protocol === "https:" ? https : http).request({
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port),
+    path: url.pathname + url.search,
+    method: request.method,
+    headers: headersOf(request, url),
+    agent: false,
+    signal: request.signal,
+    lookup: (_host, options, callback) => {
+      const all = (options as { all?: boolean }).all === true;
+      if (all) {
+        (callback as (e: null, found: { address: string; family: number }[]) => void)(null, [{
+          address,
+          family,
+        }]);
+      } else callback(null, address, family);
+    },
+  });
+  outgoing.on("response", (incoming) => resolve(responseOf(request, incoming)));
+  outgoing.on("error", reject);
+  if (request.body === null) outgoing.end();
+  else {pump(request.body, outgoing).catch((error) =>
+      outgoing.destroy(error instanceof Error ? error : undefined)
+    );}
+  return promise;
+}
+
+function headersOf(request: OutgoingRequest, url: URL): Record<string, string | string[]> {
+  const out: Record<string, string[]> = {};
+  for (const [name, value] of request.headers) {
+    const lower = name.toLowerCase();
+    if (!HOP_HEADERS.has(lower)) (out[lower] ??= []).push(value);
+  }
+  if (out["accept-encoding"] === undefined) out["accept-encoding"] = ["identity"];
+  return { ...out, host: url.host };
+}
+
+async function pump(body: ReadableStream<Uint8Array>, outgoing: http.ClientRequest): Promise<void> {
+  for await (const chunk of body) {
+    if (!outgoing.write(chunk)) await new Promise<void>((resolve) => outgoing.once("drain", () => resolve()));
+  }
+  outgoing.end();
+}
+
+function responseOf(request: OutgoingRequest, incoming: http.IncomingMessage): OutgoingResponse {
+  const headers: [string, string][] = [];
+  for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
+    const name = incoming.rawHeaders[i] ?? "";
+    if (!HOP_HEADERS.has(name.toLowerCase())) headers.push([name, incoming.rawHeaders[i + 1] ?? ""]);
+  }
+  const status = incoming.statusCode ?? 502;
+  const empty = request.method === "HEAD" || status === 204 || status === 304;
+  if (empty) incoming.resume();
+  const body = empty ? null : Readable.toWeb(incoming) as ReadableStream<Uint8Array>;
+  return { status, statusText: incoming.statusMessage ?? "", headers, body };
+}

@@ -1,0 +1,160 @@
+/**
+ * Watches that isolates give their event loop back, and that requests end in time.
+ *
+ * One timer for all isolates. While an isolate has something to do it is pinged; any frame of it is a sign of
+ * life. Between two signs of life its thread's CPU time is what the code that holds its event loop has used.
+ *
+ * W1  An isolate that used more CPU than one request may, without giving its event loop back, is killed. Being
+ *     slow because the machine is busy is no reason.
+ * W2  One whose loop stands still without using CPU is killed after STILL_FACTOR times that long.
+ * W3  A request alone in its isolate is charged with what the isolate uses; more than its limit kills. With
+ *     several at once the use can't be told apart, and only W1 bounds it.
+ * W4  An isolate that computes although no request is open is killed by the same limit.
+ */
+import type { IsolateLimits } from "./limits.ts";
+import type { Isolate } from "./isolate.ts";
+
+/** How often isolates are looked at: a tenth of the default CPU limit, at 20 µs an isolate. */
+const TICK_MS = 100;
+/** An isolate without requests is looked at every so many ticks. */
+const IDLE_TICKS = 10;
+/** A loop that stands still is a sleeping thread or a stopped process; it harms nobody but its app. */
+const STILL_FACTOR = 10;
+
+/** What is remembered of one isolate between two looks. */
+interface Pulse {
+  readonly limits: IsolateLimits;
+  frames: number;
+  begun: number;
+  /** CPU time and wall time at the last sign of life. */
+  aliveCpuMs: number;
+  aliveMs: number;
+  /** CPU time at the last look. */
+  cpuMs: number;
+  /** CPU used with no request open, since the last one. */
+  strayMs: number;
+  pinged: boolean;
+  /** The exchange that was alone at the last look. */
+  alone: number;
+}
+
+/** Told when an isolate's event loop turns again. */
+export type Revived = (isolate: Isolate) => void;
+
+/** Watches isolates. */
+export class Watchdog {
+  readonly #pulses = new Map<Isolate, Pulse>();
+  readonly #revived: Revived;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #tick = 0;
+
+  constructor(revived: Revived) {
+    this.#revived = revived;
+  }
+
+  /** From now on until it ends. */
+  watch(isolate: Isolate, limits: IsolateLimits): void {
+    const cpuMs = isolate.cpuMs() ?? 0;
+    this.#pulses.set(isolate, {
+      limits,
+      frames: -1,
+      begun: isolate.begun,
+      aliveCpuMs: cpuMs,
+      aliveMs: performance.now(),
+      cpuMs,
+      strayMs: 0,
+      pinged: false,
+      alone: 0,
+    });
+    this.#timer ??= setInterval(this.#look, TICK_MS);
+    isolate.ended.then(() => this.#forget(isolate));
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#pulses.clear();
+  }
+
+  #forget(isolate: Isolate): void {
+    this.#pulses.delete(isolate);
+    if (this.#pulses.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look = (): void => {
+    const full = this.#tick++ % IDLE_TICKS === 0;
+    const nowMs = performance.now();
+    for (const [isolate, pulse] of this.#pulses) {
+      if (isolate.isOver) continue;
+      if (isolate.exchanges.size === 0 && !isolate.isStuck && !full && pulse.begun === isolate.begun) {
+        continue;
+      }
+      this.#check(isolate, pulse, nowMs);
+      expire(isolate, nowMs);
+    }
+  };
+
+  #check(isolate: Isolate, pulse: Pulse, nowMs: number): void {
+    const cpuMs = isolate.cpuMs() ?? pulse.cpuMs + (pulse.pinged ? nowMs - pulse.aliveMs : 0);
+    const { limits } = pulse;
+    if (isolate.framesSeen !== pulse.frames) {
+      pulse.frames = isolate.framesSeen;
+      pulse.aliveCpuMs = cpuMs;
+      pulse.aliveMs = nowMs;
+      pulse.pinged = false;
+      if (isolate.isStuck) {
+        isolate.isStuck = false;
+        this.#revived(isolate);
+      }
+      const why = overused(isolate, pulse, cpuMs);
+      if (why !== undefined) return isolate.kill(why);
+    } else if (pulse.pinged) {
+      isolate.isStuck = true;
+      if (cpuMs - pulse.aliveCpuMs >= limits.cpuMs) {
+        return isolate.kill(`a request held the event loop for more than ${limits.cpuMs} ms of CPU time`);
+      }
+      if (nowMs - pulse.aliveMs >= limits.cpuMs * STILL_FACTOR) {
+        return isolate.kill(`its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`);
+      }
+    }
+    pulse.cpuMs = cpuMs;
+    if (pulse.pinged) return;
+    pulse.pinged = true;
+    isolate.ping();
+  }
+}
+
+/** Charges what was used since the last look; the reason to kill, if that was too much. */
+function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undefined {
+  const used = cpuMs - pulse.cpuMs;
+  const quiet = pulse.begun === isolate.begun;
+  pulse.begun = isolate.begun;
+  const open = isolate.exchanges.size;
+  const { limits } = pulse;
+  if (open === 0 && quiet) {
+    pulse.strayMs += used;
+    if (pulse.strayMs < limits.cpuMs) return undefined;
+    return `it used more than ${limits.cpuMs} ms of CPU time after its last request had ended`;
+  }
+  pulse.strayMs = 0;
+  const [only] = isolate.exchanges.values();
+  const alone = open === 1 && quiet && only !== undefined ? only.id : 0;
+  if (alone !== 0 && alone === pulse.alone && only !== undefined) {
+    only.cpuMs += used;
+    if (!only.headSeen && only.cpuMs >= limits.cpuMs) {
+      return `a request used more than ${limits.cpuMs} ms of CPU time`;
+    }
+  }
+  pulse.alone = alone;
+  return undefined;
+}
+
+/** Ends requests whose time is over. They were begun in order, so the first that is not due ends the look. */
+function expire(isolate: Isolate, nowMs: number): void {
+  for (const exchange of isolate.exchanges.values()) {
+    if (exchange.dueMs > nowMs) return;
+    if (!exchange.headSeen) exchange.expire();
+  }
+}
