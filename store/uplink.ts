@@ -268,9 +268,10 @@ export class Uplink {
     core.down = [...feed.down, feed.upTo].map((position, j) => Math.max(position, core.down[j] ?? 0));
     core.stable = feed.stable.map((clock, j) => Math.max(clock, core.stable[j] ?? 0));
     core.reach[parent]?.add(feed.acked, feed.upTo);
-    feed.reach.forEach(([own, theirs], j) =>
-      core.reach[j]?.add(core.reach[parent]?.reached(own) ?? 0, theirs)
-    );
+    feed.reach.forEach(([own, theirs], j) => {
+      core.via[j]?.add(own, theirs);
+      core.reach[j]?.add(core.reach[parent]?.reached(own) ?? 0, theirs);
+    });
     this.#stepFed();
     core.pending.settle(core.reach[0]?.top ?? 0);
     core.watermark = Math.max(core.watermark, feed.watermark);
