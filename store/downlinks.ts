@@ -168,6 +168,8 @@ export class Downlinks {
     child.welcomed = false;
     child.sending = false;
     child.pushes.clear();
+    // An earlier one that still waits to be answered is void.
+    child.hello = null;
     const connection = ++child.connection;
     if (core.clock.isTooFarAhead(hello.clock)) {
       core.ports.note("clock_ahead", { site: child.id });
