@@ -4,7 +4,9 @@
  */
 import { z } from "zod";
 import { type Key, keyBytes } from "../../store/key.ts";
-import { ADMIN_PATH } from "./admin.ts";
+
+/** Where every site has its admin handlers. */
+export const ADMIN_PATH = "/_sojourn/admin";
 
 const placementSchema = z.object({
   app: z.string(),

@@ -1,10 +1,8 @@
 /**
  * The control plane: the rows that say which apps run (records.ts), the live view that a gateway looks requests
- * up in (app_table.ts), the writer at the root (deployments.ts), the handlers under `/_sojourn/admin` (admin.ts)
- * and the client that commands use (client.ts).
+ * up in (app_table.ts), the writer at the root (deployments.ts) and the client that commands use (client.ts).
  */
 export { AppTable, type LiveApp, type LiveVersion, type SystemStore } from "./app_table.ts";
-export { ADMIN_PATH, adminApp, type AdminBindings, type AdminServices } from "./admin.ts";
 export {
   type Change,
   Deployments,
@@ -14,4 +12,11 @@ export {
 } from "./deployments.ts";
 export { AdminTokens, allows, type Role, ROLES } from "./roles.ts";
 export type { AppRecord, StoredManifest, Tier, VersionRecord } from "./records.ts";
-export { AdminClient, AdminError, type AdminTarget, type Deployed, type Upload } from "./client.ts";
+export {
+  ADMIN_PATH,
+  AdminClient,
+  AdminError,
+  type AdminTarget,
+  type Deployed,
+  type Upload,
+} from "./client.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { packKey } from "../../store/key.ts";
 import { encodeValue } from "../../functions/value.ts";
+import { adminApp } from "../../runtime/admin/mod.ts";
 import {
-  adminApp,
   AdminClient,
   AdminError,
   AdminTokens,

@@ -11,14 +11,12 @@
 import { type Context, Hono } from "hono";
 import { type SiteRecord, StoreUnavailable } from "../../store/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
-import type { AppTable, SystemStore } from "./app_table.ts";
-import type { Change, Deployments, Refusal } from "./deployments.ts";
+import { ADMIN_PATH } from "../deploy/client.ts";
+import type { AppTable, SystemStore } from "../deploy/app_table.ts";
+import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { readRows } from "./inspection.ts";
-import { allows, type Role } from "./roles.ts";
-import { APP_NAME, BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "./records.ts";
-
-/** Where the admin app is mounted. */
-export const ADMIN_PATH = "/_sojourn/admin";
+import { allows, type Role } from "../deploy/roles.ts";
+import { APP_NAME, BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "../deploy/records.ts";
 
 /** A site that restarts is back within a second or two; asking it this often costs it nothing. */
 const ASK_AGAIN_MS = 200;

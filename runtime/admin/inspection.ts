@@ -7,7 +7,7 @@ import { resolve } from "../../store/merge.ts";
 import { pointRange, prefixRange } from "../../store/range.ts";
 import { versionstamp } from "../../store/row.ts";
 import { problemResponse } from "../gateway/problem.ts";
-import type { SystemStore } from "./app_table.ts";
+import type { SystemStore } from "../deploy/app_table.ts";
 
 /** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
 export const INSPECTED_ROWS_MAX = 100;
