@@ -4,14 +4,8 @@
  */
 import type { Replica } from "../../store/api.ts";
 import { parseManifest } from "../../functions/manifest.ts";
-import {
-  adminApp,
-  AppTable,
-  Deployments,
-  type Evaluation,
-  type LiveVersion,
-  type Role,
-} from "../deploy/mod.ts";
+import { adminApp } from "../admin/mod.ts";
+import { AppTable, Deployments, type Evaluation, type LiveVersion, type Role } from "../deploy/mod.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
 import { AppRunner } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
