@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { CodecError } from "../../store/codec.ts";
+import type { Key } from "../../store/key.ts";
+import { chunks, decodeMessage, encodeMessage, type Message, type WireRow } from "../../store/message.ts";
+import { byteString } from "../../store/key.ts";
+
+const uint = fc.nat(Number.MAX_SAFE_INTEGER);
+const key = fc.uint8Array({ maxLength: 12 }).map((bytes) => byteString(bytes) as Key);
+const range = fc.record({ start: key, end: key });
+const row: fc.Arbitrary<WireRow> = fc.record({
+  key,
+  clock: uint,
+  replica: fc.nat(0xffffff),
+  known: fc.nat(5),
+  expiresAtMs: uint,
+  value: fc.option(fc.uint8Array({ maxLength: 20 }), { nil: null }),
+});
+const rows = fc.array(row, { maxLength: 4 });
+const uints = fc.array(uint, { maxLength: 4 });
+
+const message: fc.Arbitrary<Message> = fc.oneof(
+  fc.record({
+    kind: fc.constant("hello" as const),
+    replica: uint,
+    parentReplica: uint,
+    cursor: uint,
+    clock: uint,
+    tier: fc.string(),
+    url: fc.string(),
+    linkAddress: fc.string(),
+    coverage: fc.array(range, { maxLength: 3 }),
+  }),
+  fc.record({
+    kind: fc.constant("welcome" as const),
+    replica: uint,
+    parentReplica: uint,
+    clock: uint,
+    pushed: uint,
+    path: fc.array(fc.string(), { maxLength: 3 }),
+    refused: fc.array(range, { maxLength: 3 }),
+  }),
+  fc.record({
+    kind: fc.constant("push" as const),
+    upTo: uint,
+    stable: uint,
+    clock: uint,
+    rows,
+    more: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant("feed" as const),
+    upTo: uint,
+    clock: uint,
+    down: uints,
+    stable: uints,
+    reach: fc.array(fc.tuple(uint, uint), { maxLength: 3 }),
+    acked: uint,
+    watermark: uint,
+    rows,
+    more: fc.boolean(),
+  }),
+  fc.record({ kind: fc.constant("fetch" as const), id: uint, range, limit: uint, reverse: fc.boolean() }),
+  fc.record({
+    kind: fc.constant("fetched" as const),
+    id: uint,
+    range,
+    rows,
+    more: fc.boolean(),
+    refused: fc.boolean(),
+  }),
+  fc.record({ kind: fc.constant("drop" as const), range }),
+  fc.record({ kind: fc.constantFrom("eager" as const, "again" as const) }),
+  fc.record({ kind: fc.constant("number" as const), id: uint, replica: uint }),
+  fc.record({
+    kind: fc.constant("ask" as const),
+    id: uint,
+    to: fc.string(),
+    replica: uint,
+    depth: uint,
+    need: uint,
+    rows,
+  }),
+  fc.record({
+    kind: fc.constant("carry" as const),
+    id: uint,
+    outcome: fc.constantFrom("rows" as const, "refused" as const),
+    need: uint,
+    clock: uint,
+    rows,
+  }),
+);
+
+Deno.test("message: what is encoded decodes to the same", () => {
+  fc.assert(
+    fc.property(message, (m) => {
+      // Cloned, since fast-check's records have no prototype.
+      assert.deepEqual(decodeMessage(encodeMessage(m)), structuredClone(m));
+    }),
+    {
+      numRuns: 500,
+    },
+  );
+});
+
+Deno.test("message: a mutated one is refused, or is another message in its one form", () => {
+  const mutations = Number(Deno.env.get("SOJOURN_FUZZ") ?? 30_000) / 30;
+  const edit = fc.tuple(fc.nat(), fc.nat(255), fc.constantFrom("set", "cut", "insert", "append"));
+  fc.assert(
+    fc.property(message, fc.array(edit, { minLength: 30, maxLength: 30 }), (m, edits) => {
+      const bytes = encodeMessage(m);
+      for (const [at, value, how] of edits) {
+        const mutated = mutate(bytes, at % bytes.length, value, how);
+        let decoded: Message;
+        try {
+          decoded = decodeMessage(mutated);
+        } catch (error) {
+          assert.ok(error instanceof CodecError, `an unknown failure: ${error}`);
+          continue;
+        }
+        assert.deepEqual(encodeMessage(decoded), mutated);
+      }
+    }),
+    { numRuns: Math.ceil(mutations) },
+  );
+});
+
+function mutate(bytes: Uint8Array, at: number, value: number, how: string): Uint8Array<ArrayBuffer> {
+  if (how === "cut") return bytes.slice(0, at);
+  if (how === "append") return new Uint8Array([...bytes, value]);
+  if (how === "insert") return new Uint8Array([...bytes.slice(0, at), value, ...bytes.slice(at)]);
+  const out = bytes.slice();
+  out[at] = value;
+  return out as Uint8Array<ArrayBuffer>;
+}
+
+Deno.test("message: a batch splits into chunks of which only the last is not followed by more", () => {
+  const big = (n: number): WireRow => ({
+    key: `${n}` as Key,
+    clock: n,
+    replica: 1,
+    known: 0,
+    expiresAtMs: 0,
+    value: new Uint8Array(100),
+  });
+  const parts = [...chunks([1, 2, 3, 4, 5].map(big), 260)];
+  assert.deepEqual(parts.map((p) => p.rows.map((r) => r.clock)), [[1, 2], [3, 4], [5]]);
+  assert.deepEqual(parts.map((p) => p.more), [true, true, false]);
+  assert.deepEqual([...chunks([], 10)], [{ rows: [], more: false }]);
+});

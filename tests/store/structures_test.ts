@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { Coverage } from "../../store/coverage.ts";
+import type { Key } from "../../store/key.ts";
+import { Pending } from "../../store/pending.ts";
+import type { Range } from "../../store/range.ts";
+import { Steps } from "../../store/steps.ts";
+import { Subscriptions } from "../../store/subscriptions.ts";
+
+const LETTERS = "abcdefghij";
+const letter = fc.integer({ min: 0, max: LETTERS.length - 1 });
+const range = fc.tuple(letter, letter).map(([x, y]): Range => ({
+  start: LETTERS[Math.min(x, y)] as Key,
+  end: (LETTERS[Math.max(x, y)] + "\x7f") as Key,
+}));
+const inside = (r: Range, key: string) => key >= r.start && key < r.end;
+
+Deno.test("coverage: agrees with a set of keys, through overlaps, removals and its own records", () => {
+  const step = fc.record({ add: fc.boolean(), range });
+  fc.assert(fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+    const records = new Map<string, Uint8Array>();
+    const note = (name: string, value: Uint8Array | null) =>
+      void (value ? records.set(name, value) : records.delete(name));
+    const coverage = new Coverage(note);
+    const model = new Set<string>();
+    for (const { add, range } of steps) {
+      if (add) coverage.add(range);
+      else coverage.remove(range);
+      for (const key of LETTERS) if (inside(range, key)) add ? model.add(key) : model.delete(key);
+    }
+    const restored = new Coverage(note);
+    for (const [name, value] of [...records]) assert.equal(restored.restore(name, value), true);
+    for (const key of LETTERS) {
+      assert.equal(coverage.covers(key as Key), model.has(key));
+      assert.equal(restored.covers(key as Key), model.has(key));
+    }
+    const all = coverage.all();
+    all.slice(1).forEach((r, i) => assert.ok((all[i]?.end ?? "") <= r.start, "ranges are disjoint"));
+  }));
+});
+
+Deno.test("coverage: the covered part of a range reaches from the end that is read", () => {
+  const coverage = new Coverage(() => {});
+  const r = (start: string, end: string): Range => ({ start: start as Key, end: end as Key });
+  coverage.add(r("a", "c"));
+  coverage.add(r("c", "e"));
+  coverage.add(r("g", "i"));
+  assert.deepEqual(coverage.coveredPart(r("b", "h"), false), r("b", "e"));
+  assert.deepEqual(coverage.coveredPart(r("b", "h"), true), r("g", "h"));
+  assert.deepEqual(coverage.coveredPart(r("e", "f"), false), r("e", "e"));
+  assert.equal(coverage.hasRange(r("a", "e")), true);
+  assert.equal(coverage.hasRange(r("a", "f")), false);
+});
+
+Deno.test("subscriptions: route as a list of ranges a subscriber would", () => {
+  const step = fc.record({ who: fc.integer({ min: 1, max: 4 }), add: fc.boolean(), range });
+  fc.assert(fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+    const subscriptions = new Subscriptions<number>();
+    const model = new Map<string, Set<number>>([...LETTERS].map((key) => [key, new Set()]));
+    for (const { who, add, range } of steps) {
+      if (add) subscriptions.add(who, range);
+      else subscriptions.remove(who, range);
+      for (const [key, set] of model) if (inside(range, key)) add ? set.add(who) : set.delete(who);
+    }
+    for (const [key, set] of model) {
+      assert.deepEqual([...subscriptions.at(key as Key)].sort(), [...set].sort());
+    }
+    subscriptions.removeAll(1);
+    for (const key of LETTERS) assert.equal(subscriptions.at(key as Key).has(1), false);
+  }));
+});
+
+Deno.test("steps: a bound never falls below the truth, and forgetting only makes it coarser", () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(5), fc.nat(5)), { minLength: 1, maxLength: 400 }), (increments) => {
+      const steps = new Steps();
+      const truth: [number, number][] = [];
+      let own = 0, theirs = 0;
+      for (const [a, b] of increments) {
+        own += a;
+        theirs += b;
+        steps.add(own, theirs);
+        truth.push([own, theirs]);
+      }
+      for (let l = 1; l <= own; l++) {
+        const exact = truth.find(([o]) => o >= l)?.[1] ?? Infinity;
+        const bound = steps.bound(l);
+        assert.ok(bound !== null && bound >= exact, `bound ${bound} of ${l} is at least ${exact}`);
+        const reached = steps.reached(bound);
+        assert.ok(reached >= l, "what a bound names has been reached");
+      }
+      assert.equal(steps.bound(own + 1), null);
+    }),
+  );
+});
+
+Deno.test("pending: only the newest place of a key counts, and what is settled is forgotten", () => {
+  const pending = new Pending();
+  pending.add("x" as Key, 5, 2);
+  pending.add("y" as Key, 6, 1);
+  pending.add("x" as Key, 7, 2);
+  assert.deepEqual([...pending.after(0, 0)].map((e) => [e.key, e.position]), [["y", 6], ["x", 7]]);
+  assert.deepEqual([...pending.after(0, 2)].map((e) => e.key), ["x"]);
+  assert.deepEqual([...pending.after(6, 0)].map((e) => e.key), ["x"]);
+  pending.settle(6);
+  assert.equal(pending.get("y" as Key), undefined);
+  assert.equal(pending.size, 1);
+});
