@@ -1,6 +1,7 @@
 /** Every storage there is, as subjects of the contract. */
 import { setImmediate } from "node:timers";
 import type { Clock, Storage } from "../../store/ports.ts";
+import { openDenoKv } from "../../runtime/storage/denokv.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { openSqlite } from "../../runtime/storage/sqlite.ts";
 import { SimDisk } from "../sim/disk.ts";
@@ -82,7 +83,12 @@ function onDisk(name: string, open: (folder: string) => Promise<Storage>): Stora
   };
 }
 
-const sqlite = onDisk("sqlite", (folder) => Promise.resolve(openSqlite(folder)));
+/** Opens an engine by name in a folder of its own. */
+export const openEngine = (engine: string, folder: string): Promise<Storage> =>
+  engine === "sqlite" ? Promise.resolve(openSqlite(folder)) : openDenoKv({ folder });
+
+const sqlite = onDisk("sqlite", (folder) => openEngine("sqlite", folder));
+const denokv = onDisk("denokv", (folder) => openEngine("denokv", folder));
 
 /** All of them. */
-export const storageSubjects: readonly StorageSubject[] = [memory, sim, sqlite];
+export const storageSubjects: readonly StorageSubject[] = [memory, sim, sqlite, denokv];

@@ -1,0 +1,385 @@
+/**
+ * Rows and journal in a Deno KV database: the root's default engine, on a file of its own or over KV Connect.
+ *
+ * Life: `openDenoKv` claims the folder, finishes a step that a crash cut → `commit` and reads → `close`.
+ *
+ * K1  A step that fits one atomic operation is one. A larger one is written to the redo log, published by one
+ *     small atomic operation (from then on it counts), applied in parts, and unpublished; an open that finds it
+ *     published applies it again: all its mutations are absolute. So every step is whole (S2).
+ * K2  Replacing a row must remove its old journal entry and pieces, so the old row's head must be known: from a
+ *     cache, else by reading it.
+ * K3  Deno KV syncs every atomic operation before it answers.
+ * K4  After a failed commit nothing is written any more (S3).
+ *
+ * One process at a time: the folder's lock sees to that for a file; over KV Connect the operator must.
+ */
+import { StoreUnavailable } from "../../store/api.ts";
+import { Reader, Writer } from "../../store/codec.ts";
+import type { Key } from "../../store/key.ts";
+import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
+import type { Range } from "../../store/range.ts";
+import type { Position, Row } from "../../store/row.ts";
+import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
+import * as layout from "./denokv_layout.ts";
+import type { KvMutation, RowHead, StoredRow } from "./denokv_layout.ts";
+import { claimFolder, type FolderClaim } from "./folder.ts";
+import { HeadCache } from "./head_cache.ts";
+
+/** What `Deno.Kv.getMany` takes. */
+const GET_MANY_MAX = 10;
+/** What `Deno.Kv.list` takes as a batch. */
+const LIST_BATCH_MAX = 500;
+/** A row that is overwritten while its pieces are read is read again; a writer this fast does not exist. */
+const PIECE_TRIES = 20;
+
+const TOTALS = ["t"];
+const PUBLISHED = ["p"];
+const REDO = "q";
+
+/** Where the database is: a folder of its own, or a KV Connect address. */
+export type DenoKvPlace = { readonly folder: string } | { readonly url: string };
+
+/**
+ * Opens the engine, finishing what a crash left.
+ *
+ * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable.
+ */
+export async function openDenoKv(place: DenoKvPlace): Promise<DenoKvStorage> {
+  const claim = "folder" in place ? claimFolder(place.folder, "denokv 1") : null;
+  let kv: Deno.Kv | undefined;
+  try {
+    kv = await Deno.openKv("folder" in place ? `${place.folder}/root.kv` : place.url);
+    const storage = new DenoKvStorage(kv, claim);
+    await storage.recover();
+    return storage;
+  } catch (error) {
+    kv?.close();
+    claim?.release();
+    throw failure(`cannot open the store at ${"folder" in place ? place.folder : place.url}`, error);
+  }
+}
+
+/** See the file's header. */
+export class DenoKvStorage implements Storage {
+  readonly #kv: Deno.Kv;
+  readonly #claim: FolderClaim | null;
+  readonly #heads = new HeadCache();
+  /** In how many pieces each large record lies. */
+  readonly #recordPieces = new Map<string, number>();
+  #bytes = 0;
+  #busy = false;
+  #closed = false;
+  #failed: StoreUnavailable | null = null;
+
+  constructor(kv: Deno.Kv, claim: FolderClaim | null) {
+    this.#kv = kv;
+    this.#claim = claim;
+  }
+
+  /** Finishes or forgets a large step that a crash cut (K1), and reads the totals. */
+  async recover(): Promise<void> {
+    const published = await this.#kv.get<Uint8Array>(PUBLISHED);
+    const redo = await this.#list([REDO]);
+    if (published.value !== null) {
+      const wanted = new Reader(published.value).uint();
+      if (redo.length !== wanted) throw new Error(`K1: the redo log has ${redo.length} of ${wanted} pieces`);
+      for (const batch of batches(decodeRedo(redo.map(([, piece]) => piece)))) await this.#atomic(batch);
+    }
+    await this.#unpublish(redo.length);
+    const totals = await this.#kv.get<Uint8Array>(TOTALS);
+    this.#bytes = totals.value === null ? 0 : new Reader(totals.value).uint();
+    for (const [key, entry] of await this.#list(["m"])) {
+      const { pieces } = layout.decodeRecord(entry);
+      if (pieces > 0) this.#recordPieces.set(String(key[1]), pieces);
+    }
+  }
+
+  load(): Promise<Map<string, Uint8Array>> {
+    return this.#read(async () => {
+      const out = new Map<string, Uint8Array>();
+      for (const [key, entry] of await this.#list(["m"])) {
+        const name = String(key[1]);
+        const { pieces, value } = layout.decodeRecord(entry);
+        out.set(name, pieces === 0 ? value : joined((await this.#list(["n", name])).map(([, one]) => one)));
+      }
+      return out;
+    });
+  }
+
+  get(key: Key): Promise<Row | undefined> {
+    return this.#read(async () => (await this.#getRows([key]))[0]);
+  }
+
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    return this.#read(() => this.#getRows(keys));
+  }
+
+  scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
+    if (limit <= 0 || range.start >= range.end) return Promise.resolve([]);
+    return this.#read(async () => {
+      const found = await this.#scanStored(range, limit, reverse);
+      const rows = await Promise.all(found.map((stored) => this.#whole(stored)));
+      return rows.filter((row) => row !== undefined);
+    });
+  }
+
+  journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+    return this.#read(async () => {
+      const out: Row[] = [];
+      // A row that moves on while this reads leaves a gap: go on until the limit or the end is reached.
+      for (let from = after; from < upTo && out.length < limit;) {
+        const wanted = Math.min(limit - out.length, LIST_BATCH_MAX);
+        const entries = await this.#entries(from, upTo, wanted);
+        const rows = await this.#getRows(entries.map((entry) => entry.key));
+        entries.forEach(({ position }, i) => {
+          const row = rows[i];
+          if (row !== undefined && row.position === position) out.push(row);
+        });
+        const last = entries.at(-1);
+        if (last === undefined || entries.length < wanted) break;
+        from = last.position;
+      }
+      return out;
+    });
+  }
+
+  bytes(): Promise<number> {
+    return Promise.resolve(this.#bytes);
+  }
+
+  async commit(commit: Commit): Promise<void> {
+    if (this.#failed !== null) throw this.#failed;
+    if (this.#busy) throw new Error("a commit was issued before the last one had settled");
+    if (this.#closed) throw new Error("a commit was issued on a closed storage");
+    this.#busy = true;
+    try {
+      await this.#apply(commit);
+    } catch (error) {
+      this.#failed = failure("cannot commit", error);
+      throw this.#failed;
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  close(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#closed = true;
+    this.#kv.close();
+    this.#claim?.release();
+    return Promise.resolve();
+  }
+
+  async #apply(commit: Commit): Promise<void> {
+    const rows = new Map<Key, Row | null>();
+    for (const key of commit.drop) rows.set(key, null);
+    for (const row of commit.rows) rows.set(row.key, row);
+    const mutations: KvMutation[] = [];
+    const olds = await this.#oldHeads([...rows.keys()]);
+    let bytes = this.#bytes;
+    for (const [key, row] of rows) bytes += rowMutations(key, row, olds.get(key) ?? null, mutations);
+    for (const [name, value] of commit.records) {
+      mutations.push(...layout.recordMutations(name, value, this.#recordPieces.get(name) ?? 0));
+    }
+    if (bytes !== this.#bytes) mutations.push({ key: TOTALS, value: new Writer().uint(bytes).done() });
+    await this.#write(mutations);
+    this.#bytes = bytes;
+    for (const [key, row] of rows) this.#heads.set(key, row === null ? null : headOf(row));
+    for (const [name, value] of commit.records) {
+      const pieces = value === null ? 0 : layout.piecesOf(value.length);
+      if (pieces > 0) this.#recordPieces.set(name, pieces);
+      else this.#recordPieces.delete(name);
+    }
+  }
+
+  /** K1. */
+  async #write(mutations: readonly KvMutation[]): Promise<void> {
+    const parts = batches(mutations);
+    const [only] = parts;
+    if (only === undefined) return;
+    if (parts.length === 1) return await this.#atomic(only);
+    const redo = encodeRedo(mutations);
+    for (const batch of batches(redo.map((value, i) => ({ key: [REDO, i], value })))) {
+      await this.#atomic(batch);
+    }
+    await this.#atomic([{ key: PUBLISHED, value: new Writer().uint(redo.length).done() }]);
+    for (const batch of parts) await this.#atomic(batch);
+    await this.#unpublish(redo.length);
+  }
+
+  /** The publication goes first: redo pieces without it are only rubbish. */
+  async #unpublish(pieces: number): Promise<void> {
+    if (pieces === 0) return;
+    const removals = Array.from({ length: pieces }, (_, i): KvMutation => ({ key: [REDO, i], value: null }));
+    for (const batch of batches([{ key: PUBLISHED, value: null }, ...removals])) await this.#atomic(batch);
+  }
+
+  async #atomic(mutations: readonly KvMutation[]): Promise<void> {
+    const atomic = this.#kv.atomic();
+    for (const { key, value } of mutations) {
+      if (value === null) atomic.delete(key);
+      else atomic.set(key, value);
+    }
+    await atomic.commit();
+  }
+
+  /** K2. */
+  async #oldHeads(keys: readonly Key[]): Promise<Map<Key, RowHead | null>> {
+    const out = new Map<Key, RowHead | null>();
+    const unknown: Key[] = [];
+    for (const key of keys) {
+      const head = this.#heads.get(key);
+      if (head === undefined) unknown.push(key);
+      else out.set(key, head);
+    }
+    const found = await this.#getStored(unknown);
+    unknown.forEach((key, i) => out.set(key, found[i]?.head ?? null));
+    return out;
+  }
+
+  async #getStored(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
+    const slices: Promise<(StoredRow | undefined)[]>[] = [];
+    for (let at = 0; at < keys.length; at += GET_MANY_MAX) {
+      slices.push(this.#getSlice(keys.slice(at, at + GET_MANY_MAX)));
+    }
+    return (await Promise.all(slices)).flat();
+  }
+
+  async #getSlice(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
+    const entries = await this.#kv.getMany<Uint8Array[]>(keys.map(layout.rowKey));
+    return entries.map((entry) => entry.value === null ? undefined : storedOf(entry.key, entry.value));
+  }
+
+  async #getRows(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    const stored = await this.#getStored(keys);
+    if (stored.every((one) => one === undefined || one.value !== undefined)) return stored.map(inline);
+    return await Promise.all(stored.map((one) => one === undefined ? undefined : this.#whole(one)));
+  }
+
+  /** The row with its value; undefined where it was dropped while its pieces were read. */
+  async #whole(stored: StoredRow): Promise<Row | undefined> {
+    let now: StoredRow | undefined = stored;
+    for (let tries = 0; tries < PIECE_TRIES; tries++) {
+      if (now === undefined || now.value !== undefined) return inline(now);
+      const { position, pieces, valueBytes }: RowHead = now.head;
+      const value = joined((await this.#list(["c", position])).map(([, one]) => one));
+      if (value.length === valueBytes) return { ...now.row, value };
+      now = (await this.#getStored([stored.row.key]))[0];
+      if (now?.head.position === position) throw new Error(`a value has lost some of its ${pieces} pieces`);
+    }
+    throw new Error("a row was overwritten again and again while it was read");
+  }
+
+  async #scanStored(range: Range, limit: number, reverse: boolean): Promise<StoredRow[]> {
+    const bounds = { start: layout.scanStart(range.start), end: layout.scanEnd(range.end) };
+    const batchSize = Math.min(LIST_BATCH_MAX, Math.max(1, limit));
+    const out: StoredRow[] = [];
+    let group: StoredRow[] = []; // long keys with one head, which lie in the order of their hashes (L1)
+    const flush = () => {
+      group.sort((a, b) => (a.row.key < b.row.key ? -1 : 1) * (reverse ? -1 : 1));
+      out.push(...group);
+      group = [];
+    };
+    for await (const entry of this.#kv.list<Uint8Array>(bounds, { batchSize, reverse })) {
+      const stored = storedOf(entry.key, entry.value);
+      const { key } = stored.row;
+      if (group.length > 0 && !sharesHead(group, key)) flush();
+      if (out.length >= limit) break;
+      if (key < range.start || key >= range.end) continue;
+      if (key.length > layout.KEY_BYTES_WHOLE) group.push(stored);
+      else out.push(stored);
+    }
+    flush();
+    return out.length > limit ? out.slice(0, limit) : out;
+  }
+
+  async #entries(
+    after: Position,
+    upTo: Position,
+    limit: number,
+  ): Promise<{ position: Position; key: Key }[]> {
+    const bounds = { start: layout.journalKey(after + 1), end: layout.journalKey(upTo + 1) };
+    const out: { position: Position; key: Key }[] = [];
+    for await (
+      const entry of this.#kv.list<Uint8Array>(bounds, { limit, batchSize: Math.min(limit, LIST_BATCH_MAX) })
+    ) {
+      out.push({ position: Number(entry.key[1]), key: layout.journalValue.key(entry.value) });
+    }
+    return out;
+  }
+
+  async #list(prefix: Deno.KvKey): Promise<[Deno.KvKey, Uint8Array][]> {
+    const out: [Deno.KvKey, Uint8Array][] = [];
+    for await (const entry of this.#kv.list<Uint8Array>({ prefix }, { batchSize: LIST_BATCH_MAX })) {
+      out.push([entry.key, entry.value]);
+    }
+    return out;
+  }
+
+  async #read<T>(look: () => Promise<T>): Promise<T> {
+    try {
+      return await look();
+    } catch (error) {
+      throw failure("cannot read", error);
+    }
+  }
+}
+
+const headOf = (row: Row): RowHead => {
+  const valueBytes = row.value?.length ?? 0;
+  return { position: row.position, valueBytes, pieces: layout.piecesOf(valueBytes) };
+};
+
+/** Appends what puts a row (null: drops it) in place of the old one; returns by how many bytes the rows grow. */
+function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: KvMutation[]): number {
+  if (old !== null && old.position !== row?.position) {
+    out.push({ key: layout.journalKey(old.position), value: null });
+    for (let i = 0; i < old.pieces; i++) out.push({ key: layout.pieceKey(old.position, i), value: null });
+  }
+  const oldBytes = old === null ? 0 : key.length + old.valueBytes;
+  if (row === null) {
+    if (old !== null) out.push({ key: layout.rowKey(key), value: null });
+    return -oldBytes;
+  }
+  const { value } = row;
+  const pieces = layout.piecesOf(value?.length ?? 0);
+  for (let i = pieces; old?.position === row.position && i < old.pieces; i++) {
+    out.push({ key: layout.pieceKey(row.position, i), value: null });
+  }
+  for (let i = 0; value !== null && i < pieces; i++) {
+    out.push({ key: layout.pieceKey(row.position, i), value: layout.piece(value, i) });
+  }
+  out.push({ key: layout.rowKey(key), value: layout.encodeRow(row) });
+  if (old?.position !== row.position) {
+    out.push({ key: layout.journalKey(row.position), value: layout.journalValue.of(key) });
+  }
+  return key.length + (value?.length ?? 0) - oldBytes;
+}
+
+function storedOf(key: Deno.KvKey, record: Uint8Array): StoredRow {
+  const part = key[1];
+  if (!(part instanceof Uint8Array)) throw new Error("a row lies under a key that is not ours");
+  return layout.decodeRow(record, part);
+}
+
+const inline = (stored: StoredRow | undefined): Row | undefined =>
+  stored === undefined ? undefined : { ...stored.row, value: stored.value ?? null };
+
+const sharesHead = (group: readonly StoredRow[], key: Key): boolean =>
+  key.length > layout.KEY_BYTES_WHOLE &&
+  key.slice(0, layout.KEY_BYTES_WHOLE) === group[0]?.row.key.slice(0, layout.KEY_BYTES_WHOLE);
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const out = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
+  let at = 0;
+  for (const one of pieces) {
+    out.set(one, at);
+    at += one.length;
+  }
+  return out;
+}
+
+function failure(what: string, cause: unknown): StoreUnavailable {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new StoreUnavailable("disk_failed", `${what}: ${why}`);
+}

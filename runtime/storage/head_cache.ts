@@ -1,0 +1,32 @@
+/**
+ * What is known of the rows in an engine without reading them: a bounded cache in two generations. A hit in the
+ * old generation moves to the young one; a full young one becomes the old one, and what was old is forgotten.
+ */
+import type { Key } from "../../store/key.ts";
+import type { RowHead } from "./denokv_layout.ts";
+
+/** About 20 MB a generation with keys of 60 bytes; beyond it, overwrites cost a read each. */
+const GENERATION_MAX = 100_000;
+
+/** Heads by key; null is known absence. */
+export class HeadCache {
+  #young = new Map<Key, RowHead | null>();
+  #old = new Map<Key, RowHead | null>();
+
+  /** undefined: not known. */
+  get(key: Key): RowHead | null | undefined {
+    const young = this.#young.get(key);
+    if (young !== undefined) return young;
+    const old = this.#old.get(key);
+    if (old !== undefined) this.set(key, old);
+    return old;
+  }
+
+  set(key: Key, head: RowHead | null): void {
+    if (this.#young.size >= GENERATION_MAX) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(key, head);
+  }
+}
