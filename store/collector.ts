@@ -1,8 +1,8 @@
 /**
  * What makes room: eviction of ranges that nobody used lately, and collection of tombstones and expired rows.
  *
- * L1  Never evicted: system ranges, ranges that a child covers or fetches or that are being fetched here, rows
- *     pending to the parent (PROTOCOL I3, I7).
+ * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a
+ *     reader waits for, rows pending to the parent (PROTOCOL I3, I7).
  * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
  *     child was fed past, and that are not pending to the parent (I9).
  */
@@ -62,7 +62,7 @@ export class Collector {
 
   #isEvictable(range: Range): boolean {
     return !overlap(range, SYSTEM_RANGE) && !this.#downlinks.uses(range) && !this.#uplink?.fetches(range) &&
-      !this.#core.watchers.touches(range);
+      !this.#core.watchers.touches(range) && !this.#core.readers.touches(range);
   }
 
   /** The bytes that went. */

@@ -41,6 +41,8 @@ export class Core {
   readonly pending = new Pending();
   readonly topology = new Topology();
   readonly watchers = new Subscriptions<() => void>();
+  /** Who waits for a range to be covered: it is not evicted meanwhile. */
+  readonly readers = new Subscriptions<object>();
   readonly counters: Record<string, number> = {};
   replica: ReplicaNumber = 0;
   parentReplica: ReplicaNumber = 0;

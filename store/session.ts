@@ -76,46 +76,76 @@ export class Session implements AttachedSession {
   // ── Reads ──
 
   async get(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    const core = this.#core;
-    for (;;) {
-      const missing = keys.filter((key) => !core.coverage.has(key));
-      if (missing.length === 0) {
-        const removals = core.coverage.removals;
-        const rows = keys.length === 1
-          ? await core.rows.lookup(keys)
-          : await core.rows.lock.run(() => core.rows.lookup(keys));
-        // An eviction that came between took rows away that were there.
-        if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) continue;
-        core.count("reads_local");
-        return rows.map((row) => this.#read(row));
+    return await this.#getCovered(keys) ?? await this.#holding(keys.map(pointRange), async () => {
+      for (;;) {
+        this.#core.count("reads_missed");
+        await this.#coverKeys(keys);
+        const rows = await this.#getCovered(keys);
+        if (rows !== null) return rows;
       }
-      core.count("reads_missed");
-      await Promise.all([...new Set(missing)].map((key) => this.#cover(pointRange(key), 0, false)));
-    }
+    });
+  }
+
+  /** null: not all of them are covered. */
+  async #getCovered(keys: readonly Key[]): Promise<(Row | undefined)[] | null> {
+    const core = this.#core;
+    const removals = core.coverage.removals;
+    if (!keys.every((key) => core.coverage.has(key))) return null;
+    const rows = keys.length === 1
+      ? await core.rows.lookup(keys)
+      : await core.rows.lock.run(() => core.rows.lookup(keys));
+    // An eviction that came between took rows away that were there.
+    if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
+    core.count("reads_local");
+    return rows.map((row) => this.#read(row));
   }
 
   async list(range: Range, options: ListOptions = {}): Promise<Row[]> {
-    const core = this.#core, limit = options.limit ?? 0, reverse = options.reverse ?? false;
+    const limit = options.limit ?? 0, reverse = options.reverse ?? false;
     if (range.start >= range.end) return [];
-    core.coverage.hasRange(range);
-    for (;;) {
-      const result = await core.rows.lock.run(async () => {
-        const part = core.coverage.coveredPart(range, reverse);
-        if (part.start >= part.end) return null;
-        const removals = core.coverage.removals;
-        const found = await core.rows.list(part, limit, reverse);
-        return removals === core.coverage.removals ? { ...found, part } : null;
-      });
-      const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
-      if (result !== null && (whole || (limit > 0 && result.rows.length >= limit))) {
-        for (const row of result.seen) this.#touch(row);
-        this.#collected = true;
-        core.count("reads_local");
-        return result.rows;
+    this.#core.coverage.hasRange(range);
+    return await this.#listCovered(range, limit, reverse) ?? await this.#holding([range], async () => {
+      for (;;) {
+        this.#core.count("reads_missed");
+        await this.#cover(range, limit, reverse);
+        const rows = await this.#listCovered(range, limit, reverse);
+        if (rows !== null) return rows;
       }
-      core.count("reads_missed");
-      await this.#cover(range, limit, reverse);
+    });
+  }
+
+  /** null: too little of it is covered. */
+  async #listCovered(range: Range, limit: number, reverse: boolean): Promise<Row[] | null> {
+    const core = this.#core;
+    const result = await core.rows.lock.run(async () => {
+      const part = core.coverage.coveredPart(range, reverse);
+      if (part.start >= part.end) return null;
+      const removals = core.coverage.removals;
+      const found = await core.rows.list(part, limit, reverse);
+      return removals === core.coverage.removals ? { ...found, part } : null;
+    });
+    const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
+    if (result === null || !(whole || (limit > 0 && result.rows.length >= limit))) return null;
+    for (const row of result.seen) this.#touch(row);
+    this.#collected = true;
+    core.count("reads_local");
+    return result.rows;
+  }
+
+  /** Nothing in these ranges is evicted until `body` has ended, so that a small site still serves (PROTOCOL I3). */
+  async #holding<T>(ranges: readonly Range[], body: () => Promise<T>): Promise<T> {
+    const { readers } = this.#core, reader = {};
+    for (const range of ranges) readers.add(reader, range);
+    try {
+      return await body();
+    } finally {
+      readers.removeAll(reader);
     }
+  }
+
+  async #coverKeys(keys: readonly Key[]): Promise<void> {
+    const missing = new Set(keys.filter((key) => !this.#core.coverage.has(key)));
+    await Promise.all([...missing].map((key) => this.#cover(pointRange(key), 0, false)));
   }
 
   #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
@@ -141,19 +171,21 @@ export class Session implements AttachedSession {
     const core = this.#core;
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
     const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
-    for (;;) {
-      // What a check or a merge looks at must be here.
-      const wanted = [...checks.map((check) => check.key), ...merges];
-      const missing = wanted.filter((key) => !core.coverage.has(key));
-      await Promise.all(missing.map((key) => this.#cover(pointRange(key), 0, false)));
-      const result = await core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted));
-      if (result === null) continue;
-      if (result.ok) core.wake();
-      return result;
-    }
+    // What a check or a merge looks at must be here.
+    const wanted = [...checks.map((check) => check.key), ...merges];
+    const attempt = () => core.rows.lock.run(() => this.#writeLocked(mutations, checks, wanted));
+    const result = await attempt() ?? await this.#holding(wanted.map(pointRange), async () => {
+      for (;;) {
+        await this.#coverKeys(wanted);
+        const again = await attempt();
+        if (again !== null) return again;
+      }
+    });
+    if (result.ok) core.wake();
+    return result;
   }
 
-  /** null: something it needs was evicted meanwhile. */
+  /** null: something it needs is not covered. */
   async #writeLocked(
     mutations: readonly StoreMutation[],
     checks: readonly StoreCheck[],
