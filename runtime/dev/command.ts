@@ -183,7 +183,8 @@ class DevRun {
         () => `${id.padEnd(10)} ${tier.padEnd(5)} ${url}/${parent === null ? "" : `  under ${parent}`}`,
       );
     }
-    this.#line({ event: "ready", sites: sites.length, apps, ms: Math.round(tookMs) }, () => "ready");
+    const { data } = this.#cluster;
+    this.#line({ event: "ready", sites: sites.length, apps, ms: Math.round(tookMs), data }, () => "ready");
     if (this.#json) return;
     const at = sites.find((site) => site.tier === "edge") ?? sites[0];
     const first = apps[0];

@@ -1,0 +1,91 @@
+/** An app that does one thing a path: what the end-to-end tests look at. */
+import { defineApp, type EnvOf, table } from "sojourn";
+import { Hono } from "hono";
+import { z } from "zod";
+
+const resources = {
+  tables: {
+    notes: table({ schema: z.object({ id: z.string(), text: z.string() }), key: ["id"] }),
+  },
+  vars: { GREETING: "hello" },
+} as const;
+type Env = EnvOf<typeof resources>;
+
+const http = new Hono<{ Bindings: Env }>();
+http.get("/", (c) => c.text("probe"));
+http.get(
+  "/where",
+  (c) =>
+    c.json({
+      url: c.req.url,
+      prefix: c.req.header("x-forwarded-prefix") ?? null,
+      cookie: c.req.header("cookie") ?? null,
+      token: c.req.header("sojourn-session") ?? null,
+    }),
+);
+http.get("/root/where", (c) => c.json({ url: c.req.url }));
+http.put("/root/notes/:id", async (c) => {
+  await c.env.tables.notes.put({ id: c.req.param("id"), text: await c.req.text() });
+  return c.text("stored", 201);
+});
+http.post("/root/echo", (c) => new Response(c.req.raw.body));
+http.put("/notes/:id", async (c) => {
+  await c.env.tables.notes.put({ id: c.req.param("id"), text: await c.req.text() });
+  return c.text("stored", 201);
+});
+http.get("/notes/:id", async (c) => {
+  const row = await c.env.tables.notes.get([c.req.param("id")]);
+  return row === null ? c.text("absent", 404) : c.text(row.value.text);
+});
+http.post("/bad-note", async (c) => {
+  await c.env.tables.notes.put({ id: 7 } as unknown as { id: string; text: string });
+  return c.text("stored");
+});
+http.post("/large-value", async (c) => {
+  await c.env.kv.set(["large"], new Uint8Array(1024 * 1024 + 1));
+  return c.text("stored");
+});
+http.post("/echo", (c) => new Response(c.req.raw.body));
+http.post("/length", async (c) => c.text(String((await c.req.arrayBuffer()).byteLength)));
+http.get("/events", () => events());
+http.get("/root/events", () => events());
+http.get("/socket", (c) => socket(c.req.raw));
+http.get("/root/socket", (c) => socket(c.req.raw));
+http.get("/later", (c) => {
+  c.executionCtx.waitUntil(
+    new Promise<void>((resolve) => setTimeout(resolve, 100)).then(() => c.env.kv.set(["later"], "done")).then(
+      () => {},
+    ),
+  );
+  return c.text("begun");
+});
+http.get("/kv/:key", async (c) => c.json({ value: (await c.env.kv.get([c.req.param("key")])).value }));
+http.get("/throw", () => {
+  throw new Error("on purpose");
+});
+
+/** Three events, one after the other. */
+function events(): Response {
+  let n = 0;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      controller.enqueue(new TextEncoder().encode(`data: ${++n}\n\n`));
+      if (n === 3) controller.close();
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** Says back what it hears. */
+function socket(request: Request): Response {
+  const { socket, response } = Deno.upgradeWebSocket(request);
+  socket.binaryType = "arraybuffer";
+  socket.onmessage = (event) => {
+    if (event.data === "bye") socket.close(4001, "as asked");
+    else socket.send(typeof event.data === "string" ? `heard ${event.data}` : event.data);
+  };
+  return response;
+}
+
+export default defineApp({ ...resources, fetch: http.fetch, routes: { "/root/*": { at: "root" } } });

@@ -1,0 +1,210 @@
+/**
+ * A dev cluster for tests: the real command, six processes, ports of its own, data that goes when it stops.
+ *
+ * Life: `startCluster` (resolves at `ready`) → … → `stop`, which a test calls in `finally` or by `await using`.
+ */
+import { strict as assert } from "node:assert";
+import { join, resolve } from "node:path";
+import { readCluster } from "../../runtime/cli/cluster.ts";
+
+/** A site, as `cluster.json` names it. */
+export interface ClusterSite {
+  readonly id: string;
+  readonly url: string;
+  readonly pid: number;
+}
+
+/** A running cluster. */
+export interface TestCluster {
+  /** By id, as they were at `ready`; `site` tells the present process id. */
+  readonly sites: Readonly<Record<string, ClusterSite>>;
+  readonly adminToken: string;
+  readonly data: string;
+  /** From spawn to `ready`. */
+  readonly readyMs: number;
+  url(site: string): string;
+  site(id: string): Promise<ClusterSite>;
+  /** Kills (SIGKILL; stays down), stops, starts, restarts, pauses or resumes a site. */
+  control(action: "kill" | "stop" | "start" | "restart" | "pause" | "resume", site: string): Promise<void>;
+  /** Waits until a site answers `readyz` with 200. */
+  ready(site: string): Promise<void>;
+  /** What the sites and the command wrote to standard error so far. */
+  log(): string;
+  stop(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** What to start. */
+export interface ClusterOptions {
+  /** Name or file; three-tier by default. */
+  readonly topology?: string;
+  /** Modules, folders or names in examples/. */
+  readonly apps?: readonly string[];
+  /** Over the sites' environment: `SOJOURN_LIMITS_CPUMS: "200"`. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
+/** The app that most tests look at. */
+export const PROBE = join(ROOT, "tests", "e2e", "apps", "probe");
+/** Nine workers may share two cores; alone it takes two seconds. */
+const READY_MS_MAX = 90_000;
+
+/** Starts a cluster and waits for `ready`. */
+export async function startCluster(options: ClusterOptions = {}): Promise<TestCluster> {
+  const begunMs = performance.now();
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "-A",
+      "--config",
+      join(ROOT, "deno.json"),
+      join(ROOT, "runtime", "main.ts"),
+      "dev",
+      ...(options.apps ?? [PROBE]),
+      ...["--json", "--port", "0", "--ephemeral"],
+      ...(options.topology === undefined ? [] : ["--topology", options.topology]),
+    ],
+    env: { ...options.env },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  let errors = "";
+  const logged = pump(child.stderr, (text) => errors += text);
+  const lines = lineReader(child.stdout);
+  const giveUp = setTimeout(() => child.kill("SIGKILL"), READY_MS_MAX);
+  let ready: Record<string, unknown> | null = null;
+  while (ready === null) {
+    const line = await lines.next();
+    if (line === null) break;
+    const event = JSON.parse(line) as Record<string, unknown>;
+    if (event.event === "ready") ready = event;
+  }
+  clearTimeout(giveUp);
+  if (ready === null) {
+    await logged;
+    await child.status;
+    throw new Error(`the cluster did not get ready:\n${errors}`);
+  }
+  const rest = lines.drain();
+  const readyMs = performance.now() - begunMs;
+  const data = String(ready.data);
+  const stop = async () => {
+    try {
+      child.kill("SIGINT");
+    } catch {
+      // It has ended already.
+    }
+    await Promise.all([child.status, logged, rest]);
+  };
+  try {
+    return await describe(data, readyMs, () => errors, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function describe(
+  data: string,
+  readyMs: number,
+  log: () => string,
+  stop: () => Promise<void>,
+): Promise<TestCluster> {
+  const read = async () => {
+    const file = await readCluster(data);
+    assert(file !== null, `${data} has no cluster file`);
+    return file;
+  };
+  const file = await read();
+  const { controlUrl } = JSON.parse(await Deno.readTextFile(join(data, "cluster.json"))) as {
+    controlUrl: string;
+  };
+  const sites = Object.fromEntries(file.sites.map(({ id, url, pid }) => [id, { id, url, pid }]));
+  const url = (id: string) => {
+    const site = sites[id];
+    assert(site !== undefined, `no site is called ${id}`);
+    return site.url;
+  };
+  return {
+    sites,
+    adminToken: file.adminToken,
+    data,
+    readyMs,
+    url,
+    site: async (id) => {
+      const found = (await read()).sites.find((site) => site.id === id);
+      assert(found !== undefined, `no site is called ${id}`);
+      return { id, url: found.url, pid: found.pid };
+    },
+    control: async (action, site) => {
+      const answer = await fetch(`${controlUrl}/${action}/${site}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${file.adminToken}` },
+      });
+      assert(answer.ok, await answer.text());
+      await answer.body?.cancel();
+    },
+    ready: (site) =>
+      eventually(`${site} is ready`, async () => (await status(`${url(site)}/_sojourn/readyz`)) === 200),
+    log,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function status(url: string): Promise<number> {
+  const answer = await fetch(url);
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+/** How long a test waits for what is to come: a restart takes a second. */
+const EVENTUALLY_MS = 30_000;
+const POLL_MS = 20;
+
+/** Waits until a condition holds; what throws does not hold yet. */
+export async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const untilMs = performance.now() + EVENTUALLY_MS;
+  let last: unknown;
+  while (performance.now() < untilMs) {
+    try {
+      if (await holds()) return;
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  throw new Error(`not within ${EVENTUALLY_MS} ms: ${what}${last === undefined ? "" : ` (${last})`}`);
+}
+
+async function pump(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  take: (text: string) => void,
+): Promise<void> {
+  for await (const text of stream.pipeThrough(new TextDecoderStream())) take(text);
+}
+
+function lineReader(stream: ReadableStream<Uint8Array<ArrayBuffer>>) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = "";
+  const next = async (): Promise<string | null> => {
+    for (;;) {
+      const end = buffer.indexOf("\n");
+      if (end >= 0) {
+        const line = buffer.slice(0, end);
+        buffer = buffer.slice(end + 1);
+        return line;
+      }
+      const { done, value } = await reader.read();
+      if (done) return null;
+      buffer += value;
+    }
+  };
+  const drain = async () => {
+    while (await next() !== null);
+  };
+  return { next, drain };
+}
