@@ -19,7 +19,7 @@ import {
   type ReceivedAnswer,
   type RequestOptions,
 } from "./exchanges.ts";
-import { eachFrame, encodeFrame, FRAME, readU32 } from "./frame.ts";
+import { eachFrame, encodeFrame, expectLength, FRAME, readU32 } from "./frame.ts";
 import type { Acquaintance } from "./handshake.ts";
 import type { LinkLimits } from "./limits.ts";
 import { errorText, LinkError } from "./link_error.ts";
@@ -240,6 +240,7 @@ export class Connection {
         this.#usedMs = this.#heardMs;
         return this.#exchanges.receive(type, body);
       }
+      if (type !== FRAME.goodbye) expectLength(body, 4);
       switch (type) {
         case FRAME.messageCredit:
           this.#sender.grant(readU32(body, 0));

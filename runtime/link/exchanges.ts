@@ -9,7 +9,7 @@
  */
 import { BodyReceiver, BodySender, encodeHead } from "./body.ts";
 import type { LinkCounters } from "./counters.ts";
-import { encodeFrame, FLAG_BODILESS, FRAME, readU32 } from "./frame.ts";
+import { encodeFrame, expectLength, FLAG_BODILESS, FRAME, readU32 } from "./frame.ts";
 import type { LinkLimits } from "./limits.ts";
 import { errorByte, errorCode, errorText, LinkError, type LinkErrorCode } from "./link_error.ts";
 import type { Outbox } from "./outbox.ts";
@@ -63,7 +63,7 @@ export interface ExchangePorts {
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder("utf-8", { fatal: true });
 const KIND_BYTES_MAX = 64;
 
 export class Exchanges {
@@ -224,8 +224,10 @@ export class Exchanges {
       case FRAME.dataLast:
         return this.#onData(exchange, body.subarray(4), type === FRAME.dataLast);
       case FRAME.stop:
+        expectLength(body, 4);
         return exchange.sender.stop();
       case FRAME.credit:
+        expectLength(body, 8);
         return exchange.sender.grant(readU32(body, 4));
       case FRAME.reset:
         return this.#onReset(exchange, body);
@@ -248,11 +250,12 @@ export class Exchanges {
         resetFrame(id, "overloaded", `${this.#theirs} requests of yours are open on this link`),
       );
     }
+    const bodiless = readFlags(body);
+    const kind = readText(body.subarray(6, 6 + kindLength));
+    const head = body.slice(6 + kindLength);
     const exchange = this.#create(id, false);
     this.#counters.requestsIn++;
-    const kind = decoder.decode(body.subarray(6, 6 + kindLength));
-    const head = body.slice(6 + kindLength);
-    if (((body[4] ?? 0) & FLAG_BODILESS) !== 0) exchange.received = true;
+    if (bodiless) exchange.received = true;
     else exchange.receiver = this.#receiver(exchange);
     this.#answer(exchange, kind, head);
   }
@@ -287,8 +290,9 @@ export class Exchanges {
     if (body.length - 5 > this.#limits.headBytesMax) {
       throw new ProtocolViolation("an answer's head is too long");
     }
+    const bodiless = readFlags(body);
     exchange.answer = null;
-    if (((body[4] ?? 0) & FLAG_BODILESS) !== 0) exchange.received = true;
+    if (bodiless) exchange.received = true;
     else exchange.receiver = this.#receiver(exchange);
     answer.resolve({ head: body.slice(5), body: exchange.receiver?.stream ?? null });
     this.#settle(exchange);
@@ -307,7 +311,7 @@ export class Exchanges {
   #onReset(exchange: Exchange, body: Uint8Array): void {
     const code = errorCode(body[4] ?? 255);
     if (code === undefined) throw new ProtocolViolation(`a reset with the unknown code ${body[4]}`);
-    this.#end(exchange, new LinkError(code, decoder.decode(body.subarray(5))));
+    this.#end(exchange, new LinkError(code, readText(body.subarray(5))));
   }
 
   #settle(exchange: Exchange): void {
@@ -348,7 +352,22 @@ export class Exchanges {
   }
 }
 
+/** Whether the frame's exchange has no body in its direction. @throws ProtocolViolation for unknown flags. */
+function readFlags(body: Uint8Array): boolean {
+  const flags = body[4] ?? 0;
+  if ((flags & ~FLAG_BODILESS) !== 0) throw new ProtocolViolation(`the unknown flags ${flags}`);
+  return flags === FLAG_BODILESS;
+}
+
+function readText(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new ProtocolViolation("a text that is not UTF-8");
+  }
+}
+
 function resetFrame(id: number, code: LinkErrorCode, message: string): Uint8Array {
-  const text = encoder.encode(message.slice(0, 500));
+  const text = encoder.encode(message.slice(0, 500).toWellFormed());
   return encodeFrame(FRAME.reset, [id], new Uint8Array([errorByte(code), ...text]));
 }

@@ -63,6 +63,13 @@ export function readU32(body: Uint8Array, at: number): number {
     byte(body, at + 3);
 }
 
+/** @throws ProtocolViolation unless the body has exactly so many bytes. */
+export function expectLength(body: Uint8Array, length: number): void {
+  if (body.length !== length) {
+    throw new ProtocolViolation(`a frame's body of ${body.length} bytes, not ${length}`);
+  }
+}
+
 /** A frame by itself, for the urgent ones. */
 export function encodeFrame(type: number, numbers: readonly number[], rest?: Uint8Array): Uint8Array {
   const length = 4 * numbers.length + (rest?.length ?? 0);
