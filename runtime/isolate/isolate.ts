@@ -130,6 +130,11 @@ export class Isolate {
     return this.#process.cpuMs();
   }
 
+  /** Memory that its process holds. */
+  memoryMib(): number | undefined {
+    return this.#process.memoryMib();
+  }
+
   /** Asks for a sign of life. */
   ping(): void {
     this.#writer.signal(FRAME.ping, 0);

@@ -26,6 +26,8 @@ export interface IsolateProcess {
   lastStarted(): number;
   /** CPU time of its JavaScript thread so far; undefined where the system does not say. */
   cpuMs(): number | undefined;
+  /** Memory that it holds; undefined where the system does not say. */
+  memoryMib(): number | undefined;
   /** How it ended, and the last it said on stderr. */
   readonly exited: Promise<{ readonly signal: string | null; readonly code: number; readonly said: string }>;
   /** Ends it at once. */
@@ -76,6 +78,7 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
       connection,
       lastStarted: () => readMark(mark),
       cpuMs: () => threadCpuMs(child.pid),
+      memoryMib: () => residentMib(child.pid),
       exited,
       release: () => {
         mark.close();
@@ -150,6 +153,15 @@ function readMark(mark: Deno.FsFile): number {
 function threadCpuMs(pid: number): number | undefined {
   try {
     return Number.parseInt(Deno.readTextFileSync(`/proc/${pid}/task/${pid}/schedstat`)) / 1e6;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Linux: the second number of statm is resident pages, which have 4 KiB on every machine that Deno runs on. */
+function residentMib(pid: number): number | undefined {
+  try {
+    return Number(Deno.readTextFileSync(`/proc/${pid}/statm`).split(" ")[1]) / 256;
   } catch {
     return undefined;
   }

@@ -10,6 +10,8 @@
  * W3  A request alone in its isolate is charged with what the isolate uses; more than its limit kills. With
  *     several at once the use can't be told apart, and only W1 bounds it.
  * W4  An isolate that computes although no request is open is killed by the same limit.
+ * W5  One that holds more memory than heap and buffers together may is killed, even where a failed allocation
+ *     would leave it alive: what it holds it would hold for ever.
  */
 import type { IsolateLimits } from "./limits.ts";
 import type { Isolate } from "./isolate.ts";
@@ -97,6 +99,11 @@ export class Watchdog {
   };
 
   #check(isolate: Isolate, pulse: Pulse, nowMs: number): void {
+    const memoryMib = isolate.memoryMib() ?? 0;
+    const memoryMibMax = pulse.limits.heapMib + pulse.limits.buffersMib;
+    if (memoryMib > memoryMibMax) {
+      return isolate.kill(`it held ${Math.round(memoryMib)} MiB of ${memoryMibMax} MiB`);
+    }
     const cpuMs = isolate.cpuMs() ?? pulse.cpuMs + (pulse.pinged ? nowMs - pulse.aliveMs : 0);
     const { limits } = pulse;
     if (isolate.framesSeen !== pulse.frames) {

@@ -15,6 +15,7 @@ import { wireError, writeError } from "../store_frames.ts";
 import { captureConsole } from "./console.ts";
 import { Exchange, type LoadedApp } from "./exchange.ts";
 import { OutgoingFetches } from "./outgoing.ts";
+import { blockImports } from "./imports.ts";
 import { cutRealm } from "./realm.ts";
 import { installResponse } from "./response.ts";
 
@@ -60,6 +61,8 @@ export async function serveIsolate(paths: IsolatePaths, manifestOf?: ManifestRea
   captureConsole((level, text) => {
     writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(text).end();
   });
+  catchUncaught();
+  blockImports();
   const realm = cutRealm({ signalOf: () => running.getStore(), fetch: fetches.fetch });
   await warmUp();
   writer.signal(FRAME.ready, 0);
@@ -93,6 +96,18 @@ async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
   }
   const net = await Deno.permissions.query({ name: "net" });
   if (net.state === "granted") throw new Error("the permission to use the network is still there");
+}
+
+/** B2: what nobody caught is a line in the log. */
+function catchUncaught(): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    console.error("Uncaught (in promise)", event.reason);
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    console.error("Uncaught", event.error);
+  });
 }
 
 /** Runs a request and a response once, so that the first real one finds their code compiled. */

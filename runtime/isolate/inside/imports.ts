@@ -1,0 +1,24 @@
+/**
+ * What an app may import while it runs: its own bundle, and the node built-ins of the allow-list.
+ *
+ * The bundler has refused other static imports already (runtime/bundle/); this refuses what a bundle made
+ * elsewhere, or an `import()` of a computed name, asks for.
+ */
+import { registerHooks } from "node:module";
+import { isAllowedBuiltin } from "../../bundle/builtins.ts";
+
+/** Blocks every other import from now on. */
+export function blockImports(): void {
+  registerHooks({
+    resolve(specifier, context, next) {
+      if (isAllowedBuiltin(specifier)) return next(specifier, context);
+      // The bundle itself, which only the bootstrap imports: nobody else learns its address.
+      if (specifier.startsWith("blob:") && context.parentURL?.startsWith("file:")) {
+        return next(specifier, context);
+      }
+      throw new TypeError(
+        `a function can't import "${specifier}": only its bundle and pure node: modules are there`,
+      );
+    },
+  });
+}

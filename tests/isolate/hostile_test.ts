@@ -1,0 +1,220 @@
+/** Handlers that loop, allocate, exit or never answer: what happens to them, and that nobody else notices. */
+import assert from "node:assert/strict";
+import {
+  type IsolateAnswer,
+  type IsolateApp,
+  IsolatePool,
+  type PoolOptions,
+} from "../../runtime/isolate/mod.ts";
+import { appOf, callOf } from "./apps.ts";
+
+async function withPool(
+  work: (pool: IsolatePool) => Promise<void>,
+  options: PoolOptions = {},
+): Promise<void> {
+  const pool = new IsolatePool(options);
+  try {
+    await work(pool);
+  } finally {
+    await pool.close();
+  }
+}
+
+const codeOf = (answer: IsolateAnswer): string => answer.kind === "error" ? answer.code : answer.kind;
+
+async function textOf(answer: IsolateAnswer): Promise<string> {
+  if (answer.kind !== "response") throw new Error(`no response: ${JSON.stringify(answer)}`);
+  return await answer.response.text();
+}
+
+const post = (path: string) => callOf(new Request(`http://localhost${path}`, { method: "POST" }));
+
+/** Small limits, so that the tests are quick; the isolate that is killed is the app's only one. */
+const LIMITS = { cpuMs: 200, wallMs: 2_000, isolatesMax: 1 };
+
+const HOSTILE = `
+  const hog = [];
+  async function fork() { for (;;) { fork(); await null; } }
+  export default {
+    async fetch(request) {
+      switch (new URL(request.url).pathname) {
+        case "/loop": for (;;);
+        case "/later": await new Promise((r) => setTimeout(r, 1)); for (;;);
+        case "/regexp": return new Response(String(/^(a+)+$/.test("a".repeat(40) + "b")));
+        case "/heap": for (;;) hog.push(new Array(1000).fill(Math.random()));
+        case "/buffers": for (;;) { const b = new Uint8Array(16 << 20); b.fill(1); hog.push(b); await null; }
+        case "/microtasks": fork(); break;
+        case "/timers": { const f = () => { const t = Date.now(); while (Date.now() - t < 5); setTimeout(f); }; f(); break; }
+        case "/never": await new Promise(() => {}); break;
+        case "/wait": Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); break;
+        case "/exit": try { Deno.exit(0); } catch {} try { process.exit(0); } catch {} try { close(); } catch {} break;
+        case "/reject": Promise.reject(new Error("nobody catches this")); setTimeout(() => { throw new Error("nor this"); }); break;
+        case "/abort": queueMicrotask(() => { throw new Error("in a microtask"); }); break;
+        case "/stack": { const f = () => f(); f(); break; }
+      }
+      return new Response("still here");
+    },
+  };`;
+
+const KIND: readonly (readonly [path: string, method: "GET" | "POST", code: string])[] = [
+  ["/loop", "POST", "isolate_killed"],
+  ["/loop", "GET", "isolate_killed"],
+  ["/later", "POST", "isolate_killed"],
+  ["/regexp", "POST", "isolate_killed"],
+  ["/heap", "POST", "isolate_killed"],
+  ["/buffers", "POST", "isolate_killed"],
+  ["/microtasks", "POST", "isolate_killed"],
+  ["/never", "POST", "wall_time"],
+  ["/wait", "POST", "app_error"],
+  ["/exit", "POST", "response"],
+  ["/reject", "POST", "response"],
+  ["/abort", "POST", "response"],
+  ["/stack", "POST", "app_error"],
+  ["/timers", "POST", "response"],
+];
+
+Deno.test("hostile handler is stopped, and another app answers meanwhile", async (t) => {
+  await withPool(async (pool) => {
+    const hostile = appOf(HOSTILE, { name: "hostile", limits: LIMITS });
+    const good = appOf(`export default { fetch: () => new Response("fine") };`, { name: "good" });
+    await textOf(await pool.call(good, callOf("/")));
+    const [goodPid] = pool.status().apps.find((a) => a.app === "good")?.isolates ?? [];
+    for (const [path, method, code] of KIND) {
+      await t.step(`${method} ${path} → ${code}`, async () => {
+        const bad = pool.call(hostile, callOf(new Request(`http://localhost${path}`, { method })));
+        let slowestMs = 0;
+        let answered = false;
+        bad.then(() => answered = true);
+        do {
+          const startMs = performance.now();
+          assert.equal(await textOf(await pool.call(good, callOf("/"))), "fine");
+          slowestMs = Math.max(slowestMs, performance.now() - startMs);
+        } while (
+          !await Promise.race([
+            answered,
+            new Promise<boolean>((r) => setTimeout(() => r(false), 20)),
+          ])
+        );
+        assert.equal(codeOf(await bad), code);
+        assert.equal(await textOf(await pool.call(hostile, callOf("/"))), "still here");
+        assert.ok(slowestMs < 500, `the other app took ${slowestMs} ms`);
+      });
+    }
+    const [goodPidAfter] = pool.status().apps.find((a) => a.app === "good")?.isolates ?? [];
+    assert.equal(goodPidAfter?.pid, goodPid?.pid, "the good app's isolate was never replaced");
+  });
+});
+
+Deno.test("isolate with timers that never stop is killed once its requests are over", async () => {
+  await withPool(async (pool) => {
+    const app: IsolateApp = appOf(HOSTILE, { limits: LIMITS });
+    await textOf(await pool.call(app, post("/timers")));
+    const deadlineMs = performance.now() + 10_000;
+    while ((pool.status().apps[0]?.isolates.length ?? 0) > 0) {
+      assert.ok(performance.now() < deadlineMs, "it still runs");
+      await new Promise((r) => setTimeout(r, 20));
+    }
+    assert.equal(await textOf(await pool.call(app, callOf("/"))), "still here");
+  });
+});
+
+Deno.test("requests that had not started go to another isolate; those that ran get isolate_killed", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch(request) {
+        const { pathname } = new URL(request.url);
+        if (pathname === "/loop") for (;;);
+        if (pathname === "/slow") { await new Promise((r) => setTimeout(r, 400)); return new Response("slow"); }
+        return new Response(request.method + " " + await request.text());
+      } };`,
+      { limits: LIMITS },
+    );
+    await textOf(await pool.call(app, callOf("/")));
+    const slowPost = pool.call(app, post("/slow"));
+    const slowGet = pool.call(app, callOf("/slow"));
+    const loop = pool.call(app, post("/loop"));
+    const waiting = Array.from(
+      { length: 8 },
+      (_, i) => pool.call(app, callOf(new Request("http://localhost/ok", { method: "POST", body: `b${i}` }))),
+    );
+    const streamed = pool.call(
+      app,
+      callOf(
+        new Request("http://localhost/ok", {
+          method: "POST",
+          body: ReadableStream.from([new TextEncoder().encode("streamed")]),
+        }),
+      ),
+    );
+    assert.equal(codeOf(await loop), "isolate_killed");
+    assert.equal(codeOf(await slowPost), "isolate_killed");
+    assert.equal(await textOf(await slowGet), "slow");
+    for (const [i, answer] of (await Promise.all(waiting)).entries()) {
+      assert.equal(await textOf(answer), `POST b${i}`);
+    }
+    assert.equal(await textOf(await streamed), "POST streamed");
+  });
+});
+
+Deno.test("GET that wrote is not run again when its isolate dies", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch(request, env) {
+        await env.kv.set(["ran"], 1);
+        for (;;);
+      } };`,
+      { limits: LIMITS },
+    );
+    let commits = 0;
+    const call = callOf("/");
+    const commit = call.store.commit.bind(call.store);
+    call.store.commit = (checks, mutations) => (commits++, commit(checks, mutations));
+    assert.equal(codeOf(await pool.call(app, call)), "isolate_killed");
+    assert.equal(commits, 1);
+  });
+});
+
+Deno.test("isolate killed from outside in the middle of a response ends that response with an error", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { fetch: () => new Response(new ReadableStream({
+      start(c) { c.enqueue(new TextEncoder().encode("first")); },
+    })) };`);
+    const answer = await pool.call(app, callOf("/"));
+    assert.equal(answer.kind, "response");
+    if (answer.kind !== "response") return;
+    const reader = answer.response.body?.getReader();
+    assert.equal(new TextDecoder().decode((await reader?.read())?.value), "first");
+    const pid = pool.status().apps[0]?.isolates[0]?.pid;
+    assert.ok(pid !== undefined);
+    Deno.kill(pid, "SIGKILL");
+    await assert.rejects(async () => await reader?.read());
+    await answer.settled;
+  });
+});
+
+Deno.test("idle app gives its isolates back", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { fetch: () => new Response("x") };`);
+    await textOf(await pool.call(app, callOf("/")));
+    const deadlineMs = performance.now() + 5_000;
+    while (pool.status().apps.length > 0) {
+      assert.ok(performance.now() < deadlineMs);
+      await new Promise((r) => setTimeout(r, 10));
+    }
+    assert.equal(await textOf(await pool.call(app, callOf("/"))), "x");
+  }, { idleMs: 100 });
+});
+
+Deno.test("more requests than an isolate takes wait, and too many are refused", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch() { await new Promise((r) => setTimeout(r, 30)); return new Response("x"); } };`,
+      { limits: { requestsMax: 2, waitingMax: 3, isolatesMax: 1 } },
+    );
+    await textOf(await pool.call(app, callOf("/")));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => pool.call(app, callOf("/"))));
+    const codes = answers.map(codeOf);
+    assert.equal(codes.filter((code) => code === "response").length, 5);
+    assert.equal(codes.filter((code) => code === "overloaded").length, 3);
+  });
+});
