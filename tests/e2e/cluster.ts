@@ -143,8 +143,8 @@ async function describe(
         method: "POST",
         headers: { authorization: `Bearer ${file.adminToken}` },
       });
-      assert(answer.ok, await answer.text());
-      await answer.body?.cancel();
+      const text = await answer.text();
+      assert(answer.ok, text);
     },
     ready: (site) =>
       eventually(`${site} is ready`, async () => (await status(`${url(site)}/_sojourn/readyz`)) === 200),
