@@ -83,6 +83,7 @@ export interface KvEnqueueOptions {
 
 /** Changes that are applied together if every check holds at this site. */
 export interface KvAtomic {
+  /** Conditions on this site's replica. An entry that `get` gave is one. */
   check(...checks: KvCheck[]): this;
   mutate(...mutations: KvMutation[]): this;
   /**
@@ -96,20 +97,26 @@ export interface KvAtomic {
   delete(key: KvKey): this;
   /** Throws `not_available`. */
   enqueue(value: unknown, options?: KvEnqueueOptions): this;
+  /** Applies all of it, or nothing: `ok: false` when a check did not hold. */
   commit(): Promise<KvCommitResult | KvCommitError>;
 }
 
 /** An app's own key space, bound to the running request's session. */
 export interface Kv extends Disposable {
+  /** One row. Gets that are asked for in one turn travel together. */
   get<T = unknown>(key: KvKey, options?: { consistency?: ReadLevel }): Promise<KvEntryMaybe<T>>;
+  /** Rows of up to 1,000 keys, in their order. */
   getMany<T extends readonly unknown[]>(
     keys: readonly [...{ [K in keyof T]: KvKey }],
     options?: { consistency?: ReadLevel },
   ): Promise<{ [K in keyof T]: KvEntryMaybe<T[K]> }>;
   /** Resolves when the row is applied here; `expireIn` in milliseconds. */
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): Promise<KvCommitResult>;
+  /** Resolves when the row is gone here; a row that was not there is no error. */
   delete(key: KvKey): Promise<void>;
+  /** Rows in key order, fetched as they are iterated. */
   list<T = unknown>(selector: KvListSelector, options?: KvListOptions): KvListIterator<T>;
+  /** Begins an atomic operation; nothing happens before its `commit`. */
   atomic(): KvAtomic;
   /** The rows, first as they are, then whenever one has changed (`raw`: whenever one may have). */
   watch<T extends readonly unknown[]>(

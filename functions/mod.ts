@@ -13,11 +13,17 @@ export {
   type Consistency,
   defineApp,
   type EnvOf,
+  type IndexField,
+  type KeyField,
+  type Queues,
   type Resources,
   type ScheduledEvent,
+  type Secrets,
   table,
   type TableDefinition,
+  type Tables,
   type Tier,
+  type Vars,
 } from "./define.ts";
 export { type AppErrorCode, codeOf } from "./errors.ts";
 export type {
@@ -26,6 +32,7 @@ export type {
   KvCheck,
   KvCommitError,
   KvCommitResult,
+  KvEnqueueOptions,
   KvEntry,
   KvEntryMaybe,
   KvKey,
@@ -37,7 +44,7 @@ export type {
 } from "./kv_interface.ts";
 export { KvU64 } from "./kv_u64.ts";
 export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
-export type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
+export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
 export {
   type From,
   map,
@@ -48,10 +55,14 @@ export {
 } from "./session.ts";
 export type { ReadLevel } from "./store_client.ts";
 export type {
+  Beginning,
+  FieldValues,
   Table,
   TableAtomic,
   TableEntry,
+  TableInterval,
   TableList,
+  TableListBase,
   TableListOptions,
   TablePage,
   WriteCheck,

@@ -44,6 +44,7 @@ export interface TableInterval<Fields extends readonly unknown[]> {
 export interface TableListBase {
   /** Awaited: rows in the page (default 100, at most 1,000). Iterated: rows in all (default: no limit). */
   readonly limit?: number;
+  /** A page's cursor: goes on behind it. For a list with the same interval, index and direction. */
   readonly cursor?: string | null;
   readonly reverse?: boolean;
   /** Default: the table's own. */
@@ -90,6 +91,7 @@ export interface Table<
   K extends readonly string[],
   I extends Readonly<Record<string, readonly string[]>>,
 > {
+  /** One row, or null. Throws `row_invalid` where the stored row no longer matches the schema. */
   get(
     key: FieldValues<OutputOf<S>, K>,
     options?: { readonly consistency?: ReadLevel },
@@ -103,7 +105,9 @@ export interface Table<
   put(row: InputOf<S>, options?: WriteCheck): Promise<TableEntry<S, K>>;
   /** Throws `check_failed`. */
   delete(key: FieldValues<OutputOf<S>, K>, options?: WriteCheck): Promise<void>;
+  /** Rows in the order of the key or of an index: await it for a page, iterate it for all. */
   list(options?: TableListOptions<S, K, I>): TableList<S, K>;
+  /** Begins writes that are applied together; nothing happens before their `commit`. */
   atomic(): TableAtomic<S, K>;
   /** The row, first as it is, then after each change; ends when the signal aborts. */
   watch(
