@@ -57,6 +57,7 @@ export class SimSite {
   #blank = true;
   #process: SiteProcess | null = null;
   #starting = 0;
+  #isUp = false;
 
   constructor(plan: SitePlan, around: Surroundings, draws: Draws) {
     this.plan = plan;
@@ -80,8 +81,10 @@ export class SimSite {
     return this.#process;
   }
 
-  /** Starts a process over the disk as it is. */
+  /** Starts a process over the disk as it is; one that runs goes on. */
   async start(): Promise<void> {
+    if (this.#isUp) return;
+    this.#isUp = true;
     const { world, network, keyspace, probes, record, open } = this.#around;
     const attempt = ++this.#starting;
     const { id, parent, tier, capacityBytes, skewMs } = this.plan;
@@ -194,6 +197,7 @@ export class SimSite {
   #kill(): void {
     this.tally();
     this.#starting++;
+    this.#isUp = false;
     const process = this.#process;
     this.#process = null;
     if (process === null) return;
