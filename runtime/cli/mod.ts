@@ -3,6 +3,7 @@
  */
 import { apps, rollback, sites, versions } from "./apps.ts";
 import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
+import { deploy } from "./deploy.ts";
 import { kv, tables } from "./rows.ts";
 
 export {
@@ -18,7 +19,7 @@ export { UsageError } from "./command.ts";
 export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT } from "./cluster.ts";
 
 /** Commands that talk to a running cluster. */
-export const commands: readonly Command[] = [apps, versions, rollback, sites, kv, tables];
+export const commands: readonly Command[] = [deploy, apps, versions, rollback, sites, kv, tables];
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
@@ -63,7 +64,7 @@ export async function runCli(
 }
 
 function overview(all: readonly Command[]): string[] {
-  const rows = all.map((command) => [`${command.name} ${command.usage}`.trimEnd(), command.summary]);
+  const rows = all.map((command) => [command.name, command.summary]);
   const later = Object.entries(LATER).map(([name, says]) => [name, `not available yet: ${says}`]);
   return [
     "sojourn: a serverless runtime for the edge, on a session-consistent store",

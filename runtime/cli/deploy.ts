@@ -1,0 +1,56 @@
+/**
+ * `sojourn deploy`: bundle a module here, upload it, and wait until the sites serve it.
+ */
+import { stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { runDenoBundle } from "../bundle/deno_bundle.ts";
+import { AdminError } from "../deploy/client.ts";
+import { APP_NAME } from "../deploy/records.ts";
+import { showDeployed, WAIT_OPTIONS, waitMs } from "./apps.ts";
+import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import { type Command, type Parsed, UsageError } from "./command.ts";
+
+const DENO_CONFIG = resolve(import.meta.dirname ?? ".", "..", "..", "deno.json");
+/** What a folder's module is called when the folder is named. */
+const MODULE_DEFAULT = "app.ts";
+
+/** `sojourn deploy MODULE` */
+export const deploy: Command = {
+  name: "deploy",
+  usage: "MODULE [--app NAME] [--to URL] [--timeout 30]",
+  summary: "Deploys a module, or a folder's app.ts, and waits until every site serves it.",
+  options: {
+    app: { type: "string", value: "NAME", says: "the app's name (else its defineApp's, else its folder's)" },
+    ...CLUSTER_OPTIONS,
+    ...WAIT_OPTIONS,
+  },
+  words: [1, 1],
+  async run(args, shell) {
+    const app = appName(args);
+    const wait = waitMs(args);
+    const module = await findModule(args.words[0] ?? "");
+    const client = await findCluster(args, shell);
+    const bundled = await runDenoBundle({ entry: module, config: DENO_CONFIG });
+    if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
+    const fallback = basename(dirname(module)).toLowerCase();
+    const deployed = await client.deploy({ bundle: bundled.code, app, fallback, waitMs: wait });
+    return showDeployed(deployed, args, shell);
+  },
+};
+
+function appName(args: Parsed): string | undefined {
+  const app = args.text("app");
+  if (app !== undefined && !APP_NAME.test(app)) {
+    throw new UsageError(`--app takes a name like guestbook, matching ${APP_NAME.source}, not ${app}`);
+  }
+  return app;
+}
+
+async function findModule(named: string): Promise<string> {
+  const path = resolve(named);
+  for (const candidate of [path, join(path, MODULE_DEFAULT)]) {
+    const found = await stat(candidate).catch(() => null); // absent, or not ours to see: the same to the user
+    if (found?.isFile() === true) return candidate;
+  }
+  throw new AdminError("module_unknown", `${path} is no module and no folder with ${MODULE_DEFAULT}`);
+}

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { adminApp } from "../../runtime/admin/mod.ts";
+import { once } from "../../runtime/cli/deno_deploy.ts";
+import { EXIT, runCli } from "../../runtime/cli/mod.ts";
+import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
+import { encodeSystem } from "../../runtime/deploy/records.ts";
+import { encodeValue } from "../../functions/value.ts";
+import { packKey } from "../../store/key.ts";
+import { MemorySystem } from "../deploy/memory_system.ts";
+
+/** A one-site cluster behind HTTP, a folder for files, and a shell that keeps what it is told. */
+async function setUp() {
+  const system = new MemorySystem();
+  const set = (key: string[], value: Uint8Array) => system.write([{ kind: "set", key: packKey(key), value }]);
+  const site = {
+    id: "cloud",
+    number: 1,
+    parent: null,
+    depth: 0,
+    tier: "root",
+    url: "http://x",
+    linkAddress: "",
+  };
+  await set(["s", "site", "cloud"], encodeSystem(site));
+  const apps = await AppTable.open(system);
+  const deployments = new Deployments({
+    system,
+    nowMs: () => Date.UTC(2026, 0, 2),
+    evaluate: (bundle) =>
+      Promise.resolve(
+        new TextDecoder().decode(bundle).includes("throw ")
+          ? { ok: false, message: "Error: not at load", stack: "app.ts:1:7" }
+          : { ok: true, manifest: { tables: { users: { key: ["name"] } } } },
+      ),
+  });
+  const never = () => Promise.reject(new Error("there is one site"));
+  const services = { site: "cloud", system, apps, deployments, forward: never, forwardToRoot: never };
+  const admin = adminApp({ ...services, nowMs: () => performance.now(), note: () => {} });
+  const server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    async (request) =>
+      new URL(request.url).pathname === "/_sojourn/healthz"
+        ? new Response("{}")
+        : await admin.fetch(request, { role: "admin" }),
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-cli-" });
+  const run = async (args: string[], env: Record<string, string> = { SOJOURN_URL: url }) => {
+    const out: string[] = [];
+    const err: string[] = [];
+    const shell = {
+      out: (line: string) => void out.push(line),
+      err: (line: string) => void err.push(line),
+      env: (name: string) => env[name],
+    };
+    return { code: await runCli(args, shell), out: out.join("\n"), err: err.join("\n") };
+  };
+  const module = async (name: string, text: string) => {
+    await Deno.mkdir(join(folder, name), { recursive: true });
+    await Deno.writeTextFile(join(folder, name, "app.ts"), text);
+    return join(folder, name);
+  };
+  const close = async () => {
+    apps.close();
+    await server.shutdown();
+    await Deno.remove(folder, { recursive: true });
+  };
+  return { run, module, set, folder, url, close };
+}
+
+Deno.test("deploy, versions, rollback: from a folder to a version that serves", async () => {
+  const { run, module, close } = await setUp();
+  const app = await module("shop", "export default { fetch: () => new Response('1') };");
+  const first = await run(["deploy", app, "--json"]);
+  assert.equal(first.code, EXIT.done, first.err);
+  const deployed = JSON.parse(first.out);
+  assert.deepEqual(Object.keys(deployed), ["app", "version", "sites", "missing"]);
+  assert.deepEqual([deployed.app, deployed.sites[0].id, deployed.missing], ["shop", "cloud", []]);
+  assert.match((await run(["deploy", app])).out, /^shop [0-9a-f]{64} \(unchanged\)/);
+
+  await module("shop", "export default { fetch: () => new Response('2') };");
+  const second = JSON.parse((await run(["deploy", app, "--json"])).out);
+  assert.notEqual(second.version, deployed.version);
+  assert.match((await run(["rollback", "shop"])).out, new RegExp(`^shop ${deployed.version}`));
+  const versions = JSON.parse((await run(["versions", "shop", "--json"])).out);
+  assert.deepEqual(versions.map((row: { version: string; current: boolean }) => [row.version, row.current]), [
+    [second.version, false],
+    [deployed.version, true],
+  ]);
+  assert.match((await run(["apps"])).out, /^app .*\nshop +[0-9a-f]{12} +2 +2026-01-02T00:00:00Z$/);
+  assert.match((await run(["sites"])).out, /\ncloud +root +- +http:/);
+  assert.equal((await run(["tables", "shop"])).out, "users");
+  await close();
+});
+
+Deno.test("a refused deploy exits 1 and says why and where", async () => {
+  const { run, module, close } = await setUp();
+  const bad = await module("bad", "throw new Error('not at load');");
+  const refused = await run(["deploy", bad, "--json"]);
+  assert.equal(refused.code, EXIT.failed);
+  assert.deepEqual(JSON.parse(refused.out).error, {
+    code: "deploy_invalid",
+    message: "Error: not at load",
+    place: "app.ts:1:7",
+  });
+  const broken = await run(["deploy", await module("broken", "export default {")]);
+  assert.equal(broken.code, EXIT.failed);
+  assert.match(broken.err, /deploy_invalid[\s\S]*app\.ts:1/);
+  await close();
+});
+
+Deno.test("kv and tables show rows in the open", async () => {
+  const { run, module, set, close } = await setUp();
+  await run(["deploy", await module("shop", "export default { fetch: () => new Response() };")]);
+  await set(["a", "shop", "kv", "count"], encodeValue(3n));
+  await set(["a", "shop", "kv", "guests", "ann"], encodeValue({ at: new Date(0), tags: new Set(["x"]) }));
+  await set(["r", "shop", "t", "users", "ann"], encodeValue({ name: "ann" }));
+  assert.equal((await run(["kv", "get", "shop", "count"])).out, '["count"]  {"$bigint":"3"}');
+  const list = JSON.parse((await run(["kv", "list", "shop", "guests", "--json"])).out);
+  assert.deepEqual(list[0].key, ["guests", "ann"]);
+  assert.deepEqual(list[0].value, { at: "1970-01-01T00:00:00.000Z", tags: { $set: ["x"] } });
+  assert.equal((await run(["tables", "shop", "users"])).out, '["ann"]  {"name":"ann"}');
+  const absent = await run(["kv", "get", "shop", '["guests","bob"]']);
+  assert.deepEqual([absent.code, absent.err], [EXIT.failed, '["guests","bob"] is absent']);
+  await close();
+});
+
+Deno.test("commands find the cluster by its file", async () => {
+  const { run, folder, url, close } = await setUp();
+  const data = join(folder, "data");
+  assert.match((await run(["apps", "--data", data], {})).err, /^cluster_unknown: no cluster is known/);
+  await Deno.mkdir(data);
+  const write = (sites: unknown) =>
+    Deno.writeTextFile(join(data, "cluster.json"), JSON.stringify({ pid: 1, adminToken: "t", sites }));
+  await write([{ id: "cloud" }]);
+  assert.match(
+    (await run(["apps", "--data", data], {})).err,
+    /cluster_file_invalid[\s\S]*sites\[0\]\.parent/,
+  );
+  const site = { parent: null, tier: "root", pid: 1 };
+  await write([{ ...site, id: "gone", url: "http://127.0.0.1:1" }, { ...site, id: "cloud", url }]);
+  assert.deepEqual(await run(["apps", "--data", data, "--json"], {}), {
+    code: EXIT.done,
+    out: "[]",
+    err: "",
+  });
+  await close();
+});
+
+Deno.test("a command line that is none exits 2", async (t) => {
+  const { run, close } = await setUp();
+  const cases: [string[], RegExp][] = [
+    [["nonsense"], /"nonsense" is no command/],
+    [["deploy"], /an argument is missing/],
+    [["apps", "more"], /"more" is one argument too many/],
+    [["apps", "--loud"], /Unknown option '--loud'/],
+    [["apps", "--json=yes"], /--json/],
+    [["deploy", "x", "--app", "Shop"], /--app takes a name like guestbook/],
+    [["rollback", "shop", "--timeout", "soon"], /--timeout takes a whole number from 0 to 600, not soon/],
+    [["kv", "put", "shop"], /kv has get and list, not put/],
+    [["kv", "get", "shop", "[1,"], /is no key/],
+    [["apps", "--to", "here"], /"here" is no URL/],
+  ];
+  for (const [args, says] of cases) {
+    await t.step(args.join(" "), async () => {
+      const { code, err, out } = await run(args);
+      assert.deepEqual([code, out], [EXIT.usage, ""]);
+      assert.match(err, says);
+    });
+  }
+  await close();
+});
+
+Deno.test("every command has help, and what is not built says so", async () => {
+  const { run, close } = await setUp();
+  const help = await run(["--help"]);
+  assert.equal(help.code, EXIT.done);
+  for (const name of ["deploy", "apps", "versions", "rollback", "sites", "kv", "tables"]) {
+    assert.match(help.out, new RegExp(`^  ${name} `, "m"));
+    assert.match((await run([name, "--help"])).out, new RegExp(`^sojourn ${name}`));
+  }
+  for (
+    const name of [
+      "rollout",
+      "secrets",
+      "routes",
+      "sessions",
+      "queues",
+      "logs",
+      "why",
+      "top",
+      "init",
+      "chaos",
+    ]
+  ) {
+    const { code, err, out } = await run([name, "anything", "--json"]);
+    assert.equal(code, EXIT.failed);
+    assert.match(err, /^not_available: /);
+    assert.equal(JSON.parse(out).error.code, "not_available");
+  }
+  await close();
+});
+
+Deno.test("arguments that arrive twice are taken once", () => {
+  assert.deepEqual(once(["a", "--json", "a", "--json"]), ["a", "--json"]);
+  assert.deepEqual(once(["a", "b"]), ["a", "b"]);
+  assert.deepEqual(once([]), []);
+});
