@@ -42,9 +42,9 @@ export class Collector {
   /** Evicts until the site is within its capacity; only between commits. */
   async evictToCapacity(): Promise<void> {
     const core = this.#core;
-    if (core.isRoot) return;
     let bytes = await core.ports.storage.bytes();
-    if (bytes <= core.config.capacityBytes) return;
+    core.counters["storage_bytes"] = bytes;
+    if (core.isRoot || bytes <= core.config.capacityBytes) return;
     const goal = core.config.capacityBytes * EVICT_TO_SHARE;
     for (const range of core.coverage.leastRecentlyUsed(WHOLE)) {
       if (bytes <= goal) break;
