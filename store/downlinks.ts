@@ -132,7 +132,7 @@ export class Downlinks {
     this.#due.delete(child);
   }
 
-  /** This site is a new incarnation: every child has to say hello again. */
+  /** This site is a new incarnation or has lost coverage: every child has to say hello again. */
   again(): void {
     for (const child of this.#children.values()) {
       if (child.connected) this.#core.send(child.id, { kind: "again" });

@@ -41,7 +41,7 @@ export class Uplink {
   readonly #feeds = new Stager();
   readonly #fetching = new Map<number, Fetching>();
   readonly #numbers = new Map<number, (number: ReplicaNumber) => void>();
-  readonly #reborn: () => void;
+  readonly #voided: () => void;
   #connected = false;
   #welcomed = false;
   #sending = false;
@@ -53,11 +53,11 @@ export class Uplink {
   #sentAtMs = -Infinity;
   #eagerSentMs = -Infinity;
 
-  /** @param reborn called when this site has become a new incarnation while children may be connected. */
-  constructor(core: Core, parent: SiteId, reborn: () => void) {
+  /** @param voided called when what children were told on their hello holds no longer: they must say it again. */
+  constructor(core: Core, parent: SiteId, voided: () => void) {
     this.#core = core;
     this.#parent = parent;
-    this.#reborn = reborn;
+    this.#voided = voided;
   }
 
   get connected(): boolean {
@@ -134,7 +134,8 @@ export class Uplink {
     for (const f of this.#fetching.values()) this.#request(f);
     for (const id of this.#numbers.keys()) this.#send({ kind: "number", id, replica: 0 });
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
-    if (reborn) this.#reborn();
+    // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
+    if (reborn || welcome.refused.length > 0) this.#voided();
     core.advanced();
     core.wake();
   }
