@@ -143,13 +143,31 @@ async function samePath(cluster: TestCluster): Promise<void> {
   });
   const client = new HeaderClient();
   await client.fetch(`${url}/probe/where`);
-  const hosted = JSON.parse((await client.fetch(`http://probe.localhost:${port}/where?a=1`)).text);
+  const hosted = JSON.parse(await askHost(Number(port), "probe.localhost", "/where?a=1", client.token));
   assert.deepEqual(hosted, {
     url: `http://probe.localhost:${port}/where?a=1`,
     prefix: null,
     cookie: null,
     token: null,
   });
+}
+
+/** The body of a GET with a host of our choice, which `fetch` would look up. */
+async function askHost(port: number, host: string, target: string, token: string): Promise<string> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const head = [
+    `GET ${target} HTTP/1.1`,
+    `host: ${host}:${port}`,
+    `sojourn-session: ${token}`,
+    "connection: close",
+  ];
+  await connection.write(new TextEncoder().encode(head.join("\r\n") + "\r\n\r\n"));
+  let text = "";
+  const buffer = new Uint8Array(16_384);
+  for (let n = await connection.read(buffer); n !== null; n = await connection.read(buffer)) {
+    text += new TextDecoder().decode(buffer.subarray(0, n));
+  }
+  return text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1);
 }
 
 async function forwarded(cluster: TestCluster): Promise<void> {

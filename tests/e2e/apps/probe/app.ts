@@ -60,10 +60,6 @@ http.get("/later", (c) => {
   return c.text("begun");
 });
 http.get("/kv/:key", async (c) => c.json({ value: (await c.env.kv.get([c.req.param("key")])).value }));
-http.get("/throw", () => {
-  throw new Error("on purpose");
-});
-
 /** Three events, one after the other. */
 function events(): Response {
   let n = 0;
@@ -88,4 +84,10 @@ function socket(request: Request): Response {
   return response;
 }
 
-export default defineApp({ ...resources, fetch: http.fetch, routes: { "/root/*": { at: "root" } } });
+/** Hono answers what its handlers throw by itself; this reaches the platform. */
+const fetch: typeof http.fetch = (request, env, ctx) => {
+  if (new URL(request.url).pathname === "/throw") throw new Error("on purpose");
+  return http.fetch(request, env, ctx);
+};
+
+export default defineApp({ ...resources, fetch, routes: { "/root/*": { at: "root" } } });
