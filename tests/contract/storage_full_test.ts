@@ -8,8 +8,8 @@ import { numberIn } from "./storage_kill_step.ts";
 import { openEngine } from "./storage_subjects.ts";
 
 const CHILD = fileURLToPath(new URL("./storage_full_child.ts", import.meta.url));
-/** Shells count in 512 or 1,024 bytes: 16 or 32 MiB, where a step writes 2 MB, or twice that with its redo log. */
-const FILE_BLOCKS_MAX = 32_768;
+/** Shells count in 512 or 1,024 bytes: 8 or 16 MiB, where a step writes 2 MB, or twice that with its redo log. */
+const FILE_BLOCKS_MAX = 16_384;
 
 for (const engine of ["sqlite", "denokv"]) {
   Deno.test(`storage: ${engine}: a disk that refuses a write fails the storage for good (S3)`, async () => {
