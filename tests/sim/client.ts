@@ -35,6 +35,8 @@ export interface HeldToken {
 
 /** Old tokens a client may come back with (a restored tab): the last few. */
 const OLD_TOKENS = 4;
+/** Attempts of a last look, 2 s each. */
+const LOOKS_MAX = 6;
 const CLIENT_LINK_MS = 0.3;
 
 /** One session's client. */
@@ -82,7 +84,15 @@ export class Client {
       { kind: "get", keys: all },
       ...keyspace.groups.map((_, group) => ({ kind: "list" as const, group, limit: 0, reverse: false })),
     ];
-    void this.#send(site, { operations, thinkMs: [], openAfter: -1 }, this.#tokens, true);
+    void this.#look(site, { operations, thinkMs: [], openAfter: -1 });
+  }
+
+  /** A slow link may need a few attempts within the limits of each; what they fetched stays. */
+  async #look(site: SiteId, program: Program): Promise<void> {
+    for (let left = LOOKS_MAX; left > 0; left--) {
+      const outcome = await this.#send(site, program, this.#tokens, left === 1);
+      if (!outcome.endsWith("_unreachable")) return;
+    }
   }
 
   #anySite(): SiteId {
@@ -103,7 +113,7 @@ export class Client {
     program: Program,
     presented: readonly HeldToken[],
     final: boolean,
-  ): Promise<void> {
+  ): Promise<Outcome> {
     const { world, sites, probes, record, counters } = this.#around;
     this.busy++;
     await world.sleep(CLIENT_LINK_MS);
@@ -111,7 +121,7 @@ export class Client {
     if (process === null) {
       probes.count("request: site down");
       this.busy--;
-      return;
+      return "down";
     }
     const request = counters.requests++;
     record({
@@ -144,6 +154,7 @@ export class Client {
     }
     this.#last.delete(request);
     this.busy--;
+    return outcome;
   }
 
   #received(presented: readonly HeldToken[], token: HeldToken, request: number): void {
