@@ -7,4 +7,5 @@ import type { Bench } from "./bench.ts";
 /** By name; each module is loaded only when its benchmark runs. */
 export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Bench }>>> = {
   board: () => import("./board.ts"),
+  http: () => import("./http.ts"),
 };
