@@ -8,6 +8,7 @@
  * C2  Data, secret and admin token that are there are used again; ports too, if they are free.
  */
 import { join, resolve } from "node:path";
+import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
 import { CLUSTER_FILE, type ClusterFile } from "../cli/mod.ts";
 import type { SiteFile } from "../site/config.ts";
 import { FreePorts } from "./free_port.ts";
@@ -40,6 +41,9 @@ interface SitePorts {
 
 const SOURCE = resolve(import.meta.dirname ?? ".", "..");
 
+/** Shared by all clusters of this checkout: what was made once from its sources need not be made again. */
+const CACHE = join(SOURCE, "..", ".cache", "isolates");
+
 /** How often a site that is not ready is asked again. */
 const POLL_MS = 25;
 
@@ -58,6 +62,7 @@ export class Cluster {
   /** Prepares the folder; starts nothing. */
   static async create(options: ClusterOptions): Promise<Cluster> {
     const { topology } = options;
+    await bootstrapFiles(CACHE); // six sites that find none would each make it
     const data = resolve(options.data);
     await Deno.mkdir(join(data, "sites"), { recursive: true, mode: 0o700 });
     await keepSecret(join(data, "secret"), 32);
@@ -166,6 +171,7 @@ function siteFile(topology: Topology, site: TopologySite, ports: ReadonlyMap<str
     tier: tierOf(topology, site),
     listen: { http: `127.0.0.1:${http}`, link: `127.0.0.1:${link}` },
     data: "data",
+    cache: CACHE,
     secretFile: "../../secret",
     adminTokenFile: "../../admin-token",
     ...(site.capacityBytes === undefined ? {} : { capacityBytes: site.capacityBytes }),

@@ -30,6 +30,9 @@ export interface StoreLimits {
   readonly atomicBytes: number;
 }
 
+/** What of a session a store needs; the site's own access outside sessions has it too. */
+export type StoreAccess = Pick<AttachedSession, "get" | "list" | "write" | "watch">;
+
 /** Time spent in store calls, for `Server-Timing`. */
 export interface StoreTiming {
   storeMs: number;
@@ -48,14 +51,14 @@ export const appSpace = (app: string): AppSpace => ({ app: packKey(["a", app]), 
 
 /** The store of one request. */
 export class SessionStore implements StoreClient {
-  readonly #session: AttachedSession;
+  readonly #session: StoreAccess;
   readonly #space: AppSpace;
   readonly #limits: StoreLimits;
   readonly #nowMs: () => number;
   readonly #timing: StoreTiming;
 
   constructor(
-    session: AttachedSession,
+    session: StoreAccess,
     options: { space: AppSpace; limits: StoreLimits; nowMs: () => number; timing: StoreTiming },
   ) {
     this.#session = session;

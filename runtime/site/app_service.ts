@@ -3,13 +3,22 @@
  * the serving end of forwarded requests.
  */
 import type { Replica } from "../../store/api.ts";
+import { addedIndexes, fillIndexes } from "../../functions/index_fill.ts";
 import { parseManifest } from "../../functions/manifest.ts";
 import { adminApp } from "../admin/mod.ts";
-import { AppTable, Deployments, type Evaluation, type LiveVersion, type Role } from "../deploy/mod.ts";
+import {
+  AppTable,
+  Deployments,
+  type Evaluation,
+  type LiveVersion,
+  type Role,
+  type StoredManifest,
+} from "../deploy/mod.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
 import { AppRunner } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
 import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
+import { appSpace, SessionStore } from "../gateway/session_store.ts";
 import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
@@ -43,9 +52,12 @@ export async function startApps(
   const system = replica.system;
   const table = await AppTable.open(system, (event, detail) => log.line("warn", event, detail));
   const isolates = new IsolatePool({
+    cacheFolder: config.cache,
     spares: config.limits.isolatesWarm,
     privateHosts: config.egress.private,
+    note: (event, detail) => log.line("warn", event, detail),
   });
+  const appOf = (version: LiveVersion) => isolateApp(version, config);
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
   const runner = new AppRunner({
     site: config.id,
@@ -53,7 +65,7 @@ export async function startApps(
     isolates,
     tokens,
     limits: config.limits,
-    isolateApp: (version) => isolateApp(version, config),
+    isolateApp: appOf,
     appLog: (line) => log.app(line),
     nowMs: () => clock.nowMs(),
     dev: config.dev,
@@ -68,10 +80,18 @@ export async function startApps(
     headerBytesMax: config.limits.headerBytes,
     bodyBytesMax: config.limits.bodyBytes,
   });
+  const storeOf = (app: string) =>
+    new SessionStore(system, {
+      space: appSpace(app),
+      limits: config.limits,
+      nowMs: () => clock.nowMs(),
+      timing: { storeMs: 0 },
+    });
   const deployments = config.parent !== null ? null : new Deployments({
     system,
     evaluate: (bundle) => evaluate(isolates, bundle),
     nowMs: () => clock.nowMs(),
+    prepare: (app, before, after) => prepareIndexes(storeOf(app), before, after),
   });
   const forwarder = new AdminForwarder({
     site: config.id,
@@ -86,6 +106,11 @@ export async function startApps(
     deployments,
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
+    warm: (app, version) => {
+      const current = table.get(app)?.current;
+      if (current?.version === version) isolates.warm(appOf(current));
+      return Promise.resolve();
+    },
     note: (event, detail) => log.line("warn", event, detail),
     nowMs: () => clock.nowMs(),
   });
@@ -105,6 +130,15 @@ export async function startApps(
       await isolates.close();
     },
   };
+}
+
+/** Fills what a new version indexes and an older one did not. */
+async function prepareIndexes(
+  store: SessionStore,
+  before: StoredManifest | null,
+  after: StoredManifest,
+): Promise<void> {
+  for (const fill of addedIndexes(before?.tables ?? {}, after.tables)) await fillIndexes(store, fill);
 }
 
 /** A bundle's manifest: run in an isolate, then checked here, since an isolate's word is not trusted. */

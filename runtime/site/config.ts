@@ -74,6 +74,8 @@ const schema = z.strictObject({
   /** Where clients and other sites reach this one; by default what it listens on. */
   advertise: z.strictObject({ http: httpUrl.optional(), link: address.optional() }).default({}),
   data: z.string().min(1),
+  /** What can be made again: the isolates' bootstrap. Several sites may share one; by default within `data`. */
+  cache: z.string().min(1).optional(),
   secretFile: z.string().min(1),
   tls: z.strictObject({ cert: z.string().min(1), key: z.string().min(1) }).optional(),
   engine: z.enum(["denokv", "sqlite", "memory"]).optional(),
@@ -102,8 +104,8 @@ const schema = z.strictObject({
 export type SiteLimits = z.infer<typeof limits>;
 /** A checked site file; paths absolute, defaults filled in. */
 export type SiteConfig = Readonly<
-  & Omit<z.infer<typeof schema>, "tier" | "engine">
-  & { tier: "root" | "core" | "edge"; engine: "denokv" | "sqlite" | "memory" }
+  & Omit<z.infer<typeof schema>, "tier" | "engine" | "cache">
+  & { tier: "root" | "core" | "edge"; engine: "denokv" | "sqlite" | "memory"; cache: string }
 >;
 /** What a site file may hold, before defaults. */
 export type SiteFile = z.input<typeof schema>;
@@ -149,6 +151,7 @@ export function parseSiteConfig(raw: unknown, env: Record<string, string>, folde
   return Object.freeze({
     ...site,
     data: resolve(site.data),
+    cache: resolve(site.cache ?? `${site.data}/cache`),
     secretFile: resolve(site.secretFile),
     tier: site.tier ?? (root ? "root" : "edge"),
     engine: site.engine ?? (root ? "denokv" : "sqlite"),
@@ -159,7 +162,7 @@ export function parseSiteConfig(raw: unknown, env: Record<string, string>, folde
 function anchor(raw: unknown, folder: string): unknown {
   if (!isRecord(raw)) return raw;
   const out = { ...raw };
-  for (const name of ["data", "secretFile", "adminTokenFile"]) {
+  for (const name of ["data", "cache", "secretFile", "adminTokenFile"]) {
     const value = out[name];
     if (typeof value === "string") out[name] = resolve(folder, value);
   }

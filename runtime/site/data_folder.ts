@@ -6,6 +6,7 @@
  */
 import type { Storage } from "../../store/ports.ts";
 import { AdminTokens } from "../deploy/mod.ts";
+import { openDenoKv } from "../storage/denokv.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
@@ -21,7 +22,8 @@ export interface OpenedData {
 export async function openData(config: SiteConfig): Promise<OpenedData> {
   if (config.engine === "memory") return { storage: new MemoryStorage(), disk: crypto.randomUUID() };
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
-  const storage = openSqlite(`${config.data}/store`);
+  const folder = `${config.data}/store`;
+  const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder);
   return { storage, disk: await diskName(`${config.data}/store/disk`) };
 }
 

@@ -29,17 +29,22 @@ export function siteStatus(parts: StatusParts) {
     coverage: status.coverage,
     pending: status.pending,
     children: status.children,
-    apps: (parts.apps?.table.list() ?? []).map((app) => ({
-      name: app.name,
-      version: app.current.version,
-      isolates: 0,
-    })),
+    apps: appStatus(parts.apps),
     sessions: 0,
     alerts: parts.fault === null ? [] : [{ code: "disk_failed", detail: parts.fault.message }],
     links: links?.links ?? [],
     refused: links?.refused ?? 0,
     counters: status.counters,
   };
+}
+
+function appStatus(apps: AppService | null) {
+  const running = apps?.isolates.status().apps ?? [];
+  return (apps?.table.list() ?? []).map(({ name, current: { version } }) => ({
+    name,
+    version,
+    isolates: running.find((app) => app.app === name && app.version === version)?.isolates.length ?? 0,
+  }));
 }
 
 /** Counters and gauges for a scraper. */
