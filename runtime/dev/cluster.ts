@@ -139,14 +139,14 @@ export class Cluster {
   }
 }
 
-/** Asks an address until it answers 200. */
+/** Asks an address until it answers 200, or an app answers there in its own way. */
 export async function answers(url: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     signal.throwIfAborted();
     try {
       const answer = await fetch(url, { signal });
       await answer.body?.cancel();
-      if (answer.ok) return;
+      if (answer.ok || answer.headers.has("sojourn-version")) return;
     } catch {
       signal.throwIfAborted(); // anything else: it does not listen yet
     }
