@@ -24,15 +24,35 @@ export interface FaultSurroundings {
 
 /** Longer than the horizon after which tombstones may go (store/limits.ts HORIZON_MS). */
 const NAP_MS = 11 * 60_000;
+/** Longer than between two collections (COLLECT_EVERY_MS). */
+const COLLECT_MS = 40_000;
+const COLLECT_AFTER_MS: readonly [number, number] = [5, 300];
 const DOWN_MS: readonly [number, number] = [2, 400];
 const CUT_MS: readonly [number, number] = [5, 800];
 const GRACE_MS: readonly [number, number] = [0, 50];
+
+/** Small enough that most points are reached in most runs. */
+const POINT_NTH_MAX = 25;
+
+/** Crashes wait for these. */
+const POINTS = [
+  "commit begins",
+  "commit ends",
+  ...["hello", "welcome", "push", "feed", "fetch", "fetched", "drop", "number", "ask", "carry"].flatMap((
+    kind,
+  ) => [
+    `${kind} leaves`,
+    `${kind} arrives`,
+  ]),
+];
 
 /** Schedules the faults of a run. */
 export class Faults {
   readonly #around: FaultSurroundings;
   readonly #draws: Draws;
   readonly #down = new Set<SimSite>();
+  /** How often a point is still to be passed before the site that passes it crashes. */
+  readonly #points = new Map<string, number[]>();
   #over = false;
 
   constructor(around: FaultSurroundings, draws: Draws) {
@@ -42,11 +62,37 @@ export class Faults {
     for (const [name, expected] of Object.entries(plan.faults) as [keyof FaultPlan, number][]) {
       for (let left = expected; left > 0; left--) {
         if (left < 1 && !draws.chance(left)) break;
+        if (name === "point") {
+          const point = draws.pick(POINTS);
+          this.#points.set(point, [...this.#points.get(point) ?? [], draws.integer(1, POINT_NTH_MAX)]);
+          continue;
+        }
         world.at(draws.between(0, plan.safetyMs), () => {
           if (!this.#over) this.#strike(name);
         });
       }
     }
+  }
+
+  /** Whether a crash waits for anything, so that it pays to say what is passed. */
+  get hasPoints(): boolean {
+    return !this.#over && this.#points.size > 0;
+  }
+
+  /** A site passes a point; where a crash was waiting for that, it comes before anything else does. */
+  passed(site: SimSite, point: string): void {
+    const waiting = this.#points.get(point);
+    if (waiting === undefined || this.#over) return;
+    const left = waiting.map((times) => times - 1);
+    this.#points.set(point, left.filter((times) => times > 0));
+    if (!left.includes(0)) return;
+    this.#around.world.after(0, () => {
+      if (this.#over || this.#down.has(site)) return;
+      this.#around.probes.count(`crash point: ${point}`);
+      this.#say(`${site.plan.id} crashes: ${point}`);
+      site.crash();
+      this.#away(site);
+    });
   }
 
   /** Ends all faults; sites that are down start again. */
@@ -88,14 +134,30 @@ export class Faults {
         return this.#link(name);
       case "evict":
         return this.#evict(site);
-      case "nap": {
-        const { world } = this.#around;
-        this.#say("all clocks jump");
-        world.sleptMs += NAP_MS;
-        for (const each of sites) each.napped();
+      case "nap":
+        this.#nap(NAP_MS);
+        // What is collected now follows from marks that pass after the first jump.
+        return void this.#around.world.after(draws.between(...COLLECT_AFTER_MS), () => this.#nap(COLLECT_MS));
+      case "diskFull":
+        this.#say(`the disk of ${site.plan.id} is full`);
+        return site.fillDisk(() => {
+          if (this.#down.has(site)) return;
+          this.#say(`${site.plan.id} gives up`);
+          site.crash();
+          this.#down.add(site);
+          if (this.#over) void this.#restart(site);
+          else this.#away(site);
+        });
+      case "point":
         return;
-      }
     }
+  }
+
+  #nap(ms: number): void {
+    const { world, sites } = this.#around;
+    this.#say("all clocks jump");
+    world.sleptMs += ms;
+    for (const each of sites) each.napped();
   }
 
   #away(site: SimSite): void {

@@ -27,8 +27,10 @@ export interface NetworkOptions {
   readonly parentOf: (site: SiteId) => SiteId | null;
   readonly delayMs: (a: SiteId, b: SiteId) => readonly [number, number];
   readonly window: number;
-  /** Every message on its way out (broken variants change it, traces print it); null drops it. */
-  readonly tap?: (from: SiteId, to: SiteId, message: Uint8Array) => Uint8Array | null;
+  /** Every message on its way out. */
+  readonly tap?: (from: SiteId, to: SiteId, message: Uint8Array) => void;
+  /** Every message as it has arrived. */
+  readonly arrived?: (from: SiteId, to: SiteId, message: Uint8Array) => void;
 }
 
 interface End {
@@ -115,17 +117,16 @@ export class SimNetwork {
   /** The sending half of `Network`, for one process. */
   send(process: Endpoint, from: SiteId, to: SiteId, message: Uint8Array): Promise<void> {
     if (this.#processes.get(from) !== process) return Promise.resolve();
-    const tapped = this.#options.tap === undefined ? message : this.#options.tap(from, to, message);
-    if (tapped === null) return Promise.resolve();
+    this.#options.tap?.(from, to, message);
     const link = this.#links.get(pairOf(from, to));
     const own = link?.ends.find((end) => end.site === from);
     if (link === undefined || own === undefined || !own.up) {
       // L1: a tree link comes back by itself, with what is sent then; a peer link is dialled, and carries this.
       if (this.#isTree(from, to)) this.counts.lost++;
-      else this.#dialPeer(from, to, process, tapped);
+      else this.#dialPeer(from, to, process, message);
       return Promise.resolve();
     }
-    return this.#fly(link, own, tapped);
+    return this.#fly(link, own, message);
   }
 
   #isTree(a: SiteId, b: SiteId): boolean {
@@ -180,6 +181,7 @@ export class SimNetwork {
       return;
     }
     far.process.receive(own.site, message);
+    this.#options.arrived?.(own.site, far.site, message);
   }
 
   #cut(link: Link): void {

@@ -23,6 +23,8 @@ export interface RecordingOptions {
   readonly keyspace: Keyspace;
   readonly record: (event: HistoryEvent) => void;
   readonly nowMs: () => number;
+  /** Hears that a commit begins or has ended. */
+  readonly committing: (point: "commit begins" | "commit ends") => void;
 }
 
 /** Storage over a simulated disk, observed. */
@@ -96,13 +98,15 @@ export class RecordingStorage implements Storage {
   }
 
   async commit(commit: Commit): Promise<void> {
-    const { keyspace, record, nowMs, site } = this.#options;
+    const { keyspace, record, nowMs, site, committing } = this.#options;
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
     const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
     const records = new Map(commit.records);
     this.isCommitting = true;
+    committing("commit begins");
     await this.#disk.commit(commit);
     this.isCommitting = false;
+    committing("commit ends");
     for (const key of gone) this.rows.delete(key);
     for (const row of rows) this.rows.set(row.key, row);
     const covers = this.#applyRecords(records);

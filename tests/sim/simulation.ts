@@ -5,6 +5,7 @@
  * everything is pushed, all that sites cover is the root's) → last looks by every session → checks.
  */
 import type { OpenReplica } from "../../store/api.ts";
+import { decodeMessage } from "../../store/message.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { checkSessions } from "./check_sessions.ts";
 import { checkSites } from "./check_sites.ts";
@@ -85,12 +86,11 @@ class Simulation {
         return [least * peer, greatest * peer];
       },
       window: plan.linkWindow,
-      ...(trace === undefined ? {} : {
-        tap: (from, to, message) => {
-          trace(world.nowMs, from, to, message);
-          return message;
-        },
-      }),
+      tap: (from, to, message) => {
+        trace?.(world.nowMs, from, to, message);
+        this.#passed(from, message, "leaves");
+      },
+      arrived: (_, to, message) => this.#passed(to, message, "arrives"),
     });
     const { open } = options;
     const around = {
@@ -102,6 +102,10 @@ class Simulation {
       record,
       open,
       keepChance: plan.keepChance,
+      passed: (site: SiteId, point: string) => {
+        const passing = this.#sites.get(site);
+        if (passing !== undefined) this.#faults.passed(passing, point);
+      },
     };
     for (const site of plan.sites) {
       this.#sites.set(site.id, new SimSite(site, around, this.#draws.fork(`site ${site.id}`)));
@@ -139,6 +143,12 @@ class Simulation {
       probes: this.#probes.all(),
       events: this.#world.events,
     };
+  }
+
+  #passed(site: SiteId, message: Uint8Array, how: "leaves" | "arrives"): void {
+    const passing = this.#sites.get(site);
+    if (passing === undefined || !this.#faults.hasPoints) return;
+    this.#faults.passed(passing, `${decodeMessage(message).kind} ${how}`);
   }
 
   #schedule(): void {

@@ -13,6 +13,7 @@ import type { Endpoint, SimNetwork } from "./network.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
 import { RecordingStorage } from "./recording.ts";
+import type { SiteId } from "../../store/ports.ts";
 import { SimDisk } from "./disk.ts";
 import type { SitePlan } from "./topology.ts";
 import { ProcessClock, type World } from "./world.ts";
@@ -26,6 +27,8 @@ export interface Surroundings {
   readonly open: OpenReplica;
   readonly keepChance: number;
   readonly record: (event: HistoryEvent) => void;
+  /** Something happened at a site that a crash may be waiting for. */
+  readonly passed: (site: SiteId, point: string) => void;
 }
 
 /** What a request in flight is doing: where a crash can hit it. */
@@ -58,6 +61,8 @@ export class SimSite {
   #process: SiteProcess | null = null;
   #starting = 0;
   #isUp = false;
+  #isDiskFull = false;
+  #failed: () => void = () => {};
 
   constructor(plan: SitePlan, around: Surroundings, draws: Draws) {
     this.plan = plan;
@@ -85,7 +90,7 @@ export class SimSite {
   async start(): Promise<void> {
     if (this.#isUp) return;
     this.#isUp = true;
-    const { world, network, keyspace, probes, record, open } = this.#around;
+    const { world, network, keyspace, probes, record, open, passed } = this.#around;
     const attempt = ++this.#starting;
     const { id, parent, tier, capacityBytes, skewMs } = this.plan;
     const storage = new RecordingStorage(this.#disk, {
@@ -93,6 +98,9 @@ export class SimSite {
       isRoot: parent === null,
       keyspace,
       nowMs: () => world.nowMs,
+      committing: (point) => {
+        if (attempt === this.#starting) passed(id, point);
+      },
       record: (event) => {
         if (attempt === this.#starting) record(event);
       },
@@ -115,6 +123,7 @@ export class SimSite {
       fatal: (error) => {
         if (attempt !== this.#starting) return;
         probes.count("fatal");
+        if (this.#isDiskFull) return this.#failed();
         said(`fatal: ${error.stack ?? error.message}`);
       },
       note: (event) => probes.count(`note ${event}`),
@@ -151,6 +160,14 @@ export class SimSite {
     this.#kill();
     this.#disk = this.#disk.wipe();
     this.#blank = true;
+  }
+
+  /** Every commit from now on fails; the process must end itself, and is started again later by `failed`. */
+  fillDisk(failed: () => void): void {
+    if (this.#process === null) return;
+    this.#isDiskFull = true;
+    this.#failed = failed;
+    this.#disk.fail();
   }
 
   /** Goodbye: requests get some time to end, then the replica closes; says whether it did. */
@@ -198,6 +215,7 @@ export class SimSite {
     this.tally();
     this.#starting++;
     this.#isUp = false;
+    this.#isDiskFull = false;
     const process = this.#process;
     this.#process = null;
     if (process === null) return;

@@ -39,6 +39,9 @@ export interface FaultPlan {
   readonly stall: number;
   readonly evict: number;
   readonly nap: number;
+  readonly diskFull: number;
+  /** Crashes at a point of the protocol: as the n-th message of a kind leaves or arrives, or a commit begins or ends. */
+  readonly point: number;
 }
 
 export interface Plan {
@@ -86,7 +89,8 @@ export function drawPlan(seed: number): Plan {
     groups: draws.integer(1, 3),
     keysPerGroup,
     sumKeys: draws.chance(0.4) ? draws.integer(1, 2) : 0,
-    valueBytes: draws.chance(0.8) ? 0 : draws.integer(100, 3000),
+    // The last makes messages that are split (store/limits.ts MESSAGE_BYTES_TARGET).
+    valueBytes: draws.chance(0.8) ? 0 : draws.chance(0.93) ? draws.integer(100, 3000) : 400_000,
     sessions: draws.integer(1, 5),
     requests: draws.integer(20, 110),
     safetyMs: draws.integer(600, 3000),
@@ -116,7 +120,9 @@ export function drawPlan(seed: number): Plan {
       partition: fault(0.4, 3),
       stall: fault(0.4, 4),
       evict: some(0.6, 1, 20),
-      nap: fault(0.25, 2),
+      nap: fault(0.25, 3),
+      diskFull: fault(0.1, 1.5),
+      point: fault(0.5, 5),
     },
     linkWindow: draws.pick([1, 4, 64]),
     keepChance: draws.pick([0, 0.5, 1]),
