@@ -8,4 +8,5 @@ import type { Bench } from "./bench.ts";
 export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Bench }>>> = {
   board: () => import("./board.ts"),
   http: () => import("./http.ts"),
+  link: () => import("./link.ts"),
 };
