@@ -1,5 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
+import type { OpenReplica } from "../../store/api.ts";
+import { openReplica } from "../../store/replica.ts";
 import { simulate } from "./simulation.ts";
 import { openSolo, type SoloFlaws } from "./solo.ts";
 
@@ -27,9 +29,19 @@ Deno.test("simulator finds stale reads and forgotten writes in one copy made wro
 });
 
 Deno.test("simulator gives the same history for the same seed", async () => {
-  const digest = async (seed: number) => {
-    const { history } = await simulate({ seed, open: openSolo() });
-    return createHash("sha256").update(JSON.stringify(history)).digest("hex");
+  const digest = async (seed: number, open: OpenReplica) => {
+    const { history, probes } = await simulate({ seed, open });
+    return createHash("sha256").update(JSON.stringify([history, probes])).digest("hex");
   };
-  for (let seed = 0; seed < 5; seed++) strictEqual(await digest(seed), await digest(seed));
+  for (let seed = 0; seed < 12; seed++) {
+    strictEqual(await digest(seed, openReplica), await digest(seed, openReplica), `seed ${seed}`);
+  }
+  strictEqual(await digest(0, openSolo()), await digest(0, openSolo()));
+});
+
+Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {
+  for (let seed = 0; seed < 40; seed++) {
+    const { violations } = await simulate({ seed, open: openReplica });
+    deepStrictEqual(violations, [], `deno task sim --seed ${seed} -v`);
+  }
 });
