@@ -26,4 +26,5 @@ export { LinkError, type LinkErrorCode } from "./link_error.ts";
 export { DEFAULT_LIMITS, type LinkLimits } from "./limits.ts";
 export { type LinkRole } from "./site_link.ts";
 export { MemoryTransport } from "./memory_transport.ts";
+export { type TlsOptions, tlsTransport } from "./tls_transport.ts";
 export { TCP, type Transport } from "./transport.ts";

@@ -91,7 +91,7 @@ const relations: Record<string, Case> = {
     await gone.hub.close();
     const child = start({ site: "edge", parent: { site: "core", address } });
     await until("a dial failed", () => child.log.some((entry) => entry.event === "link.dial_failed"));
-    start({ site: "core", port: Number(address.split(":")[1]) });
+    start({ site: "core", port: Number(address.split(":").at(-1)) });
     await child.connected("core");
   },
 

@@ -1,5 +1,30 @@
-import { MemoryTransport, TCP } from "../../runtime/link/mod.ts";
+import { strict as assert } from "node:assert";
+import { MemoryTransport, TCP, tlsTransport } from "../../runtime/link/mod.ts";
+import { LinkSite, until, withSites } from "../link/sites.ts";
 import { linkContract } from "./link_contract.ts";
 
 linkContract("TCP", () => TCP);
 linkContract("memory", () => new MemoryTransport());
+
+/** A certificate for localhost and 127.0.0.1, of an authority of the tests' own. */
+const pem = (name: string) => Deno.readTextFileSync(new URL(`../link/tls/${name}`, import.meta.url));
+const TLS = { cert: pem("site.pem"), key: pem("site.key"), caCerts: [pem("ca.pem")] };
+
+linkContract("TLS", () => tlsTransport(TLS));
+
+Deno.test("link over TLS: who speaks no TLS, or does not trust the certificate, stays out", () =>
+  withSites(tlsTransport(TLS), async (start) => {
+    const core = start({ site: "core" });
+    const bare = new LinkSite(TCP, new Map(), {
+      site: "bare",
+      parent: { site: "core", address: core.address.replace("tls:", "tcp:") },
+    });
+    const wary = new LinkSite(TCP, new Map(), {
+      site: "wary",
+      parent: { site: "core", address: core.address },
+    });
+    await until("both gave up", () => [bare, wary].every(({ log }) => log.length > 0));
+    assert.match(String(wary.log[0]?.reason), /certificate/i);
+    assert.deepEqual([bare.events, wary.events, core.events], [[], [], []]);
+    await Promise.all([bare.hub.close(), wary.hub.close()]);
+  }));
