@@ -3,14 +3,13 @@
  */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { runDenoBundle } from "../bundle/deno_bundle.ts";
+import { bundleApp } from "../bundle/mod.ts";
 import { AdminError } from "../deploy/client.ts";
 import { APP_NAME } from "../deploy/records.ts";
 import { showDeployed, WAIT_OPTIONS, waitMs } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
 
-const DENO_CONFIG = resolve(import.meta.dirname ?? ".", "..", "..", "deno.json");
 /** What a folder's module is called when the folder is named. */
 const MODULE_DEFAULT = "app.ts";
 
@@ -30,7 +29,7 @@ export const deploy: Command = {
     const wait = waitMs(args);
     const module = await findModule(args.words[0] ?? "");
     const client = await findCluster(args, shell);
-    const bundled = await runDenoBundle({ entry: module, config: DENO_CONFIG });
+    const bundled = await bundleApp(module);
     if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
     const fallback = basename(dirname(module)).toLowerCase();
     const deployed = await client.deploy({ bundle: bundled.code, app, fallback, waitMs: wait });
