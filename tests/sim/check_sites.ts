@@ -220,7 +220,7 @@ class SitesCheck {
       this.#report("liveness", final.atMs, `${final.site} still has ${final.pending} rows to push`);
     }
     for (const key of final.covers) {
-      const here = shown(final.rows, key), there = shown(root.rows, key);
+      const here = this.#shown(final.rows, key), there = this.#shown(root.rows, key);
       if (here === there) continue;
       this.#report("convergence", final.atMs, `${final.site} shows ${here} at key ${key}, the root ${there}`);
     }
@@ -240,12 +240,14 @@ class SitesCheck {
       this.#report("durability", root.atMs, text);
     }
   }
-}
 
-function shown(rows: readonly Held[], key: number): string {
-  const row = rows.find((each) => each.key === key);
-  if (row === undefined || row.write === null && row.sums === undefined) return "nothing";
-  return row.sums === undefined
-    ? `write ${row.write} (${row.stamp})`
-    : `sums ${[...row.sums].sort((a, b) => a - b)}`;
+  /** What a reader would see; what expires may be gone at one site and not yet at another. */
+  #shown(rows: readonly Held[], key: number): string {
+    const row = rows.find((each) => each.key === key);
+    if (row?.sums !== undefined) return `sums ${[...row.sums].sort((a, b) => a - b)}`;
+    const isExpiring = this.#ledger.writes.get(row?.write ?? -1)?.what === "expiring";
+    return row === undefined || row.write === null || isExpiring
+      ? "nothing"
+      : `write ${row.write} (${row.stamp})`;
+  }
 }

@@ -198,6 +198,7 @@ export class Client {
         return { kind: "list", group, limit: draws.pick([0, 1, 2]), reverse: draws.chance(0.3) };
       }
       case "set":
+      case "expiring":
       case "delete":
         return {
           kind: "write",

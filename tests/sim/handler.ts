@@ -45,6 +45,9 @@ export interface Execution {
   readonly around: ClientSurroundings;
 }
 
+/** About as long as a request and a handoff take, so that readers come before, at and after the end. */
+const EXPIRES_MS = 150;
+
 /** Runs a request to its end, or for ever where the process dies. */
 export async function perform(execution: Execution): Promise<Outcome> {
   try {
@@ -148,6 +151,10 @@ class Handler {
   #mutation({ write, key, what }: Written): StoreMutation | null {
     const { keyspace } = this.#execution.around;
     if (what === "delete") return { kind: "delete", key: keyspace.key(key) };
+    if (what === "expiring") {
+      const expiresAtMs = this.#execution.process.clock.nowMs() + EXPIRES_MS;
+      return { kind: "set", key: keyspace.key(key), value: keyspace.value(write), expiresAtMs };
+    }
     if (what === "set") return { kind: "set", key: keyspace.key(key), value: keyspace.value(write) };
     const value = keyspace.amount(key, write);
     return value === null ? null : { kind: "sum", key: keyspace.key(key), value };

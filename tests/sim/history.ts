@@ -24,7 +24,8 @@ export interface Seen {
 export interface Written {
   readonly write: number;
   readonly key: number;
-  readonly what: "set" | "delete" | "sum";
+  /** `expiring`: set for a while, after which it reads as absent by the clock of whoever looks. */
+  readonly what: "set" | "expiring" | "delete" | "sum";
 }
 
 /** A row on a site's disk. `write` null: a tombstone. */

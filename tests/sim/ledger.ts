@@ -74,7 +74,7 @@ export class Ledger {
   seen(row: Seen): WriteRecord | undefined {
     if (row.write === null) return undefined;
     const record = this.writes.get(row.write);
-    if (record !== undefined && record.stamp === null && record.what === "set") record.stamp = row.stamp;
+    if (record !== undefined && record.stamp === null && record.what !== "sum") record.stamp = row.stamp;
     return record;
   }
 
@@ -93,11 +93,11 @@ export class Ledger {
 
   /**
    * Deletions of a key that explain an absence where `least` must be visible: those at or above it, and those
-   * whose version nobody knows.
+   * whose version nobody knows. What expires explains an absence at any time (no clock is checked).
    */
   deletions(key: number, least: Stamp): WriteRecord[] {
     return (this.#byKey[key] ?? []).filter((record) =>
-      record.what === "delete" && record.state !== "refused" &&
+      (record.what === "delete" || record.what === "expiring") && record.state !== "refused" &&
       (record.stamp === null || record.stamp >= least)
     );
   }

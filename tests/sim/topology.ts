@@ -28,6 +28,7 @@ export interface OperationWeights {
   readonly atomic: number;
   readonly checked: number;
   readonly sum: number;
+  readonly expiring: number;
 }
 
 /** Expected number of each fault in a run. */
@@ -79,6 +80,27 @@ const LEVELS_MAX = 4;
 /** Draws the plan of a run. */
 export function drawPlan(seed: number): Plan {
   const draws = new Draws(`plan ${seed}`);
+  const plan = drawMixed(draws);
+  return draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
+}
+
+/** Deletions, long absences and lost disks together: what collects tombstones, and what could let a row live again. */
+const aboutDeletions = (plan: Plan, draws: Draws): Plan => ({
+  ...plan,
+  keysPerGroup: Math.min(plan.keysPerGroup, 2),
+  groups: Math.min(plan.groups, 2),
+  moveChance: 0.6,
+  weights: { ...plan.weights, delete: 3 },
+  faults: {
+    ...plan.faults,
+    nap: draws.between(1, 5),
+    wipe: draws.between(0, 3),
+    partition: draws.between(0, 4),
+    evict: draws.between(0, 10),
+  },
+});
+
+function drawMixed(draws: Draws): Plan {
   const some = (probability: number, least: number, greatest: number) =>
     draws.chance(probability) ? draws.between(least, greatest) : 0;
   const faulty = draws.chance(0.85);
@@ -112,6 +134,7 @@ export function drawPlan(seed: number): Plan {
       atomic: some(0.5, 0.5, 2),
       checked: some(0.3, 0.5, 1.5),
       sum: 1.5,
+      expiring: some(0.15, 0.5, 2),
     },
     faults: {
       crash: fault(0.5, 4),
