@@ -3,11 +3,12 @@
  * that move between edges, an edge killed under them, and every guarantee checked from the clients' own records.
  */
 import { parseArgs } from "node:util";
-import { type DataSize } from "../board/generator.ts";
-import { DevCluster } from "../board/dev_cluster.ts";
+import type { DataSize } from "../board/generator.ts";
+import { startBoard } from "../board/dev_cluster.ts";
 import { failures, handoffs, isAnswered, latencies, latencyTable } from "../board/figures.ts";
 import { builtInTransitions, parseTransitions, type Transitions } from "../board/transitions.ts";
 import { type Trial, trial } from "../board/trial.ts";
+import { LARGE_BYTES, SMALL_BYTES } from "../board/unread.ts";
 import { Words } from "../board/words.ts";
 import type { Bench, BenchContext } from "./bench.ts";
 import { type BenchRecord, quantile, record } from "./record.ts";
@@ -37,7 +38,8 @@ interface Plan {
   readonly clients: number;
   readonly minutes: number;
   readonly thinkMs: number;
-  readonly kill: boolean;
+  /** null: no edge is killed. */
+  readonly awayMs: number | null;
   readonly seed: number;
   readonly label: string;
 }
@@ -53,10 +55,10 @@ export function planOf(args: readonly string[], quick: boolean): Plan {
       think: { type: "string" },
       attachment: { type: "string" },
       seed: { type: "string" },
-      kill: { type: "string" },
+      away: { type: "string" },
     },
   });
-  const number = (name: "minutes" | "clients" | "think" | "seed", otherwise: number): number => {
+  const number = (name: "minutes" | "clients" | "think" | "seed" | "away", otherwise: number): number => {
     const value = values[name] === undefined ? otherwise : Number(values[name]);
     if (!Number.isFinite(value) || value <= 0) {
       throw new Error(`--${name} takes a number above 0, not ${values[name]}`);
@@ -66,15 +68,12 @@ export function planOf(args: readonly string[], quick: boolean): Plan {
   const kb = values.attachment ?? "0";
   const variant = COMMENTS_BY_KB[kb];
   if (variant === undefined) throw new Error(`--attachment takes 0, 10 or 100 (KB), not ${kb}`);
-  if (!["yes", "no", undefined].includes(values.kill)) {
-    throw new Error(`--kill takes yes or no, not ${values.kill}`);
-  }
   return {
     size: { ...FULL, ...variant, ...quick ? QUICK : {} },
     clients: number("clients", quick ? 20 : 100),
     minutes: number("minutes", quick ? 0.15 : 2),
     thinkMs: number("think", quick ? 150 : 700),
-    kill: values.kill !== "no",
+    awayMs: values.away === "no" ? null : 1000 * number("away", quick ? 1 : 5),
     seed: number("seed", 1),
     label: kb === "0" ? "1 KB" : `1 KB + ${kb} KB`,
   };
@@ -83,11 +82,7 @@ export function planOf(args: readonly string[], quick: boolean): Plan {
 async function run(context: BenchContext): Promise<BenchRecord[]> {
   const plan = planOf(context.args, context.quick);
   const { words, reader, author } = await rubbos(context);
-  const log: string[] = [];
-  const cluster = await DevCluster.start({
-    data: `${context.folder}/cluster`,
-    log: (line) => log.push(line),
-  });
+  const cluster = await startBoard();
   try {
     const done = await trial(cluster, {
       data: { ...plan.size, seed: plan.seed, words },
@@ -105,13 +100,16 @@ async function run(context: BenchContext): Promise<BenchRecord[]> {
         moveShare: 0.1,
         freshShare: 0.3,
       },
-      kill: plan.kill,
+      awayMs: plan.awayMs,
       say: context.say,
     });
     for (const line of report(done)) context.say(line);
+    if (done.verdict.violations.length + done.audit.findings.length > 0) {
+      throw new Error("a guarantee was violated, or an acknowledged write was lost: see above");
+    }
     return recordsOf(done, plan, context.quick);
   } catch (error) {
-    for (const line of log.slice(-40)) context.say(line);
+    for (const line of cluster.log().split("\n").slice(-40)) context.say(line);
     throw error;
   } finally {
     await cluster.stop();
@@ -148,8 +146,8 @@ function report(done: Trial): string[] {
       `${site} holds ${(bytes / 2 ** 20).toFixed(1)} MB, ${(100 * share).toFixed(1)} % of the root's`
     ),
     ...unread === null ? [] : [
-      `${unread.rows} comments (${unread.payloadBytes} bytes) at ${unread.writer} on a story that nobody read at ` +
-      `${unread.site}: its link got ${unread.bytes} bytes; idle as long: ${unread.idleBytes}`,
+      `comments at ${unread.writer} on a story that nobody read at ${unread.site}, on that one's link: ` +
+      `${unread.smallRow} bytes a comment of ${SMALL_BYTES} bytes, ${unread.largeRow} of ${LARGE_BYTES} (marks)`,
     ],
     ...verdict.violations.slice(0, 20).map((violation) =>
       `VIOLATION of ${violation.guarantee} in session ${violation.session}, operation ${violation.operation}: ` +
@@ -192,15 +190,15 @@ function recordsOf(done: Trial, plan: Plan, quick: boolean): BenchRecord[] {
     ...movedCount === 0 ? [] : [one("handoffs that need nothing", "%", 100 * nothing / movedCount)],
     one("cpu of all sites", "µs/request", 1000 * cpu / Math.max(1, answered.length)),
     one("failed requests", "%", 100 * (1 - answered.length / emulated.samples.length)),
-    ...killed === null ? [] : [one("killed edge is ready again", "ms", killed.awayMs)],
+    ...killed === null ? [] : [one("killed edge, from start to ready", "ms", killed.readyMs)],
     ...done.shares.slice(1).map(({ site, share }) =>
       one(`share of the root's rows at ${site}`, "%", 100 * share)
     ),
     ...unread === null ? [] : [
       one(
-        "a row unread at a site, on its link",
+        "a row of 10 KB unread at a site, on its link",
         "bytes",
-        Math.max(0, unread.bytes - unread.idleBytes) / unread.rows,
+        Math.max(0, unread.largeRow - unread.smallRow),
       ),
     ],
     one("violations of the guarantees", "count", verdict.violations.length, zero),
@@ -216,7 +214,7 @@ export const bench: Bench = {
     "--clients N        how many (100); one in ten is an author",
     "--think MS         mean time to think between requests (700; RUBBoS: 7000)",
     "--attachment KB    0 (100,000 comments), 10 (10,000) or 100 (2,000)",
-    "--kill yes|no      kill -9 an edge half way (yes)",
+    "--away S|no        kill -9 an edge half way, start it again after S seconds (5)",
     "--seed N           of data and clients (1)",
   ],
   notMeasured: "clients, sites and links share one machine's cores; nothing but loopback lies between them",

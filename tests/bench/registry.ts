@@ -9,4 +9,5 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   board: () => import("./board.ts"),
   http: () => import("./http.ts"),
   link: () => import("./link.ts"),
+  storage: () => import("./storage.ts"),
 };

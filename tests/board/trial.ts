@@ -18,13 +18,16 @@ export interface BoardCluster {
   readonly adminToken: string;
   /** As it is now: a site that was restarted has another process. */
   sites(): Promise<readonly SiteAddress[]>;
+  /** SIGKILL; it stays down. */
+  kill(site: string): Promise<void>;
+  start(site: string): Promise<void>;
 }
 
 export interface TrialOptions {
   readonly data: Omit<DataOptions, "nowMs">;
   readonly emulator: Omit<EmulatorOptions, "edges">;
-  /** `kill -9` an edge when half of the time is over. */
-  readonly kill: boolean;
+  /** `kill -9` an edge when half of the time is over, and start it again after this long; null: don't. */
+  readonly awayMs: number | null;
   readonly say: (line: string) => void;
 }
 
@@ -45,8 +48,8 @@ export interface Trial {
   readonly cpu: readonly { readonly site: string; readonly ms: number }[];
   readonly shares: readonly Share[];
   readonly unread: Unread | null;
-  /** How long the killed edge was away. */
-  readonly killed: { readonly site: string; readonly awayMs: number } | null;
+  /** The edge that was killed, and how soon it was ready once it was started again. */
+  readonly killed: { readonly site: string; readonly readyMs: number } | null;
   readonly statuses: readonly SiteStatus[];
 }
 
@@ -68,7 +71,7 @@ export async function trial(cluster: BoardCluster, options: TrialOptions): Promi
   await settle(sites, cluster.adminToken, SETTLE_MS);
 
   const cpuBefore = await cpuMs(sites.map((site) => site.pid));
-  const killing = options.kill ? killHalfWay(cluster, edges, options) : Promise.resolve(null);
+  const killing = options.awayMs === null ? null : killHalfWay(cluster, edges, options, options.awayMs);
   const emulated = await run({ ...options.emulator, edges: edges.map(edgeOf) });
   const killed = await killing;
   const now = await cluster.sites();
@@ -125,21 +128,23 @@ async function killHalfWay(
   cluster: BoardCluster,
   edges: readonly SiteAddress[],
   { emulator, say }: TrialOptions,
-): Promise<{ site: string; awayMs: number } | null> {
+  awayMs: number,
+): Promise<{ site: string; readyMs: number } | null> {
   await pause(emulator.durationMs / 2);
   const victim = edges.at(1) ?? edges[0];
-  const running = (await cluster.sites()).find((site) => site.id === victim?.id);
-  if (running === undefined || running.pid === 0) return null;
+  if (victim === undefined) return null;
+  await cluster.kill(victim.id);
+  say(`killed ${victim.id}`);
+  await pause(awayMs);
   const startMs = performance.now();
-  Deno.kill(running.pid, "SIGKILL");
-  say(`killed ${running.id}`);
-  // The first look comes after the kernel has closed its port.
-  for (await pause(50); !await isReady(running); await pause(50)) {
-    if (performance.now() - startMs > RESTART_MS) throw new Error(`${running.id} did not come back`);
+  await cluster.start(victim.id);
+  while (!await isReady(victim)) {
+    if (performance.now() - startMs > RESTART_MS) throw new Error(`${victim.id} did not come back`);
+    await pause(20);
   }
-  const awayMs = performance.now() - startMs;
-  say(`${running.id} is ready again after ${awayMs.toFixed(0)} ms`);
-  return { site: running.id, awayMs };
+  const readyMs = performance.now() - startMs;
+  say(`${victim.id} is started again, ready after ${readyMs.toFixed(0)} ms`);
+  return { site: victim.id, readyMs };
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

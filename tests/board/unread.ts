@@ -1,25 +1,27 @@
 /**
  * What a row costs the link of an edge where nobody reads it.
  *
- * One edge gets comments on a story that no client of the farthest other edge ever asked for; that edge's link to
- * its parent is watched, and then watched again for as long while nothing is written.
+ * One edge gets comments on a story that no client of the farthest other edge ever asked for, short ones and then
+ * long ones; that edge's link to its parent is watched. Marks pass it whatever was written, so what a row costs
+ * is the difference.
  */
 import type { History } from "./history.ts";
 import { bytesFromParent, settle, type SiteAddress, siteStatus } from "./site_status.ts";
 
-/** Bytes of the store's messages that reached the edge where nobody reads. */
+/** Bytes of the store's messages that reached the edge where nobody reads, a row written elsewhere. */
 export interface Unread {
   readonly writer: string;
   readonly site: string;
-  readonly rows: number;
-  readonly payloadBytes: number;
-  readonly bytes: number;
-  readonly idleBytes: number;
+  /** With texts of {@link SMALL_BYTES}: what is left is marks, which go round whatever was written. */
+  readonly smallRow: number;
+  /** With texts of {@link LARGE_BYTES}. */
+  readonly largeRow: number;
 }
 
-const ROWS = 50;
+export const SMALL_BYTES = 10;
+export const LARGE_BYTES = 10_000;
+const ROWS = 40;
 const SETTLE_MS = 30_000;
-const TEXT = "nobody reads this ".repeat(57);
 
 /** Measures it; null where there is one edge, or every story was read there. */
 export async function probeUnread(
@@ -33,23 +35,18 @@ export async function probeUnread(
   if (writer === undefined || reader === undefined || writer === reader) return null;
   const story = storyReadOnlyElsewhere(history, reader.id);
   if (story === null) return null;
-  const bytesNow = async () => bytesFromParent(await siteStatus(reader, adminToken));
-
-  const before = await bytesNow();
-  const startMs = performance.now();
-  for (let i = 0; i < ROWS; i++) await comment(writer, story);
-  await settle(sites, adminToken, SETTLE_MS);
-  const after = await bytesNow();
-  const tookMs = performance.now() - startMs;
-  await new Promise((resolve) => setTimeout(resolve, tookMs));
-  const idle = await bytesNow();
+  const bytesPerRow = async (textBytes: number) => {
+    const before = bytesFromParent(await siteStatus(reader, adminToken));
+    for (let i = 0; i < ROWS; i++) await comment(writer, story, "x".repeat(textBytes));
+    await settle(sites, adminToken, SETTLE_MS);
+    return (bytesFromParent(await siteStatus(reader, adminToken)) - before) / ROWS;
+  };
+  await bytesPerRow(SMALL_BYTES); // the first row fetches the story and its counts to the writer
   return {
     writer: writer.id,
     site: reader.id,
-    rows: ROWS,
-    payloadBytes: ROWS * TEXT.length,
-    bytes: after - before,
-    idleBytes: idle - after,
+    smallRow: await bytesPerRow(SMALL_BYTES),
+    largeRow: await bytesPerRow(LARGE_BYTES),
   };
 }
 
@@ -68,12 +65,12 @@ function storyReadOnlyElsewhere(history: History, site: string): string | null {
   return null;
 }
 
-async function comment(site: SiteAddress, story: string): Promise<void> {
+async function comment(site: SiteAddress, story: string, text: string): Promise<void> {
   const response = await fetch(new URL(`/board/stories/${story}/comments`, site.url), {
     method: "POST",
     headers: { accept: "application/json", "content-type": "application/json" },
     // A subject that no search of the emulator begins with.
-    body: JSON.stringify({ subject: "~ unread ~", text: TEXT }),
+    body: JSON.stringify({ subject: "~ unread ~", text }),
   });
   await response.body?.cancel();
   if (!response.ok) throw new Error(`a comment at ${site.id} was answered ${response.status}`);
