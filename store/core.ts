@@ -59,6 +59,8 @@ export class Core {
   collected: Position[] = [];
   /** The clock may not pass this before it is persisted further ahead. */
   clockBound: ClockValue = 0;
+  /** At least the clock at which anything up to the committed head was applied here. */
+  headClock: ClockValue = 0;
   closed = false;
   /** Tombstones and expiring rows applied since the last collection. */
   readonly mortal: { key: Key; position: Position }[] = [];

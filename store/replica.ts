@@ -294,6 +294,7 @@ export class SiteReplica implements Replica {
     this.#committing = [];
     const { rows, drop, records } = frozen.commit;
     if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen);
+    if (frozen.head > core.rows.committedHead) core.headClock = mark.clock;
     core.rows.settle(frozen);
     for (const resolve of afterCommit) resolve();
     this.#tellWriters(frozen.head);

@@ -7,7 +7,9 @@
  *     `core.collected`.
  * E3  `durable` covers what was read as well as what was written: another's write that was read and then lost
  *     would be time travel.
- * E4  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
+ * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5);
+ *     a session that touched nothing leaves with the token it came with.
+ * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
  *     answer: it might be older than what this session saw elsewhere.
  */
 import {
@@ -70,7 +72,10 @@ export class Session implements AttachedSession {
     this.how = arrival.how;
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
     // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
-    if (arrival.how !== "new" && arrival.how !== "same") this.#highest = this.#path.at(-1) ?? 0;
+    if (arrival.how !== "new" && arrival.how !== "same") {
+      this.#highest = this.#path.at(-1) ?? 0;
+      this.#clock = Math.max(this.#clock, this.#core.clock.last);
+    }
   }
 
   // ── Reads ──
@@ -161,6 +166,9 @@ export class Session implements AttachedSession {
   }
 
   #touch(row: Pick<Row, "position" | "known">): void {
+    // The clock at which it was applied here, not its version's: a carried row is newer here than it is old.
+    const { rows, headClock, clock } = this.#core;
+    this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last);
     this.#touched[row.known] = Math.max(this.#touched[row.known] ?? 0, row.position);
     this.#highest = Math.max(this.#highest, row.position);
   }
@@ -246,7 +254,7 @@ export class Session implements AttachedSession {
       return position;
     });
     const path = core.resolvePath(touched);
-    this.#clock = Math.max(this.#clock, core.clock.last);
+    if (this.#collected) this.#clock = Math.max(this.#clock, core.watermark);
     return {
       session: this.id,
       sequence: this.#sequence + 1,

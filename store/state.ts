@@ -44,6 +44,7 @@ export async function loadState(
   core.rows.resumeAt(reader.uint());
   core.clockBound = reader.uint();
   core.clock.merge(core.clockBound);
+  core.headClock = core.clockBound;
   core.watermark = reader.uint();
   core.setPath(reader.list(() => reader.text()));
   const down: number[] = [], stable: number[] = [];
