@@ -11,7 +11,7 @@ import { runDenoBundle } from "../bundle/deno_bundle.ts";
 
 const REPOSITORY = new URL("../../", import.meta.url);
 /** Everything that the bootstrap imports lies in these folders. */
-const SOURCE_FOLDERS = ["functions", "store", "runtime/isolate"];
+const SOURCE_FOLDERS = ["functions", "store", "runtime/bundle", "runtime/isolate"];
 
 /** The two bootstraps: for serving, and for reading a manifest at a deploy. */
 export interface BootstrapFiles {

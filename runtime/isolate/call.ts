@@ -24,10 +24,19 @@ export interface IsolateApp {
   readonly fetchHosts: readonly string[];
 }
 
+/** A request as the app is to see it. A `Request` is one; a gateway that only passes it on need not make one. */
+export interface CallRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Iterable<[string, string]>;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** The whole body, instead of reading `body`. */
+  bytes(): Promise<Uint8Array>;
+}
+
 /** One request's services, made by the gateway. */
 export interface IsolateCall {
-  /** As the app is to see it. */
-  readonly request: Request;
+  readonly request: CallRequest;
   readonly store: StoreClient;
   readonly context: {
     readonly sessionId: string;
@@ -37,6 +46,8 @@ export interface IsolateCall {
   };
   /** Awaited before anything leaves: a response head, a chunk, a message, an outgoing fetch. */
   gate(): Promise<void>;
+  /** Adds the site's headers to a response's, after the gate; `open`: the call goes on after its head. */
+  head?(headers: [string, string][], open: boolean): Promise<void> | void;
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
 }
@@ -125,15 +136,20 @@ export class PendingCall {
 /** Checks the body's length, and reads a small one so that it travels with the head. */
 export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | Promise<PendingCall> {
   const { request } = call;
-  if (request.body === null) return new PendingCall(app, call, null);
-  const declared = request.headers.get("content-length");
-  const length = declared === null ? NaN : Number(declared);
+  const length = declaredBytes(request);
   if (length > app.limits.bodyBytesMax) {
     const pending = new PendingCall(app, call, null);
     pending.fail("limit_body", `the body has ${length} bytes; ${app.limits.bodyBytesMax} are accepted`);
-    request.body.cancel().catch(() => {});
+    request.body?.cancel().catch(() => {});
     return pending;
   }
+  // `body` is not touched where the length is known: making a stream of it costs more than reading it.
   if (!(length <= INLINE_BYTES_MAX)) return new PendingCall(app, call, null);
   return request.bytes().then((bytes) => new PendingCall(app, call, bytes));
+}
+
+/** The length that a request declares; NaN where it declares none. */
+function declaredBytes({ headers }: CallRequest): number {
+  for (const [name, value] of headers) if (name === "content-length") return Number(value);
+  return NaN;
 }

@@ -21,8 +21,8 @@ const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 export class HostExchange {
   readonly id: number;
   readonly pending: PendingCall;
-  /** When its response head is due at the latest. */
-  readonly dueMs: number;
+  /** When its response head, and after the body what it left to `waitUntil`, is due at the latest. */
+  #dueMs: number;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: HostExchange) => void;
   readonly #calls: StoreCalls;
@@ -47,7 +47,7 @@ export class HostExchange {
     this.#writer = writer;
     this.id = id;
     this.pending = pending;
-    this.dueMs = options.dueMs;
+    this.#dueMs = options.dueMs;
     this.#closed = options.closed;
     this.#calls = new StoreCalls(writer, id, pending.call.store, () => pending.hasEffects = true);
   }
@@ -115,9 +115,15 @@ export class HostExchange {
     }
   }
 
-  /** The request's time is over. */
-  expire(): void {
-    this.pending.fail("wall_time", `the handler gave no response in ${this.pending.app.limits.wallMs} ms`);
+  /** Ends what is overdue. A stream or a socket may last. */
+  expireAt(nowMs: number): void {
+    if (nowMs < this.#dueMs || this.#open) return;
+    const { wallMs, waitUntilMs } = this.pending.app.limits;
+    if (!this.#headSeen) {
+      this.pending.fail("wall_time", `the handler gave no response in ${wallMs} ms`);
+    } else {
+      this.pending.call.log({ level: "warn", text: `waitUntil work was cut off after ${waitUntilMs} ms` });
+    }
     this.#writer.signal(FRAME.cancel, this.id);
     this.end("the request's time is over");
   }
@@ -138,7 +144,10 @@ export class HostExchange {
     if (this.#headSeen) return;
     this.#headSeen = true;
     const { head, body } = readResponseHead(payload);
-    if (body !== BODY.stream) return this.#answer(head, body === BODY.inline ? payload.rest() : null, false);
+    if (body !== BODY.stream) {
+      this.#finish();
+      return this.#answer(head, body === BODY.inline ? payload.rest() : null, false);
+    }
     this.#open = true;
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,
@@ -153,7 +162,7 @@ export class HostExchange {
 
   #answer(head: ResponseHead, body: BodyInit | null, streams: boolean): void {
     this.pending.hasEffects = true;
-    this.pending.call.gate().then(() => {
+    this.#letOut(head).then((open) => {
       const noBody = NO_BODY.has(head.status);
       if (noBody && streams) this.#receiver?.stream.cancel();
       const response = new Response(noBody ? null : body, head);
@@ -162,9 +171,18 @@ export class HostExchange {
         response,
         cpuMs: this.cpuMs,
         settled: this.#settled.promise,
-        open: !this.#ended,
+        open,
       });
     }).catch((error) => this.#gateFailed(error));
+  }
+
+  /** Waits for the gate, and lets the gateway add its headers; whether the call goes on after the head. */
+  async #letOut(head: ResponseHead): Promise<boolean> {
+    const { call } = this.pending;
+    await call.gate();
+    const open = !this.#ended;
+    if (call.head !== undefined) await call.head(head.headers, open);
+    return open;
   }
 
   #upgrade(protocol: string): void {
@@ -190,6 +208,7 @@ export class HostExchange {
   #failed(payload: Payload): void {
     if (this.#headSeen) return;
     this.#headSeen = true;
+    this.#finish();
     const error = readError(payload);
     const stack = payload.text();
     this.pending.call.gate().then(
@@ -205,6 +224,8 @@ export class HostExchange {
   }
 
   #finish(): void {
-    if (this.#insideSettled && !this.#open) this.end("the request has ended");
+    if (this.#open) return;
+    if (this.#insideSettled) this.end("the request has ended");
+    else this.#dueMs = performance.now() + this.pending.app.limits.waitUntilMs;
   }
 }

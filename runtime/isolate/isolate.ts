@@ -7,7 +7,7 @@
  * I2  When it ends, for whatever reason, every exchange in it is handed back exactly once.
  */
 import { messageOf } from "./bodies.ts";
-import type { IsolateApp, PendingCall } from "./call.ts";
+import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
 import { FETCH_ID_BASE, FRAME, FrameWriter, type Payload, readFrames } from "./frames.ts";
 import { HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -66,6 +66,8 @@ export class Isolate {
   #closing = false;
   #over = false;
   #nextId = 1;
+  /** For lines that belong to no open request: they are still the app's. */
+  #lastCall: IsolateCall | undefined;
   /** Frames of this isolate so far: while the number moves, its event loop turns. */
   framesSeen = 0;
   /** Set by the watchdog while the event loop does not turn: nothing new is sent there. */
@@ -112,6 +114,7 @@ export class Isolate {
   start(pending: PendingCall, nowMs: number): void {
     pending.placements++;
     const id = this.#nextId++;
+    this.#lastCall = pending.call;
     const exchange = new HostExchange(this.#writer, id, pending, {
       dueMs: nowMs + pending.app.limits.wallMs,
       closed: this.#exchangeClosed,
@@ -218,8 +221,8 @@ export class Isolate {
   };
 
   #log(id: number, level: string, text: string): void {
-    const exchange = this.exchanges.get(id);
-    if (exchange) exchange.pending.call.log({ level, text });
+    const call = this.exchanges.get(id)?.pending.call ?? this.#lastCall;
+    call?.log({ level, text });
   }
 }
 

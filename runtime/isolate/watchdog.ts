@@ -158,10 +158,7 @@ function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undef
   return undefined;
 }
 
-/** Ends requests whose time is over. They were begun in order, so the first that is not due ends the look. */
+/** Ends requests whose time is over. */
 function expire(isolate: Isolate, nowMs: number): void {
-  for (const exchange of isolate.exchanges.values()) {
-    if (exchange.dueMs > nowMs) return;
-    if (!exchange.headSeen) exchange.expire();
-  }
+  for (const exchange of isolate.exchanges.values()) exchange.expireAt(nowMs);
 }

@@ -28,8 +28,13 @@ interface LoadOptions {
   readonly evaluate: boolean;
 }
 
-/** Reads the manifest off a default export; only the bootstrap for deploys brings it. */
-export type ManifestReader = (defaultExport: unknown) => unknown;
+/** What only the bootstrap for deploys brings. */
+export interface Evaluator {
+  /** @throws Error for a bundle that imports what it may not. */
+  check(code: Uint8Array): void;
+  /** @throws Error for a default export that is no app. */
+  manifestOf(defaultExport: unknown): unknown;
+}
 
 /** What the process was started with. */
 export interface IsolatePaths {
@@ -46,7 +51,7 @@ const markBytes = new Uint8Array(4);
 const markView = new DataView(markBytes.buffer);
 
 /** Runs the isolate until its socket closes. */
-export async function serveIsolate(paths: IsolatePaths, manifestOf?: ManifestReader): Promise<void> {
+export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): Promise<void> {
   // The mark first: the site removes both paths as soon as it sees the connection.
   mark = Deno.openSync(paths.mark, { write: true });
   const connection = await Deno.connect({ transport: "unix", path: paths.socket });
@@ -71,9 +76,11 @@ export async function serveIsolate(paths: IsolatePaths, manifestOf?: ManifestRea
     await readFrames(connection, (type, id, payload) => {
       if (type === FRAME.request) return start(writer, id, payload, closed);
       if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
-      if (type === FRAME.load) return load(writer, payload, realm.setVars, manifestOf);
+      if (type === FRAME.load) return load(writer, payload, realm.setVars, evaluator);
       if (fetches.receive(type, id, payload)) return;
-      exchanges.get(id)?.receive(type, payload);
+      const exchange = exchanges.get(id);
+      // What the frame sets off in the app belongs to its request, as what the handler itself starts does.
+      if (exchange !== undefined) running.run(exchange, () => exchange.receive(type, payload));
     });
   } finally {
     exit(0);
@@ -144,16 +151,17 @@ async function load(
   writer: FrameWriter,
   payload: Payload,
   setVars: (vars: Record<string, string>) => void,
-  manifestOf: ManifestReader | undefined,
+  evaluator: Evaluator | undefined,
 ): Promise<void> {
   const options = JSON.parse(payload.text()) as LoadOptions;
   const code = payload.rest();
   try {
+    evaluator?.check(code);
     setVars(options.vars);
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
     const module = await import(url) as { default?: unknown };
     URL.revokeObjectURL(url);
-    const manifest = manifestOf === undefined ? {} : manifestOf(module.default);
+    const manifest = evaluator?.manifestOf(module.default) ?? {};
     app = loadedApp(module.default, options);
     writer.begin(FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
   } catch (error) {

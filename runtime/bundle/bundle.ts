@@ -1,0 +1,55 @@
+/**
+ * An app's module and all that it imports, as one ES module that an isolate can run.
+ *
+ * Stages: configuration → `deno bundle` → CommonJS loader replaced → size and imports checked.
+ */
+import { appConfig } from "./app_config.ts";
+import { runDenoBundle } from "./deno_bundle.ts";
+import { type BundleIssue, checkImports, parseModule } from "./imports.ts";
+import { replaceRequire } from "./node_require.ts";
+
+/** SURFACES 3; a site holds every live version's bundle in its replica. */
+export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
+
+/** What came of bundling. */
+export type BundleResult =
+  | { readonly kind: "bundled"; readonly code: Uint8Array<ArrayBuffer> }
+  /** `message` names file, line and column where there is a place. */
+  | { readonly kind: "failed"; readonly message: string };
+
+/**
+ * Bundles the app whose entry module is at a path.
+ *
+ * `npm:` specifiers, import maps, text, JSON and WASM imports are resolved as Deno does.
+ */
+export async function bundleApp(entry: string): Promise<BundleResult> {
+  const found = await Deno.stat(entry).catch(() => undefined);
+  if (!found?.isFile) return { kind: "failed", message: `there is no module at ${entry}` };
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-config-" });
+  try {
+    const config = await appConfig(entry);
+    const path = config.kind === "path" ? config.value : `${folder}/deno.json`;
+    if (config.kind === "text") await Deno.writeTextFile(path, config.value);
+    const outcome = await runDenoBundle({ entry, config: path });
+    return outcome.kind === "failed" ? outcome : finish(outcome.code);
+  } catch (error) {
+    return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function finish(bytes: Uint8Array<ArrayBuffer>): BundleResult {
+  let code = new TextDecoder().decode(bytes);
+  const program = parseModule(code);
+  if ("message" in program) return { kind: "failed", message: describe(program) };
+  code = replaceRequire(code, program);
+  const [issue] = checkImports(code);
+  if (issue !== undefined) return { kind: "failed", message: describe(issue) };
+  const out = new TextEncoder().encode(code);
+  if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out };
+  return { kind: "failed", message: `the bundle has ${out.length} bytes; ${BUNDLE_BYTES_MAX} are accepted` };
+}
+
+const describe = (issue: BundleIssue): string =>
+  issue.line === undefined ? issue.message : `${issue.message} (bundle:${issue.line}:${issue.column})`;

@@ -1,0 +1,4 @@
+/** Bundling apps: a module and all that it imports as one ES module, checked for what it may import. */
+export { isAllowedBuiltin } from "./builtins.ts";
+export { BUNDLE_BYTES_MAX, bundleApp, type BundleResult } from "./bundle.ts";
+export { type BundleIssue, checkImports } from "./imports.ts";

@@ -1,0 +1,86 @@
+/**
+ * CommonJS packages in a bundle reach node built-ins by `require`, which the bundler makes with `createRequire`.
+ * A function has no module loader; what it may require is imported instead, and anything else throws when asked.
+ */
+import type { AnyNode, Program } from "acorn";
+import { isAllowedBuiltin } from "./builtins.ts";
+import { visit } from "./imports.ts";
+
+interface Cut {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** The bundle with its `createRequire` replaced; the same text where it has none. */
+export function replaceRequire(code: string, program: Program): string {
+  const loader = loaderOf(program);
+  if (loader === undefined) return code;
+  const required = new Set<string>();
+  visit(program, (node) => {
+    const specifier = callOf(node, loader.name);
+    if (specifier !== undefined && isAllowedBuiltin(specifier)) required.add(specifier);
+  });
+  const names = [...required];
+  const imports = names.map((specifier, i) =>
+    `import __sojourn_node_${i} from ${JSON.stringify(nodeName(specifier))};`
+  );
+  const table = names.map((specifier, i) => `[${JSON.stringify(specifier)}, __sojourn_node_${i}]`).join(", ");
+  const shim = `((table) => (id) => {
+  if (table.has(id)) return table.get(id);
+  throw new TypeError(\`a function can't require "\${id}"\`);
+})(new Map([${table}]))`;
+  return splice(code, [
+    { ...loader.declaration, text: imports.join("\n") },
+    { ...loader.made, text: shim },
+  ]);
+}
+
+const nodeName = (specifier: string): string =>
+  specifier.startsWith("node:") ? specifier : `node:${specifier}`;
+
+/** `import { createRequire as L } from "node:module"; var NAME = L(import.meta.url);` */
+function loaderOf(
+  program: Program,
+):
+  | { name: string; declaration: { start: number; end: number }; made: { start: number; end: number } }
+  | undefined {
+  let local: string | undefined;
+  let declaration: { start: number; end: number } | undefined;
+  for (const node of program.body) {
+    if (node.type === "ImportDeclaration" && /^(node:)?module$/.test(String(node.source.value))) {
+      const [only] = node.specifiers;
+      if (node.specifiers.length !== 1 || only === undefined) return undefined;
+      local = only.local.name;
+      declaration = { start: node.start, end: node.end };
+    }
+    if (node.type !== "VariableDeclaration" || declaration === undefined) continue;
+    for (const { id, init } of node.declarations) {
+      if (
+        init?.type !== "CallExpression" || init.callee.type !== "Identifier" || init.callee.name !== local
+      ) continue;
+      if (id.type === "Identifier") {
+        return { name: id.name, declaration, made: { start: init.start, end: init.end } };
+      }
+    }
+  }
+  return undefined;
+}
+
+function callOf(node: AnyNode, name: string): string | undefined {
+  if (node.type !== "CallExpression" || node.callee.type !== "Identifier" || node.callee.name !== name) {
+    return undefined;
+  }
+  const [argument] = node.arguments;
+  return argument?.type === "Literal" && typeof argument.value === "string" ? argument.value : undefined;
+}
+
+function splice(code: string, cuts: readonly Cut[]): string {
+  let out = "";
+  let at = 0;
+  for (const cut of [...cuts].sort((a, b) => a.start - b.start)) {
+    out += code.slice(at, cut.start) + cut.text;
+    at = cut.end;
+  }
+  return out + code.slice(at);
+}

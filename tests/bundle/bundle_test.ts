@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { bundleApp, checkImports } from "../../runtime/bundle/mod.ts";
+import { IsolatePool } from "../../runtime/isolate/mod.ts";
+import { appOf, callOf } from "../isolate/apps.ts";
+
+/** Bundles files written to a folder of their own, outside of the checkout. */
+async function bundleOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<
+  { kind: string; message: string; code: string }
+> {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
+  try {
+    for (const [name, content] of Object.entries(files)) {
+      if (typeof content === "string") await Deno.writeTextFile(join(folder, name), content);
+      else await Deno.writeFile(join(folder, name), content);
+    }
+    const result = await bundleApp(join(folder, "app.ts"));
+    return result.kind === "bundled"
+      ? { kind: result.kind, message: "", code: new TextDecoder().decode(result.code) }
+      : { kind: result.kind, message: result.message, code: "" };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** (a, b) => a + b */
+const ADD_WASM = Uint8Array.from(
+  atob("AGFzbQEAAAABBwFgAn9/AX8DAgEABwcBA2FkZAAACgkBBwAgACABags="),
+  (c) => c.charCodeAt(0),
+);
+
+Deno.test("bundle of an app outside of the checkout has its text, JSON, WASM and packages in it, and runs", async () => {
+  const { kind, code, message } = await bundleOf({
+    "app.ts": `
+      import text from "./note.txt" with { type: "text" };
+      import data from "./data.json" with { type: "json" };
+      import { add } from "./add.wasm";
+      import { other } from "@own";
+      import { Hono } from "hono";
+      import { z } from "zod";
+      import { defineApp } from "sojourn";
+      import { Buffer } from "node:buffer";
+      import inspect from "npm:object-inspect@1.13.4";
+      const app = new Hono();
+      app.get("/", (c) => c.json([text.trim(), data.a, add(2, 3), other, z.number().parse(4), Buffer.from("x").length, inspect([1])]));
+      export default defineApp({ fetch: app.fetch });`,
+    "other.ts": `export const other: string = "other";`,
+    "note.txt": "a note\n",
+    "data.json": `{"a": 1}`,
+    "add.wasm": ADD_WASM,
+    "deno.json": `{ /* its own map */ "imports": { "@own": "./other.ts", }, }`,
+  });
+  assert.equal(kind, "bundled", message);
+  const pool = new IsolatePool({ spares: 0 });
+  try {
+    const answer = await pool.call(appOf(code), callOf("/"));
+    assert.equal(answer.kind, "response", JSON.stringify(answer));
+    if (answer.kind !== "response") return;
+    assert.deepEqual(await answer.response.json(), ["a note", 1, 5, "other", 4, 1, "[ 1 ]"]);
+  } finally {
+    await pool.close();
+  }
+});
+
+const REFUSED: readonly (readonly [what: string, source: string, says: RegExp])[] = [
+  ["a syntax error", `const x = 1;\nexport default { fetch( { return 1 } }`, /app\.ts:2:\d+/],
+  [
+    "a module that is not there",
+    `import { x } from "./nowhere.ts";\nexport default { fetch: x };`,
+    /nowhere\.ts/,
+  ],
+  ["an export that is not there", `import { z2 } from "zod";\nexport default { fetch: z2 };`, /z2/],
+  [
+    "a node built-in with effects",
+    `import fs from "node:fs";\nexport default { fetch: () => fs };`,
+    /"node:fs"/,
+  ],
+  ["one by import()", `export default { fetch: () => import("node:child_process") };`, /node:child_process/],
+  [
+    "a remote module",
+    `import x from "https://example.invalid/x.ts";\nexport default { fetch: x };`,
+    /example\.invalid/,
+  ],
+];
+
+for (const [what, source, says] of REFUSED) {
+  Deno.test(`bundle is refused for ${what}`, async () => {
+    const { kind, message } = await bundleOf({ "app.ts": source });
+    assert.equal(kind, "failed");
+    assert.match(message, says);
+  });
+}
+
+Deno.test("import check finds what a bundle made elsewhere imports", () => {
+  const issue = (code: string) => checkImports(code).map(({ line }) => line);
+  assert.deepEqual(issue(`import "node:fs";`), [1]);
+  assert.deepEqual(issue(`\nexport * from "npm:chalk";`), [2]);
+  assert.deepEqual(issue(`import("data:text/javascript,1");`), [1]);
+  assert.deepEqual(issue(`import "node:buffer"; import(name);`), []);
+  assert.deepEqual(issue(`export default {`), [1]);
+});
