@@ -25,12 +25,19 @@ export interface TableDefinition<
   K extends readonly string[] = readonly string[],
   I extends Readonly<Record<string, readonly string[]>> = Readonly<Record<string, readonly string[]>>,
 > {
+  /** Marks what it is. */
   readonly kind: "table";
+  /** What a row must match. */
   readonly schema: S;
+  /** Fields that make the key, in order. */
   readonly key: K;
+  /** Fields of each index, in order. */
   readonly indexes: I;
+  /** How its reads and writes behave. */
   readonly consistency: Consistency;
+  /** No replica below the root. */
   readonly at?: "root";
+  /** Makes a stored row of an older version match the schema. */
   readonly upgrade?: (old: unknown) => unknown;
 }
 
@@ -89,15 +96,22 @@ export type Vars = Readonly<Record<string, string>>;
 
 /** What an app declares beside its handlers. */
 export interface Resources {
+  /** Rows with a schema and a key. */
   readonly tables?: Tables;
+  /** Messages to be worked off later. */
   readonly queues?: Queues;
+  /** Values that only the operator knows. */
   readonly secrets?: Secrets;
+  /** Text that the operator may set. */
   readonly vars?: Vars;
 }
 
-type TableOf<T> = T extends TableDefinition<infer S, infer K, infer I> ? Table<S, K, I> : never;
-type QueueOf<Q> = Q extends QueueDefinition<infer S> ? Queue<S> : never;
-type Declared<R, Name extends PropertyKey> = Name extends keyof R ? NonNullable<R[Name]> : unknown;
+/** The table that a definition makes. */
+export type TableOf<T> = T extends TableDefinition<infer S, infer K, infer I> ? Table<S, K, I> : never;
+/** The queue that a definition makes. */
+export type QueueOf<Q> = Q extends QueueDefinition<infer S> ? Queue<S> : never;
+/** What was declared under a name, where something was. */
+export type Declared<R, Name extends PropertyKey> = Name extends keyof R ? NonNullable<R[Name]> : unknown;
 
 /** What every app's env has, and what `deno serve` handlers expect of their second argument. */
 export interface BaseEnv {
@@ -111,10 +125,15 @@ export interface BaseEnv {
 
 /** The env of an app that declared `R` and the stateful sessions `S` (class instance types by name). */
 export interface EnvOf<R = Resources, S = unknown> extends BaseEnv {
+  /** The declared tables. */
   readonly tables: { readonly [T in keyof Declared<R, "tables">]: TableOf<Declared<R, "tables">[T]> };
+  /** The declared queues. */
   readonly queues: { readonly [Q in keyof Declared<R, "queues">]: QueueOf<Declared<R, "queues">[Q]> };
+  /** The declared secrets' values. */
   readonly secrets: { readonly [N in keyof Declared<R, "secrets">]: string };
+  /** Variables: the operator's value, else the declared one. */
   readonly vars: { readonly [N in keyof Declared<R, "vars">]: string } & Readonly<Record<string, string>>;
+  /** Stateful sessions by class. */
   readonly sessions: { readonly [N in keyof S]: SessionNamespace<S[N]> };
 }
 
@@ -124,6 +143,7 @@ export interface AppContext {
   waitUntil(promise: Promise<unknown>): void;
   /** Does nothing here; Workers code calls it. */
   passThroughOnException(): void;
+  /** Empty here; Hono's types need it. */
   readonly props: Readonly<Record<string, unknown>>;
   /** The client's identity; its id differs per app. */
   readonly session: { readonly id: string };
@@ -137,6 +157,7 @@ export interface AppContext {
 export interface ScheduledEvent {
   /** Its name in `cron`. */
   readonly name: string;
+  /** Its five fields. */
   readonly cron: string;
   /** Milliseconds since 1970 at which it was due. */
   readonly scheduledTime: number;
@@ -145,8 +166,10 @@ export interface ScheduledEvent {
 /** A tier of the tree of sites. */
 export type Tier = "root" | "core" | "edge";
 
-type SessionClass = abstract new (...args: never[]) => object;
-type InstanceOf<C> = C extends abstract new (...args: never[]) => infer I ? I : never;
+/** A class of stateful sessions, whatever its constructor takes. */
+export type SessionClass = abstract new (...args: never[]) => object;
+/** What a class makes. */
+export type InstanceOf<C> = C extends abstract new (...args: never[]) => infer I ? I : never;
 
 /** What a module's default export may say. */
 export interface AppDefinition<
@@ -159,10 +182,15 @@ export interface AppDefinition<
 > {
   /** `[a-z][a-z0-9-]{0,39}`; the command line's `--app` comes first, the folder's name last. */
   readonly name?: string;
+  /** Rows with a schema and a key. */
   readonly tables?: T;
+  /** Messages to be worked off later. */
   readonly queues?: Q;
+  /** Values that only the operator knows. */
   readonly secrets?: N;
+  /** Text that the operator may set. */
   readonly vars?: V;
+  /** Classes of stateful sessions. */
   readonly sessions?: S;
   /** Where requests run, by URLPattern path. */
   readonly routes?: Readonly<Record<string, { readonly at: Tier }>>;
@@ -172,8 +200,11 @@ export interface AppDefinition<
   readonly fetchHosts?: readonly string[];
   /** Folder of static files, relative to the module. */
   readonly assets?: string;
+  /** Answers a request. */
   readonly fetch?: (request: Request, env: E, ctx: AppContext) => Response | Promise<Response>;
+  /** Runs when a cron job is due. */
   readonly scheduled?: (event: ScheduledEvent, env: E, ctx: AppContext) => unknown;
+  /** Takes messages of the queues. */
   readonly queue?: (batch: QueueBatch, env: E, ctx: AppContext) => unknown;
 }
 

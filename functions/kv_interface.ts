@@ -11,8 +11,11 @@ export type KvKey = readonly KeyPart[];
 
 /** A row that is there. */
 export interface KvEntry<T> {
+  /** Its key. */
   key: KvKey;
+  /** Its value: a copy, which may be changed. */
   value: T;
+  /** Its version: 20 hexadecimal digits. */
   versionstamp: string;
 }
 
@@ -32,6 +35,7 @@ export interface KvListOptions {
   limit?: number;
   /** Goes on behind the row at which another list's `cursor` was taken. */
   cursor?: string;
+  /** From the last key to the first. */
   reverse?: boolean;
   /** Default "session". */
   consistency?: ReadLevel;
@@ -43,22 +47,28 @@ export interface KvListOptions {
 export interface KvListIterator<T> extends AsyncIterableIterator<KvEntry<T>> {
   /** Where the list stands; "" at its end. Throws before the first row. */
   readonly cursor: string;
+  /** The next entry. */
   next(): Promise<IteratorResult<KvEntry<T>, undefined>>;
 }
 
 /** A write was applied. */
 export interface KvCommitResult {
+  /** The write was applied. */
   ok: true;
+  /** The version that the rows got. */
   versionstamp: string;
 }
 /** A check did not hold; nothing was applied. */
 export interface KvCommitError {
+  /** A check failed; nothing was written. */
   ok: false;
 }
 
 /** Holds while the row has this versionstamp; null: while it is absent. */
 export interface KvCheck {
+  /** The row that is checked. */
   key: KvKey;
+  /** The version it must have; null: it must be absent. */
   versionstamp: string | null;
 }
 
@@ -76,8 +86,11 @@ export type KvMutation =
 
 /** Options of an enqueue, as in Deno KV. */
 export interface KvEnqueueOptions {
+  /** Milliseconds before it is delivered. */
   delay?: number;
+  /** Where its value is put when it was never delivered. */
   keysIfUndelivered?: KvKey[];
+  /** Milliseconds between attempts. */
   backoffSchedule?: number[];
 }
 
@@ -85,15 +98,20 @@ export interface KvEnqueueOptions {
 export interface KvAtomic {
   /** Conditions on this site's replica. An entry that `get` gave is one. */
   check(...checks: KvCheck[]): this;
+  /** Adds mutations. */
   mutate(...mutations: KvMutation[]): this;
   /**
    * Adds to a number. The operation itself travels and merges: concurrent sums at several sites all count. A
    * KvU64 wraps at 2⁶⁴, as in Deno KV.
    */
   sum(key: KvKey, n: KvNumber): this;
+  /** Writes the smaller of the row and `n`. */
   min(key: KvKey, n: KvNumber): this;
+  /** Writes the larger of the row and `n`. */
   max(key: KvKey, n: KvNumber): this;
+  /** Writes a row. */
   set(key: KvKey, value: unknown, options?: { expireIn?: number }): this;
+  /** Deletes a row. */
   delete(key: KvKey): this;
   /** Throws `not_available`. */
   enqueue(value: unknown, options?: KvEnqueueOptions): this;

@@ -20,7 +20,7 @@ export class KvU64 {
   /** The integer, 0 … 2⁶⁴ − 1. */
   readonly value: bigint;
 
-  /** @throws TypeError when `value` is no bigint, RangeError when it does not fit. */
+  /** Makes one of a bigint. @throws TypeError when `value` is no bigint, RangeError when it does not fit. */
   constructor(value: bigint) {
     if (typeof value !== "bigint") throw new TypeError(`a KvU64 holds a bigint, not ${typeof value}`);
     if (value < 0n || value > U64_MAX) throw new RangeError(`a KvU64 holds 0 to 2^64 - 1, not ${value}`);

@@ -5,22 +5,28 @@
  * Everything here is free of `node:` and `npm:` imports, because it becomes part of each app's bundle; what does
  * the work is the trusted side, of which the isolate's bootstrap takes env.ts, manifest.ts and context.ts.
  */
+export type { KeyPart } from "../store/key.ts";
 export { env } from "./context.ts";
 export {
   type AppContext,
   type AppDefinition,
   type BaseEnv,
   type Consistency,
+  type Declared,
   defineApp,
   type EnvOf,
   type IndexField,
+  type InstanceOf,
   type KeyField,
+  type QueueOf,
   type Queues,
   type Resources,
   type ScheduledEvent,
   type Secrets,
+  type SessionClass,
   table,
   type TableDefinition,
+  type TableOf,
   type Tables,
   type Tier,
   type Vars,

@@ -5,7 +5,9 @@ import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
 
 /** A declared queue. */
 export interface QueueDefinition<S extends StandardSchema = StandardSchema> {
+  /** Marks what it is. */
   readonly kind: "queue";
+  /** What a message must match. */
   readonly schema: S;
   /** Sites beside the receiving one that hold a message before `send` resolves. */
   readonly f: number;
@@ -22,21 +24,29 @@ export function queue<S extends StandardSchema>(
 
 /** A queue as an app uses it. */
 export interface Queue<S extends StandardSchema> {
+  /** Stores a message; `id` makes sending it again harmless. */
   send(message: InputOf<S>, options?: { readonly id?: string; readonly delayMs?: number }): Promise<void>;
 }
 
 /** One message delivered to the app's `queue` handler. */
 export interface QueueMessage<T = unknown> {
+  /** Given by the sender, or drawn. */
   readonly id: string;
+  /** The message. */
   readonly body: T;
+  /** How often it was delivered, this time included. */
   readonly attempts: number;
+  /** It is done. */
   ack(): void;
+  /** It is to come again. */
   retry(options?: { readonly delayMs?: number }): void;
 }
 
 /** Messages of one queue, delivered together. */
 export interface QueueBatch<T = unknown> {
+  /** The queue's name. */
   readonly queue: string;
+  /** The messages to work off. */
   readonly messages: readonly QueueMessage<T>[];
 }
 

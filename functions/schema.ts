@@ -8,6 +8,7 @@ import { AppError } from "./errors.ts";
 
 /** The part of the Standard Schema interface (version 1) that is used here. */
 export interface StandardSchema<Input = unknown, Output = Input> {
+  /** The specification's one property. */
   readonly "~standard": {
     readonly version: 1;
     readonly vendor: string;
@@ -23,7 +24,9 @@ export type SchemaResult<Output> =
 
 /** One reason why a value does not match. */
 export interface SchemaIssue {
+  /** What is wrong. */
   readonly message: string;
+  /** Where in the value. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 

@@ -8,21 +8,33 @@ const WHAT = "a stateful session";
 
 /** Who sent a message to a stateful session, and a way to answer. */
 export interface From {
+  /** Who it is. */
   readonly kind: "client" | "origin";
+  /** Its identity, the same for as long as it is attached. */
   readonly id: string;
+  /** Sends it a message when the handler ends. */
   send(message: string | Uint8Array): void;
 }
 
 /** A map whose changes are tracked one by one: a checkpoint holds what changed, not the whole map. */
 export interface TrackedMap<K, V> extends Iterable<[K, V]> {
+  /** How many entries it has. */
   readonly size: number;
+  /** The value of a key. */
   get(key: K): V | undefined;
+  /** Whether a key has a value. */
   has(key: K): boolean;
+  /** Gives a key a value. */
   set(key: K, value: V): this;
+  /** Takes a key out; whether it was there. */
   delete(key: K): boolean;
+  /** Takes all keys out. */
   clear(): void;
+  /** The keys, in order of insertion. */
   keys(): IterableIterator<K>;
+  /** The values, in order of insertion. */
   values(): IterableIterator<V>;
+  /** Keys and values, in order of insertion. */
   entries(): IterableIterator<[K, V]>;
 }
 
@@ -88,5 +100,6 @@ export type SessionStub<C> =
 
 /** The stateful sessions of one class, by id. */
 export interface SessionNamespace<C> {
+  /** The stateful session of a name; it begins with its first use. */
   get(id: string): SessionStub<C>;
 }

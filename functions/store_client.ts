@@ -8,6 +8,7 @@
  */
 import type { Key } from "../store/key.ts";
 
+/** How fresh a read must be: what is here, what this session has seen, or the newest. */
 export type ReadLevel = "eventual" | "session" | "strong";
 
 /** A row as stored: the value in the tagged encoding of store/value.ts. */

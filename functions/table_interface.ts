@@ -18,13 +18,17 @@ export type Beginning<T extends readonly unknown[]> = T extends readonly [infer 
 
 /** A row, where it is kept, and its version. */
 export interface TableEntry<S extends StandardSchema, K extends readonly string[]> {
+  /** The key fields' values. */
   readonly key: FieldValues<OutputOf<S>, K>;
+  /** The row. */
   readonly value: OutputOf<S>;
+  /** Its version: 20 hexadecimal digits. */
   readonly versionstamp: string;
 }
 
 /** One page of a list. */
 export interface TablePage<S extends StandardSchema, K extends readonly string[]> {
+  /** The page's rows, in order. */
   readonly rows: TableEntry<S, K>[];
   /** Pass it to the next list to go on; null when there is no more. */
   readonly cursor: string | null;
@@ -46,6 +50,7 @@ export interface TableListBase {
   readonly limit?: number;
   /** A page's cursor: goes on behind it. For a list with the same interval, index and direction. */
   readonly cursor?: string | null;
+  /** From the last row to the first. */
   readonly reverse?: boolean;
   /** Default: the table's own. */
   readonly consistency?: ReadLevel;
@@ -73,13 +78,17 @@ export interface TableList<S extends StandardSchema, K extends readonly string[]
 
 /** A condition on a write: the row has this versionstamp; null: it is absent. */
 export interface WriteCheck {
+  /** The version the row must have; null: it must be absent. */
   readonly check?: string | null;
 }
 
 /** Writes to one table that are applied together. */
 export interface TableAtomic<S extends StandardSchema, K extends readonly string[]> {
+  /** Commits only if the row has this version; null: only if it is absent. */
   check(key: FieldValues<OutputOf<S>, K>, versionstamp: string | null): this;
+  /** Writes a row. */
   put(row: InputOf<S>): this;
+  /** Deletes a row. */
   delete(key: FieldValues<OutputOf<S>, K>): this;
   /** `ok: false` when a check did not hold; a bad row rejects with `row_invalid`. Either way nothing is applied. */
   commit(): Promise<{ readonly ok: true; readonly versionstamp: string } | { readonly ok: false }>;
