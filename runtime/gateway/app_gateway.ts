@@ -23,7 +23,7 @@ import {
 import { LinkSocket } from "./link_socket.ts";
 import { Problem } from "./problem.ts";
 import { readHead, type RequestHead, SESSION_HEADER } from "./request_head.ts";
-import type { OpenedToken, SessionTokens } from "./session_tokens.ts";
+import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What the app gateway needs of its site. */
 export interface AppGatewayServices {
@@ -83,8 +83,12 @@ export class AppGateway {
         `a body of ${head.contentLength} bytes; at most ${bodyBytesMax} are accepted`,
       );
     }
-    if (this.#runsAbove(version, head)) return await this.#forward(arrival, head, presented, forwarded);
-    return await runner.run(arrival, head, version, presented);
+    if (this.#runsAbove(version, head)) {
+      const outcome = await this.#forward(arrival, head, presented, forwarded);
+      if (forwarded === null) keepCookie(outcome, head);
+      return outcome;
+    }
+    return await runner.run(arrival, head, version, presented, forwarded === null);
   }
 
   async #version(app: string, preview: string | null): Promise<LiveVersion> {
@@ -132,7 +136,13 @@ export class AppGateway {
     const ways = head.upgrade
       ? new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>()
       : null;
-    const answer = await this.#request(links, parent, bytes, ways?.readable ?? arrival.body, arrival.signal);
+    const answer = await this.#request(
+      links,
+      parent,
+      bytes,
+      ways?.readable ?? arrival.content.body,
+      arrival.signal,
+    );
     const { status, headers } = decodeAnswerHead(answer.head);
     if (ways === null || status !== 101 || answer.body === null) return respond(answerResponse(answer));
     const protocol = headers.find(([name]) => name === "sec-websocket-protocol")?.[1] ?? "";
@@ -156,4 +166,16 @@ export class AppGateway {
       );
     }
   }
+}
+
+/** The cookie of an answer that came from another site: where it arrived is where the browser is. */
+function keepCookie(outcome: Outcome, head: RequestHead): void {
+  const headers = outcome.kind === "socket" ? outcome.headers : outcome.response.headers;
+  const token = Array.isArray(headers)
+    ? headers.find(([name]) => name === SESSION_HEADER)?.[1]
+    : headers.get(SESSION_HEADER);
+  if (token === undefined || token === null || !wantsCookie(head, token)) return;
+  const cookie = sessionCookie(token, head.secure);
+  if (Array.isArray(headers)) headers.push(["set-cookie", cookie]);
+  else headers.append("set-cookie", cookie);
 }

@@ -14,15 +14,9 @@ import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts"
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
-import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
-import {
-  type AppSpace,
-  appSpace,
-  SessionStore,
-  type StoreLimits,
-  type StoreTiming,
-} from "./session_store.ts";
-import type { OpenedToken, SessionTokens } from "./session_tokens.ts";
+import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
+import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
+import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What running needs of its site. */
 export interface RunnerServices {
@@ -74,26 +68,39 @@ export class AppRunner {
     this.#services = services;
   }
 
-  /** @throws Problem where the session cannot be attached. */
+  /**
+   * Runs a request.
+   *
+   * @param fromClient whether the answer goes straight to the client, which may keep its token as a cookie.
+   * @throws Problem where the session cannot be attached.
+   */
   async run(
     arrival: Arrival,
     head: RequestHead,
     version: LiveVersion,
     presented: readonly OpenedToken[],
+    fromClient: boolean,
   ): Promise<Outcome> {
     const { replica, isolates, site } = this.#services;
     const begunMs = performance.now();
     const session = await attach(replica, presented);
-    const attachedMs = performance.now();
-    const timing: StoreTiming = { storeMs: 0 };
     const { app, space } = this.#prepare(version);
-    const call: IsolateCall = {
-      request: new Request(head.url, { method: head.method, headers: head.headers, body: arrival.body }),
+    const run = new Run(this.#services, { session, presented, head, version, fromClient, begunMs });
+    const answer = await isolates.call(app, {
+      request: {
+        method: head.method,
+        url: head.url,
+        headers: head.headers,
+        get body() {
+          return arrival.content.body;
+        },
+        bytes: () => arrival.content.bytes(),
+      },
       store: new SessionStore(session, {
         space,
         limits: this.#services.limits,
         nowMs: this.#services.nowMs,
-        timing,
+        use: run,
       }),
       context: {
         sessionId: sessionIdOf(session.id, version.app),
@@ -101,24 +108,13 @@ export class AppRunner {
         version: version.version,
         ...(arrival.remote === undefined ? {} : { remoteAddr: arrival.remote }),
       },
-      gate: () => session.durable(),
+      gate: () => run.gate(),
+      head: (headers, open) => run.finishHead(headers, open),
       log: (entry) => this.#services.appLog({ app: version.app, version: version.version, ...entry }),
-    };
-    const answer = await isolates.call(app, call);
-    const open = answer.kind === "upgrade" || (answer.kind === "response" && answer.open);
-    const token = await this.#token(session, presented, open);
-    const appMs = performance.now() - attachedMs - timing.storeMs;
-    const headers: [string, string][] = [
-      ["sojourn-site", site],
-      ["sojourn-version", version.version],
-      [SESSION_HEADER, token],
-      [
-        "server-timing",
-        `handoff;desc=${session.how};dur=${ms(attachedMs - begunMs)}, store;dur=${
-          ms(timing.storeMs)
-        }, app;dur=${ms(appMs)}`,
-      ],
-    ];
+    });
+    if (answer.kind === "response") return respond(answer.response);
+    const headers: [string, string][] = [];
+    await run.finishHead(headers, answer.kind === "upgrade");
     if (answer.kind === "upgrade") {
       return {
         kind: "socket",
@@ -127,16 +123,9 @@ export class AppRunner {
         headers,
       };
     }
-    const response = answer.kind === "response" ? answer.response : this.#failure(answer);
-    for (const [name, value] of headers) response.headers.set(name, value);
+    const response = this.#failure(answer);
+    for (const [name, value] of headers) response.headers.append(name, value);
     return respond(response);
-  }
-
-  /** R1 */
-  async #token(session: AttachedSession, presented: readonly OpenedToken[], open: boolean): Promise<string> {
-    const state = session.token(open);
-    await session.durable();
-    return this.#services.tokens.seal(state, presented).text;
   }
 
   #failure(answer: Extract<IsolateAnswer, { kind: "error" }>): Response {
@@ -154,6 +143,71 @@ export class AppRunner {
     return prepared;
   }
 }
+
+interface RunCall {
+  readonly session: AttachedSession;
+  readonly presented: readonly OpenedToken[];
+  readonly head: RequestHead;
+  readonly version: LiveVersion;
+  readonly fromClient: boolean;
+  readonly begunMs: number;
+}
+
+/** What one run holds: its session, what the function used of it, and the head that answers. */
+class Run implements StoreUse {
+  readonly #services: RunnerServices;
+  readonly #call: RunCall;
+  readonly #attachedMs = performance.now();
+  storeMs = 0;
+  steps = 0;
+  #stepsAtGate = 0;
+
+  constructor(services: RunnerServices, call: RunCall) {
+    this.#services = services;
+    this.#call = call;
+  }
+
+  /** Resolves when all that the function has touched so far is on disk here. */
+  gate(): Promise<void> {
+    const { session } = this.#call;
+    if (this.steps === 0 && session.how !== "carry" && session.how !== "wait") return UNTOUCHED;
+    this.#stepsAtGate = this.steps;
+    return session.durable();
+  }
+
+  /** Adds the site's headers to an answer's, its token among them (R1, R3). */
+  finishHead(headers: [string, string][], open: boolean): Promise<void> | void {
+    const { session, presented, head, version, fromClient, begunMs } = this.#call;
+    dropPlatform(headers);
+    const state = session.token(open);
+    const token = this.#services.tokens.seal(state, presented).text;
+    const appMs = performance.now() - this.#attachedMs - this.storeMs;
+    const handoff = `handoff;desc=${session.how};dur=${ms(this.#attachedMs - begunMs)}`;
+    headers.push(
+      ["sojourn-site", this.#services.site],
+      ["sojourn-version", version.version],
+      [SESSION_HEADER, token],
+      ["server-timing", `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}`],
+    );
+    if (fromClient && wantsCookie(head, token)) {
+      headers.push(["set-cookie", sessionCookie(token, head.secure)]);
+    }
+    // Work that goes on may have touched more since the gate opened, and the token names it.
+    if (this.steps !== this.#stepsAtGate) return session.durable();
+  }
+}
+
+/** An app does not speak for the platform: what it says under the platform's names is dropped. */
+function dropPlatform(headers: [string, string][]): void {
+  for (let i = headers.length - 1; i >= 0; i--) {
+    const [name, value] = headers[i] ?? ["", ""];
+    const platform = name.startsWith("sojourn-") ||
+      (name === "set-cookie" && value.startsWith(SESSION_COOKIE + "="));
+    if (platform) headers.splice(i, 1);
+  }
+}
+
+const UNTOUCHED = Promise.resolve();
 
 async function attach(
   replica: Pick<Replica, "attach" | "attachAll">,

@@ -10,12 +10,26 @@ export interface Arrival {
   readonly url: string;
   /** Names in lower case. */
   readonly headers: Iterable<[string, string]>;
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** The body, as a stream or whole; neither is touched where it is not needed. */
+  readonly content: ArrivalContent;
   /** Aborted when the client has gone; absent where nobody can tell. */
   readonly signal?: AbortSignal | undefined;
   /** The client's address. */
   readonly remote?: string | undefined;
 }
+
+/** A body that has not been read yet. A `Request` is one. */
+export interface ArrivalContent {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  bytes(): Promise<Uint8Array>;
+}
+
+/** No body. */
+export const NO_CONTENT: ArrivalContent = { body: null, bytes: () => Promise.resolve(new Uint8Array()) };
+
+/** A body that is a stream. */
+export const streamContent = (body: ReadableStream<Uint8Array<ArrayBuffer>> | null): ArrivalContent =>
+  body === null ? NO_CONTENT : { body, bytes: () => new Response(body).bytes() };
 
 /** What an arrival is answered with. */
 export type Outcome =

@@ -3,7 +3,6 @@
  * app's, or the front page's.
  *
  * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
- * W2  The session's cookie is set only when the token changed, and only for clients that do not use the header.
  */
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
@@ -11,8 +10,8 @@ import type { Arrival, Outcome } from "./arrival.ts";
 import { refusal } from "./link_requests.ts";
 import { bridge, ClientSocket } from "./message_socket.ts";
 import { Problem } from "./problem.ts";
-import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
-import { CLEARED_COOKIE, sessionCookie } from "./session_tokens.ts";
+import type { RequestHead } from "./request_head.ts";
+import { CLEARED_COOKIE } from "./session_tokens.ts";
 
 /** What the gateway needs of its site. */
 export interface GatewayServices {
@@ -79,58 +78,36 @@ export class Gateway {
         method: request.method,
         url,
         headers: request.headers,
-        body: request.body,
+        content: request,
         signal: undefined,
         remote: client.remoteAddr.transport === "tcp" ? client.remoteAddr.hostname : undefined,
       };
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      return outcome.kind === "response"
-        ? withCookie(outcome.response, head, url)
-        : this.#upgrade(request, outcome, head, url);
+      return outcome.kind === "response" ? outcome.response : this.#upgrade(request, outcome);
     } catch (error) {
       this.#faulty(error);
       return refused(error, head, address.prefix + address.target);
     }
   }
 
-  #upgrade(
-    request: Request,
-    outcome: Extract<Outcome, { kind: "socket" }>,
-    head: RequestHead,
-    url: string,
-  ): Response {
+  #upgrade(request: Request, outcome: Extract<Outcome, { kind: "socket" }>): Response {
     const { socket, response } = Deno.upgradeWebSocket(
       request,
       outcome.protocol === "" ? {} : { protocol: outcome.protocol },
     );
     for (const [name, value] of outcome.headers) {
-      if (name !== "sec-websocket-protocol") response.headers.set(name, value);
+      if (name !== "sec-websocket-protocol") response.headers.append(name, value);
     }
     const mine = new ClientSocket(socket);
     this.#sockets.add(mine);
     bridge(mine, outcome.socket).finally(() => this.#sockets.delete(mine));
-    return withCookie(response, head, url);
+    return response;
   }
 
   #faulty(error: unknown): void {
     if (!(error instanceof Problem)) this.#services.fault(error);
   }
-}
-
-/** W2 */
-function withCookie(response: Response, head: RequestHead, url: string): Response {
-  if (head.tokenFrom === "header") return response;
-  const token = response.headers.get(SESSION_HEADER);
-  if (token !== null && (head.reset || token !== head.tokens[0])) {
-    response.headers.append("set-cookie", sessionCookie(token, isSecure(head, url)));
-  }
-  return response;
-}
-
-function isSecure(head: RequestHead, url: string): boolean {
-  return url.startsWith("https:") ||
-    head.headers.some(([name, value]) => name === "x-forwarded-proto" && value === "https");
 }
 
 /** The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. */

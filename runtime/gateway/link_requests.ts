@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
-import type { Outcome } from "./arrival.ts";
+import { NO_CONTENT, type Outcome, streamContent } from "./arrival.ts";
 import { decodeRequestHead, encodeAnswerHead, FORWARD_KIND, type ForwardedRequest } from "./forward.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { bridge } from "./message_socket.ts";
@@ -70,17 +70,14 @@ async function serveApp(
     url: forwarded.url,
     headers: forwarded.headers,
     // An upgraded request's body is the socket's incoming way, not the app's.
-    body: forwarded.upgrade ? null : request.body as ReadableStream<Uint8Array<ArrayBuffer>> | null,
+    content: forwarded.upgrade
+      ? NO_CONTENT
+      : streamContent(request.body as ReadableStream<Uint8Array<ArrayBuffer>> | null),
     signal: request.signal,
     remote: forwarded.remote,
   };
   const head = services.apps.head(arrival, address);
-  const outcome = await services.apps.handle(
-    forwarded.upgrade ? { ...arrival, body: null } : arrival,
-    head,
-    address.app,
-    forwarded,
-  );
+  const outcome = await services.apps.handle(arrival, head, address.app, forwarded);
   return outcome.kind === "response" ? reply(outcome.response) : replySocket(outcome, request.body);
 }
 

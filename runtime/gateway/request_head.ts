@@ -32,6 +32,8 @@ export interface RequestHead {
   readonly contentLength: number;
   /** Version asked for a preview. */
   readonly version: string | null;
+  /** The client came by https, here or at a proxy before us. */
+  readonly secure: boolean;
   /** A browser's navigation, which a redirect to itself repairs. */
   readonly navigation: boolean;
 }
@@ -55,6 +57,7 @@ export function readHead(
   let version: string | null = null;
   let reset = false;
   let navigation = false;
+  let secure = address.origin.startsWith("https:");
   for (const pair of request.headers) {
     const [name, value] = pair;
     bytes += name.length + value.length + 4; // ": " and CRLF
@@ -76,6 +79,9 @@ export function readHead(
         if (split.rest !== "") headers.push(split.rest === value ? pair : ["cookie", split.rest]);
         continue;
       }
+      case "x-forwarded-proto":
+        secure ||= value === "https";
+        break;
       case "upgrade":
         upgrade = value.toLowerCase() === "websocket";
         break;
@@ -110,6 +116,7 @@ export function readHead(
     upgrade,
     contentLength,
     version,
+    secure,
     navigation: navigation && request.method === "GET",
   };
 }

@@ -33,9 +33,11 @@ export interface StoreLimits {
 /** What of a session a store needs; the site's own access outside sessions has it too. */
 export type StoreAccess = Pick<AttachedSession, "get" | "list" | "write" | "watch">;
 
-/** Time spent in store calls, for `Server-Timing`. */
-export interface StoreTiming {
+/** What a function used of its store: for `Server-Timing`, and to know whether there is anything to wait for. */
+export interface StoreUse {
   storeMs: number;
+  /** Counts up when a call begins, and when it ends. */
+  steps: number;
 }
 
 const ROOT_PART = packKey(["root"]);
@@ -55,17 +57,17 @@ export class SessionStore implements StoreClient {
   readonly #space: AppSpace;
   readonly #limits: StoreLimits;
   readonly #nowMs: () => number;
-  readonly #timing: StoreTiming;
+  readonly #use: StoreUse;
 
   constructor(
     session: StoreAccess,
-    options: { space: AppSpace; limits: StoreLimits; nowMs: () => number; timing: StoreTiming },
+    options: { space: AppSpace; limits: StoreLimits; nowMs: () => number; use: StoreUse },
   ) {
     this.#session = session;
     this.#space = options.space;
     this.#limits = options.limits;
     this.#nowMs = options.nowMs;
-    this.#timing = options.timing;
+    this.#use = options.use;
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
@@ -103,6 +105,7 @@ export class SessionStore implements StoreClient {
   }
 
   async *watch(ranges: readonly { start: Key; end: Key }[], signal: AbortSignal): AsyncIterable<void> {
+    this.#use.steps++;
     let changed = true;
     let wake = () => {};
     const notify = () => {
@@ -128,6 +131,7 @@ export class SessionStore implements StoreClient {
   }
 
   async #timed<T>(call: Promise<T>): Promise<T> {
+    this.#use.steps++;
     const begunMs = performance.now();
     try {
       return await call;
@@ -135,7 +139,8 @@ export class SessionStore implements StoreClient {
       if (error instanceof MergeError) throw new Problem("row_invalid", error.message);
       throw error;
     } finally {
-      this.#timing.storeMs += performance.now() - begunMs;
+      this.#use.steps++;
+      this.#use.storeMs += performance.now() - begunMs;
     }
   }
 

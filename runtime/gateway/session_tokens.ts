@@ -99,6 +99,12 @@ export function sameState(a: TokenState, b: TokenState): boolean {
   return a.session.length === b.session.length;
 }
 
+/** Whether an answer's token is to be kept as a cookie: it is another one, and the client does not use the header. */
+export const wantsCookie = (
+  head: { readonly tokenFrom: string; readonly tokens: readonly string[] },
+  token: string,
+): boolean => head.tokenFrom !== "header" && token !== head.tokens[0];
+
 /** The `Set-Cookie` that keeps a token. */
 export const sessionCookie = (text: string, secure: boolean): string =>
   `sojourn_session=${text}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${COOKIE_S}${secure ? "; Secure" : ""}`;

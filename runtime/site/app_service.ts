@@ -85,7 +85,7 @@ export async function startApps(
       space: appSpace(app),
       limits: config.limits,
       nowMs: () => clock.nowMs(),
-      timing: { storeMs: 0 },
+      use: { storeMs: 0, steps: 0 },
     });
   const deployments = config.parent !== null ? null : new Deployments({
     system,
