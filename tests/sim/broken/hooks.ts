@@ -1,0 +1,114 @@
+/**
+ * How a variant breaks the store: wrappers around a replica's ports, messages and sessions, and changes of the
+ * plan that make a run likely to need the rule that is broken. Production code is left as it is.
+ */
+import type { AttachedSession, OpenReplica, Replica, ReplicaPorts, TokenState } from "../../../store/api.ts";
+import { decodeMessage, encodeMessage, type Message } from "../../../store/message.ts";
+import type { SiteId, Storage } from "../../../store/ports.ts";
+import { openReplica } from "../../../store/replica.ts";
+import type { Plan } from "../topology.ts";
+
+/** One way to break the store. */
+export interface Variant {
+  readonly name: string;
+  /** The rule that it breaks. */
+  readonly rule: string;
+  /** A fresh broken store for one run. */
+  readonly make: () => OpenReplica;
+  /** Makes the runs more likely to need the rule. */
+  readonly change?: (plan: Plan) => Plan;
+}
+
+/** Where a wrapper may put its hands on a replica; each part is optional. */
+export interface Hooks {
+  /** A message on its way out; what comes back is sent, in this order. */
+  readonly sends?: (to: SiteId, message: Message, ports: ReplicaPorts) => readonly Message[];
+  /** A message on its way in. */
+  readonly receives?: (
+    from: SiteId,
+    message: Message,
+    replica: Replica,
+    ports: ReplicaPorts,
+  ) => readonly Message[];
+  readonly storage?: (storage: Storage) => Storage;
+  readonly presents?: (token: TokenState, replica: Replica) => TokenState;
+  readonly session?: (session: AttachedSession) => Partial<AttachedSession>;
+}
+
+/** A store with hooks; `hooks` is called for each process. */
+export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
+  return async (config, ports) => {
+    const { sends, receives, storage, presents, session } = hooks(config.site);
+    const network: ReplicaPorts["network"] = sends === undefined ? ports.network : {
+      send: async (to, bytes) => {
+        for (const message of sends(to, decodeMessage(bytes), ports)) {
+          await ports.network.send(to, encodeMessage(message));
+        }
+      },
+    };
+    const inner = await openReplica(config, {
+      ...ports,
+      network,
+      storage: storage === undefined ? ports.storage : storage(ports.storage),
+    });
+    const change = (token: TokenState) => presents === undefined ? token : presents(token, inner);
+    const wrap = (attached: AttachedSession) =>
+      session === undefined ? attached : overlaid(attached, session);
+    return {
+      site: inner.site,
+      ready: inner.ready,
+      attach: async (token) => wrap(await inner.attach(token === null ? null : change(token))),
+      attachAll: async (tokens) => wrap(await inner.attachAll(tokens.map(change))),
+      system: inner.system,
+      connected: (site, role) => inner.connected(site, role),
+      disconnected: (site) => inner.disconnected(site),
+      receive: (from, bytes) => {
+        if (receives === undefined) return inner.receive(from, bytes);
+        for (const message of receives(from, decodeMessage(bytes), inner, ports)) {
+          inner.receive(from, encodeMessage(message));
+        }
+      },
+      status: () => inner.status(),
+      evict: (range) => inner.evict(range),
+      debugCovers: (key) => inner.debugCovers(key),
+      close: () => inner.close(),
+    };
+  };
+}
+
+/** A session with some of its methods replaced. */
+function overlaid(
+  inner: AttachedSession,
+  change: (session: AttachedSession) => Partial<AttachedSession>,
+): AttachedSession {
+  return {
+    id: inner.id,
+    how: inner.how,
+    carried: inner.carried,
+    get: (keys) => inner.get(keys),
+    list: (range, options) => inner.list(range, options),
+    write: (mutations, checks) => inner.write(mutations, checks),
+    watch: (ranges, changed) => inner.watch(ranges, changed),
+    durable: () => inner.durable(),
+    token: (open) => inner.token(open),
+    ...change(inner),
+  };
+}
+
+/** More of some faults. */
+export const withFaults = (faults: Partial<Plan["faults"]>) => (plan: Plan): Plan => ({
+  ...plan,
+  faults: { ...plan.faults, ...faults },
+});
+
+/** Slow links and busy users who move: what makes a carry more than a formality. */
+export const restless = (plan: Plan): Plan => ({
+  ...plan,
+  sessions: Math.max(3, plan.sessions),
+  requests: 110,
+  moveChance: 0.6,
+  sites: plan.sites.map((site) => ({
+    ...site,
+    linkMs: [site.linkMs[0] * 3, site.linkMs[1] * 6] as const,
+  })),
+});
