@@ -7,13 +7,19 @@ import { appConfig } from "./app_config.ts";
 import { runDenoBundle } from "./deno_bundle.ts";
 import { type BundleIssue, checkImports, parseModule } from "./imports.ts";
 import { replaceRequire } from "./node_require.ts";
+import type { Locate } from "./source_places.ts";
 
 /** SURFACES 3; a site holds every live version's bundle in its replica. */
 export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
 
 /** What came of bundling. */
 export type BundleResult =
-  | { readonly kind: "bundled"; readonly code: Uint8Array<ArrayBuffer> }
+  | {
+    readonly kind: "bundled";
+    readonly code: Uint8Array<ArrayBuffer>;
+    /** Tells places in the bundle (of a stack, of a message) as places in its modules. */
+    readonly locate: Locate;
+  }
   /** `message` names file, line and column where there is a place. */
   | { readonly kind: "failed"; readonly message: string };
 
@@ -31,7 +37,7 @@ export async function bundleApp(entry: string): Promise<BundleResult> {
     const path = config.kind === "path" ? config.value : `${folder}/deno.json`;
     if (config.kind === "text") await Deno.writeTextFile(path, config.value);
     const outcome = await runDenoBundle({ entry, config: path });
-    return outcome.kind === "failed" ? outcome : finish(outcome.code);
+    return outcome.kind === "failed" ? outcome : finish(outcome.code, outcome.locate);
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
   } finally {
@@ -39,15 +45,15 @@ export async function bundleApp(entry: string): Promise<BundleResult> {
   }
 }
 
-function finish(bytes: Uint8Array<ArrayBuffer>): BundleResult {
+function finish(bytes: Uint8Array<ArrayBuffer>, locate: Locate): BundleResult {
   let code = new TextDecoder().decode(bytes);
   const program = parseModule(code);
-  if ("message" in program) return { kind: "failed", message: describe(program) };
+  if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
   code = replaceRequire(code, program);
   const [issue] = checkImports(code);
-  if (issue !== undefined) return { kind: "failed", message: describe(issue) };
+  if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
-  if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out };
+  if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out, locate };
   return { kind: "failed", message: `the bundle has ${out.length} bytes; ${BUNDLE_BYTES_MAX} are accepted` };
 }
 

@@ -5,6 +5,10 @@
  * from Deno's cache, without a `node_modules` folder; a bundler of our own would have to rebuild that.
  */
 
+import { dirname } from "node:path";
+import { type Locate, locator } from "./source_places.ts";
+
+/** What to bundle. */
 export interface BundleRun {
   /** Path of the entry module. */
   readonly entry: string;
@@ -13,8 +17,9 @@ export interface BundleRun {
   readonly minify?: boolean;
 }
 
+/** What came of it. */
 export type BundleOutcome =
-  | { readonly kind: "bundled"; readonly code: Uint8Array<ArrayBuffer> }
+  | { readonly kind: "bundled"; readonly code: Uint8Array<ArrayBuffer>; readonly locate: Locate }
   | { readonly kind: "failed"; readonly message: string };
 
 /** Bundles a module. What the bundler says against it comes back as a message. */
@@ -32,16 +37,20 @@ export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
         "--format=esm",
         `--config=${run.config}`,
         ...(run.minify ? ["--minify"] : ["--keep-names"]),
+        "--sourcemap=external",
         `--output=${output}`,
         run.entry,
       ],
+      // The bundle names its modules relative to here: one app has one bundle, wherever it is deployed from.
+      cwd: dirname(run.entry),
       env: { NO_COLOR: "1" },
       stdin: "null",
       stdout: "null",
       stderr: "piped",
     }).output();
     if (!success) return { kind: "failed", message: readableMessage(new TextDecoder().decode(stderr)) };
-    return { kind: "bundled", code: await Deno.readFile(output) };
+    const locate = locator(await Deno.readTextFile(`${output}.map`), folder);
+    return { kind: "bundled", code: await Deno.readFile(output), locate };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -1,4 +1,5 @@
 /** Bundling apps: a module and all that it imports as one ES module, checked for what it may import. */
 export { isAllowedBuiltin } from "./builtins.ts";
 export { BUNDLE_BYTES_MAX, bundleApp, type BundleResult } from "./bundle.ts";
+export type { Locate } from "./source_places.ts";
 export { type BundleIssue, checkImports } from "./imports.ts";

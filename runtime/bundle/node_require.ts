@@ -26,12 +26,11 @@ export function replaceRequire(code: string, program: Program): string {
     `import __sojourn_node_${i} from ${JSON.stringify(nodeName(specifier))};`
   );
   const table = names.map((specifier, i) => `[${JSON.stringify(specifier)}, __sojourn_node_${i}]`).join(", ");
-  const shim = `((table) => (id) => {
-  if (table.has(id)) return table.get(id);
-  throw new TypeError(\`a function can't require "\${id}"\`);
-})(new Map([${table}]))`;
+  // On one line, as what it replaces: the source map's lines stay right.
+  const shim = `((table) => (id) => { if (table.has(id)) return table.get(id); ` +
+    `throw new TypeError(\`a function can't require "\${id}"\`); })(new Map([${table}]))`;
   return splice(code, [
-    { ...loader.declaration, text: imports.join("\n") },
+    { ...loader.declaration, text: imports.join(" ") },
     { ...loader.made, text: shim },
   ]);
 }

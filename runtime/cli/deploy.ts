@@ -3,9 +3,9 @@
  */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { bundleApp } from "../bundle/mod.ts";
 import { AdminError } from "../deploy/client.ts";
 import { APP_NAME } from "../deploy/records.ts";
+import { deployModule } from "../deploy/upload.ts";
 import { showDeployed, WAIT_OPTIONS, waitMs } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
@@ -29,10 +29,8 @@ export const deploy: Command = {
     const wait = waitMs(args);
     const module = await findModule(args.words[0] ?? "");
     const client = await findCluster(args, shell);
-    const bundled = await bundleApp(module);
-    if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
     const fallback = basename(dirname(module)).toLowerCase();
-    const deployed = await client.deploy({ bundle: bundled.code, app, fallback, waitMs: wait });
+    const deployed = await deployModule({ module, app, fallback, waitMs: wait }, client);
     return showDeployed(deployed, args, shell);
   },
 };

@@ -10,6 +10,7 @@ export {
   type Evaluation,
   type Refusal,
 } from "./deployments.ts";
+export { deployModule, type ModuleUpload } from "./upload.ts";
 export { AdminTokens, allows, type Role, ROLES } from "./roles.ts";
 export type { AppRecord, StoredManifest, Tier, VersionRecord } from "./records.ts";
 export {

@@ -99,3 +99,30 @@ Deno.test("import check finds what a bundle made elsewhere imports", () => {
   assert.deepEqual(issue(`import "node:buffer"; import(name);`), []);
   assert.deepEqual(issue(`export default {`), [1]);
 });
+
+Deno.test("a place in a bundle is told as the place in its module", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
+  try {
+    await Deno.writeTextFile(
+      join(folder, "fail.ts"),
+      "export type T = 1;\n\nexport const fail = (): never => {\n  throw new Error();\n};\n",
+    );
+    await Deno.writeTextFile(
+      join(folder, "app.ts"),
+      'import { fail } from "./fail.ts";\nexport default { fetch: fail };\n',
+    );
+    const result = await bundleApp(join(folder, "app.ts"));
+    assert.equal(result.kind, "bundled");
+    if (result.kind !== "bundled") return;
+    const lines = new TextDecoder().decode(result.code).split("\n");
+    const line = lines.findIndex((text) => text.includes("throw new Error"));
+    const column = (lines[line] ?? "").indexOf("throw");
+    const stack = `Error\n    at fail (blob:null/8c673003:${line + 1}:${column + 1})\n    at elsewhere:1:1`;
+    assert.equal(
+      result.locate(stack),
+      `Error\n    at fail (${join(folder, "fail.ts")}:4:3)\n    at elsewhere:1:1`,
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

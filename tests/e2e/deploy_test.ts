@@ -112,7 +112,10 @@ const BAD: Readonly<Record<string, { module: string; error: RegExp }>> = {
     module: `const kv = await Deno.openKv(); await kv.get(["x"]); ${says("")}`,
     error: /while a (request|module)|no request|no_request/i,
   },
-  "throws at load": { module: `throw new RangeError("nine lives"); ${says("")}`, error: /nine lives/ },
+  "throws at load": {
+    module: `const lives: number = 9;\nif (lives > 0) throw new RangeError("nine lives"); ${says("")}`,
+    error: /nine lives[\s\S]*firm\/app\.ts:2:/,
+  },
   "never ends loading": { module: `for (;;); ${says("")}`, error: /did not load/ },
   "has no handler": { module: "export default { vars: {} };", error: /fetch/ },
   "has no default export": { module: "export const x = 1;", error: /default/ },
