@@ -3,7 +3,8 @@ import { clearTimeout, setTimeout } from "node:timers";
 import type { Emulation } from "./emulation.ts";
 import { type Acquaintance, HandshakeError, type Identity, introduce } from "./handshake.ts";
 import type { DialerRole } from "./hello.ts";
-import { closeQuietly, type Transport } from "./transport.ts";
+import { closeQuietly } from "./byte_connection.ts";
+import { type Transport } from "./transport.ts";
 import { Wire } from "./wire.ts";
 
 export interface DialOptions {

@@ -7,7 +7,8 @@ import type { Emulation } from "./emulation.ts";
 import { type Acquaintance, type Arrival, type Identity, receiveIntroduction } from "./handshake.ts";
 import type { LinkLimits } from "./limits.ts";
 import { errorText } from "./link_error.ts";
-import { type ByteConnection, type ByteListener, closeQuietly } from "./transport.ts";
+import { type ByteConnection, closeQuietly } from "./byte_connection.ts";
+import { type ByteListener } from "./transport.ts";
 import { Wire } from "./wire.ts";
 
 export interface DoorkeeperOptions {
@@ -39,11 +40,16 @@ export class Doorkeeper {
     for (;;) {
       const arrival = await this.#options.listener.accept();
       if (!arrival) break;
-      const received = this.#receive(arrival.connection, arrival.source);
-      this.#connections.add(received);
-      received.finally(() => this.#connections.delete(received));
+      void this.take(arrival.connection, arrival.source);
     }
     await Promise.all(this.#connections);
+  }
+
+  /** Takes a connection that came some other way. Resolves when it has ended. */
+  take(connection: ByteConnection, source: string): Promise<void> {
+    const received = this.#receive(connection, source);
+    this.#connections.add(received);
+    return received.finally(() => this.#connections.delete(received));
   }
 
   close(): void {

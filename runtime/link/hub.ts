@@ -13,6 +13,7 @@
 import { strict as assert } from "node:assert";
 import { randomBytes } from "node:crypto";
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
+import type { ByteConnection } from "./byte_connection.ts";
 import { Connection, type Ending } from "./connection.ts";
 import type { LinkCounters } from "./counters.ts";
 import { Emulation, type LinkControl, type LinkShape } from "./emulation.ts";
@@ -220,6 +221,14 @@ export class LinkHub {
       counters: { ...link.counters },
     }));
     return { links, refused: this.#refusals.count };
+  }
+
+  /**
+   * Takes a connection that did not come through the listener (a WebSocket, `overWebSocket`) through the handshake.
+   * Resolves when it has ended. `source` stands in the log when it is refused.
+   */
+  accept(connection: ByteConnection, source: string): Promise<void> {
+    return this.#doorkeeper.take(connection, source);
   }
 
   /** Says goodbye to all sites, and stops. Nothing is delivered after it has resolved. */

@@ -2,7 +2,8 @@
  * Byte connections within one process: the twin of TCP for tests. A network of its own per instance; addresses
  * are `memory:PORT`. Pipes hold a bounded number of bytes, so that a reader that stops stops its writer.
  */
-import type { ByteConnection, ByteListener, Transport } from "./transport.ts";
+import type { ByteConnection } from "./byte_connection.ts";
+import type { ByteListener, Transport } from "./transport.ts";
 
 /** About what a socket on loopback buffers. */
 const PIPE_BYTES = 256 * 1024;

@@ -28,3 +28,4 @@ export { type LinkRole } from "./site_link.ts";
 export { MemoryTransport } from "./memory_transport.ts";
 export { type TlsOptions, tlsTransport } from "./tls_transport.ts";
 export { TCP, type Transport } from "./transport.ts";
+export { overWebSocket } from "./web_socket.ts";

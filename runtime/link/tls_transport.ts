@@ -3,6 +3,7 @@
  * handshake inside, in both directions, and records keep their MAC.
  */
 import { joinAddress, splitAddress, type Transport } from "./transport.ts";
+import { dialWebSocket } from "./web_socket.ts";
 
 export interface TlsOptions {
   /** Of the listening side, PEM. */
@@ -38,6 +39,7 @@ export function tlsTransport(options: TlsOptions): Transport {
       };
     },
     async dial(address) {
+      if (/^wss?:/.test(address)) return await dialWebSocket(address);
       const { hostname, port } = splitAddress(address);
       const connection = await Deno.connect({ hostname, port });
       connection.setNoDelay(true);

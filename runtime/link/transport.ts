@@ -1,17 +1,9 @@
 /**
- * Byte connections under the links: TCP here, pipes in memory in memory_transport.ts. A transport knows nothing
+ * Transports: where byte connections come from: TCP here, pipes in memory in memory_transport.ts. A transport knows nothing
  * of sites, secrets or frames.
  */
-
-/** A reliable, ordered byte connection. `Deno.Conn` is one. */
-export interface ByteConnection {
-  /** At least one byte, or null when the other side has closed. */
-  read(into: Uint8Array): Promise<number | null>;
-  /** Some of the bytes; resolves when the connection has taken them and `bytes` may be reused. */
-  write(bytes: Uint8Array): Promise<number>;
-  /** Makes reads and writes that are under way fail or end. Closing twice may throw. */
-  close(): void;
-}
+import type { ByteConnection } from "./byte_connection.ts";
+import { dialWebSocket } from "./web_socket.ts";
 
 export interface ByteListener {
   /** Where it listens, as `dial` takes it. */
@@ -52,6 +44,7 @@ export const TCP: Transport = {
     };
   },
   async dial(address) {
+    if (/^wss?:/.test(address)) return await dialWebSocket(address);
     const { hostname, port } = splitAddress(address);
     const connection = await Deno.connect({ transport: "tcp", hostname, port });
     connection.setNoDelay(true);
@@ -66,7 +59,8 @@ export function joinAddress(hostname: string, port: number): string {
 }
 
 /**
- * Takes "host:port", "[v6]:port", or either after "tcp://" or "tls://".
+ * Takes "host:port", "[v6]:port", or either after "tcp://" or "tls://". (Whole URLs, "ws://" and "wss://", are dialled
+ * as they are.)
  * @throws TypeError for anything else.
  */
 export function splitAddress(address: string): { hostname: string; port: number } {
@@ -81,19 +75,4 @@ export function splitAddress(address: string): { hostname: string; port: number 
     );
   }
   return { hostname, port };
-}
-
-/** Writes all of the bytes. */
-export async function writeAll(connection: ByteConnection, bytes: Uint8Array): Promise<void> {
-  let done = 0;
-  while (done < bytes.length) done += await connection.write(done === 0 ? bytes : bytes.subarray(done));
-}
-
-/** Closes a connection that may be closed already. */
-export function closeQuietly(connection: { close(): void }): void {
-  try {
-    connection.close();
-  } catch {
-    // It was closed by the other side or by a time limit: that is what we wanted.
-  }
 }

@@ -4,7 +4,7 @@
  */
 import type { Conditions, Emulation } from "./emulation.ts";
 import { RECORD_BYTES_SOFT } from "./limits.ts";
-import { type ByteConnection, closeQuietly, writeAll } from "./transport.ts";
+import { type ByteConnection, closeQuietly, writeAll } from "./byte_connection.ts";
 
 /** A sender may run ahead of the link's rate by so much: less than an emulated link's delay, more than timers err. */
 const AHEAD_MS = 1;

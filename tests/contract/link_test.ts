@@ -1,5 +1,6 @@
 import { strict as assert } from "node:assert";
-import { MemoryTransport, TCP, tlsTransport } from "../../runtime/link/mod.ts";
+import { MemoryTransport, overWebSocket, TCP, tlsTransport, type Transport } from "../../runtime/link/mod.ts";
+import type { ByteConnection } from "../../runtime/link/byte_connection.ts";
 import { LinkSite, until, withSites } from "../link/sites.ts";
 import { linkContract } from "./link_contract.ts";
 
@@ -28,3 +29,39 @@ Deno.test("link over TLS: who speaks no TLS, or does not trust the certificate, 
     assert.deepEqual([bare.events, wary.events, core.events], [[], [], []]);
     await Promise.all([bare.hub.close(), wary.hub.close()]);
   }));
+
+/** Sites that are dialled over WebSocket only: each listens over HTTP as well, as a gateway does. */
+const webSockets: Transport = {
+  listen(at) {
+    const arrivals: { connection: ByteConnection; source: string }[] = [];
+    let wake = Promise.withResolvers<void>();
+    let closed = false;
+    const server = Deno.serve({ ...at, onListen: () => {} }, (request) => {
+      const { socket, response } = Deno.upgradeWebSocket(request);
+      overWebSocket(socket).then((connection) => {
+        arrivals.push({ connection, source: "web" });
+        wake.resolve();
+      }, () => {});
+      return response;
+    });
+    return {
+      address: `ws://127.0.0.1:${server.addr.port}`,
+      async accept() {
+        for (;;) {
+          const arrival = arrivals.shift();
+          if (arrival || closed) return arrival ?? null;
+          wake = Promise.withResolvers();
+          await wake.promise;
+        }
+      },
+      close() {
+        closed = true;
+        wake.resolve();
+        void server.shutdown();
+      },
+    };
+  },
+  dial: (address) => TCP.dial(address),
+};
+
+linkContract("WebSocket", () => webSockets);

@@ -10,7 +10,7 @@ import {
 } from "../../runtime/link/hello.ts";
 import { TCP } from "../../runtime/link/mod.ts";
 import { deriveKeys, transcript } from "../../runtime/link/proof.ts";
-import { type ByteConnection, closeQuietly, writeAll } from "../../runtime/link/transport.ts";
+import { type ByteConnection, closeQuietly, writeAll } from "../../runtime/link/byte_connection.ts";
 import { bytes, type LinkSite, SECRET, type SiteOptions, textOf, until, withSites } from "./sites.ts";
 
 /** A raw connection to a site's link port. */

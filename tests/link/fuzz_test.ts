@@ -14,7 +14,7 @@ import { DEFAULT_LIMITS, RECORD_BYTES_MAX } from "../../runtime/link/limits.ts";
 import { connectionPair } from "../../runtime/link/memory_transport.ts";
 import { recordMac } from "../../runtime/link/proof.ts";
 import { ProtocolViolation, RecordReader, RecordWriter } from "../../runtime/link/record.ts";
-import { type ByteConnection, closeQuietly, writeAll } from "../../runtime/link/transport.ts";
+import { type ByteConnection, closeQuietly, writeAll } from "../../runtime/link/byte_connection.ts";
 import { Wire } from "../../runtime/link/wire.ts";
 import { bytes, SECRET } from "./sites.ts";
 
