@@ -43,6 +43,7 @@ export interface RunResult {
 /** Virtual time within which a cluster without faults must have finished what it was at: waits are 2 s at most. */
 const PEACE_MS_MAX = 30_000;
 const POLL_MS = 20;
+const NO_DELAY_MS = [0, 0] as const;
 
 /** Runs a seed. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
@@ -79,11 +80,12 @@ class Simulation {
       draws: this.#draws.fork("network"),
       parentOf: (site) => plans.get(site)?.parent ?? null,
       delayMs: (a, b) => {
-        const [from, to] = [plans.get(a), plans.get(b)];
-        const lower = to?.parent === a ? to : from;
-        const peer = from?.parent !== b && to?.parent !== a ? 3 : 1;
-        const [least, greatest] = lower?.linkMs ?? [1, 1];
-        return [least * peer, greatest * peer];
+        const [from, to] = [plans.get(a)?.linkMs ?? NO_DELAY_MS, plans.get(b)?.linkMs ?? NO_DELAY_MS];
+        if (plans.get(a)?.parent === b) return from;
+        if (plans.get(b)?.parent === a) return to;
+        // Edges often are nearer to each other than to what lies above them.
+        const [least, greatest] = from[0] < to[0] ? from : to;
+        return [least * 2, greatest * 2];
       },
       window: plan.linkWindow,
       tap: (from, to, message) => {

@@ -3,7 +3,7 @@ import type { OpenReplica, Replica, TokenState } from "../../../store/api.ts";
 import type { Key } from "../../../store/key.ts";
 import type { Carry } from "../../../store/message.ts";
 import type { SiteId } from "../../../store/ports.ts";
-import { hooked, restless, type Variant, withFaults } from "./hooks.ts";
+import { deep, hooked, restless, type Variant, withFaults } from "./hooks.ts";
 
 /** Filters the rows of a carry as it arrives. */
 const carries = (keep: (carry: Carry, replica: Replica, site: SiteId) => Carry): OpenReplica =>
@@ -100,7 +100,7 @@ export const carriesSourceOnly: Variant = {
         },
       };
     }),
-  change: restless,
+  change: deep,
 };
 
 export const carriesPart: Variant = {

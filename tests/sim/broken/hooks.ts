@@ -112,3 +112,41 @@ export const restless = (plan: Plan): Plan => ({
     linkMs: [site.linkMs[0] * 3, site.linkMs[1] * 6] as const,
   })),
 });
+
+/**
+ * Two edges under one core, whose way up is slow, and one edge elsewhere: much is pending at the core, of which
+ * each edge covers a part.
+ */
+export function deep(plan: Plan): Plan {
+  const [any] = plan.sites;
+  if (any === undefined) return plan;
+  const site = (id: string, parent: string | null, depth: number, linkMs: number) => ({
+    ...any,
+    id,
+    parent,
+    depth,
+    tier: parent === null ? "root" as const : id.startsWith("e") ? "edge" as const : "core" as const,
+    skewMs: 0,
+    capacityBytes: 1 << 30,
+    linkMs: [linkMs, 2 * linkMs] as const,
+  });
+  return {
+    ...plan,
+    sites: [
+      site("root", null, 0, 1),
+      site("c1", "root", 1, 2),
+      site("c2", "c1", 2, 150),
+      site("e1", "c2", 3, 0.5),
+      site("e2", "c2", 3, 0.5),
+      site("e3", "c1", 2, 0.5),
+    ],
+    keysPerGroup: 3,
+    groups: 3,
+    sessions: 5,
+    requests: 110,
+    moveChance: 0.5,
+    edgeShare: 1,
+    operationsMax: 2,
+    faults: { ...plan.faults, evict: 15, crash: 0, wipe: 0, stop: 0, point: 0 },
+  };
+}

@@ -136,7 +136,7 @@ export const acknowledgesPushes: Variant = {
         },
       };
     }),
-  change: withFaults({ crash: 8 }),
+  change: withFaults({ crash: 16 }),
 };
 
 export const losesDeletions: Variant = {
