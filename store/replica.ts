@@ -321,6 +321,7 @@ export class SiteReplica implements Replica {
   async #commit(frozen: Frozen): Promise<void> {
     try {
       await this.#core.ports.storage.commit(frozen.commit);
+      this.#core.count("commits");
     } catch (error) {
       throw new StoreUnavailable("disk_failed", `site ${this.site} could not write to its disk: ${error}`);
     }

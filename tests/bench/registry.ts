@@ -10,4 +10,5 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   http: () => import("./http.ts"),
   link: () => import("./link.ts"),
   storage: () => import("./storage.ts"),
+  store: () => import("./store.ts"),
 };

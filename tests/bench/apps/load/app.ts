@@ -1,11 +1,16 @@
-/** What the benchmarks ask of Sojourn: the same handlers as the peers beside it (tests/bench/http/). */
+/**
+ * What the benchmarks ask of Sojourn: the same handlers as the peers beside it (tests/bench/http/), and
+ * operations on sets of rows that are timed where they run (rows.ts). A path under /core or /root runs at the
+ * nearest site of that tier.
+ */
 import { type AppContext, defineApp, type EnvOf } from "sojourn";
+import { changes, cover, fill, stamp, timed } from "./rows.ts";
 
 type Env = EnvOf;
 
 async function fetch(request: Request, env: Env, ctx: AppContext): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
-  switch (pathname) {
+  switch (pathname.replace(/^\/(core|root)\//, "/")) {
     case "/hello":
       return new Response("Hello");
     case "/read":
@@ -21,23 +26,22 @@ async function fetch(request: Request, env: Env, ctx: AppContext): Promise<Respo
       await env.kv.set(["one"], 1);
       return new Response("set");
     case "/timed":
-      return Response.json(await timed(env, searchParams));
+      return Response.json(await timed(env.kv, searchParams));
+    case "/fill":
+      return Response.json(await fill(env.kv, searchParams));
+    case "/cover":
+      return Response.json(await cover(env.kv, searchParams));
+    case "/stamp":
+      return Response.json(await stamp(env.kv, searchParams));
+    case "/changes":
+      return changes(env.kv, searchParams);
     default:
       return new Response("unknown", { status: 404 });
   }
 }
 
-/** How long one operation takes inside the function, milliseconds. */
-async function timed(env: Env, query: URLSearchParams): Promise<{ ms: number; found: boolean }> {
-  const key = ["rows", query.get("key") ?? ""];
-  const value = "x".repeat(Number(query.get("bytes") ?? 1024));
-  const start = performance.now();
-  if (query.get("op") === "put") {
-    await env.kv.set(key, value);
-    return { ms: performance.now() - start, found: true };
-  }
-  const { versionstamp } = await env.kv.get(key);
-  return { ms: performance.now() - start, found: versionstamp !== null };
-}
-
-export default defineApp({ name: "load", fetch });
+export default defineApp({
+  name: "load",
+  fetch,
+  routes: { "/core/*": { at: "core" }, "/root/*": { at: "root" } },
+});
