@@ -155,6 +155,7 @@ async function changing(
     return problemResponse(result.code, result.message, more);
   }
   const placement = await placed(services, result, waitMs(c));
+  if (placement.missing.length === 0) await services.deployments.settle(result.app);
   const { app, version, changed } = result;
   return Response.json({ app, version, changed, ...placement });
 }
@@ -225,24 +226,38 @@ async function readyThere(
   timeoutMs: number,
 ): Promise<boolean> {
   const url = `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?waitMs=${timeoutMs}`;
-  let over = false;
+  const over = new AbortController();
   const asking = async () => {
-    while (!over) {
+    while (!over.signal.aborted) {
       try {
-        const answer = await services.forward(site, new Request(url), "read");
+        const answer = await services.forward(site, new Request(url, { signal: over.signal }), "read");
         await answer.body?.cancel();
         if (answer.ok) return true;
       } catch (error) {
-        services.note("site_silent", { site, error: String(error) });
+        if (!over.signal.aborted) services.note("site_silent", { site, error: String(error) });
       }
-      await new Promise((resolve) => setTimeout(resolve, Math.min(ASK_AGAIN_MS, timeoutMs)));
+      await pause(ASK_AGAIN_MS, over.signal);
     }
     return false;
   };
   const asked = asking();
   const ready = await within(asked, timeoutMs);
-  over = true;
+  over.abort();
   return ready;
+}
+
+/** Resolves after a time, or at once when the signal aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
 }
 
 /** Waits until this site serves a version of an app (A2). */

@@ -71,7 +71,10 @@ export interface DeploymentServices {
   /** Runs a bundle in an isolate with no store and no network, and answers its validated manifest. */
   evaluate(bundle: Uint8Array): Promise<Evaluation>;
   nowMs(): number;
-  /** Fills indexes that a version adds, before it goes live. */
+  /**
+   * Fills indexes that a version has and the one before it has not. Called before the version goes live, and
+   * again when it is live everywhere, for what the older one wrote meanwhile; filling twice is harmless.
+   */
   prepare?(app: string, before: StoredManifest | null, after: StoredManifest): Promise<void>;
 }
 
@@ -82,6 +85,8 @@ const CHUNKS_A_WRITE = 32;
 export class Deployments {
   readonly #services: DeploymentServices;
   #turn: Promise<unknown> = Promise.resolve();
+  /** Changes of what serves, until every site has followed. */
+  readonly #unsettled = new Map<string, { before: StoredManifest | null; after: StoredManifest }>();
 
   constructor(services: DeploymentServices) {
     this.#services = services;
@@ -118,8 +123,24 @@ export class Deployments {
       const target = rollbackTarget(record, version);
       if (typeof target !== "string") return target;
       if (target === record.current) return { ok: true, app, version: target, changed: false };
+      const after = await this.#manifest(target);
+      if (after === null) return refuse("version_unknown", `version ${target} of app ${app} is not here`);
+      await this.#prepare(app, await this.#manifest(record.current), after);
       return await this.#point(app, row, { ...record, current: target }, []);
     });
+  }
+
+  /** Every site serves what was changed last: fills again what its predecessor may have written meanwhile. */
+  async settle(app: string): Promise<void> {
+    const change = this.#unsettled.get(app);
+    if (change === undefined) return;
+    this.#unsettled.delete(app);
+    await this.#services.prepare?.(app, change.before, change.after);
+  }
+
+  async #prepare(app: string, before: StoredManifest | null, after: StoredManifest): Promise<void> {
+    this.#unsettled.set(app, { before, after });
+    await this.#services.prepare?.(app, before, after);
   }
 
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
@@ -149,7 +170,7 @@ export class Deployments {
       bundleChunks: bundleChunks(bundle).length,
       createdMs,
     }, bundle);
-    await this.#services.prepare?.(app, earlier.at(-1) ?? null, manifest);
+    await this.#prepare(app, await this.#manifest(record?.current ?? null), manifest);
     const versions = [
       ...(record?.versions ?? []).filter((entry) => entry.version !== version),
       { version, createdMs },
@@ -195,6 +216,12 @@ export class Deployments {
     }
     await system.durable();
     return { ok: true, app, version: next.current ?? "", changed: true };
+  }
+
+  async #manifest(version: string | null): Promise<StoredManifest | null> {
+    if (version === null) return null;
+    const [row] = await this.#services.system.get([versionKey(version)]);
+    return row?.value ? decodeVersion(row.value).manifest : null;
   }
 
   /** The manifests of an app's versions, oldest first. */

@@ -23,7 +23,9 @@ import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import type { SiteConfig } from "./config.ts";
-import type { Site } from "./site.ts";
+import type { SiteLog } from "./log.ts";
+import type { SiteTable } from "./site_table.ts";
+import type { SystemClock } from "./system_ports.ts";
 
 /** A site's apps, served. */
 export interface AppService {
@@ -35,6 +37,14 @@ export interface AppService {
   close(): Promise<void>;
 }
 
+/** What serving apps takes from its site. */
+export interface SiteParts {
+  readonly config: SiteConfig;
+  readonly log: SiteLog;
+  readonly table: SiteTable;
+  readonly clock: SystemClock;
+}
+
 /** What serving apps needs beside the site itself. */
 export interface AppServicePorts {
   readonly replica: Replica;
@@ -44,7 +54,7 @@ export interface AppServicePorts {
 
 /** Starts serving apps. Call when the replica is ready. */
 export async function startApps(
-  site: Pick<Site, "config" | "log" | "table" | "clock">,
+  site: SiteParts,
   ports: AppServicePorts,
 ): Promise<AppService> {
   const { config, log, clock } = site;
