@@ -5,10 +5,10 @@
  * O1  A story is copied before it is deleted, so it is always in one table at least; readers look at the newer
  *     table first, and lists show a story that is in both once.
  * O2  Comments follow their story. Somebody who does not know yet that the story moved may still comment in the
- *     newer table, so a level of an old story is read from both.
+ *     newer table, so comments are read from both.
  */
 import type { Ctx } from "./page.ts";
-import { idAt } from "./ids.ts";
+import { idAt, timeOf } from "./ids.ts";
 import { type CommentEntry, named, type StoryEntry } from "./rows.ts";
 
 /** Stories on a page. */
@@ -22,9 +22,14 @@ export interface StoryPage {
   readonly limit?: number;
 }
 
+/** After this, a story is more likely to have been moved than not; a wrong guess costs one read more. */
+const OLD_MS = 3 * 86_400_000;
+
 /** One story, wherever it lives. */
 export async function findStory(c: Ctx, id: string): Promise<StoryEntry | null> {
-  for (const table of ["stories", "oldStories"] as const) {
+  const isOld = Date.now() - timeOf(id) > OLD_MS;
+  const tables = isOld ? ["oldStories", "stories"] as const : ["stories", "oldStories"] as const;
+  for (const table of tables) {
     const entry = await c.env.tables[table].get([id]);
     if (entry !== null) return named(table, entry);
   }
@@ -73,40 +78,41 @@ async function storiesOf(
 /** One comment of a story. */
 export async function findComment(
   c: Ctx,
-  story: StoryEntry,
+  story: string,
   at: { readonly parent: string; readonly id: string },
 ): Promise<CommentEntry | null> {
-  for (const table of commentTables(story)) {
-    const entry = await c.env.tables[table].get([story.value.id, at.parent, at.id]);
-    if (entry !== null) return named(table, entry);
-  }
-  return null;
+  const found = await Promise.all(COMMENT_TABLES.map(async (table) => {
+    const entry = await c.env.tables[table].get([story, at.parent, at.id]);
+    return entry === null ? [] : [named(table, entry)];
+  }));
+  return found.flat()[0] ?? null;
 }
 
 /** A page of one level of a story's comments, oldest first. */
 export async function listComments(
   c: Ctx,
-  story: StoryEntry,
-  level: { readonly parent: string; readonly after?: string },
+  story: string,
+  level: { readonly parent: string; readonly after: string | undefined },
 ): Promise<{ rows: CommentEntry[]; next: string | null }> {
-  const { id } = story.value;
   const found = new Map<string, CommentEntry>();
-  for (const table of commentTables(story)) {
+  await Promise.all(COMMENT_TABLES.map(async (table) => {
     const { rows } = await c.env.tables[table].list({
-      prefix: [id, level.parent],
+      prefix: [story, level.parent],
       // The smallest id above: one digit longer.
-      ...level.after === undefined ? {} : { start: [id, level.parent, `${level.after}0`] },
+      ...level.after === undefined ? {} : { start: [story, level.parent, `${level.after}0`] },
       limit: PAGE_ROWS,
     });
     for (const entry of rows) found.set(entry.value.id, named(table, entry));
-  }
+  }));
   const rows = [...found.values()].sort((a, b) => a.value.id < b.value.id ? -1 : 1).slice(0, PAGE_ROWS);
   return { rows, next: found.size >= PAGE_ROWS ? rows.at(-1)?.value.id ?? null : null };
 }
 
-/** Where comments on a story are stored, then where else they may be. */
-export const commentTables = (story: StoryEntry): readonly ("comments" | "oldComments")[] =>
-  story.table === "stories" ? ["comments"] : ["oldComments", "comments"];
+const COMMENT_TABLES = ["comments", "oldComments"] as const;
+
+/** Where a new comment on a story is stored. */
+export const commentTable = (story: StoryEntry): "comments" | "oldComments" =>
+  story.table === "stories" ? "comments" : "oldComments";
 
 /** Moves stories from before a time, and their comments, a few at a time; how many were moved. */
 export async function moveOld(c: Ctx, beforeMs: number, limit: number): Promise<number> {

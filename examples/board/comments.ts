@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { html } from "hono/html";
 import { z } from "zod";
-import { commentTables, findComment, findStory, listComments } from "./archive.ts";
+import { commentTable, findComment, findStory, listComments } from "./archive.ts";
 import { countKey, StoryCounts } from "./counters.ts";
 import { readForm } from "./form.ts";
 import { newId } from "./ids.ts";
@@ -18,14 +18,14 @@ const RATING_OF_USER = 1;
 const RATING_OF_ANYBODY = 0;
 
 comments.get("/stories/:story/comments/:comment", async (c) => {
-  const found = await lookUp(c);
+  const { story: name, comment: ref } = c.req.param();
+  const [found, counts, answers] = await Promise.all([
+    lookUp(c, name, ref),
+    StoryCounts.read(c.env.kv, name),
+    listComments(c, name, { parent: parseCommentRef(ref).id, after: c.req.query("after") }),
+  ]);
   if (found === null) return refuse(c, 404, "There is no such comment.");
   const { story, comment } = found;
-  const after = c.req.query("after");
-  const [counts, answers] = await Promise.all([
-    StoryCounts.read(c.env.kv, story.value.id),
-    listComments(c, story, { parent: comment.value.id, ...after === undefined ? {} : { after } }),
-  ]);
   const writers = await Writers.of(c, [comment, ...answers.rows]);
   const path = `stories/${story.value.id}/comments/${commentRef(comment.value)}`;
   const more = answers.next === null ? null : `${path}?after=${answers.next}`;
@@ -50,7 +50,7 @@ comments.get("/stories/:story/reply", async (c) => {
   const story = await findStory(c, c.req.param("story"));
   if (story === null) return refuse(c, 404, "There is no such story.");
   const to = c.req.query("to") ?? "";
-  const answered = to === "" ? null : await findComment(c, story, parseCommentRef(to));
+  const answered = to === "" ? null : await findComment(c, story.value.id, parseCommentRef(to));
   const subject = answered === null ? "" : `Re: ${answered.value.subject}`.slice(0, TITLE_MAX);
   const { login } = c.var;
   return show(c, {
@@ -82,11 +82,11 @@ comments.post("/stories/:story/comments", async (c) => {
   const story = await findStory(c, c.req.param("story"));
   if (story === null) return refuse(c, 404, "There is no such story.");
   const { to, subject, text, attachment } = form.fields;
-  const answered = to === "" ? null : await findComment(c, story, parseCommentRef(to));
+  const answered = to === "" ? null : await findComment(c, story.value.id, parseCommentRef(to));
   if (to !== "" && answered === null) return refuse(c, 404, "The comment that you answer is gone.");
-  const [table] = commentTables(story);
+  const table = commentTable(story);
   const { login } = c.var;
-  const entry = await c.env.tables[table ?? "comments"].put({
+  const entry = await c.env.tables[table].put({
     story: story.value.id,
     parent: answered?.value.id ?? "",
     id: newId(Date.now()),
@@ -102,13 +102,18 @@ comments.post("/stories/:story/comments", async (c) => {
     .sum(countKey(story.value.id, id, "rating"), login === null ? RATING_OF_ANYBODY : RATING_OF_USER)
     .commit();
   const path = `stories/${story.value.id}/comments/${commentRef(entry.value)}`;
-  return done(c, { comment: named(table ?? "comments", entry) }, path);
+  return done(c, { comment: named(table, entry) }, path);
 });
 
 /** The story and the comment that a path names. */
-export async function lookUp(c: Ctx): Promise<{ story: StoryEntry; comment: CommentEntry } | null> {
-  const story = await findStory(c, c.req.param("story") ?? "");
-  if (story === null) return null;
-  const comment = await findComment(c, story, parseCommentRef(c.req.param("comment") ?? ""));
-  return comment === null ? null : { story, comment };
+export async function lookUp(
+  c: Ctx,
+  story: string,
+  ref: string,
+): Promise<{ story: StoryEntry; comment: CommentEntry } | null> {
+  const [found, comment] = await Promise.all([
+    findStory(c, story),
+    findComment(c, story, parseCommentRef(ref)),
+  ]);
+  return found === null || comment === null ? null : { story: found, comment };
 }

@@ -16,10 +16,10 @@ export const moderation = new Hono<App>();
 const ONLY_AUTHORS = "Only authors moderate. Log in as one.";
 
 moderation.get("/stories/:story/comments/:comment/moderate", async (c) => {
-  const found = await lookUp(c);
+  const { story: name, comment: ref } = c.req.param();
+  const [found, counts] = await Promise.all([lookUp(c, name, ref), StoryCounts.read(c.env.kv, name)]);
   if (found === null) return refuse(c, 404, "There is no such comment.");
   const { story, comment } = found;
-  const counts = await StoryCounts.read(c.env.kv, story.value.id);
   const writers = await Writers.of(c, [comment]);
   const author = c.var.login?.author === true;
   return show(c, {
@@ -51,7 +51,7 @@ moderation.post("/stories/:story/comments/:comment/moderate", async (c) => {
   if (!login.author) return refuse(c, 403, ONLY_AUTHORS);
   const form = await readForm(c, ratingForm);
   if (!form.ok) return refuse(c, 400, form.message);
-  const found = await lookUp(c);
+  const found = await lookUp(c, c.req.param("story"), c.req.param("comment"));
   if (found === null) return refuse(c, 404, "There is no such comment.");
   const { story, comment } = found;
   const { rating } = form.fields;

@@ -22,11 +22,11 @@ search.get("/search", (c) =>
   }));
 
 search.get("/search/stories", async (c) => {
-  const entries = [];
-  for (const table of ["stories", "oldStories"] as const) {
+  const found = await Promise.all((["stories", "oldStories"] as const).map(async (table) => {
     const { rows } = await c.env.tables[table].list({ index: "title", ...beginning(c), limit: PAGE_ROWS });
-    entries.push(...rows.map((row) => named(table, row)));
-  }
+    return rows.map((row) => named(table, row));
+  }));
+  const entries = found.flat();
   const writers = await Writers.of(c, entries);
   return results(
     c,
@@ -37,23 +37,19 @@ search.get("/search/stories", async (c) => {
 });
 
 search.get("/search/comments", async (c) => {
-  const entries = [];
-  for (const table of ["comments", "oldComments"] as const) {
+  const found = await Promise.all((["comments", "oldComments"] as const).map(async (table) => {
     const { rows } = await c.env.tables[table].list({ index: "subject", ...beginning(c), limit: PAGE_ROWS });
-    entries.push(...rows.map((row) => named(table, row)));
-  }
-  return results(
-    c,
-    "comments",
-    { comments: entries },
-    entries.map(({ value }) =>
-      html`
-        <article>
-          <h2><a href="stories/${value.story}/comments/${commentRef(value)}">${value.subject}</a></h2>
-        </article>
-      `
-    ),
+    return rows.map((row) => named(table, row));
+  }));
+  const entries = found.flat();
+  const items = entries.map(({ value }) =>
+    html`
+      <article>
+        <h2><a href="stories/${value.story}/comments/${commentRef(value)}">${value.subject}</a></h2>
+      </article>
+    `
   );
+  return results(c, "comments", { comments: entries }, items);
 });
 
 search.get("/search/users", async (c) => {

@@ -92,14 +92,15 @@ stories.get("/older", async (c) => {
 });
 
 stories.get("/stories/:story", async (c) => {
-  const story = await findStory(c, c.req.param("story"));
-  if (story === null) return refuse(c, 404, "There is no such story.");
-  const after = c.req.query("after");
+  const name = c.req.param("story");
   const threshold = Number(c.req.query("filter") ?? RATING_MIN);
-  const [counts, comments] = await Promise.all([
-    StoryCounts.read(c.env.kv, story.value.id),
-    listComments(c, story, { parent: "", ...after === undefined ? {} : { after } }),
+  // At once: a site that has none of it asks its parent once for all.
+  const [story, counts, comments] = await Promise.all([
+    findStory(c, name),
+    StoryCounts.read(c.env.kv, name),
+    listComments(c, name, { parent: "", after: c.req.query("after") }),
   ]);
+  if (story === null) return refuse(c, 404, "There is no such story.");
   const writers = await Writers.of(c, [story, ...comments.rows]);
   const shown = comments.rows.filter((row) => counts.of(row.value.id).rating >= threshold);
   const { id, title, body } = story.value;

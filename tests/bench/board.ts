@@ -142,6 +142,8 @@ function report(done: Trial): string[] {
     `handoffs: ${counts(handoffs(emulated.samples))}; failures: ${counts(failures(emulated.samples))}`,
     `sessions ${emulated.history.sessions.length}, reads held against what was known ${verdict.checked}, ` +
     `rows audited ${audit.rows}, counters ${audit.counters}`,
+    `cpu, µs a request: ` +
+    done.cpu.map(({ site, ms }) => `${site} ${Math.round(1000 * ms / emulated.samples.length)}`).join(", "),
     ...done.shares.map(({ site, bytes, share }) =>
       `${site} holds ${(bytes / 2 ** 20).toFixed(1)} MB, ${(100 * share).toFixed(1)} % of the root's`
     ),

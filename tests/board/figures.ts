@@ -41,9 +41,12 @@ export const handoffs = (samples: readonly Sample[]): [string, number][] =>
     (sample) => sample.handoff || "unknown",
   );
 
-/** What failed, by code of the platform or by status. */
+/** What failed where, by code of the platform or by status. */
 export const failures = (samples: readonly Sample[]): [string, number][] =>
-  countBy(samples.filter((sample) => !isAnswered(sample)), (sample) => sample.code || String(sample.status));
+  countBy(
+    samples.filter((sample) => !isAnswered(sample)),
+    (sample) => `${sample.code || sample.status} at ${sample.site}`,
+  );
 
 /** A table of latencies for people. */
 export function latencyTable(lines: readonly Latency[]): string {
