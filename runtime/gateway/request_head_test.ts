@@ -1,0 +1,72 @@
+import { strict as assert } from "node:assert";
+import { addressOf } from "./address.ts";
+import { Problem } from "./problem.ts";
+import { readHead, splitCookie, takeQueryToken } from "./request_head.ts";
+
+function head(headers: Record<string, string>, url = "http://h/app/x", method = "GET") {
+  const address = addressOf(url);
+  assert.equal(address.kind, "app");
+  if (address.kind !== "app") throw new Error("unreachable");
+  return readHead({ method, headers: Object.entries(headers) }, address, 1024);
+}
+
+Deno.test("readHead finds the token by precedence: header, query of an upgrade, cookie", () => {
+  const cookie = "sojourn_session=c";
+  const rows = [
+    [{ "sojourn-session": "h", cookie }, "http://h/app/x", ["h"], "header"],
+    [{ "sojourn-session": "h1, h2" }, "http://h/app/x", ["h1", "h2"], "header"],
+    [{ cookie }, "http://h/app/x", ["c"], "cookie"],
+    [{ cookie, upgrade: "WebSocket" }, "http://h/app/x?sojourn_session=q", ["q"], "query"],
+    [{ cookie }, "http://h/app/x?sojourn_session=q", ["c"], "cookie"],
+    [{}, "http://h/app/x", [], "none"],
+    [{ cookie: "sojourn_session=" }, "http://h/app/x", [""], "cookie"],
+    [{ "sojourn-session": "h", "sojourn-session-reset": "1" }, "http://h/app/x", [], "header"],
+  ] as const;
+  for (const [headers, url, tokens, from] of rows) {
+    const read = head(headers, url);
+    assert.deepEqual([read.tokens, read.tokenFrom], [tokens, from], JSON.stringify([headers, url]));
+  }
+});
+
+Deno.test("readHead keeps what carries a token from the app (H1)", () => {
+  const read = head(
+    {
+      "sojourn-session": "h",
+      cookie: "a=1; sojourn_session=c; b=2",
+      upgrade: "websocket",
+      "x-forwarded-prefix": "/evil",
+      accept: "*/*",
+    },
+    "http://h/app/x?a=1&sojourn_session=q&b=2",
+  );
+  assert.deepEqual(read.headers, [
+    ["cookie", "a=1; b=2"],
+    ["upgrade", "websocket"],
+    ["accept", "*/*"],
+    ["x-forwarded-prefix", "/app"],
+  ]);
+  assert.equal(read.url, "http://h/x?a=1&b=2");
+});
+
+Deno.test("readHead refuses large heads (H2)", () => {
+  assert.throws(
+    () => head({ a: "x".repeat(1100) }),
+    (error) => error instanceof Problem && error.code === "limit_headers",
+  );
+});
+
+Deno.test("readHead knows a navigation", () => {
+  assert.equal(head({ accept: "text/html,*/*" }).navigation, true);
+  assert.equal(head({ "sec-fetch-mode": "navigate" }).navigation, true);
+  assert.equal(head({ accept: "text/html" }, "http://h/app/x", "POST").navigation, false);
+  assert.equal(head({ accept: "*/*" }).navigation, false);
+});
+
+Deno.test("splitCookie and takeQueryToken leave what is not the token as it is", () => {
+  assert.deepEqual(splitCookie("a=1; b=2"), { token: null, rest: "a=1; b=2" });
+  assert.deepEqual(splitCookie("sojourn_session=x"), { token: "x", rest: "" });
+  assert.deepEqual(splitCookie("my_sojourn_session=x"), { token: null, rest: "my_sojourn_session=x" });
+  assert.deepEqual(takeQueryToken("/x?a=1"), { token: null, target: "/x?a=1" });
+  assert.deepEqual(takeQueryToken("/x?sojourn_session=a%2Cb"), { token: "a,b", target: "/x" });
+  assert.deepEqual(takeQueryToken("/x?sojourn_session=%zz"), { token: "%zz", target: "/x" });
+});

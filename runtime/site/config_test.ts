@@ -1,0 +1,74 @@
+import { strict as assert } from "node:assert";
+import { ConfigError, parseSiteConfig } from "./config.ts";
+
+const FILE = {
+  id: "edge-1",
+  parent: { id: "core-1", url: "tcp://10.0.0.1:9000" },
+  listen: { http: "0.0.0.0:8000", link: "0.0.0.0:9001" },
+  data: "data",
+  secretFile: "/etc/sojourn/secret",
+};
+
+const refused = (raw: unknown, env: Record<string, string> = {}): string => {
+  try {
+    parseSiteConfig(raw, env, "/srv");
+  } catch (error) {
+    assert.ok(error instanceof ConfigError);
+    return error.message;
+  }
+  throw new Error(`accepted: ${JSON.stringify(raw)} ${JSON.stringify(env)}`);
+};
+
+Deno.test("a site file has defaults, and its paths are relative to it (C2)", () => {
+  const edge = parseSiteConfig(FILE, {}, "/srv");
+  assert.deepEqual([edge.tier, edge.engine, edge.data, edge.secretFile], [
+    "edge",
+    "sqlite",
+    "/srv/data",
+    "/etc/sojourn/secret",
+  ]);
+  assert.equal(edge.limits.bodyBytes, 32 * 1024 * 1024);
+  assert.equal(edge.chaos, false);
+  const root = parseSiteConfig({ ...FILE, parent: null }, {}, "/srv");
+  assert.deepEqual([root.tier, root.engine], ["root", "denokv"]);
+});
+
+Deno.test("a bad field stops the start with path, value and what was expected (C1)", () => {
+  const rows: [unknown, RegExp][] = [
+    [{ ...FILE, colour: "red" }, /colour: is no field here/],
+    [{ ...FILE, limits: { cpu: 1 } }, /limits\.cpu: is no field here/],
+    [{ ...FILE, id: "Edge 1" }, /id: found "Edge 1"; expected a site id/],
+    [{ ...FILE, listen: { http: "8000", link: "h:1" } }, /listen\.http: found "8000"; expected host:port/],
+    [
+      { ...FILE, parent: { id: "core-1", url: "http://x" } },
+      /parent\.url: found "http:\/\/x"; expected tcp:/,
+    ],
+    [{ ...FILE, capacityBytes: -1 }, /capacityBytes: found -1;/],
+    [{ ...FILE, f: 1 }, /f: found 1; expected 0/],
+    [{ ...FILE, tier: "root" }, /tier: found "root"; expected "core" or "edge"/],
+    [{ ...FILE, parent: null, tier: "edge" }, /tier: found "edge"; expected "root"/],
+    [{ ...FILE, data: undefined }, /data: found nothing;/],
+    [[], /\(the whole\)/],
+    ["text", /\(the whole\)/],
+  ];
+  for (const [raw, message] of rows) assert.match(refused(raw), message, JSON.stringify(raw));
+});
+
+Deno.test("variables go over the file", () => {
+  const env = {
+    SOJOURN_LISTEN_HTTP: "127.0.0.1:1",
+    SOJOURN_CAPACITYBYTES: "2097152",
+    SOJOURN_LIMITS_CPUMS: "50",
+    PATH: "/bin",
+  };
+  const site = parseSiteConfig(FILE, env, "/srv");
+  assert.deepEqual([site.listen.http, site.listen.link, site.capacityBytes, site.limits.cpuMs], [
+    "127.0.0.1:1",
+    "0.0.0.0:9001",
+    2097152,
+    50,
+  ]);
+  assert.match(refused(FILE, { SOJOURN_COLOUR: "red" }), /SOJOURN_COLOUR names no field/);
+  assert.match(refused(FILE, { SOJOURN_LIMITS_CPUMS: "soon" }), /limits\.cpuMs: found "soon"/);
+  assert.ok(parseSiteConfig(FILE, { SOJOURN_URL: "http://x", SOJOURN_TOKEN: "t" }, "/srv"));
+});
