@@ -61,7 +61,25 @@ function checkMark(path: string, engine: string): void {
       `it holds other files (${others.slice(0, 3).join(", ")}); an empty folder is accepted`,
     );
   }
-  Deno.writeTextFileSync(`${path}/${MARK_FILE}`, wanted);
+  writeSynced(path, wanted);
+}
+
+/** A mark that a power cut could take back would turn our own files into somebody else's. */
+function writeSynced(path: string, mark: string): void {
+  const file = Deno.openSync(`${path}/${MARK_FILE}`, { create: true, write: true, truncate: true });
+  try {
+    file.writeSync(new TextEncoder().encode(mark));
+    file.syncSync();
+  } finally {
+    file.close();
+  }
+  if (Deno.build.os === "windows") return; // where a folder can't be opened as a file
+  const folder = Deno.openSync(path, { read: true });
+  try {
+    folder.syncSync();
+  } finally {
+    folder.close();
+  }
 }
 
 function takeLock(path: string): Deno.FsFile {
