@@ -5,13 +5,13 @@
  * matter) → `ready` → … → `stop`.
  *
  * C1  What must not be read by others (secret, admin token, cluster file) has mode 0600.
- * C2  Data, secret and admin token that are there are used again; ports too, if they are free.
+ * C2  Data, secret and admin token that are there are used again.
  */
 import { join, resolve } from "node:path";
 import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
 import { CLUSTER_FILE, type ClusterFile } from "../cli/mod.ts";
-import type { SiteFile } from "../site/config.ts";
-import { FreePorts } from "./free_port.ts";
+import { ConfigError, type SiteFile } from "../site/config.ts";
+import { FreePorts, isFree } from "./free_port.ts";
 import { SiteProcess } from "./site_process.ts";
 import { linksOf, tierOf, type Topology, type TopologySite } from "./topology.ts";
 
@@ -70,6 +70,13 @@ export class Cluster {
     const free = new FreePorts();
     const ports = new Map<string, SitePorts>();
     topology.sites.forEach((site, i) => {
+      if (options.port !== 0 && !isFree(options.port + i)) {
+        throw new ConfigError(
+          `port ${
+            options.port + i
+          } of 127.0.0.1, for ${site.id}, is taken; --port takes another first port, 0 free ones`,
+        );
+      }
       ports.set(site.id, { http: options.port === 0 ? free.draw() : options.port + i, link: free.draw() });
     });
     const sites: ClusterSite[] = [];

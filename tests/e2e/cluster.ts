@@ -20,6 +20,8 @@ export interface TestCluster {
   readonly sites: Readonly<Record<string, ClusterSite>>;
   readonly adminToken: string;
   readonly data: string;
+  /** Of the dev command. */
+  readonly pid: number;
   /** From spawn to `ready`. */
   readonly readyMs: number;
   url(site: string): string;
@@ -40,6 +42,8 @@ export interface ClusterOptions {
   readonly topology?: string;
   /** Modules, folders or names in examples/. */
   readonly apps?: readonly string[];
+  /** Folder that stays; without one the data goes when the cluster stops. */
+  readonly data?: string;
   /** Over the sites' environment: `SOJOURN_LIMITS_CPUMS: "200"`. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -62,7 +66,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       join(ROOT, "runtime", "main.ts"),
       "dev",
       ...(options.apps ?? [PROBE]),
-      ...["--json", "--port", "0", "--ephemeral"],
+      ...["--json", "--port", "0"],
+      ...(options.data === undefined ? ["--ephemeral"] : ["--data", options.data]),
       ...(options.topology === undefined ? [] : ["--topology", options.topology]),
     ],
     env: { ...options.env },
@@ -99,7 +104,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
     await Promise.all([child.status, logged, rest]);
   };
   try {
-    return await describe(data, readyMs, () => errors, stop);
+    return await describe({ data, readyMs, pid: child.pid, log: () => errors, stop });
   } catch (error) {
     await stop();
     throw error;
@@ -107,11 +112,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
 }
 
 async function describe(
-  data: string,
-  readyMs: number,
-  log: () => string,
-  stop: () => Promise<void>,
+  known: Pick<TestCluster, "data" | "readyMs" | "pid" | "log" | "stop">,
 ): Promise<TestCluster> {
+  const { data } = known;
   const read = async () => {
     const file = await readCluster(data);
     assert(file !== null, `${data} has no cluster file`);
@@ -130,8 +133,7 @@ async function describe(
   return {
     sites,
     adminToken: file.adminToken,
-    data,
-    readyMs,
+    ...known,
     url,
     site: async (id) => {
       const found = (await read()).sites.find((site) => site.id === id);
@@ -148,9 +150,7 @@ async function describe(
     },
     ready: (site) =>
       eventually(`${site} is ready`, async () => (await status(`${url(site)}/_sojourn/readyz`)) === 200),
-    log,
-    stop,
-    [Symbol.asyncDispose]: stop,
+    [Symbol.asyncDispose]: known.stop,
   };
 }
 
