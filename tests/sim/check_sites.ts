@@ -47,6 +47,9 @@ class SitesCheck {
   readonly #excused = new Set<WriteRecord>();
   readonly #blanks: { readonly site: string; readonly atMs: number }[] = [];
   readonly #finals = new Map<string, HistoryEvent & { kind: "final" }>();
+  /** By site and first key: what its watcher read last. */
+  readonly #watched = new Map<string, HistoryEvent & { kind: "watched" }>();
+  readonly #system = new Map<string, HistoryEvent & { kind: "system" }>();
 
   constructor(history: History, report: Report) {
     this.#history = history;
@@ -73,9 +76,19 @@ class SitesCheck {
       case "end":
         return this.#ended(event);
       case "start":
+        // Its watchers went with its process.
+        for (const name of [...this.#watched.keys()]) {
+          if (name.startsWith(`${event.site} `)) this.#watched.delete(name);
+        }
         return this.#start(event);
       case "commit":
         return this.#commit(event);
+      case "watched":
+        this.#watched.set(`${event.site} ${event.keys[0]}`, event);
+        return;
+      case "system":
+        this.#system.set(event.site, event);
+        return;
       case "final":
         this.#finals.set(event.site, event);
         return;
@@ -90,6 +103,12 @@ class SitesCheck {
     if (root === undefined) return;
     for (const final of this.#finals.values()) this.#converged(final, root);
     this.#durable(root);
+    for (const watched of this.#watched.values()) this.#sawLast(watched, root);
+    const system = this.#system.get(this.#history.root);
+    for (const { site, atMs, rows } of this.#system.values()) {
+      if (system === undefined || rows.join() === system.rows.join()) continue;
+      this.#report("convergence", atMs, `${site} shows system rows ${rows}, the root ${system.rows}`);
+    }
   }
 
   #begin(event: HistoryEvent & { kind: "request" }): void {
@@ -223,6 +242,17 @@ class SitesCheck {
       const here = this.#shown(final.rows, key), there = this.#shown(root.rows, key);
       if (here === there) continue;
       this.#report("convergence", final.atMs, `${final.site} shows ${here} at key ${key}, the root ${there}`);
+    }
+  }
+
+  /** A watcher that was told of every change has read the last one. */
+  #sawLast(watched: HistoryEvent & { kind: "watched" }, root: HistoryEvent & { kind: "final" }): void {
+    for (const key of watched.keys) {
+      const here = this.#shown(watched.rows, key), there = this.#shown(root.rows, key);
+      const none = here === "sums " || here === "nothing";
+      if (here === there || none && (there === "nothing" || there === "sums ")) continue;
+      const text = `a watcher at ${watched.site} last saw ${here} at key ${key}, the root shows ${there}`;
+      this.#report("convergence", root.atMs, text);
     }
   }
 

@@ -85,6 +85,21 @@ export type HistoryEvent =
   }
   /** A process starts over the disk's rows; `blank`: the disk was lost, and with it the incarnation. */
   | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
+  /** What a watcher at a site read after it was told of a change: all that is live of these keys. */
+  | {
+    readonly kind: "watched";
+    readonly atMs: number;
+    readonly site: SiteId;
+    readonly keys: readonly number[];
+    readonly rows: readonly Seen[];
+  }
+  /** The system rows that a site shows in the end. */
+  | {
+    readonly kind: "system";
+    readonly atMs: number;
+    readonly site: SiteId;
+    readonly rows: readonly string[];
+  }
   | { readonly kind: "fault"; readonly atMs: number; readonly text: string }
   /** After the liveness phase: all that a site holds in its own journal. */
   | {

@@ -14,9 +14,10 @@ import { Faults } from "./faults.ts";
 import type { Held, History, HistoryEvent, Violation } from "./history.ts";
 import { Keyspace } from "./keyspace.ts";
 import { SimNetwork } from "./network.ts";
+import { systemRows, watchGroup, writeSystemRow } from "./observers.ts";
 import { Probes } from "./probes.ts";
 import { Draws } from "./random.ts";
-import { SimSite } from "./site.ts";
+import { SimSite, type SiteProcess } from "./site.ts";
 import { drawPlan, type Plan } from "./topology.ts";
 import { World } from "./world.ts";
 
@@ -104,6 +105,9 @@ class Simulation {
       record,
       open,
       keepChance: plan.keepChance,
+      serving: (site: SiteId, process: SiteProcess) => {
+        if (plan.watch?.site === site) watchGroup(site, process, plan.watch.group, around);
+      },
       passed: (site: SiteId, point: string) => {
         const passing = this.#sites.get(site);
         if (passing !== undefined) this.#faults.passed(passing, point);
@@ -134,8 +138,11 @@ class Simulation {
     }
     await this.#peace("last looks end", () => this.#isIdle());
     // Whether they did is for the checker to say.
-    await this.#peace(null, () => this.#isPushed() && this.#isConverged());
-    this.#finish();
+    await this.#peace(
+      null,
+      async () => this.#isPushed() && this.#isConverged() && await this.#isSystemConverged(),
+    );
+    await this.#finish();
     const history: History = { keys: this.#keyspace.size, root: this.#root, events: this.#events };
     return {
       seed: this.#options.seed,
@@ -160,7 +167,11 @@ class Simulation {
     for (const site of this.#sites.values()) {
       this.#world.at(draws.between(0, startMs), () => void site.start());
     }
-    const { requests, safetyMs, concurrency } = this.#plan;
+    const { requests, safetyMs, concurrency, systemWrites } = this.#plan;
+    const root = this.#sites.get(this.#root);
+    for (let i = 0; i < systemWrites && root !== undefined; i++) {
+      this.#world.at(draws.between(startMs, safetyMs), () => void writeSystemRow(root, draws));
+    }
     for (let i = 0; i < requests; i++) {
       this.#world.at(draws.between(startMs / 2, safetyMs), () => {
         const client = draws.pick(this.#clients);
@@ -169,10 +180,10 @@ class Simulation {
     }
   }
 
-  async #peace(what: string | null, done: () => boolean): Promise<void> {
+  async #peace(what: string | null, done: () => boolean | Promise<boolean>): Promise<void> {
     const untilMs = this.#world.nowMs + PEACE_MS_MAX;
     while (this.#world.nowMs < untilMs) {
-      if (done()) return;
+      if (await done()) return;
       await this.#world.run(this.#world.nowMs + POLL_MS);
     }
     if (what === null) return;
@@ -201,7 +212,15 @@ class Simulation {
     });
   }
 
-  #finish(): void {
+  async #isSystemConverged(): Promise<boolean> {
+    const shown = new Set<string>();
+    for (const { process } of this.#sites.values()) {
+      if (process !== null) shown.add((await systemRows(process)).join());
+    }
+    return shown.size === 1;
+  }
+
+  async #finish(): Promise<void> {
     const atMs = this.#world.nowMs;
     for (const [id, site] of this.#sites) {
       const process = site.process;
@@ -211,6 +230,7 @@ class Simulation {
       const rows = [...storage.rows.values()];
       const covers = [...storage.covered];
       this.#events.push({ kind: "final", atMs, site: id, rows, covers, pending: replica.status().pending });
+      this.#events.push({ kind: "system", atMs, site: id, rows: await systemRows(process) });
     }
     for (const [name, count] of Object.entries(this.#network.counts)) {
       this.#probes.count(`link ${name}`, count);

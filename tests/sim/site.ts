@@ -29,6 +29,8 @@ export interface Surroundings {
   readonly record: (event: HistoryEvent) => void;
   /** Something happened at a site that a crash may be waiting for. */
   readonly passed: (site: SiteId, point: string) => void;
+  /** A process has begun to serve. */
+  readonly serving: (site: SiteId, process: SiteProcess) => void;
 }
 
 /** What a request in flight is doing: where a crash can hit it. */
@@ -143,7 +145,10 @@ export class SimSite {
     };
     holder.process = process;
     this.#process = process;
-    void replica.ready.then(() => process.ready = true);
+    void replica.ready.then(() => {
+      process.ready = true;
+      if (process.alive) this.#around.serving(id, process);
+    });
     network.up(id, process);
   }
 

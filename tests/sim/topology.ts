@@ -67,6 +67,10 @@ export interface Plan {
   /** Whether clients keep one token per site and merge, rather than the last one only. */
   readonly mergeShare: number;
   readonly weights: OperationWeights;
+  /** A site that watches a group of keys; null: none does. */
+  readonly watch: { readonly site: SiteId; readonly group: number } | null;
+  /** Writes of system rows at the root. */
+  readonly systemWrites: number;
   readonly faults: FaultPlan;
   /** Messages a link holds before its sender is told to wait. */
   readonly linkWindow: number;
@@ -106,9 +110,11 @@ function drawMixed(draws: Draws): Plan {
   const faulty = draws.chance(0.85);
   const fault = (probability: number, greatest: number) => faulty ? some(probability, 0.5, greatest) : 0;
   const keysPerGroup = draws.integer(1, 4);
+  const sites = drawSites(draws);
+  const groups = draws.integer(1, 3);
   return {
-    sites: drawSites(draws),
-    groups: draws.integer(1, 3),
+    sites,
+    groups,
     keysPerGroup,
     sumKeys: draws.chance(0.4) ? draws.integer(1, 2) : 0,
     // The last makes messages that are split (store/limits.ts MESSAGE_BYTES_TARGET).
@@ -147,6 +153,8 @@ function drawMixed(draws: Draws): Plan {
       diskFull: fault(0.1, 1.5),
       point: fault(0.5, 5),
     },
+    watch: draws.chance(0.2) ? { site: draws.pick(sites).id, group: draws.integer(0, groups - 1) } : null,
+    systemWrites: draws.chance(0.3) ? draws.integer(1, 10) : 0,
     linkWindow: draws.pick([1, 4, 64]),
     keepChance: draws.pick([0, 0.5, 1]),
   };

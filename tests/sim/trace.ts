@@ -38,6 +38,10 @@ function lineOf(event: HistoryEvent): string {
         (event.covers.length > 0 ? ` covers ${event.covers.map(([k, on]) => `${on ? "+" : "-"}${k}`)}` : "");
     case "start":
       return `  ${event.site} starts${event.blank ? " on a blank disk" : ""}`;
+    case "watched":
+      return `  ${event.site} watches ${event.keys}: ${event.rows.map(seen).join(", ")}`;
+    case "system":
+      return `  ${event.site} shows ${event.rows.length} system rows`;
     case "fault":
       return `! ${event.text}`;
     case "final":
