@@ -34,8 +34,8 @@ const GRACE_MS: readonly [number, number] = [0, 50];
 /** Small enough that most points are reached in most runs. */
 const POINT_NTH_MAX = 25;
 
-/** Crashes wait for these. */
-const POINTS = [
+/** What crashes may wait for. */
+export const POINTS: readonly string[] = [
   "commit begins",
   "commit ends",
   ...["hello", "welcome", "push", "feed", "fetch", "fetched", "drop", "number", "ask", "carry"].flatMap((
@@ -59,12 +59,12 @@ export class Faults {
     this.#around = around;
     this.#draws = draws;
     const { plan, world } = around;
+    for (const { point, nth } of plan.crashes) this.#await(point, nth);
     for (const [name, expected] of Object.entries(plan.faults) as [keyof FaultPlan, number][]) {
       for (let left = expected; left > 0; left--) {
         if (left < 1 && !draws.chance(left)) break;
         if (name === "point") {
-          const point = draws.pick(POINTS);
-          this.#points.set(point, [...this.#points.get(point) ?? [], draws.integer(1, POINT_NTH_MAX)]);
+          this.#await(draws.pick(POINTS), draws.integer(1, POINT_NTH_MAX));
           continue;
         }
         world.at(draws.between(0, plan.safetyMs), () => {
@@ -72,6 +72,10 @@ export class Faults {
         });
       }
     }
+  }
+
+  #await(point: string, nth: number): void {
+    this.#points.set(point, [...this.#points.get(point) ?? [], nth]);
   }
 
   /** Whether a crash waits for anything, so that it pays to say what is passed. */

@@ -72,6 +72,8 @@ export interface Plan {
   /** Writes of system rows at the root. */
   readonly systemWrites: number;
   readonly faults: FaultPlan;
+  /** Crashes that are wanted, beside those that `faults` draws: at the n-th time that a point is passed. */
+  readonly crashes: readonly { readonly point: string; readonly nth: number }[];
   /** Messages a link holds before its sender is told to wait. */
   readonly linkWindow: number;
   readonly keepChance: number;
@@ -157,6 +159,7 @@ function drawMixed(draws: Draws): Plan {
     systemWrites: draws.chance(0.3) ? draws.integer(1, 10) : 0,
     linkWindow: draws.pick([1, 4, 64]),
     keepChance: draws.pick([0, 0.5, 1]),
+    crashes: [],
   };
 }
 
