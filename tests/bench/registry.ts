@@ -7,6 +7,7 @@ import type { Bench } from "./bench.ts";
 /** By name; each module is loaded only when its benchmark runs. */
 export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Bench }>>> = {
   board: () => import("./board.ts"),
+  handoff: () => import("./handoff.ts"),
   http: () => import("./http.ts"),
   link: () => import("./link.ts"),
   storage: () => import("./storage.ts"),
