@@ -33,6 +33,11 @@ export class SiteError extends Error {
   constructor(readonly code: string, message: string, readonly detail: unknown = null) {
     super(message);
   }
+
+  /** Uncaught, it is the platform's problem also in Hono (functions/errors.ts, E2). */
+  getResponse(): never {
+    throw this;
+  }
 }
 
 interface OpenCall {
