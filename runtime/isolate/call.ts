@@ -8,9 +8,11 @@
  *     and sent nothing; and then only once more.
  */
 import type { StoreClient } from "../../functions/store_client.ts";
+import type { IsolateAnswer } from "./answer.ts";
 import { BODY, INLINE_BYTES_MAX } from "./heads.ts";
 import type { IsolateLimits } from "./limits.ts";
-import type { HostSocket } from "./host_socket.ts";
+
+export type { IsolateAnswer };
 
 /** One app version, as the site knows it. */
 export interface IsolateApp {
@@ -51,32 +53,6 @@ export interface IsolateCall {
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
 }
-
-/** Why a call has no response. */
-export type CallErrorCode =
-  | "isolate_killed"
-  | "app_error"
-  | "wall_time"
-  | "overloaded"
-  | "limit_body"
-  | "load_failed"
-  | "row_invalid"
-  | "check_failed";
-
-/** What comes of a call. */
-export type IsolateAnswer =
-  | {
-    readonly kind: "response";
-    readonly response: Response;
-    /** CPU time of the isolate while the handler ran, shared among the requests that ran with it. */
-    readonly cpuMs: number;
-    /** Resolves when body and `waitUntil` work are over: the session is not used after it. */
-    readonly settled: Promise<void>;
-    /** Whether `settled` is still to come: a stream, or `waitUntil` work. */
-    readonly open: boolean;
-  }
-  | { readonly kind: "upgrade"; readonly socket: HostSocket; readonly settled: Promise<void> }
-  | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack?: string };
 
 /**
  * A call that never starts because isolates die under it gives up here: the ones before it end them faster than
@@ -136,7 +112,7 @@ export class PendingCall {
 /** Checks the body's length, and reads a small one so that it travels with the head. */
 export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | Promise<PendingCall> {
   const { request } = call;
-  const length = declaredBytes(request);
+  const length = declaredBytes(request.headers);
   if (length > app.limits.bodyBytesMax) {
     const pending = new PendingCall(app, call, null);
     pending.fail("limit_body", `the body has ${length} bytes; ${app.limits.bodyBytesMax} are accepted`);
@@ -149,7 +125,8 @@ export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | P
 }
 
 /** The length that a request declares; NaN where it declares none. */
-function declaredBytes({ headers }: CallRequest): number {
+function declaredBytes(headers: CallRequest["headers"]): number {
+  if (headers instanceof Headers) return Number(headers.get("content-length") ?? NaN);
   for (const [name, value] of headers) if (name === "content-length") return Number(value);
   return NaN;
 }

@@ -8,6 +8,8 @@ import type { FrameWriter, Payload } from "./frames.ts";
 
 /** How a head's body travels. */
 export const BODY = { none: 0, inline: 1, stream: 2 } as const;
+/** Added to the body's kind in a response head: nothing follows, the request has settled with it. */
+export const SETTLED = 0x80;
 
 /** Bodies up to this size travel with their head: one frame, no credit. Above, copying twice begins to show. */
 export const INLINE_BYTES_MAX = 64 * 1024;
@@ -31,6 +33,11 @@ export interface ResponseHead {
 /** Fields and their values as one text. */
 export function joinHeaders(first: string, headers: Iterable<readonly [string, string]>): string {
   let out = first;
+  // Headers' own forEach makes no iterator results: a fifth of the cost of iterating.
+  if (headers instanceof Headers) {
+    headers.forEach((value, name) => out += SEPARATOR + name + SEPARATOR + value);
+    return out;
+  }
   for (const [name, value] of headers) out += SEPARATOR + name + SEPARATOR + value;
   return out;
 }
@@ -71,9 +78,11 @@ export function writeResponseHead(
   writer.u16(status).u8(body).text(joinHeaders(statusText, headers));
 }
 
-export function readResponseHead(payload: Payload): { head: ResponseHead; body: number } {
+/** Reads what {@link writeResponseHead} wrote, up to the body. */
+export function readResponseHead(payload: Payload): { head: ResponseHead; body: number; settles: boolean } {
   const status = payload.u16();
-  const body = payload.u8();
+  const kind = payload.u8();
   const fields = payload.text().split(SEPARATOR);
-  return { head: { status, statusText: fields[0] ?? "", headers: headerPairs(fields, 1) }, body };
+  const head = { status, statusText: fields[0] ?? "", headers: headerPairs(fields, 1) };
+  return { head, body: kind & ~SETTLED, settles: (kind & SETTLED) !== 0 };
 }

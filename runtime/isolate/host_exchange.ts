@@ -7,15 +7,13 @@
  * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused.
  */
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
+import { ResponseAnswer } from "./answer.ts";
 import type { PendingCall } from "./call.ts";
 import { FRAME, type FrameWriter, type Payload } from "./frames.ts";
 import { BODY, readResponseHead, type ResponseHead, writeRequestHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { readError } from "./store_frames.ts";
-
-/** Statuses whose Response refuses a body. */
-const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 
 /** One attempt of a call. */
 export class HostExchange {
@@ -25,8 +23,8 @@ export class HostExchange {
   #dueMs: number;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: HostExchange) => void;
-  readonly #calls: StoreCalls;
-  readonly #settled = Promise.withResolvers<void>();
+  #calls: StoreCalls | undefined;
+  #settled: PromiseWithResolvers<void> | undefined;
   #sender: BodySender | undefined;
   #receiver: BodyReceiver | undefined;
   #socket: HostSocket | undefined;
@@ -49,7 +47,6 @@ export class HostExchange {
     this.pending = pending;
     this.#dueMs = options.dueMs;
     this.#closed = options.closed;
-    this.#calls = new StoreCalls(writer, id, pending.call.store, () => pending.hasEffects = true);
   }
 
   /** Sends the request. */
@@ -73,6 +70,16 @@ export class HostExchange {
     }
   }
 
+  /** Resolves when nothing of it is left: body, socket and `waitUntil` work are over. */
+  get settled(): Promise<void> {
+    if (this.#ended) return Promise.resolve();
+    return (this.#settled ??= Promise.withResolvers<void>()).promise;
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended;
+  }
+
   /** Whether a response head (or its failure) has come. */
   get headSeen(): boolean {
     return this.#headSeen;
@@ -89,9 +96,9 @@ export class HostExchange {
       case FRAME.failed:
         return this.#failed(payload);
       case FRAME.storeCall:
-        return this.#calls.start(payload);
+        return this.#storeCall(payload);
       case FRAME.storeStop:
-        return this.#calls.stop(payload.u32());
+        return this.#calls?.stop(payload.u32());
       case FRAME.data:
         this.#receiver?.data(payload.rest());
         return;
@@ -132,21 +139,34 @@ export class HostExchange {
   end(why: string): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#calls.end();
+    this.#calls?.end();
     this.#sender?.stop(why);
     this.#receiver?.fail(new Error(why));
     this.#socket?.closeFromApp(1011, why.slice(0, 100));
-    this.#settled.resolve();
+    this.#settled?.resolve();
     this.#closed(this);
+  }
+
+  #storeCall(payload: Payload): void {
+    const { pending } = this;
+    this.#calls ??= new StoreCalls(
+      this.#writer,
+      this.id,
+      pending.call.store,
+      () => pending.hasEffects = true,
+    );
+    this.#calls.start(payload);
   }
 
   #response(payload: Payload): void {
     if (this.#headSeen) return;
     this.#headSeen = true;
-    const { head, body } = readResponseHead(payload);
+    const { head, body, settles } = readResponseHead(payload);
     if (body !== BODY.stream) {
+      const bytes = body === BODY.inline ? payload.restForRequest() : null;
+      this.#insideSettled = settles;
       this.#finish();
-      return this.#answer(head, body === BODY.inline ? payload.rest() : null, false);
+      return this.#answer(head, bytes);
     }
     this.#open = true;
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
@@ -157,32 +177,25 @@ export class HostExchange {
         this.#finish();
       },
     });
-    this.#answer(head, this.#receiver.stream, true);
+    this.#answer(head, this.#receiver.stream);
   }
 
-  #answer(head: ResponseHead, body: BodyInit | null, streams: boolean): void {
+  #answer(
+    head: ResponseHead,
+    body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null,
+  ): void {
     this.pending.hasEffects = true;
-    this.#letOut(head).then((open) => {
-      const noBody = NO_BODY.has(head.status);
-      if (noBody && streams) this.#receiver?.stream.cancel();
-      const response = new Response(noBody ? null : body, head);
-      this.pending.settle({
-        kind: "response",
-        response,
-        cpuMs: this.cpuMs,
-        settled: this.#settled.promise,
-        open,
-      });
-    }).catch((error) => this.#gateFailed(error));
+    this.#letOut(head).then(
+      () => this.pending.settle(new ResponseAnswer(head, body, this)),
+      (error) => this.#gateFailed(error),
+    );
   }
 
-  /** Waits for the gate, and lets the gateway add its headers; whether the call goes on after the head. */
-  async #letOut(head: ResponseHead): Promise<boolean> {
+  /** Waits for the gate, and lets the gateway add its headers. */
+  async #letOut(head: ResponseHead): Promise<void> {
     const { call } = this.pending;
     await call.gate();
-    const open = !this.#ended;
-    if (call.head !== undefined) await call.head(head.headers, open);
-    return open;
+    if (call.head !== undefined) await call.head(head.headers, !this.#ended);
   }
 
   #upgrade(protocol: string): void {
@@ -200,7 +213,7 @@ export class HostExchange {
     });
     this.pending.hasEffects = true;
     gate().then(
-      () => this.pending.settle({ kind: "upgrade", socket, settled: this.#settled.promise }),
+      () => this.pending.settle({ kind: "upgrade", socket, settled: this.settled }),
       (error) => this.#gateFailed(error),
     );
   }

@@ -7,7 +7,8 @@
  * O2  After `close` no process that this pool started is left.
  */
 import { messageOf } from "./bodies.ts";
-import { type IsolateAnswer, type IsolateApp, type IsolateCall, prepareCall } from "./call.ts";
+import type { IsolateAnswer } from "./answer.ts";
+import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from "./call.ts";
 import { HostEgress } from "./egress.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
 import type { Isolate, IsolateOwner, LoadOutcome } from "./isolate.ts";
@@ -84,20 +85,20 @@ export class IsolatePool {
   }
 
   /** Runs a request in an isolate of the app's version. Never rejects: what went wrong is an answer. */
-  async call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> {
-    try {
-      const prepared = prepareCall(app, call);
-      const pending = prepared instanceof Promise ? await prepared : prepared;
-      if (this.#closed) pending.fail("overloaded", "the site is stopping");
-      if (!pending.answered) this.#fleet(app).submit(pending);
-      return await pending.answer;
-    } catch (error) {
-      return {
-        kind: "error",
-        code: "app_error",
-        message: `the request could not be read: ${messageOf(error)}`,
-      };
-    }
+  call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> {
+    const prepared = prepareCall(app, call);
+    if (!(prepared instanceof Promise)) return this.#submit(prepared);
+    return prepared.then((pending) => this.#submit(pending), (error) => ({
+      kind: "error",
+      code: "app_error",
+      message: `the request could not be read: ${messageOf(error)}`,
+    }));
+  }
+
+  #submit(pending: PendingCall): Promise<IsolateAnswer> {
+    if (this.#closed) pending.fail("overloaded", "the site is stopping");
+    if (!pending.answered) this.#fleet(pending.app).submit(pending);
+    return pending.answer;
   }
 
   /** Runs a bundle's module code in an isolate, for its manifest (unchecked: see functions/manifest.ts). */

@@ -9,7 +9,7 @@
  */
 import { BodyReceiver, BodySender, messageOf, WINDOW_BYTES } from "../bodies.ts";
 import { FRAME, type FrameWriter, type Payload } from "../frames.ts";
-import { BODY, INLINE_BYTES_MAX, readRequestHead, writeResponseHead } from "../heads.ts";
+import { BODY, INLINE_BYTES_MAX, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { plainBody, webSocketOf } from "./response.ts";
 import { IsolateSocket } from "./sockets.ts";
@@ -118,7 +118,7 @@ export class Exchange {
       method: head.method,
       headers: head.headers,
     };
-    if (body === BODY.inline) init.body = payload.rest();
+    if (body === BODY.inline) init.body = payload.restForRequest();
     else if (body === BODY.stream) {
       this.#requestBody = new BodyReceiver(this.#writer, this.id, { granted: false });
       init.body = this.#requestBody.stream;
@@ -200,17 +200,10 @@ export class Exchange {
     const plain = plainBody(response);
     const bytes = typeof plain === "string" ? encoder.encode(plain) : plain;
     if (bytes === null || (bytes !== undefined && bytes.length <= INLINE_BYTES_MAX)) {
-      this.#head(response, bytes === null ? BODY.none : BODY.inline);
-      if (bytes !== null) this.#writer.rest(bytes);
-      this.#writer.end();
-      return this.#settle();
+      return this.#whole(response, bytes);
     }
     const stream = response.body;
-    if (stream === null) {
-      this.#head(response, BODY.none);
-      this.#writer.end();
-      return this.#settle();
-    }
+    if (stream === null) return this.#whole(response, null);
     if (response.bodyUsed || stream.locked) {
       throw new TypeError("the body of the response has already been read");
     }
@@ -221,6 +214,15 @@ export class Exchange {
     await this.#sender.send(stream);
     this.#bodyOpen = false;
     this.#settle();
+  }
+
+  /** A response that needs no stream; usually the last frame of its request. */
+  #whole(response: Response, bytes: Uint8Array | null): void {
+    const settles = this.#pending === 0;
+    this.#head(response, (bytes === null ? BODY.none : BODY.inline) | (settles ? SETTLED : 0));
+    if (bytes !== null) this.#writer.rest(bytes);
+    this.#writer.end();
+    if (settles) this.#end();
   }
 
   #head(response: Response, body: number): void {
@@ -256,11 +258,15 @@ export class Exchange {
 
   #settle(): void {
     if (this.#ended || !this.#responded || this.#bodyOpen || this.#pending > 0) return;
+    this.#writer.signal(FRAME.settled, this.id);
+    this.#end();
+  }
+
+  #end(): void {
     this.#ended = true;
     this.store.end();
     this.#completed?.resolve();
     this.#requestBody?.fail(new Error("the request has ended"));
-    this.#writer.signal(FRAME.settled, this.id);
     this.#closed(this);
   }
 }
