@@ -1,7 +1,7 @@
 /** Deploying to a running cluster, by the commands that people type. */
 import { strict as assert } from "node:assert";
 import { join, resolve } from "node:path";
-import { ask } from "./client.ts";
+import { ask, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
@@ -95,6 +95,20 @@ async function outsideApp(cluster: TestCluster, workshop: Workshop) {
   });
   await deploy(cluster, join(workshop.folder, "outside", "app.ts"));
   await everySite(cluster, "elsewhere", "hello world!");
+}
+
+/** The app of the README does what the README says. */
+async function readmeApp(cluster: TestCluster, workshop: Workshop) {
+  const readme = await Deno.readTextFile(join(ROOT, "README.md"));
+  const [, app = ""] = /```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+  await deploy(cluster, await workshop.write("cafe", { "app.ts": app }));
+  const client = new HeaderClient();
+  const mocha = await client.fetch(`${cluster.url("edge-2")}/cafe/orders/ann/mocha`, { method: "POST" });
+  assert.equal(mocha.status, 201, mocha.text);
+  await client.fetch(`${cluster.url("edge-3")}/cafe/orders/ann/latte`, { method: "POST" });
+  const { text } = await client.fetch(`${cluster.url("cloud")}/cafe/orders/ann`);
+  const { rows } = JSON.parse(text) as { rows: { value: { drink: string } }[] };
+  assert.deepEqual(rows.map((row) => row.value.drink), ["latte", "mocha"]);
 }
 
 const BAD: Readonly<Record<string, { module: string; error: RegExp }>> = {
@@ -217,6 +231,7 @@ Deno.test("apps are deployed, refused and rolled back on a running cluster", asy
   await using cluster = await startCluster();
   await t.step("deploy, redeploy, roll back", () => thereAndBack(cluster, workshop));
   await t.step("an app outside the checkout", () => outsideApp(cluster, workshop));
+  await t.step("the app of the README", () => readmeApp(cluster, workshop));
   await t.step("bad bundles", (step) => badBundles(cluster, workshop, step));
   await t.step("a changed key is refused, a new index is filled", () => tables(cluster, workshop));
   await t.step("deno deploy drives the same code", () => denoDeploy(cluster, workshop));

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { parseSiteConfig } from "../../runtime/site/config.ts";
+import { walk } from "../structure/walk.ts";
+
+const root = new URL("../../", import.meta.url);
+const read = (path: string) => Deno.readTextFile(new URL(path, root));
+const pages = ["README.md", "CHANGELOG.md"];
+for await (const path of walk(root, "docs")) if (path.endsWith(".md")) pages.push(path);
+
+Deno.test("links between pages lead somewhere", async () => {
+  const lost: string[] = [];
+  for (const page of pages) {
+    for (const [, target = ""] of (await read(page)).matchAll(/\]\(([^)\s#]+)[^)]*\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue;
+      const url = new URL(target, new URL(page, root));
+      if (await Deno.stat(url).then(() => false, () => true)) lost.push(`${page}: ${target}`);
+    }
+  }
+  assert.deepEqual(lost, []);
+});
+
+Deno.test("files that pages name in code exist", async () => {
+  const lost: string[] = [];
+  for (const page of pages) {
+    const named = (await read(page)).matchAll(
+      /`((?:store|functions|runtime|tests|examples|docs)\/[\w./-]+)`/g,
+    );
+    for (const [, path = ""] of named) {
+      if (await Deno.stat(new URL(path, root)).then(() => false, () => true)) lost.push(`${page}: ${path}`);
+    }
+  }
+  assert.deepEqual(lost, []);
+});
+
+Deno.test("site files in pages are site files", async () => {
+  let found = 0;
+  for (const page of ["README.md", "docs/operating.md"]) {
+    for (const [, json = ""] of (await read(page)).matchAll(/```json\n([\s\S]*?)```/g)) {
+      assert.equal(parseSiteConfig(JSON.parse(json), {}, "/etc/sojourn").id, "edge-1");
+      found++;
+    }
+  }
+  assert.equal(found, 2);
+});
+
+Deno.test("the README, CI and the tasks agree on the commands", async () => {
+  const readme = await read("README.md");
+  const firstScreen = readme.split("\n").slice(0, 30).join("\n");
+  for (const task of ["dev", "test"]) assert(firstScreen.includes(`npx --yes deno@2.9.6 task ${task}`), task);
+  const ci = await read(".ci/run");
+  assert.match(ci, /^exec npx --yes deno@2\.9\.6 task test /m);
+  const { tasks } = JSON.parse(await read("deno.json")) as { tasks: Record<string, string> };
+  const known = Object.keys(tasks);
+  for (const page of pages) {
+    for (const [, task = ""] of (await read(page)).matchAll(/deno(?:@2\.9\.6)? task ([a-z]+)/g)) {
+      assert(known.includes(task), `${page} names the task ${task}`);
+    }
+  }
+});
