@@ -8,7 +8,7 @@ const part: fc.Arbitrary<KvPart> = fc.oneof(
   fc.constantFrom("r", "j", "c", "cursor/ü"),
   fc.maxSafeNat(),
   fc.uint8Array({ maxLength: 40 }),
-  fc.nat(1000).map((length) => new Uint8Array(length)), // zeros count twice
+  fc.nat(300).map((length) => new Uint8Array(length)), // zeros count twice
 );
 const mutation: fc.Arbitrary<KvMutation> = fc.record({
   key: fc.array(part, { minLength: 1, maxLength: 3 }),
