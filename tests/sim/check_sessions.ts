@@ -15,6 +15,8 @@ interface Request {
   readonly session: number;
   readonly site: string;
   readonly past: Past;
+  /** The past as each read under way found it. */
+  readonly reading: Map<number, Past>;
 }
 
 /** All breaches of session guarantees and causality in a history. */
@@ -42,11 +44,21 @@ class SessionCheck {
       case "request": {
         const past = new Past(this.#keys);
         for (const issue of event.presents) past.join(this.#issues.get(issue) ?? past);
-        this.#requests.set(event.request, { session: event.session, site: event.site, past });
+        this.#requests.set(event.request, {
+          session: event.session,
+          site: event.site,
+          past,
+          reading: new Map(),
+        });
+        return;
+      }
+      case "reading": {
+        const request = this.#requests.get(event.request);
+        request?.reading.set(event.reading, request.past.copy());
         return;
       }
       case "read":
-        return this.#read(event.atMs, event.request, event.rows);
+        return this.#read(event);
       case "write": {
         const request = this.#requests.get(event.request);
         if (request !== undefined) this.#ledger.begin(event, request.session, request.past);
@@ -65,11 +77,12 @@ class SessionCheck {
     }
   }
 
-  #read(atMs: number, number: number, rows: readonly Seen[]): void {
+  #read({ atMs, request: number, rows, reading }: HistoryEvent & { kind: "read" }): void {
     const request = this.#requests.get(number);
     if (request === undefined) return;
     // All rows against the past before the read: which of them was looked at first is nobody's business.
-    for (const row of rows) this.#checkRow(atMs, number, request, row);
+    const past = request.reading.get(reading ?? -1) ?? request.past;
+    for (const row of rows) this.#checkRow(atMs, number, { ...request, past }, row);
     for (const row of rows) this.#learn(request.past, row);
   }
 
@@ -144,9 +157,10 @@ class SessionCheck {
 
   #wrote(event: HistoryEvent & { kind: "wrote" }): void {
     const request = this.#requests.get(event.request);
+    const before = event.writes.map(({ write, key }) => this.#ledger.writes.get(write)?.past.need(key));
     this.#ledger.end(event);
     if (request === undefined || event.stamp === null) return;
-    for (const { write, key, what } of event.writes) {
+    for (const [i, { write, key, what }] of event.writes.entries()) {
       const where = `session ${request.session}, request ${event.request} at ${request.site}`;
       const same = `${key} ${event.stamp}`;
       const other = this.#versions.get(same);
@@ -159,7 +173,7 @@ class SessionCheck {
         request.past.noteSums("own", this.#ledger.writes.get(write)?.bit ?? 0n);
         continue;
       }
-      const { stamp, reason } = request.past.need(key);
+      const { stamp, reason } = before[i] ?? request.past.need(key);
       if (event.stamp <= stamp) {
         const checker = reason === "own" ? "monotonic writes" : "writes follow reads";
         const message = `${where}: write ${write} of key ${key} got ${event.stamp} and loses to ${stamp}`;

@@ -84,7 +84,7 @@ export class Client {
       { kind: "get", keys: all },
       ...keyspace.groups.map((_, group) => ({ kind: "list" as const, group, limit: 0, reverse: false })),
     ];
-    void this.#look(site, { operations, thinkMs: [], openAfter: -1 });
+    void this.#look(site, { operations, thinkMs: [], openAfter: -1, isParallel: false });
   }
 
   /** A slow link may need a few attempts within the limits of each; what they fetched stays. */
@@ -177,7 +177,7 @@ export class Client {
     const operations = Array.from({ length: count }, () => this.#operation());
     const thinkMs = operations.map(() => draws.chance(0.5) ? draws.between(0, plan.thinkMs) : 0);
     const openAfter = draws.chance(plan.openChance) ? draws.integer(0, count - 1) : -1;
-    return { operations, thinkMs, openAfter };
+    return { operations, thinkMs, openAfter, isParallel: draws.chance(plan.parallelChance) };
   }
 
   #operation(): Program["operations"][number] {

@@ -9,9 +9,11 @@ import {
   type TokenState,
 } from "../../store/api.ts";
 import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
-import type { ClientSurroundings } from "./client.ts";
-import type { Seen, Written } from "./history.ts";
+import type { HistoryEvent, Seen, Written } from "./history.ts";
+import type { Keyspace } from "./keyspace.ts";
+import type { Probes } from "./probes.ts";
 import type { Running, SiteProcess, Stage } from "./site.ts";
+import type { World } from "./world.ts";
 
 /** One step of a program. */
 export type Operation =
@@ -28,10 +30,20 @@ export interface Program {
   readonly thinkMs: readonly number[];
   /** An answer begins, with an open token, after this operation; −1: only at the end. */
   readonly openAfter: number;
+  /** All operations at once. */
+  readonly isParallel: boolean;
 }
 
 /** How a request ended. */
 export type Outcome = string;
+
+/** What a handler is watched by, and whose time it spends. */
+interface Surroundings {
+  readonly world: World;
+  readonly keyspace: Keyspace;
+  readonly probes: Probes;
+  readonly record: (event: HistoryEvent) => void;
+}
 
 /** A request in a process. */
 export interface Execution {
@@ -42,7 +54,7 @@ export interface Execution {
   readonly program: Program;
   /** A token leaves the site. */
   readonly issued: (state: TokenState, open: boolean) => void;
-  readonly around: ClientSurroundings;
+  readonly around: Surroundings;
 }
 
 /** About as long as a request and a handoff take, so that readers come before, at and after the end. */
@@ -61,6 +73,7 @@ export async function perform(execution: Execution): Promise<Outcome> {
 
 class Handler {
   readonly #execution: Execution;
+  #readings = 0;
 
   constructor(execution: Execution) {
     this.#execution = execution;
@@ -76,15 +89,23 @@ class Handler {
     const session = await this.#step("attaching", attached);
     around.probes.count(`attached: ${session.how}`);
     if (tokens.length > 1) around.probes.count("attached: merged");
+    if (program.isParallel) {
+      await Promise.all(program.operations.map((operation) => this.#operate(session, operation)));
+      return await this.#issue(session, false);
+    }
     for (const [i, operation] of program.operations.entries()) {
-      if (operation.kind === "write") await this.#write(session, operation.writes, operation.check);
-      else if (operation.kind === "get") await this.#get(session, operation.keys);
-      else await this.#list(session, operation);
+      await this.#operate(session, operation);
       const thinkMs = program.thinkMs[i] ?? 0;
       if (thinkMs > 0) await this.#step("thinking", around.world.sleep(thinkMs));
       if (program.openAfter === i) await this.#issue(session, true);
     }
     await this.#issue(session, false);
+  }
+
+  async #operate(session: AttachedSession, operation: Operation): Promise<void> {
+    if (operation.kind === "write") await this.#write(session, operation.writes, operation.check);
+    else if (operation.kind === "get") await this.#get(session, operation.keys);
+    else await this.#list(session, operation);
   }
 
   async #issue(session: AttachedSession, open: boolean): Promise<void> {
@@ -95,9 +116,10 @@ class Handler {
   async #get(session: AttachedSession, keys: readonly number[]): Promise<readonly Seen[]> {
     const { keyspace } = this.#execution.around;
     const packed = keys.map((key) => keyspace.key(key));
+    const reading = this.#begin();
     const rows = await this.#step("reading", session.get(packed));
     const seen = keys.map((key, i) => this.#seen(key, rows[i]));
-    this.#recordRead(seen);
+    this.#recordRead(seen, reading);
     return seen;
   }
 
@@ -109,6 +131,7 @@ class Handler {
     const found = keyspace.groups[group];
     if (found === undefined) return;
     const options = limit === 0 ? { reverse } : { limit, reverse };
+    const reading = this.#begin();
     const rows = await this.#step("reading", session.list(found.range, options));
     const byKey = new Map(rows.map((row) => [row.key as string, row]));
     const ordered = [...found.keys].sort((a, b) => reverse ? b - a : a - b);
@@ -120,7 +143,7 @@ class Handler {
     // A page that is full says nothing about what comes after it.
     const last = rows.length === limit && limit > 0 ? numbers.at(-1) ?? -1 : null;
     const told = last === null ? ordered : ordered.slice(0, ordered.indexOf(last) + 1);
-    this.#recordRead(told.map((key) => this.#seen(key, byKey.get(keyspace.key(key)))));
+    this.#recordRead(told.map((key) => this.#seen(key, byKey.get(keyspace.key(key)))), reading);
   }
 
   async #write(session: AttachedSession, writes: readonly Written[], check: boolean): Promise<void> {
@@ -160,9 +183,19 @@ class Handler {
     return value === null ? null : { kind: "sum", key: keyspace.key(key), value };
   }
 
-  #recordRead(rows: readonly Seen[]): void {
+  /** A read begins; names it where others may be under way. */
+  #begin(): number | null {
+    const { around, request, program } = this.#execution;
+    if (!program.isParallel) return null;
+    const reading = this.#readings++;
+    around.record({ kind: "reading", atMs: around.world.nowMs, request, reading });
+    return reading;
+  }
+
+  #recordRead(rows: readonly Seen[], reading: number | null): void {
     const { around, request } = this.#execution;
-    around.record({ kind: "read", atMs: around.world.nowMs, request, rows });
+    const read = { kind: "read", atMs: around.world.nowMs, request, rows } as const;
+    around.record(reading === null ? read : { ...read, reading });
   }
 
   #seen(key: number, row: Row | undefined): Seen {

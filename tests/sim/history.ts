@@ -41,7 +41,16 @@ export type HistoryEvent =
     readonly presents: readonly number[];
   }
   /** Done by the handler, in its order; it sees a result at once, its client only with an issue. */
-  | { readonly kind: "read"; readonly atMs: number; readonly request: number; readonly rows: readonly Seen[] }
+  | {
+    readonly kind: "read";
+    readonly atMs: number;
+    readonly request: number;
+    readonly rows: readonly Seen[];
+    /** The "reading" event that it answers; without one nothing else ran meanwhile. */
+    readonly reading?: number;
+  }
+  /** A read begins while others of its request may be under way: it is bound to what was seen before. */
+  | { readonly kind: "reading"; readonly atMs: number; readonly request: number; readonly reading: number }
   | {
     readonly kind: "write";
     readonly atMs: number;

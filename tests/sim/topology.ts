@@ -62,6 +62,7 @@ export interface Plan {
   readonly operationsMax: number;
   readonly thinkMs: number;
   readonly openChance: number;
+  readonly parallelChance: number;
   readonly oldTokenChance: number;
   readonly concurrency: number;
   /** Whether clients keep one token per site and merge, rather than the last one only. */
@@ -130,6 +131,7 @@ function drawMixed(draws: Draws): Plan {
     operationsMax: draws.integer(1, 4),
     thinkMs: draws.pick([0, 2, 20]),
     openChance: draws.pick([0, 0, 0.2]),
+    parallelChance: draws.pick([0, 0, 0.5]),
     oldTokenChance: draws.pick([0, 0, 0.1]),
     concurrency: draws.integer(1, 3),
     mergeShare: draws.pick([0, 0.5, 1]),

@@ -21,6 +21,8 @@ function lineOf(event: HistoryEvent): string {
   switch (event.kind) {
     case "request":
       return `r${event.request} session ${event.session} at ${event.site} presents [${event.presents}]`;
+    case "reading":
+      return `r${event.request}   begins read ${event.reading}`;
     case "read":
       return `r${event.request}   reads ${event.rows.map(seen).join(", ")}`;
     case "write":
