@@ -110,7 +110,9 @@ export class Cluster {
 
   /** Resolves when every site that is meant to run is ready. */
   async ready(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.sites.map((site) => answers(`${site.url}/_sojourn/readyz`, signal)));
+    await Promise.all(
+      this.sites.map((site) => answers(`${site.url}/_sojourn/readyz`, signal, (answer) => answer.ok)),
+    );
   }
 
   /** A site by id. */

@@ -172,7 +172,10 @@ class DevRun {
   async #answering(apps: readonly string[], stop: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(READY_MS_MAX)]);
     const urls = this.#cluster.sites.flatMap((site) => apps.map((app) => `${site.url}/${app}/`));
-    await Promise.all(urls.map((url) => answers(url, signal)));
+    // Whatever an app says at "/", a 404 of its own too, it has answered.
+    await Promise.all(
+      urls.map((url) => answers(url, signal, (answer) => answer.headers.has("sojourn-version"))),
+    );
   }
 
   #announce(apps: readonly string[], tookMs: number): void {
