@@ -148,8 +148,12 @@ export class Cluster {
   }
 }
 
-/** Asks an address until it answers 200, or an app answers there in its own way. */
-export async function answers(url: string, signal: AbortSignal): Promise<void> {
+/** Asks an address until its answer is the one waited for. */
+export async function answers(
+  url: string,
+  signal: AbortSignal,
+  accepted: (answer: Response) => boolean,
+): Promise<void> {
   for (;;) {
     signal.throwIfAborted();
     try {
