@@ -21,18 +21,10 @@ import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
 import * as layout from "./denokv_layout.ts";
-import type { KvMutation, RowHead, StoredRow } from "./denokv_layout.ts";
+import type { KvMutation, RowHead } from "./denokv_layout.ts";
+import { DenoKvReader, joined } from "./denokv_reader.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
 import { HeadCache } from "./head_cache.ts";
-
-/** What `Deno.Kv.getMany` takes. */
-const GET_MANY_MAX = 10;
-/** Keys read at once: beyond 16 reads at a time nothing gets faster, and memory would follow the caller. */
-const GET_AT_ONCE = 16 * GET_MANY_MAX;
-/** What `Deno.Kv.list` takes as a batch. */
-const LIST_BATCH_MAX = 500;
-/** A row that is overwritten while its pieces are read is read again; a writer this fast does not exist. */
-const PIECE_TRIES = 20;
 
 const TOTALS = ["t"];
 const PUBLISHED = ["p"];
@@ -64,6 +56,7 @@ export async function openDenoKv(place: DenoKvPlace): Promise<DenoKvStorage> {
 /** See the file's header. */
 export class DenoKvStorage implements Storage {
   readonly #kv: Deno.Kv;
+  readonly #reader: DenoKvReader;
   readonly #claim: FolderClaim | null;
   readonly #heads = new HeadCache();
   /** In how many pieces each large record lies. */
@@ -75,22 +68,23 @@ export class DenoKvStorage implements Storage {
 
   constructor(kv: Deno.Kv, claim: FolderClaim | null) {
     this.#kv = kv;
+    this.#reader = new DenoKvReader(kv);
     this.#claim = claim;
   }
 
   /** Finishes or forgets a large step that a crash cut (K1), and reads the totals. */
   async recover(): Promise<void> {
     const published = await this.#kv.get<Uint8Array>(PUBLISHED);
-    const redo = await this.#list([REDO]);
+    const redo = await this.#reader.list([REDO]);
     if (published.value !== null) {
       const wanted = new Reader(published.value).uint();
       if (redo.length !== wanted) throw new Error(`K1: the redo log has ${redo.length} of ${wanted} pieces`);
       for (const batch of batches(decodeRedo(redo.map(([, piece]) => piece)))) await this.#atomic(batch);
     }
-    await this.#unpublish(redo.length);
+    await this.#unpublish(redo.map(([key]) => Number(key[1])));
     const totals = await this.#kv.get<Uint8Array>(TOTALS);
     this.#bytes = totals.value === null ? 0 : new Reader(totals.value).uint();
-    for (const [key, entry] of await this.#list(["m"])) {
+    for (const [key, entry] of await this.#reader.list(["m"])) {
       const { pieces } = layout.decodeRecord(entry);
       if (pieces > 0) this.#recordPieces.set(String(key[1]), pieces);
     }
@@ -99,50 +93,32 @@ export class DenoKvStorage implements Storage {
   load(): Promise<Map<string, Uint8Array>> {
     return this.#read(async () => {
       const out = new Map<string, Uint8Array>();
-      for (const [key, entry] of await this.#list(["m"])) {
+      for (const [key, entry] of await this.#reader.list(["m"])) {
         const name = String(key[1]);
         const { pieces, value } = layout.decodeRecord(entry);
-        out.set(name, pieces === 0 ? value : joined((await this.#list(["n", name])).map(([, one]) => one)));
+        out.set(
+          name,
+          pieces === 0 ? value : joined((await this.#reader.list(["n", name])).map(([, one]) => one)),
+        );
       }
       return out;
     });
   }
 
   get(key: Key): Promise<Row | undefined> {
-    return this.#read(async () => (await this.#getRows([key]))[0]);
+    return this.#read(async () => (await this.#reader.rows([key]))[0]);
   }
 
   getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => this.#getRows(keys));
+    return this.#read(() => this.#reader.rows(keys));
   }
 
-  scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
-    if (limit <= 0 || range.start >= range.end) return Promise.resolve([]);
-    return this.#read(async () => {
-      const found = await this.#scanStored(range, limit, reverse);
-      const rows = await Promise.all(found.map((stored) => this.#whole(stored)));
-      return rows.filter((row) => row !== undefined);
-    });
+  scan(range: Range, options?: ScanOptions): Promise<Row[]> {
+    return this.#read(() => this.#reader.scan(range, options));
   }
 
   journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(async () => {
-      const out: Row[] = [];
-      // A row that moves on while this reads leaves a gap: go on until the limit or the end is reached.
-      for (let from = after; from < upTo && out.length < limit;) {
-        const wanted = Math.min(limit - out.length, LIST_BATCH_MAX);
-        const entries = await this.#entries(from, upTo, wanted);
-        const rows = await this.#getRows(entries.map((entry) => entry.key));
-        entries.forEach(({ position }, i) => {
-          const row = rows[i];
-          if (row !== undefined && row.position === position) out.push(row);
-        });
-        const last = entries.at(-1);
-        if (last === undefined || entries.length < wanted) break;
-        from = last.position;
-      }
-      return out;
-    });
+    return this.#read(() => this.#reader.journal(after, upTo, limit));
   }
 
   bytes(): Promise<number> {
@@ -206,13 +182,13 @@ export class DenoKvStorage implements Storage {
     }
     await this.#atomic([{ key: PUBLISHED, value: new Writer().uint(redo.length).done() }]);
     for (const batch of parts) await this.#atomic(batch);
-    await this.#unpublish(redo.length);
+    await this.#unpublish([...redo.keys()]);
   }
 
   /** The publication goes first: redo pieces without it are only rubbish. */
-  async #unpublish(pieces: number): Promise<void> {
-    if (pieces === 0) return;
-    const removals = Array.from({ length: pieces }, (_, i): KvMutation => ({ key: [REDO, i], value: null }));
+  async #unpublish(pieces: readonly number[]): Promise<void> {
+    if (pieces.length === 0) return;
+    const removals = pieces.map((index): KvMutation => ({ key: [REDO, index], value: null }));
     for (const batch of batches([{ key: PUBLISHED, value: null }, ...removals])) await this.#atomic(batch);
   }
 
@@ -234,92 +210,8 @@ export class DenoKvStorage implements Storage {
       if (head === undefined) unknown.push(key);
       else out.set(key, head);
     }
-    const found = await this.#getStored(unknown);
+    const found = await this.#reader.stored(unknown);
     unknown.forEach((key, i) => out.set(key, found[i]?.head ?? null));
-    return out;
-  }
-
-  async #getStored(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
-    const out: (StoredRow | undefined)[] = [];
-    for (let from = 0; from < keys.length; from += GET_AT_ONCE) {
-      const until = Math.min(keys.length, from + GET_AT_ONCE);
-      const slices: Promise<(StoredRow | undefined)[]>[] = [];
-      for (let at = from; at < until; at += GET_MANY_MAX) {
-        slices.push(this.#getSlice(keys.slice(at, Math.min(until, at + GET_MANY_MAX))));
-      }
-      for (const slice of await Promise.all(slices)) out.push(...slice);
-    }
-    return out;
-  }
-
-  async #getSlice(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
-    const entries = await this.#kv.getMany<Uint8Array[]>(keys.map(layout.rowKey));
-    return entries.map((entry) => entry.value === null ? undefined : storedOf(entry.key, entry.value));
-  }
-
-  async #getRows(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    const stored = await this.#getStored(keys);
-    if (stored.every((one) => one === undefined || one.value !== undefined)) return stored.map(inline);
-    return await Promise.all(stored.map((one) => one === undefined ? undefined : this.#whole(one)));
-  }
-
-  /** The row with its value; undefined where it was dropped while its pieces were read. */
-  async #whole(stored: StoredRow): Promise<Row | undefined> {
-    let now: StoredRow | undefined = stored;
-    for (let tries = 0; tries < PIECE_TRIES; tries++) {
-      if (now === undefined || now.value !== undefined) return inline(now);
-      const { position, pieces, valueBytes }: RowHead = now.head;
-      const value = joined((await this.#list(["c", position])).map(([, one]) => one));
-      if (value.length === valueBytes) return { ...now.row, value };
-      now = (await this.#getStored([stored.row.key]))[0];
-      if (now?.head.position === position) throw new Error(`a value has lost some of its ${pieces} pieces`);
-    }
-    throw new Error("a row was overwritten again and again while it was read");
-  }
-
-  async #scanStored(range: Range, limit: number, reverse: boolean): Promise<StoredRow[]> {
-    const bounds = { start: layout.scanStart(range.start), end: layout.scanEnd(range.end) };
-    const batchSize = Math.min(LIST_BATCH_MAX, Math.max(1, limit));
-    const out: StoredRow[] = [];
-    let group: StoredRow[] = []; // long keys with one head, which lie in the order of their hashes (L1)
-    const flush = () => {
-      group.sort((a, b) => (a.row.key < b.row.key ? -1 : 1) * (reverse ? -1 : 1));
-      out.push(...group);
-      group = [];
-    };
-    for await (const entry of this.#kv.list<Uint8Array>(bounds, { batchSize, reverse })) {
-      const stored = storedOf(entry.key, entry.value);
-      const { key } = stored.row;
-      if (group.length > 0 && !sharesHead(group, key)) flush();
-      if (out.length >= limit) break;
-      if (key < range.start || key >= range.end) continue;
-      if (key.length > layout.KEY_BYTES_WHOLE) group.push(stored);
-      else out.push(stored);
-    }
-    flush();
-    return out.length > limit ? out.slice(0, limit) : out;
-  }
-
-  async #entries(
-    after: Position,
-    upTo: Position,
-    limit: number,
-  ): Promise<{ position: Position; key: Key }[]> {
-    const bounds = { start: layout.journalKey(after + 1), end: layout.journalKey(upTo + 1) };
-    const out: { position: Position; key: Key }[] = [];
-    for await (
-      const entry of this.#kv.list<Uint8Array>(bounds, { limit, batchSize: Math.min(limit, LIST_BATCH_MAX) })
-    ) {
-      out.push({ position: Number(entry.key[1]), key: layout.journalValue.key(entry.value) });
-    }
-    return out;
-  }
-
-  async #list(prefix: Deno.KvKey): Promise<[Deno.KvKey, Uint8Array][]> {
-    const out: [Deno.KvKey, Uint8Array][] = [];
-    for await (const entry of this.#kv.list<Uint8Array>({ prefix }, { batchSize: LIST_BATCH_MAX })) {
-      out.push([entry.key, entry.value]);
-    }
     return out;
   }
 
@@ -361,29 +253,6 @@ function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: KvMut
     out.push({ key: layout.journalKey(row.position), value: layout.journalValue.of(key) });
   }
   return key.length + (value?.length ?? 0) - oldBytes;
-}
-
-function storedOf(key: Deno.KvKey, record: Uint8Array): StoredRow {
-  const part = key[1];
-  if (!(part instanceof Uint8Array)) throw new Error("a row lies under a key that is not ours");
-  return layout.decodeRow(record, part);
-}
-
-const inline = (stored: StoredRow | undefined): Row | undefined =>
-  stored === undefined ? undefined : { ...stored.row, value: stored.value ?? null };
-
-const sharesHead = (group: readonly StoredRow[], key: Key): boolean =>
-  key.length > layout.KEY_BYTES_WHOLE &&
-  key.slice(0, layout.KEY_BYTES_WHOLE) === group[0]?.row.key.slice(0, layout.KEY_BYTES_WHOLE);
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const out = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
-  let at = 0;
-  for (const one of pieces) {
-    out.set(one, at);
-    at += one.length;
-  }
-  return out;
 }
 
 function failure(what: string, cause: unknown): StoreUnavailable {

@@ -1,0 +1,168 @@
+/**
+ * Reading rows and journal out of a Deno KV database (denokv_layout.ts): a row may lie in pieces, and a reader
+ * runs beside the commit that replaces it.
+ *
+ * R1  A row is given whole, or as a newer one, or, where it was dropped meanwhile, not at all.
+ */
+import type { Key } from "../../store/key.ts";
+import type { ScanOptions } from "../../store/ports.ts";
+import type { Range } from "../../store/range.ts";
+import type { Position, Row } from "../../store/row.ts";
+import * as layout from "./denokv_layout.ts";
+import type { RowHead, StoredRow } from "./denokv_layout.ts";
+
+/** What `Deno.Kv.getMany` takes. */
+const GET_MANY_MAX = 10;
+/** Keys read at once: beyond 16 reads at a time nothing gets faster, and memory would follow the caller. */
+const GET_AT_ONCE = 16 * GET_MANY_MAX;
+/** What `Deno.Kv.list` takes as a batch. */
+const LIST_BATCH_MAX = 500;
+/** A row that is overwritten while its pieces are read is read again; a writer this fast does not exist. */
+const PIECE_TRIES = 20;
+
+/** See the file's header. */
+export class DenoKvReader {
+  readonly #kv: Deno.Kv;
+
+  constructor(kv: Deno.Kv) {
+    this.#kv = kv;
+  }
+
+  /** Rows in a range by key. */
+  async scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
+    if (limit <= 0 || range.start >= range.end) return [];
+    const found = await this.#scanStored(range, limit, reverse);
+    const rows = await Promise.all(found.map((stored) => this.#whole(stored)));
+    return rows.filter((row) => row !== undefined);
+  }
+
+  /** Rows with after < position ≤ upTo. */
+  async journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
+    const out: Row[] = [];
+    // A row that moves on while this reads leaves a gap: go on until the limit or the end is reached.
+    for (let from = after; from < upTo && out.length < limit;) {
+      const wanted = Math.min(limit - out.length, LIST_BATCH_MAX);
+      const entries = await this.#entries(from, upTo, wanted);
+      const rows = await this.rows(entries.map((entry) => entry.key));
+      entries.forEach(({ position }, i) => {
+        const row = rows[i];
+        if (row !== undefined && row.position === position) out.push(row);
+      });
+      const last = entries.at(-1);
+      if (last === undefined || entries.length < wanted) break;
+      from = last.position;
+    }
+    return out;
+  }
+
+  /** Rows as their records tell them, in the order asked. */
+  async stored(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
+    const out: (StoredRow | undefined)[] = [];
+    for (let from = 0; from < keys.length; from += GET_AT_ONCE) {
+      const until = Math.min(keys.length, from + GET_AT_ONCE);
+      const slices: Promise<(StoredRow | undefined)[]>[] = [];
+      for (let at = from; at < until; at += GET_MANY_MAX) {
+        slices.push(this.#getSlice(keys.slice(at, Math.min(until, at + GET_MANY_MAX))));
+      }
+      for (const slice of await Promise.all(slices)) out.push(...slice);
+    }
+    return out;
+  }
+
+  async #getSlice(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
+    const entries = await this.#kv.getMany<Uint8Array[]>(keys.map(layout.rowKey));
+    return entries.map((entry) => entry.value === null ? undefined : storedOf(entry.key, entry.value));
+  }
+
+  /** Whole rows, in the order asked. */
+  async rows(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    const stored = await this.stored(keys);
+    if (stored.every((one) => one === undefined || one.value !== undefined)) return stored.map(inline);
+    return await Promise.all(stored.map((one) => one === undefined ? undefined : this.#whole(one)));
+  }
+
+  /** The row with its value; undefined where it was dropped while its pieces were read. */
+  async #whole(stored: StoredRow): Promise<Row | undefined> {
+    let now: StoredRow | undefined = stored;
+    for (let tries = 0; tries < PIECE_TRIES; tries++) {
+      if (now === undefined || now.value !== undefined) return inline(now);
+      const { position, pieces, valueBytes }: RowHead = now.head;
+      const value = joined((await this.list(["c", position])).map(([, one]) => one));
+      if (value.length === valueBytes) return { ...now.row, value };
+      now = (await this.stored([stored.row.key]))[0];
+      if (now?.head.position === position) throw new Error(`a value has lost some of its ${pieces} pieces`);
+    }
+    throw new Error("a row was overwritten again and again while it was read");
+  }
+
+  async #scanStored(range: Range, limit: number, reverse: boolean): Promise<StoredRow[]> {
+    const bounds = { start: layout.scanStart(range.start), end: layout.scanEnd(range.end) };
+    const batchSize = Math.min(LIST_BATCH_MAX, Math.max(1, limit));
+    const out: StoredRow[] = [];
+    let group: StoredRow[] = []; // long keys with one head, which lie in the order of their hashes (L1)
+    const flush = () => {
+      group.sort((a, b) => (a.row.key < b.row.key ? -1 : 1) * (reverse ? -1 : 1));
+      out.push(...group);
+      group = [];
+    };
+    for await (const entry of this.#kv.list<Uint8Array>(bounds, { batchSize, reverse })) {
+      const stored = storedOf(entry.key, entry.value);
+      const { key } = stored.row;
+      if (group.length > 0 && !sharesHead(group, key)) flush();
+      if (out.length >= limit) break;
+      if (key < range.start || key >= range.end) continue;
+      if (key.length > layout.KEY_BYTES_WHOLE) group.push(stored);
+      else out.push(stored);
+    }
+    flush();
+    return out.length > limit ? out.slice(0, limit) : out;
+  }
+
+  async #entries(
+    after: Position,
+    upTo: Position,
+    limit: number,
+  ): Promise<{ position: Position; key: Key }[]> {
+    const bounds = { start: layout.journalKey(after + 1), end: layout.journalKey(upTo + 1) };
+    const out: { position: Position; key: Key }[] = [];
+    for await (
+      const entry of this.#kv.list<Uint8Array>(bounds, { limit, batchSize: Math.min(limit, LIST_BATCH_MAX) })
+    ) {
+      out.push({ position: Number(entry.key[1]), key: layout.journalValue.key(entry.value) });
+    }
+    return out;
+  }
+
+  /** All entries with a prefix. */
+  async list(prefix: Deno.KvKey): Promise<[Deno.KvKey, Uint8Array][]> {
+    const out: [Deno.KvKey, Uint8Array][] = [];
+    for await (const entry of this.#kv.list<Uint8Array>({ prefix }, { batchSize: LIST_BATCH_MAX })) {
+      out.push([entry.key, entry.value]);
+    }
+    return out;
+  }
+}
+
+function storedOf(key: Deno.KvKey, record: Uint8Array): StoredRow {
+  const part = key[1];
+  if (!(part instanceof Uint8Array)) throw new Error("a row lies under a key that is not ours");
+  return layout.decodeRow(record, part);
+}
+
+const inline = (stored: StoredRow | undefined): Row | undefined =>
+  stored === undefined ? undefined : { ...stored.row, value: stored.value ?? null };
+
+const sharesHead = (group: readonly StoredRow[], key: Key): boolean =>
+  key.length > layout.KEY_BYTES_WHOLE &&
+  key.slice(0, layout.KEY_BYTES_WHOLE) === group[0]?.row.key.slice(0, layout.KEY_BYTES_WHOLE);
+
+/** Pieces as one. */
+export function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const out = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
+  let at = 0;
+  for (const one of pieces) {
+    out.set(one, at);
+    at += one.length;
+  }
+  return out;
+}
