@@ -159,7 +159,7 @@ export async function answers(
     try {
       const answer = await fetch(url, { signal });
       await answer.body?.cancel();
-      if (answer.ok || answer.headers.has("sojourn-version")) return;
+      if (accepted(answer)) return;
     } catch {
       signal.throwIfAborted(); // anything else: it does not listen yet
     }
