@@ -24,6 +24,16 @@ export class Subscriptions<T> {
     return this.#segments.overlapping(range).length > 0;
   }
 
+  /** The subscribers of any key of a range. */
+  within(range: Range): Set<T> {
+    return new Set(this.#segments.overlapping(range).flatMap((segment) => [...segment.value]));
+  }
+
+  /** Every range that someone subscribes to. */
+  ranges(): Range[] {
+    return [...this.#segments].map(({ start, end }) => ({ start, end }));
+  }
+
   /** Whether a subscriber has the whole range. */
   has(subscriber: T, range: Range): boolean {
     let at = range.start;

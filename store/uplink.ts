@@ -136,8 +136,21 @@ export class Uplink {
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (reborn || welcome.refused.length > 0) this.#voided();
+    this.#coverWatched();
     core.advanced();
     core.wake();
+  }
+
+  /** Covers again what somebody here watches, and tells them: its changes would not come otherwise. */
+  #coverWatched(): void {
+    const { watchers, coverage } = this.#core;
+    for (const range of watchers.ranges()) {
+      if (coverage.hasRange(range)) continue;
+      const tell = () => {
+        for (const changed of watchers.within(range)) changed();
+      };
+      this.fetch(range, 0, false).then(tell, () => {});
+    }
   }
 
   /** A new incarnation: all positions above are void; what is pending is kept and will be pushed again. */
