@@ -3,10 +3,12 @@
  */
 const GENERATED = new Set([".sojourn", ".cache", "node_modules", "coverage"]);
 
-/** Paths from `root`, with forward slashes. */
+/** Paths from `root`, with forward slashes; none where there is no such folder. */
 export async function* walk(root: URL, folder: string): AsyncGenerator<string> {
   const entries: Deno.DirEntry[] = [];
-  for await (const entry of Deno.readDir(new URL(folder, root))) entries.push(entry);
+  if (await Deno.stat(new URL(folder, root)).then((found) => found.isDirectory, () => false)) {
+    for await (const entry of Deno.readDir(new URL(folder, root))) entries.push(entry);
+  }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const entry of entries) {
     const path = `${folder}/${entry.name}`;
