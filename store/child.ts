@@ -42,6 +42,7 @@ export class Child {
   ranges = 0;
   /** Somebody below waits for marks until this time. */
   eagerUntilMs = 0;
+  markedAtMs = -Infinity;
   markedHead: Position = -1;
   markedDown: readonly Position[] | null = null;
   markedAcked: Position = -1;

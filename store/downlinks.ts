@@ -351,18 +351,20 @@ export class Downlinks {
     const now = this.#nowMs();
     const every = Math.max(MARK_MS_MIN, this.#children.size * MARK_MS_PER_CHILD);
     const swept = now - this.#sweptAtMs >= every;
-    let behind = false;
-    const idle = now - this.#sweptAtMs >= MARK_IDLE_MS;
+    let waitMs = swept ? MARK_IDLE_MS : every;
     for (const child of [...(swept ? this.#children.values() : this.#due)]) {
       if (!child.welcomed || child.sending) continue;
       const eager = child.eagerUntilMs > now;
+      // A child's own last mark counts, not the last sweep: others' news must not keep an idle one uninformed.
+      const idle = now - child.markedAtMs >= MARK_IDLE_MS;
       if (this.#isDue(child) || idle || (swept && (eager || isBehind(child, mark)))) {
         await this.#flushChild(child, mark);
       }
-      behind ||= eager || isBehind(child, mark);
+      const dueMs = eager || isBehind(child, mark) ? every : child.markedAtMs + MARK_IDLE_MS - now;
+      waitMs = Math.min(waitMs, dueMs);
     }
     if (swept) this.#sweptAtMs = now;
-    return behind || !swept ? every : MARK_IDLE_MS;
+    return waitMs;
   }
 
   #isDue(child: Child): boolean {
@@ -387,6 +389,7 @@ export class Downlinks {
     } as const;
     const feeds = [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk): Feed => ({ ...head, ...chunk }));
     child.cursor = mark.head;
+    child.markedAtMs = this.#nowMs();
     child.markedHead = mark.head;
     child.markedDown = mark.down;
     child.markedAcked = child.acked;
