@@ -10,7 +10,7 @@
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
 import { FRAME, type FrameWriter, type Payload } from "./frames.ts";
-import { BODY, readRequestHead, writeResponseHead } from "./heads.ts";
+import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
 import { FetchRefused, type OutgoingRequest, type OutgoingResponse, sendChecked } from "./outgoing_http.ts";
 import { wireError, writeError } from "./store_frames.ts";
@@ -44,16 +44,16 @@ export class HostEgress implements Egress {
   }
 
   start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void {
-    const redirect = payload.text();
-    const { head, body } = readRequestHead(payload);
+    const { fields, body } = readRequestHead(payload);
+    const [redirect = "", method = "", url = ""] = fields;
     const open: OpenFetch = { abort: new AbortController() };
     if (this.#open.has(id)) return;
     this.#open.set(id, open);
     if (body === BODY.stream) open.receiver = new BodyReceiver(writer, id, { granted: false });
     const request: OutgoingRequest = {
-      method: head.method,
-      url: head.url,
-      headers: head.headers,
+      method,
+      url,
+      headers: headerPairs(fields, 3),
       body: open.receiver?.stream ?? null,
       signal: open.abort.signal,
     };

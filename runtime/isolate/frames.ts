@@ -161,7 +161,20 @@ export class FrameWriter {
   /** UTF-8 with its length. */
   text(text: string): this {
     this.#room(4 + text.length * 3);
-    const at = this.#at + 4;
+    const written = this.#encode(text, this.#at + 4);
+    this.#view.setUint32(this.#at, written, true);
+    this.#at += 4 + written;
+    return this;
+  }
+
+  /** UTF-8, to the end of the payload. */
+  restText(text: string): this {
+    this.#room(text.length * 3);
+    this.#at += this.#encode(text, this.#at);
+    return this;
+  }
+
+  #encode(text: string, at: number): number {
     const length = text.length;
     let i = 0;
     // Short ASCII, which most heads are, is cheaper byte by byte than by a call out of JavaScript.
@@ -172,10 +185,7 @@ export class FrameWriter {
         this.#bytes[at + i] = unit;
       }
     }
-    const written = i === length ? i : utf8.encodeInto(text, this.#bytes.subarray(at)).written;
-    this.#view.setUint32(this.#at, written, true);
-    this.#at = at + written;
-    return this;
+    return i === length ? i : utf8.encodeInto(text, this.#bytes.subarray(at)).written;
   }
 
   /** A byte string (one code unit a byte) with its length. */

@@ -49,22 +49,21 @@ export function headerPairs(fields: readonly string[], from: number): [string, s
   return out;
 }
 
-/** Writes a request head; the body, if inline, follows as the rest of the payload. */
-export function writeRequestHead(writer: FrameWriter, head: RequestHead, body: number): void {
-  writer.u8(body).text(joinHeaders(head.method + SEPARATOR + head.url, head.headers));
+/** Writes a request head, after fields of the caller's own; an inline body follows as the rest of the payload. */
+export function writeRequestHead(
+  writer: FrameWriter,
+  own: readonly string[],
+  head: RequestHead,
+  body: number,
+): void {
+  const fields = own.join(SEPARATOR) + SEPARATOR + head.method + SEPARATOR + head.url;
+  writer.u8(body).text(joinHeaders(fields, head.headers));
 }
 
-/** Reads what {@link writeRequestHead} wrote, up to the body. */
-export function readRequestHead(payload: Payload): {
-  head: { method: string; url: string; headers: [string, string][] };
-  body: number;
-} {
+/** A request head's fields: the caller's own, then method, URL and header pairs. */
+export function readRequestHead(payload: Payload): { fields: string[]; body: number } {
   const body = payload.u8();
-  const fields = payload.text().split(SEPARATOR);
-  return {
-    head: { method: fields[0] ?? "", url: fields[1] ?? "", headers: headerPairs(fields, 2) },
-    body,
-  };
+  return { fields: payload.text().split(SEPARATOR), body };
 }
 
 /** Writes a response head; the body, if inline, follows as the rest of the payload. */

@@ -54,8 +54,8 @@ export class HostExchange {
     const { call, inlineBody, bodyKind } = this.pending;
     const { request, context } = call;
     const writer = this.#writer.begin(FRAME.request, this.id);
-    writer.text(context.sessionId).text(context.site).text(context.version).text(context.remoteAddr ?? "");
-    writeRequestHead(writer, request, bodyKind);
+    const own = [context.sessionId, context.site, context.version, context.remoteAddr ?? ""];
+    writeRequestHead(writer, own, request, bodyKind);
     if (inlineBody !== null) writer.rest(inlineBody);
     writer.end();
     if (bodyKind === BODY.stream && request.body !== null) this.#sendBody(request.body);

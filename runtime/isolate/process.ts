@@ -5,8 +5,8 @@
  *
  * P1  The environment is empty, nothing is read from a configuration, nothing is fetched, nobody is prompted.
  * P2  The paths of socket and mark are gone as soon as the process has connected: nobody else can open them.
- * P3  The mark tells, after any death, which requests had started: it holds the id of the last one. Writing four
- *     bytes of a file without a name (1 µs) is the cheapest thing a process can do that outlives it.
+ * P3  The mark tells, after any death, which requests had started: the largest id in it. Appending four bytes
+ *     to a file without a name (0.6 µs) is the cheapest thing a process can do that outlives it.
  */
 import type { ByteConnection } from "./frames.ts";
 
@@ -142,11 +142,15 @@ const prlimitPath: string | undefined = ["/usr/bin/prlimit", "/bin/prlimit"].fin
 /** Whether array buffers are bounded on this machine. */
 export const buffersAreBounded: boolean = prlimitPath !== undefined;
 
+/** The largest of the ids that were appended one after the other, in a file that begins anew when it is full. */
 function readMark(mark: Deno.FsFile): number {
-  const bytes = new Uint8Array(4);
+  const bytes = new Uint8Array(mark.statSync().size);
   mark.seekSync(0, Deno.SeekMode.Start);
-  const read = mark.readSync(bytes) ?? 0;
-  return read < bytes.length ? 0 : new DataView(bytes.buffer).getUint32(0, true);
+  const length = mark.readSync(bytes) ?? 0;
+  const view = new DataView(bytes.buffer);
+  let last = 0;
+  for (let at = 0; at + 4 <= length; at += 4) last = Math.max(last, view.getUint32(at, true));
+  return last;
 }
 
 /** Linux: the first number of schedstat is nanoseconds on a CPU. JavaScript runs on a process's first thread. */

@@ -47,6 +47,9 @@ const running = new AsyncLocalStorage<Exchange>();
 const exchanges = new Map<number, Exchange>();
 let app: LoadedApp | undefined;
 let mark: Deno.FsFile | undefined;
+/** 64 KiB of marks, then from the start again. */
+const MARKS_MAX = 16 * 1024;
+let marks = 0;
 const markBytes = new Uint8Array(4);
 const markView = new DataView(markBytes.buffer);
 
@@ -125,9 +128,13 @@ async function warmUp(): Promise<void> {
   await new Response(response.body).text();
 }
 
+/** Appends, since a seek costs as much as the write; the site takes the largest id that it finds. */
 function writeMark(id: number): void {
   markView.setUint32(0, id, true);
-  mark?.seekSync(0, 0);
+  if (++marks === MARKS_MAX) {
+    marks = 0;
+    mark?.seekSync(0, 0);
+  }
   mark?.writeSync(markBytes);
 }
 

@@ -57,9 +57,8 @@ export class OutgoingFetches {
     return new Promise<Response>((resolve, reject) => {
       const open: OpenFetch = { url: request.url, resolve, reject };
       this.#open.set(id, open);
-      this.#writer.begin(FRAME.fetchStart, id).u32(owner).text(request.redirect);
-      const head = { method: request.method, url: request.url, headers: [...request.headers] };
-      writeRequestHead(this.#writer, head, body ? BODY.stream : BODY.none);
+      this.#writer.begin(FRAME.fetchStart, id).u32(owner);
+      writeRequestHead(this.#writer, [request.redirect], request, body ? BODY.stream : BODY.none);
       this.#writer.end();
       if (body) {
         open.sender = new BodySender(this.#writer, id, { credit: 0 });
