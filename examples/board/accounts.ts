@@ -48,6 +48,8 @@ accounts.post("/accounts", async (c) => {
   const nick = nickname.toLowerCase();
   const taken = `The nickname ${nickname} is taken. Choose another one.`;
   if (await c.env.tables.accounts.get([nick]) !== null) return refuse(c, 409, taken);
+  // Somebody has to be an author, to make the others.
+  const isFirst = (await c.env.tables.accounts.list({ limit: 1 })).rows.length === 0;
   const id = newId(Date.now());
   const hashed = await hashPassword(password, Number(c.env.vars.PASSWORD_ROUNDS));
   // The root is the only place that writes accounts, so a check here is a check everywhere.
@@ -58,7 +60,8 @@ accounts.post("/accounts", async (c) => {
     password: hashed,
   });
   if (!(await claim.commit()).ok) return refuse(c, 409, taken);
-  const entry = await c.env.tables.users.put({ id, nickname, nick, firstName, lastName, access: "user" });
+  const access = isFirst ? "author" : "user";
+  const entry = await c.env.tables.users.put({ id, nickname, nick, firstName, lastName, access });
   await logIn(c, entry.value);
   return done(c, { user: named("users", entry) }, `users/${id}`);
 });
@@ -103,8 +106,19 @@ accounts.get("/users/:user", async (c) => {
   return show(c, {
     title: nickname,
     data: { user: named("users", user), karma },
-    body: html`<p>${firstName} ${lastName}, ${
-      access === "author" ? "author" : "reader"
-    }, rated ${karma}.</p>`,
+    body: html`<p>${firstName} ${lastName}, ${access === "author" ? "author" : "reader"}, rated ${karma}.</p>
+      ${
+      c.var.login?.author === true && access === "user"
+        ? html`<form action="users/${user.value.id}/author" method="post"><button>Make an author</button></form>`
+        : ""
+    }`,
   });
+});
+
+accounts.post("/users/:user/author", async (c) => {
+  if (c.var.login?.author !== true) return refuse(c, 403, "Only authors make authors. Log in as one.");
+  const user = await c.env.tables.users.get([c.req.param("user")]);
+  if (user === null) return refuse(c, 404, "There is no such user.");
+  const entry = await c.env.tables.users.put({ ...user.value, access: "author" });
+  return done(c, { user: named("users", entry) }, `users/${user.value.id}`);
 });

@@ -1,6 +1,6 @@
 /**
  * The operator's routes, at the root, for whoever has the token that the variable ADMIN_TOKEN names: filling the
- * board, making authors, archiving, and reading rows and counters as the root has them.
+ * board, archiving, and reading rows and counters as the root has them.
  */
 import type { AppContext } from "sojourn";
 import { Hono } from "hono";
@@ -95,15 +95,6 @@ admin.post("/admin/read", async (c) => {
     rows: found,
     sums: counted.map((entry) => entry.value),
   });
-});
-
-admin.post("/admin/authors", async (c) => {
-  const { nickname } = z.object({ nickname: z.string() }).parse(await c.req.json());
-  const account = await c.env.tables.accounts.get([nickname.toLowerCase()]);
-  const user = account === null ? null : await c.env.tables.users.get([account.value.user]);
-  if (user === null) return c.json({ error: `There is no user ${nickname}.` }, 404);
-  await c.env.tables.users.put({ ...user.value, access: "author" });
-  return c.json({ nickname }, 201);
 });
 
 admin.post("/admin/archive", async (c) => {

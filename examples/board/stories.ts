@@ -1,11 +1,13 @@
 /** Pages that list and show stories: of the day, by category, by date, one with its discussion. */
 import { Hono } from "hono";
 import { html } from "hono/html";
+import { z } from "zod";
 import { findStory, listComments, listStories } from "./archive.ts";
 import { RATING_MIN, StoryCounts } from "./counters.ts";
+import { readForm } from "./form.ts";
 import { idAt } from "./ids.ts";
 import { byline, commentItem, storyItem } from "./items.ts";
-import { type App, type Ctx, listing, type Markup, refuse, show } from "./page.ts";
+import { type App, type Ctx, done, listing, type Markup, refuse, show } from "./page.ts";
 import { named, Writers } from "./rows.ts";
 
 /** Stories on the first page. */
@@ -37,13 +39,28 @@ stories.get("/browse", (c) =>
 
 stories.get("/categories", async (c) => {
   const { rows } = await c.env.tables.categories.list();
+  const form = html`<form action="categories" method="post">
+    <label>New category <input name="name" required maxlength="60"></label><button>Add</button>
+  </form>`;
   return show(c, {
     title: "Categories",
     data: { categories: rows.map((row) => named("categories", row)) },
     body: html`<ul>${
       rows.map(({ value }) => html`<li><a href="categories/${value.id}">${value.name}</a></li>`)
-    }</ul>`,
+    }</ul>${c.var.login?.author === true ? form : ""}`,
   });
+});
+
+const categoryForm = z.object({ name: z.string().trim().regex(/[\p{L}\p{N}]/u, "needs a letter").max(60) });
+
+stories.post("/categories", async (c) => {
+  if (c.var.login?.author !== true) return refuse(c, 403, "Only authors add categories. Log in as one.");
+  const form = await readForm(c, categoryForm);
+  if (!form.ok) return refuse(c, 400, form.message);
+  const { name } = form.fields;
+  const id = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-");
+  const entry = await c.env.tables.categories.put({ id, name });
+  return done(c, { category: named("categories", entry) }, "categories");
 });
 
 stories.get("/categories/:category", async (c) => {

@@ -135,6 +135,23 @@ Deno.test("a reader registers, submits, comments and answers; an author accepts 
   strictEqual(rowsAt((await author.json("/moderations")).body, "moderations").length, 1);
 });
 
+Deno.test("the first to register is an author, who adds categories and makes authors", async () => {
+  const { send } = localEdge("edge-1", () => store);
+  const store = new MemoryStore();
+  const first = browser(send, "first"), second = browser(send, "second");
+  const person = { firstName: "A", lastName: "B", email: "a@example.org", password: "long enough" };
+  await first.json("/accounts", { ...person, nickname: "ada" });
+  const { body } = await second.json("/accounts", { ...person, nickname: "bob" });
+  strictEqual((await second.json("/categories", { name: "Tides" })).status, 403);
+  strictEqual((await first.json("/categories", { name: "The Sea!" })).status, 201);
+  match((await first.html("/categories")).text, /categories\/the-sea-/);
+  const bob = rowsAt(body, "user")[0]?.key[0];
+  strictEqual((await second.json(`/users/${bob}/author`, {})).status, 403);
+  strictEqual((await first.html(`/users/${bob}/author`, {})).status, 303);
+  await second.json("/logins", { nickname: "bob", password: person.password });
+  strictEqual((await second.json("/categories", { name: "Tides" })).status, 201);
+});
+
 Deno.test("a rating below the filter hides a comment", async () => {
   const { open } = await board();
   const { json } = open("reader");
