@@ -1,12 +1,14 @@
 /**
  * An app's module and all that it imports, as one ES module that an isolate can run.
  *
- * Stages: configuration → `deno bundle` → CommonJS loader replaced → size and imports checked.
+ * Stages: configuration → `deno bundle` → CommonJS loader and paths replaced → size and imports checked.
  */
+import type { Comment } from "acorn";
 import { appConfig } from "./app_config.ts";
 import { runDenoBundle } from "./deno_bundle.ts";
-import { type BundleIssue, checkImports, parseModule } from "./imports.ts";
-import { replaceRequire } from "./node_require.ts";
+import { moduleComments, splice } from "./cuts.ts";
+import { type BundleIssue, checkImports, forbiddenImports, parseModule } from "./imports.ts";
+import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
 /** SURFACES 3; a site holds every live version's bundle in its replica. */
@@ -46,11 +48,14 @@ export async function bundleApp(entry: string): Promise<BundleResult> {
 }
 
 function finish(bytes: Uint8Array<ArrayBuffer>, locate: Locate): BundleResult {
-  let code = new TextDecoder().decode(bytes);
-  const program = parseModule(code);
+  const bundled = new TextDecoder().decode(bytes);
+  const comments: Comment[] = [];
+  const program = parseModule(bundled, comments);
   if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
-  code = replaceRequire(code, program);
-  const [issue] = checkImports(code);
+  const loader = requireCuts(program);
+  const code = splice(bundled, [...loader, ...moduleComments(comments, bundled)]);
+  // Parsing a large bundle takes long: once is enough where no import was replaced.
+  const [issue] = loader.length === 0 ? forbiddenImports(program) : checkImports(code);
   if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
   if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out, locate };

@@ -6,7 +6,7 @@
  *
  * The isolate checks again what was uploaded, since anybody with a deploy token can make a bundle elsewhere.
  */
-import { type AnyNode, type Expression, parse, type Program } from "acorn";
+import { type AnyNode, type Comment, type Expression, parse, type Program } from "acorn";
 import { allowedBuiltins, isAllowedBuiltin } from "./builtins.ts";
 
 /** Why a bundle is refused. */
@@ -28,7 +28,11 @@ interface KeptImport {
 /** Checks a bundle's syntax and imports (M1). */
 export function checkImports(code: string): BundleIssue[] {
   const program = parseModule(code);
-  if ("message" in program) return [program];
+  return "message" in program ? [program] : forbiddenImports(program);
+}
+
+/** The imports of a parsed bundle that it may not have (M1). */
+export function forbiddenImports(program: Program): BundleIssue[] {
   return importsOf(program).filter((kept) => !isAllowedBuiltin(kept.specifier)).map((kept) => ({
     message: `a function can't import "${kept.specifier}": only its own modules, npm packages and ${
       allowedBuiltins.join(", ")
@@ -38,10 +42,10 @@ export function checkImports(code: string): BundleIssue[] {
   }));
 }
 
-/** The program of a module, or why there is none. */
-export function parseModule(code: string): Program | BundleIssue {
+/** The program of a module, or why there is none; its comments are added to `comments`. */
+export function parseModule(code: string, comments: Comment[] = []): Program | BundleIssue {
   try {
-    return parse(code, { ecmaVersion: "latest", sourceType: "module", locations: true });
+    return parse(code, { ecmaVersion: "latest", sourceType: "module", locations: true, onComment: comments });
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const { line, column } = (error as SyntaxError & { loc?: { line: number; column: number } }).loc ??

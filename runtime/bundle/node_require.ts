@@ -4,18 +4,13 @@
  */
 import type { AnyNode, Program } from "acorn";
 import { isAllowedBuiltin } from "./builtins.ts";
+import type { Cut } from "./cuts.ts";
 import { visit } from "./imports.ts";
 
-interface Cut {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
-/** The bundle with its `createRequire` replaced; the same text where it has none. */
-export function replaceRequire(code: string, program: Program): string {
+/** The cuts that replace a bundle's `createRequire`; none where it has none. */
+export function requireCuts(program: Program): Cut[] {
   const loader = loaderOf(program);
-  if (loader === undefined) return code;
+  if (loader === undefined) return [];
   const required = new Set<string>();
   visit(program, (node) => {
     const specifier = callOf(node, loader.name);
@@ -29,10 +24,10 @@ export function replaceRequire(code: string, program: Program): string {
   // On one line, as what it replaces: the source map's lines stay right.
   const shim = `((table) => (id) => { if (table.has(id)) return table.get(id); ` +
     `throw new TypeError(\`a function can't require "\${id}"\`); })(new Map([${table}]))`;
-  return splice(code, [
+  return [
     { ...loader.declaration, text: imports.join(" ") },
     { ...loader.made, text: shim },
-  ]);
+  ];
 }
 
 const nodeName = (specifier: string): string =>
@@ -72,14 +67,4 @@ function callOf(node: AnyNode, name: string): string | undefined {
   }
   const [argument] = node.arguments;
   return argument?.type === "Literal" && typeof argument.value === "string" ? argument.value : undefined;
-}
-
-function splice(code: string, cuts: readonly Cut[]): string {
-  let out = "";
-  let at = 0;
-  for (const cut of [...cuts].sort((a, b) => a.start - b.start)) {
-    out += code.slice(at, cut.start) + cut.text;
-    at = cut.end;
-  }
-  return out + code.slice(at);
 }

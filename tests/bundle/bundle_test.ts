@@ -126,3 +126,16 @@ Deno.test("a place in a bundle is told as the place in its module", async () => 
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+Deno.test("a bundle names no path of the machine, so that one app has one version everywhere", async () => {
+  const files = {
+    "app.ts":
+      'import { Hono } from "hono"; import { text } from "./own.ts"; export default new Hono().get("/", (c) => c.text(text));',
+    "own.ts": "export const text = `\n// kept/as/it.is\n`;",
+  };
+  const [one, two] = [await bundleOf(files), await bundleOf(files)];
+  assert.equal(one.kind, "bundled", one.message);
+  assert.equal(one.code, two.code);
+  assert(!one.code.includes("sojourn-test-") && !/^\/\/ \S*hono/m.test(one.code));
+  assert(one.code.includes("// kept/as/it.is"));
+});
