@@ -20,7 +20,18 @@ const calm = (point: string, nth: number) => (plan: Plan): Plan => ({
   ),
   requests: 60,
   safetyMs: 700,
-  faults: { crash: 0, stop: 0, wipe: 0, partition: 0, stall: 0, evict: 6, nap: 0, diskFull: 0, point: 0 },
+  faults: {
+    crash: 0,
+    stop: 0,
+    wipe: 0,
+    wipeInner: 0,
+    partition: 0,
+    stall: 0,
+    evict: 6,
+    nap: 0,
+    diskFull: 0,
+    point: 0,
+  },
   crashes: [{ point, nth }],
 });
 

@@ -122,14 +122,15 @@ export class Faults {
         this.#say(`${site.plan.id} crashes`);
         site.crash();
         return this.#away(site);
-      case "wipe": {
-        // Inner disks are not yet allowed to be lost (PROTOCOL, lost inner disks).
-        const edges = upSites.filter((each) => each.plan.tier === "edge");
-        if (edges.length === 0) return;
-        const edge = draws.pick(edges);
-        this.#say(`${edge.plan.id} loses its disk`);
-        edge.wipe();
-        return this.#away(edge);
+      case "wipe":
+      case "wipeInner": {
+        const tier = name === "wipe" ? "edge" : "core";
+        const losers = upSites.filter((each) => each.plan.tier === tier);
+        if (losers.length === 0) return;
+        const loser = draws.pick(losers);
+        this.#say(`${loser.plan.id} loses its disk`);
+        loser.wipe();
+        return this.#away(loser);
       }
       case "stop":
         return void this.#stop(site);

@@ -36,6 +36,8 @@ export interface FaultPlan {
   readonly crash: number;
   readonly stop: number;
   readonly wipe: number;
+  /** Lost disks of inner sites: not yet survived (PROTOCOL, lost inner disks), so no seed draws any. */
+  readonly wipeInner: number;
   readonly partition: number;
   readonly stall: number;
   readonly evict: number;
@@ -150,6 +152,7 @@ function drawMixed(draws: Draws): Plan {
       crash: fault(0.5, 4),
       stop: fault(0.3, 2),
       wipe: fault(0.25, 2),
+      wipeInner: 0,
       partition: fault(0.4, 3),
       stall: fault(0.4, 4),
       evict: some(0.6, 1, 20),
