@@ -171,24 +171,22 @@ function recordsOf(done: Trial, plan: Plan, quick: boolean): BenchRecord[] {
       samples: [value],
       ...target === undefined ? {} : { target: { of: "median", ...target } },
     });
-  const took = (site: string) => answered.filter((s) => s.site === site || site === "").map((s) => s.tookMs);
+  const took = answered.map((sample) => sample.tookMs);
   const moved = handoffs(emulated.samples);
   const movedCount = moved.reduce((sum, [, count]) => sum + count, 0);
-  const nothing = moved.filter(([kind]) => kind === "nothing" || kind === "new").reduce(
-    (sum, [, n]) => sum + n,
-    0,
-  );
+  const nothing = moved.find(([kind]) => kind === "nothing")?.[1] ?? 0;
   const cpu = done.cpu.reduce((sum, { ms }) => sum + ms, 0);
   const zero = { op: "<=", value: 0 } as const;
   return [
     one("load", "rows/s", (done.loaded.rows + done.loaded.sums) / (done.loaded.tookMs / 1000)),
     one("throughput", "requests/s", answered.length / seconds),
-    one("latency p50", "ms", quantile(took(""), 0.5)),
-    one("latency p99", "ms", quantile(took(""), 0.99)),
+    one("latency p50", "ms", quantile(took, 0.5)),
+    one("latency p99", "ms", quantile(took, 0.99)),
     ...latencies(emulated.samples).filter((line) => line.interaction !== "all").flatMap((line) => [
       one(`${line.interaction} p50`, "ms", line.p50Ms),
       one(`${line.interaction} p99`, "ms", line.p99Ms),
     ]),
+    ...moved.map(([kind, count]) => one(`handoffs by ${kind}`, "count", count)),
     ...movedCount === 0 ? [] : [one("handoffs that need nothing", "%", 100 * nothing / movedCount)],
     one("cpu of all sites", "µs/request", 1000 * cpu / Math.max(1, answered.length)),
     one("failed requests", "%", 100 * (1 - answered.length / emulated.samples.length)),
