@@ -358,7 +358,8 @@ export class Downlinks {
       // A child's own last mark counts, not the last sweep: others' news must not keep an idle one uninformed.
       const idle = now - child.markedAtMs >= MARK_IDLE_MS;
       if (this.#isDue(child) || idle || (swept && (eager || isBehind(child, mark)))) {
-        await this.#flushChild(child, mark);
+        if (this.#isDue(child)) await this.#flushChild(child, mark);
+        else this.#markChild(child, mark);
       }
       const dueMs = eager || isBehind(child, mark) ? every : child.markedAtMs + MARK_IDLE_MS - now;
       waitMs = Math.min(waitMs, dueMs);
@@ -377,7 +378,20 @@ export class Downlinks {
     const rows = await this.#changes(child, mark);
     const replies = await this.#replies(child, mark);
     if (connection !== child.connection) return;
-    const head = {
+    const feeds = [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => this.#feed(child, mark, chunk));
+    this.#marked(child, mark);
+    this.#sendAll(child, [...feeds, ...replies]);
+  }
+
+  /** The mark and nothing else: most of what a parent of many children sends, so it waits for nothing. */
+  #markChild(child: Child, mark: Mark): void {
+    this.#due.delete(child);
+    this.#marked(child, mark);
+    this.#sendAll(child, [this.#feed(child, mark, { rows: [], more: false })]);
+  }
+
+  #feed(child: Child, mark: Mark, chunk: Pick<Feed, "rows" | "more">): Feed {
+    return {
       kind: "feed",
       upTo: mark.head,
       clock: mark.clock,
@@ -386,14 +400,16 @@ export class Downlinks {
       reach: mark.reach,
       acked: child.acked,
       watermark: mark.watermark,
-    } as const;
-    const feeds = [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk): Feed => ({ ...head, ...chunk }));
+      ...chunk,
+    };
+  }
+
+  #marked(child: Child, mark: Mark): void {
     child.cursor = mark.head;
     child.markedAtMs = this.#nowMs();
     child.markedHead = mark.head;
     child.markedDown = mark.down;
     child.markedAcked = child.acked;
-    this.#sendAll(child, [...feeds, ...replies]);
   }
 
   async #sendAll(child: Child, messages: readonly Message[]): Promise<void> {
