@@ -107,7 +107,7 @@ class SitesCheck {
     const system = this.#system.get(this.#history.root);
     for (const { site, atMs, rows } of this.#system.values()) {
       if (system === undefined || rows.join() === system.rows.join()) continue;
-      this.#report("convergence", atMs, `${site} shows system rows ${rows}, the root ${system.rows}`);
+      this.#report("system rows", atMs, `${site} shows system rows ${rows}, the root ${system.rows}`);
     }
   }
 
