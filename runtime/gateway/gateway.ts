@@ -13,12 +13,17 @@ import { Problem } from "./problem.ts";
 import type { RequestHead } from "./request_head.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
 
+/** Where links over WebSocket come in. */
+const LINK_PATH = "/_sojourn/link";
+
 /** What the gateway needs of its site. */
 export interface GatewayServices {
   /** null until the site is ready. */
   readonly apps: () => AppGateway | null;
   readonly platform: (request: Request, path: string) => Response | Promise<Response>;
   readonly front: () => Response;
+  /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
+  readonly link: (socket: WebSocket, source: string) => Promise<void>;
   readonly fault: (error: unknown) => void;
 }
 
@@ -45,12 +50,22 @@ export class Gateway {
     const address = addressOf(url);
     if (address.kind === "app") return this.#app(request, client, url, address);
     if (address.kind === "front") return this.#services.front();
+    if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);
     return this.#platform(request, address.path);
   };
 
   /** Closes the WebSockets that are open: the site goes away. */
   closeSockets(): void {
     for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
+  }
+
+  /** Whoever it is proves itself in the link's own handshake, as on the link listener. */
+  #link(request: Request, client: Client): Response {
+    const { remoteAddr } = client; // it is gone with the upgrade
+    const { socket, response } = Deno.upgradeWebSocket(request);
+    const source = remoteAddr.transport === "tcp" ? remoteAddr.hostname : "HTTP";
+    this.#services.link(socket, source).catch((error) => this.#services.fault(error));
+    return response;
   }
 
   async #platform(request: Request, path: string): Promise<Response> {
@@ -109,6 +124,9 @@ export class Gateway {
     if (!(error instanceof Problem)) this.#services.fault(error);
   }
 }
+
+const isUpgrade = (request: Request): boolean =>
+  request.method === "GET" && request.headers.get("upgrade")?.toLowerCase() === "websocket";
 
 /** The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. */
 function refused(error: unknown, head: RequestHead | null, path: string): Response {

@@ -85,7 +85,16 @@ export async function overWebSocket(socket: WebSocket): Promise<ByteConnection> 
   return connection;
 }
 
-/** Dials "ws://…" or "wss://…". @throws when it can't be opened. */
-export async function dialWebSocket(url: string): Promise<ByteConnection> {
-  return await overWebSocket(new WebSocket(url));
+/**
+ * Dials "ws://…" or "wss://…".
+ *
+ * @param caCerts roots that are trusted beside the system's, PEM.
+ * @throws when it can't be opened.
+ */
+export async function dialWebSocket(url: string, caCerts: readonly string[] = []): Promise<ByteConnection> {
+  if (caCerts.length === 0 || !url.startsWith("wss:")) return await overWebSocket(new WebSocket(url));
+  const client = Deno.createHttpClient({ caCerts: [...caCerts] });
+  const socket = new WebSocket(url, { client });
+  socket.addEventListener("close", () => client.close(), { once: true });
+  return await overWebSocket(socket);
 }

@@ -15,11 +15,20 @@ const siteId = z.string().regex(
   "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
 );
 /** "host:port"; port 0 takes a free one. */
-const address = z.string().regex(
-  /^(\[[0-9a-f:]+\]|[^\s:/]+):\d{1,5}$/i,
-  "expected host:port, like 127.0.0.1:8000",
-);
+const ADDRESS = /^(\[[0-9a-f:]+\]|[^\s:/]+):\d{1,5}$/i;
+const address = z.string().regex(ADDRESS, "expected host:port, like 127.0.0.1:8000");
 const httpUrl = z.url({ protocol: /^https?$/ });
+/** Where another site takes links. */
+const LINK_URL = /^(?:tcp|tls):\/\/(?:\[[0-9a-f:]+\]|[^\s:/]+):\d{1,5}$|^wss?:\/\/[^\s/]+\/\S*$/i;
+const linkUrl = z.string().regex(
+  LINK_URL,
+  "expected tcp://host:port or tls://host:port of a link listener, or ws(s)://host/_sojourn/link",
+);
+/** The same, or as the listener speaks where it is only "host:port". */
+const linkAddress = z.string().refine(
+  (text) => LINK_URL.test(text) || ADDRESS.test(text),
+  "expected host:port, tcp://host:port, tls://host:port or ws(s)://host/_sojourn/link",
+);
 const bytes = z.number().int().min(0);
 const ms = z.number().min(0);
 
@@ -55,29 +64,36 @@ const egress = z.strictObject({
   private: z.array(address).default([]),
 });
 
+const tls = z.strictObject({
+  /** PEM files of the listening side: its certificate, with those between it and the root, and its key. */
+  cert: z.string().min(1).optional(),
+  key: z.string().min(1).optional(),
+  /** PEM file of roots to trust beside the system's when dialling other sites. */
+  ca: z.string().min(1).optional(),
+  /** Whether `listen.http` takes https with the same certificate; false where a proxy in front of it does. */
+  http: z.boolean().default(true),
+}).refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
+  message: "expected cert and key together, or neither",
+}).refine(({ cert, ca }) => cert !== undefined || ca !== undefined, {
+  message: "expected cert and key, to listen with TLS, or ca, to trust when dialling, or all three",
+});
+
 /** A capacity that no small site outgrows unnoticed: what does not fit is evicted and fetched again. */
 const CAPACITY_BYTES_DEFAULT = 1024 * 1024 * 1024;
 
 const schema = z.strictObject({
   id: siteId,
-  parent: z.strictObject({
-    id: siteId,
-    url: z.string().regex(
-      /^(tcp|tls):\/\/[^\s/]+:\d{1,5}$/,
-      "expected tcp://host:port of the parent's link listener",
-    ),
-  })
-    .nullable(),
+  parent: z.strictObject({ id: siteId, url: linkUrl }).nullable(),
   /** Root without a parent, else "edge" unless said otherwise. */
   tier: z.enum(["root", "core", "edge"]).optional(),
   listen: z.strictObject({ http: address, link: address }),
   /** Where clients and other sites reach this one; by default what it listens on. */
-  advertise: z.strictObject({ http: httpUrl.optional(), link: address.optional() }).default({}),
+  advertise: z.strictObject({ http: httpUrl.optional(), link: linkAddress.optional() }).default({}),
   data: z.string().min(1),
   /** What can be made again: the isolates' bootstrap. Several sites may share one; by default within `data`. */
   cache: z.string().min(1).optional(),
   secretFile: z.string().min(1),
-  tls: z.undefined("expected nothing: TLS is not available yet; frames between sites carry a MAC").optional(),
+  tls: tls.optional(),
   engine: z.enum(["denokv", "sqlite", "memory"]).optional(),
   capacityBytes: z.number().int().min(1024 * 1024).default(CAPACITY_BYTES_DEFAULT),
   f: z.number().int().min(0).max(0, "expected 0: owners groups are not available yet").default(0),
@@ -161,8 +177,14 @@ export function parseSiteConfig(raw: unknown, env: Record<string, string>, folde
 /** Makes the file's own relative paths absolute (C2). */
 function anchor(raw: unknown, folder: string): unknown {
   if (!isRecord(raw)) return raw;
+  const out = anchored(raw, ["data", "cache", "secretFile", "adminTokenFile"], folder);
+  if (isRecord(raw.tls)) out.tls = anchored(raw.tls, ["cert", "key", "ca"], folder);
+  return out;
+}
+
+function anchored(raw: Record<string, unknown>, names: string[], folder: string): Record<string, unknown> {
   const out = { ...raw };
-  for (const name of ["data", "cache", "secretFile", "adminTokenFile"]) {
+  for (const name of names) {
     const value = out[name];
     if (typeof value === "string") out[name] = resolve(folder, value);
   }

@@ -73,3 +73,19 @@ Deno.test("variables go over the file", () => {
   assert.match(refused(FILE, { SOJOURN_LIMITS_CPUMS: "soon" }), /limits\.cpuMs: found "soon"/);
   assert.ok(parseSiteConfig(FILE, { SOJOURN_URL: "http://x", SOJOURN_TOKEN: "t" }, "/srv"));
 });
+
+Deno.test("links are reached over TCP, TLS and WebSocket; certificates are found beside the file (C2)", () => {
+  const at = (url: string) =>
+    parseSiteConfig({ ...FILE, parent: { id: "core-1", url } }, {}, "/srv").parent?.url;
+  const urls = [
+    "tcp://10.0.0.1:1",
+    "tls://core-1.example:7000",
+    "tls://[::1]:7000",
+    "ws://core-1.example/_sojourn/link",
+    "wss://core-1.example:8443/_sojourn/link",
+  ];
+  for (const url of urls) assert.equal(at(url), url);
+  const env = { SOJOURN_TLS_HTTP: "false", SOJOURN_TLS_CA: "ca.pem" };
+  const { tls } = parseSiteConfig({ ...FILE, tls: { cert: "a/cert.pem", key: "/k.pem" } }, env, "/srv");
+  assert.deepEqual(tls, { cert: "/srv/a/cert.pem", key: "/k.pem", ca: "ca.pem", http: false });
+});

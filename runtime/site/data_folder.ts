@@ -1,6 +1,6 @@
 /**
  * What a site keeps on disk and reads at start: its storage, the name of its disk, the cluster's secret, the admin
- * tokens.
+ * tokens, certificates.
  *
  * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
  */
@@ -65,6 +65,36 @@ export async function readAdminTokens(config: SiteConfig): Promise<AdminTokens> 
       `adminTokenFile: ${config.adminTokenFile}: ${error instanceof Error ? error.message : error}`,
     );
   }
+}
+
+/** What a site's TLS needs, read. */
+export interface TlsFiles {
+  /** What it listens with; null where it only dials with TLS. */
+  readonly own: { readonly cert: string; readonly key: string } | null;
+  readonly caCerts: readonly string[];
+}
+
+/** The files of `tls`; null where the site file has none. */
+export async function readTls(config: SiteConfig): Promise<TlsFiles | null> {
+  const { tls } = config;
+  if (tls === undefined) return null;
+  const { cert, key, ca } = tls;
+  return {
+    own: cert === undefined || key === undefined ? null : {
+      cert: await readPem(cert, "tls.cert", /-----BEGIN CERTIFICATE-----/),
+      key: await readPem(key, "tls.key", /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/),
+    },
+    caCerts: ca === undefined ? [] : [await readPem(ca, "tls.ca", /-----BEGIN CERTIFICATE-----/)],
+  };
+}
+
+async function readPem(path: string, field: string, begins: RegExp): Promise<string> {
+  const text = await readOwn(path, field);
+  if (begins.test(text)) return text;
+  const expected = field === "tls.key"
+    ? "an unencrypted private key in PEM"
+    : "a certificate in PEM, -----BEGIN CERTIFICATE-----";
+  throw new ConfigError(`${field}: ${path} holds no such thing; expected ${expected}`);
 }
 
 async function readOwn(path: string, field: string): Promise<string> {

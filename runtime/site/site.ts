@@ -17,10 +17,10 @@ import { Gateway } from "../gateway/gateway.ts";
 import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { TokenCodec } from "../gateway/session_tokens.ts";
-import { LinkHub } from "../link/mod.ts";
+import { LinkHub, overWebSocket, TCP, tlsTransport, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
-import type { SiteConfig } from "./config.ts";
-import { openData, readAdminTokens, readSecrets } from "./data_folder.ts";
+import { ConfigError, type SiteConfig } from "./config.ts";
+import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, startApps } from "./app_service.ts";
 import { frontPage } from "./front_page.ts";
@@ -74,7 +74,7 @@ export class Site {
     const { http } = this.config.advertise;
     if (http !== undefined) return http;
     const { hostname, port } = this.#server?.addr ?? splitAddress(this.config.listen.http);
-    return `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+    return `${scheme(this.config)}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
   }
 
   /** Whether it can serve. */
@@ -96,6 +96,7 @@ export class Site {
     const { config } = this;
     const secrets = await readSecrets(config);
     const adminTokens = await readAdminTokens(config);
+    const tls = await readTls(config);
     const { storage, disk } = await openData(config);
     this.#closeStorage = () => storage.close();
     const network: Network = { send: (to, message) => this.#hub?.send(to, message) ?? Promise.resolve() };
@@ -104,8 +105,8 @@ export class Site {
       site: config.id,
       parent: config.parent?.id ?? null,
       tier: config.tier,
-      url: config.advertise.http ?? `http://${config.listen.http}`,
-      linkAddress: config.advertise.link ?? config.listen.link,
+      url: config.advertise.http ?? `${scheme(config)}://${config.listen.http}`,
+      linkAddress: linkAddress(config),
       capacityBytes: config.capacityBytes,
     }, {
       clock: this.clock,
@@ -115,11 +116,12 @@ export class Site {
       fatal: (error) => this.#fatal(error),
       note: (event, detail) => this.log.line("debug", event, detail),
     });
-    this.#hub = this.#startLinks(replica, secrets[0], disk);
+    this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
     this.table.watch(replica.system, (event, detail) => this.log.line("warn", event, detail));
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
       platform: (request, path) => platform(services, request, path),
+      link: async (socket, source) => await this.#hub?.accept(await overWebSocket(socket), source),
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
       fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
     });
@@ -133,17 +135,25 @@ export class Site {
       metrics: () => siteMetrics(this.#parts(replica, gateway)),
       admin: () => this.#apps?.admin ?? null,
     };
-    this.#server = Deno.serve({ ...listen, signal: this.#cut.signal, onListen: () => {} }, gateway.handle);
+    const certified = config.tls?.http === true ? tls?.own ?? {} : {};
+    this.#server = Deno.serve(
+      { ...listen, ...certified, signal: this.#cut.signal, onListen: () => {} },
+      gateway.handle,
+    );
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
     void this.#becomeReady(replica, codecOf(secrets, this.clock, this.random));
   }
 
-  #startLinks(replica: Replica, secret: Uint8Array, disk: string): LinkHub {
+  #startLinks(
+    replica: Replica,
+    { secret, disk, transport }: { secret: Uint8Array; disk: string; transport: Transport },
+  ): LinkHub {
     const { config } = this;
     return LinkHub.start({
       site: config.id,
       incarnation: disk,
       secret,
+      transport,
       listen: splitListen(config.listen.link),
       parent: config.parent === null ? null : { site: config.parent.id, address: config.parent.url },
       emulate: (site) => config.links[site] ?? null,
@@ -228,6 +238,34 @@ export class Site {
     await server.shutdown();
     clearTimeout(timer);
   }
+}
+
+/** How clients speak to `listen.http`. */
+const scheme = ({ tls }: SiteConfig): string => tls?.cert !== undefined && tls.http ? "https" : "http";
+
+/** Where other sites reach this one, always with how they are to speak: they may be configured otherwise. */
+function linkAddress({ advertise, listen, tls }: SiteConfig): string {
+  const address = advertise.link ?? listen.link;
+  if (address.includes("://")) return address;
+  return `${tls?.cert === undefined ? "tcp" : "tls"}://${address}`;
+}
+
+/** Certificates that do not belong together stop the start, not the first who dials. */
+function transportOf(tls: TlsFiles | null): Transport {
+  if (tls === null) return TCP;
+  const { own, caCerts } = tls;
+  const transport = tlsTransport({ ...own ?? {}, caCerts });
+  return {
+    dial: transport.dial,
+    listen(at) {
+      try {
+        return transport.listen(at);
+      } catch (error) {
+        if (own === null || !(error instanceof Deno.errors.InvalidData)) throw error;
+        throw new ConfigError(`tls: cert and key cannot be used: ${error.message}`);
+      }
+    },
+  };
 }
 
 /** Host and port to listen on; port 0 takes a free one. */
