@@ -261,8 +261,13 @@ function transportOf(tls: TlsFiles | null): Transport {
       try {
         return transport.listen(at);
       } catch (error) {
-        if (own === null || !(error instanceof Deno.errors.InvalidData)) throw error;
-        throw new ConfigError(`tls: cert and key cannot be used: ${error.message}`);
+        // What is wrong with the address has a name of its own.
+        const isAboutKeys = error instanceof Deno.errors.InvalidData ||
+          (error instanceof Error && error.constructor === Error);
+        if (own === null || !isAboutKeys) throw error;
+        throw new ConfigError(
+          `tls: found a certificate and a key that cannot be used together: ${error.message}`,
+        );
       }
     },
   };
