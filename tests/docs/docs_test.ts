@@ -57,3 +57,16 @@ Deno.test("the README, CI and the tasks agree on the commands", async () => {
     }
   }
 });
+
+Deno.test("the page on HTTP lists every error code with its status", async () => {
+  const page = await read("docs/http.md");
+  const listed = new Map<string, string>();
+  for (const [, status = "", cell = ""] of page.matchAll(/^\| (\d{3}) +\| ([^|]*)\|/gm)) {
+    for (const [, code = ""] of cell.matchAll(/`([a-z_]+)`/g)) listed.set(code, status);
+  }
+  const source = await read("runtime/gateway/problem.ts");
+  const own = new Set(["internal", "admin_failed"]); // faults of ours, which nobody can plan for
+  for (const [, code = "", status = ""] of source.matchAll(/^ {2}([a-z_]+): \[(\d{3}), /gm)) {
+    if (!own.has(code)) assert.equal(listed.get(code), status, code);
+  }
+});
