@@ -90,12 +90,6 @@ export class BoardData {
       const nick = nickname.toLowerCase();
       // RUBBoS: one client in ten is an author.
       const access = i % 10 === 0 ? "author" : "user";
-      yield row("accounts", {
-        nick,
-        user: id,
-        email: `${nick}@example.org`,
-        password: cheapHash(passwordOf(i)),
-      });
       yield row("users", {
         id,
         nickname,
@@ -103,6 +97,12 @@ export class BoardData {
         firstName: words.word(this.#random).slice(0, 60),
         lastName: words.word(this.#random).slice(0, 60),
         access,
+      });
+      yield row("accounts", {
+        nick,
+        user: id,
+        email: `${nick}@example.org`,
+        password: cheapHash(passwordOf(i)),
       });
     }
   }
