@@ -38,6 +38,8 @@ export interface IsolateProcess {
 
 /** Address space that Deno and V8 take before an app has one byte; found by trying (FACTS, isolates). */
 const BASE_ADDRESS_MIB = 570;
+/** Half of V8's own choice: a busy isolate holds 40 MiB less and uses no more CPU; at 4 it begins to. */
+const SEMI_SPACE_MIB = 8;
 /** A process starts in 30 ms; ten seconds means that it never will. */
 const CONNECT_MS_MAX = 10_000;
 const STDERR_KEPT = 2_048;
@@ -107,7 +109,7 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
     "--cached-only",
     "--no-config",
     "--no-lock",
-    `--v8-flags=--max-old-space-size=${options.heapMib}`,
+    `--v8-flags=--max-old-space-size=${options.heapMib},--max-semi-space-size=${SEMI_SPACE_MIB}`,
     `--allow-read=${path}`,
     `--allow-write=${path},${markPath}`,
     `--allow-net=unix:${path}`,
@@ -116,9 +118,12 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
     markPath,
   ];
   const dataBytes = (BASE_ADDRESS_MIB + options.heapMib + options.buffersMib) * 1024 * 1024;
-  const [command, args] = prlimitPath === undefined
-    ? [Deno.execPath(), deno]
-    : [prlimitPath, [`--data=${dataBytes}`, "--core=0", Deno.execPath(), ...deno]];
+  const [command = "", ...args] = [
+    ...(setprivPath === undefined ? [] : [setprivPath, "--pdeathsig", "KILL", "--no-new-privs"]),
+    ...(prlimitPath === undefined ? [] : [prlimitPath, `--data=${dataBytes}`, "--core=0"]),
+    Deno.execPath(),
+    ...deno,
+  ];
   return new Deno.Command(command, {
     args,
     clearEnv: true,
@@ -131,13 +136,22 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
 }
 
 /** util-linux's prlimit, where there is one: it bounds array buffers, which V8's own flag does not. */
-const prlimitPath: string | undefined = ["/usr/bin/prlimit", "/bin/prlimit"].find((path) => {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-});
+const prlimitPath = firstFile(["/usr/bin/prlimit", "/bin/prlimit"]);
+/**
+ * util-linux's setpriv, where there is one: a handler that loops for ever would outlive a site that is killed,
+ * since only an event loop that turns can see its socket close.
+ */
+const setprivPath = firstFile(["/usr/bin/setpriv", "/bin/setpriv"]);
+
+function firstFile(paths: readonly string[]): string | undefined {
+  return paths.find((path) => {
+    try {
+      return Deno.statSync(path).isFile;
+    } catch {
+      return false;
+    }
+  });
+}
 
 /** Whether array buffers are bounded on this machine. */
 export const buffersAreBounded: boolean = prlimitPath !== undefined;
