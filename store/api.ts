@@ -70,7 +70,7 @@ export interface StoreCheck {
 
 export type WriteResult = { readonly ok: true; readonly version: Version } | { readonly ok: false };
 
-/** A failure of the store that a client can be told (SURFACES 3). */
+/** A failure of the store that a client can be told (docs/http.md). */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
   constructor(

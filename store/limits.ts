@@ -1,6 +1,6 @@
 /** Every bound and interval of the store, with its unit and why it is what it is. */
 
-/** How long a request waits for another site before it is told so (SURFACES 3: source_unreachable after 2 s). */
+/** How long a request waits for another site before it is told so (docs/http.md: source_unreachable after 2 s). */
 export const WAIT_MS_MAX = 2_000;
 
 /** Rows of one message; a larger batch is split into chunks that the receiver stages (message.ts, `more`). */

@@ -1,5 +1,5 @@
 /**
- * The replica of one site (DESIGN 3): its parts put together, and the pump that drives them.
+ * The replica of one site: its parts put together, and the pump that drives them.
  *
  * Stages: load → (hello to the parent → number → system ranges) → ready → … → closed.
  *

@@ -1,6 +1,6 @@
 /**
  * Who is interested in which keys: one index from a key to its subscribers, so that the cost of routing a change
- * follows the number of interested subscribers, not of all (DESIGN 3.2).
+ * follows the number of interested subscribers, not of all.
  *
  * The key space is cut into segments at the ends of all subscribed ranges; each segment holds its set.
  *

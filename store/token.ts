@@ -43,7 +43,7 @@ const DAY_MS = 86_400_000;
 const BODY_BYTES_MIN = SESSION_BYTES + 6;
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
-/** Why a token was refused (SURFACES 3). */
+/** Why a token was refused (docs/http.md). */
 export type TokenRefusal =
   | "token_malformed"
   | "token_forged"

@@ -11,7 +11,7 @@ import { type BundleIssue, checkImports, forbiddenImports, parseModule } from ".
 import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
-/** SURFACES 3; a site holds every live version's bundle in its replica. */
+/** The limit of docs/http.md; a site holds every live version's bundle in its replica. */
 export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
 
 /** What came of bundling. */

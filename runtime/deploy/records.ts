@@ -21,12 +21,12 @@ import { VALUE_TAG } from "../../store/value.ts";
 
 /** Below Deno KV's 64 KiB value limit with room for its own framing, so that a chunk is one engine value. */
 export const BUNDLE_CHUNK_BYTES = 60 * 1024;
-/** The largest bundle taken (SURFACES 3): 171 chunks. */
+/** The largest bundle taken (docs/http.md): 171 chunks. */
 export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
 /** Versions an app keeps to roll back to; older ones and their bundles are removed by the next deploy. */
 export const APP_VERSIONS_MAX = 50;
 
-/** What `--app` accepts (SURFACES 1). */
+/** What `--app` accepts (docs/app-api.md). */
 export const APP_NAME = /^[a-z][a-z0-9-]{0,39}$/;
 /** A version: 64 hexadecimal digits. */
 export const VERSION = /^[0-9a-f]{64}$/;

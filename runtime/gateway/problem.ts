@@ -1,6 +1,6 @@
 /**
  * The platform's errors over HTTP: `application/problem+json` with a code from a closed list and what the caller
- * should do next. The list is SURFACES' and the only place where codes become statuses.
+ * should do next. The list is that of docs/http.md, and the only place where codes become statuses.
  */
 
 /** What the caller should do: change the request, send it again, start a new session, or ask the operator. */

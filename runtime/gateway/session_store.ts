@@ -22,7 +22,7 @@ import type { Range } from "../../store/range.ts";
 import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
 import { Problem } from "./problem.ts";
 
-/** What the site allows of a write (SURFACES 3). */
+/** What the site allows of a write (docs/http.md). */
 export interface StoreLimits {
   readonly keyBytes: number;
   readonly valueBytes: number;

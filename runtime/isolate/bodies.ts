@@ -10,7 +10,7 @@
  */
 import { CHUNK_BYTES_MAX, FRAME, type FrameWriter } from "./frames.ts";
 
-/** 16 chunks of 64 KiB: FACTS measured 650 MB/s with it; below 4 chunks every one waits for its credit. */
+/** 16 chunks of 64 KiB: 650 MB/s were measured with it; below 4 chunks every one waits for its credit. */
 export const WINDOW_BYTES = 16 * CHUNK_BYTES_MAX;
 
 /** The sending end of one body. */

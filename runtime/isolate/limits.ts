@@ -27,7 +27,7 @@ export interface IsolateLimits {
 }
 
 /**
- * The defaults of SURFACES 3. `buffersMib` equals the heap: an app that needs more of the one than of the other
+ * The defaults of docs/http.md. `buffersMib` equals the heap: an app that needs more of the one than of the other
  * is rare, and 128 + 128 MiB keeps forty full isolates in the memory of a small server. Two isolates use the two
  * cores of the smallest machine that is worth being a site.
  */

@@ -36,7 +36,7 @@ export interface IsolateProcess {
   release(): void;
 }
 
-/** Address space that Deno and V8 take before an app has one byte; found by trying (FACTS, isolates). */
+/** Address space that Deno and V8 take before an app has one byte; found by trying. */
 const BASE_ADDRESS_MIB = 570;
 /** Half of V8's own choice: a busy isolate holds 40 MiB less and uses no more CPU; at 4 it begins to. */
 const SEMI_SPACE_MIB = 8;

@@ -116,7 +116,7 @@ const schema = z.strictObject({
   message: 'expected "core" or "edge": only the site without a parent is the root',
 });
 
-/** A site's limits (SURFACES 3). */
+/** A site's limits (docs/http.md). */
 export type SiteLimits = z.infer<typeof limits>;
 /** A checked site file; paths absolute, defaults filled in. */
 export type SiteConfig = Readonly<

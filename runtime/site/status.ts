@@ -1,4 +1,4 @@
-/** What `/_sojourn/status` and `/_sojourn/metrics` say of a site (SURFACES 3). */
+/** What `/_sojourn/status` and `/_sojourn/metrics` say of a site (docs/http.md). */
 import type { Replica } from "../../store/api.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { LinkHub } from "../link/mod.ts";

@@ -1,7 +1,7 @@
 /**
  * `deno task sim --seeds N [--seed S] [--variants] [--json] [-v]`
  *
- * Runs seeds S … S+N−1 (0 … N−1 without --seed) and prints what SURFACES promises as JSON:
+ * Runs seeds S … S+N−1 (0 … N−1 without --seed) and prints as JSON:
  * `{seeds, violations: [{seed, checker, message}], probes, variants: [{name, caught}], ms}`; progress goes to
  * stderr. `--seed S` alone reproduces one run; `-v` prints its history as it happened. Exits non-zero on a
  * violation and on a broken variant that no checker caught.
