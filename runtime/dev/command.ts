@@ -19,7 +19,7 @@ import { type AppSource, findApp, watchFolder } from "./app_source.ts";
 import { answers, Cluster } from "./cluster.ts";
 import { openControl } from "./control.ts";
 import { deployApp } from "./deploy_app.ts";
-import { loadTopology } from "./topology.ts";
+import { loadTopology, type Topology } from "./topology.ts";
 
 const PORT_DEFAULT = 8000;
 const TOPOLOGY_DEFAULT = "three-tier";
@@ -59,18 +59,8 @@ export const devCommand: Command = {
       const apps = await Promise.all((args.words.length === 0 ? [APP_DEFAULT] : args.words).map(findApp));
       const kept = args.text("data") ?? DATA_DEFAULT;
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
-      const cluster = await Cluster.create({
-        topology,
-        data,
-        port,
-        onExit: (site, code, signal, nextMs) => {
-          if (nextMs === null) return;
-          shell.err(`${site} ended (${signal ?? code}); it starts again in ${nextMs} ms`);
-        },
-      });
-      const run = new DevRun(cluster, apps, args, shell);
       try {
-        return await run.until(interrupted());
+        return await runCluster({ topology, data, port, apps }, args, shell);
       } finally {
         if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
       }
@@ -81,6 +71,23 @@ export const devCommand: Command = {
     }
   },
 };
+
+async function runCluster(
+  what: { topology: Topology; data: string; port: number; apps: readonly AppSource[] },
+  args: Parsed,
+  shell: Shell,
+): Promise<ExitCode> {
+  const starts = new Starts();
+  const cluster = await Cluster.create({
+    ...what,
+    onExit: (site, code, signal, nextMs) => {
+      if (nextMs === null) return;
+      shell.err(`${site} ended (${signal ?? code}); it starts again in ${nextMs} ms`);
+      starts.failed(site);
+    },
+  });
+  return await new DevRun(cluster, what.apps, args, shell).until(interrupted(), starts);
+}
 
 function portOf(args: Parsed): number {
   const text = args.text("port") ?? String(PORT_DEFAULT);
@@ -100,6 +107,34 @@ function interrupted(): AbortSignal {
   return controller.signal;
 }
 
+/** A site that ends so often before the cluster was ready will not start by being started again. */
+const FAILED_STARTS_MAX = 3;
+
+/** Counts sites that end while the cluster starts. */
+class Starts {
+  readonly #counts = new Map<string, number>();
+  readonly #hopeless = new AbortController();
+  #over = false;
+
+  /** Aborts when a site can't start. */
+  get hopeless(): AbortSignal {
+    return this.#hopeless.signal;
+  }
+
+  /** A site has ended. */
+  failed(site: string): void {
+    const count = (this.#counts.get(site) ?? 0) + 1;
+    this.#counts.set(site, count);
+    if (this.#over || count < FAILED_STARTS_MAX) return;
+    this.#hopeless.abort(new ConfigError(`${site} cannot start: it ended ${count} times; its log says why`));
+  }
+
+  /** The cluster is ready: from now on sites come back as often as they end. */
+  done(): void {
+    this.#over = true;
+  }
+}
+
 /** One run of a dev cluster. */
 class DevRun {
   readonly #cluster: Cluster;
@@ -115,7 +150,7 @@ class DevRun {
   }
 
   /** Runs until the signal aborts. */
-  async until(stop: AbortSignal): Promise<ExitCode> {
+  async until(stop: AbortSignal, starts: Starts): Promise<ExitCode> {
     const begunMs = performance.now();
     const cluster = this.#cluster;
     let controlUrl = "";
@@ -125,7 +160,8 @@ class DevRun {
     try {
       cluster.start();
       await writeFile();
-      await cluster.ready(AbortSignal.any([stop, AbortSignal.timeout(READY_MS_MAX)]));
+      await cluster.ready(AbortSignal.any([stop, starts.hopeless, AbortSignal.timeout(READY_MS_MAX)]));
+      starts.done();
       const names: string[] = [];
       for (const app of this.#apps) names.push(await this.#deploy(app));
       await this.#answering(names, stop);

@@ -39,7 +39,15 @@ Deno.test("dev and site refuse bad arguments and files, and say what is wrong", 
     await Deno.writeTextFile(topology, JSON.stringify({ sites: [{ id: "a" }, { id: "b" }] }));
     const site = join(folder, "site.json");
     await Deno.writeTextFile(site, JSON.stringify({ id: "a", parent: null, colour: "red" }));
+    const spoiled = join(folder, "spoiled", "sites", "cloud", "data", "store");
+    await Deno.mkdir(spoiled, { recursive: true });
+    await Deno.writeTextFile(join(spoiled, "precious"), "not ours");
     const rows: [string[], number, RegExp][] = [
+      [
+        ["dev", "--topology", "single", "--port", "0", "--data", join(folder, "spoiled")],
+        1,
+        /it holds other files \(precious\)[^]*cloud cannot start: it ended 3 times/,
+      ],
       [
         ["dev", "--topology", topology],
         1,
@@ -70,7 +78,7 @@ Deno.test("dev and site refuse bad arguments and files, and say what is wrong", 
 });
 
 Deno.test("dev redeploys an app when its files change, and keeps the old version when they are bad", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "app-" }); // the folder's name is the app's
   try {
     const module = join(folder, "app.ts");
     const write = (says: string) =>
