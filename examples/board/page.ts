@@ -56,7 +56,7 @@ export function refuse(c: Ctx, status: Refusal, message: string): Promise<Respon
 }
 
 /** Where the app is mounted, with a slash at the end; all links are relative to it. */
-const base = (c: Ctx): string => `${c.req.header("x-forwarded-prefix") ?? ""}/`;
+export const base = (c: Ctx): string => `${c.req.header("x-forwarded-prefix") ?? ""}/`;
 
 /** A list with a link to its next page. */
 export function listing(items: readonly Markup[], next: string | null, none: string): Markup {

@@ -18,13 +18,17 @@ interface Browser {
 }
 
 function browser(send: Send, session: string): Browser {
-  const headers = { "sojourn-session": session };
+  const headers: Record<string, string> = { "sojourn-session": session };
+  const keepCookies = (response: Response) => {
+    for (const cookie of response.headers.getSetCookie()) headers["cookie"] = cookie.split(";")[0] ?? "";
+  };
   return {
     json: async (path, form) => {
       const response = await send(path, {
         headers: { ...headers, accept: "application/json", "content-type": "application/json" },
         ...form === undefined ? {} : { method: "POST", body: JSON.stringify(form) },
       });
+      keepCookies(response);
       return { status: response.status, body: await response.json() };
     },
     html: async (path, form) => {
@@ -32,6 +36,7 @@ function browser(send: Send, session: string): Browser {
         headers,
         ...form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) },
       });
+      keepCookies(response);
       return {
         status: response.status,
         text: await response.text(),

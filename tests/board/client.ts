@@ -62,6 +62,8 @@ export class EmulatedClient {
   #record: Operation[];
   #edge: Edge;
   #token: string | null = null;
+  /** The app's own cookie: whether it has a login to look up. */
+  #cookie: string | null = null;
   #moved = false;
 
   constructor(
@@ -103,6 +105,7 @@ export class EmulatedClient {
 
   #freshSession(): void {
     this.#token = null;
+    this.#cookie = null;
     this.#clicks.forget();
     this.#record = this.#history.begin();
   }
@@ -119,7 +122,7 @@ export class EmulatedClient {
     const startMs = performance.now();
     const edge = this.#edge;
     const moved = this.#moved;
-    const answer = await exchange(edge, action, this.#token);
+    const answer = await exchange(edge, action, { token: this.#token, cookie: this.#cookie });
     const endMs = performance.now();
     const { status, json, code } = answer;
     this.#report({
@@ -134,7 +137,8 @@ export class EmulatedClient {
     this.#note({ site: edge.id, interaction, startMs, endMs }, action, status, json);
     if (status >= 200 && status < 500 && status !== 410) {
       this.#moved = false;
-      if (answer.token !== null) this.#token = answer.token;
+      this.#token = answer.token ?? this.#token;
+      this.#cookie = answer.cookie ?? this.#cookie;
       if (status < 300) action.remember?.(json);
       return 0;
     }
@@ -195,6 +199,7 @@ interface Answer {
   readonly status: number;
   readonly json: unknown;
   readonly token: string | null;
+  readonly cookie: string | null;
   readonly handoff: string;
   readonly code: string;
   readonly retryMs: number;
@@ -205,9 +210,14 @@ const PATIENCE_MS = 35_000;
 /** How soon to try elsewhere when a site is gone. */
 const GONE_RETRY_MS = 100;
 
-async function exchange(edge: Edge, action: Action, token: string | null): Promise<Answer> {
+async function exchange(
+  edge: Edge,
+  action: Action,
+  { token, cookie }: { readonly token: string | null; readonly cookie: string | null },
+): Promise<Answer> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (token !== null) headers["sojourn-session"] = token;
+  if (cookie !== null) headers["cookie"] = cookie;
   if (action.form !== undefined) headers["content-type"] = "application/json";
   try {
     const response = await edge.send(action.path, {
@@ -222,11 +232,20 @@ async function exchange(edge: Edge, action: Action, token: string | null): Promi
       status: response.status,
       json,
       token: response.headers.get("sojourn-session"),
+      cookie: response.headers.getSetCookie().find((set) => set.startsWith("board_"))?.split(";")[0] ?? null,
       handoff: /handoff;[^,]*desc="?([^",;]*)/.exec(response.headers.get("server-timing") ?? "")?.[1] ?? "",
       code,
       retryMs: Number(response.headers.get("retry-after") ?? 0.2) * 1000,
     };
   } catch {
-    return { status: 0, json: null, token: null, handoff: "", code: "no_answer", retryMs: GONE_RETRY_MS };
+    return {
+      status: 0,
+      json: null,
+      token: null,
+      cookie: null,
+      handoff: "",
+      code: "no_answer",
+      retryMs: GONE_RETRY_MS,
+    };
   }
 }
