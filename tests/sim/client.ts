@@ -149,6 +149,7 @@ export class Client {
     probes.count(`request: ${outcome.startsWith("fault") ? "fault" : outcome}`);
     await world.sleep(CLIENT_LINK_MS);
     if (outcome === "source_lost") {
+      probes.count("lost");
       this.#tokens = [];
       this.#old = [];
     }

@@ -87,8 +87,8 @@ class Handler {
       ? process.replica.attachAll(tokens)
       : process.replica.attach(only ?? null);
     const session = await this.#step("attaching", attached);
-    around.probes.count(`attached: ${session.how}`);
-    if (tokens.length > 1) around.probes.count("attached: merged");
+    around.probes.count(session.how);
+    if (tokens.length > 1) around.probes.count("merged tokens");
     if (program.isParallel) {
       await Promise.all(program.operations.map((operation) => this.#operate(session, operation)));
       return await this.#issue(session, false);

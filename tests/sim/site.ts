@@ -109,8 +109,12 @@ export class SimSite {
     });
     await storage.start(this.#blank);
     this.#blank = false;
-    const clock = new ProcessClock(world, skewMs);
     const random = this.#draws.fork(`process ${attempt}`);
+    // A restart may find the wall clock set back.
+    const clock = new ProcessClock(
+      world,
+      skewMs === 0 ? 0 : skewMs + random.integer(-RESTART_SKEW_MS, RESTART_SKEW_MS),
+    );
     const config: ReplicaConfig = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
@@ -231,5 +235,6 @@ export class SimSite {
   }
 }
 
+const RESTART_SKEW_MS = 200;
 /** A replica that has not closed by then never will: its disk takes milliseconds. */
 const CLOSE_MS_MAX = 5_000;

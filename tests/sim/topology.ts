@@ -85,6 +85,8 @@ export interface Plan {
 /** 2–9 sites on 2–4 levels: the target of the store's simulator. */
 const SITES_MAX = 9;
 const LEVELS_MAX = 4;
+/** A clock that is badly wrong, but not yet refused (store/limits.ts CLOCK_AHEAD_MS_MAX). */
+const FAR_AHEAD_MS = 30_000;
 
 /** Draws the plan of a run. */
 export function drawPlan(seed: number): Plan {
@@ -181,6 +183,9 @@ function drawSites(draws: Draws): SitePlan[] {
     depths.push((depths[parent] ?? 0) + 1);
   }
   const skewed = draws.chance(0.6);
+  // Streams of their own, so that what was added later moves no draw of the rest.
+  const farAhead = draws.fork("far ahead");
+  const isFar = farAhead.chance(0.05);
   const slow = draws.pick([1, 1, 5]);
   const name = (index: number) => index === 0 ? "root" : `s${index}`;
   const small = draws.chance(0.3);
@@ -192,7 +197,7 @@ function drawSites(draws: Draws): SitePlan[] {
       parent: parent === null ? null : name(parent),
       depth: depths[index] ?? 0,
       tier: index === 0 ? "root" : parents.includes(index) ? "core" : "edge",
-      skewMs: skewed ? draws.integer(-500, 500) : 0,
+      skewMs: (skewed ? draws.integer(-500, 500) : 0) + (isFar && farAhead.chance(0.3) ? FAR_AHEAD_MS : 0),
       capacityBytes: small ? draws.integer(200, 4000) : 1 << 30,
       linkMs: [base, base * draws.pick([1.2, 3])],
       commitMs: [commit, commit * draws.pick([1, 4])],
