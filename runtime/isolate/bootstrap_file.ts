@@ -13,6 +13,11 @@ const REPOSITORY = new URL("../../", import.meta.url);
 /** Everything that the bootstrap imports lies in these folders. */
 const SOURCE_FOLDERS = ["functions", "store", "runtime/bundle", "runtime/isolate"];
 
+/** Where the files are kept unless the site says otherwise: beside the sources they are made of. */
+const DEFAULT_FOLDER = fromFileUrl(new URL(".cache/isolates", REPOSITORY));
+/** Files of earlier sources go after a day: a site that runs from them has read them long before. */
+const KEPT_MS = 24 * 3_600_000;
+
 /** The two bootstraps: for serving, and for reading a manifest at a deploy. */
 export interface BootstrapFiles {
   readonly serve: string;
@@ -22,7 +27,7 @@ export interface BootstrapFiles {
 const made = new Map<string, Promise<BootstrapFiles>>();
 
 /** Paths of the bootstrap files in a folder, made if they are not there yet. */
-export function bootstrapFiles(folder: string): Promise<BootstrapFiles> {
+export function bootstrapFiles(folder = DEFAULT_FOLDER): Promise<BootstrapFiles> {
   let files = made.get(folder);
   if (files === undefined) {
     files = make(folder);
@@ -63,7 +68,19 @@ async function one(folder: string, entry: string, stamp: string): Promise<string
   const aside = `${path}.${crypto.randomUUID()}`;
   await Deno.writeFile(aside, result.code);
   await Deno.rename(aside, path);
+  await removeOld(folder);
   return path;
+}
+
+async function removeOld(folder: string): Promise<void> {
+  const beforeMs = Date.now() - KEPT_MS;
+  for await (const { name } of Deno.readDir(folder)) {
+    if (!name.includes(".js")) continue;
+    const path = `${folder}/${name}`;
+    // Another site may be doing the same.
+    const found = await Deno.stat(path).catch(() => undefined);
+    if (found?.mtime && found.mtime.getTime() < beforeMs) await Deno.remove(path).catch(() => {});
+  }
 }
 
 /** Names the state of the sources by path, size and time of change. */

@@ -50,6 +50,8 @@ export interface IsolateCall {
   gate(): Promise<void>;
   /** Adds the site's headers to a response's, after the gate; `open`: the call goes on after its head. */
   head?(headers: [string, string][], open: boolean): Promise<void> | void;
+  /** Aborts when the client goes; the app's `request.signal` follows it. */
+  readonly signal?: AbortSignal;
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
 }

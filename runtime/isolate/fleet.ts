@@ -57,12 +57,12 @@ export class Fleet implements IsolateOwner {
       );
     }
     this.#waiting.push(pending);
-    this.#grow();
+    this.grow();
   }
 
   /** Opens a first isolate before there is a call. */
   warm(): void {
-    if (this.isolates.size === 0) this.#grow();
+    if (this.isolates.size === 0) this.grow();
   }
 
   /** A place has become free, or an event loop turns again. */
@@ -118,7 +118,8 @@ export class Fleet implements IsolateOwner {
     return best;
   }
 
-  #grow(): void {
+  /** Opens another isolate, unless one is being opened or there are as many as there may be. */
+  grow(): void {
     if (this.#closed || this.#opening > 0 || this.isolates.size >= this.app.limits.isolatesMax) return;
     this.#opening++;
     this.#open(this.app, this).then((outcome) => {
@@ -156,7 +157,7 @@ export class Fleet implements IsolateOwner {
     const nowMs = performance.now();
     while (this.#waiting.length > 0) {
       const isolate = this.#free();
-      if (isolate === undefined) return this.#grow();
+      if (isolate === undefined) return this.grow();
       const pending = this.#waiting.shift();
       if (pending !== undefined && !pending.answered) isolate.start(pending, nowMs);
     }

@@ -58,8 +58,13 @@ export class HostExchange {
     writeRequestHead(writer, own, request, bodyKind);
     if (inlineBody !== null) writer.rest(inlineBody);
     writer.end();
+    call.signal?.addEventListener("abort", this.#clientGone, { once: true });
     if (bodyKind === BODY.stream && request.body !== null) this.#sendBody(request.body);
   }
+
+  #clientGone = (): void => {
+    this.#writer.begin(FRAME.stop, this.id).text("the client has gone").end();
+  };
 
   async #sendBody(body: ReadableStream<Uint8Array>): Promise<void> {
     this.#sender = new BodySender(this.#writer, this.id, { credit: 0 });
@@ -139,6 +144,7 @@ export class HostExchange {
   end(why: string): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.pending.call.signal?.removeEventListener("abort", this.#clientGone);
     this.#calls?.end();
     this.#sender?.stop(why);
     this.#receiver?.fail(new Error(why));

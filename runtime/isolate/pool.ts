@@ -18,7 +18,7 @@ import { Watchdog } from "./watchdog.ts";
 
 /** How a site runs isolates. */
 export interface PoolOptions {
-  /** Where the bootstrap is kept between starts; a temporary folder by default. */
+  /** Where the bootstrap is kept between starts; `.cache/isolates` of the installation by default. */
   readonly cacheFolder?: string;
   /** Processes that wait with no app. */
   readonly spares?: number;
@@ -67,8 +67,9 @@ export class IsolatePool {
       folder: () => this.#folder ??= Deno.makeTempDir({ prefix: "sojourn-isolates-" }),
       cacheFolder: options.cacheFolder,
     });
-    this.#watchdog = new Watchdog((isolate) => {
-      for (const fleet of this.#fleets.values()) if (fleet.isolates.has(isolate)) fleet.freed(isolate);
+    this.#watchdog = new Watchdog({
+      revived: (isolate) => this.#fleetOf(isolate)?.freed(isolate),
+      busy: (isolate) => this.#fleetOf(isolate)?.grow(),
     });
   }
 
@@ -166,6 +167,11 @@ export class IsolatePool {
       this.#idleTimer ??= setInterval(() => this.#giveBack(), this.#idleMs / 4);
     }
     return fleet;
+  }
+
+  #fleetOf(isolate: Isolate): Fleet | undefined {
+    for (const fleet of this.#fleets.values()) if (fleet.isolates.has(isolate)) return fleet;
+    return undefined;
   }
 
   get #idleMs(): number {

@@ -8,6 +8,7 @@
  * P3  The mark tells, after any death, which requests had started: the largest id in it. Appending four bytes
  *     to a file without a name (0.6 µs) is the cheapest thing a process can do that outlives it.
  */
+import { dirname } from "node:path";
 import type { ByteConnection } from "./frames.ts";
 
 export interface ProcessOptions {
@@ -127,7 +128,8 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
   return new Deno.Command(command, {
     args,
     clearEnv: true,
-    env: { DENO_DIR: `${options.folder}/cache`, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" },
+    // Deno keeps the bootstrap's compiled code there: starting from it takes a third less.
+    env: { DENO_DIR: `${dirname(options.bootstrap)}/deno`, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" },
     cwd: options.folder,
     stdin: "null",
     stdout: "null",

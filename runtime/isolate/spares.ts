@@ -76,7 +76,7 @@ export class Spares {
 
   async #startOne(kind: "serve" | "evaluate", sizes: ProcessSizes): Promise<Isolate> {
     const folder = await this.#folder();
-    const files = await bootstrapFiles(this.#cacheFolder ?? `${folder}/bootstrap`);
+    const files = await bootstrapFiles(this.#cacheFolder);
     const isolate = new Isolate(
       await startProcess({
         bootstrap: files[kind],

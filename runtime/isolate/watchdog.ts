@@ -12,6 +12,8 @@
  * W4  An isolate that computes although no request is open is killed by the same limit.
  * W5  One that holds more memory than heap and buffers together may is killed, even where a failed allocation
  *     would leave it alive: what it holds it would hold for ever.
+ * W6  An isolate that computes nearly all the time with several requests open is reported busy: another would
+ *     help, where there is a core for it.
  */
 import type { IsolateLimits } from "./limits.ts";
 import type { Isolate } from "./isolate.ts";
@@ -22,6 +24,10 @@ const TICK_MS = 100;
 const IDLE_TICKS = 10;
 /** A loop that stands still is a sleeping thread or a stopped process; it harms nobody but its app. */
 const STILL_FACTOR = 10;
+
+/** Half a second at nine tenths of a core: no burst, and not yet a queue that a user feels. */
+const BUSY_SHARE = 0.9;
+const BUSY_LOOKS = 5;
 
 /** What is remembered of one isolate between two looks. */
 interface Pulse {
@@ -36,22 +42,30 @@ interface Pulse {
   /** CPU used with no request open, since the last one. */
   strayMs: number;
   pinged: boolean;
+  /** When it was last looked at, and at how many looks in a row it was busy. */
+  lookedMs: number;
+  busyLooks: number;
   /** The exchange that was alone at the last look. */
   alone: number;
 }
 
-/** Told when an isolate's event loop turns again. */
-export type Revived = (isolate: Isolate) => void;
+/** Who is told what the watchdog sees. */
+export interface WatchdogListener {
+  /** An isolate's event loop turns again. */
+  revived(isolate: Isolate): void;
+  /** W6 */
+  busy(isolate: Isolate): void;
+}
 
 /** Watches isolates. */
 export class Watchdog {
   readonly #pulses = new Map<Isolate, Pulse>();
-  readonly #revived: Revived;
+  readonly #listener: WatchdogListener;
   #timer: ReturnType<typeof setInterval> | undefined;
   #tick = 0;
 
-  constructor(revived: Revived) {
-    this.#revived = revived;
+  constructor(listener: WatchdogListener) {
+    this.#listener = listener;
   }
 
   /** From now on until it ends. */
@@ -66,6 +80,8 @@ export class Watchdog {
       cpuMs,
       strayMs: 0,
       pinged: false,
+      lookedMs: performance.now(),
+      busyLooks: 0,
       alone: 0,
     });
     this.#timer ??= setInterval(this.#look, TICK_MS);
@@ -113,7 +129,7 @@ export class Watchdog {
       pulse.pinged = false;
       if (isolate.isStuck) {
         isolate.isStuck = false;
-        this.#revived(isolate);
+        this.#listener.revived(isolate);
       }
       const why = overused(isolate, pulse, cpuMs);
       if (why !== undefined) return isolate.kill(why);
@@ -126,11 +142,20 @@ export class Watchdog {
         return isolate.kill(`its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`);
       }
     }
+    if (isBusy(isolate, pulse, cpuMs, nowMs)) this.#listener.busy(isolate);
     pulse.cpuMs = cpuMs;
     if (pulse.pinged) return;
     pulse.pinged = true;
     isolate.ping();
   }
+}
+
+/** W6: for BUSY_LOOKS looks in a row. */
+function isBusy(isolate: Isolate, pulse: Pulse, cpuMs: number, nowMs: number): boolean {
+  const share = (cpuMs - pulse.cpuMs) / (nowMs - pulse.lookedMs);
+  pulse.lookedMs = nowMs;
+  pulse.busyLooks = share > BUSY_SHARE && isolate.exchanges.size > 1 ? pulse.busyLooks + 1 : 0;
+  return pulse.busyLooks >= BUSY_LOOKS;
 }
 
 /** Charges what was used since the last look; the reason to kill, if that was too much. */

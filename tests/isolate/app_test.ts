@@ -35,7 +35,7 @@ async function bundled(source: string): Promise<string> {
 }
 
 const untilTrue = async (what: string, condition: () => boolean): Promise<void> => {
-  const deadlineMs = performance.now() + 5_000;
+  const deadlineMs = performance.now() + 15_000;
   while (!condition()) {
     assert.ok(performance.now() < deadlineMs, what);
     await new Promise((r) => setTimeout(r, 5));
@@ -298,6 +298,40 @@ for (const [how, code] of SOCKET_APPS) {
     });
   });
 }
+
+Deno.test("request.signal aborts when the client goes", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { async fetch(request) {
+      await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      return new Response("gone");
+    } };`);
+    const client = new AbortController();
+    const answer = pool.call(app, callOf("/", { signal: client.signal }));
+    await pool.call(appOf(`export default { fetch: () => new Response() };`), callOf("/"));
+    client.abort();
+    assert.equal(await responseOf(await answer).text(), "gone");
+  });
+});
+
+Deno.test("app that keeps its isolate busy gets a second one", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch() {
+      const startMs = Date.now();
+      while (Date.now() - startMs < 5);
+      return new Response("x");
+    } };`,
+      { limits: { isolatesMax: 2 } },
+    );
+    let stop = false;
+    const clients = Array.from({ length: 4 }, async () => {
+      while (!stop) await responseOf(await pool.call(app, callOf("/"))).text();
+    });
+    await untilTrue("a second isolate", () => pool.status().apps[0]?.isolates.length === 2);
+    stop = true;
+    await Promise.all(clients);
+  });
+});
 
 Deno.test("store watch wakes the app after a change", async () => {
   await withPool(async (pool) => {

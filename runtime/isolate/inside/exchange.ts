@@ -11,6 +11,7 @@ import { BodyReceiver, BodySender, messageOf, WINDOW_BYTES } from "../bodies.ts"
 import { FRAME, type FrameWriter, type Payload } from "../frames.ts";
 import { BODY, INLINE_BYTES_MAX, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
+import { bindSignal } from "./request_signal.ts";
 import { plainBody, webSocketOf } from "./response.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { RemoteStore } from "./store.ts";
@@ -114,6 +115,7 @@ export class Exchange {
       this.#requestBody = new BodyReceiver(this.#writer, this.id, { granted: false });
       request = new Request(url, { method, body: this.#requestBody.stream });
     }
+    bindSignal(request, this);
     // Appending is cheaper than a list in the constructor, which copies it twice.
     const { headers } = request;
     for (let i = 6; i + 1 < fields.length; i += 2) headers.append(fields[i] ?? "", fields[i + 1] ?? "");
@@ -169,8 +171,8 @@ export class Exchange {
       case FRAME.credit:
         return this.#sender?.credit(payload.u32());
       case FRAME.stop:
-        this.#abort?.abort();
         this.#cancelled = true;
+        this.#abort?.abort();
         return this.#sender?.stop(payload.text());
       case FRAME.socketText:
         return this.#socket?.remoteMessage(payload.text());

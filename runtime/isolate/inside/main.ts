@@ -17,6 +17,7 @@ import { Exchange, type LoadedApp } from "./exchange.ts";
 import { OutgoingFetches } from "./outgoing.ts";
 import { blockImports } from "./imports.ts";
 import { cutRealm } from "./realm.ts";
+import { installRequestSignal } from "./request_signal.ts";
 import { installResponse } from "./response.ts";
 
 /** What the site says with a bundle. */
@@ -66,12 +67,13 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
     value: Object.freeze({ current: () => running.getStore()?.env }),
   });
   installResponse();
+  installRequestSignal();
   captureConsole((level, text) => {
     writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(text).end();
   });
   catchUncaught();
   blockImports();
-  const realm = cutRealm({ signalOf: () => running.getStore(), fetch: fetches.fetch });
+  const realm = cutRealm(fetches.fetch);
   await warmUp();
   writer.signal(FRAME.ready, 0);
   const closed = (exchange: Exchange) => exchanges.delete(exchange.id);

@@ -45,7 +45,7 @@ export interface Realm {
 }
 
 /** Cuts the realm; once, before any app code runs. */
-export function cutRealm(given: { fetch: typeof fetch; signalOf: () => unknown }): Realm {
+export function cutRealm(siteFetch: typeof fetch): Realm {
   let vars: Record<string, string> = {};
   const env = {
     get: (name: string) => Object.hasOwn(vars, name) ? vars[name] : undefined,
@@ -63,7 +63,7 @@ export function cutRealm(given: { fetch: typeof fetch; signalOf: () => unknown }
     exit: refuse("Deno.exit", "a function cannot end its isolate"),
   });
   for (const name of REMOVED_GLOBALS) Reflect.deleteProperty(globalThis, name);
-  define(globalThis, "fetch", given.fetch);
+  define(globalThis, "fetch", siteFetch);
   define(globalThis, "WebSocketPair", webSocketPair());
   define(globalThis, "WebSocket", IsolateSocket);
   // Blocking the only thread of an isolate has no use.
