@@ -116,6 +116,7 @@ const schema = z.strictObject({
   message: 'expected "core" or "edge": only the site without a parent is the root',
 });
 
+export { schema as siteFileSchema };
 /** A site's limits (docs/http.md). */
 export type SiteLimits = z.infer<typeof limits>;
 /** A checked site file; paths absolute, defaults filled in. */

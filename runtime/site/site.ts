@@ -176,7 +176,9 @@ export class Site {
           return this.#apps.serveLink(request);
         },
       },
-      log: ({ level, event, ...fields }) => this.log.line(level, event, fields),
+      // In a line of the log, "site" is the one that writes it.
+      log: ({ level, event, site: other, ...fields }) =>
+        this.log.line(level, event, { ...(other === undefined ? {} : { other }), ...fields }),
     });
   }
 

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { parseSiteConfig } from "../../runtime/site/config.ts";
+import { z } from "zod";
+import { parseTopology } from "../../runtime/dev/topology.ts";
+import { parseSiteConfig, siteFileSchema } from "../../runtime/site/config.ts";
 import { walk } from "../structure/walk.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -32,15 +34,48 @@ Deno.test("files that pages name in code exist", async () => {
   assert.deepEqual(lost, []);
 });
 
-Deno.test("site files in pages are site files", async () => {
-  let found = 0;
+Deno.test("site files and topologies in pages are what they say", async () => {
+  const found = { sites: 0, topologies: 0 };
   for (const page of ["README.md", "docs/operating.md"]) {
     for (const [, json = ""] of (await read(page)).matchAll(/```json\n([\s\S]*?)```/g)) {
-      assert.equal(parseSiteConfig(JSON.parse(json), {}, "/etc/sojourn").id, "edge-1");
-      found++;
+      const value = JSON.parse(json) as Record<string, unknown>;
+      if ("sites" in value) {
+        parseTopology(value);
+        found.topologies++;
+      } else {
+        assert.equal(parseSiteConfig(value, {}, "/etc/sojourn").id, "edge-1");
+        found.sites++;
+      }
     }
   }
-  assert.equal(found, 2);
+  assert.deepEqual(found, { sites: 2, topologies: 1 });
+});
+
+/** A JSON schema, as far as a site file's goes. */
+interface FieldSchema {
+  readonly default?: unknown;
+  readonly properties?: Readonly<Record<string, FieldSchema>>;
+}
+
+/** Fields with their defaults, by path. */
+const fieldsOf = (schema: FieldSchema, path: string): [string, unknown][] =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, field]) =>
+    field.properties === undefined
+      ? [[path + name, field.default] as [string, unknown]]
+      : fieldsOf(field, `${path}${name}.`)
+  );
+
+Deno.test("the page on operating names every field of a site file with its default", async () => {
+  const rows = (await read("docs/operating.md")).split("\n").filter((line) => line.startsWith("| `"));
+  const schema = z.toJSONSchema(siteFileSchema, { io: "input", unrepresentable: "any" }) as FieldSchema;
+  const fields = fieldsOf(schema, "");
+  assert(fields.length > 30);
+  const absent = fields.filter(([name, value]) => {
+    const row = rows.find((line) => line.split("|")[1]?.includes(`\`${name}\``));
+    const shown = typeof value === "string" ? value : JSON.stringify(value);
+    return row === undefined || (value !== undefined && !row.split("|")[2]?.includes(`\`${shown}\``));
+  });
+  assert.deepEqual(absent.filter(([name]) => name !== "parent"), []);
 });
 
 Deno.test("the README, CI and the tasks agree on the commands", async () => {
