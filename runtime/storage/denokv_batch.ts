@@ -12,7 +12,9 @@ import {
 } from "./denokv_layout.ts";
 
 /** Beside keys and values, an atomic operation counts something for each mutation; this is more than that. */
-const MUTATION_BYTES = 16;
+const MUTATION_BYTES = 32;
+/** Deno KV counts the keys of an atomic operation towards its size twice (found by trying). */
+const KEY_COUNTS = 2;
 
 /** Splits mutations, in order, into batches within the limits of an atomic operation. */
 export function batches(mutations: readonly KvMutation[]): KvMutation[][] {
@@ -21,7 +23,7 @@ export function batches(mutations: readonly KvMutation[]): KvMutation[][] {
   let [keys, bytes] = [0, 0];
   for (const mutation of mutations) {
     const key = keyBytes(mutation.key);
-    const size = MUTATION_BYTES + key + (mutation.value?.length ?? 0);
+    const size = MUTATION_BYTES + KEY_COUNTS * key + (mutation.value?.length ?? 0);
     const full = batch.length >= ATOMIC_MUTATIONS_MAX || keys + key > ATOMIC_KEY_BYTES_MAX ||
       bytes + size > ATOMIC_BYTES_MAX;
     if (full) {
