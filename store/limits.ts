@@ -34,3 +34,12 @@ export const STEPS_MAX = 64;
 
 /** Eviction goes down to this share of the capacity, so that it does not run again at the next write. */
 export const EVICT_TO_SHARE = 0.9;
+
+/** Ranges remembered of what a session touched: about a page of an app, and 2 KB to tell another site. */
+export const FOOTPRINT_RANGES_MAX = 32;
+/** Sessions whose footprint is remembered; at a few hundred bytes each. */
+export const FOOTPRINT_SESSIONS_MAX = 10_000;
+/** A session's footprint is asked for this long after it came, when what its first request misses is on its way. */
+export const WARM_AFTER_MS = 20;
+/** A session that goes there and back again is warmed at most this often at one site. */
+export const WARM_EVERY_MS = 5_000;

@@ -3,7 +3,7 @@
  *
  * child → parent   hello · push · fetch · drop · eager · number
  * parent → child   welcome · again · feed · fetched · number
- * any → any        ask (towards the source and up its path) · carry (the answer)
+ * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
@@ -138,6 +138,18 @@ export interface Carry {
   readonly rows: readonly WireRow[];
 }
 
+/** Asks the site that a session came from what it touched there. */
+export interface Warm {
+  readonly kind: "warm";
+  readonly session: Uint8Array;
+}
+
+/** What it touched: the answer to `warm`. */
+export interface FootprintMessage {
+  readonly kind: "footprint";
+  readonly ranges: readonly Range[];
+}
+
 export type Message =
   | Hello
   | Welcome
@@ -150,7 +162,9 @@ export type Message =
   | NumberMessage
   | Ask
   | Carry
-  | Again;
+  | Again
+  | Warm
+  | FootprintMessage;
 
 /** Wire numbers of the kinds: never reused. */
 const KINDS = [
@@ -166,6 +180,8 @@ const KINDS = [
   "ask",
   "carry",
   "again",
+  "warm",
+  "footprint",
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
 
@@ -212,6 +228,10 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
     case "carry":
       w.uint(message.id).byte(OUTCOMES.indexOf(message.outcome)).uint(message.need).uint(message.clock);
       return writeRows(w, message.rows).done();
+    case "warm":
+      return w.bytes(message.session).done();
+    case "footprint":
+      return w.list(message.ranges, (range) => writeRange(w, range)).done();
   }
 }
 
@@ -301,6 +321,10 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         clock: r.uint(),
         rows: readRows(r),
       };
+    case "warm":
+      return { kind, session: r.bytes() };
+    case "footprint":
+      return { kind, ranges: r.list(() => readRange(r)) };
   }
 }
 

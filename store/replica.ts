@@ -33,10 +33,11 @@ import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber } from "./row.ts";
-import { Session } from "./session.ts";
+import { Session, type SessionHost } from "./session.ts";
 import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
+import { Warming } from "./warming.ts";
 
 /** A neighbour's messages are handled one after the other; those of an ended connection not at all. */
 interface Inbox {
@@ -53,6 +54,7 @@ export class SiteReplica implements Replica {
   readonly #downlinks: Downlinks;
   readonly #handoff: Handoff;
   readonly #collector: Collector;
+  readonly #warming: Warming;
   readonly #inboxes = new Map<SiteId, Inbox>();
   readonly #ready = Promise.withResolvers<void>();
   /** Who waits for a position to be on disk. */
@@ -80,9 +82,11 @@ export class SiteReplica implements Replica {
     });
     this.#handoff = new Handoff(core, () => this.#stableNow(), () => this.#uplink?.eager());
     this.#collector = new Collector(core, this.#uplink, this.#downlinks);
-    const host = { core, uplink: this.#uplink, durable: (position: Position) => this.#durable(position) };
+    this.#warming = new Warming(core, this.#uplink);
+    const durable = (position: Position) => this.#durable(position);
+    const host = { core, uplink: this.#uplink, warming: this.#warming, durable };
     const system = () =>
-      new Session(host, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
+      new Session({ ...host, warming: null }, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
         how: "new",
         rows: 0,
         bytes: 0,
@@ -99,7 +103,7 @@ export class SiteReplica implements Replica {
     core.onWake(() => this.#wake());
   }
 
-  readonly #host: { core: Core; uplink: Uplink | null; durable(position: Position): Promise<void> };
+  readonly #host: SessionHost;
 
   /** Loads the disk and starts the pump. */
   async start(): Promise<void> {
@@ -157,6 +161,7 @@ export class SiteReplica implements Replica {
     }
     const arrival = await this.#handoff.arrive(token);
     this.#core.count(`attach_${arrival.how}`);
+    this.#warming.arrived(token.session, token.replica);
     return new Session(
       this.#host,
       { id: token.session, sequence: token.sequence, clock: token.clock },
@@ -169,6 +174,7 @@ export class SiteReplica implements Replica {
     if (first === undefined) return await this.attach(null);
     await this.#serving();
     const arrivals = await Promise.all(tokens.map((token) => this.#handoff.arrive(token)));
+    for (const token of tokens) this.#warming.arrived(token.session, token.replica);
     const identity = {
       id: first.session,
       sequence: Math.max(...tokens.map((token) => token.sequence)),
@@ -248,6 +254,11 @@ export class SiteReplica implements Replica {
     if (message.kind === "carry") return this.#handoff.answered(message);
     if (message.kind === "ask") {
       this.#handoff.asked(message).catch((error) => this.#fail(error));
+      return;
+    }
+    if (message.kind === "warm") return this.#warming.asked(from, message.session);
+    if (message.kind === "footprint") {
+      this.#warming.told(message.ranges).catch((error) => this.#fail(error));
       return;
     }
     const connection = this.#inbox(from).connection;
@@ -425,6 +436,7 @@ export class SiteReplica implements Replica {
     this.#core.closed = true;
     this.#cancelTimer();
     this.#cancelCollect();
+    this.#warming.close();
     await this.#pumping;
     for (const waiter of this.#waiting.splice(0)) {
       waiter.reject(new StoreUnavailable("closed", `site ${this.site} is stopping`));

@@ -28,10 +28,14 @@ import { contribute } from "./merge.ts";
 import { pointRange, type Range } from "./range.ts";
 import { compareVersions, type Position, type Row, type Version } from "./row.ts";
 import type { Uplink } from "./uplink.ts";
+import type { Footprint, Warming } from "./warming.ts";
 
-interface Host {
+/** What a session needs of its replica. */
+export interface SessionHost {
   readonly core: Core;
   readonly uplink: Uplink | null;
+  /** null for the host's own reads and writes. */
+  readonly warming: Warming | null;
   /** Resolves when this position is on disk. */
   durable(position: Position): Promise<void>;
 }
@@ -46,8 +50,9 @@ export class Session implements AttachedSession {
   readonly id: Uint8Array;
   readonly how: AttachedSession["how"];
   readonly carried: { readonly rows: number; readonly bytes: number };
-  readonly #host: Host;
+  readonly #host: SessionHost;
   readonly #core: Core;
+  readonly #footprint: Footprint | undefined;
   readonly #sequence: number;
   #clock: number;
   #path: (Position | null)[];
@@ -58,12 +63,13 @@ export class Session implements AttachedSession {
   #highest: Position = 0;
 
   constructor(
-    host: Host,
+    host: SessionHost,
     identity: Identity,
     arrival: Omit<Arrival, "how"> & { how: AttachedSession["how"] },
   ) {
     this.#host = host;
     this.#core = host.core;
+    this.#footprint = host.warming?.footprint(identity.id);
     this.id = identity.id;
     this.#sequence = identity.sequence;
     this.#clock = identity.clock;
@@ -102,6 +108,7 @@ export class Session implements AttachedSession {
     // An eviction that came between took rows away that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
     core.count("reads_local");
+    for (const key of keys) this.#footprint?.note(pointRange(key));
     return rows.map((row) => this.#read(row));
   }
 
@@ -134,6 +141,7 @@ export class Session implements AttachedSession {
     for (const row of result.seen) this.#touch(row);
     this.#collected = true;
     core.count("reads_local");
+    this.#footprint?.note(result.range);
     return result.rows;
   }
 
@@ -221,6 +229,7 @@ export class Session implements AttachedSession {
       if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
     });
     this.#touch({ position: core.rows.head, known: core.depth });
+    for (const { key } of mutations) this.#footprint?.note(pointRange(key));
     return { ok: true, version };
   }
 

@@ -89,6 +89,8 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     clock: uint,
     rows,
   }),
+  fc.record({ kind: fc.constant("warm" as const), session: fc.uint8Array({ maxLength: 16 }) }),
+  fc.record({ kind: fc.constant("footprint" as const), ranges: fc.array(range, { maxLength: 3 }) }),
 );
 
 Deno.test("message: what is encoded decodes to the same", () => {
