@@ -8,7 +8,8 @@
  *
  * `abort` comes from the sender (the body failed), `stop` from the receiver (no more is wanted).
  */
-import { CHUNK_BYTES_MAX, FRAME, type FrameWriter } from "./frames.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { CHUNK_BYTES_MAX, FRAME } from "./frames.ts";
 
 /** 16 chunks of 64 KiB: 650 MB/s were measured with it; below 4 chunks every one waits for its credit. */
 export const WINDOW_BYTES = 16 * CHUNK_BYTES_MAX;

@@ -9,7 +9,9 @@
  */
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
-import { FRAME, type FrameWriter, type Payload } from "./frames.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FRAME } from "./frames.ts";
 import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
 import { FetchRefused, type OutgoingRequest, type OutgoingResponse, sendChecked } from "./outgoing_http.ts";

@@ -4,7 +4,8 @@
  * A head is one text: its fields joined by NUL, which neither a URL nor a header can contain, so that one encode
  * and one split replace a length and a decode for each of them. A small body travels in the head's frame.
  */
-import type { FrameWriter, Payload } from "./frames.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
 
 /** How a head's body travels. */
 export const BODY = { none: 0, inline: 1, stream: 2 } as const;

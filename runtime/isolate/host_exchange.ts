@@ -9,7 +9,9 @@
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { ResponseAnswer } from "./answer.ts";
 import type { PendingCall } from "./call.ts";
-import { FRAME, type FrameWriter, type Payload } from "./frames.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FRAME, FrameError } from "./frames.ts";
 import { BODY, readResponseHead, type ResponseHead, writeRequestHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
 import { StoreCalls } from "./store_calls.ts";
@@ -105,7 +107,7 @@ export class HostExchange {
       case FRAME.storeStop:
         return this.#calls?.stop(payload.u32());
       case FRAME.data:
-        this.#receiver?.data(payload.rest());
+        if (this.#receiver?.data(payload.rest()) === false) throw new FrameError("a body ignored its window");
         return;
       case FRAME.end:
         return this.#receiver?.end();

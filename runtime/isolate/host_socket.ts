@@ -5,7 +5,8 @@
  *
  * W1  Messages of the app wait for the output gate, in order; the close comes after them.
  */
-import { FRAME, type FrameWriter } from "./frames.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FRAME } from "./frames.ts";
 
 /** Where the app's messages go: the client's connection. */
 export interface SocketSink {

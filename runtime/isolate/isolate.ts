@@ -8,7 +8,9 @@
  */
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
-import { FETCH_ID_BASE, FRAME, FrameWriter, type Payload, readFrames } from "./frames.ts";
+import { type Payload, readFrames } from "./frame_reader.ts";
+import { FrameWriter } from "./frame_writer.ts";
+import { FETCH_ID_BASE, FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
 import { HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
 import { readError } from "./store_frames.ts";
@@ -163,7 +165,7 @@ export class Isolate {
 
   async #run(): Promise<IsolateEnd> {
     try {
-      await readFrames(this.#process.connection, this.#receive);
+      await readFrames(this.#process.connection, ISOLATE_FRAME_BYTES_MAX, this.#receive);
     } catch (error) {
       if (!this.#closing) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
     }

@@ -1,6 +1,8 @@
 /** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
 import type { StoreClient } from "../../functions/store_client.ts";
-import { FRAME, FrameError, type FrameWriter, type Payload } from "./frames.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FRAME, FrameError } from "./frames.ts";
 import {
   OPERATION,
   readCommit,

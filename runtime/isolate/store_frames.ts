@@ -13,7 +13,9 @@ import type {
   StoredRow,
 } from "../../functions/store_client.ts";
 import type { Key } from "../../store/key.ts";
-import { FrameError, type FrameWriter, type Payload } from "./frames.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FrameError } from "./frames.ts";
 
 export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
 export const REPLY = { done: 0, failed: 1, changed: 2 } as const;

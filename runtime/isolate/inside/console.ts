@@ -2,6 +2,8 @@
 
 /** A line longer than this is cut: a log is no way to move data. */
 const TEXT_MAX = 16 * 1024;
+/** What one isolate may print a second; a loop that logs would otherwise keep the site busy. */
+const CHARACTERS_A_SECOND = 256 * 1024;
 
 /** Replaces the console's methods. */
 export function captureConsole(log: (level: string, text: string) => void): void {
@@ -10,9 +12,38 @@ export function captureConsole(log: (level: string, text: string) => void): void
   ];
   if (internal === undefined) throw new Error("this Deno has no Console to build on");
   const levels = ["debug", "info", "warn", "error"];
+  const budget = new Budget();
   globalThis.console = new internal.Console((text, level) => {
-    log(levels[level] ?? "info", text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text.trimEnd());
+    const line = text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text.trimEnd();
+    const dropped = budget.take(line.length);
+    if (dropped === undefined) return;
+    if (dropped > 0) log("warn", `${dropped} lines were dropped: an isolate may log 256 KiB a second`);
+    log(levels[level] ?? "info", line);
   });
 }
 
 type Print = (text: string, level: number) => void;
+
+/** Characters of a second. */
+class Budget {
+  #second = -1;
+  #left = 0;
+  #dropped = 0;
+
+  /** How many lines were dropped since the last one that was not; undefined: this one is too. */
+  take(length: number): number | undefined {
+    const second = Math.floor(performance.now() / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#left = CHARACTERS_A_SECOND;
+    }
+    if (length > this.#left) {
+      this.#dropped++;
+      return undefined;
+    }
+    this.#left -= length;
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
+  }
+}

@@ -8,7 +8,9 @@
  * X2  What the app did wrong (threw, returned no Response) is a `failed` frame, never an uncaught error.
  */
 import { BodyReceiver, BodySender, messageOf, WINDOW_BYTES } from "../bodies.ts";
-import { FRAME, type FrameWriter, type Payload } from "../frames.ts";
+import type { Payload } from "../frame_reader.ts";
+import type { FrameWriter } from "../frame_writer.ts";
+import { FRAME } from "../frames.ts";
 import { BODY, INLINE_BYTES_MAX, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { bindSignal } from "./request_signal.ts";

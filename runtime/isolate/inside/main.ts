@@ -10,7 +10,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import { buildEnv } from "../../../functions/env.ts";
-import { FRAME, FrameWriter, type Payload, readFrames } from "../frames.ts";
+import { type Payload, readFrames } from "../frame_reader.ts";
+import { FrameWriter } from "../frame_writer.ts";
+import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { captureConsole } from "./console.ts";
 import { Exchange, type LoadedApp } from "./exchange.ts";
@@ -78,7 +80,7 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   writer.signal(FRAME.ready, 0);
   const closed = (exchange: Exchange) => exchanges.delete(exchange.id);
   try {
-    await readFrames(connection, (type, id, payload) => {
+    await readFrames(connection, FRAME_BYTES_MAX, (type, id, payload) => {
       if (type === FRAME.request) return start(writer, id, payload, closed);
       if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
       if (type === FRAME.load) return load(writer, payload, realm.setVars, evaluator);

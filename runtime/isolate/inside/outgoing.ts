@@ -4,7 +4,9 @@
  * O1  A fetch belongs to the request that started it; outside of one it fails.
  */
 import { BodyReceiver, BodySender } from "../bodies.ts";
-import { FETCH_ID_BASE, FRAME, type FrameWriter, type Payload } from "../frames.ts";
+import type { Payload } from "../frame_reader.ts";
+import type { FrameWriter } from "../frame_writer.ts";
+import { FETCH_ID_BASE, FRAME } from "../frames.ts";
 import { BODY, readResponseHead, writeRequestHead } from "../heads.ts";
 import { readError } from "../store_frames.ts";
 import { SiteError } from "./store.ts";

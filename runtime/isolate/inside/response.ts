@@ -59,7 +59,17 @@ export function installResponse(): void {
     response[BODY_SOURCE] = sourceOf(body);
     return response;
   };
-  globalThis.Response = new Proxy(BuiltIn, { construct });
+  const Replaced = globalThis.Response = new Proxy(BuiltIn, { construct });
+  // The built-in one makes a response that this constructor never sees.
+  BuiltIn.json = (data: unknown, init: ResponseInit = {}): Response => {
+    const text = JSON.stringify(data);
+    if (text === undefined) throw new TypeError("Response.json: the value can't be written as JSON");
+    const response = new Replaced(text, init);
+    if (!new Headers(init.headers).has("content-type")) {
+      response.headers.set("content-type", "application/json");
+    }
+    return response;
+  };
   Object.defineProperty(BuiltIn, "json", { value: json, configurable: true, writable: true });
   Object.defineProperty(BuiltIn.prototype, "constructor", {
     value: globalThis.Response,

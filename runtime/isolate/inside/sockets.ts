@@ -4,7 +4,8 @@
  *
  * K1  Messages sent before the upgrade has left are kept and leave with it, in order.
  */
-import { FRAME, type FrameWriter } from "../frames.ts";
+import type { FrameWriter } from "../frame_writer.ts";
+import { FRAME } from "../frames.ts";
 
 const OPEN = 1;
 const CLOSING = 2;

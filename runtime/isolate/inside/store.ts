@@ -14,7 +14,9 @@ import type {
   StoredRow,
 } from "../../../functions/store_client.ts";
 import type { Key } from "../../../store/key.ts";
-import { FRAME, FrameError, type FrameWriter, type Payload } from "../frames.ts";
+import type { Payload } from "../frame_reader.ts";
+import type { FrameWriter } from "../frame_writer.ts";
+import { FRAME, FrameError } from "../frames.ts";
 import {
   type KeyRange,
   readCommitResult,

@@ -1,0 +1,168 @@
+/** The receiving end of a connection: cuts what arrives into frames, and reads their payloads. */
+import { BUFFER_BYTES, BUFFER_KEEP_MAX, type ByteConnection, FrameError, HEADER_BYTES } from "./frames.ts";
+
+const utf8Decoder = new TextDecoder();
+const SLAB_BYTES = 64 * 1024;
+/** A sixteenth: what is left unused at a slab's end, and what one small copy keeps alive, stays bounded. */
+const SLAB_COPY_MAX = SLAB_BYTES / 16;
+let slab = new Uint8Array(SLAB_BYTES);
+let slabAt = 0;
+
+/** Reads one payload, never beyond its end (F3). */
+export class Payload {
+  #bytes: Uint8Array;
+  #view: DataView;
+  #at = 0;
+  #end = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#end = bytes.length;
+  }
+
+  /** Points at other bytes of the same buffer (or of `bytes`, when the buffer has changed). */
+  reset(bytes: Uint8Array, at: number, end: number): void {
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes;
+      this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    }
+    this.#at = at;
+    this.#end = end;
+  }
+
+  get left(): number {
+    return this.#end - this.#at;
+  }
+
+  #take(length: number): number {
+    const at = this.#at;
+    if (length > this.#end - at) {
+      throw new FrameError(`a frame ends ${length - (this.#end - at)} bytes before its payload does`);
+    }
+    this.#at = at + length;
+    return at;
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.#take(1));
+  }
+
+  u16(): number {
+    return this.#view.getUint16(this.#take(2), true);
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.#take(4), true);
+  }
+
+  f64(): number {
+    return this.#view.getFloat64(this.#take(8), true);
+  }
+
+  /** A view of all that is left (F2). */
+  restView(): Uint8Array {
+    return this.#bytes.subarray(this.#take(this.left), this.#end);
+  }
+
+  /** A copy of all that is left. */
+  rest(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.slice(this.#take(this.left), this.#end) as Uint8Array<ArrayBuffer>;
+  }
+
+  /**
+   * A copy of all that is left, for bytes that live as long as a request: small ones share a slab, since a buffer
+   * of its own for each costs more in garbage collection than the whole rest of a request.
+   */
+  restForRequest(): Uint8Array<ArrayBuffer> {
+    const length = this.left;
+    if (length > SLAB_COPY_MAX) return this.rest();
+    if (slabAt + length > slab.length) {
+      slab = new Uint8Array(SLAB_BYTES);
+      slabAt = 0;
+    }
+    const copy = slab.subarray(slabAt, slabAt + length);
+    copy.set(this.restView());
+    slabAt += length;
+    return copy;
+  }
+
+  bytes(): Uint8Array<ArrayBuffer> {
+    const length = this.u32();
+    const at = this.#take(length);
+    return this.#bytes.slice(at, at + length) as Uint8Array<ArrayBuffer>;
+  }
+
+  text(): string {
+    const length = this.u32();
+    const at = this.#take(length);
+    return utf8Decoder.decode(this.#bytes.subarray(at, at + length));
+  }
+
+  byteString(): string {
+    const length = this.u32();
+    const at = this.#take(length);
+    let out = "";
+    for (let i = at; i < at + length; i += 4096) {
+      out += String.fromCharCode.apply(
+        null,
+        this.#bytes.subarray(i, Math.min(i + 4096, at + length)) as never,
+      );
+    }
+    return out;
+  }
+}
+
+/** Takes frames as they arrive. */
+export type FrameHandler = (type: number, id: number, payload: Payload) => void;
+
+/**
+ * Reads frames until the connection ends; resolves at its end.
+ *
+ * @throws FrameError for what is no frame (F3); what the handler throws ends reading too.
+ */
+export async function readFrames(
+  connection: ByteConnection,
+  frameBytesMax: number,
+  handler: FrameHandler,
+): Promise<void> {
+  let buffer = new Uint8Array(BUFFER_BYTES);
+  let view = new DataView(buffer.buffer);
+  const payload = new Payload(buffer);
+  let from = 0;
+  let to = 0;
+  for (;;) {
+    const count = await connection.read(buffer.subarray(to));
+    if (count === null) return;
+    to += count;
+    let need = HEADER_BYTES;
+    while (to - from >= HEADER_BYTES) {
+      const length = view.getUint32(from, true);
+      if (length < HEADER_BYTES - 4 || length > frameBytesMax) {
+        throw new FrameError(`a frame has 5 to ${frameBytesMax} bytes, not ${length}`);
+      }
+      need = 4 + length;
+      if (to - from < need) break;
+      payload.reset(buffer, from + HEADER_BYTES, from + need);
+      handler(view.getUint8(from + 4), view.getUint32(from + 5, true), payload);
+      from += need;
+      need = HEADER_BYTES;
+    }
+    if (from === to) {
+      from = to = 0;
+      if (buffer.length > BUFFER_KEEP_MAX) {
+        buffer = new Uint8Array(BUFFER_BYTES);
+        view = new DataView(buffer.buffer);
+      }
+    } else if (from + need > buffer.length || to === buffer.length) {
+      const grown = need > buffer.length ? new Uint8Array(need + BUFFER_BYTES) : buffer;
+      grown.set(buffer.subarray(from, to));
+      if (grown !== buffer) {
+        buffer = grown;
+        view = new DataView(buffer.buffer);
+      }
+      to -= from;
+      from = 0;
+    }
+  }
+}

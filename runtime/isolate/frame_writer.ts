@@ -1,0 +1,191 @@
+/** The sending end of a connection: collects frames and writes them together. */
+import { BUFFER_BYTES, BUFFER_KEEP_MAX, type ByteConnection, HEADER_BYTES } from "./frames.ts";
+
+const utf8 = new TextEncoder();
+
+/** Collects frames and writes them, one write per turn of the event loop. */
+export class FrameWriter {
+  readonly #connection: ByteConnection;
+  readonly #broken: (error: unknown) => void;
+  #bytes = new Uint8Array(BUFFER_BYTES);
+  #view = new DataView(this.#bytes.buffer);
+  #spare = new Uint8Array(BUFFER_BYTES);
+  #at = 0;
+  #frameAt = -1;
+  #scheduled = false;
+  #writing = false;
+  #closed = false;
+  #idle: (() => void)[] = [];
+
+  constructor(connection: ByteConnection, broken: (error: unknown) => void) {
+    this.#connection = connection;
+    this.#broken = broken;
+  }
+
+  begin(type: number, id: number): this {
+    // A frame whose writing threw half-way is dropped.
+    if (this.#frameAt >= 0) this.#at = this.#frameAt;
+    this.#frameAt = this.#at;
+    this.#room(HEADER_BYTES);
+    this.#at += 4;
+    this.#bytes[this.#at++] = type;
+    this.#view.setUint32(this.#at, id, true);
+    this.#at += 4;
+    return this;
+  }
+
+  end(): void {
+    this.#view.setUint32(this.#frameAt, this.#at - this.#frameAt - 4, true);
+    this.#frameAt = -1;
+    if (this.#scheduled || this.#writing) return;
+    this.#scheduled = true;
+    setImmediate(this.#flush);
+  }
+
+  /** A frame without payload. */
+  signal(type: number, id: number): void {
+    this.begin(type, id).end();
+  }
+
+  u8(value: number): this {
+    this.#room(1);
+    this.#bytes[this.#at++] = value;
+    return this;
+  }
+
+  u16(value: number): this {
+    this.#room(2);
+    this.#view.setUint16(this.#at, value, true);
+    this.#at += 2;
+    return this;
+  }
+
+  u32(value: number): this {
+    this.#room(4);
+    this.#view.setUint32(this.#at, value, true);
+    this.#at += 4;
+    return this;
+  }
+
+  f64(value: number): this {
+    this.#room(8);
+    this.#view.setFloat64(this.#at, value, true);
+    this.#at += 8;
+    return this;
+  }
+
+  /** The bytes as they are, to the end of the payload. */
+  rest(bytes: Uint8Array): this {
+    this.#room(bytes.length);
+    this.#bytes.set(bytes, this.#at);
+    this.#at += bytes.length;
+    return this;
+  }
+
+  bytes(bytes: Uint8Array): this {
+    return this.u32(bytes.length).rest(bytes);
+  }
+
+  /** UTF-8 with its length. */
+  text(text: string): this {
+    this.#room(4 + text.length * 3);
+    const written = this.#encode(text, this.#at + 4);
+    this.#view.setUint32(this.#at, written, true);
+    this.#at += 4 + written;
+    return this;
+  }
+
+  /** UTF-8, to the end of the payload. */
+  restText(text: string): this {
+    this.#room(text.length * 3);
+    this.#at += this.#encode(text, this.#at);
+    return this;
+  }
+
+  #encode(text: string, at: number): number {
+    const length = text.length;
+    let i = 0;
+    // Short ASCII, which most heads are, is cheaper byte by byte than by a call out of JavaScript.
+    if (length < 512) {
+      for (; i < length; i++) {
+        const unit = text.charCodeAt(i);
+        if (unit > 0x7f) break;
+        this.#bytes[at + i] = unit;
+      }
+    }
+    return i === length ? i : utf8.encodeInto(text, this.#bytes.subarray(at)).written;
+  }
+
+  /** A byte string (one code unit a byte) with its length. */
+  byteString(text: string): this {
+    const length = text.length;
+    this.#room(4 + length);
+    this.#view.setUint32(this.#at, length, true);
+    this.#at += 4;
+    for (let i = 0; i < length; i++) this.#bytes[this.#at + i] = text.charCodeAt(i);
+    this.#at += length;
+    return this;
+  }
+
+  /** Resolves when everything ended so far has been handed to the system. */
+  async drained(): Promise<void> {
+    if (this.#closed || (!this.#scheduled && !this.#writing)) return;
+    await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Drops what was not written; later frames go nowhere. */
+  close(): void {
+    this.#closed = true;
+    this.#at = 0;
+    this.#wake();
+  }
+
+  #wake(): void {
+    const idle = this.#idle;
+    this.#idle = [];
+    for (const resolve of idle) resolve();
+  }
+
+  #room(length: number): void {
+    const need = this.#at + length;
+    if (need <= this.#bytes.length) return;
+    const grown = new Uint8Array(Math.max(need, this.#bytes.length * 2));
+    grown.set(this.#bytes.subarray(0, this.#at));
+    this.#bytes = grown;
+    this.#view = new DataView(grown.buffer);
+  }
+
+  #flush = (): void => {
+    this.#scheduled = false;
+    if (this.#frameAt >= 0) this.#at = this.#frameAt;
+    this.#frameAt = -1;
+    if (this.#writing || this.#at === 0) return;
+    if (this.#closed) {
+      this.#at = 0;
+      return;
+    }
+    this.#writing = true;
+    const batch = this.#bytes.subarray(0, this.#at);
+    const next = this.#spare;
+    this.#spare = this.#bytes.length > BUFFER_KEEP_MAX ? new Uint8Array(BUFFER_BYTES) : this.#bytes;
+    this.#bytes = next;
+    this.#view = new DataView(next.buffer);
+    this.#at = 0;
+    this.#writeAll(batch).then(this.#written, (error) => {
+      this.#writing = false;
+      this.close();
+      this.#broken(error);
+    });
+  };
+
+  #written = (): void => {
+    this.#writing = false;
+    if (this.#at > 0) this.#flush();
+    else if (this.#idle.length > 0) this.#wake();
+  };
+
+  async #writeAll(batch: Uint8Array): Promise<void> {
+    let at = await this.#connection.write(batch);
+    while (at < batch.length) at += await this.#connection.write(batch.subarray(at));
+  }
+}

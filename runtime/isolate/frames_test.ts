@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Key } from "../../store/key.ts";
+import { Payload, readFrames } from "./frame_reader.ts";
+import { FrameWriter } from "./frame_writer.ts";
+import { type ByteConnection, FRAME_BYTES_MAX, FrameError } from "./frames.ts";
+import {
+  readCommit,
+  readGet,
+  readList,
+  readRows,
+  writeCommit,
+  writeGet,
+  writeList,
+  writeRows,
+} from "./store_frames.ts";
+
+/** A connection that keeps what is written, and gives it back in pieces of some sizes. */
+class Loop implements ByteConnection {
+  readonly written: number[] = [];
+  #at = 0;
+  #pieces: number[];
+
+  constructor(pieces: readonly number[] = [], given: readonly number[] = []) {
+    this.#pieces = [...pieces];
+    this.written.push(...given);
+  }
+
+  read(into: Uint8Array): Promise<number | null> {
+    const piece = Math.max(1, this.#pieces.shift() ?? into.length);
+    const part = this.written.slice(this.#at, this.#at + Math.min(piece, into.length));
+    into.set(part);
+    this.#at += part.length;
+    return Promise.resolve(part.length === 0 ? null : part.length);
+  }
+
+  /** Takes at most 1,000 bytes at once, as a full socket would. */
+  write(bytes: Uint8Array): Promise<number> {
+    const taken = bytes.subarray(0, 1_000);
+    for (const byte of taken) this.written.push(byte);
+    return Promise.resolve(taken.length);
+  }
+}
+
+/** A payload as the other end reads it. */
+async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload> {
+  const loop = new Loop();
+  const writer = new FrameWriter(loop, () => {});
+  write(writer.begin(1, 1));
+  writer.end();
+  await writer.drained();
+  let found: Payload | undefined;
+  await readFrames(loop, FRAME_BYTES_MAX, (_type, _id, payload) => found = new Payload(payload.rest()));
+  if (found === undefined) throw new Error("no frame came");
+  return found;
+}
+
+Deno.test("frames come out as they went in, however the connection cuts them", async () => {
+  const frame = fc.record({
+    type: fc.integer({ min: 0, max: 255 }),
+    id: fc.integer({ min: 0, max: 0xffffffff }),
+    text: fc.string({ unit: "binary" }),
+    bytes: fc.uint8Array({ maxLength: 3_000 }),
+    number: fc.double(),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(frame, { maxLength: 20 }),
+      fc.array(fc.integer({ min: 1, max: 5_000 }), { maxLength: 50 }),
+      async (frames, pieces) => {
+        const loop = new Loop(pieces);
+        const writer = new FrameWriter(loop, () => {});
+        for (const { type, id, text, bytes, number } of frames) {
+          writer.begin(type, id).text(text).f64(number).bytes(bytes).restText(text).end();
+        }
+        await writer.drained();
+        const got: unknown[] = [];
+        await readFrames(loop, FRAME_BYTES_MAX, (type, id, payload) => {
+          const text = payload.text();
+          const number = payload.f64();
+          const bytes = payload.bytes();
+          assert.equal(new TextDecoder().decode(payload.rest()), text);
+          got.push({ type, id, text, bytes, number });
+        });
+        assert.deepEqual(got, frames.map((f) => ({ ...f, text: f.text.toWellFormed() })));
+      },
+    ),
+    { numRuns: 50, seed: 1 },
+  );
+});
+
+Deno.test("a frame larger than the buffer, and one after it, come through", async () => {
+  const loop = new Loop();
+  const writer = new FrameWriter(loop, () => {});
+  writer.begin(1, 1).rest(new Uint8Array(200_000).fill(5)).end();
+  writer.begin(2, 2).u8(9).end();
+  await writer.drained();
+  const got: number[] = [];
+  await readFrames(loop, FRAME_BYTES_MAX, (_type, _id, payload) => got.push(payload.left));
+  assert.deepEqual(got, [200_000, 1]);
+});
+
+Deno.test("a frame whose writing threw half-way is dropped, the next one is whole", async () => {
+  const loop = new Loop();
+  const writer = new FrameWriter(loop, () => {});
+  writer.begin(1, 1).text("half");
+  writer.begin(2, 2).text("whole").end();
+  await writer.drained();
+  const got: [number, string][] = [];
+  await readFrames(loop, FRAME_BYTES_MAX, (type, _id, payload) => got.push([type, payload.text()]));
+  assert.deepEqual(got, [[2, "whole"]]);
+});
+
+Deno.test("garbage is refused, and never read beyond its end", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 400 }), async (bytes) => {
+      const readers = [readGet, readList, readCommit, readRows, (p: Payload) => p.text()];
+      for (const read of readers) {
+        try {
+          read(new Payload(Uint8Array.from(bytes)));
+        } catch (error) {
+          assert.ok(error instanceof FrameError, String(error));
+        }
+      }
+      try {
+        await readFrames(new Loop([7, 1, 30], bytes), 10_000, (_type, _id, payload) => payload.rest());
+      } catch (error) {
+        assert.ok(error instanceof FrameError, String(error));
+      }
+    }),
+    { numRuns: 300, seed: 2 },
+  );
+});
+
+Deno.test("store calls and rows come out as they went in", async () => {
+  const key = fc.uint8Array({ maxLength: 40 }).map((bytes) => String.fromCharCode(...bytes) as Key);
+  const value = fc.uint8Array({ maxLength: 100 });
+  const versionstamp = fc.stringMatching(/^[0-9a-f]{20}$/);
+  const level = fc.constantFrom("eventual", "session", "strong");
+  const plain = { noNullPrototype: true };
+  const mutation = fc.oneof(
+    fc.record({ kind: fc.constant("set"), key, value }, plain),
+    fc.record({ kind: fc.constant("set"), key, value, expireInMs: fc.nat() }, plain),
+    fc.record({ kind: fc.constant("delete"), key }, plain),
+    fc.record({ kind: fc.constantFrom("sum", "min", "max"), key, value }, plain),
+  );
+  const check = fc.record({ key, versionstamp: fc.option(versionstamp) }, plain);
+  const request = fc.record({
+    start: key,
+    end: key,
+    limit: fc.oneof(fc.constant(Infinity), fc.nat()),
+    reverse: fc.boolean(),
+    level,
+  }, plain);
+  const row = fc.option(fc.record({ key, value, versionstamp }, plain));
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(key),
+      level,
+      request,
+      fc.array(check),
+      fc.array(mutation),
+      fc.array(row),
+      async (keys, level, request, checks, mutations, rows) => {
+        const get = await payloadOf((writer) => writeGet(writer, keys, level));
+        assert.equal(get.u8(), 1);
+        assert.deepEqual(readGet(get), { keys, level });
+        const list = await payloadOf((writer) => writeList(writer, request));
+        assert.equal(list.u8(), 2);
+        assert.deepEqual(readList(list), request);
+        const commit = await payloadOf((writer) => writeCommit(writer, checks, mutations as never));
+        assert.equal(commit.u8(), 3);
+        assert.deepEqual(readCommit(commit), { checks, mutations });
+        assert.deepEqual(readRows(await payloadOf((writer) => writeRows(writer, rows))), rows);
+      },
+    ),
+    { numRuns: 50, seed: 3 },
+  );
+});
