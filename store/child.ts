@@ -1,6 +1,7 @@
 /** What a parent knows of one child. */
 import type { ReplicaNumber } from "./row.ts";
 import type { Fetch, Hello } from "./message.ts";
+import type { Mark } from "./core.ts";
 import type { Key } from "./key.ts";
 import type { SiteId } from "./ports.ts";
 import type { Range } from "./range.ts";
@@ -68,6 +69,16 @@ export class Child {
     this.pushed = this.acked = reader.uint();
     this.stable = reader.uint();
     reader.end();
+  }
+
+  /** Whether there is more to send than a mark. */
+  get isDue(): boolean {
+    return this.dirty.size > 0 || this.scanFrom !== null || this.fetches.some((fetch) => !fetch.asked);
+  }
+
+  /** Whether a mark would tell it anything new. */
+  isBehind(mark: Mark): boolean {
+    return mark.head !== this.markedHead || mark.down !== this.markedDown || this.acked !== this.markedAcked;
   }
 
   disconnect(nowMs: number): void {

@@ -357,19 +357,15 @@ export class Downlinks {
       const eager = child.eagerUntilMs > now;
       // A child's own last mark counts, not the last sweep: others' news must not keep an idle one uninformed.
       const idle = now - child.markedAtMs >= MARK_IDLE_MS;
-      if (this.#isDue(child) || idle || (swept && (eager || isBehind(child, mark)))) {
-        if (this.#isDue(child)) await this.#flushChild(child, mark);
+      if (child.isDue || idle || (swept && (eager || child.isBehind(mark)))) {
+        if (child.isDue) await this.#flushChild(child, mark);
         else this.#markChild(child, mark);
       }
-      const dueMs = eager || isBehind(child, mark) ? every : child.markedAtMs + MARK_IDLE_MS - now;
+      const dueMs = eager || child.isBehind(mark) ? every : child.markedAtMs + MARK_IDLE_MS - now;
       waitMs = Math.min(waitMs, dueMs);
     }
     if (swept) this.#sweptAtMs = now;
     return waitMs;
-  }
-
-  #isDue(child: Child): boolean {
-    return child.dirty.size > 0 || child.scanFrom !== null || child.fetches.some((fetch) => !fetch.asked);
   }
 
   async #flushChild(child: Child, mark: Mark): Promise<void> {
@@ -504,7 +500,3 @@ export class Downlinks {
     this.#host.fetch(fetch.range, fetch.limit, fetch.reverse).then(ready, ready);
   }
 }
-
-/** Whether a mark would tell a child anything new. */
-const isBehind = (child: Child, mark: Mark): boolean =>
-  mark.head !== child.markedHead || mark.down !== child.markedDown || child.acked !== child.markedAcked;
