@@ -60,7 +60,8 @@ export class HostExchange {
     writeRequestHead(writer, own, request, bodyKind);
     if (inlineBody !== null) writer.rest(inlineBody);
     writer.end();
-    call.signal?.addEventListener("abort", this.#clientGone, { once: true });
+    if (call.signal?.aborted) this.#clientGone();
+    else call.signal?.addEventListener("abort", this.#clientGone, { once: true });
     if (bodyKind === BODY.stream && request.body !== null) this.#sendBody(request.body);
   }
 
