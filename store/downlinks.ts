@@ -100,10 +100,9 @@ export class Downlinks {
   /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
   uses(range: Range): boolean {
     if (this.#subscriptions.touches(range)) return true;
-    for (const child of this.#children.values()) {
-      if (child.fetches.some((fetch) => overlap(fetch.range, range))) return true;
-    }
-    return false;
+    return this.#children.values().some((child) =>
+      child.fetches.some((fetch) => overlap(fetch.range, range))
+    );
   }
 
   /** The lowest position that some child may still have to be fed: what lies past it must stay in the journal. */
