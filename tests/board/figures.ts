@@ -34,12 +34,14 @@ export function countBy(samples: readonly Sample[], of: (sample: Sample) => stri
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
-/** Handoffs by kind: of requests that were the first ones at another edge. */
-export const handoffs = (samples: readonly Sample[]): [string, number][] =>
-  countBy(
-    samples.filter((sample) => sample.moved && isAnswered(sample)),
-    (sample) => sample.handoff || "unknown",
+/** Handoffs by kind: of requests that were the first ones at another edge than the token's. */
+export function handoffs(samples: readonly Sample[]): [string, number][] {
+  // A client that was turned away and came back, or that has no session yet, has moved none.
+  const arrived = samples.filter((sample) =>
+    sample.moved && sample.handoff !== "same" && sample.handoff !== "new" && isAnswered(sample)
   );
+  return countBy(arrived, (sample) => sample.handoff || "unknown");
+}
 
 /** What failed where, by code of the platform or by status. */
 export const failures = (samples: readonly Sample[]): [string, number][] =>

@@ -84,7 +84,7 @@ export async function trial(cluster: BoardCluster, options: TrialOptions): Promi
   const statuses = await settle(now, cluster.adminToken, SETTLE_MS);
   const verdict = check(emulated.history);
   const found = await audit(emulated.history, sums, sendTo(root), ADMIN_TOKEN);
-  const unread = await probeUnread(now, emulated.history, cluster.adminToken);
+  const unread = await probeUnread(now, cluster.adminToken);
   return {
     loaded,
     emulated,

@@ -1,11 +1,13 @@
 /**
  * What a row costs the link of an edge where nobody reads it.
  *
- * One edge gets comments on a story that no client of the farthest other edge ever asked for, short ones and then
- * long ones; that edge's link to its parent is watched. Marks pass it whatever was written, so what a row costs
+ * One edge gets comments on a story that nobody asked for at the farthest other edge, short ones and then long ones; that edge's link to its parent is watched. Marks pass it whatever was written, so what a row costs
  * is the difference.
  */
-import type { History } from "./history.ts";
+import { seededId } from "./generator.ts";
+import { postJson, type Send } from "./loader.ts";
+import { ADMIN_TOKEN } from "./operated_app.ts";
+import { Random } from "./random.ts";
 import { bytesFromParent, settle, type SiteAddress, siteStatus } from "./site_status.ts";
 
 /** Bytes of the store's messages that reached the edge where nobody reads, a row written elsewhere. */
@@ -23,18 +25,14 @@ export const LARGE_BYTES = 10_000;
 const ROWS = 40;
 const SETTLE_MS = 30_000;
 
-/** Measures it; null where there is one edge, or every story was read there. */
-export async function probeUnread(
-  sites: readonly SiteAddress[],
-  history: History,
-  adminToken: string,
-): Promise<Unread | null> {
+/** Measures it; null where there is only one edge. */
+export async function probeUnread(sites: readonly SiteAddress[], adminToken: string): Promise<Unread | null> {
+  const root = sites.find((site) => site.parent === null);
   const edges = sites.filter((site) => !sites.some((other) => other.parent === site.id));
   const [writer] = edges;
   const reader = edges.findLast((edge) => edge.parent !== writer?.parent) ?? edges.at(-1);
-  if (writer === undefined || reader === undefined || writer === reader) return null;
-  const story = storyReadOnlyElsewhere(history, reader.id);
-  if (story === null) return null;
+  if (root === undefined || writer === undefined || reader === undefined || writer === reader) return null;
+  const story = await unreadStory(root);
   const bytesPerRow = async (textBytes: number) => {
     const before = bytesFromParent(await siteStatus(reader, adminToken));
     for (let i = 0; i < ROWS; i++) await comment(writer, story, "x".repeat(textBytes));
@@ -50,19 +48,25 @@ export async function probeUnread(
   };
 }
 
-/** A story that was seen at some site, but in no answer at this one. */
-function storyReadOnlyElsewhere(history: History, site: string): string | null {
-  const here = new Set<string>();
-  const anywhere = new Set<string>();
-  for (const operation of history.sessions.flat()) {
-    for (const { row } of operation.seen) {
-      const [table, id] = row.split("/");
-      if (id === undefined || !/^(stories|oldStories|comments|oldComments)$/.test(table ?? "")) continue;
-      (operation.site === site ? here : anywhere).add(id);
-    }
-  }
-  for (const id of anywhere) if (!here.has(id)) return id;
-  return null;
+/** A new story, older than all others: one that nobody has asked for. */
+async function unreadStory(root: SiteAddress): Promise<string> {
+  const id = seededId(0, new Random(Date.now()));
+  const value = {
+    id,
+    title: "Unread",
+    sought: "~",
+    body: "Nobody reads this.",
+    writer: id,
+    category: "none",
+  };
+  const send: Send = (path, init) => fetch(new URL(`/board${path}`, root.url), init);
+  await postJson(
+    send,
+    "/admin/rows",
+    JSON.stringify({ rows: [{ table: "oldStories", value }] }),
+    ADMIN_TOKEN,
+  );
+  return id;
 }
 
 async function comment(site: SiteAddress, story: string, text: string): Promise<void> {
