@@ -16,7 +16,7 @@ import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { readRows } from "./inspection.ts";
 import { allows, type Role } from "../deploy/roles.ts";
-import { APP_NAME, BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "../deploy/records.ts";
+import { BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "../deploy/records.ts";
 
 /** A site that restarts is back within a second or two; asking it this often costs it nothing. */
 const ASK_AGAIN_MS = 200;
@@ -170,7 +170,7 @@ async function deploy(deployments: Deployments, c: AdminContext): Promise<Change
   return await deployments.deploy({
     bundle,
     ...(app === undefined ? {} : { app }),
-    ...(fallback === undefined || !APP_NAME.test(fallback) ? {} : { fallback }),
+    ...(fallback === undefined ? {} : { fallback }),
   });
 }
 

@@ -109,7 +109,8 @@ export class Deployments {
         "deploy_invalid",
         app === undefined
           ? "the app has no name: give --app, or a name in defineApp"
-          : `an app's name matches ${APP_NAME.source}, unlike ${JSON.stringify(app)}`,
+          : `${JSON.stringify(app)} can't be an app's name, which matches ${APP_NAME.source}: ` +
+            "give --app, or a name in defineApp",
       );
     }
     return await this.#inTurn(() => this.#install(app, manifest, bundle));

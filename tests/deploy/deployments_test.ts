@@ -107,7 +107,7 @@ Deno.test("a bad bundle is refused and writes nothing", async (t) => {
     bundleOf({ tables: { users: { key: fields, ...more } } });
   const cases = [
     { name: "throws at load", bundle: bytes("oops"), app: "shop", says: /it threw/ },
-    { name: "name", bundle: bundleOf({}), app: "Shop", says: /matches .* unlike "Shop"/ },
+    { name: "name", bundle: bundleOf({}), app: "Shop", says: /"Shop" can't be an app's name/ },
     { name: "no name", bundle: bundleOf({}), app: undefined, says: /has no name/ },
     {
       name: "bytes",
