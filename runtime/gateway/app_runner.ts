@@ -8,6 +8,7 @@
  * R3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
  */
 import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
+import { byteString } from "../../store/key.ts";
 import { sessionIdOf } from "../../store/token.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
@@ -54,6 +55,9 @@ const APP_CODES: ReadonlySet<string> = new Set(
   ] satisfies ProblemCode[],
 );
 
+/** Sessions that are active within seconds fit; 100 bytes each. */
+const SESSION_IDS_MAX = 8_192;
+
 interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
@@ -63,6 +67,7 @@ interface Prepared {
 export class AppRunner {
   readonly #services: RunnerServices;
   readonly #prepared = new WeakMap<LiveVersion, Prepared>();
+  readonly #sessionIds = new Map<string, string>();
 
   constructor(services: RunnerServices) {
     this.#services = services;
@@ -103,7 +108,7 @@ export class AppRunner {
         use: run,
       }),
       context: {
-        sessionId: sessionIdOf(session.id, version.app),
+        sessionId: this.#sessionId(session.id, version.app),
         site,
         version: version.version,
         ...(arrival.remote === undefined ? {} : { remoteAddr: arrival.remote }),
@@ -126,6 +131,17 @@ export class AppRunner {
     const response = this.#failure(answer);
     for (const [name, value] of headers) response.headers.append(name, value);
     return respond(response);
+  }
+
+  /** An app's name of a session; remembered, since deriving it costs as much as opening a token. */
+  #sessionId(session: Uint8Array, app: string): string {
+    const key = app + byteString(session);
+    const known = this.#sessionIds.get(key);
+    if (known !== undefined) return known;
+    const id = sessionIdOf(session, app);
+    if (this.#sessionIds.size >= SESSION_IDS_MAX) this.#sessionIds.clear();
+    this.#sessionIds.set(key, id);
+    return id;
   }
 
   #failure(answer: Extract<IsolateAnswer, { kind: "error" }>): Response {
