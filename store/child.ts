@@ -9,6 +9,9 @@ import type { ClockValue, Position } from "./row.ts";
 import { Reader, Writer } from "./codec.ts";
 import { Stager } from "./stager.ts";
 
+/** Names the record of a child on disk, before its id. */
+export const CHILD_RECORD = "child/";
+
 export interface ChildFetch extends Fetch {
   /** The covered part of its range as of the last freeze. */
   part: Range | null;

@@ -6,12 +6,11 @@
  *
  * D1  A feed holds the child's covered rows past its cursor, as committed at the mark's head (PROTOCOL I1, I2).
  * D2  A fetch reply follows the feed of the same flush; its range is subscribed in that flush (I3).
- * D3  The end of an incarnation is a row of this journal before the new one's first push is (I8).
- * D4  What a child pushed is not fed back to it, unless a join made it new.
+ * D3  What a child pushed is not fed back to it, unless a join made it new.
  */
-import type { SiteRecord } from "./api.ts";
-import { Child, type ChildFetch } from "./child.ts";
+import { Child, CHILD_RECORD, type ChildFetch } from "./child.ts";
 import type { Core, Mark } from "./core.ts";
+import { Enrolment } from "./enrolment.ts";
 import type { Key } from "./key.ts";
 import {
   EAGER_MS,
@@ -35,9 +34,8 @@ import { overlap, type Range } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { encodeJson, endedKey, replicaKey, ROOT_ONLY_RANGE, siteKey } from "./topology.ts";
+import { ROOT_ONLY_RANGE } from "./topology.ts";
 
-const RECORD = "child/";
 /** Rows read at once when a returning child is brought up to date. */
 const SCAN_ROWS = 2_000;
 
@@ -54,6 +52,7 @@ interface Host {
 export class Downlinks {
   readonly #core: Core;
   readonly #host: Host;
+  readonly #enrolment: Enrolment;
   readonly #children = new Map<SiteId, Child>();
   readonly #subscriptions = new Subscriptions<Child>();
   /** Children with something due at the next flush. */
@@ -66,11 +65,12 @@ export class Downlinks {
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
+    this.#enrolment = new Enrolment(core, host);
   }
 
   restore(name: string, value: Uint8Array): boolean {
-    if (!name.startsWith(RECORD)) return false;
-    this.#child(name.slice(RECORD.length)).restore(value);
+    if (!name.startsWith(CHILD_RECORD)) return false;
+    this.#child(name.slice(CHILD_RECORD.length)).restore(value);
     return true;
   }
 
@@ -180,67 +180,11 @@ export class Downlinks {
     }
     const anew = hello.replica === 0 || child.replica !== hello.replica ||
       hello.parentReplica !== core.replica;
-    if (anew) await this.#enroll(child, hello, connection);
-    else await this.#refreshRecord(child, hello);
+    if (anew) await this.#enrolment.enroll(child, hello, connection);
+    else await this.#enrolment.refresh(child, hello);
     if (connection !== child.connection || !child.connected) return;
     const void_ = anew || child.outdated || hello.cursor > core.rows.head;
     this.#welcome(child, hello, void_);
-  }
-
-  /** Gives a new incarnation of a child its number, and ends the old one (D3). */
-  async #enroll(child: Child, hello: Hello, connection: number): Promise<void> {
-    const core = this.#core;
-    const number = await this.#host.number();
-    await core.rows.lock.run(async () => {
-      // A later hello has its own number coming: it must not be ended by this one's.
-      if (connection !== child.connection) return;
-      const ended = new Map<ReplicaNumber, ClockValue>();
-      if (child.replica !== 0) ended.set(child.replica, child.stable);
-      // Nothing is known here of how far an incarnation came that another incarnation of this site had fed.
-      if (hello.replica !== 0 && !ended.has(hello.replica)) ended.set(hello.replica, 0);
-      for (const [old, stable] of ended) {
-        if (core.topology.ended(old) === undefined) await this.#write(endedKey(old), { stable });
-      }
-      child.replica = number;
-      child.pushed = child.acked = 0;
-      // A blank site's clock starts above this; one that kept its rows has older ones still to push.
-      child.stable = hello.replica === 0 ? core.clock.last : 0;
-      await this.#write(replicaKey(number), {
-        site: child.id,
-        path: [...core.path, core.config.site, child.id],
-      });
-      await this.#write(siteKey(child.id), this.#record(child, hello));
-      core.rows.record(RECORD + child.id, child.encode());
-    });
-    core.count("enrolled");
-    core.wake();
-    await this.#host.durable();
-  }
-
-  async #refreshRecord(child: Child, hello: Hello): Promise<void> {
-    const known = this.#core.topology.site(child.id);
-    if (known?.url === hello.url && known.linkAddress === hello.linkAddress && known.tier === hello.tier) {
-      return;
-    }
-    await this.#core.rows.lock.run(() => this.#write(siteKey(child.id), this.#record(child, hello)));
-    this.#core.wake();
-  }
-
-  #record(child: Child, hello: Hello): SiteRecord {
-    return {
-      id: child.id,
-      number: child.replica,
-      parent: this.#core.config.site,
-      depth: this.#core.depth + 1,
-      tier: hello.tier,
-      url: hello.url,
-      linkAddress: hello.linkAddress,
-    };
-  }
-
-  async #write(key: Key, value: unknown): Promise<void> {
-    const [old] = await this.#core.rows.lookup([key]);
-    this.#core.rows.apply(old, this.#core.own(key, encodeJson(value)));
   }
 
   #welcome(child: Child, hello: Hello, anew: boolean): void {
@@ -294,7 +238,7 @@ export class Downlinks {
       child.pushed = Math.max(child.pushed, push.upTo);
       child.stable = Math.max(child.stable, push.stable);
       this.#pushed.set(child, child.pushed);
-      if (rows.length > 0) core.rows.record(RECORD + child.id, child.encode());
+      if (rows.length > 0) core.rows.record(CHILD_RECORD + child.id, child.encode());
     });
     core.advanced();
     core.wake();
