@@ -84,7 +84,7 @@ export class PendingCall {
     this.app = app;
     this.call = call;
     this.inlineBody = inlineBody;
-    this.bodyKind = inlineBody !== null ? BODY.inline : call.request.body === null ? BODY.none : BODY.stream;
+    this.bodyKind = bodyKindOf(call.request, inlineBody);
     const { promise, resolve } = Promise.withResolvers<IsolateAnswer>();
     this.answer = promise;
     this.#resolve = resolve;
@@ -111,9 +111,17 @@ export class PendingCall {
   }
 }
 
+function bodyKindOf(request: CallRequest, inlineBody: Uint8Array | null): number {
+  if (inlineBody !== null) return BODY.inline;
+  if (request.method === "GET" || request.method === "HEAD") return BODY.none;
+  return request.body === null ? BODY.none : BODY.stream;
+}
+
 /** Checks the body's length, and reads a small one so that it travels with the head. */
 export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | Promise<PendingCall> {
   const { request } = call;
+  // The standard's Request has none, whatever the client sent.
+  if (request.method === "GET" || request.method === "HEAD") return new PendingCall(app, call, null);
   const length = declaredBytes(request.headers);
   if (length > app.limits.bodyBytesMax) {
     const pending = new PendingCall(app, call, null);

@@ -299,6 +299,33 @@ for (const [how, code] of SOCKET_APPS) {
   });
 }
 
+Deno.test("request that the standard does not know is answered, and harms no other", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch(r) { return new Response(r.method + (await r.text()).length); } };`,
+    );
+    const call = (method: string, headers: [string, string][] = []) =>
+      pool.call(app, {
+        ...callOf("/"),
+        request: {
+          method,
+          url: "http://localhost/",
+          headers,
+          body: null,
+          bytes: () => Promise.resolve(new Uint8Array()),
+        },
+      });
+    await call("GET");
+    const pid = pool.status().apps[0]?.isolates[0]?.pid;
+    assert.equal(await responseOf(await call("GET", [["content-length", "0"]])).text(), "GET0");
+    assert.equal(await responseOf(await call("POST", [["content-length", "0"]])).text(), "POST0");
+    assert.equal(await responseOf(await call("PURGE")).text(), "PURGE0");
+    assert.equal((await call("CONNECT")).kind, "error");
+    assert.equal((await call("GET", [["bad name", "x"]])).kind, "error");
+    assert.equal(pool.status().apps[0]?.isolates[0]?.pid, pid);
+  });
+});
+
 Deno.test("request.signal aborts when the client goes", async () => {
   await withPool(async (pool) => {
     const app = appOf(`export default { async fetch(request) {

@@ -104,8 +104,17 @@ export class Exchange {
     return this.#completed.promise;
   }
 
-  /** Reads the request frame. */
-  open(payload: Payload): Request {
+  /** Reads the request frame; null where it makes no Request, which has been answered then. */
+  open(payload: Payload): Request | null {
+    try {
+      return this.#request(payload);
+    } catch (error) {
+      this.#fail(error);
+      return null;
+    }
+  }
+
+  #request(payload: Payload): Request {
     const { fields, body } = readRequestHead(payload);
     const [session = "", site = "", version = "", remoteAddr = "", method = "", url = ""] = fields;
     this.remoteAddr = remoteAddr;

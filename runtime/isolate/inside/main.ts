@@ -153,9 +153,7 @@ function start(
   const exchange = new Exchange(app, writer, id, closed);
   exchanges.set(id, exchange);
   const request = exchange.open(payload);
-  running.run(exchange, () => {
-    exchange.run(request);
-  });
+  if (request !== null) running.run(exchange, () => void exchange.run(request));
 }
 
 async function load(
