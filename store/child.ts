@@ -33,6 +33,10 @@ export class Child {
 
   connected = false;
   welcomed = false;
+  /** On this very connection: the incarnation of this site that gave it its number (0: none did), … */
+  enrolledBy: ReplicaNumber = 0;
+  /** … and the number that it had come with. */
+  enrolledFrom: ReplicaNumber = 0;
   /** A batch is on its way into the link. */
   sending = false;
   /** Counts connections, as in uplink.ts. */
@@ -87,6 +91,7 @@ export class Child {
   disconnect(nowMs: number): void {
     this.connected = this.welcomed = this.sending = false;
     this.connection++;
+    this.enrolledBy = 0;
     this.dirty.clear();
     this.fetches = [];
     this.pushes.clear();

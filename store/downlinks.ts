@@ -120,6 +120,7 @@ export class Downlinks {
   connect(id: SiteId): void {
     const child = this.#child(id);
     child.connection++;
+    child.enrolledBy = 0;
     child.connected = true;
   }
 
@@ -178,12 +179,14 @@ export class Downlinks {
       child.hello = hello;
       return;
     }
-    const anew = hello.replica === 0 || child.replica !== hello.replica ||
-      hello.parentReplica !== core.replica;
+    // The same twice on one connection: the second was sent before the answer to the first had arrived.
+    const again = child.enrolledBy === core.replica && child.enrolledFrom === hello.replica;
+    const anew = !again && (hello.replica === 0 || child.replica !== hello.replica ||
+      hello.parentReplica !== core.replica);
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
     if (connection !== child.connection || !child.connected) return;
-    const void_ = anew || child.outdated || hello.cursor > core.rows.head;
+    const void_ = anew || again || child.outdated || hello.cursor > core.rows.head;
     this.#welcome(child, hello, void_);
   }
 

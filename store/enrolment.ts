@@ -44,6 +44,8 @@ export class Enrolment {
         if (core.topology.ended(old) === undefined) await this.#write(endedKey(old), { stable });
       }
       child.replica = number;
+      child.enrolledBy = core.replica;
+      child.enrolledFrom = hello.replica;
       child.pushed = child.acked = 0;
       // A blank site's clock starts above this; one that kept its rows has older ones still to push.
       child.stable = hello.replica === 0 ? core.clock.last : 0;
