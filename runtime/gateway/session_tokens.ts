@@ -23,11 +23,16 @@ export interface OpenedToken {
   readonly issuedMs: number;
 }
 
+interface Remembered {
+  readonly token: OpenedToken;
+  readonly untilMs: number;
+}
+
 /** A token's text grows with nothing; longer than this is garbage that is not worth decoding. */
 const TOKEN_CHARS_MAX = 1024;
 /** More than a client library keeps (one a site) is an attempt to make us wait on many. */
 const TOKENS_MAX = 8;
-/** Opening costs 8 µs, a look here 0.1; sessions that are active within seconds fit. */
+/** Opening costs 8 µs, a look here 0.1; sessions that are active within seconds fit. Two generations of so many. */
 const CACHE_MAX = 8_192;
 /** A cached token is opened again after this long, so that expiry and rotated keys are noticed. */
 const CACHE_MS_MAX = 10_000;
@@ -40,7 +45,8 @@ const COOKIE_S = 30 * 24 * 60 * 60;
 export class SessionTokens {
   readonly #codec: TokenCodec;
   readonly #nowMs: () => number;
-  readonly #cache = new Map<string, { token: OpenedToken; untilMs: number }>();
+  #recent = new Map<string, Remembered>();
+  #older = new Map<string, Remembered>();
 
   constructor(codec: TokenCodec, nowMs: () => number) {
     this.#codec = codec;
@@ -60,7 +66,7 @@ export class SessionTokens {
 
   #open(text: string): OpenedToken {
     const nowMs = this.#nowMs();
-    const cached = this.#cache.get(text);
+    const cached = this.#recent.get(text) ?? this.#older.get(text);
     if (cached !== undefined && cached.untilMs > nowMs) return cached.token;
     if (text.length > TOKEN_CHARS_MAX) {
       throw new Problem(
@@ -71,9 +77,17 @@ export class SessionTokens {
     const opened = this.#codec.open(text);
     if (!opened.ok) throw new Problem(opened.code, opened.message);
     const token = { text, state: opened.token, issuedMs: opened.issuedMs };
-    if (this.#cache.size >= CACHE_MAX) this.#cache.clear();
-    this.#cache.set(text, { token, untilMs: nowMs + CACHE_MS_MAX });
+    this.#remember(token, nowMs);
     return token;
+  }
+
+  /** A token that we sealed comes back soon, mostly here: it need not be opened. */
+  #remember(token: OpenedToken, nowMs: number): void {
+    if (this.#recent.size >= CACHE_MAX) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(token.text, { token, untilMs: nowMs + CACHE_MS_MAX });
   }
 
   /** The text that an answer leaves with (T2); `changed` where it is not what came. */
@@ -85,7 +99,10 @@ export class SessionTokens {
     ) {
       return { text: only.text, changed: false };
     }
-    return { text: this.#codec.seal(state), changed: true };
+    const text = this.#codec.seal(state);
+    const nowMs = this.#nowMs();
+    this.#remember({ text, state, issuedMs: nowMs }, nowMs);
+    return { text, changed: true };
   }
 }
 

@@ -58,6 +58,9 @@ Deno.test("opening again soon costs nothing, and expiry is noticed", () => {
   const { tokens, opened } = tokensAt(clock);
   const { text } = tokens.seal(state(), []);
   for (let i = 0; i < 5; i++) tokens.open([text]);
+  assert.equal(opened(), 0, "it was sealed here");
+  clock.nowMs += 11_000;
+  for (let i = 0; i < 5; i++) tokens.open([text]);
   assert.equal(opened(), 1);
   clock.nowMs += 31 * DAY_MS;
   assert.throws(
