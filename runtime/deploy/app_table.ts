@@ -49,8 +49,8 @@ export interface LiveApp {
 
 type Note = (event: string, detail?: Record<string, unknown>) => void;
 
-/** Bundles fetched at once before the oldest is given back: what previews of old versions may keep in memory. */
-const BUNDLES_MAX = 64;
+/** Bytes of bundles kept in memory; beyond it the one fetched first is given back, and read again on need. */
+const BUNDLE_CACHE_BYTES = 64 * 1024 * 1024;
 
 /** A live view of the deployed apps at one site. */
 export class AppTable {
@@ -58,7 +58,7 @@ export class AppTable {
   readonly #note: Note;
   readonly #apps = new Map<string, { stamp: string; live: LiveApp }>();
   readonly #versions = new Map<string, VersionRecord>();
-  readonly #bundles = new Map<string, Promise<Uint8Array>>();
+  readonly #bundles = new Map<string, { bytes: number; fetched: Promise<Uint8Array> }>();
   readonly #listeners = new Set<() => void>();
   #unwatch = () => {};
   #stale = false;
@@ -192,13 +192,16 @@ export class AppTable {
 
   #bundle(record: VersionRecord): Promise<Uint8Array> {
     const known = this.#bundles.get(record.version);
-    if (known !== undefined) return known;
+    if (known !== undefined) return known.fetched;
     const fetched = fetchBundle(this.#system, record);
-    this.#bundles.set(record.version, fetched);
+    this.#bundles.set(record.version, { bytes: record.bundleBytes, fetched });
     fetched.catch(() => this.#bundles.delete(record.version)); // the next who asks tries again
-    for (const oldest of this.#bundles.keys()) {
-      if (this.#bundles.size <= BUNDLES_MAX) break;
+    let bytes = 0;
+    for (const bundle of this.#bundles.values()) bytes += bundle.bytes;
+    for (const [oldest, bundle] of this.#bundles) {
+      if (bytes <= BUNDLE_CACHE_BYTES) break;
       this.#bundles.delete(oldest);
+      bytes -= bundle.bytes;
     }
     return fetched;
   }
