@@ -204,6 +204,19 @@ async function events(cluster: TestCluster, path: string): Promise<void> {
   assert.ok(reads >= 2, "events arrive one by one, not all at the end");
 }
 
+async function clientLeaves(cluster: TestCluster, path: string, says: string): Promise<void> {
+  const leave = new AbortController();
+  const answer = await fetch(`${cluster.url("edge-1")}/probe${path}`, { signal: leave.signal });
+  const reader = answer.body?.getReader();
+  await reader?.read();
+  leave.abort();
+  await reader?.read().catch(() => {});
+  await eventually("the function's stream is cancelled", async () => {
+    const got = await ask(`${cluster.url("cloud")}/probe/kv/cancelled`);
+    return (JSON.parse(got.text) as { value: unknown }).value === says;
+  });
+}
+
 async function socket(cluster: TestCluster, path: string): Promise<void> {
   const client = new HeaderClient();
   await client.fetch(`${cluster.url("edge-1")}/probe/`);
@@ -290,6 +303,11 @@ Deno.test("a gateway answers each request as the surfaces say", async (t) => {
   await t.step("a route pinned to the root runs there, in the same session", () => forwarded(cluster));
   await t.step("events stream", () => events(cluster, "/events"));
   await t.step("events stream from the root", () => events(cluster, "/root/events"));
+  await t.step("a client that leaves ends its stream", () => clientLeaves(cluster, "/forever", "forever"));
+  await t.step(
+    "a client that leaves ends its stream at the root",
+    () => clientLeaves(cluster, "/root/forever", "root"),
+  );
   await t.step("a WebSocket talks", () => socket(cluster, "/socket"));
   await t.step("a WebSocket talks to the root", () => socket(cluster, "/root/socket"));
   await t.step("waitUntil work goes on after the answer", () => later(cluster));

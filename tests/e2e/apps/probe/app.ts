@@ -59,6 +59,8 @@ http.get("/later", (c) => {
   );
   return c.text("begun");
 });
+http.get("/forever", (c) => forever(() => c.env.kv.set(["cancelled"], "forever")));
+http.get("/root/forever", (c) => forever(() => c.env.kv.set(["cancelled"], "root")));
 http.get("/kv/:key", async (c) => c.json({ value: (await c.env.kv.get([c.req.param("key")])).value }));
 /** Three events, one after the other. */
 function events(): Response {
@@ -68,6 +70,20 @@ function events(): Response {
       await new Promise((resolve) => setTimeout(resolve, 20));
       controller.enqueue(new TextEncoder().encode(`data: ${++n}\n\n`));
       if (n === 3) controller.close();
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** A stream that ends only when nobody reads it any more. */
+function forever(cancelled: () => Promise<unknown>): Response {
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      controller.enqueue(new TextEncoder().encode("data: on\n\n"));
+    },
+    cancel: async () => {
+      await cancelled();
     },
   });
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
