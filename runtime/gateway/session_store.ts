@@ -188,7 +188,7 @@ export class SessionStore implements StoreClient {
       if (key.length > keyBytes + KEY_OVERHEAD_BYTES) {
         throw new Problem("limit_key", `a key of ${key.length} bytes; at most ${keyBytes} are accepted`);
       }
-      unpackKey(key);
+      if (!PLAIN_KEY.test(key)) unpackKey(key);
       const size = mutation.kind === "delete" ? 0 : mutation.value.length;
       if (size > valueBytes + 1) { // its tag byte
         throw new Problem("limit_value", `a value of ${size - 1} bytes; at most ${valueBytes} are accepted`);
@@ -200,6 +200,10 @@ export class SessionStore implements StoreClient {
     }
   }
 }
+
+/** Keys of ASCII strings alone, as most are, have one encoding: no need to take them apart to see that it is it. */
+// deno-lint-ignore no-control-regex -- bytes of the encoding
+const PLAIN_KEY = /^(?:\x02[\x01-\x7f]*\x00)*$/;
 
 /** "root", "i", a table's and an index's name of 100 bytes each. */
 const KEY_OVERHEAD_BYTES = 256;

@@ -112,7 +112,9 @@ Deno.test("what is over a limit is refused whole (K2)", async () => {
       code,
     );
   }
-  await assert.rejects(store.commit([], [{ kind: "delete", key: "\x02open" as Key }]), /packed key/);
+  for (const key of ["\x02open", "\x02a\x00\xff", "\x02\x80\x00", "\x99", "\x02a\x00\x02b"]) {
+    await assert.rejects(store.commit([], [{ kind: "delete", key: key as Key }]), /key/, JSON.stringify(key));
+  }
   assert.deepEqual(seen.writes, []);
   assert.deepEqual(await store.commit([], [set("a", 101)]), {
     ok: true,
