@@ -139,7 +139,10 @@ function report(done: Trial): string[] {
     pairs.map(([name, n]) => `${name} ${n}`).join(", ") || "none";
   return [
     ...latencyTable(latencies(emulated.samples)).split("\n"),
-    `handoffs: ${counts(handoffs(emulated.samples))}; failures: ${counts(failures(emulated.samples))}`,
+    ...handoffs(emulated.samples).map(({ kind, count, p50Ms, p99Ms }) =>
+      `handoffs by ${kind}: ${count}, p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`
+    ),
+    `failures: ${counts(failures(emulated.samples))}`,
     `sessions ${emulated.history.sessions.length}, reads held against what was known ${verdict.checked}, ` +
     `rows audited ${audit.rows}, counters ${audit.counters}`,
     `cpu, µs a request: ` +
@@ -173,8 +176,8 @@ function recordsOf(done: Trial, plan: Plan, quick: boolean): BenchRecord[] {
     });
   const took = answered.map((sample) => sample.tookMs);
   const moved = handoffs(emulated.samples);
-  const movedCount = moved.reduce((sum, [, count]) => sum + count, 0);
-  const nothing = moved.find(([kind]) => kind === "nothing")?.[1] ?? 0;
+  const movedCount = moved.reduce((sum, { count }) => sum + count, 0);
+  const nothing = moved.find(({ kind }) => kind === "nothing")?.count ?? 0;
   const cpu = done.cpu.reduce((sum, { ms }) => sum + ms, 0);
   const zero = { op: "<=", value: 0 } as const;
   return [
@@ -186,7 +189,11 @@ function recordsOf(done: Trial, plan: Plan, quick: boolean): BenchRecord[] {
       one(`${line.interaction} p50`, "ms", line.p50Ms),
       one(`${line.interaction} p99`, "ms", line.p99Ms),
     ]),
-    ...moved.map(([kind, count]) => one(`handoffs by ${kind}`, "count", count)),
+    ...moved.flatMap(({ kind, count, p50Ms, p99Ms }) => [
+      one(`handoffs by ${kind}`, "count", count),
+      one(`handoff by ${kind} p50`, "ms", p50Ms),
+      one(`handoff by ${kind} p99`, "ms", p99Ms),
+    ]),
     ...movedCount === 0 ? [] : [one("handoffs that need nothing", "%", 100 * nothing / movedCount)],
     one("cpu of all sites", "µs/request", 1000 * cpu / Math.max(1, answered.length)),
     one("failed requests", "%", 100 * (1 - answered.length / emulated.samples.length)),

@@ -37,6 +37,8 @@ export interface Sample {
   readonly status: number;
   /** The `handoff` entry of Server-Timing: its description. */
   readonly handoff: string;
+  /** … and its duration at the site. */
+  readonly handoffMs: number;
   readonly code: string;
   /** The first request at another edge. */
   readonly moved: boolean;
@@ -124,16 +126,9 @@ export class EmulatedClient {
     const moved = this.#moved;
     const answer = await exchange(edge, action, { token: this.#token, cookie: this.#cookie });
     const endMs = performance.now();
-    const { status, json, code } = answer;
-    this.#report({
-      interaction,
-      site: edge.id,
-      tookMs: endMs - startMs,
-      status,
-      handoff: answer.handoff,
-      code,
-      moved,
-    });
+    const { status, json, code, handoff, handoffMs } = answer;
+    const tookMs = endMs - startMs;
+    this.#report({ interaction, site: edge.id, tookMs, status, handoff, handoffMs, code, moved });
     this.#note({ site: edge.id, interaction, startMs, endMs }, action, status, json);
     if (status >= 200 && status < 500 && status !== 410) {
       this.#moved = false;
@@ -201,6 +196,7 @@ interface Answer {
   readonly token: string | null;
   readonly cookie: string | null;
   readonly handoff: string;
+  readonly handoffMs: number;
   readonly code: string;
   readonly retryMs: number;
 }
@@ -228,12 +224,15 @@ async function exchange(
     });
     const json = await response.json().catch(() => null);
     const code = typeof json === "object" && json !== null && "code" in json ? String(json.code) : "";
+    const timing = response.headers.get("server-timing") ?? "";
+    const handoff = /handoff;desc="?([a-z]+)"?;dur=([0-9.]+)/.exec(timing);
     return {
       status: response.status,
       json,
       token: response.headers.get("sojourn-session"),
       cookie: response.headers.getSetCookie().find((set) => set.startsWith("board_"))?.split(";")[0] ?? null,
-      handoff: /handoff;[^,]*desc="?([^",;]*)/.exec(response.headers.get("server-timing") ?? "")?.[1] ?? "",
+      handoff: handoff?.[1] ?? "",
+      handoffMs: Number(handoff?.[2] ?? NaN),
       code,
       retryMs: Number(response.headers.get("retry-after") ?? 0.2) * 1000,
     };
@@ -244,6 +243,7 @@ async function exchange(
       token: null,
       cookie: null,
       handoff: "",
+      handoffMs: NaN,
       code: "no_answer",
       retryMs: GONE_RETRY_MS,
     };

@@ -34,13 +34,26 @@ export function countBy(samples: readonly Sample[], of: (sample: Sample) => stri
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
-/** Handoffs by kind: of requests that were the first ones at another edge than the token's. */
-export function handoffs(samples: readonly Sample[]): [string, number][] {
+/** Handoffs of one kind. */
+export interface Handoffs {
+  readonly kind: string;
+  readonly count: number;
+  /** What the destination spent before the function ran. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Handoffs by kind, most frequent first: of requests that were the first ones at another edge than the token's. */
+export function handoffs(samples: readonly Sample[]): Handoffs[] {
   // A client that was turned away and came back, or that has no session yet, has moved none.
   const arrived = samples.filter((sample) =>
     sample.moved && sample.handoff !== "same" && sample.handoff !== "new" && isAnswered(sample)
   );
-  return countBy(arrived, (sample) => sample.handoff || "unknown");
+  const kinds = [...Map.groupBy(arrived, (sample) => sample.handoff || "unknown")];
+  return kinds.map(([kind, some]) => {
+    const tookMs = some.map((sample) => sample.handoffMs);
+    return { kind, count: some.length, p50Ms: quantile(tookMs, 0.5), p99Ms: quantile(tookMs, 0.99) };
+  }).sort((a, b) => b.count - a.count);
 }
 
 /** What failed where, by code of the platform or by status. */
