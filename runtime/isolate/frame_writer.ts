@@ -14,6 +14,7 @@ export class FrameWriter {
   #frameAt = -1;
   #scheduled = false;
   #writing = false;
+  #batchBytes = 0;
   #closed = false;
   #idle: (() => void)[] = [];
 
@@ -127,6 +128,11 @@ export class FrameWriter {
     return this;
   }
 
+  /** Bytes that the system has not taken yet. */
+  get backlogBytes(): number {
+    return this.#at + (this.#writing ? this.#batchBytes : 0);
+  }
+
   /** Resolves when everything ended so far has been handed to the system. */
   async drained(): Promise<void> {
     if (this.#closed || (!this.#scheduled && !this.#writing)) return;
@@ -165,6 +171,7 @@ export class FrameWriter {
       return;
     }
     this.#writing = true;
+    this.#batchBytes = this.#at;
     const batch = this.#bytes.subarray(0, this.#at);
     const next = this.#spare;
     this.#spare = this.#bytes.length > BUFFER_KEEP_MAX ? new Uint8Array(BUFFER_BYTES) : this.#bytes;

@@ -1,8 +1,9 @@
 /** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
-import type { StoreClient } from "../../functions/store_client.ts";
+import type { StoreClient, StoredRow } from "../../functions/store_client.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
+import { ReadSlots } from "./read_slots.ts";
 import {
   OPERATION,
   readCommit,
@@ -22,6 +23,7 @@ export class StoreCalls {
   readonly #id: number;
   readonly #store: StoreClient;
   readonly #writes: () => void;
+  readonly #slots: ReadSlots;
   #watches: Map<number, AbortController> | undefined;
   #ended = false;
 
@@ -31,6 +33,7 @@ export class StoreCalls {
     this.#id = id;
     this.#store = store;
     this.#writes = writes;
+    this.#slots = ReadSlots.of(writer);
   }
 
   /** A call of the isolate. */
@@ -40,14 +43,17 @@ export class StoreCalls {
     switch (operation) {
       case OPERATION.get: {
         const { keys, level } = readGet(payload);
-        return this.#answer(call, this.#store.get(keys, level), writeRows);
+        return this.#read(call, () => this.#store.get(keys, level));
       }
-      case OPERATION.list:
-        return this.#answer(call, this.#store.list(readList(payload)), writeRows);
+      case OPERATION.list: {
+        const request = readList(payload);
+        return this.#read(call, () => this.#store.list(request));
+      }
       case OPERATION.commit: {
         const { checks, mutations } = readCommit(payload);
         this.#writes();
-        return this.#answer(call, this.#store.commit(checks, mutations), writeCommitResult);
+        this.#answer(call, this.#store.commit(checks, mutations), writeCommitResult);
+        return;
       }
       case OPERATION.watch: {
         this.#watch(call, payload);
@@ -69,8 +75,19 @@ export class StoreCalls {
     for (const watch of this.#watches.values()) watch.abort();
   }
 
-  #answer<T>(call: number, result: Promise<T>, write: (writer: FrameWriter, value: T) => void): void {
-    result.then(
+  #read(call: number, read: () => Promise<(StoredRow | null)[]>): void {
+    this.#slots.enter(() => {
+      if (this.#ended) return this.#slots.leave();
+      this.#answer(call, read(), writeRows).finally(() => this.#slots.leave());
+    });
+  }
+
+  #answer<T>(
+    call: number,
+    result: Promise<T>,
+    write: (writer: FrameWriter, value: T) => void,
+  ): Promise<void> {
+    return result.then(
       (value) => {
         if (this.#ended) return;
         write(this.#reply(call, REPLY.done), value);

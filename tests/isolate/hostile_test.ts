@@ -97,7 +97,8 @@ Deno.test("hostile handler is stopped, and another app answers meanwhile", async
         );
         assert.equal(codeOf(await bad), code);
         assert.equal(await textOf(await pool.call(hostile, callOf("/"))), "still here");
-        assert.ok(slowestMs < 500, `the other app took ${slowestMs} ms`);
+        // Generous, for machines that run other things: an event loop that is held would take the CPU limit.
+        assert.ok(slowestMs < 1_500, `the other app took ${slowestMs} ms`);
       });
     }
     const [goodPidAfter] = pool.status().apps.find((a) => a.app === "good")?.isolates ?? [];
@@ -216,5 +217,27 @@ Deno.test("more requests than an isolate takes wait, and too many are refused", 
     const codes = answers.map(codeOf);
     assert.equal(codes.filter((code) => code === "response").length, 5);
     assert.equal(codes.filter((code) => code === "overloaded").length, 3);
+  });
+});
+
+Deno.test("thousands of reads at once do not run at once at the site", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { async fetch(_, env) {
+      const reads = await Promise.all(Array.from({ length: 3_000 }, () => env.kv.get(["k"])));
+      return new Response(String(reads.length));
+    } };`);
+    const call = callOf("/");
+    const get = call.store.get.bind(call.store);
+    let running = 0, most = 0;
+    call.store.get = async (keys, level) => {
+      most = Math.max(most, ++running);
+      try {
+        return await get(keys, level);
+      } finally {
+        running--;
+      }
+    };
+    assert.equal(await textOf(await pool.call(app, call)), "3000");
+    assert.ok(most <= 64, `${most} reads ran at once`);
   });
 });
