@@ -23,6 +23,8 @@ import { Topology } from "./topology.ts";
 
 /** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
 export interface Mark {
+  /** The incarnation that speaks. */
+  readonly replica: ReplicaNumber;
   readonly head: Position;
   readonly clock: ClockValue;
   readonly down: readonly Position[];

@@ -299,6 +299,8 @@ export class Downlinks {
     const swept = now - this.#sweptAtMs >= every;
     let waitMs = swept ? MARK_IDLE_MS : every;
     for (const child of [...(swept ? this.#children.values() : this.#due)]) {
+      // A mark of an earlier incarnation speaks of other ancestors than this child was just told of.
+      if (mark.replica !== this.#core.replica) return 0;
       if (!child.welcomed || child.sending) continue;
       const eager = child.eagerUntilMs > now;
       // A child's own last mark counts, not the last sweep: others' news must not keep an idle one uninformed.

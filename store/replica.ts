@@ -351,6 +351,7 @@ export class SiteReplica implements Replica {
       core.watermark = Math.max(core.watermark, Math.min(stable, core.clock.wall(HORIZON_MS)));
     }
     return {
+      replica: core.replica,
       head: core.rows.head,
       clock,
       down: core.down,
