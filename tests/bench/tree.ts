@@ -91,9 +91,9 @@ export class Tree {
    *
    * @param each how many operations the work is; the result is per operation.
    */
-  async bytesOf(each: number, work: () => Promise<void>): Promise<number> {
+  async bytesOf(each: number, work: () => Promise<void>, idleMs = IDLE_MS): Promise<number> {
     const idleFrom = await this.storeBytes(), idleFromMs = performance.now();
-    await sleep(IDLE_MS);
+    await sleep(idleMs);
     const from = await this.storeBytes(), fromMs = performance.now();
     await work();
     await this.settled();

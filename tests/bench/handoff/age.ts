@@ -13,8 +13,7 @@ const AT_ONCE = 100;
 /** Ages from 1 to 10,000: writes of distinct rows of 1 KB. */
 export async function ages(tree: Tree, { quick, say }: BenchContext): Promise<BenchRecord[]> {
   const records: BenchRecord[] = [];
-  const young: number[] = [];
-  for (const operations of quick ? [1, 100] : [1, 10, 100, 1_000, 10_000]) {
+  for (const operations of quick ? [100] : [1, 10, 100, 1_000, 10_000]) {
     const session = tree.session();
     for (let from = 0; from < operations; from += AT_ONCE) {
       const count = Math.min(AT_ONCE, operations - from);
@@ -32,7 +31,6 @@ export async function ages(tree: Tree, { quick, say }: BenchContext): Promise<Be
     }
     const after = await tree.status("edge-3");
     const bytes = (after.counters["carried_bytes"] ?? 0) - (before.counters["carried_bytes"] ?? 0);
-    if (operations === 1) young.push(...sliced(attachMs, 0.5, 5));
     say(
       `session of ${operations} operations: handoff p50 ${quantile(attachMs, 0.5)} ms, ${bytes} bytes, ` +
         `token ${session.token.length} bytes`,

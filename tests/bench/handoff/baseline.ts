@@ -52,7 +52,7 @@ export async function baselines({ quick, say, folder }: BenchContext): Promise<B
   for (const one of quick ? CASES.slice(1, 2) : CASES) {
     const input: BaselineInput = { shared: 0, ...one, times: quick ? 1 : 3, folder };
     const samples: BaselineResult[] = [];
-    for (let run = 0; run < (quick ? 1 : 3); run++) {
+    for (let run = 0; run < (quick ? 1 : 2); run++) {
       samples.push(await runFresh({ name: one.name, script: PASS, input }) as BaselineResult);
     }
     const paper = one.paper === undefined ? "" : ` (paper: ${one.paper[0]} KB, ${one.paper[1]} ms)`;

@@ -22,7 +22,7 @@ interface Trial {
 /** Pending rows by number, then the race. */
 export async function pending(tree: Tree, context: BenchContext): Promise<BenchRecord[]> {
   const records: BenchRecord[] = [];
-  for (const move of MOVES) {
+  for (const move of context.quick ? MOVES.slice(0, 1) : MOVES) {
     // The first carry between two sites dials the link between them.
     const first = await trial(tree, move, 1, 0);
     context.say(`${move.name}, first carry, link not yet made: ${first.attachMs.toFixed(1)} ms`);
@@ -32,7 +32,9 @@ export async function pending(tree: Tree, context: BenchContext): Promise<BenchR
       unit: "ms to attach",
       samples: [first.attachMs],
     }));
-    for (const rows of COUNTS) records.push(...await carries(tree, move, rows, context));
+    for (const rows of context.quick ? [10] : COUNTS) {
+      records.push(...await carries(tree, move, rows, context));
+    }
     records.push(...await race(tree, move, context));
   }
   return records;

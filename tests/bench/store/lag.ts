@@ -2,13 +2,17 @@
  * Feed lag: a row written at one edge, seen by a function that watches it at an edge below another core, by way of
  * edge → core → cloud → core → edge. Both ends take the time from the machine's clock.
  */
+import { join } from "node:path";
 import type { BenchContext } from "../bench.ts";
-import { type BenchRecord, quantile, record } from "../record.ts";
-import { RTT_MS, sleep, sliced, type Tree } from "../tree.ts";
+import { type BenchRecord, median, quantile, record } from "../record.ts";
+import { syncMs } from "./sync.ts";
+import { RTT_MS, sleep, sliced, slices, type Tree } from "../tree.ts";
 
 /** One way up and down. */
 const LINKS_MS = RTT_MS.cousin / 2;
 const OURS_MS = 5;
+/** On the way the row is on disk at edge-1, core-1, cloud and core-2 before it leaves each. */
+const COMMITS = 4;
 
 /** Events of a stream of server-sent events, parsed. */
 async function* events(
@@ -34,10 +38,13 @@ export async function feedLag(tree: Tree, { quick, say }: BenchContext): Promise
   // The first event says what is there already, once the row is covered.
   await seen.next();
   const writer = tree.session();
+  using file = await Deno.open(join(tree.cluster.data, "fsync-probe"), { write: true, create: true });
+  const syncs: number[] = [];
   const inside: number[] = [], client: number[] = [];
   for (let n = 0; n < count; n++) {
     // Off the beat of whatever timers there are on the way.
     await sleep(10 + 37 * (n % 4) / 4 + n % 3);
+    syncs.push(await syncMs(file));
     const begunMs = performance.now();
     const written = writer.get("edge-1", `/stamp?set=lag&n=${n}`);
     for (;;) {
@@ -53,7 +60,9 @@ export async function feedLag(tree: Tree, { quick, say }: BenchContext): Promise
   stop.abort();
   say(
     `feed lag: p50 ${quantile(inside, 0.5).toFixed(1)} ms, p99 ${quantile(inside, 0.99).toFixed(1)} ms, ` +
-      `client to client p50 ${quantile(client, 0.5).toFixed(1)} ms; links alone ${LINKS_MS} ms`,
+      `client to client p50 ${quantile(client, 0.5).toFixed(1)} ms; links alone ${LINKS_MS} ms, fsync p50 ${
+        quantile(syncs, 0.5).toFixed(2)
+      } ms`,
   );
   const base = { bench: "store", case: "feed lag edge → cloud → other edge" };
   return [
@@ -63,6 +72,14 @@ export async function feedLag(tree: Tree, { quick, say }: BenchContext): Promise
       samples: sliced(inside, 0.5, runs),
       target: { of: "median", op: "<=", value: LINKS_MS + OURS_MS },
       comparable: !quick,
+    }),
+    record({
+      ...base,
+      case: `${base.case}, beyond links and ${COMMITS} fsyncs`,
+      unit: "ms p50, function to function",
+      samples: slices(inside.map((ms, i) => [ms, syncs[i] ?? NaN] as const), runs).map((slice) =>
+        median(slice.map(([ms]) => ms)) - LINKS_MS - COMMITS * median(slice.map(([, ms]) => ms))
+      ),
     }),
     record({ ...base, unit: "ms p99, function to function", samples: sliced(inside, 0.99, runs) }),
     record({ ...base, unit: "ms p50, client to client", samples: sliced(client, 0.5, runs) }),

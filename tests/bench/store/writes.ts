@@ -8,18 +8,10 @@ import type { BenchContext } from "../bench.ts";
 import { runFresh } from "../fresh.ts";
 import type { LoadInput, LoadResult } from "../http/load.ts";
 import { type BenchRecord, median, quantile, record } from "../record.ts";
+import { syncMs } from "./sync.ts";
 import { sliced, slices, timedInside, type Tree } from "../tree.ts";
 
 const LOAD = new URL("../http/load.ts", import.meta.url);
-const BLOCK = new Uint8Array(4096);
-
-/** Appends 4 KiB to a file beside the cluster's data, and syncs. */
-async function syncMs(file: Deno.FsFile): Promise<number> {
-  const begunMs = performance.now();
-  await file.write(BLOCK);
-  await file.syncData();
-  return performance.now() - begunMs;
-}
 
 /** One writer, then many at once. */
 export async function writes(tree: Tree, context: BenchContext): Promise<BenchRecord[]> {
