@@ -1,0 +1,185 @@
+/** Sites run for real, each from its file: no dev flag, no supervisor. */
+import { strict as assert } from "node:assert";
+import { join, resolve } from "node:path";
+import { FreePorts } from "../../runtime/dev/free_port.ts";
+import { type Answer, ask } from "./client.ts";
+import { eventually } from "./cluster.ts";
+
+const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
+const TOKENS = { admin: "admin-token-of-this-test", read: "read-token-of-this-test!" };
+
+/** A running `sojourn site`. */
+interface RunningSite {
+  readonly url: string;
+  readonly pid: number;
+  log(): string;
+  /** Sends a signal and waits for the end. */
+  end(signal: Deno.Signal): Promise<number>;
+}
+
+/** A folder for two sites, `root` and `edge`. */
+class Pair {
+  readonly #folder: string;
+  readonly #ports: Record<string, { http: number; link: number }>;
+  readonly #running = new Set<RunningSite>();
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    const free = new FreePorts();
+    const two = () => ({ http: free.draw(), link: free.draw() });
+    this.#ports = { root: two(), edge: two() };
+  }
+
+  static async make(): Promise<Pair> {
+    const pair = new Pair(await Deno.makeTempDir());
+    await pair.write("secret", "the secret of this cluster\n");
+    await pair.write("other-secret", "the secret of another cluster\n");
+    await pair.write("tokens", `${TOKENS.admin}\nread ${TOKENS.read}\n`);
+    return pair;
+  }
+
+  async write(name: string, text: string): Promise<void> {
+    await Deno.writeTextFile(join(this.#folder, name), text);
+  }
+
+  async start(
+    id: "root" | "edge",
+    more: Record<string, unknown> = {},
+    env: Record<string, string> = {},
+  ): Promise<RunningSite> {
+    const mine = this.#ports[id], root = this.#ports.root;
+    assert.ok(mine !== undefined && root !== undefined);
+    const file = {
+      id,
+      parent: id === "root" ? null : { id: "root", url: `tcp://127.0.0.1:${root.link}` },
+      listen: { http: `127.0.0.1:${mine.http}`, link: `127.0.0.1:${mine.link}` },
+      data: `data-${id}`,
+      secretFile: "secret",
+      adminTokenFile: "tokens",
+      cache: join(ROOT, ".cache", "isolates"),
+      ...more,
+    };
+    await this.write(`${id}.json`, JSON.stringify(file));
+    const child = new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["run", "-A", "--config", join(ROOT, "deno.json"), join(ROOT, "runtime", "main.ts")],
+        ...["site", "--config", join(this.#folder, `${id}.json`)],
+      ],
+      env,
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+    let log = "";
+    const logged = (async () => {
+      for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) log += text;
+    })();
+    const site: RunningSite = {
+      url: `http://127.0.0.1:${env.SOJOURN_LISTEN_HTTP?.split(":")[1] ?? mine.http}`,
+      pid: child.pid,
+      log: () => log,
+      end: async (signal) => {
+        try {
+          child.kill(signal);
+        } catch {
+          // It has ended already.
+        }
+        const { code } = await child.status;
+        await logged;
+        this.#running.delete(site);
+        return code;
+      },
+    };
+    this.#running.add(site);
+    return site;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const site of [...this.#running]) await site.end("SIGKILL");
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}
+
+const codeOf = (answer: Answer): string => (JSON.parse(answer.text) as { code: string }).code;
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+const readyz = async (site: RunningSite): Promise<Answer> => await ask(`${site.url}/_sojourn/readyz`);
+const ready = (site: RunningSite) =>
+  eventually("the site is ready", async () => (await readyz(site)).status === 200);
+
+Deno.test("a site for real says who may ask what, and ends in order", async () => {
+  await using pair = await Pair.make();
+  const root = await pair.start("root", {}, { SOJOURN_LOG: "json" });
+  await ready(root);
+  const rows: [string, RequestInit, number, string | null][] = [
+    ["/_sojourn/healthz", {}, 200, null],
+    ["/_sojourn/sites", {}, 200, null],
+    ["/_sojourn/status", {}, 401, "admin_token_invalid"],
+    ["/_sojourn/status", bearer("nobody's token at all"), 401, "admin_token_invalid"],
+    ["/_sojourn/status", bearer(TOKENS.read), 200, null],
+    ["/_sojourn/metrics", {}, 401, "admin_token_invalid"],
+    ["/_sojourn/metrics", bearer(TOKENS.admin), 200, null],
+    ["/_sojourn/admin/apps", {}, 401, "admin_token_invalid"],
+    ["/_sojourn/admin/apps", bearer(TOKENS.read), 200, null],
+    ["/_sojourn/admin/deploy", { method: "POST", ...bearer(TOKENS.read) }, 403, "admin_role"],
+    ["/", {}, 404, "not_found"],
+    ["/nobody/", {}, 404, "app_unknown"],
+  ];
+  for (const [path, init, status, code] of rows) {
+    const answer = await ask(root.url + path, init);
+    assert.equal(answer.status, status, `${path}: ${answer.text}`);
+    if (code !== null) assert.equal(codeOf(answer), code, path);
+  }
+  const lines = root.log().trim().split("\n").map((line) =>
+    JSON.parse(line) as { event: string; site: string }
+  );
+  assert.deepEqual(lines.map(({ event }) => event).slice(0, 2), ["listening", "ready"]);
+  assert.equal(await root.end("SIGTERM"), 0);
+  assert.match(root.log(), /"event":"stopped"/);
+});
+
+Deno.test("a blank site waits for its parent; one with a valid disk does not", async () => {
+  await using pair = await Pair.make();
+  let edge = await pair.start("edge");
+  await eventually("the blank edge listens", async () => {
+    const answer = await readyz(edge);
+    assert.equal(codeOf(answer), "not_ready");
+    return answer.status === 503 && answer.headers.has("retry-after");
+  });
+  assert.equal(codeOf(await ask(`${edge.url}/any/`)), "not_ready");
+  const root = await pair.start("root");
+  await ready(edge);
+  assert.deepEqual(JSON.parse((await readyz(edge)).text), { site: "edge", parent: "connected" });
+  assert.equal(await root.end("SIGINT"), 0);
+  assert.equal(await edge.end("SIGTERM"), 0);
+  assert.match(edge.log(), /link\.disconnected other=root role=parent planned=true/);
+  edge = await pair.start("edge");
+  await ready(edge);
+  assert.deepEqual(JSON.parse((await readyz(edge)).text), { site: "edge", parent: "unreachable" });
+});
+
+Deno.test("a disk has one owner, and a cluster one secret", async () => {
+  await using pair = await Pair.make();
+  const root = await pair.start("root");
+  await ready(root);
+  const free = new FreePorts();
+  const second = await pair.start("root", {
+    listen: { http: `127.0.0.1:${free.draw()}`, link: `127.0.0.1:${free.draw()}` },
+  });
+  await eventually(
+    "the second owner is refused",
+    () => Promise.resolve(/process \d+ holds it/.test(second.log())),
+  );
+  assert.equal(await second.end("SIGTERM"), 1);
+  const stranger = await pair.start("edge", { secretFile: "other-secret" });
+  await eventually(
+    "the stranger is refused at the root",
+    () => Promise.resolve(/link\.refused/.test(root.log())),
+  );
+  assert.equal((await readyz(stranger)).status, 503);
+  const status = JSON.parse((await ask(`${root.url}/_sojourn/status`, bearer(TOKENS.admin))).text) as {
+    refused: number;
+    children: unknown[];
+  };
+  assert.ok(status.refused > 0);
+  assert.deepEqual(status.children, []);
+});
