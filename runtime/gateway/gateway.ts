@@ -140,6 +140,9 @@ function refused(error: unknown, head: RequestHead | null, path: string): Respon
   }
   return new Response(null, {
     status: 303,
-    headers: { location: path, "set-cookie": CLEARED_COOKIE, "cache-control": "no-store" },
+    headers: { location: samePlace(path), "set-cookie": CLEARED_COOKIE, "cache-control": "no-store" },
   });
 }
+
+/** A path as a location: one that begins with two slashes would name a host. */
+const samePlace = (path: string): string => /^\/[\\/]/.test(path) ? "/." + path : path;

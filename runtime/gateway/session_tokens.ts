@@ -116,11 +116,14 @@ export function sameState(a: TokenState, b: TokenState): boolean {
   return a.session.length === b.session.length;
 }
 
-/** Whether an answer's token is to be kept as a cookie: it is another one, and the client does not use the header. */
+/**
+ * Whether an answer's token is to be kept as a cookie: it is another one, and the client keeps cookies. A token in
+ * a query may be somebody else's choice: as a cookie it would put all later requests into that one's session.
+ */
 export const wantsCookie = (
   head: { readonly tokenFrom: string; readonly tokens: readonly string[] },
   token: string,
-): boolean => head.tokenFrom !== "header" && token !== head.tokens[0];
+): boolean => (head.tokenFrom === "cookie" || head.tokenFrom === "none") && token !== head.tokens[0];
 
 /** The `Set-Cookie` that keeps a token. */
 export const sessionCookie = (text: string, secure: boolean): string =>

@@ -2,7 +2,7 @@ import { strict as assert } from "node:assert";
 import type { TokenState } from "../../store/api.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
 import { Problem } from "./problem.ts";
-import { SessionTokens } from "./session_tokens.ts";
+import { SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const START_MS = Date.UTC(2026, 0, 1);
@@ -82,4 +82,12 @@ Deno.test("tokens that do not open are refused by code (T1)", () => {
   for (const [texts, code] of rows) {
     assert.throws(() => tokens.open(texts), (error) => error instanceof Problem && error.code === code, code);
   }
+});
+
+Deno.test("a token becomes a cookie where the client keeps cookies, and never from a query", () => {
+  assert.equal(wantsCookie({ tokenFrom: "none", tokens: [] }, "new"), true);
+  assert.equal(wantsCookie({ tokenFrom: "cookie", tokens: ["old"] }, "new"), true);
+  assert.equal(wantsCookie({ tokenFrom: "cookie", tokens: ["old"] }, "old"), false);
+  assert.equal(wantsCookie({ tokenFrom: "header", tokens: ["old"] }, "new"), false);
+  assert.equal(wantsCookie({ tokenFrom: "query", tokens: ["old"] }, "new"), false);
 });
