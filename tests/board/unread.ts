@@ -48,8 +48,14 @@ export async function probeUnread(sites: readonly SiteAddress[], adminToken: str
   };
 }
 
+/** A story, and the token of the session that wrote it: whoever presents that sees it. */
+interface UnreadStory {
+  readonly id: string;
+  readonly token: string;
+}
+
 /** A new story, older than all others: one that nobody has asked for. */
-async function unreadStory(root: SiteAddress): Promise<string> {
+async function unreadStory(root: SiteAddress): Promise<UnreadStory> {
   const id = seededId(0, new Random(Date.now()));
   const value = {
     id,
@@ -59,20 +65,29 @@ async function unreadStory(root: SiteAddress): Promise<string> {
     writer: id,
     category: "none",
   };
-  const send: Send = (path, init) => fetch(new URL(`/board${path}`, root.url), init);
+  let token = "";
+  const send: Send = async (path, init) => {
+    const response = await fetch(new URL(`/board${path}`, root.url), init);
+    token = response.headers.get("sojourn-session") ?? "";
+    return response;
+  };
   await postJson(
     send,
     "/admin/rows",
     JSON.stringify({ rows: [{ table: "oldStories", value }] }),
     ADMIN_TOKEN,
   );
-  return id;
+  return { id, token };
 }
 
-async function comment(site: SiteAddress, story: string, text: string): Promise<void> {
-  const response = await fetch(new URL(`/board/stories/${story}/comments`, site.url), {
+async function comment(site: SiteAddress, story: UnreadStory, text: string): Promise<void> {
+  const response = await fetch(new URL(`/board/stories/${story.id}/comments`, site.url), {
     method: "POST",
-    headers: { accept: "application/json", "content-type": "application/json" },
+    headers: {
+      accept: "application/json",
+      "content-type": "application/json",
+      "sojourn-session": story.token,
+    },
     // A subject that no search of the emulator begins with.
     body: JSON.stringify({ subject: "~ unread ~", text }),
   });
