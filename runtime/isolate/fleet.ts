@@ -12,9 +12,18 @@ import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
 export type OpenIsolate = (app: IsolateApp, owner: IsolateOwner) => Promise<OpenOutcome>;
 
 /** What came of opening one. */
-export type OpenOutcome =
-  | { readonly kind: "isolate"; readonly isolate: Isolate }
-  | { readonly kind: "failed"; readonly code: string; readonly message: string; readonly stack: string };
+export type OpenOutcome = { readonly kind: "isolate"; readonly isolate: Isolate } | Refusal;
+
+/** Why there is no isolate. */
+export interface Refusal {
+  readonly kind: "failed";
+  readonly code: string;
+  readonly message: string;
+  readonly stack: string;
+}
+
+/** A version that cannot be loaded costs a process a second at most, however many ask for it. */
+const REFUSAL_MS = 1_000;
 
 /** The isolates of one app version. */
 export class Fleet implements IsolateOwner {
@@ -30,6 +39,8 @@ export class Fleet implements IsolateOwner {
   #opening = 0;
   #openingCell = false;
   #closed = false;
+  /** Why the last isolate could not be opened, and until when nobody tries again. */
+  #refusal: { readonly outcome: Refusal; readonly untilMs: number } | undefined;
 
   constructor(app: IsolateApp, open: OpenIsolate) {
     this.app = app;
@@ -50,6 +61,10 @@ export class Fleet implements IsolateOwner {
     const isolate = this.#waiting.length === 0 ? this.#free() : undefined;
     if (isolate !== undefined) return isolate.start(pending, nowMs);
     if (this.#closed) return pending.fail("overloaded", "the site is stopping");
+    if (this.#refusal !== undefined && nowMs < this.#refusal.untilMs) {
+      const { code, message, stack } = this.#refusal.outcome;
+      return pending.fail(code, message, stack);
+    }
     if (this.#waiting.length >= this.app.limits.waitingMax) {
       return pending.fail(
         "overloaded",
@@ -132,8 +147,9 @@ export class Fleet implements IsolateOwner {
   }
 
   /** No isolate could be opened: whoever waits is told, unless another isolate still serves. */
-  #refuse(outcome: { code: string; message: string; stack: string }): void {
+  #refuse(outcome: Refusal): void {
     if (this.isolates.size > 0) return;
+    this.#refusal = { outcome, untilMs: performance.now() + REFUSAL_MS };
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const pending of waiting) pending.fail(outcome.code, outcome.message, outcome.stack);

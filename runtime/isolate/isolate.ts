@@ -78,7 +78,8 @@ export class Isolate {
   constructor(process: IsolateProcess) {
     this.#process = process;
     this.pid = process.pid;
-    this.#writer = new FrameWriter(process.connection, () => this.kill("its connection broke"));
+    // Reading ends then too, and tells the reason better.
+    this.#writer = new FrameWriter(process.connection, () => {});
     this.ready = this.#ready.promise;
     this.ready.catch(() => {});
     this.ended = this.#run();
@@ -167,7 +168,8 @@ export class Isolate {
     try {
       await readFrames(this.#process.connection, ISOLATE_FRAME_BYTES_MAX, this.#receive);
     } catch (error) {
-      if (!this.#closing) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
+      // A connection that breaks is a process that ended; anything else is what it sent.
+      if (!isConnectionEnd(error)) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
     }
     // A process that closed its connection by itself is about to end, and says why on its way.
     const late = setTimeout(() => this.#process.kill(), this.#killed === undefined ? LAST_WORDS_MS : 0);
@@ -226,6 +228,13 @@ export class Isolate {
     const call = this.exchanges.get(id)?.pending.call ?? this.#lastCall;
     call?.log({ level, text });
   }
+}
+
+function isConnectionEnd(error: unknown): boolean {
+  const { ConnectionReset, BrokenPipe, Interrupted, BadResource, UnexpectedEof } = Deno.errors;
+  return [ConnectionReset, BrokenPipe, Interrupted, BadResource, UnexpectedEof].some((kind) =>
+    error instanceof kind
+  );
 }
 
 /** What a process said when it died of itself. */

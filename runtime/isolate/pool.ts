@@ -55,7 +55,9 @@ export class IsolatePool {
   readonly #fleets = new Map<string, Fleet>();
   readonly #spares: Spares;
   readonly #watchdog: Watchdog;
-  readonly #others = new Set<Isolate>();
+  /** Isolates that have or get a bundle. */
+  readonly #loaded = new Set<Isolate>();
+  readonly #openings = new Set<Promise<unknown>>();
   #folder: Promise<string> | undefined;
   #idleTimer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
@@ -153,8 +155,9 @@ export class IsolatePool {
     clearInterval(this.#idleTimer);
     this.#watchdog.close();
     await Promise.all([...this.#fleets.values()].map((fleet) => fleet.close()));
-    await Promise.all([...this.#others].map((isolate) => isolate.close()));
+    await Promise.all([...this.#loaded].map((isolate) => isolate.close()));
     await this.#spares.close();
+    await Promise.allSettled(this.#openings);
     if (this.#folder) await Deno.remove(await this.#folder, { recursive: true });
   }
 
@@ -162,7 +165,7 @@ export class IsolatePool {
     const name = fleetName(app);
     let fleet = this.#fleets.get(name);
     if (fleet === undefined) {
-      fleet = new Fleet(app, (app, owner) => this.#open(app, owner));
+      fleet = new Fleet(app, (app, owner) => this.#tracked(this.#open(app, owner)));
       this.#fleets.set(name, fleet);
       this.#idleTimer ??= setInterval(() => this.#giveBack(), this.#idleMs / 4);
     }
@@ -187,19 +190,26 @@ export class IsolatePool {
     }
   }
 
+  /** O2: what is being opened when the pool closes is waited for. */
+  #tracked<T>(opening: Promise<T>): Promise<T> {
+    this.#openings.add(opening);
+    return opening.finally(() => this.#openings.delete(opening));
+  }
+
   async #open(app: IsolateApp, owner: IsolateOwner): Promise<OpenOutcome> {
     let isolate: Isolate | undefined;
     try {
-      const taken = this.#spares.take(app.limits);
-      const [bundle] = await Promise.all([app.bundle(), taken.then((spare) => isolate = spare)]);
-      if (isolate === undefined) throw new Error("no isolate could be started");
-      this.#others.add(isolate);
+      const fetched = app.bundle();
+      fetched.catch(() => {});
+      isolate = await this.#spares.take(app.limits);
+      const bundle = await fetched;
+      if (this.#closed) throw new Error("the site is stopping");
       const outcome = await this.#load(isolate, app, bundle, owner, false);
       if (outcome.kind === "loaded") return { kind: "isolate", isolate };
-      isolate.close();
+      await isolate.close();
       return outcome;
     } catch (error) {
-      isolate?.close();
+      await isolate?.close();
       return { kind: "failed", code: "load_failed", message: messageOf(error), stack: "" };
     }
   }
@@ -213,9 +223,9 @@ export class IsolatePool {
     evaluate: boolean,
   ): Promise<LoadOutcome> {
     const { limits } = app;
-    this.#others.add(isolate);
+    this.#loaded.add(isolate);
     isolate.ended.then((end) => {
-      this.#others.delete(isolate);
+      this.#loaded.delete(isolate);
       if (end.kind !== "closed") {
         this.#options.note?.("isolate ended", {
           app: app.app,

@@ -63,6 +63,7 @@ export class Watchdog {
   readonly #listener: WatchdogListener;
   #timer: ReturnType<typeof setInterval> | undefined;
   #tick = 0;
+  #closed = false;
 
   constructor(listener: WatchdogListener) {
     this.#listener = listener;
@@ -70,6 +71,7 @@ export class Watchdog {
 
   /** From now on until it ends. */
   watch(isolate: Isolate, limits: IsolateLimits): void {
+    if (this.#closed) return;
     const cpuMs = isolate.cpuMs() ?? 0;
     this.#pulses.set(isolate, {
       limits,
@@ -89,6 +91,7 @@ export class Watchdog {
   }
 
   close(): void {
+    this.#closed = true;
     clearInterval(this.#timer);
     this.#timer = undefined;
     this.#pulses.clear();

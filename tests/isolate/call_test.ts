@@ -34,6 +34,10 @@ Deno.test("isolate answers what the handler answers", async () => {
     assert.equal(stream.kind === "response" && await stream.response.text(), "part1part2part3");
     const thrown = await pool.call(app, callOf("/throw"));
     assert.equal(thrown.kind === "error" && thrown.code, "app_error");
+    assert.match(
+      thrown.kind === "error" ? thrown.stack ?? "" : "",
+      /^Error: no\n {4}at Object\.fetch \(bundle\.js:10:\d+\)$/,
+    );
     const kv = await pool.call(app, callOf("/kv"));
     if (kv.kind === "error") console.log(kv);
     assert.equal(kv.kind === "response" && await kv.response.text(), "1");

@@ -30,7 +30,7 @@ async function textOf(answer: IsolateAnswer): Promise<string> {
 const post = (path: string) => callOf(new Request(`http://localhost${path}`, { method: "POST" }));
 
 /** Small limits, so that the tests are quick; the isolate that is killed is the app's only one. */
-const LIMITS = { cpuMs: 200, wallMs: 2_000, isolatesMax: 1 };
+const LIMITS = { cpuMs: 200, wallMs: 5_000, isolatesMax: 1 };
 
 const HOSTILE = `
   const hog = [];

@@ -7,7 +7,7 @@
  *     that carries its whole body and left no `waitUntil` work says so in its own frame).
  * X2  What the app did wrong (threw, returned no Response) is a `failed` frame, never an uncaught error.
  */
-import { BodyReceiver, BodySender, messageOf, WINDOW_BYTES } from "../bodies.ts";
+import { BodyReceiver, BodySender, WINDOW_BYTES } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
@@ -15,6 +15,7 @@ import { BODY, INLINE_BYTES_MAX, readRequestHead, SETTLED, writeResponseHead } f
 import { wireError, writeError } from "../store_frames.ts";
 import { bindSignal } from "./request_signal.ts";
 import { plainBody, webSocketOf } from "./response.ts";
+import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { RemoteStore } from "./store.ts";
 
@@ -258,7 +259,7 @@ export class Exchange {
     this.#responded = true;
     this.#writer.begin(FRAME.failed, this.id);
     writeError(this.#writer, wireError(error, "app_error"));
-    this.#writer.text(error instanceof Error ? error.stack ?? "" : messageOf(error)).end();
+    this.#writer.text(stackOf(error)).end();
     this.#settle();
   }
 

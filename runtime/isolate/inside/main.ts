@@ -21,6 +21,7 @@ import { blockImports } from "./imports.ts";
 import { cutRealm } from "./realm.ts";
 import { installRequestSignal } from "./request_signal.ts";
 import { installResponse } from "./response.ts";
+import { appFrames, stackOf } from "./stack.ts";
 
 /** What the site says with a bundle. */
 interface LoadOptions {
@@ -71,7 +72,7 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   installResponse();
   installRequestSignal();
   captureConsole((level, text) => {
-    writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(text).end();
+    writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(appFrames(text)).end();
   });
   catchUncaught();
   blockImports();
@@ -167,7 +168,9 @@ async function load(
   try {
     evaluator?.check(code);
     setVars(options.vars);
-    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const url = URL.createObjectURL(
+      new Blob([code], { type: "text/javascript" }),
+    );
     const module = await import(url) as { default?: unknown };
     URL.revokeObjectURL(url);
     const manifest = evaluator?.manifestOf(module.default) ?? {};
@@ -176,7 +179,7 @@ async function load(
   } catch (error) {
     writer.begin(FRAME.loadFailed, 0);
     writeError(writer, wireError(error, "load_failed"));
-    writer.text(error instanceof Error ? error.stack ?? "" : "").end();
+    writer.text(stackOf(error)).end();
   }
 }
 
