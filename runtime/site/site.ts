@@ -117,7 +117,6 @@ export class Site {
       note: (event, detail) => this.log.line("debug", event, detail),
     });
     this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
-    this.table.watch(replica.system, (event, detail) => this.log.line("warn", event, detail));
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
       platform: (request, path) => platform(services, request, path),
@@ -186,6 +185,7 @@ export class Site {
     try {
       await replica.ready;
       if (this.#stopping !== null || this.#hub === null) return;
+      this.table.watch(replica.system, (event, detail) => this.log.line("warn", event, detail));
       this.#apps = await startApps(this, { replica, hub: this.#hub, codec });
       this.log.line("info", "ready", {});
     } catch (error) {
