@@ -5,6 +5,7 @@
 import { parseArgs } from "node:util";
 import type { DataSize } from "../board/generator.ts";
 import { startBoard } from "../board/dev_cluster.ts";
+import type { Kills } from "../board/kills.ts";
 import { failures, handoffs, isAnswered, latencies, latencyTable } from "../board/figures.ts";
 import { builtInTransitions, parseTransitions, type Transitions } from "../board/transitions.ts";
 import { type Trial, trial } from "../board/trial.ts";
@@ -38,8 +39,7 @@ interface Plan {
   readonly clients: number;
   readonly minutes: number;
   readonly thinkMs: number;
-  /** null: no edge is killed. */
-  readonly awayMs: number | null;
+  readonly kills: Kills;
   readonly seed: number;
   readonly label: string;
 }
@@ -56,6 +56,7 @@ export function planOf(args: readonly string[], quick: boolean): Plan {
       attachment: { type: "string" },
       seed: { type: "string" },
       away: { type: "string" },
+      kill: { type: "string" },
     },
   });
   const number = (name: "minutes" | "clients" | "think" | "seed" | "away", otherwise: number): number => {
@@ -68,12 +69,20 @@ export function planOf(args: readonly string[], quick: boolean): Plan {
   const kb = values.attachment ?? "0";
   const variant = COMMENTS_BY_KB[kb];
   if (variant === undefined) throw new Error(`--attachment takes 0, 10 or 100 (KB), not ${kb}`);
+  const kill = values.kill ?? "edge";
+  if (kill !== "edge" && kill !== "storm" && kill !== "none") {
+    throw new Error(`--kill takes edge, storm or none, not ${kill}`);
+  }
   return {
     size: { ...FULL, ...variant, ...quick ? QUICK : {} },
     clients: number("clients", quick ? 20 : 100),
     minutes: number("minutes", quick ? 1 / 3 : 2),
     thinkMs: number("think", quick ? 150 : 700),
-    awayMs: values.away === "no" ? null : 1000 * number("away", quick ? 1 : 5),
+    kills: kill === "edge"
+      ? { kind: kill, awayMs: 1000 * number("away", quick ? 1 : 5) }
+      : kill === "storm"
+      ? { kind: kill, seed: number("seed", 1) }
+      : { kind: kill },
     seed: number("seed", 1),
     label: kb === "0" ? "1 KB" : `1 KB + ${kb} KB`,
   };
@@ -100,7 +109,7 @@ async function run(context: BenchContext): Promise<BenchRecord[]> {
         moveShare: 0.1,
         freshShare: 0.3,
       },
-      awayMs: plan.awayMs,
+      kills: plan.kills,
       say: context.say,
     });
     for (const line of report(done)) context.say(line);
@@ -197,7 +206,14 @@ function recordsOf(done: Trial, plan: Plan, quick: boolean): BenchRecord[] {
     ...movedCount === 0 ? [] : [one("handoffs that need nothing", "%", 100 * nothing / movedCount)],
     one("cpu of all sites", "µs/request", 1000 * cpu / Math.max(1, answered.length)),
     one("failed requests", "%", 100 * (1 - answered.length / emulated.samples.length)),
-    ...killed === null ? [] : [one("killed edge, from start to ready", "ms", killed.readyMs)],
+    ...killed.length === 0 ? [] : [
+      record({
+        bench: "board",
+        case: `killed site, from start to ready, ${plan.label}`,
+        unit: "ms",
+        samples: killed.map(({ readyMs }) => readyMs),
+      }),
+    ],
     ...done.shares.slice(1).map(({ site, share }) =>
       one(`share of the root's rows at ${site}`, "%", 100 * share)
     ),
@@ -221,7 +237,8 @@ export const bench: Bench = {
     "--clients N        how many (100); one in ten is an author",
     "--think MS         mean time to think between requests (700; RUBBoS: 7000)",
     "--attachment KB    0 (100,000 comments), 10 (10,000) or 100 (2,000)",
-    "--away S|no        kill -9 an edge half way, start it again after S seconds (5)",
+    "--kill WHAT        kill -9 an edge half way (edge), any site all the time (storm), or none",
+    "--away S           how long the killed edge is away, in seconds (5)",
     "--seed N           of data and clients (1)",
   ],
   notMeasured: "clients, sites and links share one machine's cores; nothing but loopback lies between them",

@@ -1,5 +1,5 @@
 /**
- * One run of the board on a cluster: load, let the clients live, kill an edge under them, come to rest, judge.
+ * One run of the board on a cluster: load, let the clients live, kill sites under them, come to rest, judge.
  */
 import { type Audit, audit } from "./audit.ts";
 import { counterOf } from "./answers.ts";
@@ -7,27 +7,24 @@ import { check, type Verdict } from "./checker.ts";
 import type { Edge } from "./client.ts";
 import { type Emulated, type EmulatorOptions, run } from "./emulator.ts";
 import { BoardData, type DataOptions, type Datum } from "./generator.ts";
+import { type Killed, type Killer, type Kills, killSites } from "./kills.ts";
 import { load, type Loaded, type Send } from "./loader.ts";
 import { ADMIN_TOKEN } from "./operated_app.ts";
-import { isReady, settle, type SiteAddress, type SiteStatus } from "./site_status.ts";
+import { settle, type SiteAddress, type SiteStatus } from "./site_status.ts";
 import { probeUnread, type Unread } from "./unread.ts";
 import { cpuMs } from "../bench/cpu.ts";
 
 /** A running cluster that serves the board. */
-export interface BoardCluster {
+export interface BoardCluster extends Killer {
   readonly adminToken: string;
   /** As it is now: a site that was restarted has another process. */
   sites(): Promise<readonly SiteAddress[]>;
-  /** SIGKILL; it stays down. */
-  kill(site: string): Promise<void>;
-  start(site: string): Promise<void>;
 }
 
 export interface TrialOptions {
   readonly data: Omit<DataOptions, "nowMs">;
   readonly emulator: Omit<EmulatorOptions, "edges">;
-  /** `kill -9` an edge when half of the time is over, and start it again after this long; null: don't. */
-  readonly awayMs: number | null;
+  readonly kills: Kills;
   readonly say: (line: string) => void;
 }
 
@@ -48,14 +45,11 @@ export interface Trial {
   readonly cpu: readonly { readonly site: string; readonly ms: number }[];
   readonly shares: readonly Share[];
   readonly unread: Unread | null;
-  /** The edge that was killed, and how soon it was ready once it was started again. */
-  readonly killed: { readonly site: string; readonly readyMs: number } | null;
+  readonly killed: readonly Killed[];
   readonly statuses: readonly SiteStatus[];
 }
 
 const SETTLE_MS = 120_000;
-/** A site that has not come back by then will not. */
-const RESTART_MS = 30_000;
 
 /** Runs a trial. */
 export async function trial(cluster: BoardCluster, options: TrialOptions): Promise<Trial> {
@@ -71,9 +65,10 @@ export async function trial(cluster: BoardCluster, options: TrialOptions): Promi
   await settle(sites, cluster.adminToken, SETTLE_MS);
 
   const cpuBefore = await cpuMs(sites.map((site) => site.pid));
-  const killing = options.awayMs === null ? null : killHalfWay(cluster, edges, options, options.awayMs);
-  const emulated = await run({ ...options.emulator, edges: edges.map(edgeOf) });
-  const killed = await killing;
+  const [emulated, killed] = await Promise.all([
+    run({ ...options.emulator, edges: edges.map(edgeOf) }),
+    killSites(cluster, sites, options.kills, { durationMs: options.emulator.durationMs, say }),
+  ]);
   const now = await cluster.sites();
   const cpuAfter = await cpuMs(now.map((site) => site.pid));
   const cpu = now.map((site, i) => {
@@ -123,28 +118,3 @@ function sharesOf(statuses: readonly SiteStatus[]): Share[] {
     share: coverage.bytes / root,
   }));
 }
-
-async function killHalfWay(
-  cluster: BoardCluster,
-  edges: readonly SiteAddress[],
-  { emulator, say }: TrialOptions,
-  awayMs: number,
-): Promise<{ site: string; readyMs: number } | null> {
-  await pause(emulator.durationMs / 2);
-  const victim = edges.at(1) ?? edges[0];
-  if (victim === undefined) return null;
-  await cluster.kill(victim.id);
-  say(`killed ${victim.id}`);
-  await pause(awayMs);
-  const startMs = performance.now();
-  await cluster.start(victim.id);
-  while (!await isReady(victim)) {
-    if (performance.now() - startMs > RESTART_MS) throw new Error(`${victim.id} did not come back`);
-    await pause(20);
-  }
-  const readyMs = performance.now() - startMs;
-  say(`${victim.id} is started again, ready after ${readyMs.toFixed(0)} ms`);
-  return { site: victim.id, readyMs };
-}
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
