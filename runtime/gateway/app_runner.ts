@@ -186,7 +186,7 @@ class Run implements StoreUse {
   /** Resolves when all that the function has touched so far is on disk here. */
   gate(): Promise<void> {
     const { session } = this.#call;
-    if (this.steps === 0 && session.how !== "carry" && session.how !== "wait") return UNTOUCHED;
+    if (this.steps === 0 && session.how === "new") return UNTOUCHED;
     this.#stepsAtGate = this.steps;
     return session.durable();
   }
