@@ -73,33 +73,28 @@ const KIND: readonly (readonly [path: string, method: "GET" | "POST", code: stri
   ["/timers", "POST", "response"],
 ];
 
-Deno.test("hostile handler is stopped, and another app answers meanwhile", async (t) => {
+Deno.test("hostile handler is stopped, and another app answers meanwhile", async () => {
   await withPool(async (pool) => {
     const hostile = appOf(HOSTILE, { name: "hostile", limits: LIMITS });
     const good = appOf(`export default { fetch: () => new Response("fine") };`, { name: "good" });
     await textOf(await pool.call(good, callOf("/")));
     const [goodPid] = pool.status().apps.find((a) => a.app === "good")?.isolates ?? [];
     for (const [path, method, code] of KIND) {
-      await t.step(`${method} ${path} → ${code}`, async () => {
-        const bad = pool.call(hostile, callOf(new Request(`http://localhost${path}`, { method })));
-        let slowestMs = 0;
-        let answered = false;
-        bad.then(() => answered = true);
-        do {
-          const startMs = performance.now();
-          assert.equal(await textOf(await pool.call(good, callOf("/"))), "fine");
-          slowestMs = Math.max(slowestMs, performance.now() - startMs);
-        } while (
-          !await Promise.race([
-            answered,
-            new Promise<boolean>((r) => setTimeout(() => r(false), 20)),
-          ])
-        );
-        assert.equal(codeOf(await bad), code);
-        assert.equal(await textOf(await pool.call(hostile, callOf("/"))), "still here");
-        // Generous, for machines that run other things: an event loop that is held would take the CPU limit.
-        assert.ok(slowestMs < 1_500, `the other app took ${slowestMs} ms`);
-      });
+      const what = `${method} ${path}`;
+      const bad = pool.call(hostile, callOf(new Request(`http://localhost${path}`, { method })));
+      let slowestMs = 0;
+      let answered = false;
+      bad.then(() => answered = true);
+      do {
+        const startMs = performance.now();
+        assert.equal(await textOf(await pool.call(good, callOf("/"))), "fine", what);
+        slowestMs = Math.max(slowestMs, performance.now() - startMs);
+        await new Promise((r) => setTimeout(r, 10));
+      } while (!answered);
+      assert.equal(codeOf(await bad), code, what);
+      assert.equal(await textOf(await pool.call(hostile, callOf("/"))), "still here", what);
+      // Generous, for machines that run other things: an event loop that is held would take the CPU limit.
+      assert.ok(slowestMs < 1_500, `${what}: the other app took ${slowestMs} ms`);
     }
     const [goodPidAfter] = pool.status().apps.find((a) => a.app === "good")?.isolates ?? [];
     assert.equal(goodPidAfter?.pid, goodPid?.pid, "the good app's isolate was never replaced");
