@@ -13,11 +13,12 @@ interface Outcome extends Counts {
   readonly step: Step;
   readonly ok: boolean;
   readonly ms: number;
-  readonly output: string;
+  /** What it wrote: standard output, then standard error, where most tools say what went wrong. */
+  readonly output: readonly string[];
 }
 
-/** Output of a failed step that is shown: the end, where the failures are. */
-const SHOWN_CHARS = 20_000;
+/** What is shown of each output of a failed step: the end, where the failures are. */
+const SHOWN_CHARS = 15_000;
 /** A long step says that it lives, for readers of CI logs. */
 const HEARTBEAT_MS = 30_000;
 
@@ -37,21 +38,25 @@ async function runStep(step: Step, isVerbose: boolean): Promise<Outcome> {
   }, step.limitS * 1000);
   const seconds = () => `${((performance.now() - begun) / 1000).toFixed(0)} s`;
   const heartbeat = setInterval(() => console.log(`         … ${step.name}, ${seconds()}`), HEARTBEAT_MS);
-  const parts: string[] = [];
-  const collect = async (stream: ReadableStream<Uint8Array>) => {
+  const collect = async (stream: ReadableStream<Uint8Array>): Promise<string> => {
+    const parts: string[] = [];
     for await (
       const text of stream.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>)
     ) {
       parts.push(text);
       if (isVerbose) Deno.stdout.writeSync(new TextEncoder().encode(text));
     }
+    return stripVTControlCharacters(parts.join(""));
   };
-  const [status] = await Promise.all([child.status, collect(child.stdout), collect(child.stderr)]);
+  const [status, ...output] = await Promise.all([
+    child.status,
+    collect(child.stdout),
+    collect(child.stderr),
+  ]);
   clearTimeout(limit);
   clearInterval(heartbeat);
-  if (isLate) parts.push(`\nstopped after its limit of ${step.limitS} s\n`);
-  const output = stripVTControlCharacters(parts.join(""));
-  const counted = step.counts?.(output) ?? null;
+  if (isLate) output.push(`stopped after its limit of ${step.limitS} s`);
+  const counted = step.counts?.(output.join("\n")) ?? null;
   const passed = counted?.passed ?? (status.success ? 1 : 0);
   // A run that failed without a failed test (a leak, a crash, a limit) has failed all the same.
   const failed = status.success ? counted?.failed ?? 0 : Math.max(1, counted?.failed ?? 1);
@@ -95,7 +100,8 @@ export async function main(args: readonly string[]): Promise<number> {
     const outcome = await runStep(step, args.includes("-v"));
     outcomes.push(outcome);
     console.log(line(outcome));
-    if (!outcome.ok) console.log(indent(outcome.output.slice(-SHOWN_CHARS)));
+    if (outcome.ok) continue;
+    for (const output of outcome.output) console.log(indent(output.slice(-SHOWN_CHARS)));
   }
   const sum = (pick: (outcome: Outcome) => number) => outcomes.reduce((total, each) => total + pick(each), 0);
   const failedSteps = outcomes.filter((outcome) => !outcome.ok).map((outcome) => outcome.step.name);
