@@ -37,8 +37,13 @@ export class Writer {
     return this;
   }
 
-  /** A safe integer ≥ 0: seven bits a byte, low group first. */
+  /**
+   * A safe integer ≥ 0: seven bits a byte, low group first.
+   *
+   * @throws CodecError for any other number: no reader takes it, and Infinity has no last group.
+   */
   uint(value: number): this {
+    if (!(value >= 0 && Number.isSafeInteger(value))) throw new CodecError(`${value} is no unsigned integer`);
     this.#room(8);
     while (value >= 0x80) {
       this.#bytes[this.#length++] = (value % 0x80) | 0x80;

@@ -5,6 +5,7 @@
  * K1  A key or range from an isolate names rows of its own app only: the prefix is put before it, and both ends
  *     of a range lie in the same of the app's two key spaces (["a", app, …], and ["r", app, …] at the root).
  * K2  Nothing is written that is over a limit or whose key is not canonical; a batch is written whole or not.
+ * K3  A number from an isolate goes to the store only where a message between sites can carry it.
  */
 import type {
   Check,
@@ -78,6 +79,9 @@ export class SessionStore implements StoreClient {
 
   async list(request: ListRequest): Promise<StoredRow[]> {
     refuseStrong(request.level);
+    if (!(request.limit >= 1 && Number.isSafeInteger(request.limit))) { // the store takes 0 for all there are
+      throw new KeyError(`a list asks for 1 row or more, not ${request.limit}`);
+    }
     const range = this.#range(request);
     const rows = await this.#timed(
       this.#session.list(range, { limit: request.limit, reverse: request.reverse }),
@@ -169,7 +173,7 @@ export class SessionStore implements StoreClient {
     const { kind, value } = mutation;
     if (kind !== "set") return { kind, key, value };
     if (mutation.expireInMs === undefined) return { kind, key, value };
-    return { kind, key, value, expiresAtMs: this.#nowMs() + mutation.expireInMs };
+    return { kind, key, value, expiresAtMs: timeAfter(this.#nowMs(), mutation.expireInMs) };
   }
 
   /** K2 */
@@ -207,6 +211,13 @@ const PLAIN_KEY = /^(?:\x02[\x01-\x7f]*\x00)*$/;
 
 /** "root", "i", a table's and an index's name of 100 bytes each. */
 const KEY_OVERHEAD_BYTES = 256;
+
+/** The latest time there is (ECMAScript): what expires later never does. */
+const TIME_MS_MAX = 8.64e15;
+
+/** K3 */
+const timeAfter = (nowMs: number, ms: number): number =>
+  Math.min(nowMs + Math.max(1, Math.ceil(ms)), TIME_MS_MAX);
 
 function refuseStrong(level: ReadLevel): void {
   if (level === "strong") {

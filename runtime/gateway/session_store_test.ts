@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import type { Mutation } from "../../functions/store_client.ts";
 import type { StoreMutation } from "../../store/api.ts";
-import { type Key, packKey } from "../../store/key.ts";
+import { type Key, KeyError, packKey } from "../../store/key.ts";
 import { contribute } from "../../store/merge.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
 import type { Row } from "../../store/row.ts";
@@ -165,4 +165,22 @@ Deno.test("a watch yields first at once, then coalesced, and ends with its signa
   controller.abort();
   assert.equal((await last).done, true);
   assert.equal(watchers.size, 0);
+});
+
+Deno.test("an expiry beyond all time, or before now, is a time that a message can carry (K3)", async () => {
+  const { store, seen } = setUp();
+  for (const expireInMs of [Infinity, Number.MAX_VALUE, Number.MAX_SAFE_INTEGER, -5, 0.5]) {
+    await store.commit([], [{ kind: "set", key: packKey(["k"]), value: text("x"), expireInMs }]);
+  }
+  const times = seen.writes.map((write) => write.kind === "set" ? write.expiresAtMs : undefined);
+  assert.deepEqual(times, [8.64e15, 8.64e15, 8.64e15, 1_001, 1_001]);
+});
+
+Deno.test("a list without a limit is refused (K3)", async () => {
+  const { store, seen } = setUp();
+  const range = prefixRange(packKey(["k"]));
+  for (const limit of [0, Infinity, -1, 1.5, NaN]) {
+    await assert.rejects(() => store.list({ ...range, limit, reverse: false, level: "session" }), KeyError);
+  }
+  assert.deepEqual(seen.ranges, []);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { CodecError } from "../../store/codec.ts";
+import { CodecError, Writer } from "../../store/codec.ts";
 import type { Key } from "../../store/key.ts";
 import { chunks, decodeMessage, encodeMessage, type Message, type WireRow } from "../../store/message.ts";
 import { byteString } from "../../store/key.ts";
@@ -149,4 +149,10 @@ Deno.test("message: a batch splits into chunks of which only the last is not fol
   assert.deepEqual(parts.map((p) => p.rows.map((r) => r.clock)), [[1, 2], [3, 4], [5]]);
   assert.deepEqual(parts.map((p) => p.more), [true, true, false]);
   assert.deepEqual([...chunks([], 10)], [{ rows: [], more: false }]);
+});
+
+Deno.test("message: a number that no reader takes is not written", () => {
+  for (const value of [Infinity, NaN, -1, 1.5, Number.MAX_SAFE_INTEGER + 1]) {
+    assert.throws(() => new Writer().uint(value), CodecError, String(value));
+  }
 });
