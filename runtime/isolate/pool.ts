@@ -12,6 +12,7 @@ import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from
 import { HostEgress } from "./egress.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
 import type { Isolate, IsolateOwner, LoadOutcome } from "./isolate.ts";
+import { makeIsolatesFolder } from "./isolates_folder.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { Spares } from "./spares.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -66,7 +67,7 @@ export class IsolatePool {
     this.#options = options;
     this.#spares = new Spares({
       wanted: options.spares ?? SPARES,
-      folder: () => this.#folder ??= Deno.makeTempDir({ prefix: "sojourn-isolates-" }),
+      folder: () => this.#folder ??= makeIsolatesFolder(),
       cacheFolder: options.cacheFolder,
     });
     this.#watchdog = new Watchdog({
