@@ -36,7 +36,7 @@ Deno.test("isolate answers what the handler answers", async () => {
     assert.equal(thrown.kind === "error" && thrown.code, "app_error");
     assert.match(
       thrown.kind === "error" ? thrown.stack ?? "" : "",
-      /^Error: no\n {4}at Object\.fetch \(bundle\.js:10:\d+\)$/,
+      /^Error: no\n {4}at Object\.fetch \(bundle:10:\d+\)$/,
     );
     const kv = await pool.call(app, callOf("/kv"));
     if (kv.kind === "error") console.log(kv);
