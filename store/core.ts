@@ -157,25 +157,17 @@ export class Core {
     return row.known;
   }
 
-  /** A position of the ancestor at `depth` that includes the row at `position` here; null while pending. */
+  /**
+   * A position of the ancestor at `depth` that includes the row at `position` here; null while pending. What this
+   * site has not heard of it from there, the parent may have: it stands in the parent's journal first.
+   */
   bound(depth: number, position: Position, known: number): Position | null {
     const steps = known <= depth ? this.fed[depth] : undefined;
-    return steps?.bound(position) ?? this.reach[depth]?.bound(position) ?? null;
-  }
-
-  /**
-   * Resolves what of a session's path was pending and is known to have arrived since. What is pending to the
-   * parent stands in this site's own journal, up to the last entry; what is pending higher up stands in the
-   * parent's, up to the parent's entry, whichever site the session saw it at.
-   */
-  resolvePath(path: readonly (Position | null)[]): (Position | null)[] {
-    const resolved = [...path], parent = this.depth - 1;
-    if (parent < 0) return resolved;
-    resolved[parent] ??= this.reach[parent]?.bound(resolved[this.depth] ?? 0) ?? null;
-    const there = resolved[parent];
-    if (there === null || there === undefined) return resolved;
-    for (let depth = 0; depth < parent; depth++) resolved[depth] ??= this.via[depth]?.bound(there) ?? null;
-    return resolved;
+    const direct = steps?.bound(position) ?? this.reach[depth]?.bound(position) ?? null;
+    const parent = this.depth - 1;
+    if (direct !== null || depth >= parent) return direct;
+    const there = this.bound(parent, position, known);
+    return there === null ? null : this.via[depth]?.bound(there) ?? null;
   }
 
   /** Calls back whenever `down`, `stable` or the topology may have moved; the result unsubscribes. */

@@ -55,6 +55,8 @@ export class Session implements AttachedSession {
   readonly #footprint: Footprint | undefined;
   readonly #sequence: number;
   #clock: number;
+  /** The clock of the token that it came with. */
+  readonly #cameWith: number;
   #path: (Position | null)[];
   /** Highest own position touched, by the depth that its row was known at. */
   readonly #touched: Position[] = [];
@@ -72,7 +74,7 @@ export class Session implements AttachedSession {
     this.#footprint = host.warming?.footprint(identity.id);
     this.id = identity.id;
     this.#sequence = identity.sequence;
-    this.#clock = identity.clock;
+    this.#clock = this.#cameWith = identity.clock;
     this.#path = this.#core.path.map((_, j) => arrival.path[j] ?? (arrival.path.length > j ? null : 0));
     this.#path.push(arrival.path[this.#core.depth] ?? 0);
     this.how = arrival.how;
@@ -249,12 +251,20 @@ export class Session implements AttachedSession {
     return this.#host.durable(this.#highest);
   }
 
+  /**
+   * Where what was pending when the session came has arrived by now: only the stable clock can tell. This site's
+   * own journal can't, nor the parent's: neither need hold what the session saw elsewhere and what is not covered.
+   */
+  #resolved(depth: number): Position | null {
+    const { stable, down } = this.#core;
+    return (stable[depth] ?? 0) >= this.#cameWith ? down[depth] ?? null : null;
+  }
+
   token(open: boolean): TokenState {
     const core = this.#core;
-    // First what came with the session, by its own positions: what was touched since is newer, and may be pending.
-    const touched = core.resolvePath(this.#path).map((before, depth) => {
-      if (depth === core.depth) return Math.max(before ?? 0, this.#highest);
-      let position = before;
+    const path = this.#path.map((came, depth) => {
+      if (depth === core.depth) return Math.max(came ?? 0, this.#highest);
+      let position = came ?? this.#resolved(depth);
       this.#touched.forEach((own, known) => {
         const bound = core.bound(depth, own, known);
         position = position === null || bound === null ? null : Math.max(position, bound);
@@ -262,7 +272,6 @@ export class Session implements AttachedSession {
       if (this.#collected && position !== null) position = Math.max(position, core.collected[depth] ?? 0);
       return position;
     });
-    const path = core.resolvePath(touched);
     if (this.#collected) this.#clock = Math.max(this.#clock, core.watermark);
     return {
       session: this.id,
