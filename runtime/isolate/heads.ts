@@ -83,6 +83,9 @@ export function readResponseHead(payload: Payload): { head: ResponseHead; body: 
   const status = payload.u16();
   const kind = payload.u8();
   const fields = payload.text().split(SEPARATOR);
-  const head = { status, statusText: fields[0] ?? "", headers: headerPairs(fields, 1) };
+  const headers = headerPairs(fields, 1);
+  // A frame that the app has bent may not have them so, and who looks for a name looks for it in lower case.
+  for (const pair of headers) pair[0] = pair[0].toLowerCase();
+  const head = { status, statusText: fields[0] ?? "", headers };
   return { head, body: kind & ~SETTLED, settles: (kind & SETTLED) !== 0 };
 }

@@ -171,6 +171,11 @@ export class HostExchange {
     if (this.#headSeen) return;
     this.#headSeen = true;
     const { head, body, settles } = readResponseHead(payload);
+    if (head.status < 200 || head.status > 599) { // Response.error() has status 0
+      this.#insideSettled = true;
+      this.pending.fail("app_error", `the handler answered with status ${head.status}, which is no answer`);
+      return this.#finish();
+    }
     if (body !== BODY.stream) {
       const bytes = body === BODY.inline ? payload.restForRequest() : null;
       this.#insideSettled = settles;

@@ -236,3 +236,22 @@ Deno.test("thousands of reads at once do not run at once at the site", async () 
     assert.ok(most <= 64, `${most} reads ran at once`);
   });
 });
+
+Deno.test("an answer that is none is the app's error; a bent frame's names come in lower case", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { fetch(request) {
+      if (request.url.endsWith("/error")) return Response.error();
+      const { charCodeAt } = String.prototype;
+      // The bootstrap writes short texts unit by unit.
+      String.prototype.charCodeAt = function (i) {
+        const code = charCodeAt.call(this, i);
+        return this.includes("x-bent") && code >= 97 && code <= 122 ? code - 32 : code;
+      };
+      return new Response("bent", { headers: { "x-bent": "1" } });
+    } };`);
+    assert.equal(codeOf(await pool.call(app, callOf("/error"))), "app_error");
+    const answer = await pool.call(app, callOf("/"));
+    if (answer.kind !== "response") throw new Error(codeOf(answer));
+    assert.deepEqual(answer.headers.map(([name]) => name).toSorted(), ["content-type", "x-bent"]);
+  });
+});
