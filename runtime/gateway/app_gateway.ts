@@ -11,6 +11,7 @@ import { APP_NAME, type Tier } from "../deploy/records.ts";
 import { addressOf, pathOf } from "./address.ts";
 import type { AppRunner } from "./app_runner.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
+import type { GoneSignal } from "./departures.ts";
 import {
   answerResponse,
   decodeAnswerHead,
@@ -144,7 +145,10 @@ export class AppGateway {
       arrival.signal,
     );
     const { status, headers } = decodeAnswerHead(answer.head);
-    if (ways === null || status !== 101 || answer.body === null) return respond(answerResponse(answer));
+    if (ways === null || status !== 101 || answer.body === null) {
+      ways?.writable.close().catch(() => {}); // no socket came of it: nothing follows on this way
+      return respond(answerResponse(answer));
+    }
     const protocol = headers.find(([name]) => name === "sec-websocket-protocol")?.[1] ?? "";
     return { kind: "socket", socket: new LinkSocket(answer.body, ways), protocol, headers };
   }
@@ -154,10 +158,14 @@ export class AppGateway {
     parent: string,
     head: Uint8Array,
     body: ReadableStream<Uint8Array> | null,
-    signal: AbortSignal | undefined,
+    gone: GoneSignal | undefined,
   ): ReturnType<RequestLinks["request"]> {
+    const controller = new AbortController();
+    const leave = () => controller.abort();
+    if (gone?.aborted) leave();
+    gone?.addEventListener("abort", leave, { once: true });
     try {
-      return await links.request(parent, FORWARD_KIND.app, head, { body, signal });
+      return await links.request(parent, FORWARD_KIND.app, head, { body, signal: controller.signal });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new Problem(

@@ -113,6 +113,7 @@ export class AppRunner {
         version: version.version,
         ...(arrival.remote === undefined ? {} : { remoteAddr: arrival.remote }),
       },
+      ...(arrival.signal === undefined ? {} : { signal: arrival.signal }),
       gate: () => run.gate(),
       head: (headers, open) => run.finishHead(headers, open),
       log: (entry) => this.#services.appLog({ app: version.app, version: version.version, ...entry }),

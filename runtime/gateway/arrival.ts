@@ -1,6 +1,7 @@
 /**
  * A request as it arrives at a site's gateway, from a client or over a link, and what becomes of it.
  */
+import type { GoneSignal } from "./departures.ts";
 import type { MessageSocket } from "./message_socket.ts";
 
 /** A request for an app. */
@@ -13,7 +14,7 @@ export interface Arrival {
   /** The body, as a stream or whole; neither is touched where it is not needed. */
   readonly content: ArrivalContent;
   /** Aborted when the client has gone; absent where nobody can tell. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: GoneSignal | undefined;
   /** The client's address. */
   readonly remote?: string | undefined;
 }

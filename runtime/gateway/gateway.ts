@@ -7,6 +7,7 @@
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
+import { Departures } from "./departures.ts";
 import { refusal } from "./link_requests.ts";
 import { bridge, ClientSocket } from "./message_socket.ts";
 import { Problem } from "./problem.ts";
@@ -36,6 +37,7 @@ export interface Client {
 export class Gateway {
   readonly #services: GatewayServices;
   readonly #sockets = new Set<ClientSocket>();
+  readonly #departures = new Departures();
   /** Requests answered since start. */
   requests = 0;
 
@@ -54,8 +56,9 @@ export class Gateway {
     return this.#platform(request, address.path);
   };
 
-  /** Closes the WebSockets that are open: the site goes away. */
-  closeSockets(): void {
+  /** Closes the WebSockets that are open, and looks for nobody any more: the site goes away. */
+  close(): void {
+    this.#departures.close();
     for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
   }
 
@@ -84,6 +87,7 @@ export class Gateway {
     address: Extract<ReturnType<typeof addressOf>, { kind: "app" }>,
   ): Promise<Response> {
     let head: RequestHead | null = null;
+    const departure = this.#departures.begin(request);
     try {
       const apps = this.#services.apps();
       if (apps === null) {
@@ -94,7 +98,7 @@ export class Gateway {
         url,
         headers: request.headers,
         content: request,
-        signal: undefined,
+        signal: departure,
         remote: client.remoteAddr.transport === "tcp" ? client.remoteAddr.hostname : undefined,
       };
       head = apps.head(arrival, address);
@@ -103,14 +107,13 @@ export class Gateway {
     } catch (error) {
       this.#faulty(error);
       return refused(error, head, address.prefix + address.target);
+    } finally {
+      this.#departures.done(departure);
     }
   }
 
   #upgrade(request: Request, outcome: Extract<Outcome, { kind: "socket" }>): Response {
-    const { socket, response } = Deno.upgradeWebSocket(
-      request,
-      outcome.protocol === "" ? {} : { protocol: outcome.protocol },
-    );
+    const { socket, response } = this.#accept(request, outcome);
     for (const [name, value] of outcome.headers) {
       if (name !== "sec-websocket-protocol") response.headers.append(name, value);
     }
@@ -118,6 +121,18 @@ export class Gateway {
     this.#sockets.add(mine);
     bridge(mine, outcome.socket).finally(() => this.#sockets.delete(mine));
     return response;
+  }
+
+  #accept(request: Request, outcome: Extract<Outcome, { kind: "socket" }>): Deno.WebSocketUpgrade {
+    try {
+      return Deno.upgradeWebSocket(request, outcome.protocol === "" ? {} : { protocol: outcome.protocol });
+    } catch (error) {
+      outcome.socket.close(1002, "");
+      throw new Problem(
+        "not_found",
+        `this is no WebSocket handshake: ${error instanceof Error ? error.message : error}`,
+      );
+    }
   }
 
   #faulty(error: unknown): void {

@@ -22,9 +22,11 @@ function refusingGateway(): Gateway {
 
 async function locationFor(url: string): Promise<URL> {
   const request = new Request(url, { headers: { accept: "text/html", cookie: "sojourn_session=x" } });
-  const answer = await refusingGateway().handle(request, {
+  const gateway = refusingGateway();
+  const answer = await gateway.handle(request, {
     remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 },
   });
+  gateway.close();
   assert.equal(answer.status, 303);
   return new URL(answer.headers.get("location") ?? "", url);
 }

@@ -36,6 +36,13 @@ export interface CallRequest {
   bytes(): Promise<Uint8Array>;
 }
 
+/** What tells that a client has gone; an `AbortSignal` is one. */
+export interface ClientSignal {
+  readonly aborted: boolean;
+  addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
 /** One request's services, made by the gateway. */
 export interface IsolateCall {
   readonly request: CallRequest;
@@ -51,7 +58,7 @@ export interface IsolateCall {
   /** Adds the site's headers to a response's, after the gate; `open`: the call goes on after its head. */
   head?(headers: [string, string][], open: boolean): Promise<void> | void;
   /** Aborts when the client goes; the app's `request.signal` follows it. */
-  readonly signal?: AbortSignal;
+  readonly signal?: ClientSignal;
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
 }

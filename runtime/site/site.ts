@@ -221,7 +221,7 @@ export class Site {
 
   async #stop(): Promise<void> {
     this.log.line("info", "stopping", {});
-    this.#gateway?.closeSockets();
+    this.#gateway?.close();
     await this.#drain();
     await this.#apps?.close();
     this.table.close();

@@ -217,6 +217,15 @@ async function clientLeaves(cluster: TestCluster, path: string, says: string): P
   });
 }
 
+async function clientGivesUp(cluster: TestCluster, path: string, says: string): Promise<void> {
+  const url = `${cluster.url("edge-1")}/probe${path}`;
+  await assert.rejects(fetch(url, { signal: AbortSignal.timeout(300) }));
+  await eventually("the function is told", async () => {
+    const got = await ask(`${cluster.url("cloud")}/probe/kv/gone`);
+    return (JSON.parse(got.text) as { value: unknown }).value === says;
+  });
+}
+
 async function socket(cluster: TestCluster, path: string): Promise<void> {
   const client = new HeaderClient();
   await client.fetch(`${cluster.url("edge-1")}/probe/`);
@@ -307,6 +316,11 @@ Deno.test("a gateway answers each request as the surfaces say", async (t) => {
   await t.step(
     "a client that leaves ends its stream at the root",
     () => clientLeaves(cluster, "/root/forever", "root"),
+  );
+  await t.step("a client that gives up ends its request", () => clientGivesUp(cluster, "/slow", "slow"));
+  await t.step(
+    "a client that gives up ends its request at the root",
+    () => clientGivesUp(cluster, "/root/slow", "root"),
   );
   await t.step("a WebSocket talks", () => socket(cluster, "/socket"));
   await t.step("a WebSocket talks to the root", () => socket(cluster, "/root/socket"));

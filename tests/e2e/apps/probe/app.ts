@@ -61,6 +61,8 @@ http.get("/later", (c) => {
 });
 http.get("/forever", (c) => forever(() => c.env.kv.set(["cancelled"], "forever")));
 http.get("/root/forever", (c) => forever(() => c.env.kv.set(["cancelled"], "root")));
+http.get("/slow", (c) => untilGone(c.req.raw.signal, () => c.env.kv.set(["gone"], "slow")));
+http.get("/root/slow", (c) => untilGone(c.req.raw.signal, () => c.env.kv.set(["gone"], "root")));
 http.get("/kv/:key", async (c) => c.json({ value: (await c.env.kv.get([c.req.param("key")])).value }));
 /** Three events, one after the other. */
 function events(): Response {
@@ -87,6 +89,13 @@ function forever(cancelled: () => Promise<unknown>): Response {
     },
   });
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+/** An answer that waits for its client to leave. */
+async function untilGone(signal: AbortSignal, gone: () => Promise<unknown>): Promise<Response> {
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  await gone();
+  return new Response("nobody reads this");
 }
 
 /** Says back what it hears. */
