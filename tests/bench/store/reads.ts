@@ -3,8 +3,10 @@
  * only. Beside each read, in turn, an echo: the same request for a function that touches no row, run at the edge,
  * forwarded to the core, forwarded to the cloud. An echo goes through the same client, gateway, isolate and links.
  */
+import { join } from "node:path";
 import type { BenchContext } from "../bench.ts";
 import { type BenchRecord, median, quantile, record } from "../record.ts";
+import { syncMs } from "./sync.ts";
 import { RTT_MS, sliced, slices, timedInside, type Tree } from "../tree.ts";
 
 interface Place {
@@ -12,12 +14,14 @@ interface Place {
   readonly set: string;
   readonly echo: string;
   readonly rttMs: number;
+  /** Syncs that an answer waits for, one after the other: at the core, which fetched the row, and at the edge. */
+  readonly syncs: number;
 }
 
 const PLACES: readonly Place[] = [
-  { name: "local", set: "at-edge", echo: "/hello", rttMs: 0 },
-  { name: "from core", set: "at-core", echo: "/core/hello", rttMs: RTT_MS.core },
-  { name: "from cloud", set: "at-cloud", echo: "/root/hello", rttMs: RTT_MS.cloud },
+  { name: "local", set: "at-edge", echo: "/hello", rttMs: 0, syncs: 0 },
+  { name: "from core", set: "at-core", echo: "/core/hello", rttMs: RTT_MS.core, syncs: 1 },
+  { name: "from cloud", set: "at-cloud", echo: "/root/hello", rttMs: RTT_MS.cloud, syncs: 2 },
 ];
 const FILL_ROWS = 200;
 const QUICK_IDLE_MS = 300;
@@ -46,12 +50,18 @@ async function load(tree: Tree, rows: number): Promise<void> {
   await tree.session().get("edge-1", "/cover?set=at-edge");
 }
 
-async function measure(tree: Tree, rows: number): Promise<ReadonlyMap<Place, Samples>> {
+async function measure(
+  tree: Tree,
+  rows: number,
+): Promise<{ samples: ReadonlyMap<Place, Samples>; syncs: readonly number[] }> {
+  using file = await Deno.open(join(tree.cluster.data, "fsync-probe"), { write: true, create: true });
+  const syncs: number[] = [];
   const samples = new Map<Place, Samples>(
     PLACES.map((place) => [place, { inside: [], client: [], echo: [] }]),
   );
   const session = tree.session(), echoes = tree.session();
   for (let n = 0; n < rows; n++) {
+    syncs.push(await syncMs(file));
     for (const [place, into] of n % 2 === 0 ? samples : [...samples].toReversed()) {
       into.echo.push((await echoes.get("edge-1", place.echo)).tookMs);
       const answer = await session.get("edge-1", `/timed?op=get&set=${place.set}&from=${n}`);
@@ -61,7 +71,7 @@ async function measure(tree: Tree, rows: number): Promise<ReadonlyMap<Place, Sam
       into.inside.push(...ms);
     }
   }
-  return samples;
+  return { samples, syncs };
 }
 
 /** Reads, and what each moves over all links. */
@@ -71,8 +81,8 @@ export async function reads(tree: Tree, context: BenchContext): Promise<BenchRec
   await load(tree, rows + bytesRows);
   // The first reads of a session at a site find nothing warm.
   for (const { echo } of PLACES) await tree.session().get("edge-1", echo);
-  const samples = await measure(tree, rows);
-  const records = [...samples].flatMap(([place, one]) => figures(place, one, context));
+  const { samples, syncs } = await measure(tree, rows);
+  const records = [...samples].flatMap(([place, one]) => figures(place, one, syncs, context));
   for (const [place, paper] of [[PLACES[1], 1620.7], [PLACES[2], 3245.8]] as const) {
     if (place === undefined) continue;
     const bytes = await tree.bytesOf(bytesRows, async () => {
@@ -94,7 +104,12 @@ export async function reads(tree: Tree, context: BenchContext): Promise<BenchRec
   return records;
 }
 
-function figures(place: Place, samples: Samples, { quick, say }: BenchContext): BenchRecord[] {
+function figures(
+  place: Place,
+  samples: Samples,
+  syncs: readonly number[],
+  { quick, say }: BenchContext,
+): BenchRecord[] {
   const runs = quick ? 1 : 5, name = `read 1 KB ${place.name}`;
   const base = { bench: "store", case: name };
   const comparable = !quick;
@@ -108,7 +123,7 @@ function figures(place: Place, samples: Samples, { quick, say }: BenchContext): 
         quantile(samples.echo, 0.5).toFixed(2)
       }`,
   );
-  const local = place.rttMs === 0;
+  const local = place.rttMs === 0, syncRuns = sliced(syncs, 0.5, runs);
   return [
     record({
       ...base,
@@ -132,11 +147,19 @@ function figures(place: Place, samples: Samples, { quick, say }: BenchContext): 
       samples: beyond,
       ...local ? {} : { target: { of: "median", op: "<=", value: 1 } as const, comparable },
     }),
-    ...local ? [] : [record({
-      ...base,
-      case: `${name}, beyond the emulated round trip`,
-      unit: "ms p50 in the function",
-      samples: sliced(samples.inside, 0.5, runs).map((ms) => ms - place.rttMs),
-    })],
+    ...local ? [] : [
+      record({
+        ...base,
+        case: `${name}, beyond an echo and ${place.syncs} fsync${place.syncs > 1 ? "s" : ""}`,
+        unit: "ms p50 at the client",
+        samples: beyond.map((ms, run) => ms - place.syncs * (syncRuns[run] ?? NaN)),
+      }),
+      record({
+        ...base,
+        case: `${name}, beyond the emulated round trip`,
+        unit: "ms p50 in the function",
+        samples: sliced(samples.inside, 0.5, runs).map((ms) => ms - place.rttMs),
+      }),
+    ],
   ];
 }
