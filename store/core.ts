@@ -81,7 +81,7 @@ export class Core {
       nowMs: () => ports.clock.nowMs(),
       applied: (row) => this.#applied(row),
     });
-    this.coverage = new Coverage((name, value) => this.rows.record(name, value));
+    this.coverage = new Coverage((name, value) => this.rows.record(name, value), () => this.rows.head);
   }
 
   get depth(): number {

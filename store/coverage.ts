@@ -5,14 +5,20 @@
  * V1  Ranges are disjoint; adding one that overlaps trims the older ones.
  * V2  Every change is also written to the records of the next commit, so that coverage and rows stay in step
  *     across a crash.
+ * V3  Every change of a range since its `since` is in this site's journal: a child that was fed at least so far
+ *     can be brought up to date from there, one that was not can't.
  */
-import { bytesOf, byteString, type Key } from "./key.ts";
+import { Reader, Writer } from "./codec.ts";
+import type { Key } from "./key.ts";
 import { isEmpty, type Range } from "./range.ts";
 import { RangeMap, type Segment } from "./range_map.ts";
+import type { Position } from "./row.ts";
 
 const RECORD = "cover/";
 
 interface Use {
+  /** Head of the journal when the range was covered (V3). */
+  readonly since: Position;
   /** Order of last use, from a counter: larger is later. */
   used: number;
 }
@@ -20,19 +26,24 @@ interface Use {
 export class Coverage {
   readonly #ranges = new RangeMap<Use>();
   readonly #record: (name: string, value: Uint8Array | null) => void;
+  readonly #head: () => Position;
   #uses = 0;
   /** Counts every removal: a reader compares it before and after its scan. */
   removals = 0;
 
-  constructor(record: (name: string, value: Uint8Array | null) => void) {
+  constructor(record: (name: string, value: Uint8Array | null) => void, head: () => Position) {
     this.#record = record;
+    this.#head = head;
   }
 
   /** Restores a range from the disk's records; false where the record is of another kind. */
   restore(name: string, value: Uint8Array): boolean {
     if (!name.startsWith(RECORD)) return false;
     const start = atob(name.slice(RECORD.length)) as Key;
-    this.#ranges.insert({ start, end: byteString(value) as Key, value: { used: 0 } });
+    const reader = new Reader(value);
+    const since = reader.uint(), end = reader.key();
+    reader.end();
+    this.#ranges.insert({ start, end, value: { since, used: 0 } });
     return true;
   }
 
@@ -63,6 +74,12 @@ export class Coverage {
     return true;
   }
 
+  /** Whether a range has been covered without a break since a position of this journal (V3). */
+  hasRangeSince(range: Range, position: Position): boolean {
+    return this.hasRange(range) &&
+      this.#ranges.overlapping(range).every((segment) => segment.value.since <= position);
+  }
+
   /** The part of a range, from its start (or down from its end), that is covered without a gap. */
   coveredPart(range: Range, reverse: boolean): Range {
     return reverse
@@ -75,9 +92,9 @@ export class Coverage {
     for (const old of this.#ranges.overlapping(range)) {
       this.#drop(old);
       if (old.start < range.start) this.#put({ start: old.start, end: range.start, value: old.value });
-      if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { used: old.value.used } });
+      if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { ...old.value } });
     }
-    this.#put({ start: range.start, end: range.end, value: { used: ++this.#uses } });
+    this.#put({ start: range.start, end: range.end, value: { since: this.#head(), used: ++this.#uses } });
   }
 
   /** Removes a range, trimming those that reach out of it. */
@@ -85,7 +102,7 @@ export class Coverage {
     for (const old of this.#ranges.overlapping(range)) {
       this.#drop(old);
       if (old.start < range.start) this.#put({ start: old.start, end: range.start, value: old.value });
-      if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { used: old.value.used } });
+      if (old.end > range.end) this.#put({ start: range.end, end: old.end, value: { ...old.value } });
     }
     this.removals++;
   }
@@ -102,7 +119,10 @@ export class Coverage {
 
   #put(segment: Segment<Use>): void {
     this.#ranges.insert(segment);
-    this.#record(RECORD + btoa(segment.start), bytesOf(segment.end));
+    this.#record(
+      RECORD + btoa(segment.start),
+      new Writer(32).uint(segment.value.since).key(segment.end).done(),
+    );
   }
 
   #drop(segment: Range): void {

@@ -195,7 +195,7 @@ export class Downlinks {
     this.#subscriptions.removeAll(child);
     const refused: Range[] = [];
     for (const range of hello.coverage) {
-      if (anew || !core.coverage.hasRange(range)) refused.push(range);
+      if (anew || !core.coverage.hasRangeSince(range, hello.cursor)) refused.push(range);
       else this.#subscriptions.add(child, range);
     }
     child.dirty.clear();

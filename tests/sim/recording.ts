@@ -3,9 +3,10 @@
  * process starts, since a crash may have kept the commit that was under way.
  *
  * Coverage is read from the records of the commit, as bytes on a disk: `cover/` and the start of a range in
- * base64 → its end (store/coverage.ts V2).
+ * base64 → since when, and its end (store/coverage.ts V2).
  */
-import { type Key, keyFromBytes } from "../../store/key.ts";
+import { Reader } from "../../store/codec.ts";
+import type { Key } from "../../store/key.ts";
 import type { Commit, ScanOptions, SiteId, Storage } from "../../store/ports.ts";
 import { type Range, WHOLE } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
@@ -124,7 +125,11 @@ export class RecordingStorage implements Storage {
       changed = true;
       const start = atob(name.slice(COVER.length));
       if (value === null) this.#ranges.delete(start);
-      else this.#ranges.set(start, keyFromBytes(value));
+      else {
+        const reader = new Reader(value);
+        reader.uint();
+        this.#ranges.set(start, reader.key());
+      }
     }
     if (!changed) return [];
     const covered = new Set<number>();

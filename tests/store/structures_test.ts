@@ -21,14 +21,14 @@ Deno.test("coverage: agrees with a set of keys, through overlaps, removals and i
     const records = new Map<string, Uint8Array>();
     const note = (name: string, value: Uint8Array | null) =>
       void (value ? records.set(name, value) : records.delete(name));
-    const coverage = new Coverage(note);
+    const coverage = new Coverage(note, () => 0);
     const model = new Set<string>();
     for (const { add, range } of steps) {
       if (add) coverage.add(range);
       else coverage.remove(range);
       for (const key of LETTERS) if (inside(range, key)) add ? model.add(key) : model.delete(key);
     }
-    const restored = new Coverage(note);
+    const restored = new Coverage(note, () => 0);
     for (const [name, value] of [...records]) assert.equal(restored.restore(name, value), true);
     for (const key of LETTERS) {
       assert.equal(coverage.covers(key as Key), model.has(key));
@@ -40,7 +40,7 @@ Deno.test("coverage: agrees with a set of keys, through overlaps, removals and i
 });
 
 Deno.test("coverage: the covered part of a range reaches from the end that is read", () => {
-  const coverage = new Coverage(() => {});
+  const coverage = new Coverage(() => {}, () => 0);
   const r = (start: string, end: string): Range => ({ start: start as Key, end: end as Key });
   coverage.add(r("a", "c"));
   coverage.add(r("c", "e"));
