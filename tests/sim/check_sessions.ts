@@ -83,7 +83,7 @@ class SessionCheck {
     // All rows against the past before the read: which of them was looked at first is nobody's business.
     const past = request.reading.get(reading ?? -1) ?? request.past;
     for (const row of rows) this.#checkRow(atMs, number, { ...request, past }, row);
-    for (const row of rows) this.#learn(request.past, row);
+    for (const row of rows) this.#learn(request.past, past, row);
   }
 
   #checkRow(atMs: number, number: number, request: Request, row: Seen): void {
@@ -131,8 +131,8 @@ class SessionCheck {
     if (strange.length > 0) say("integrity", `the sum at key ${row.key} counts writes ${strange} wrongly`);
   }
 
-  /** What a read adds to the past of those who saw it. */
-  #learn(past: Past, row: Seen): void {
+  /** What a read that began with one past adds to that of those who saw it. */
+  #learn(past: Past, began: Past, row: Seen): void {
     if (row.sums !== undefined) {
       const bits = this.#ledger.sumBits(row.sums);
       past.noteSums("seen", bits);
@@ -146,7 +146,7 @@ class SessionCheck {
       return;
     }
     // One of the deletions was seen; which one is known only if there is just one.
-    const { stamp } = past.need(row.key);
+    const { stamp } = began.need(row.key);
     if (stamp === "") return;
     const candidates = this.#ledger.deletions(row.key, stamp);
     const stamps = candidates.map((record) => record.stamp ?? "").sort();
