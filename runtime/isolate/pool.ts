@@ -78,9 +78,7 @@ export class IsolatePool {
 
   /** Bundles the bootstrap and starts the spares, before there is a call. */
   async start(): Promise<void> {
-    this.#spares.refill();
-    const first = await this.#spares.take(DEFAULT_LIMITS);
-    await first.close();
+    await this.#spares.ready();
   }
 
   /** Opens an isolate of a version before its first request. */

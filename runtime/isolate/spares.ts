@@ -20,8 +20,9 @@ export class Spares {
   readonly #wanted: number;
   readonly #folder: () => Promise<string>;
   readonly #cacheFolder: string | undefined;
-  readonly #starting = new Set<Promise<unknown>>();
+  readonly #underWay = new Set<Promise<unknown>>();
   #waiting: Promise<Isolate>[] = [];
+  #sizes: ProcessSizes = DEFAULT_LIMITS;
   #closed = false;
 
   constructor(options: { wanted: number; folder: () => Promise<string>; cacheFolder: string | undefined }) {
@@ -36,20 +37,35 @@ export class Spares {
 
   /** Starts what is wanted and not there yet. */
   refill(): void {
-    while (!this.#closed && this.#waiting.length < this.#wanted) this.#waiting.push(this.#start("serve"));
+    while (!this.#closed && this.#waiting.length < this.#wanted) {
+      this.#waiting.push(this.#start("serve", this.#sizes));
+    }
   }
 
-  /** A process of these sizes: a waiting one where it fits. */
+  /** Starts what is wanted; resolves when all that wait are ready, rejects when one cannot be started. */
+  async ready(): Promise<void> {
+    this.refill();
+    await Promise.all(this.#waiting);
+  }
+
+  /** A process of these sizes: a waiting one where there is one. Those that wait from now on have them too. */
   async take(sizes: ProcessSizes): Promise<Isolate> {
-    const fits = sizes.heapMib === DEFAULT_LIMITS.heapMib && sizes.buffersMib === DEFAULT_LIMITS.buffersMib;
-    while (fits) {
-      const waiting = this.#waiting.shift();
-      if (waiting === undefined) break;
-      this.refill();
-      const isolate = await waiting.catch(() => undefined);
-      if (isolate !== undefined && !isolate.isOver) return isolate;
+    if (sizes.heapMib !== this.#sizes.heapMib || sizes.buffersMib !== this.#sizes.buffersMib) {
+      this.#sizes = { heapMib: sizes.heapMib, buffersMib: sizes.buffersMib };
+      const unfit = this.#waiting;
+      this.#waiting = [];
+      for (const spare of unfit) this.#track(spare.then((isolate) => isolate.close()));
     }
-    return await this.#start("serve", sizes);
+    // As many as wait now, not until one comes: where no process can be started, the last line says so.
+    for (let left = this.#waiting.length; left > 0; left--) {
+      const isolate = await this.#waiting.shift()?.catch(() => undefined);
+      if (isolate === undefined || isolate.isOver) continue;
+      this.refill();
+      return isolate;
+    }
+    const started = this.#start("serve", sizes);
+    this.refill();
+    return await started;
   }
 
   /** A process that reads the manifest off a bundle. */
@@ -64,14 +80,18 @@ export class Spares {
     for (const spare of await Promise.allSettled(waiting)) {
       if (spare.status === "fulfilled") await spare.value.close();
     }
-    await Promise.allSettled(this.#starting);
+    await Promise.allSettled(this.#underWay);
   }
 
   #start(kind: "serve" | "evaluate", sizes: ProcessSizes = DEFAULT_LIMITS): Promise<Isolate> {
-    const starting = this.#startOne(kind, sizes);
-    this.#starting.add(starting);
-    starting.catch(() => {}).finally(() => this.#starting.delete(starting));
-    return starting;
+    return this.#track(this.#startOne(kind, sizes));
+  }
+
+  /** `close` waits for what is under way. */
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    work.catch(() => {}).finally(() => this.#underWay.delete(work));
+    return work;
   }
 
   async #startOne(kind: "serve" | "evaluate", sizes: ProcessSizes): Promise<Isolate> {
