@@ -103,6 +103,8 @@ export interface AttachedSession {
   watch(ranges: readonly Range[], changed: () => void): () => void;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
   durable(): Promise<void>;
+  /** The highest position of this site's journal that this session wrote or read. */
+  readonly highest: Position;
   /** The token to leave with. `open`: the session can still write here after this (stream, socket, waitUntil). */
   token(open: boolean): TokenState;
 }
@@ -129,6 +131,8 @@ export interface Replica {
   attach(token: TokenState | null): Promise<AttachedSession>;
   /** Merges two tokens of one session that both were issued here or elsewhere: attach to each, then go on. */
   attachAll(tokens: readonly TokenState[]): Promise<AttachedSession>;
+  /** Resolves when everything up to a position of this site's journal is on disk. */
+  durable(position: Position): Promise<void>;
   /** The host's own reads and writes (control plane), outside any session. */
   readonly system: Pick<AttachedSession, "get" | "list" | "write" | "watch" | "durable">;
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;

@@ -423,6 +423,10 @@ export class SiteReplica implements Replica {
     return this.#core.counters["storage_bytes"] ?? 0;
   }
 
+  durable(position: Position): Promise<void> {
+    return this.#durable(position);
+  }
+
   async evict(range: Range = WHOLE): Promise<void> {
     await this.#collector.evict(range);
   }

@@ -247,6 +247,10 @@ export class Session implements AttachedSession {
 
   // ── Leaving ──
 
+  get highest(): Position {
+    return this.#highest;
+  }
+
   durable(): Promise<void> {
     return this.#host.durable(this.#highest);
   }

@@ -6,10 +6,13 @@
  * R1  A token leaves only after all that it names is on disk here.
  * R2  A failed call still answers with the session's token: what it had written before it failed stays written.
  * R3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
+ * R4  What leaves an isolate waits for all that its version's requests have touched, not only for its own: a
+ *     module's variable may hold what another request wrote a moment ago (the output gate).
  */
 import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
 import { byteString } from "../../store/key.ts";
 import { sessionIdOf } from "../../store/token.ts";
+import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
@@ -22,7 +25,7 @@ import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from
 /** What running needs of its site. */
 export interface RunnerServices {
   readonly site: string;
-  readonly replica: Pick<Replica, "attach" | "attachAll">;
+  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable">;
   readonly isolates: { call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> };
   readonly tokens: SessionTokens;
   readonly limits: StoreLimits;
@@ -61,6 +64,8 @@ const SESSION_IDS_MAX = 8_192;
 interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
+  /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
+  highest: Position;
 }
 
 /** Runs requests of apps at this site. */
@@ -89,8 +94,9 @@ export class AppRunner {
     const { replica, isolates, site } = this.#services;
     const begunMs = performance.now();
     const session = await attach(replica, presented);
-    const { app, space } = this.#prepare(version);
-    const run = new Run(this.#services, { session, presented, head, version, fromClient, begunMs });
+    const prepared = this.#prepare(version);
+    const { app, space } = prepared;
+    const run = new Run(this.#services, prepared, { session, presented, head, version, fromClient, begunMs });
     const answer = await isolates.call(app, {
       request: {
         method: head.method,
@@ -155,7 +161,7 @@ export class AppRunner {
   #prepare(version: LiveVersion): Prepared {
     const known = this.#prepared.get(version);
     if (known !== undefined) return known;
-    const prepared = { app: this.#services.isolateApp(version), space: appSpace(version.app) };
+    const prepared = { app: this.#services.isolateApp(version), space: appSpace(version.app), highest: 0 };
     this.#prepared.set(version, prepared);
     return prepared;
   }
@@ -175,21 +181,32 @@ class Run implements StoreUse {
   readonly #services: RunnerServices;
   readonly #call: RunCall;
   readonly #attachedMs = performance.now();
+  readonly #prepared: Prepared;
   storeMs = 0;
-  steps = 0;
+  #steps = 0;
   #stepsAtGate = 0;
 
-  constructor(services: RunnerServices, call: RunCall) {
+  constructor(services: RunnerServices, prepared: Prepared, call: RunCall) {
     this.#services = services;
+    this.#prepared = prepared;
     this.#call = call;
   }
 
-  /** Resolves when all that the function has touched so far is on disk here. */
+  /** A store call of the function begins or ends. */
+  step(): void {
+    this.#steps++;
+    this.#note();
+  }
+
+  #note(): void {
+    this.#prepared.highest = Math.max(this.#prepared.highest, this.#call.session.highest);
+  }
+
+  /** Resolves when all that the function's isolate has touched so far is on disk here (R4). */
   gate(): Promise<void> {
-    const { session } = this.#call;
-    if (this.steps === 0 && session.how === "new") return UNTOUCHED;
-    this.#stepsAtGate = this.steps;
-    return session.durable();
+    this.#note();
+    this.#stepsAtGate = this.#steps;
+    return this.#services.replica.durable(this.#prepared.highest);
   }
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
@@ -210,7 +227,7 @@ class Run implements StoreUse {
       headers.push(["set-cookie", sessionCookie(token, head.secure)]);
     }
     // Work that goes on may have touched more since the gate opened, and the token names it.
-    if (this.steps !== this.#stepsAtGate) return session.durable();
+    if (this.#steps !== this.#stepsAtGate) return this.gate();
   }
 }
 
@@ -223,8 +240,6 @@ function dropPlatform(headers: [string, string][]): void {
     if (platform) headers.splice(i, 1);
   }
 }
-
-const UNTOUCHED = Promise.resolve();
 
 async function attach(
   replica: Pick<Replica, "attach" | "attachAll">,

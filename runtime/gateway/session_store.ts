@@ -37,8 +37,8 @@ export type StoreAccess = Pick<AttachedSession, "get" | "list" | "write" | "watc
 /** What a function used of its store: for `Server-Timing`, and to know whether there is anything to wait for. */
 export interface StoreUse {
   storeMs: number;
-  /** Counts up when a call begins, and when it ends. */
-  steps: number;
+  /** Called when a call begins, and when it ends. */
+  step(): void;
 }
 
 const ROOT_PART = packKey(["root"]);
@@ -109,7 +109,7 @@ export class SessionStore implements StoreClient {
   }
 
   async *watch(ranges: readonly { start: Key; end: Key }[], signal: AbortSignal): AsyncIterable<void> {
-    this.#use.steps++;
+    this.#use.step();
     let changed = true;
     let wake = () => {};
     const notify = () => {
@@ -135,7 +135,7 @@ export class SessionStore implements StoreClient {
   }
 
   async #timed<T>(call: Promise<T>): Promise<T> {
-    this.#use.steps++;
+    this.#use.step();
     const begunMs = performance.now();
     try {
       return await call;
@@ -143,7 +143,7 @@ export class SessionStore implements StoreClient {
       if (error instanceof MergeError) throw new Problem("row_invalid", error.message);
       throw error;
     } finally {
-      this.#use.steps++;
+      this.#use.step();
       this.#use.storeMs += performance.now() - begunMs;
     }
   }

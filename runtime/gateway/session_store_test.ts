@@ -32,7 +32,7 @@ function setUp(rows: readonly Row[] = []) {
       return () => watchers.delete(changed);
     },
   };
-  const use = { storeMs: 0, steps: 0 };
+  const use = { storeMs: 0, step: () => {} };
   const store = new SessionStore(session, {
     space: appSpace("book"),
     limits: LIMITS,

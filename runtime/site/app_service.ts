@@ -95,7 +95,7 @@ export async function startApps(
       space: appSpace(app),
       limits: config.limits,
       nowMs: () => clock.nowMs(),
-      use: { storeMs: 0, steps: 0 },
+      use: { storeMs: 0, step: () => {} },
     });
   const deployments = config.parent !== null ? null : new Deployments({
     system,

@@ -63,6 +63,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       watch: () => () => {},
       // Nothing is on this disk, but the one copy outlives all processes.
       durable: () => new Promise((resolve) => ports.clock.after(1, resolve)),
+      highest: 0,
       token: (open) => ({
         session: new Uint8Array(16),
         sequence: 0,
@@ -77,6 +78,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       ready: Promise.resolve(),
       attach: () => Promise.resolve(session),
       attachAll: () => Promise.resolve(session),
+      durable: () => session.durable(),
       system: session,
       connected: () => {},
       disconnected: () => {},

@@ -59,6 +59,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       ready: inner.ready,
       attach: async (token) => wrap(await inner.attach(token === null ? null : change(token))),
       attachAll: async (tokens) => wrap(await inner.attachAll(tokens.map(change))),
+      durable: (position) => inner.durable(position),
       system: inner.system,
       connected: (site, role) => inner.connected(site, role),
       disconnected: (site) => inner.disconnected(site),
@@ -91,6 +92,9 @@ function overlaid(
     watch: (ranges, changed) => inner.watch(ranges, changed),
     durable: () => inner.durable(),
     token: (open) => inner.token(open),
+    get highest() {
+      return inner.highest;
+    },
     ...change(inner),
   };
 }

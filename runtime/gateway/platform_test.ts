@@ -1,0 +1,114 @@
+import { strict as assert } from "node:assert";
+import { AdminTokens } from "../deploy/mod.ts";
+import { platform, type PlatformServices, type Readiness } from "./platform.ts";
+import { Problem } from "./problem.ts";
+
+const ADMIN = "the-token-of-an-admin";
+const READER = "the-token-of-a-reader";
+
+function setUp(more: Partial<PlatformServices> = {}): PlatformServices {
+  return {
+    site: "edge-1",
+    dev: false,
+    adminTokens: new AdminTokens(`${ADMIN}\nread ${READER}\n`),
+    readiness: (): Readiness => ({ ready: true, parent: "connected" }),
+    sites: () => [{ id: "edge-1", url: "http://h", tier: "edge" }],
+    status: () => ({ site: "edge-1" }),
+    metrics: () => ({ requests_total: 3, "attach carry": 1 }),
+    admin: () => (_request, role) => Response.json({ role }),
+    ...more,
+  };
+}
+
+/** The code of a refusal, or the answer's status. */
+async function outcome(
+  services: PlatformServices,
+  url: string,
+  init: RequestInit = {},
+): Promise<string | number> {
+  try {
+    const answer = await platform(services, new Request(url, init), new URL(url).pathname);
+    await answer.body?.cancel();
+    return answer.status;
+  } catch (error) {
+    if (error instanceof Problem) return error.code;
+    throw error;
+  }
+}
+
+Deno.test("outside dev only what is public needs no token (P2)", async () => {
+  const services = setUp();
+  const reader = { headers: { authorization: `Bearer ${READER}` } };
+  const rows: [string, RequestInit, string | number][] = [
+    ["healthz", {}, 200],
+    ["readyz", {}, 200],
+    ["sites", {}, 200],
+    ["session/reset", { method: "POST" }, 204],
+    ["session/reset", {}, "method_not_allowed"],
+    ["status", {}, "admin_token_invalid"],
+    ["status", { headers: { authorization: "Bearer wrong-token-of-nobody" } }, "admin_token_invalid"],
+    ["status", reader, 200],
+    ["metrics", {}, "admin_token_invalid"],
+    ["metrics", reader, 200],
+    ["dashboard", {}, "not_available"],
+    ["client.js", {}, "not_available"],
+    ["nothing", {}, "not_found"],
+    ["admin", {}, "not_found"],
+  ];
+  for (const [path, init, expected] of rows) {
+    assert.equal(await outcome(services, `http://127.0.0.1/_sojourn/${path}`, init), expected, path);
+  }
+});
+
+Deno.test("the admin handlers are told who asks: in dev an admin, unless another origin may be behind it (P2)", async () => {
+  const roleOf = async (services: PlatformServices, url: string, headers: Record<string, string> = {}) => {
+    const answer = await platform(services, new Request(url, { headers }), "/_sojourn/admin/apps");
+    return (await answer.json() as { role: string | null }).role;
+  };
+  const path = ":8000/_sojourn/admin/apps";
+  const rows: [boolean, string, Record<string, string>, string | null][] = [
+    [false, "http://127.0.0.1", {}, null],
+    [false, "http://127.0.0.1", { authorization: `Bearer ${READER}` }, "read"],
+    [true, "http://127.0.0.1", {}, "admin"],
+    [true, "http://localhost", {}, "admin"],
+    [true, "http://app.localhost", {}, "admin"],
+    [true, "http://[::1]", {}, "admin"],
+    [true, "http://127.0.0.1", { origin: "http://127.0.0.1:8000" }, "admin"],
+    [true, "http://127.0.0.1", { origin: "http://evil.example" }, null],
+    [true, "http://127.0.0.1", { origin: "null" }, null],
+    // A name of somebody else's that resolves to this machine.
+    [true, "http://evil.example", {}, null],
+    [true, "http://evil.example", { origin: "http://evil.example:8000" }, null],
+    [true, "http://127.0.0.1.evil.example", {}, null],
+    [true, "http://127.0.0.1", { authorization: `Bearer ${READER}` }, "read"],
+    [true, "http://127.0.0.1", { authorization: "Bearer wrong-token-of-nobody" }, null],
+  ];
+  for (const [dev, origin, headers, role] of rows) {
+    assert.equal(
+      await roleOf(setUp({ dev }), origin + path, headers),
+      role,
+      JSON.stringify([dev, origin, headers]),
+    );
+  }
+});
+
+Deno.test("readyz says why a site is not ready", async () => {
+  const rows: [Readiness, string | number][] = [
+    [{ ready: true, parent: "unreachable" }, 200],
+    [{ ready: false, code: "not_ready", detail: "waits" }, "not_ready"],
+    [{ ready: false, code: "disk_failed", detail: "full" }, "disk_failed"],
+  ];
+  for (const [readiness, expected] of rows) {
+    assert.equal(await outcome(setUp({ readiness: () => readiness }), "http://h/_sojourn/readyz"), expected);
+  }
+  assert.equal(await outcome(setUp({ admin: () => null }), "http://h/_sojourn/admin/apps"), "not_ready");
+});
+
+Deno.test("metrics are lines that a scraper takes", async () => {
+  const answer = await platform(
+    setUp({ dev: true }),
+    new Request("http://127.0.0.1/_sojourn/metrics"),
+    "/_sojourn/metrics",
+  );
+  assert.equal(await answer.text(), "sojourn_requests_total 3\nsojourn_attach_carry 1\n");
+});
