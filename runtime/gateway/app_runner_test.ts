@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import type { AttachedSession } from "../../store/api.ts";
+import type { LiveVersion } from "../deploy/app_table.ts";
+import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
+import { AppRunner, type RunnerServices } from "./app_runner.ts";
+import { NO_CONTENT } from "./arrival.ts";
+import type { RequestHead } from "./request_head.ts";
+import { SessionTokens } from "./session_tokens.ts";
+
+/** A session that has touched a position, for a replica whose disk is as far as `synced` says. */
+const sessionAt = (highest: number) =>
+  ({
+    id: new Uint8Array(16),
+    how: "new",
+    highest,
+    token: () => ({}),
+    get: () => Promise.resolve([]),
+  }) as unknown as AttachedSession;
+
+Deno.test("what leaves an isolate waits for what another request of its version has touched (R4)", async () => {
+  const sessions = [sessionAt(7), sessionAt(0)];
+  const waitedFor: number[] = [];
+  const calls: IsolateCall[] = [];
+  const services = {
+    site: "here",
+    replica: {
+      attach: () => Promise.resolve(sessions.shift()),
+      durable: (position: number) => {
+        waitedFor.push(position);
+        return Promise.resolve();
+      },
+    },
+    isolates: {
+      call: (_: IsolateApp, call: IsolateCall) => {
+        calls.push(call);
+        return new Promise(() => {});
+      },
+    },
+    tokens: new SessionTokens({
+      seal: () => "",
+      open: () => ({ ok: false, code: "token_forged", message: "" }),
+    }, () => 0),
+    isolateApp: () => ({}),
+    nowMs: () => 0,
+  } as unknown as RunnerServices;
+  const runner = new AppRunner(services);
+  const version = { app: "app", version: "v" } as LiveVersion;
+  const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+  for (let i = 0; i < 2; i++) {
+    runner.run(arrival, { headers: [] } as unknown as RequestHead, version, [], true);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const [writer, reader] = calls;
+  assert.ok(writer !== undefined && reader !== undefined);
+  await reader.gate();
+  await writer.store.get([], "session");
+  await reader.gate();
+  assert.deepEqual(waitedFor, [0, 7]);
+});
