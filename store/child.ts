@@ -37,6 +37,8 @@ export class Child {
   enrolledBy: ReplicaNumber = 0;
   /** … and the number that it had come with. */
   enrolledFrom: ReplicaNumber = 0;
+  /** A whole push of its has come to this incarnation. */
+  hasPushed = false;
   /** A batch is on its way into the link. */
   sending = false;
   /** Counts connections, as in uplink.ts. */
@@ -67,7 +69,7 @@ export class Child {
   }
 
   encode(): Uint8Array {
-    return new Writer(32).uint(this.replica).uint(this.pushed).uint(this.stable).done();
+    return new Writer(32).uint(this.replica).uint(this.pushed).uint(this.stable).flag(this.hasPushed).done();
   }
 
   restore(bytes: Uint8Array): void {
@@ -75,6 +77,7 @@ export class Child {
     this.replica = reader.uint();
     this.pushed = this.acked = reader.uint();
     this.stable = reader.uint();
+    this.hasPushed = reader.flag();
     reader.end();
   }
 

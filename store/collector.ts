@@ -76,7 +76,7 @@ export class Collector {
       if (this.#uplink?.connected) core.send(core.config.parent ?? "", { kind: "drop", range });
       let bytes = 0;
       for (const row of seen) {
-        if (core.isPendingToParent(row)) {
+        if (core.pending.get(row.key) !== undefined) {
           core.uncovered.push({ key: row.key, position: row.position });
           continue;
         }
@@ -97,17 +97,18 @@ export class Collector {
 
   // ── Collection ──
 
-  /** Drops rows that were written outside coverage, once the parent has them. */
+  /** Drops rows that stand outside coverage, once the root has them: an inner site may lose its disk (I7). */
   async dropUncovered(): Promise<void> {
     const core = this.#core;
-    const end = core.uncovered.findIndex((entry) => entry.position > core.acked);
+    const included = core.reach[0]?.top ?? 0;
+    const end = core.uncovered.findIndex((entry) => entry.position > included);
     const settled = core.uncovered.splice(0, end < 0 ? core.uncovered.length : end);
     if (settled.length === 0) return;
     await core.rows.lock.run(async () => {
       const rows = await core.rows.lookup(settled.map((entry) => entry.key));
       for (const row of rows) {
         if (row === undefined || core.coverage.covers(row.key)) continue;
-        if (!core.isPendingToParent(row)) this.#drop(row.key);
+        if (core.pending.get(row.key) === undefined) this.#drop(row.key);
       }
     });
   }

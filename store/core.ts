@@ -63,10 +63,15 @@ export class Core {
   clockBound: ClockValue = 0;
   /** At least the clock at which anything up to the committed head was applied here. */
   headClock: ClockValue = 0;
+  /**
+   * The disk was lost, and what the children still have of it has not all come back: their rows may lack causes
+   * that only others have, so nothing is told to anyone.
+   */
+  resyncing = false;
   closed = false;
   /** Tombstones and expiring rows applied since the last collection. */
   readonly mortal: { key: Key; position: Position }[] = [];
-  /** Rows written here outside coverage, in journal order: dropped once the parent has them. */
+  /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
   readonly uncovered: { key: Key; position: Position }[] = [];
   readonly #advanced = new Set<() => void>();
   #wake: () => void = () => {};

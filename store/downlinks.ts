@@ -34,7 +34,7 @@ import { overlap, type Range } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { ROOT_ONLY_RANGE } from "./topology.ts";
+import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
 /** Rows read at once when a returning child is brought up to date. */
 const SCAN_ROWS = 2_000;
@@ -95,6 +95,22 @@ export class Downlinks {
       if (child.replica !== 0) stable = Math.min(stable, child.stable);
     }
     return stable;
+  }
+
+  /** What the children have of a lost disk is back: answers what they asked for meanwhile. */
+  resynced(): void {
+    for (const child of this.#children.values()) {
+      for (const fetch of child.fetches) fetch.asked = false;
+      this.#due.add(child);
+    }
+    this.#core.wake();
+  }
+
+  /** Whether every child there was has pushed to this incarnation. */
+  get haveAllPushed(): boolean {
+    return this.#core.topology.sites().every((site) =>
+      site.parent !== this.#core.config.site || this.#children.get(site.id)?.hasPushed === true
+    );
   }
 
   /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
@@ -241,7 +257,9 @@ export class Downlinks {
       child.pushed = Math.max(child.pushed, push.upTo);
       child.stable = Math.max(child.stable, push.stable);
       this.#pushed.set(child, child.pushed);
-      if (rows.length > 0) core.rows.record(CHILD_RECORD + child.id, child.encode());
+      const isFirst = !child.hasPushed;
+      child.hasPushed = true;
+      if (isFirst || rows.length > 0) core.rows.record(CHILD_RECORD + child.id, child.encode());
     });
     core.advanced();
     core.wake();
@@ -411,6 +429,11 @@ export class Downlinks {
     const { id, range } = fetch;
     if (overlap(range, ROOT_ONLY_RANGE)) {
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
+    }
+    // The children are told who is who meanwhile, and nothing else.
+    if (this.#core.resyncing && !overlap(range, SYSTEM_RANGE)) {
+      fetch.asked = true;
+      return null;
     }
     if (fetch.part === null) {
       this.#due.add(child);

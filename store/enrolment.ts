@@ -36,6 +36,7 @@ export class Enrolment {
     await core.rows.lock.run(async () => {
       // A later hello has its own number coming: it must not be ended by this one's.
       if (connection !== child.connection) return;
+      const isNew = child.replica === 0;
       const ended = new Map<ReplicaNumber, ClockValue>();
       if (child.replica !== 0) ended.set(child.replica, child.stable);
       // Nothing is known here of how far an incarnation came that another incarnation of this site had fed.
@@ -44,14 +45,18 @@ export class Enrolment {
         if (core.topology.ended(old) === undefined) await this.#write(endedKey(old), { stable });
       }
       child.replica = number;
+      // A blank one has nothing left to push.
+      child.hasPushed = hello.replica === 0;
       child.enrolledBy = core.replica;
       child.enrolledFrom = hello.replica;
       child.pushed = child.acked = 0;
-      // A blank site's clock starts above this; one that kept its rows has older ones still to push.
-      child.stable = hello.replica === 0 ? core.clock.last : 0;
+      // One that kept its rows has older ones still to push. The clock of a blank one starts above this one's, but
+      // one that was here before may have lost rows of its children's, which they push again.
+      child.stable = hello.replica !== 0 ? 0 : isNew ? core.clock.last : child.stable;
       await this.#write(replicaKey(number), {
         site: child.id,
         path: [...core.path, core.config.site, child.id],
+        parent: core.replica,
       });
       await this.#write(siteKey(child.id), this.#record(child, hello));
       core.rows.record(CHILD_RECORD + child.id, child.encode());

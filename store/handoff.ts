@@ -102,7 +102,10 @@ export class Handoff {
     const down = here ? core.rows.head : core.down[depth] ?? 0;
     const byClock = (here ? this.#stableOwn() : core.stable[depth] ?? 0) >= token.clock;
     const position = token.path[depth] ?? null;
-    const byPosition = position !== null && down >= position;
+    // A position of a's journal means nothing in the journal of another incarnation of a.
+    const { topology } = core;
+    const mine = here ? core.replica : topology.above(core.replica, depth);
+    const byPosition = position !== null && down >= position && mine === topology.above(token.replica, depth);
     if (!byClock && !byPosition) return null;
     core.count(byClock ? "nothing_by_clock" : "nothing_by_position");
     // Above the common ancestor the token's own positions hold; below it, what this site has of each.
@@ -227,7 +230,10 @@ export class Handoff {
     const first = core.topology.incarnation(ask.replica)?.site === core.config.site;
     const refuse = (outcome: Carry["outcome"]) =>
       core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
-    if (core.replica === 0 || (first && ask.replica !== core.replica) || ask.depth > core.depth) {
+    if (
+      core.replica === 0 || core.resyncing || (first && ask.replica !== core.replica) ||
+      ask.depth > core.depth
+    ) {
       return await refuse("refused");
     }
     // s is the common ancestor itself: nothing is pending towards it.

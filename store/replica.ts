@@ -1,7 +1,8 @@
 /**
  * The replica of one site: its parts put together, and the pump that drives them.
  *
- * Stages: load → (hello to the parent → number → system ranges) → ready → … → closed.
+ * Stages: load → (hello to the parent → number → system ranges → after the loss of its disk: each child it had
+ * has pushed again) → ready → … → closed.
  *
  * The pump: events apply changes and wake it; it freezes all that was applied into one commit, waits for the
  * disk, and only then tells others: writers that wait, the parent, the children.
@@ -38,6 +39,9 @@ import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
 import { Warming } from "./warming.ts";
+
+/** Named record: as long as this site resyncs (Core.resyncing). */
+const RESYNC = "resync";
 
 /** A neighbour's messages are handled one after the other; those of an ended connection not at all. */
 interface Inbox {
@@ -111,6 +115,8 @@ export class SiteReplica implements Replica {
     const records = await core.ports.storage.load();
     const numbers = await loadState(core, records, (name, value) => this.#downlinks.restore(name, value));
     this.#nextNumber = Math.max(this.#nextNumber, numbers);
+    core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));
+    if (core.resyncing) core.rows.record(RESYNC, new Uint8Array());
     this.#collector.sweepTo(core.rows.head);
     if (core.isRoot) await this.#startRoot();
     this.#scheduleCollect();
@@ -136,7 +142,7 @@ export class SiteReplica implements Replica {
     };
     await core.rows.lock.run(() => {
       core.rows.put(
-        core.own(replicaKey(core.replica), encodeJson({ site: config.site, path: [config.site] })),
+        core.own(replicaKey(core.replica), encodeJson({ site: config.site, path: [config.site], parent: 0 })),
       );
       core.rows.put(core.own(siteKey(config.site), encodeJson(record)));
       return Promise.resolve();
@@ -146,6 +152,12 @@ export class SiteReplica implements Replica {
   #checkReady(): void {
     const core = this.#core;
     if (this.#isReady || core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE)) return;
+    if (core.resyncing) {
+      if (!this.#downlinks.haveAllPushed) return;
+      core.resyncing = false;
+      core.rows.record(RESYNC, null);
+      this.#downlinks.resynced();
+    }
     this.#isReady = true;
     this.#ready.resolve();
     this.#downlinks.answerEarly().catch((error) => this.#fail(error));
@@ -266,7 +278,10 @@ export class SiteReplica implements Replica {
       if (from === this.#core.config.parent) {
         await this.#uplink?.receive(message);
         this.#checkReady();
-      } else await this.#downlinks.receive(from, message);
+      } else {
+        await this.#downlinks.receive(from, message);
+        this.#checkReady();
+      }
     });
   }
 
@@ -342,7 +357,7 @@ export class SiteReplica implements Replica {
   #mark(): Mark {
     const core = this.#core;
     const clock = core.clock.tick();
-    const stable = Math.min(clock, this.#downlinks.stable());
+    const stable = core.resyncing ? 0 : Math.min(clock, this.#downlinks.stable());
     if (clock > core.clockBound || core.rows.dirty) {
       core.clockBound = clock + CLOCK_RESERVE_MS * CLOCK_TICKS_PER_MS;
       saveState(core);

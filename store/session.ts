@@ -26,7 +26,7 @@ import type { Arrival } from "./handoff.ts";
 import type { Key } from "./key.ts";
 import { contribute } from "./merge.ts";
 import { pointRange, type Range } from "./range.ts";
-import { compareVersions, type Position, type Row, type Version } from "./row.ts";
+import { compareVersions, type Position, type ReplicaNumber, type Row, type Version } from "./row.ts";
 import type { Uplink } from "./uplink.ts";
 import type { Footprint, Warming } from "./warming.ts";
 
@@ -54,6 +54,8 @@ export class Session implements AttachedSession {
   readonly #core: Core;
   readonly #footprint: Footprint | undefined;
   readonly #sequence: number;
+  /** As it was on arrival: where this site becomes another incarnation meanwhile, the positions are void. */
+  readonly #replica: ReplicaNumber;
   #clock: number;
   /** The clock of the token that it came with. */
   readonly #cameWith: number;
@@ -74,6 +76,7 @@ export class Session implements AttachedSession {
     this.#footprint = host.warming?.footprint(identity.id);
     this.id = identity.id;
     this.#sequence = identity.sequence;
+    this.#replica = this.#core.replica;
     this.#clock = this.#cameWith = identity.clock;
     this.#path = this.#core.path.map((_, j) => arrival.path[j] ?? (arrival.path.length > j ? null : 0));
     this.#path.push(arrival.path[this.#core.depth] ?? 0);
@@ -280,7 +283,7 @@ export class Session implements AttachedSession {
     return {
       session: this.id,
       sequence: this.#sequence + 1,
-      replica: core.replica,
+      replica: this.#replica,
       clock: this.#clock,
       path,
       open,

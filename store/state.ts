@@ -72,7 +72,7 @@ async function loadRows(core: Core): Promise<void> {
     const page = await storage.journal(after, head, LOAD_ROWS);
     for (const row of page) {
       if (row.known > 0) core.pending.add(row.key, row.position, row.known);
-      if (core.isPendingToParent(row) && !core.coverage.covers(row.key)) {
+      if (row.known > 0 && !core.coverage.covers(row.key)) {
         core.uncovered.push({ key: row.key, position: row.position });
       }
     }

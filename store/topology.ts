@@ -4,7 +4,8 @@
  * incarnation arrives with or before any newer stable clock).
  *
  *   ["s", "site", id]        SiteRecord, JSON
- *   ["s", "replica", number] {site, path}: whose incarnation this is, and the ids from the root down to it
+ *   ["s", "replica", number] {site, path, parent}: whose incarnation this is, the ids from the root down to it,
+ *                            and its parent's incarnation
  *   ["s", "ended", number]   {stable}: the incarnation is over; what it wrote after that clock may be lost
  */
 import { SYSTEM } from "./api.ts";
@@ -27,6 +28,8 @@ interface Incarnation {
   readonly site: SiteId;
   /** Ids from the root to the site itself. */
   readonly path: readonly SiteId[];
+  /** Its parent's incarnation, which gave it its number; 0 for the root. */
+  readonly parent: ReplicaNumber;
 }
 
 /** A value of a system row. */
@@ -57,6 +60,7 @@ export class Topology {
   apply(row: Row): boolean {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
     const [, space, name] = unpackKey(row.key);
+    if (row.value === null && space === "site" && typeof name === "string") return this.#sites.delete(name);
     const value = decodeJson(row.value);
     if (value === undefined) return false;
     if (space === "site" && typeof name === "string") this.#sites.set(name, value as SiteRecord);
@@ -70,6 +74,16 @@ export class Topology {
 
   incarnation(number: ReplicaNumber): Incarnation | undefined {
     return this.#incarnations.get(number);
+  }
+
+  /** The incarnation at a depth above an incarnation, or itself; undefined while not all between are known. */
+  above(number: ReplicaNumber, depth: number): ReplicaNumber | undefined {
+    let at = number;
+    for (;;) {
+      const known = this.#incarnations.get(at);
+      if (known === undefined || known.path.length - 1 <= depth) return known && at;
+      at = known.parent;
+    }
   }
 
   /** The last stable clock of an incarnation that is over. */

@@ -192,7 +192,7 @@ export class Uplink {
 
   /** Pushes what is due; returns after how many milliseconds the next push is due at the latest. */
   async flush(mark: Mark): Promise<number> {
-    if (!this.#welcomed || this.#sending) return MARK_IDLE_MS;
+    if (!this.#welcomed || this.#sending || this.#core.resyncing) return MARK_IDLE_MS;
     if (mark.replica !== this.#core.replica) return 0;
     const stable = mark.stable.at(-1) ?? 0;
     const wait = this.#pushWaitMs(mark);

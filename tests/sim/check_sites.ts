@@ -162,7 +162,10 @@ class SitesCheck {
       const lost = request.presents.some((number) => {
         const issue = this.#issues.get(number);
         return issue !== undefined &&
-          this.#blanks.some(({ site, atMs }) => site === issue.site && atMs >= issue.atMs);
+          this.#blanks.some(({ site, atMs }) =>
+            // A site below one that lost its disk goes on as it was until it has joined again.
+            site === issue.site ? atMs >= issue.atMs : atMs > 0 && this.#isAbove(site, issue.site)
+          );
       });
       if (!lost) {
         this.#report("liveness", event.atMs, `${where}: source_lost, but no disk of its past was lost`);
@@ -176,10 +179,23 @@ class SitesCheck {
     if (!event.blank) return;
     this.#blanks.push(event);
     this.#sites.delete(event.site);
-    for (const record of this.#acknowledged) {
+    for (const record of this.#ledger.writes.values()) {
+      if (record.stamp === null) continue;
       const held = [...this.#sites.values()].some(({ rows }) => this.#shows(rows.get(record.key), record));
       if (!held) this.#excused.add(record);
     }
+  }
+
+  /** Whether a site is another or above it: with its disk, the others' ways to say what they saw are lost. */
+  #isAbove(site: string, other: string): boolean {
+    for (
+      let at: string | null | undefined = other;
+      typeof at === "string";
+      at = this.#history.parents?.get(at)
+    ) {
+      if (at === site) return true;
+    }
+    return false;
   }
 
   /** Whether a row includes a write or supersedes it. */
@@ -226,11 +242,16 @@ class SitesCheck {
   }
 
   #lack(row: Held | undefined, key: number, past: Past): string | null {
-    const sums = past.needSums() & this.#ledger.sumMask(key) & ~this.#ledger.sumBits(row?.sums ?? []);
+    const lost = [...this.#excused].reduce((all, record) => all | record.bit, 0n);
+    const sums = past.needSums() & ~lost & this.#ledger.sumMask(key) & ~this.#ledger.sumBits(row?.sums ?? []);
     if (sums !== 0n) return `sum writes ${this.#ledger.sumsOf(sums).map((r) => r.write)} of key ${key}`;
     const { stamp } = past.need(key);
     if (stamp === "" || (row?.stamp ?? "") >= stamp) return null;
     if (row === undefined && this.#ledger.deletions(key, stamp).length > 0) return null;
+    // Its effects may outlive what was lost with a disk.
+    if (this.#ledger.of(key).some((record) => record.stamp === stamp && this.#excused.has(record))) {
+      return null;
+    }
     return `key ${key} at ${stamp} or newer (it is ${row?.stamp ?? "absent"})`;
   }
 

@@ -124,6 +124,8 @@ export type HistoryEvent =
 export interface History {
   readonly keys: number;
   readonly root: SiteId;
+  /** The tree: by site, its parent; the root has none. */
+  readonly parents?: ReadonlyMap<SiteId, SiteId | null>;
   readonly events: readonly HistoryEvent[];
 }
 

@@ -146,7 +146,8 @@ class Simulation {
       () => this.#isPushed() && this.#isConverged() && this.#isSystemConverged(),
     );
     this.#finish();
-    const history: History = { keys: this.#keyspace.size, root: this.#root, events: this.#events };
+    const parents = new Map(this.#plan.sites.map((site) => [site.id, site.parent]));
+    const history: History = { keys: this.#keyspace.size, root: this.#root, parents, events: this.#events };
     return {
       seed: this.#options.seed,
       plan: this.#plan,

@@ -36,7 +36,7 @@ export interface FaultPlan {
   readonly crash: number;
   readonly stop: number;
   readonly wipe: number;
-  /** Lost disks of inner sites: not yet survived (PROTOCOL, lost inner disks), so no seed draws any. */
+  /** Lost disks of inner sites: at most one disk in a run with any, since no site has all that two had. */
   readonly wipeInner: number;
   readonly partition: number;
   readonly stall: number;
@@ -92,7 +92,8 @@ const FAR_AHEAD_MS = 30_000;
 export function drawPlan(seed: number): Plan {
   const draws = new Draws(`plan ${seed}`);
   const plan = drawMixed(draws);
-  return draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
+  const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
+  return draws.fork("core").chance(0.1) ? losingCore(drawn) : drawn;
 }
 
 /** Deletions, long absences and lost disks together: what collects tombstones, and what could let a row live again. */
@@ -110,6 +111,9 @@ const aboutDeletions = (plan: Plan, draws: Draws): Plan => ({
     evict: draws.between(0, 10),
   },
 });
+
+/** One inner site loses its disk. */
+const losingCore = (plan: Plan): Plan => ({ ...plan, faults: { ...plan.faults, wipe: 0, wipeInner: 1 } });
 
 function drawMixed(draws: Draws): Plan {
   const some = (probability: number, least: number, greatest: number) =>
