@@ -259,12 +259,13 @@ export class Session implements AttachedSession {
   }
 
   /**
-   * Where what was pending when the session came has arrived by now: only the stable clock can tell. This site's
-   * own journal can't, nor the parent's: neither need hold what the session saw elsewhere and what is not covered.
+   * Where what was pending when the session came has arrived by now: only the root's stable clock can tell. This
+   * site's own journal can't, nor an ancestor's below the root: they need not hold what the session saw elsewhere
+   * and what is not covered.
    */
   #resolved(depth: number): Position | null {
     const { stable, down } = this.#core;
-    return (stable[depth] ?? 0) >= this.#cameWith ? down[depth] ?? null : null;
+    return (stable[0] ?? 0) >= this.#cameWith ? down[depth] ?? null : null;
   }
 
   token(open: boolean): TokenState {
