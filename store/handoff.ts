@@ -225,9 +225,11 @@ export class Handoff {
   // ── The source and the inner sites ──
 
   /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
-  async asked(ask: Ask): Promise<void> {
+  async asked(from: SiteId, ask: Ask): Promise<void> {
     const core = this.#core;
-    const first = core.topology.incarnation(ask.replica)?.site === core.config.site;
+    // Asked by the destination itself, not by a child that was: so this must be the source. Whose incarnation that
+    // is may not be known here yet, on a blank disk.
+    const first = from === ask.to;
     const refuse = (outcome: Carry["outcome"]) =>
       core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
     if (

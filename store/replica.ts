@@ -265,7 +265,7 @@ export class SiteReplica implements Replica {
     // Questions of a handoff concern no tree edge: they may overtake what a neighbour sent.
     if (message.kind === "carry") return this.#handoff.answered(message);
     if (message.kind === "ask") {
-      this.#handoff.asked(message).catch((error) => this.#fail(error));
+      this.#handoff.asked(from, message).catch((error) => this.#fail(error));
       return;
     }
     if (message.kind === "warm") return this.#warming.asked(from, message.session);
