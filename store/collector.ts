@@ -4,7 +4,8 @@
  * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a
  *     reader waits for, rows pending to the parent (PROTOCOL I3, I7).
  * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
- *     child was fed past, and that are not pending to the parent (I9).
+ *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
+ *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
  */
 import type { Core } from "./core.ts";
 import type { Downlinks } from "./downlinks.ts";
@@ -147,6 +148,7 @@ export class Collector {
         !core.isPendingToParent(row);
       if (may && this.#noteFloor(row)) {
         this.#drop(row.key);
+        core.collectedTo = Math.max(core.collectedTo, row.position);
         core.count("collected");
       } else later.push({ key: row.key, position: row.position });
     }

@@ -59,6 +59,8 @@ export class Core {
   watermark: ClockValue = 0;
   /** Per ancestor, a position that includes every tombstone collected here. */
   collected: Position[] = [];
+  /** The highest own position of a tombstone collected here: who was fed less far may have missed it. */
+  collectedTo: Position = 0;
   /** The clock may not pass this before it is persisted further ahead. */
   clockBound: ClockValue = 0;
   /** At least the clock at which anything up to the committed head was applied here. */

@@ -202,7 +202,8 @@ export class Downlinks {
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
     if (connection !== child.connection || !child.connected) return;
-    const void_ = anew || again || child.outdated || hello.cursor > core.rows.head;
+    const hasMissed = child.outdated || hello.cursor < core.collectedTo;
+    const void_ = anew || again || hasMissed || hello.cursor > core.rows.head;
     this.#welcome(child, hello, void_);
   }
 

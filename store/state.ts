@@ -13,9 +13,8 @@ const LOAD_ROWS = 2_000;
 /** Puts the state into the next commit. */
 export function saveState(core: Core): void {
   const writer = new Writer(128);
-  writer.uint(core.replica).uint(core.parentReplica).uint(core.rows.head).uint(core.clockBound).uint(
-    core.watermark,
-  );
+  writer.uint(core.replica).uint(core.parentReplica).uint(core.rows.head).uint(core.clockBound);
+  writer.uint(core.watermark).uint(core.collectedTo);
   writer.list(core.path, (site) => writer.text(site));
   core.path.forEach((_, j) => {
     const [own, theirs] = core.reach[j]?.last ?? [0, 0];
@@ -46,6 +45,7 @@ export async function loadState(
   core.clock.merge(core.clockBound);
   core.headClock = core.clockBound;
   core.watermark = reader.uint();
+  core.collectedTo = reader.uint();
   core.setPath(reader.list(() => reader.text()));
   const down: number[] = [], stable: number[] = [];
   core.path.forEach((_, j) => {
