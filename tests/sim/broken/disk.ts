@@ -1,13 +1,13 @@
 /** Variants of what is on disk and covered when a site answers. */
 import type { Replica } from "../../../store/api.ts";
 import type { Commit, SiteId, Storage } from "../../../store/ports.ts";
-import { hooked, type Variant, withFaults } from "./hooks.ts";
+import { hooked, slowDisks, type Variant, withFaults } from "./hooks.ts";
 
 export const acknowledgesEarly: Variant = {
   name: "acknowledge before sync",
   rule: "an answer leaves after what it depends on is on disk",
   make: () => hooked(() => ({ session: () => ({ durable: () => Promise.resolve() }) })),
-  change: withFaults({ crash: 6 }),
+  change: slowDisks("commit begins"),
 };
 
 export const losesLastCommit: Variant = {

@@ -105,6 +105,14 @@ export const withFaults = (faults: Partial<Plan["faults"]>) => (plan: Plan): Pla
   faults: { ...plan.faults, ...faults },
 });
 
+/** Slow disks, crashes that lose what they had not written, and some of those at a given point. */
+export const slowDisks = (point: string) => (plan: Plan): Plan => ({
+  ...withFaults({ crash: 8, wipe: 0 })(plan),
+  sites: plan.sites.map((site) => ({ ...site, commitMs: [8, 20] as const })),
+  crashes: [10, 20, 30, 45, 60, 80].map((nth) => ({ point, nth })),
+  keepChance: 0,
+});
+
 /** Slow links and busy users who move: what makes a carry more than a formality. */
 export const restless = (plan: Plan): Plan => ({
   ...plan,

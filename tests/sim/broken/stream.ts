@@ -4,7 +4,7 @@ import { type Key, packKey } from "../../../store/key.ts";
 import { encodeMessage, type Feed, type Message } from "../../../store/message.ts";
 import type { SiteId } from "../../../store/ports.ts";
 import { holds, prefixRange, type Range } from "../../../store/range.ts";
-import { hooked, restless, type Variant, withFaults } from "./hooks.ts";
+import { hooked, restless, slowDisks, type Variant, withFaults } from "./hooks.ts";
 
 const ENDED_RANGE: Range = prefixRange(packKey(["s", "ended"]));
 const SYSTEM_RANGE: Range = prefixRange(packKey(["s"]));
@@ -136,7 +136,8 @@ export const acknowledgesPushes: Variant = {
         },
       };
     }),
-  change: withFaults({ crash: 16 }),
+  // The feed has left, the push that it acknowledges is still to be committed.
+  change: slowDisks("feed leaves"),
 };
 
 export const losesDeletions: Variant = {
