@@ -72,7 +72,7 @@ export async function fillIndexes(store: StoreClient, fill: IndexFill): Promise<
   const total = { rows: 0, entries: 0, skipped: 0 };
   let { start, end } = prefixRange(space);
   for (let tries = 0;;) {
-    const rows = await store.list({ start, end, limit: ROWS_A_STEP, reverse: false, level: "session" });
+    const { rows } = await store.list({ start, end, limit: ROWS_A_STEP, reverse: false, level: "session" });
     const last = rows.at(-1);
     if (last === undefined) return total;
     const step = await fillRows(store, space, indexes, rows);
@@ -126,6 +126,6 @@ function placesOf(indexes: readonly TableIndex[], row: StoredRow, rowKey: Key): 
 }
 
 async function hasEntry(store: StoreClient, place: Key): Promise<boolean> {
-  const entries = await store.list({ ...prefixRange(place), limit: 1, reverse: false, level: "session" });
-  return entries.length > 0;
+  const { rows } = await store.list({ ...prefixRange(place), limit: 1, reverse: false, level: "session" });
+  return rows.length > 0;
 }

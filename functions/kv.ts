@@ -200,13 +200,13 @@ class KvList<T> implements KvListIterator<T> {
   async #fetch(): Promise<void> {
     const limit = Math.min(this.#batchSize, this.#allowed);
     const { start, end } = this.#rest;
-    const page = start >= end
-      ? []
+    const { rows, more } = start >= end
+      ? { rows: [], more: false }
       : await this.#store.list({ start, end, limit, reverse: this.#reverse, level: this.#level });
-    this.#lastPage = page.length < limit;
-    const last = page.at(-1);
+    this.#lastPage = !more;
+    const last = rows.at(-1);
     if (last !== undefined) this.#skipTo(last.key);
-    this.#page = page;
+    this.#page = rows;
     this.#next = 0;
   }
 

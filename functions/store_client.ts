@@ -26,6 +26,13 @@ export interface ListRequest {
   readonly level: ReadLevel;
 }
 
+/** A page of rows. */
+export interface RowPage {
+  readonly rows: StoredRow[];
+  /** There may be more behind the last row, of which there is one then. */
+  readonly more: boolean;
+}
+
 export type Mutation =
   | { readonly kind: "set"; readonly key: Key; readonly value: Uint8Array; readonly expireInMs?: number }
   | { readonly kind: "delete"; readonly key: Key }
@@ -41,8 +48,13 @@ export interface Check {
 export type CommitResult = { readonly ok: true; readonly versionstamp: string } | { readonly ok: false };
 
 export interface StoreClient {
+  /**
+   * Rows in the order of their keys. The site's own client may answer the first of many keys only, one at least;
+   * in an isolate the answer is whole.
+   */
   get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]>;
-  list(request: ListRequest): Promise<StoredRow[]>;
+  /** Up to `limit` rows. A page of long rows ends before: only `more` tells whether it is the last. */
+  list(request: ListRequest): Promise<RowPage>;
   /** Applied together, at consecutive positions, if all checks hold at this site; a failed check is `ok: false`. */
   commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult>;
   /** Yields after every change in one of the ranges, coalesced; first at once. Ends when the signal aborts. */

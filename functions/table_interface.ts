@@ -28,7 +28,7 @@ export interface TableEntry<S extends StandardSchema, K extends readonly string[
 
 /** One page of a list. */
 export interface TablePage<S extends StandardSchema, K extends readonly string[]> {
-  /** The page's rows, in order. */
+  /** The page's rows, in order. Fewer than the limit where they are long: only `cursor` tells of the end. */
   readonly rows: TableEntry<S, K>[];
   /** Pass it to the next list to go on; null when there is no more. */
   readonly cursor: string | null;

@@ -6,7 +6,8 @@
  * interval has more.
  *
  * L1  The store is asked for `limit` rows, plus as many as were stale on the last page of that index.
- * L2  `cursor` is null iff the store had no more; a page with a cursor may be followed by an empty one.
+ * L2  `cursor` is null iff the store had no more; a page with a cursor may be followed by an empty one, and may
+ *     have fewer rows than its limit where these are long.
  */
 import type { Key, KeyPart } from "../store/key.ts";
 import { keyAfter } from "../store/range.ts";
@@ -14,9 +15,9 @@ import { KvTypeError } from "./errors.ts";
 import type { TableIndex } from "./index_entries.ts";
 import { type Bounds, decodeCursor, encodeCursor, intervalOf, type KeyInterval } from "./key_space.ts";
 import { readLevel } from "./kv.ts";
-import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "./limits.ts";
+import { LIST_PAGE_BYTES_MAX, LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "./limits.ts";
 import type { PlainEntry, PreparedTable } from "./prepared_table.ts";
-import type { ReadLevel, StoreClient, StoredRow } from "./store_client.ts";
+import type { ReadLevel, RowPage, StoreClient, StoredRow } from "./store_client.ts";
 
 /** A list's options without the types of its table. */
 export interface ListAsked {
@@ -41,6 +42,8 @@ interface Step {
   readonly rows: PlainEntry[];
   readonly more: boolean;
   readonly stale: number;
+  /** Of the values of the rows. */
+  readonly bytes: number;
 }
 
 /** A list, not yet read: await it for a page, iterate it for all rows. */
@@ -109,34 +112,36 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     const rows: PlainEntry[] = [];
     let more = true;
     let stale = 0;
-    while (more && rows.length < limit && rest.start < rest.end) {
+    let bytes = 0;
+    while (more && rows.length < limit && bytes < LIST_PAGE_BYTES_MAX && rest.start < rest.end) {
       const step = this.#index === undefined
-        ? await this.#byKey(rest, limit)
+        ? await this.#byKey(rest, limit - rows.length)
         : await this.#byIndex(this.#index, rest, limit - rows.length, stale);
       rows.push(...step.rows);
       more = step.more;
       stale += step.stale;
+      bytes += step.bytes;
     }
     if (this.#index !== undefined) this.#index.slack = Math.min(stale, LIST_PAGE_DEFAULT);
     const at = this.#reverse ? rest.end : rest.start;
     return { rows, cursor: more && rest.start < rest.end ? encodeCursor(this.#space, at) : null };
   }
 
-  #list(rest: KeyInterval, limit: number): Promise<StoredRow[]> {
+  #list(rest: KeyInterval, limit: number): Promise<RowPage> {
     return this.#store.list({ ...rest, limit, reverse: this.#reverse, level: this.#level });
   }
 
   async #byKey(rest: KeyInterval, limit: number): Promise<Step> {
-    const stored = await this.#list(rest, limit);
+    const { rows: stored, more } = await this.#list(rest, limit);
     const last = stored.at(-1);
     if (last !== undefined) skipTo(rest, this.#reverse ? last.key : keyAfter(last.key), this.#reverse);
     const rows = await Promise.all(stored.map((row) => this.#table.read(row)));
-    return { rows, more: stored.length >= limit, stale: 0 };
+    return { rows, more, stale: 0, bytes: stored.reduce((sum, row) => sum + row.value.length, 0) };
   }
 
   async #byIndex(index: TableIndex, rest: KeyInterval, missing: number, staleSoFar: number): Promise<Step> {
     const asked = Math.min(missing + Math.max(index.slack, 2 * staleSoFar), LIST_PAGE_MAX);
-    const entries = await this.#list(rest, asked);
+    const { rows: entries, more } = await this.#list(rest, asked);
     const byKey = await this.#rowsOf(index, entries);
     const rows: PlainEntry[] = [];
     const outlived: Key[] = [];
@@ -156,7 +161,8 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     const last = entries[used - 1];
     if (last !== undefined) skipTo(rest, index.behind(last.key, this.#reverse), this.#reverse);
     this.#remove(outlived);
-    return { rows, more: used < entries.length || entries.length >= asked, stale: used - rows.length };
+    const bytes = entries.reduce((sum, entry) => sum + entry.value.length, 0);
+    return { rows, more: used < entries.length || more, stale: used - rows.length, bytes };
   }
 
   /** The rows of a page of entries, by packed key: one store call. */

@@ -55,6 +55,13 @@ export type Level = "eventual" | "session";
 export interface ListOptions {
   readonly limit?: number;
   readonly reverse?: boolean;
+  /** With a limit: the list also ends with the row that brings its keys and values to so many bytes. */
+  readonly bytesMax?: number;
+}
+
+export interface GetOptions {
+  /** The answer may then end, short of the last keys, once its values have so many bytes; never before the first. */
+  readonly bytesMax?: number;
 }
 
 export type StoreMutation =
@@ -95,7 +102,7 @@ export interface AttachedSession {
   readonly how: "new" | "same" | "nothing" | "carry" | "wait";
   readonly carried: { readonly rows: number; readonly bytes: number };
   /** @throws StoreUnavailable `store_unreachable` when a miss finds no parent within the limit. */
-  get(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  get(keys: readonly Key[], options?: GetOptions): Promise<(Row | undefined)[]>;
   list(range: Range, options?: ListOptions): Promise<Row[]>;
   /** Applied together at consecutive positions when every check holds here. */
   write(mutations: readonly StoreMutation[], checks?: readonly StoreCheck[]): Promise<WriteResult>;

@@ -29,6 +29,12 @@ export const COLLECT_EVERY_MS = 30_000;
 /** A carry above this many bytes is refused by the source and the session waits instead. */
 export const CARRY_BYTES_MAX = 16 << 20;
 
+/**
+ * Rows read at a time where their bytes are bounded: a page of small rows takes one or two reads of the disk, and
+ * of the largest rows (1 MiB) no more than this many lie in memory beyond the bound.
+ */
+export const BOUNDED_ROWS = 32;
+
 /** Steps kept of each monotone function (steps.ts): old positions get coarser bounds, never wrong ones. */
 export const STEPS_MAX = 64;
 

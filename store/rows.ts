@@ -13,6 +13,7 @@
  */
 import type { HybridClock } from "./clock.ts";
 import type { Key } from "./key.ts";
+import { BOUNDED_ROWS } from "./limits.ts";
 import { Lock } from "./lock.ts";
 import { isMerge, joinRows, resolve } from "./merge.ts";
 import type { Commit, SiteId, Storage } from "./ports.ts";
@@ -38,6 +39,8 @@ export interface ListResult {
   readonly seen: readonly Row[];
   /** The interval that was read. */
   readonly range: Range;
+  /** It ended at a bound, and the interval may hold more. */
+  readonly full: boolean;
 }
 
 export class Rows {
@@ -174,10 +177,13 @@ export class Rows {
     return rows.filter((row) => row !== undefined);
   }
 
-  /** Up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). */
-  list(range: Range, limit: number, reverse: boolean): Promise<ListResult> {
+  /**
+   * Up to `limit` live rows of a range (0: all), applied ones included; under the lock (W3). With a limit it also
+   * ends at the row that brings the bytes to `bytesMax`.
+   */
+  list(range: Range, limit: number, reverse: boolean, bytesMax = Infinity): Promise<ListResult> {
     const over = [...this.#committing, ...this.#active].filter(([key]) => holds(range, key));
-    return this.#scanLive(range, limit, reverse, over);
+    return this.#scanLive(range, limit, reverse, over, bytesMax);
   }
 
   async #scanLive(
@@ -185,13 +191,15 @@ export class Rows {
     limit: number,
     reverse: boolean,
     over: readonly (readonly [Key, Row | null])[],
+    bytesMax = Infinity,
   ): Promise<ListResult> {
     const overlay = new Map(over);
     const overKeys = [...overlay.keys()].sort();
     const rows: Row[] = [], seen: Row[] = [];
     let rest = range;
+    let bytes = 0;
     while (rest.start < rest.end) {
-      const want = limit === 0 ? 0 : limit - rows.length + 16;
+      const want = limit === 0 ? 0 : rowsToRead(limit - rows.length + 16, seen.length, bytes, bytesMax);
       const stored = await this.#storage.scan(rest, limit === 0 ? { reverse } : { limit: want, reverse });
       const complete = limit === 0 || stored.length < want;
       const last = stored.at(-1);
@@ -205,14 +213,15 @@ export class Rows {
         const live = this.liveRow(row);
         if (live === undefined) continue;
         rows.push(live);
-        if (limit > 0 && rows.length === limit) {
+        bytes += rowBytes(live);
+        if (limit > 0 && (rows.length === limit || bytes >= bytesMax)) {
           const range2 = reverse ? { ...range, start: row.key } : { ...range, end: keyAfter(row.key) };
-          return { rows, seen, range: range2 };
+          return { rows, seen, range: range2, full: true };
         }
       }
       rest = reverse ? { start: rest.start, end: read.start } : { start: read.end, end: rest.end };
     }
-    return { rows, seen, range };
+    return { rows, seen, range, full: false };
   }
 
   /** The row with its value resolved, if it reads as present. */
@@ -246,6 +255,16 @@ export class Rows {
     this.#committing = new Map();
     this.#committedHead = frozen.head;
   }
+}
+
+const rowBytes = (row: Row): number => row.key.length + (row.value?.length ?? 0);
+
+/** How many rows to read next, so that few are read beyond `bytesMax`: guessed from those that were read. */
+function rowsToRead(wanted: number, read: number, bytes: number, bytesMax: number): number {
+  if (bytesMax === Infinity) return wanted;
+  // Where there were only tombstones, some more: they are small, and say nothing of what follows.
+  const fit = bytes === 0 ? Math.min(read, 8 * BOUNDED_ROWS) : Math.ceil((bytesMax - bytes) * read / bytes);
+  return Math.min(wanted, Math.max(fit, BOUNDED_ROWS));
 }
 
 const sameContent = (a: Incoming, b: Incoming): boolean =>

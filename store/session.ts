@@ -14,6 +14,7 @@
  */
 import {
   type AttachedSession,
+  type GetOptions,
   type ListOptions,
   type StoreCheck,
   type StoreMutation,
@@ -24,6 +25,7 @@ import {
 import type { Core } from "./core.ts";
 import type { Arrival } from "./handoff.ts";
 import type { Key } from "./key.ts";
+import { BOUNDED_ROWS } from "./limits.ts";
 import { contribute } from "./merge.ts";
 import { pointRange, type Range } from "./range.ts";
 import { compareVersions, type Position, type ReplicaNumber, type Row, type Version } from "./row.ts";
@@ -91,58 +93,65 @@ export class Session implements AttachedSession {
 
   // ── Reads ──
 
-  async get(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return await this.#getCovered(keys) ?? await this.#holding(keys.map(pointRange), async () => {
+  async get(keys: readonly Key[], { bytesMax = Infinity }: GetOptions = {}): Promise<(Row | undefined)[]> {
+    return await this.#getCovered(keys, bytesMax) ?? await this.#holding(keys.map(pointRange), async () => {
       for (;;) {
         this.#core.count("reads_missed");
         await this.#coverKeys(keys);
-        const rows = await this.#getCovered(keys);
+        const rows = await this.#getCovered(keys, bytesMax);
         if (rows !== null) return rows;
       }
     });
   }
 
   /** null: not all of them are covered. */
-  async #getCovered(keys: readonly Key[]): Promise<(Row | undefined)[] | null> {
+  async #getCovered(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
     const core = this.#core;
     const removals = core.coverage.removals;
     if (!keys.every((key) => core.coverage.has(key))) return null;
     const rows = keys.length === 1
       ? await core.rows.lookup(keys)
-      : await core.rows.lock.run(() => core.rows.lookup(keys));
+      : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
     // An eviction that came between took rows away that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
     core.count("reads_local");
-    for (const key of keys) this.#footprint?.note(pointRange(key));
+    for (let i = 0; i < rows.length; i++) this.#footprint?.note(pointRange(keys[i] as Key));
     return rows.map((row) => this.#read(row));
   }
 
   async list(range: Range, options: ListOptions = {}): Promise<Row[]> {
     const limit = options.limit ?? 0, reverse = options.reverse ?? false;
+    const bytesMax = options.bytesMax ?? Infinity;
     if (range.start >= range.end) return [];
     this.#core.coverage.hasRange(range);
-    return await this.#listCovered(range, limit, reverse) ?? await this.#holding([range], async () => {
+    const covered = await this.#listCovered(range, limit, reverse, bytesMax);
+    return covered ?? await this.#holding([range], async () => {
       for (;;) {
         this.#core.count("reads_missed");
         await this.#cover(range, limit, reverse);
-        const rows = await this.#listCovered(range, limit, reverse);
+        const rows = await this.#listCovered(range, limit, reverse, bytesMax);
         if (rows !== null) return rows;
       }
     });
   }
 
   /** null: too little of it is covered. */
-  async #listCovered(range: Range, limit: number, reverse: boolean): Promise<Row[] | null> {
+  async #listCovered(
+    range: Range,
+    limit: number,
+    reverse: boolean,
+    bytesMax: number,
+  ): Promise<Row[] | null> {
     const core = this.#core;
     const result = await core.rows.lock.run(async () => {
       const part = core.coverage.coveredPart(range, reverse);
       if (part.start >= part.end) return null;
       const removals = core.coverage.removals;
-      const found = await core.rows.list(part, limit, reverse);
+      const found = await core.rows.list(part, limit, reverse, bytesMax);
       return removals === core.coverage.removals ? { ...found, part } : null;
     });
     const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
-    if (result === null || !(whole || (limit > 0 && result.rows.length >= limit))) return null;
+    if (result === null || !(whole || result.full)) return null;
     for (const row of result.seen) this.#touch(row);
     this.#collected = true;
     core.count("reads_local");
@@ -296,6 +305,18 @@ const sameVersion = (row: Row | undefined, version: Version | null): boolean =>
   row === undefined || version === null
     ? row === undefined && version === null
     : compareVersions(row, version) === 0;
+
+/** Rows of the first keys, all of them where their values stay below `bytesMax`; under the lock. */
+async function lookUpTo(core: Core, keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[]> {
+  if (bytesMax === Infinity || keys.length <= BOUNDED_ROWS) return await core.rows.lookup(keys);
+  const rows: (Row | undefined)[] = [];
+  for (let bytes = 0; rows.length < keys.length && bytes < bytesMax;) {
+    const next = await core.rows.lookup(keys.slice(rows.length, rows.length + BOUNDED_ROWS));
+    for (const row of next) bytes += row?.value?.length ?? 0;
+    rows.push(...next);
+  }
+  return rows;
+}
 
 type Value = Uint8Array | null | (() => Uint8Array);
 

@@ -6,6 +6,8 @@
  *     of a range lie in the same of the app's two key spaces (["a", app, …], and ["r", app, …] at the root).
  * K2  Nothing is written that is over a limit or whose key is not canonical; a batch is written whole or not.
  * K3  A number from an isolate goes to the store only where a message between sites can carry it.
+ * K4  An answer ends with the row that brings it to REPLY_BYTES_MAX: 64 reads of an isolate are under way at a
+ *     time, and what they gave lies in the site's memory until the isolate takes it.
  */
 import type {
   Check,
@@ -13,6 +15,7 @@ import type {
   ListRequest,
   Mutation,
   ReadLevel,
+  RowPage,
   StoreClient,
   StoredRow,
 } from "../../functions/store_client.ts";
@@ -73,25 +76,35 @@ export class SessionStore implements StoreClient {
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
     refuseStrong(level);
-    const rows = await this.#timed(this.#session.get(keys.map((key) => this.#absolute(key))));
-    return keys.map((key, i) => stored(key, rows[i]));
+    const asked = keys.length > GET_KEYS_MAX ? keys.slice(0, GET_KEYS_MAX) : keys;
+    const rows = await this.#timed(this.#session.get(asked.map((key) => this.#absolute(key)), BOUNDED));
+    const out: (StoredRow | null)[] = [];
+    for (let i = 0, bytes = 0; i < rows.length && bytes < REPLY_BYTES_MAX; i++) {
+      const one = stored(asked[i] as Key, rows[i]);
+      if (one !== null) bytes += one.value.length;
+      out.push(one);
+    }
+    return out;
   }
 
-  async list(request: ListRequest): Promise<StoredRow[]> {
+  async list(request: ListRequest): Promise<RowPage> {
     refuseStrong(request.level);
     if (!(request.limit >= 1 && Number.isSafeInteger(request.limit))) { // the store takes 0 for all there are
       throw new KeyError(`a list asks for 1 row or more, not ${request.limit}`);
     }
     const range = this.#range(request);
-    const rows = await this.#timed(
-      this.#session.list(range, { limit: request.limit, reverse: request.reverse }),
+    const limit = Math.min(request.limit, LIST_ROWS_MAX);
+    const found = await this.#timed(
+      this.#session.list(range, { limit, reverse: request.reverse, ...BOUNDED }),
     );
-    const out: StoredRow[] = [];
-    for (const row of rows) {
+    const rows: StoredRow[] = [];
+    let bytes = 0;
+    for (const row of found) {
+      bytes += row.key.length + (row.value?.length ?? 0);
       const one = stored(this.#relative(row.key), row);
-      if (one !== null) out.push(one);
+      if (one !== null) rows.push(one);
     }
-    return out;
+    return { rows, more: rows.length > 0 && (found.length >= limit || bytes >= REPLY_BYTES_MAX) };
   }
 
   async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
@@ -204,6 +217,14 @@ export class SessionStore implements StoreClient {
     }
   }
 }
+
+/** A page of a thousand rows of 1 KiB; with 64 of them and a row of 1 MiB each, 128 MiB an isolate (K4). */
+export const REPLY_BYTES_MAX = 1024 * 1024;
+const BOUNDED = { bytesMax: REPLY_BYTES_MAX };
+/** What a miss brings at once, whatever its rows weigh: two of the pages that a table's list asks for. */
+const LIST_ROWS_MAX = 256;
+/** As many as functions/limits.ts lets one call ask for; the keys of more would be memory of the site's. */
+const GET_KEYS_MAX = 1000;
 
 /** Keys of ASCII strings alone, as most are, have one encoding: no need to take them apart to see that it is it. */
 // deno-lint-ignore no-control-regex -- bytes of the encoding

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import type { Mutation } from "../../functions/store_client.ts";
-import type { StoreMutation } from "../../store/api.ts";
+import type { ListOptions, StoreMutation } from "../../store/api.ts";
 import { type Key, KeyError, packKey } from "../../store/key.ts";
 import { contribute } from "../../store/merge.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
@@ -12,15 +12,21 @@ import { appSpace, SessionStore, type StoreAccess } from "./session_store.ts";
 const LIMITS = { keyBytes: 64, valueBytes: 100, atomicMutations: 3, atomicBytes: 500 };
 
 function setUp(rows: readonly Row[] = []) {
-  const seen = { ranges: [] as Range[], keys: [] as Key[], writes: [] as StoreMutation[] };
+  const seen = {
+    ranges: [] as Range[],
+    keys: [] as Key[],
+    writes: [] as StoreMutation[],
+    lists: [] as ListOptions[],
+  };
   const watchers = new Set<() => void>();
   const session: StoreAccess = {
     get: (keys) => {
       seen.keys.push(...keys);
       return Promise.resolve(keys.map((key) => rows.find((row) => row.key === key)));
     },
-    list: (range) => {
+    list: (range, options) => {
       seen.ranges.push(range);
+      if (options !== undefined) seen.lists.push(options);
       return Promise.resolve(rows.filter((row) => row.key >= range.start && row.key < range.end));
     },
     write: (mutations) => {
@@ -174,6 +180,18 @@ Deno.test("an expiry beyond all time, or before now, is a time that a message ca
   }
   const times = seen.writes.map((write) => write.kind === "set" ? write.expiresAtMs : undefined);
   assert.deepEqual(times, [8.64e15, 8.64e15, 8.64e15, 1_001, 1_001]);
+});
+
+Deno.test("an answer ends with the row that fills it, and says so (K4)", async () => {
+  const keys = Array.from({ length: 40 }, (_, i) => packKey(["kv", i]));
+  const rows = keys.map((key) => row(appSpace("book").app + key as Key, new Uint8Array(300_000)));
+  const { store, seen } = setUp(rows);
+  assert.equal((await store.get(keys, "session")).length, 4);
+  assert.equal((await store.get(keys.slice(0, 1), "session")).length, 1);
+  const range = prefixRange(packKey(["kv"]));
+  const page = await store.list({ ...range, limit: 1000, reverse: false, level: "session" });
+  assert.equal(page.more, true, "the rows given have more than an answer may");
+  assert.deepEqual(seen.lists, [{ limit: 256, reverse: false, bytesMax: 1024 * 1024 }]);
 });
 
 Deno.test("a list without a limit is refused (K3)", async () => {

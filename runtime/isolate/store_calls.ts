@@ -1,5 +1,5 @@
 /** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
-import type { StoreClient, StoredRow } from "../../functions/store_client.ts";
+import type { StoreClient } from "../../functions/store_client.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
@@ -14,6 +14,7 @@ import {
   wireError,
   writeCommitResult,
   writeError,
+  writePage,
   writeRows,
 } from "./store_frames.ts";
 
@@ -43,11 +44,11 @@ export class StoreCalls {
     switch (operation) {
       case OPERATION.get: {
         const { keys, level } = readGet(payload);
-        return this.#read(call, () => this.#store.get(keys, level));
+        return this.#read(call, () => this.#store.get(keys, level), writeRows);
       }
       case OPERATION.list: {
         const request = readList(payload);
-        return this.#read(call, () => this.#store.list(request));
+        return this.#read(call, () => this.#store.list(request), writePage);
       }
       case OPERATION.commit: {
         const { checks, mutations } = readCommit(payload);
@@ -75,10 +76,10 @@ export class StoreCalls {
     for (const watch of this.#watches.values()) watch.abort();
   }
 
-  #read(call: number, read: () => Promise<(StoredRow | null)[]>): void {
+  #read<T>(call: number, read: () => Promise<T>, write: (writer: FrameWriter, value: T) => void): void {
     this.#slots.enter(() => {
       if (this.#ended) return this.#slots.leave();
-      this.#answer(call, read(), writeRows).finally(() => this.#slots.leave());
+      this.#answer(call, read(), write).finally(() => this.#slots.leave());
     });
   }
 

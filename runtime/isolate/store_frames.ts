@@ -10,6 +10,7 @@ import type {
   ListRequest,
   Mutation,
   ReadLevel,
+  RowPage,
   StoredRow,
 } from "../../functions/store_client.ts";
 import type { Key } from "../../store/key.ts";
@@ -122,6 +123,15 @@ export function writeRows(writer: FrameWriter, rows: readonly (StoredRow | null)
     if (row === null) writer.u8(0);
     else writer.u8(1).byteString(row.key).byteString(row.versionstamp).bytes(row.value);
   }
+}
+
+export function writePage(writer: FrameWriter, page: RowPage): void {
+  writeRows(writer.u8(page.more ? 1 : 0), page.rows);
+}
+
+export function readPage(payload: Payload): RowPage {
+  const more = payload.u8() === 1;
+  return { rows: readRows(payload).filter((row) => row !== null), more };
 }
 
 export function readRows(payload: Payload): (StoredRow | null)[] {

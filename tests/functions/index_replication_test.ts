@@ -14,6 +14,7 @@ import type {
   CommitResult,
   ListRequest,
   Mutation,
+  RowPage,
   StoreClient,
   StoredRow,
 } from "../../functions/store_client.ts";
@@ -40,10 +41,11 @@ class SiteStore implements StoreClient {
     return Promise.resolve(keys.map((key) => this.#row(key)));
   }
 
-  list({ start, end, limit, reverse }: ListRequest): Promise<StoredRow[]> {
+  list({ start, end, limit, reverse }: ListRequest): Promise<RowPage> {
     const keys = [...this.cells.keys()].filter((key) => key >= start && key < end).sort();
     if (reverse) keys.reverse();
-    return Promise.resolve(keys.map((key) => this.#row(key)).filter((row) => row !== null).slice(0, limit));
+    const rows = keys.map((key) => this.#row(key)).filter((row) => row !== null);
+    return Promise.resolve({ rows: rows.slice(0, limit), more: rows.length > limit });
   }
 
   commit(_: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {

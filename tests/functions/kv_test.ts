@@ -193,3 +193,13 @@ Deno.test("kv refuses what exceeds a limit or is no key, before anything is sent
   assert.deepEqual(store.calls, []);
   assert.ok((await kv.set([text(2046)], text(1024 * 1024))).ok);
 });
+
+Deno.test("kv.list goes on where a reply ended early for its bytes", async () => {
+  const { store, kv } = open();
+  store.replyBytesMax = 2_500;
+  for (let i = 0; i < 25; i++) await kv.set(["big", i], new Uint8Array(1_000));
+  const all = Array.from({ length: 25 }, (_, i) => ["big", i]);
+  assert.deepEqual(await keysOf(kv.list({ prefix: ["big"] })), all);
+  assert.deepEqual(await keysOf(kv.list({ prefix: ["big"] }, { reverse: true })), all.toReversed());
+  assert.deepEqual(await keysOf(kv.list({ prefix: ["big"] }, { limit: 7 })), all.slice(0, 7));
+});

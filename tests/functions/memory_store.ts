@@ -8,6 +8,7 @@ import type {
   ListRequest,
   Mutation,
   ReadLevel,
+  RowPage,
   StoreClient,
   StoredRow,
 } from "../../functions/store_client.ts";
@@ -32,6 +33,8 @@ export class MemoryStore implements StoreClient {
   /** Store calls so far, by kind, with what they asked for. */
   readonly calls: { kind: "get" | "list" | "commit"; size: number; level?: ReadLevel }[] = [];
   nowMs = 1_000_000;
+  /** A list ends with the row that brings its values to so many bytes. */
+  replyBytesMax = 1024 * 1024;
   #clock = 0;
   readonly #watchers = new Set<Watcher>();
 
@@ -43,17 +46,24 @@ export class MemoryStore implements StoreClient {
     }));
   }
 
-  list(request: ListRequest): Promise<StoredRow[]> {
+  list(request: ListRequest): Promise<RowPage> {
     this.calls.push({ kind: "list", size: request.limit, level: request.level });
     const keys = [...this.rows.keys()].filter((k) => k >= request.start && k < request.end && this.#live(k))
       .sort();
     if (request.reverse) keys.reverse();
-    return Promise.resolve(
-      keys.slice(0, request.limit).flatMap((key) => {
-        const held = this.#live(key);
-        return held === undefined ? [] : [{ key, value: held.value, versionstamp: held.versionstamp }];
-      }),
-    );
+    const rows: StoredRow[] = [];
+    let bytes = 0;
+    for (const key of keys) {
+      const held = this.#live(key);
+      if (held === undefined) continue;
+      rows.push({ key, value: held.value, versionstamp: held.versionstamp });
+      bytes += held.value.length;
+      // As a site, it does not look whether there is another row.
+      if (rows.length >= request.limit || bytes >= this.replyBytesMax) {
+        return Promise.resolve({ rows, more: true });
+      }
+    }
+    return Promise.resolve({ rows, more: false });
   }
 
   commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {

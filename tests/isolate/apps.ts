@@ -5,6 +5,7 @@ import type {
   CommitResult,
   ListRequest,
   Mutation,
+  RowPage,
   StoreClient,
   StoredRow,
 } from "../../functions/store_client.ts";
@@ -44,11 +45,11 @@ export class MemoryStore implements StoreClient {
     return Promise.resolve(keys.map((key) => this.rows.get(key) ?? null));
   }
 
-  list(request: ListRequest): Promise<StoredRow[]> {
+  list(request: ListRequest): Promise<RowPage> {
     const rows = [...this.rows.values()].filter((row) => row.key >= request.start && row.key < request.end)
       .sort((a, b) => a.key < b.key ? -1 : 1);
     if (request.reverse) rows.reverse();
-    return Promise.resolve(rows.slice(0, request.limit));
+    return Promise.resolve({ rows: rows.slice(0, request.limit), more: rows.length > request.limit });
   }
 
   commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {

@@ -255,3 +255,21 @@ Deno.test("an answer that is none is the app's error; a bent frame's names come 
     assert.deepEqual(answer.headers.map(([name]) => name).toSorted(), ["content-type", "x-bent"]);
   });
 });
+
+Deno.test("rows that the site gives in several replies come as one answer", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { async fetch(_, env) {
+      for (let i = 0; i < 10; i++) await env.kv.set(["k", i], i);
+      const many = await env.kv.getMany(Array.from({ length: 10 }, (_, i) => ["k", i]));
+      const listed = [];
+      for await (const { value } of env.kv.list({ prefix: ["k"] })) listed.push(value);
+      return Response.json([many.map((entry) => entry.value), listed]);
+    } };`);
+    const call = callOf("/");
+    const { get, list } = call.store;
+    call.store.get = (keys, level) => get.call(call.store, keys.slice(0, 3), level);
+    call.store.list = (request) => list.call(call.store, { ...request, limit: Math.min(request.limit, 3) });
+    const all = Array.from({ length: 10 }, (_, i) => i);
+    assert.deepEqual(JSON.parse(await textOf(await pool.call(app, call))), [all, all]);
+  });
+});

@@ -10,6 +10,7 @@ import type {
   ListRequest,
   Mutation,
   ReadLevel,
+  RowPage,
   StoreClient,
   StoredRow,
 } from "../../../functions/store_client.ts";
@@ -21,6 +22,7 @@ import {
   type KeyRange,
   readCommitResult,
   readError,
+  readPage,
   readRows,
   REPLY,
   writeCommit,
@@ -62,12 +64,18 @@ export class RemoteStore implements StoreClient {
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
-    return await this.#call((writer) => writeGet(writer, keys, level), readRows);
+    const rows = await this.#call((writer) => writeGet(writer, keys, level), readRows);
+    while (rows.length < keys.length) { // the site answers long rows in several replies
+      const rest = keys.slice(rows.length);
+      const next = await this.#call((writer) => writeGet(writer, rest, level), readRows);
+      if (next.length === 0) throw new FrameError("a reply has none of the rows that were asked for");
+      rows.push(...next);
+    }
+    return rows;
   }
 
-  async list(request: ListRequest): Promise<StoredRow[]> {
-    const rows = await this.#call((writer) => writeList(writer, request), readRows);
-    return rows.filter((row) => row !== null);
+  async list(request: ListRequest): Promise<RowPage> {
+    return await this.#call((writer) => writeList(writer, request), readPage);
   }
 
   async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
