@@ -1,7 +1,8 @@
 /**
  * The steps of the gate, in order: what is cheap and fails most comes first.
  *
- * G1  Every step is one child process with a time limit; the limits together stay below the gate's 20 minutes.
+ * G1  Every step is one child process with a time limit that only a hang reaches: on two idle cores all of them
+ *     together take some seven minutes.
  * G2  A step counts tests only where its tool prints how many; any other step counts as one.
  */
 import { testsCounted } from "./counts.ts";
@@ -55,26 +56,26 @@ export const STEPS: readonly Step[] = [
     name: "tests",
     says: "unit, contract and property tests",
     args: test("--permit-no-files", `--ignore=${END_TO_END}`),
-    limitS: 420,
+    limitS: 900,
     counts: testsCounted,
   },
   {
     name: "sim",
     says: `simulator: ${SIM_SEEDS} fixed seeds, and every broken variant is caught`,
     args: ["run", "-A", "--no-check", "tests/sim/main.ts", "--seeds", `${SIM_SEEDS}`, "--variants", "--json"],
-    limitS: 240,
+    limitS: 600,
   },
   {
     name: "e2e",
     says: "clusters of real processes",
     args: test("--permit-no-files", END_TO_END),
-    limitS: 420,
+    limitS: 900,
     counts: testsCounted,
   },
   {
     name: "bench",
     says: "benchmarks run, at smoke size",
     args: ["run", "-A", "--no-check", "tests/bench/mod.ts", "--quick"],
-    limitS: 240,
+    limitS: 600,
   },
 ];
