@@ -4,7 +4,8 @@
  * Life cycle: request frame sent → store calls, logs → response (or upgrade, or failed) → body → settled.
  *
  * H1  Nothing of the app leaves before `gate()` has resolved: head, chunk and message each wait for it.
- * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused.
+ * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused; its store calls
+ *     also once it said that it has settled, though the rest of a body may still be on its way.
  */
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { ResponseAnswer } from "./answer.ts";
@@ -33,6 +34,8 @@ export class HostExchange {
   #headSeen = false;
   /** The site's share of the body, or of the socket, is not over. */
   #open = false;
+  /** It uses the store no more: only bytes of its body are to come. */
+  #quiet = false;
   #insideSettled = false;
   #ended = false;
   /** CPU time charged to it, where it could be told apart. */
@@ -157,6 +160,7 @@ export class HostExchange {
   }
 
   #storeCall(payload: Payload): void {
+    if (this.#quiet) return;
     const { pending } = this;
     this.#calls ??= new StoreCalls(
       this.#writer,
@@ -183,6 +187,10 @@ export class HostExchange {
       return this.#answer(head, bytes);
     }
     this.#open = true;
+    if (settles) {
+      this.#quiet = true;
+      this.#calls?.end();
+    }
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,
       before: () => this.pending.call.gate(),
@@ -209,7 +217,7 @@ export class HostExchange {
   async #letOut(head: ResponseHead): Promise<void> {
     const { call } = this.pending;
     await call.gate();
-    if (call.head !== undefined) await call.head(head.headers, !this.#ended);
+    if (call.head !== undefined) await call.head(head.headers, !this.#ended && !this.#quiet);
   }
 
   #upgrade(protocol: string): void {

@@ -224,6 +224,46 @@ Deno.test("waitUntil work goes on after the response, and settles it", async () 
   });
 });
 
+Deno.test("a token is open while its function can still write, however large the body", async () => {
+  await withPool(async (pool) => {
+    const text = (chars: number) => `new Response("x".repeat(${chars}))`;
+    const stream = `new Response(new Blob(["x"]).stream())`;
+    const waits = `ctx.waitUntil(new Promise((r) => setTimeout(r, 10)));`;
+    for (
+      const [body, waiting, expected] of [
+        [text(10), "", false],
+        [text(40_000), "", false], // three bytes a character would be too many
+        [text(300_000), "", false],
+        [`new Response(new Uint8Array(300_000))`, "", false],
+        [`Response.json("x".repeat(300_000))`, "", false],
+        [stream, "", true],
+        [text(10), waits, true],
+        [text(300_000), waits, true],
+      ] as const
+    ) {
+      const app = appOf(`export default { fetch(request, env, ctx) { ${waiting} return ${body}; } };`);
+      const opens: boolean[] = [];
+      const answer = await pool.call(app, { ...callOf("/"), head: (_, open) => void opens.push(open) });
+      await responseOf(answer).bytes();
+      assert.deepEqual(opens, [expected], `${waiting} ${body}`);
+    }
+  });
+});
+
+Deno.test("a function that has answered whole writes no more while its body is on its way", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { fetch(request, env) {
+      queueMicrotask(() => setTimeout(() => env.kv.set(["late"], 1).catch(() => {}), 0));
+      return new Response("x".repeat(2_000_000));
+    } };`);
+    const store = new MemoryStore();
+    const answer = await pool.call(app, callOf("/", { store }));
+    await new Promise((resolve) => setTimeout(resolve, 50)); // the body waits for its reader; the timer does not
+    assert.equal((await responseOf(answer).bytes()).length, 2_000_000);
+    assert.equal(store.rows.size, 0);
+  });
+});
+
 Deno.test("waitUntil work that never ends is cut off after its limit", async () => {
   await withPool(async (pool) => {
     const app = appOf(

@@ -11,10 +11,10 @@ import { BodyReceiver, BodySender, WINDOW_BYTES } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
-import { BODY, INLINE_BYTES_MAX, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
+import { BODY, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { bindSignal } from "./request_signal.ts";
-import { plainBody, webSocketOf } from "./response.ts";
+import { inlineBody, plainBody, webSocketOf } from "./response.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { RemoteStore } from "./store.ts";
@@ -205,15 +205,17 @@ export class Exchange {
     const socket = webSocketOf(response);
     if (socket !== undefined) return this.#upgrade(response, socket);
     const plain = plainBody(response);
-    // A UTF-16 code unit takes at most three bytes of UTF-8.
-    const bytesMax = typeof plain === "string" ? plain.length * 3 : plain?.length ?? 0;
-    if (plain !== undefined && bytesMax <= INLINE_BYTES_MAX) return this.#whole(response, plain);
+    const body = inlineBody(plain);
+    if (body !== undefined) return this.#whole(response, body);
     const stream = response.body;
     if (stream === null) return this.#whole(response, null);
     if (response.bodyUsed || stream.locked) {
       throw new TypeError("the body of the response has already been read");
     }
-    this.#head(response, BODY.stream);
+    // All of a plain body is here: the handler is over as it is with an inline one, only its bytes take a while.
+    const settles = plain !== undefined && this.#pending === 0;
+    if (settles) this.store.end();
+    this.#head(response, BODY.stream | (settles ? SETTLED : 0));
     this.#writer.end();
     this.#bodyOpen = true;
     this.#sender = new BodySender(this.#writer, this.id, { credit: WINDOW_BYTES });

@@ -2,6 +2,7 @@
  * The isolate's `Response` constructor: the built-in one, which also accepts what an upgrade needs (status 101
  * with `webSocket`) and remembers a body that needs no stream, so that most answers leave in one frame.
  */
+import { INLINE_BYTES_MAX } from "../heads.ts";
 
 const BODY_SOURCE = Symbol("body source");
 const WEB_SOCKET = Symbol("webSocket");
@@ -16,6 +17,21 @@ export function plainBody(response: Response): string | Uint8Array | null | unde
   if (response.bodyUsed) return undefined;
   return (response as Response & Marked)[BODY_SOURCE];
 }
+
+/** A plain body that travels with its head; undefined for one that is too large, or no plain one. */
+export function inlineBody(
+  plain: string | Uint8Array | null | undefined,
+): string | Uint8Array | null | undefined {
+  if (plain === null || plain === undefined) return plain;
+  if (typeof plain !== "string") return plain.length <= INLINE_BYTES_MAX ? plain : undefined;
+  // A UTF-16 code unit takes one to three bytes of UTF-8.
+  if (plain.length * 3 <= INLINE_BYTES_MAX) return plain;
+  if (plain.length > INLINE_BYTES_MAX) return undefined;
+  const bytes = utf8.encode(plain);
+  return bytes.length <= INLINE_BYTES_MAX ? bytes : undefined;
+}
+
+const utf8 = new TextEncoder();
 
 /** The socket of an upgrade response. */
 export const webSocketOf = (response: Response): object | undefined =>
