@@ -1,5 +1,11 @@
 /** The sending end of a connection: collects frames and writes them together. */
-import { BUFFER_BYTES, BUFFER_KEEP_MAX, type ByteConnection, HEADER_BYTES } from "./frames.ts";
+import {
+  BACKLOG_BYTES_MAX,
+  BUFFER_BYTES,
+  BUFFER_KEEP_MAX,
+  type ByteConnection,
+  HEADER_BYTES,
+} from "./frames.ts";
 
 const utf8 = new TextEncoder();
 
@@ -7,6 +13,7 @@ const utf8 = new TextEncoder();
 export class FrameWriter {
   readonly #connection: ByteConnection;
   readonly #broken: (error: unknown) => void;
+  readonly #overflow: ((bytes: number) => void) | undefined;
   #bytes = new Uint8Array(BUFFER_BYTES);
   #view = new DataView(this.#bytes.buffer);
   #spare = new Uint8Array(BUFFER_BYTES);
@@ -18,9 +25,15 @@ export class FrameWriter {
   #closed = false;
   #idle: (() => void)[] = [];
 
-  constructor(connection: ByteConnection, broken: (error: unknown) => void) {
+  /** `overflow` is told of a backlog above BACKLOG_BYTES_MAX, as it grows: the other side does not read. */
+  constructor(
+    connection: ByteConnection,
+    broken: (error: unknown) => void,
+    overflow?: (bytes: number) => void,
+  ) {
     this.#connection = connection;
     this.#broken = broken;
+    this.#overflow = overflow;
   }
 
   begin(type: number, id: number): this {
@@ -155,6 +168,8 @@ export class FrameWriter {
   #room(length: number): void {
     const need = this.#at + length;
     if (need <= this.#bytes.length) return;
+    const backlogBytes = this.backlogBytes;
+    if (backlogBytes > BACKLOG_BYTES_MAX) this.#overflow?.(backlogBytes);
     const grown = new Uint8Array(Math.max(need, this.#bytes.length * 2));
     grown.set(this.#bytes.subarray(0, this.#at));
     this.#bytes = grown;

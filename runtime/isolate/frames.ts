@@ -57,6 +57,12 @@ export const FRAME_BYTES_MAX = 48 * 1024 * 1024;
 /** From an isolate: an atomic (4 MiB of values, 2 KiB of key for each of 1,000 mutations) is the largest. */
 export const ISOLATE_FRAME_BYTES_MAX = 8 * 1024 * 1024;
 
+/**
+ * What may wait for an isolate to read it. Its reads of the store alone, 64 at a time with up to 2 MiB each, may
+ * come to 128 MiB in an isolate that is busy for a moment.
+ */
+export const BACKLOG_BYTES_MAX = 160 * 1024 * 1024;
+
 /** Length, type and id. */
 export const HEADER_BYTES = 9;
 /** What a connection reads or collects into. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Key } from "../../store/key.ts";
 import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { type ByteConnection, FRAME_BYTES_MAX, FrameError } from "./frames.ts";
+import { BACKLOG_BYTES_MAX, type ByteConnection, FRAME_BYTES_MAX, FrameError } from "./frames.ts";
 import {
   readCommit,
   readGet,
@@ -176,4 +176,19 @@ Deno.test("store calls and rows come out as they went in", async () => {
     ),
     { numRuns: 50, seed: 3 },
   );
+});
+
+Deno.test("frames: who does not read is told of before the memory of the writer fills", () => {
+  const told: number[] = [];
+  const connection: ByteConnection = {
+    read: () => Promise.resolve(null),
+    write: () => new Promise(() => {}),
+  };
+  const writer = new FrameWriter(connection, () => {}, (bytes) => told.push(bytes));
+  const chunk = new Uint8Array(BACKLOG_BYTES_MAX / 8);
+  for (let i = 0; i < 8; i++) writer.begin(1, 1).rest(chunk).end();
+  assert.deepEqual(told, []);
+  for (let i = 0; i < 8; i++) writer.begin(1, 1).rest(chunk).end();
+  assert.ok(told.length > 0 && told.every((bytes) => bytes > BACKLOG_BYTES_MAX));
+  writer.close();
 });

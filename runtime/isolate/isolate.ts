@@ -5,6 +5,8 @@
  *
  * I1  An isolate is given one app version in its life, and never another.
  * I2  When it ends, for whatever reason, every exchange in it is handed back exactly once.
+ * I3  An isolate that does not read what it asks for is killed before the site's memory fills; what it sends after
+ *     it was killed is ignored.
  */
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
@@ -79,7 +81,7 @@ export class Isolate {
     this.#process = process;
     this.pid = process.pid;
     // Reading ends then too, and tells the reason better.
-    this.#writer = new FrameWriter(process.connection, () => {});
+    this.#writer = new FrameWriter(process.connection, () => {}, this.#unread);
     this.ready = this.#ready.promise;
     this.ready.catch(() => {});
     this.ended = this.#run();
@@ -199,7 +201,11 @@ export class Isolate {
     this.#owner?.ended(this, end, { cut, lastStarted });
   }
 
+  #unread = (bytes: number): void =>
+    this.kill(`it does not read its answers: ${bytes >> 20} MiB wait to be sent to it`);
+
   #receive = (type: number, id: number, payload: Payload): void => {
+    if (this.#killed !== undefined) return;
     this.framesSeen++;
     switch (type) {
       case FRAME.ready:
@@ -230,7 +236,11 @@ export class Isolate {
   }
 }
 
+/** How a connection ends whose process is gone: Deno has no class for some of these on Unix sockets. */
+const END_CODES: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ENOTCONN"]);
+
 function isConnectionEnd(error: unknown): boolean {
+  if (error instanceof Error && END_CODES.has((error as { code?: unknown }).code)) return true;
   const { ConnectionReset, BrokenPipe, Interrupted, BadResource, UnexpectedEof } = Deno.errors;
   return [ConnectionReset, BrokenPipe, Interrupted, BadResource, UnexpectedEof].some((kind) =>
     error instanceof kind

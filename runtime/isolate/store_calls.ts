@@ -3,7 +3,7 @@ import type { StoreClient } from "../../functions/store_client.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
-import { ReadSlots } from "./read_slots.ts";
+import { CallSlots } from "./call_slots.ts";
 import {
   OPERATION,
   readCommit,
@@ -24,7 +24,7 @@ export class StoreCalls {
   readonly #id: number;
   readonly #store: StoreClient;
   readonly #writes: () => void;
-  readonly #slots: ReadSlots;
+  readonly #slots: ReturnType<typeof CallSlots.of>;
   #watches: Map<number, AbortController> | undefined;
   #ended = false;
 
@@ -34,27 +34,28 @@ export class StoreCalls {
     this.#id = id;
     this.#store = store;
     this.#writes = writes;
-    this.#slots = ReadSlots.of(writer);
+    this.#slots = CallSlots.of(writer);
   }
 
   /** A call of the isolate. */
   start(payload: Payload): void {
+    const bytes = payload.left;
     const call = payload.u32();
     const operation = payload.u8();
     switch (operation) {
       case OPERATION.get: {
         const { keys, level } = readGet(payload);
-        return this.#read(call, () => this.#store.get(keys, level), writeRows);
+        return this.#enter(this.#slots.reads, call, bytes, () => this.#store.get(keys, level), writeRows);
       }
       case OPERATION.list: {
         const request = readList(payload);
-        return this.#read(call, () => this.#store.list(request), writePage);
+        return this.#enter(this.#slots.reads, call, bytes, () => this.#store.list(request), writePage);
       }
       case OPERATION.commit: {
         const { checks, mutations } = readCommit(payload);
         this.#writes();
-        this.#answer(call, this.#store.commit(checks, mutations), writeCommitResult);
-        return;
+        const commit = () => this.#store.commit(checks, mutations);
+        return this.#enter(this.#slots.commits, call, bytes, commit, writeCommitResult);
       }
       case OPERATION.watch: {
         this.#watch(call, payload);
@@ -76,11 +77,17 @@ export class StoreCalls {
     for (const watch of this.#watches.values()) watch.abort();
   }
 
-  #read<T>(call: number, read: () => Promise<T>, write: (writer: FrameWriter, value: T) => void): void {
-    this.#slots.enter(() => {
-      if (this.#ended) return this.#slots.leave();
-      this.#answer(call, read(), write).finally(() => this.#slots.leave());
-    });
+  #enter<T>(
+    slots: CallSlots,
+    call: number,
+    bytes: number,
+    run: () => Promise<T>,
+    write: (writer: FrameWriter, value: T) => void,
+  ): void {
+    slots.enter(() => {
+      if (this.#ended) return slots.leave();
+      this.#answer(call, run(), write).finally(() => slots.leave());
+    }, bytes);
   }
 
   #answer<T>(

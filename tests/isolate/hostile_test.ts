@@ -273,3 +273,16 @@ Deno.test("rows that the site gives in several replies come as one answer", asyn
     assert.deepEqual(JSON.parse(await textOf(await pool.call(app, call))), [all, all]);
   });
 });
+
+Deno.test("isolate that runs out of memory with unread frames ended for that reason", async () => {
+  const whys: unknown[] = [];
+  await withPool(async (pool) => {
+    const app = appOf(HOSTILE, { limits: { ...LIMITS, cpuMs: 10_000 } });
+    await textOf(await pool.call(app, callOf("/")));
+    const hog = pool.call(app, post("/heap"));
+    const unread = Array.from({ length: 20 }, () => pool.call(app, post("/")));
+    assert.equal(codeOf(await hog), "isolate_killed");
+    for (const answer of await Promise.all(unread)) assert.equal(await textOf(answer), "still here");
+  }, { note: (_, { why }) => whys.push(why) });
+  assert.deepEqual(whys, ["it ran out of memory"]);
+});

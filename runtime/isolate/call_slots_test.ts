@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { FrameError } from "./frames.ts";
-import { type Backlog, BACKLOG_BYTES_MAX, READS_MAX, ReadSlots, WAITING_MAX } from "./read_slots.ts";
+import {
+  type Backlog,
+  CALLS_MAX,
+  CallSlots,
+  UNREAD_BYTES_MAX,
+  WAITING_BYTES_MAX,
+  WAITING_MAX,
+} from "./call_slots.ts";
 
 class Writer implements Backlog {
   backlogBytes = 0;
@@ -17,21 +24,21 @@ class Writer implements Backlog {
 }
 
 Deno.test("reads: so many run, the others follow in their order", () => {
-  const slots = new ReadSlots(new Writer());
+  const slots = new CallSlots(new Writer());
   const begun: number[] = [];
-  for (let i = 0; i < READS_MAX + 3; i++) slots.enter(() => begun.push(i));
-  assert.equal(begun.length, READS_MAX);
+  for (let i = 0; i < CALLS_MAX + 3; i++) slots.enter(() => begun.push(i));
+  assert.equal(begun.length, CALLS_MAX);
   slots.leave();
   slots.leave();
-  assert.deepEqual(begun.slice(READS_MAX), [READS_MAX, READS_MAX + 1]);
+  assert.deepEqual(begun.slice(CALLS_MAX), [CALLS_MAX, CALLS_MAX + 1]);
 });
 
 Deno.test("reads: none begins while the isolate does not take the answers it has asked for", async () => {
   const writer = new Writer();
-  const slots = new ReadSlots(writer);
+  const slots = new CallSlots(writer);
   let begun = 0;
   slots.enter(() => begun++);
-  writer.backlogBytes = BACKLOG_BYTES_MAX + 1;
+  writer.backlogBytes = UNREAD_BYTES_MAX + 1;
   slots.leave();
   slots.enter(() => begun++);
   assert.equal(begun, 1);
@@ -40,14 +47,21 @@ Deno.test("reads: none begins while the isolate does not take the answers it has
 });
 
 Deno.test("reads: what asks without end is no program", () => {
-  const slots = new ReadSlots(new Writer());
-  for (let i = 0; i < READS_MAX + WAITING_MAX; i++) slots.enter(() => {});
+  const slots = new CallSlots(new Writer());
+  for (let i = 0; i < CALLS_MAX + WAITING_MAX; i++) slots.enter(() => {});
   assert.throws(() => slots.enter(() => {}), FrameError);
 });
 
+Deno.test("calls: what waits holds so many bytes at most", () => {
+  const slots = new CallSlots(new Writer());
+  for (let i = 0; i < CALLS_MAX; i++) slots.enter(() => {}, WAITING_BYTES_MAX);
+  slots.enter(() => {}, WAITING_BYTES_MAX);
+  assert.throws(() => slots.enter(() => {}, 1), FrameError);
+});
+
 Deno.test("reads: thousands that are over as they begin", () => {
-  const slots = new ReadSlots(new Writer());
-  for (let i = 0; i < READS_MAX; i++) slots.enter(() => {});
+  const slots = new CallSlots(new Writer());
+  for (let i = 0; i < CALLS_MAX; i++) slots.enter(() => {});
   for (let i = 0; i < WAITING_MAX; i++) slots.enter(() => slots.leave());
   slots.leave();
   let begun = false;
@@ -55,8 +69,9 @@ Deno.test("reads: thousands that are over as they begin", () => {
   assert.ok(begun);
 });
 
-Deno.test("reads: those of one connection share their slots", () => {
+Deno.test("calls of one connection share their slots, and commits do not wait for reads", () => {
   const writer = new Writer();
-  assert.equal(ReadSlots.of(writer), ReadSlots.of(writer));
-  assert.notEqual(ReadSlots.of(writer), ReadSlots.of(new Writer()));
+  assert.equal(CallSlots.of(writer), CallSlots.of(writer));
+  assert.notEqual(CallSlots.of(writer).reads, CallSlots.of(writer).commits);
+  assert.notEqual(CallSlots.of(writer), CallSlots.of(new Writer()));
 });

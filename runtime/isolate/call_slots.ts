@@ -1,0 +1,118 @@
+/**
+ * How many store reads of one isolate, and how many of its commits, are under way at a time: a function may start
+ * thousands at once, and the rows of all of them would lie in the site's memory, where they hurt every other app.
+ *
+ * L1  At most CALLS_MAX of each run, and none begins while more than UNREAD_BYTES_MAX wait to be sent: an isolate
+ *     that asks faster than it takes answers waits for itself.
+ * L2  They begin in the order in which they were asked for. More than WAITING_MAX that wait, or WAITING_BYTES_MAX
+ *     that they hold, are no program.
+ */
+import { FrameError } from "./frames.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+
+/** Enough to keep a site busy, and to hide the round trips of misses. */
+export const CALLS_MAX = 64;
+/** A few values of the largest size. */
+export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
+/** 256 requests with 64 reads each. */
+export const WAITING_MAX = 16 * 1024;
+
+/** Sixteen of the largest atomic operations. */
+export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+
+/** The part of a connection's writer that reads wait for. */
+export type Backlog = Pick<FrameWriter, "backlogBytes" | "drained">;
+
+interface Slots {
+  readonly reads: CallSlots;
+  readonly commits: CallSlots;
+}
+
+const slotsOf = new WeakMap<Backlog, Slots>();
+
+interface Waiting {
+  readonly begin: () => void;
+  readonly bytes: number;
+}
+
+/** The reads, or the commits, of one isolate. */
+export class CallSlots {
+  readonly #writer: Backlog;
+  readonly #waiting: Waiting[] = [];
+  #waitingBytes = 0;
+  /** Of `#waiting`, those before it have begun: shifting a long array costs its length. */
+  #next = 0;
+  #running = 0;
+  #draining = false;
+  #pumping = false;
+
+  constructor(writer: Backlog) {
+    this.#writer = writer;
+  }
+
+  /** The slots of the isolate behind a connection. */
+  static of(writer: Backlog): Slots {
+    let slots = slotsOf.get(writer);
+    if (slots === undefined) {
+      slotsOf.set(writer, slots = { reads: new CallSlots(writer), commits: new CallSlots(writer) });
+    }
+    return slots;
+  }
+
+  /**
+   * Begins a call, now or when there is room; {@link leave} once it is over.
+   *
+   * @param bytes what it holds while it waits.
+   * @throws FrameError when too many wait.
+   */
+  enter(begin: () => void, bytes = 0): void {
+    if (this.#waiting.length - this.#next >= WAITING_MAX) {
+      throw new FrameError(`more than ${WAITING_MAX} store calls wait for those before them`);
+    }
+    this.#waiting.push({ begin, bytes });
+    this.#waitingBytes += bytes;
+    this.#pump();
+    if (this.#waitingBytes > WAITING_BYTES_MAX) {
+      throw new FrameError(`store calls that wait for those before them hold ${this.#waitingBytes} bytes`);
+    }
+  }
+
+  /** A call is over, and its answer is with the writer. */
+  leave(): void {
+    this.#running--;
+    this.#pump();
+  }
+
+  #pump(): void {
+    if (this.#pumping) return; // a call that is over as it begins: the loop below goes on
+    this.#pumping = true;
+    try {
+      this.#beginWaiting();
+    } finally {
+      this.#pumping = false;
+    }
+  }
+
+  #beginWaiting(): void {
+    while (this.#next < this.#waiting.length && this.#running < CALLS_MAX && !this.#draining) {
+      if (this.#writer.backlogBytes > UNREAD_BYTES_MAX) return this.#drain();
+      const call = this.#waiting[this.#next++];
+      if (this.#next === this.#waiting.length) {
+        this.#waiting.length = 0;
+        this.#next = 0;
+      }
+      this.#running++;
+      if (call === undefined) continue;
+      this.#waitingBytes -= call.bytes;
+      call.begin();
+    }
+  }
+
+  #drain(): void {
+    this.#draining = true;
+    this.#writer.drained().then(() => {
+      this.#draining = false;
+      this.#pump();
+    });
+  }
+}

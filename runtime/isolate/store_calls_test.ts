@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import type { StoreClient } from "../../functions/store_client.ts";
+import { type Key, packKey } from "../../store/key.ts";
+import { CALLS_MAX } from "./call_slots.ts";
+import { Payload } from "./frame_reader.ts";
+import { FrameWriter } from "./frame_writer.ts";
+import { type ByteConnection, HEADER_BYTES } from "./frames.ts";
+import { StoreCalls } from "./store_calls.ts";
+import { writeCommit } from "./store_frames.ts";
+
+/** The payload of one frame. */
+async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload> {
+  let bytes = new Uint8Array();
+  const connection: ByteConnection = {
+    read: () => Promise.resolve(null),
+    write: (batch) => {
+      bytes = batch.slice(HEADER_BYTES);
+      return Promise.resolve(batch.length);
+    },
+  };
+  const writer = new FrameWriter(connection, () => {});
+  write(writer.begin(1, 1));
+  writer.end();
+  await writer.drained();
+  return new Payload(bytes);
+}
+
+Deno.test("store calls: so many commits are under way, the others follow as these end", async () => {
+  const open: (() => void)[] = [];
+  const store = {
+    commit: () => new Promise((resolve) => open.push(() => resolve({ ok: false }))),
+  } as unknown as StoreClient;
+  const connection: ByteConnection = {
+    read: () => Promise.resolve(null),
+    write: (bytes) => Promise.resolve(bytes.length),
+  };
+  const writer = new FrameWriter(connection, () => {});
+  const calls = new StoreCalls(writer, 1, store, () => {});
+  for (let call = 0; call < CALLS_MAX + 5; call++) {
+    const mutation = { kind: "delete", key: packKey(["k"]) as Key } as const;
+    calls.start(await payloadOf((frame) => writeCommit(frame.u32(call), [], [mutation])));
+  }
+  assert.equal(open.length, CALLS_MAX);
+  for (const end of open.splice(0)) end();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(open.length, 5);
+  calls.end();
+  for (const end of open) end();
+  await writer.drained();
+});
