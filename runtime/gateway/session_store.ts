@@ -8,6 +8,8 @@
  * K3  A number from an isolate goes to the store only where a message between sites can carry it.
  * K4  An answer ends with the row that brings it to REPLY_BYTES_MAX: 64 reads of an isolate are under way at a
  *     time, and what they gave lies in the site's memory until the isolate takes it.
+ * K5  What is read is checked as what is written: a key that no row can have costs the store nothing. The ends of
+ *     a range are any bytes, of a key's length.
  */
 import type {
   Check,
@@ -77,6 +79,7 @@ export class SessionStore implements StoreClient {
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
     refuseStrong(level);
     const asked = keys.length > GET_KEYS_MAX ? keys.slice(0, GET_KEYS_MAX) : keys;
+    for (const key of asked) this.#checkKey(key);
     const rows = await this.#timed(this.#session.get(asked.map((key) => this.#absolute(key)), BOUNDED));
     const out: (StoredRow | null)[] = [];
     for (let i = 0, bytes = 0; i < rows.length && bytes < REPLY_BYTES_MAX; i++) {
@@ -111,6 +114,7 @@ export class SessionStore implements StoreClient {
     this.#limit(mutations);
     const storeChecks: StoreCheck[] = [];
     for (const check of checks) {
+      this.#checkKey(check.key);
       const version = check.versionstamp === null ? null : parseVersionstamp(check.versionstamp);
       if (version === null && check.versionstamp !== null) return { ok: false }; // no row ever has it
       storeChecks.push({ key: this.#absolute(check.key), version });
@@ -161,6 +165,19 @@ export class SessionStore implements StoreClient {
     }
   }
 
+  /** K2, K5. The parts before the app's own key (KV, or table and index names) are not counted against it. */
+  #limitKey(key: Key): void {
+    const { keyBytes } = this.#limits;
+    if (key.length > keyBytes + KEY_OVERHEAD_BYTES) {
+      throw new Problem("limit_key", `a key of ${key.length} bytes; at most ${keyBytes} are accepted`);
+    }
+  }
+
+  #checkKey(key: Key): void {
+    this.#limitKey(key);
+    if (!PLAIN_KEY.test(key)) unpackKey(key);
+  }
+
   #absolute(key: Key): Key {
     return key.startsWith(ROOT_PART)
       ? this.#space.root + key.slice(ROOT_PART.length) as Key
@@ -177,6 +194,8 @@ export class SessionStore implements StoreClient {
     if (range.start.startsWith(ROOT_PART) !== range.end.startsWith(ROOT_PART)) {
       throw new KeyError("a range begins in one key space of the app and ends in another");
     }
+    this.#limitKey(range.start);
+    this.#limitKey(range.end);
     return { start: this.#absolute(range.start), end: this.#absolute(range.end) };
   }
 
@@ -191,7 +210,7 @@ export class SessionStore implements StoreClient {
 
   /** K2 */
   #limit(mutations: readonly Mutation[]): void {
-    const { keyBytes, valueBytes, atomicMutations, atomicBytes } = this.#limits;
+    const { valueBytes, atomicMutations, atomicBytes } = this.#limits;
     if (mutations.length > atomicMutations) {
       throw new Problem(
         "limit_atomic",
@@ -201,11 +220,7 @@ export class SessionStore implements StoreClient {
     let total = 0;
     for (const mutation of mutations) {
       const { key } = mutation;
-      // The two parts before the app's own key (KV, or table and index names) are not counted against it.
-      if (key.length > keyBytes + KEY_OVERHEAD_BYTES) {
-        throw new Problem("limit_key", `a key of ${key.length} bytes; at most ${keyBytes} are accepted`);
-      }
-      if (!PLAIN_KEY.test(key)) unpackKey(key);
+      this.#checkKey(key);
       const size = mutation.kind === "delete" ? 0 : mutation.value.length;
       if (size > valueBytes + 1) { // its tag byte
         throw new Problem("limit_value", `a value of ${size - 1} bytes; at most ${valueBytes} are accepted`);

@@ -194,6 +194,23 @@ Deno.test("an answer ends with the row that fills it, and says so (K4)", async (
   assert.deepEqual(seen.lists, [{ limit: 256, reverse: false, bytesMax: 1024 * 1024 }]);
 });
 
+Deno.test("keys that no row can have are refused before they are read or watched (K5)", async () => {
+  const { store, seen } = setUp();
+  const long = packKey(["kv", "k".repeat(400)]);
+  const isLong = (error: unknown) => error instanceof Problem && error.code === "limit_key";
+  const range = prefixRange(long);
+  const signal = new AbortController().signal;
+  await assert.rejects(store.get([long], "session"), isLong);
+  await assert.rejects(store.list({ ...range, limit: 1, reverse: false, level: "session" }), isLong);
+  await assert.rejects(store.watch([range], signal)[Symbol.asyncIterator]().next(), isLong);
+  await assert.rejects(store.commit([{ key: long, versionstamp: null }], []), isLong);
+  for (const key of ["\x02open", "\x02a\x00\xff", "\x99"]) {
+    await assert.rejects(store.get([key as Key], "session"), KeyError, JSON.stringify(key));
+  }
+  assert.deepEqual(seen.keys, []);
+  assert.deepEqual(seen.ranges, []);
+});
+
 Deno.test("a list without a limit is refused (K3)", async () => {
   const { store, seen } = setUp();
   const range = prefixRange(packKey(["k"]));
