@@ -212,7 +212,7 @@ class Run implements StoreUse {
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
   finishHead(headers: [string, string][], open: boolean): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
-    dropPlatform(headers);
+    const ownTiming = takeOver(headers);
     const state = session.token(open);
     const token = this.#services.tokens.seal(state, presented).text;
     const appMs = performance.now() - this.#attachedMs - this.storeMs;
@@ -221,7 +221,7 @@ class Run implements StoreUse {
       ["sojourn-site", this.#services.site],
       ["sojourn-version", version.version],
       [SESSION_HEADER, token],
-      ["server-timing", `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}`],
+      ["server-timing", `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}${ownTiming}`],
     );
     if (fromClient && wantsCookie(head, token)) {
       headers.push(["set-cookie", sessionCookie(token, head.secure)]);
@@ -231,14 +231,25 @@ class Run implements StoreUse {
   }
 }
 
-/** An app does not speak for the platform: what it says under the platform's names is dropped. */
-function dropPlatform(headers: [string, string][]): void {
+/** Of one connection, which is the platform's and not the app's (RFC 9110, 7.6.1). */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set(
+  ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"],
+);
+
+/**
+ * An app does not speak for the platform: what it says under the platform's names is dropped. Its `Server-Timing`
+ * is returned, to follow the platform's.
+ */
+function takeOver(headers: [string, string][]): string {
+  let timing = "";
   for (let i = headers.length - 1; i >= 0; i--) {
     const [name, value] = headers[i] ?? ["", ""];
-    const platform = name.startsWith("sojourn-") ||
+    const platform = name.startsWith("sojourn-") || CONNECTION_HEADERS.has(name) ||
       (name === "set-cookie" && value.startsWith(SESSION_COOKIE + "="));
-    if (platform) headers.splice(i, 1);
+    if (name === "server-timing") timing = `, ${value}${timing}`;
+    if (platform || name === "server-timing") headers.splice(i, 1);
   }
+  return timing;
 }
 
 async function attach(

@@ -57,3 +57,43 @@ Deno.test("what leaves an isolate waits for what another request of its version 
   await reader.gate();
   assert.deepEqual(waitedFor, [0, 7]);
 });
+
+Deno.test("an app's Server-Timing follows the platform's, and its connection headers are dropped", async () => {
+  let head: [string, string][] = [
+    ["server-timing", "db;dur=1"],
+    ["connection", "close, x-own"],
+    ["x-own", "kept"],
+    ["transfer-encoding", "chunked"],
+    ["keep-alive", "timeout=5"],
+    ["upgrade", "h2c"],
+    ["sojourn-site", "elsewhere"],
+    ["server-timing", "view;dur=2"],
+  ];
+  const services = {
+    site: "here",
+    replica: { attach: () => Promise.resolve(sessionAt(0)), durable: () => Promise.resolve() },
+    isolates: {
+      call: async (_: IsolateApp, call: IsolateCall) => {
+        await call.head?.(head, false);
+        return { kind: "response", response: new Response(null) };
+      },
+    },
+    tokens: { seal: () => ({ text: "token" }) },
+    isolateApp: () => ({}),
+    nowMs: () => 0,
+  } as unknown as RunnerServices;
+  const version = { app: "app", version: "v" } as LiveVersion;
+  const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+  const runner = new AppRunner(services);
+  await runner.run(arrival, { headers: [] } as unknown as RequestHead, version, [], false);
+  const timing = head.filter(([name]) => name === "server-timing");
+  assert.equal(timing.length, 1);
+  assert.match(timing[0]?.[1] ?? "", /^handoff;.*, store;.*, app;dur=[\d.]+, db;dur=1, view;dur=2$/);
+  head = head.filter(([name]) => name !== "server-timing");
+  assert.deepEqual(head.map(([name]) => name), [
+    "x-own",
+    "sojourn-site",
+    "sojourn-version",
+    "sojourn-session",
+  ]);
+});
