@@ -56,13 +56,14 @@ const HOSTILE = `
     },
   };`;
 
-const KIND: readonly (readonly [path: string, method: "GET" | "POST", code: string])[] = [
+/** Two codes where the system decides: a buffer that is refused is the handler's own RangeError. */
+const KIND: readonly (readonly [path: string, method: "GET" | "POST", ...codes: string[]])[] = [
   ["/loop", "POST", "isolate_killed"],
   ["/loop", "GET", "isolate_killed"],
   ["/later", "POST", "isolate_killed"],
   ["/regexp", "POST", "isolate_killed"],
   ["/heap", "POST", "isolate_killed"],
-  ["/buffers", "POST", "isolate_killed"],
+  ["/buffers", "POST", "isolate_killed", "app_error"],
   ["/microtasks", "POST", "isolate_killed"],
   ["/never", "POST", "wall_time"],
   ["/wait", "POST", "app_error"],
@@ -79,7 +80,7 @@ Deno.test("hostile handler is stopped, and another app answers meanwhile", async
     const good = appOf(`export default { fetch: () => new Response("fine") };`, { name: "good" });
     await textOf(await pool.call(good, callOf("/")));
     const [goodPid] = pool.status().apps.find((a) => a.app === "good")?.isolates ?? [];
-    for (const [path, method, code] of KIND) {
+    for (const [path, method, ...codes] of KIND) {
       const what = `${method} ${path}`;
       const bad = pool.call(hostile, callOf(new Request(`http://localhost${path}`, { method })));
       let slowestMs = 0;
@@ -91,7 +92,8 @@ Deno.test("hostile handler is stopped, and another app answers meanwhile", async
         slowestMs = Math.max(slowestMs, performance.now() - startMs);
         await new Promise((r) => setTimeout(r, 10));
       } while (!answered);
-      assert.equal(codeOf(await bad), code, what);
+      const code = codeOf(await bad);
+      assert.ok(codes.includes(code), `${what}: ${code}, not ${codes.join(" or ")}`);
       assert.equal(await textOf(await pool.call(hostile, callOf("/"))), "still here", what);
       // Generous, for machines that run other things: an event loop that is held would take the CPU limit.
       assert.ok(slowestMs < 1_500, `${what}: the other app took ${slowestMs} ms`);
