@@ -47,22 +47,27 @@ const SETTLE_MS = 80;
 /** Folders whose changes are not the app's. */
 const IGNORED = /(^|\/)(node_modules|\.git|\.sojourn|\.cache)(\/|$)/;
 
+/** What to watch. */
+export interface Watched {
+  readonly folder: string;
+  /** A folder whose changes do not count: the cluster's data may lie within the app's folder. */
+  readonly except: string;
+  readonly signal: AbortSignal;
+}
+
 /** Calls back after changes below a folder, one call at a time, until the signal aborts. */
-export async function watchFolder(
-  folder: string,
-  signal: AbortSignal,
-  changed: () => Promise<void>,
-): Promise<void> {
+export async function watchFolder(watched: Watched, changed: () => Promise<void>): Promise<void> {
+  const { folder, except, signal } = watched;
   if (signal.aborted) return;
+  const counts = (path: string) =>
+    !IGNORED.test(path.slice(folder.length)) && path !== except && !path.startsWith(except + "/");
   const watcher = Deno.watchFs(folder, { recursive: true });
   const close = () => watcher.close();
   signal.addEventListener("abort", close, { once: true });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> = Promise.resolve();
   for await (const event of watcher) {
-    if (event.kind === "access" || event.paths.every((path) => IGNORED.test(path.slice(folder.length)))) {
-      continue;
-    }
+    if (event.kind === "access" || !event.paths.some(counts)) continue;
     clearTimeout(timer);
     timer = setTimeout(() => running = running.then(changed), SETTLE_MS);
   }

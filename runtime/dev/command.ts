@@ -157,6 +157,11 @@ class DevRun {
     const writeFile = () => cluster.writeFile(controlUrl);
     const control = openControl(cluster, writeFile);
     controlUrl = control.url;
+    // From before the first deploy on, so that no change falls between that and the watching.
+    const ending = new AbortController();
+    const deployed = Promise.withResolvers<void>();
+    const watching = this.#watch(AbortSignal.any([stop, ending.signal]), deployed.promise);
+    watching.catch(() => {}); // told when it is awaited
     try {
       cluster.start();
       await writeFile();
@@ -166,12 +171,14 @@ class DevRun {
       for (const app of this.#apps) names.push(await this.#deploy(app));
       await this.#answering(names, stop);
       this.#announce(names, performance.now() - begunMs);
-      await this.#watch(stop);
+      deployed.resolve();
+      await watching;
       return EXIT.done;
     } catch (error) {
       return this.#failed(error, stop);
     } finally {
       if (!this.#json) this.#shell.err("stopping");
+      ending.abort();
       await control.close();
       await cluster.stop();
     }
@@ -232,19 +239,20 @@ class DevRun {
     this.#shell.out(`           ${first} is redeployed when its files change; Ctrl-C stops all sites`);
   }
 
-  async #watch(stop: AbortSignal): Promise<void> {
-    await Promise.all(this.#apps.map((app) =>
-      watchFolder(app.folder, stop, async () => {
-        try {
-          await this.#deploy(app);
-        } catch (error) {
-          if (!(error instanceof AdminError)) throw error;
-          this.#shell.err(
-            `${app.fallback}: ${error.code}: ${error.message}; the version before it keeps serving`,
-          );
-        }
-      })
-    ));
+  async #watch(stop: AbortSignal, first: Promise<void>): Promise<void> {
+    await Promise.all(
+      this.#apps.map((app) =>
+        watchFolder({ folder: app.folder, except: this.#cluster.data, signal: stop }, async () => {
+          await first;
+          try {
+            await this.#deploy(app);
+          } catch (error) {
+            const why = error instanceof AdminError ? `${error.code}: ${error.message}` : String(error);
+            this.#shell.err(`${app.fallback}: ${why}; the version before it keeps serving`);
+          }
+        })
+      ),
+    );
   }
 
   /** One line for people, or one object for programs. */
