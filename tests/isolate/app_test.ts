@@ -394,9 +394,12 @@ Deno.test("app that keeps its isolate busy gets a second one", async () => {
     const clients = Array.from({ length: 4 }, async () => {
       while (!stop) await responseOf(await pool.call(app, callOf("/"))).text();
     });
-    await untilTrue("a second isolate", () => pool.status().apps[0]?.isolates.length === 2);
-    stop = true;
-    await Promise.all(clients);
+    try {
+      await untilTrue("a second isolate", () => pool.status().apps[0]?.isolates.length === 2);
+    } finally {
+      stop = true;
+      await Promise.all(clients);
+    }
   });
 });
 
