@@ -15,7 +15,8 @@ import { ADMIN_PATH } from "../deploy/client.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { readRows } from "./inspection.ts";
-import { allows, type Role } from "../deploy/roles.ts";
+import { refusedRole, roleNeeded } from "./access.ts";
+import type { Role } from "../deploy/roles.ts";
 import { BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "../deploy/records.ts";
 
 /** A site that restarts is back within a second or two; asking it this often costs it nothing. */
@@ -67,7 +68,7 @@ export function adminApp(services: AdminServices): Hono<{ Bindings: AdminBinding
   app.notFound((c) =>
     problemResponse("not_available", `${c.req.method} ${new URL(c.req.url).pathname} is not available`)
   );
-  app.use("*", async (c, next) => await authorize(c, next));
+  app.use("*", async (c, next) => refusedRole(c.env.role, roleNeeded(c)) ?? await next());
 
   app.get("/apps", (c) => c.json(services.apps.list().map(describeApp)));
   app.get("/apps/:app/versions", (c) => {
@@ -89,9 +90,6 @@ export function adminApp(services: AdminServices): Hono<{ Bindings: AdminBinding
   });
 
   app.get("/apps/:app/rows", async (c) => {
-    if (!allows(c.env.role ?? "read", "admin")) {
-      return problemResponse("admin_role", `rows need a token with the role admin, not ${c.env.role}`);
-    }
     const name = c.req.param("app");
     if (services.apps.get(name) === undefined) return unknownApp(name);
     if (services.deployments === null) return await services.forwardToRoot(c.req.raw, "admin");
@@ -106,18 +104,6 @@ export function adminApp(services: AdminServices): Hono<{ Bindings: AdminBinding
       (deployments) => deployments.rollback(c.req.param("app"), c.req.query("version")),
     ));
   return app;
-}
-
-function authorize(c: AdminContext, next: () => Promise<void>): Promise<void> | Response {
-  const role = c.env.role;
-  const needed: Role = c.req.method === "GET" ? "read" : "deploy";
-  if (role === null) {
-    return problemResponse("admin_token_invalid", "this needs a valid admin token: Authorization: Bearer …");
-  }
-  if (!allows(role, needed)) {
-    return problemResponse("admin_role", `this needs a token with the role ${needed}, not ${role}`);
-  }
-  return next();
 }
 
 const unknownApp = (name: string): Response =>

@@ -11,7 +11,7 @@ export {
   type Refusal,
 } from "./deployments.ts";
 export { deployModule, type ModuleUpload } from "./upload.ts";
-export { AdminTokens, allows, type Role, ROLES } from "./roles.ts";
+export { AdminTokens, allows, type Holder, type Role, ROLES, type TokenRoles } from "./roles.ts";
 export type { AppRecord, StoredManifest, Tier, VersionRecord } from "./records.ts";
 export {
   ADMIN_PATH,

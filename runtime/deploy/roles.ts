@@ -1,8 +1,12 @@
 /**
- * Admin tokens and what they allow. A site's admin token file has one token a line, each with the role before
- * it: `deploy 3f1c…`; a line with a token alone is an admin token. Empty lines and `#` comments are skipped.
+ * Admin tokens and what they allow. A site's admin token file has one token a line, `ROLE TOKEN [NAME]`:
  *
- * Tokens are compared by digest, so that neither length nor common prefix shows in the time it takes.
+ *     deploy 3f1c… ci
+ *
+ * A line with a token alone is an admin token. Empty lines and `#` comments are skipped.
+ *
+ * K1  Tokens are compared by digest, all of them: neither length nor common prefix shows in the time it takes.
+ * K2  An error names a line by its number, and never shows what stands in it.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 
@@ -16,38 +20,68 @@ export const allows = (role: Role, needed: Role): boolean => ROLES.indexOf(role)
 
 /** Shorter ones can be guessed: 16 characters of hexadecimal are 64 bits. */
 const TOKEN_CHARS_MIN = 16;
+/** What a holder may be called: it appears in the site's log. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
+
+/** Who holds a token. */
+export interface Holder {
+  readonly role: Role;
+  /** What the file calls the token; null where it does not. */
+  readonly name: string | null;
+}
+
+/** Whoever can tell the holder of a request's token. */
+export interface TokenRoles {
+  /** The holder of a request's `Authorization: Bearer …`, or null. */
+  holderOf(headers: Headers): Holder | null;
+}
+
+interface KnownToken extends Holder {
+  readonly digest: Uint8Array;
+}
 
 /** The admin tokens of a site. */
-export class AdminTokens {
-  readonly #tokens: { role: Role; digest: Uint8Array }[] = [];
+export class AdminTokens implements TokenRoles {
+  readonly #tokens: readonly KnownToken[];
 
   /**
-   * @throws TypeError naming the line that is no `[role] token`.
+   * @throws TypeError naming the line that is no `[role] token [name]` (K2).
    */
   constructor(text: string) {
-    text.split("\n").forEach((line, index) => {
+    this.#tokens = text.split("\n").flatMap((line, index) => {
       const words = line.replace(/#.*/, "").trim().split(/\s+/).filter((word) => word !== "");
-      if (words.length === 0) return;
-      const [role, token] = words.length === 1 ? ["admin", words[0]] : words;
-      if (!isRole(role) || token === undefined || words.length > 2 || token.length < TOKEN_CHARS_MIN) {
-        throw new TypeError(
-          `line ${index + 1} of the admin tokens is not "[${ROLES.join("|")}] TOKEN" ` +
-            `with a token of at least ${TOKEN_CHARS_MIN} characters`,
-        );
-      }
-      this.#tokens.push({ role, digest: digest(token) });
+      return words.length === 0 ? [] : [knownToken(words, index + 1)];
     });
+  }
+
+  holderOf(headers: Headers): Holder | null {
+    const [, token] = /^Bearer (\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+    if (token === undefined) return null;
+    const asked = digest(token);
+    let found: KnownToken | null = null;
+    for (const known of this.#tokens) if (timingSafeEqual(known.digest, asked)) found = known;
+    return found;
   }
 
   /** The role of a request's `Authorization: Bearer …`, or null. */
   roleOf(headers: Headers): Role | null {
-    const [, token] = /^Bearer (\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
-    if (token === undefined) return null;
-    const asked = digest(token);
-    let found: Role | null = null;
-    for (const known of this.#tokens) if (timingSafeEqual(known.digest, asked)) found = known.role;
-    return found;
+    return this.holderOf(headers)?.role ?? null;
   }
+}
+
+function knownToken(words: readonly string[], line: number): KnownToken {
+  const [role, token, name = null] = words.length === 1 ? ["admin", words[0]] : words;
+  const isWrong = !isRole(role) || token === undefined || words.length > 3 ||
+    token.length < TOKEN_CHARS_MIN || (name !== null && !NAME.test(name));
+  if (isWrong) {
+    throw new TypeError(
+      `line ${line} of the admin tokens is not "ROLE TOKEN [NAME]": a role (${
+        ROLES.join(", ")
+      }), a token of at ` +
+        `least ${TOKEN_CHARS_MIN} characters, and a name of letters, digits, ".", "_", "@" and "-"`,
+    );
+  }
+  return { role, name, digest: digest(token) };
 }
 
 const digest = (token: string): Uint8Array => createHash("sha256").update(token).digest();

@@ -6,7 +6,7 @@
  * P2  Outside dev, everything but health, readiness, sites and the session's reset needs a token. In dev a call
  *     without a token is an admin's, unless a page of another origin made it.
  */
-import type { AdminTokens, Role } from "../deploy/mod.ts";
+import type { Holder, Role, TokenRoles } from "../deploy/mod.ts";
 import { allows } from "../deploy/roles.ts";
 import { Problem } from "./problem.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
@@ -20,7 +20,7 @@ export type Readiness =
 export interface PlatformServices {
   readonly site: string;
   readonly dev: boolean;
-  readonly adminTokens: AdminTokens;
+  readonly adminTokens: TokenRoles;
   readonly readiness: () => Readiness;
   readonly sites: () => { id: string; url: string; tier: string }[];
   readonly status: () => unknown;
@@ -28,6 +28,8 @@ export interface PlatformServices {
   readonly metrics: () => Readonly<Record<string, number>>;
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
+  /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
+  readonly adminCall?: (call: { by: string | null; role: Role | null; call: string }) => void;
 }
 
 const ROOT = "/_sojourn/";
@@ -59,7 +61,15 @@ export function platform(
   if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
   const admin = services.admin();
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
-  return admin(request, roleOf(services, request));
+  const holder = holderOf(services, request);
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    services.adminCall?.({
+      by: holder?.name ?? null,
+      role: holder?.role ?? null,
+      call: `${request.method} /${name}`,
+    });
+  }
+  return admin(request, holder?.role ?? null);
 }
 
 function readyz(services: PlatformServices): Response {
@@ -70,21 +80,27 @@ function readyz(services: PlatformServices): Response {
 }
 
 /** P2 */
-function roleOf(services: PlatformServices, request: Request): Role | null {
-  const role = services.adminTokens.roleOf(request.headers);
-  if (role !== null || !services.dev) return role;
+function holderOf(services: PlatformServices, request: Request): Holder | null {
+  const holder = services.adminTokens.holderOf(request.headers);
+  if (holder !== null || !services.dev) return holder;
   if (request.headers.has("authorization")) return null;
   const { origin, hostname } = new URL(request.url);
   const from = request.headers.get("origin");
-  return LOOPBACK.test(hostname) && (from === null || from === origin) ? "admin" : null;
+  const isHere = LOOPBACK.test(hostname) && (from === null || from === origin);
+  return isHere ? { role: "admin", name: null } : null;
 }
 
 /** Names of this machine alone: a name that somebody else's DNS could point here is another origin (P2). */
 const LOOPBACK = /^(127(\.\d+){3}|localhost|[a-z0-9-]+\.localhost|\[::1\])$/;
 
 function refuseUnless(services: PlatformServices, request: Request, needed: Role): Response | null {
-  const role = roleOf(services, request);
-  if (role === null) throw new Problem("admin_token_invalid", "this needs a token: Authorization: Bearer …");
+  const role = holderOf(services, request)?.role;
+  if (role === undefined) {
+    throw new Problem(
+      "admin_token_invalid",
+      `this needs a token with the role ${needed}: Authorization: Bearer …`,
+    );
+  }
   if (!allows(role, needed)) throw new Problem("admin_role", `this needs the role ${needed}, not ${role}`);
   return null;
 }

@@ -5,10 +5,11 @@
  * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
  */
 import type { Storage } from "../../store/ports.ts";
-import { AdminTokens } from "../deploy/mod.ts";
+import { AdminTokens, type TokenRoles } from "../deploy/mod.ts";
 import { openDenoKv } from "../storage/denokv.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
+import { AdminTokenFile } from "./admin_token_file.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 
 /** A site's storage, open. */
@@ -55,16 +56,12 @@ export async function readSecrets(config: SiteConfig): Promise<[Uint8Array, ...U
 }
 
 /** The admin tokens that the site file names; none where it names no file. */
-export async function readAdminTokens(config: SiteConfig): Promise<AdminTokens> {
-  if (config.adminTokenFile === undefined) return new AdminTokens("");
-  const text = await readOwn(config.adminTokenFile, "adminTokenFile");
-  try {
-    return new AdminTokens(text);
-  } catch (error) {
-    throw new ConfigError(
-      `adminTokenFile: ${config.adminTokenFile}: ${error instanceof Error ? error.message : error}`,
-    );
-  }
+export function readAdminTokens(
+  config: SiteConfig,
+  note: (event: string, fields: Record<string, unknown>) => void,
+): TokenRoles {
+  const { adminTokenFile } = config;
+  return adminTokenFile === undefined ? new AdminTokens("") : AdminTokenFile.open(adminTokenFile, note);
 }
 
 /** What a site's TLS needs, read. */

@@ -95,7 +95,7 @@ export class Site {
   async #start(): Promise<void> {
     const { config } = this;
     const secrets = await readSecrets(config);
-    const adminTokens = await readAdminTokens(config);
+    const adminTokens = readAdminTokens(config, (event, fields) => this.log.line("warn", event, fields));
     const tls = await readTls(config);
     const { storage, disk } = await openData(config);
     this.#closeStorage = () => storage.close();
@@ -133,6 +133,7 @@ export class Site {
       status: () => siteStatus(this.#parts(replica, gateway)),
       metrics: () => siteMetrics(this.#parts(replica, gateway)),
       admin: () => this.#apps?.admin ?? null,
+      adminCall: (fields) => this.log.line("info", "admin_call", fields),
     };
     const certified = config.tls?.http === true ? tls?.own ?? {} : {};
     this.#server = Deno.serve(

@@ -1,0 +1,46 @@
+/**
+ * Which role an admin path needs: one table, which docs/operating.md shows and a test compares with the routes
+ * that exist. A route that is not in it needs what its method says, and fails that test.
+ *
+ * N1  No handler runs for a caller whose role does not include the one needed.
+ */
+import type { Context } from "hono";
+import { matchedRoutes } from "hono/route";
+import { ADMIN_PATH } from "../deploy/client.ts";
+import { allows, type Role } from "../deploy/roles.ts";
+import { problemResponse } from "../gateway/problem.ts";
+
+/** The role that each admin path needs, by method and path below `/_sojourn/admin`. */
+export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
+  "GET /apps": "read",
+  "GET /apps/:app/versions": "read",
+  "GET /sites": "read",
+  "GET /ready/:app/:version": "read",
+  "GET /apps/:app/rows": "admin",
+  "POST /deploy": "deploy",
+  "POST /apps/:app/rollback": "deploy",
+};
+
+/** The name of a route in {@link ADMIN_ROLES}. */
+export const routeName = ({ method, path }: { method: string; path: string }): string =>
+  `${method} ${path.slice(ADMIN_PATH.length)}`;
+
+/** The role that a call needs. What no handler takes is told to readers only, as what there is. */
+export function roleNeeded(c: Context): Role {
+  const { method } = c.req;
+  const route = matchedRoutes(c).findLast((each) => each.method !== "ALL");
+  const listed = route === undefined ? undefined : ADMIN_ROLES[routeName(route)];
+  return listed ?? (method === "GET" || method === "HEAD" ? "read" : "admin");
+}
+
+/** The refusal of a call, or null where the role includes the one needed (N1). */
+export function refusedRole(role: Role | null, needed: Role): Response | null {
+  if (role === null) {
+    return problemResponse(
+      "admin_token_invalid",
+      `this needs a valid token with the role ${needed}: Authorization: Bearer …`,
+    );
+  }
+  if (allows(role, needed)) return null;
+  return problemResponse("admin_role", `this needs a token with the role ${needed}, not ${role}`);
+}
