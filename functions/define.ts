@@ -196,7 +196,7 @@ export interface AppDefinition<
   readonly routes?: Readonly<Record<string, { readonly at: Tier }>>;
   /** Cron expressions (five fields, UTC) by name. */
   readonly cron?: Readonly<Record<string, string>>;
-  /** Hosts that `fetch` may reach, as `host` or `host:port`. */
+  /** Hosts that `fetch` may reach, if the operator permits them too: `host`, `*.host`, each with `:port` or not. */
   readonly fetchHosts?: readonly string[];
   /** Folder of static files, relative to the module. */
   readonly assets?: string;

@@ -39,8 +39,9 @@ const routePattern = z.string().refine(isRoutePattern, {
 const cronExpression = z.string().refine(isCronExpression, {
   error: "a cron expression of five fields (minute hour day month weekday), such as 0 3 * * *",
 });
-const host = z.string().max(260).regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/, {
-  error: "a host or host:port in lower case, such as api.example or localhost:8080",
+const HOST = /^(?:(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/;
+const host = z.string().max(260).regex(HOST, {
+  error: "a host or host:port in lower case, such as api.example, *.api.example or localhost:8080",
 });
 
 const manifestSchema = z.strictObject({

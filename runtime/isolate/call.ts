@@ -22,7 +22,7 @@ export interface IsolateApp {
   readonly bundle: () => Promise<Uint8Array>;
   readonly limits: IsolateLimits;
   readonly vars: Record<string, string>;
-  /** Hosts (`host` or `host:port`) that the app declared for its outgoing fetches. */
+  /** Hosts that the app declared for its outgoing fetches: patterns of egress_rules.ts. */
   readonly fetchHosts: readonly string[];
 }
 

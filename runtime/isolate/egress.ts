@@ -1,8 +1,8 @@
 /**
  * Outgoing fetches of one isolate, made by the site after it has checked where they go.
  *
- * E1  Only hosts that the app declared (`host` or `host:port`), and of those only public addresses; a private one
- *     only where the operator's configuration names exactly that `host:port`.
+ * E1  Only where app and operator both say so (egress_rules.ts), and of those hosts only public addresses; a
+ *     private one only where the operator's configuration names exactly that `host:port`.
  * E2  The address that was checked is the one connected to: the name is not looked up again.
  * E3  Redirects are followed here, each step checked like the first.
  * E4  Nothing leaves before the output gate of the request has resolved.
@@ -14,7 +14,13 @@ import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME } from "./frames.ts";
 import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
-import { FetchRefused, type OutgoingRequest, type OutgoingResponse, sendChecked } from "./outgoing_http.ts";
+import {
+  FetchRefused,
+  type OutgoingRequest,
+  type OutgoingResponse,
+  sendChecked,
+  shownUrl,
+} from "./outgoing_http.ts";
 import { wireError, writeError } from "./store_frames.ts";
 
 /** The outgoing fetches of one isolate. */
@@ -97,11 +103,14 @@ export class HostEgress implements Egress {
     if (owner === undefined) {
       throw new FetchRefused(
         "request_ended",
-        `fetch(${request.url}): its request has ended; use ctx.waitUntil`,
+        `fetch(${shown(request.url)}): its request has ended; use ctx.waitUntil`,
       );
     }
     if (this.#open.size > OPEN_MAX) {
-      throw new FetchRefused("overloaded", `fetch(${request.url}): ${OPEN_MAX} fetches are open already`);
+      throw new FetchRefused(
+        "overloaded",
+        `fetch(${shown(request.url)}): ${OPEN_MAX} fetches are open already`,
+      );
     }
     await owner.pending.call.gate();
     owner.pending.hasEffects = true;
@@ -132,19 +141,27 @@ export class HostEgress implements Egress {
         return { response, url: request.url };
       }
       await response.body?.cancel();
-      if (redirect === "error") throw new TypeError(`fetch(${request.url}): it redirects to ${location}`);
+      if (redirect === "error") {
+        throw new TypeError(
+          `fetch(${shown(request.url)}): it redirects, to ${shown(new URL(location, request.url).href)}`,
+        );
+      }
       request = redirected(request, response.status, location);
     }
-    throw new TypeError(`fetch(${first.url}): more than ${REDIRECTS_MAX} redirects`);
+    throw new TypeError(`fetch(${shown(first.url)}): more than ${REDIRECTS_MAX} redirects`);
   }
 }
+
+const shown = (url: string): string => URL.canParse(url) ? shownUrl(new URL(url)) : "?";
 
 /** The next request of a redirect, as the Fetch standard has it. */
 function redirected(request: OutgoingRequest, status: number, location: string): OutgoingRequest {
   const url = new URL(location, request.url);
   const toGet = status === 303 && request.method !== "HEAD" || status <= 302 && request.method === "POST";
   if (!toGet && request.body !== null) {
-    throw new TypeError(`fetch(${request.url}): a streamed body can't follow a redirect to ${location}`);
+    throw new TypeError(
+      `fetch(${shown(request.url)}): a streamed body can't follow a redirect to ${shown(url.href)}`,
+    );
   }
   const sameOrigin = url.origin === new URL(request.url).origin;
   const drop = (name: string) =>

@@ -4,7 +4,6 @@
  * Deno's own `fetch` resolves names by itself, after any check; node:http takes the address to connect to and
  * still verifies the certificate for the name.
  */
-import { lookup } from "node:dns/promises";
 import * as http from "node:http";
 import * as https from "node:https";
 import { isIP } from "node:net";
@@ -63,48 +62,52 @@ export async function sendChecked(request: OutgoingRequest, rules: EgressRules):
   try {
     return await send(request, url, address);
   } catch (error) {
-    throw new FetchRefused("fetch_failed", `fetch(${request.url}): ${messageOf(error)}`);
+    throw new FetchRefused("fetch_failed", `fetch(${shownUrl(url)}): ${messageOf(error)}`);
   }
 }
+
+/** A URL as messages show it: a query often holds a key. */
+export const shownUrl = (url: URL): string => url.origin + url.pathname;
 
 /** The address that a URL's host has, if the app may go there. */
 export async function checkedAddress(url: URL, rules: EgressRules): Promise<string> {
+  const refuse = (why: string) => new FetchRefused("fetch_refused", `fetch(${shownUrl(url)}): ${why}`);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw new FetchRefused("fetch_refused", `fetch(${url}): only http: and https: are possible`);
+    throw refuse(`only http: and https: are possible, not ${url.protocol}`);
   }
-  const host = url.hostname.toLowerCase();
-  const withPort = `${host}:${url.port || (url.protocol === "https:" ? "443" : "80")}`;
-  if (!rules.fetchHosts.some((declared) => declared === host || declared === withPort)) {
-    const declared = rules.fetchHosts.length === 0 ? "none" : rules.fetchHosts.join(", ");
-    throw new FetchRefused(
-      "fetch_refused",
-      `fetch(${url}): the app does not declare ${host} in fetchHosts (declared: ${declared})`,
-    );
-  }
-  const bare = host.replace(/^\[|\]$/g, "");
-  const addresses = isIP(bare) !== 0 ? [bare] : await resolve(url, bare);
-  const allowed = rules.privateHosts.includes(withPort) ? addresses[0] : addresses.find(isPublicAddress);
+  const port = portOf(url);
+  const verdict = rules.verdict(url.hostname, port);
+  if (!verdict.ok) throw refuse(verdict.why);
+  const bare = url.hostname.replace(/^\[|\]$/g, "");
+  const addresses = isIP(bare) !== 0 ? [bare] : await resolve(url, bare, rules);
+  const allowed = verdict.mayBePrivate ? addresses[0] : addresses.find(isPublicAddress);
   if (allowed !== undefined) return allowed;
-  throw new FetchRefused(
-    "fetch_refused",
-    `fetch(${url}): ${addresses.join(", ")} is not a public address; the operator can allow ${withPort}`,
+  throw refuse(
+    `${addresses.join(", ") || "no address"} is not a public address; ` +
+      `the operator can permit ${url.hostname}:${port} by name (egress.private)`,
   );
 }
 
-async function resolve(url: URL, host: string): Promise<string[]> {
+async function resolve(url: URL, host: string, rules: EgressRules): Promise<readonly string[]> {
   try {
-    return (await lookup(host, { all: true })).map(({ address }) => address);
+    return await rules.lookup(host);
   } catch (error) {
-    throw new FetchRefused("fetch_failed", `fetch(${url}): ${host} was not found: ${messageOf(error)}`);
+    throw new FetchRefused(
+      "fetch_failed",
+      `fetch(${shownUrl(url)}): ${host} was not found: ${messageOf(error)}`,
+    );
   }
 }
+
+const portOf = (url: URL): number =>
+  url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
 
 function send(request: OutgoingRequest, url: URL, address: string): Promise<OutgoingResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<OutgoingResponse>();
   const family = isIP(address);
   const outgoing = (url.protocol === "https:" ? https : http).request({
     host: url.hostname.replace(/^\[|\]$/g, ""),
-    port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port),
+    port: portOf(url),
     path: url.pathname + url.search,
     method: request.method,
     headers: headersOf(request, url),

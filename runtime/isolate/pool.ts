@@ -10,6 +10,7 @@ import { messageOf } from "./bodies.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from "./call.ts";
 import { HostEgress } from "./egress.ts";
+import { type EgressOptions, EgressRules } from "./egress_rules.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
 import type { Isolate, IsolateOwner, LoadOutcome } from "./isolate.ts";
 import { makeIsolatesFolder } from "./isolates_folder.ts";
@@ -25,8 +26,8 @@ export interface PoolOptions {
   readonly spares?: number;
   /** An app version without requests gives its isolates back after this long. */
   readonly idleMs?: number;
-  /** Addresses (`host:port`) that apps may fetch although they are private. */
-  readonly privateHosts?: readonly string[];
+  /** What the operator lets apps fetch (egress_rules.ts). */
+  readonly egress?: Omit<EgressOptions, "fetchHosts">;
   /** Rare events worth a log line. */
   readonly note?: (event: string, detail: Record<string, unknown>) => void;
 }
@@ -238,10 +239,9 @@ export class IsolatePool {
       () => isolate.kill(`the bundle did not load in ${limits.loadMs} ms`),
       limits.loadMs,
     );
-    const egress = new HostEgress({
-      fetchHosts: app.fetchHosts,
-      privateHosts: this.#options.privateHosts ?? [],
-    });
+    const egress = new HostEgress(
+      new EgressRules({ ...this.#options.egress, fetchHosts: app.fetchHosts }),
+    );
     try {
       const outcome = await isolate.load({ app, bundle, evaluate }, owner, egress);
       if (outcome.kind === "loaded" && !evaluate) this.#watchdog.watch(isolate, limits);

@@ -64,7 +64,7 @@ export async function startApps(
   const isolates = new IsolatePool({
     cacheFolder: config.cache,
     spares: config.limits.isolatesWarm,
-    privateHosts: config.egress.private,
+    egress: { allow: config.egress.allow, privateHosts: config.egress.private },
     note: (event, detail) => log.line("warn", event, detail),
   });
   const appOf = (version: LiveVersion) => isolateApp(version, config);
@@ -177,9 +177,7 @@ function isolateApp(version: LiveVersion, config: SiteConfig): IsolateApp {
     bundle: () => version.bundle(),
     limits: isolateLimits(config),
     vars: manifest.vars,
-    fetchHosts: manifest.fetchHosts.filter((host) =>
-      config.egress.allow.includes("*") || config.egress.allow.includes(host)
-    ),
+    fetchHosts: manifest.fetchHosts,
   };
 }
 

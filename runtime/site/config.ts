@@ -8,6 +8,7 @@
  */
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
+import { hostPattern } from "../isolate/egress_rules.ts";
 
 /** What a site may be called: also a host label and a folder name. */
 const siteId = z.string().regex(
@@ -60,9 +61,18 @@ const limits = z.strictObject({
 
 const egress = z.strictObject({
   /** Hosts that apps may reach if they declare them; "*" for any public one. */
-  allow: z.array(z.string()).default(["*"]),
+  allow: z.array(
+    z.string().refine((text) => hostPattern(text) !== null, {
+      message: 'expected "*", or a host such as api.example, *.example, api.example:443 or [2001:db8::1]:443',
+    }),
+  ).default(["*"]),
   /** Exact "host:port" pairs that may be private addresses. */
-  private: z.array(address).default([]),
+  private: z.array(
+    z.string().refine((text) => {
+      const pattern = hostPattern(text);
+      return pattern !== null && !pattern.below && pattern.port !== null && pattern.port > 0;
+    }, { message: "expected an exact host:port, like db.internal:5432 or 10.0.0.7:8080" }),
+  ).default([]),
 });
 
 const tls = z.strictObject({

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { isPublicAddress } from "../../runtime/isolate/addresses.ts";
 import { type IsolateAnswer, IsolatePool } from "../../runtime/isolate/mod.ts";
-import { checkedAddress } from "../../runtime/isolate/outgoing_http.ts";
+import { EgressRules, hostPattern } from "../../runtime/isolate/egress_rules.ts";
+import { checkedAddress, type OutgoingRequest, sendChecked } from "../../runtime/isolate/outgoing_http.ts";
 import { appOf, callOf } from "./apps.ts";
 
 const ADDRESSES: readonly (readonly [address: string, isPublic: boolean])[] = [
@@ -41,29 +42,173 @@ Deno.test("address is public only where it is known to be", () => {
   for (const [address, expected] of ADDRESSES) assert.equal(isPublicAddress(address), expected, address);
 });
 
-const RULES:
-  readonly (readonly [url: string, fetchHosts: string[], privateHosts: string[], says: RegExp | null])[] = [
-    ["http://127.0.0.1:8080/", [], [], /does not declare/],
-    ["http://127.0.0.1:8080/", ["127.0.0.1"], [], /not a public address/],
-    ["http://127.0.0.1:8080/", ["127.0.0.1"], ["127.0.0.1:8081"], /not a public address/],
-    ["http://127.0.0.1:8080/", ["127.0.0.1"], ["127.0.0.1:8080"], null],
-    ["http://127.0.0.1:8080/", ["127.0.0.1:9090"], ["127.0.0.1:8080"], /does not declare/],
-    ["http://2130706433/", ["127.0.0.1"], [], /not a public address/],
-    ["http://0x7f.1/", ["127.0.0.1"], [], /not a public address/],
-    ["http://[::1]/", ["[::1]"], [], /not a public address/],
-    ["http://[::ffff:127.0.0.1]/", ["[::ffff:7f00:1]"], [], /not a public address/],
-    ["http://localhost:1/", ["localhost"], [], /not a public address/],
-    ["http://localhost:1/", ["localhost"], ["localhost:1"], null],
-    ["http://1.1.1.1/", ["1.1.1.1"], [], null],
-    ["ftp://1.1.1.1/", ["1.1.1.1"], [], /only http: and https:/],
-  ];
+interface Rule {
+  readonly url: string;
+  readonly declares: string[];
+  readonly allow?: string[];
+  readonly private?: string[];
+  /** null: it may go there. */
+  readonly says: RegExp | null;
+}
 
-Deno.test("fetch goes only where app and operator allow it", async () => {
-  for (const [url, fetchHosts, privateHosts, says] of RULES) {
-    const checked = checkedAddress(new URL(url), { fetchHosts, privateHosts });
-    if (says === null) await checked;
-    else await assert.rejects(checked, says, url);
+const UNDECLARED = /the app does not declare/;
+const UNPERMITTED = /the operator of this site does not permit/;
+const PRIVATE = /is not a public address; the operator can permit/;
+
+const RULES: readonly Rule[] = [
+  { url: "http://127.0.0.1:8080/", declares: [], says: UNDECLARED },
+  { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], says: PRIVATE },
+  { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], private: ["127.0.0.1:8081"], says: PRIVATE },
+  { url: "http://127.0.0.1:8080/", declares: ["127.0.0.1"], private: ["127.0.0.1:8080"], says: null },
+  {
+    url: "http://127.0.0.1:8080/",
+    declares: ["127.0.0.1:9090"],
+    private: ["127.0.0.1:8080"],
+    says: UNDECLARED,
+  },
+  // Other spellings of an address.
+  { url: "http://2130706433/", declares: ["127.0.0.1"], says: PRIVATE },
+  { url: "http://0x7f.1/", declares: ["127.0.0.1"], says: PRIVATE },
+  { url: "http://[::1]/", declares: ["[::1]"], says: PRIVATE },
+  { url: "http://[0:0:0:0:0:0:0:1]/", declares: ["[::1]"], says: PRIVATE },
+  { url: "http://[::1]:81/", declares: ["[::1]:81"], private: ["[0:0::1]:81"], says: null },
+  { url: "http://[::ffff:127.0.0.1]/", declares: ["[::ffff:7f00:1]"], says: PRIVATE },
+  { url: "http://[::ffff:169.254.169.254]/", declares: ["[::ffff:169.254.169.254]"], says: PRIVATE },
+  { url: "http://[64:ff9b::7f00:1]/", declares: ["[64:ff9b::7f00:1]"], says: PRIVATE },
+  { url: "http://169.254.169.254/latest/meta-data", declares: ["169.254.169.254"], says: PRIVATE },
+  { url: "http://metadata.cloud.test/", declares: ["metadata.cloud.test"], says: PRIVATE },
+  { url: "http://both.test/", declares: ["both.test"], says: null },
+  { url: "http://none.test/", declares: ["none.test"], says: /no address is not a public address/ },
+  { url: "http://localhost:1/", declares: ["localhost"], says: PRIVATE },
+  { url: "http://localhost:1/", declares: ["localhost"], private: ["localhost:1"], says: null },
+  { url: "http://1.1.1.1/", declares: ["1.1.1.1"], says: null },
+  { url: "ftp://1.1.1.1/", declares: ["1.1.1.1"], says: /only http: and https:/ },
+  // Both must say yes, whichever of them says it how.
+  { url: "https://api.test/", declares: ["api.test"], allow: [], says: UNPERMITTED },
+  { url: "https://api.test/", declares: [], allow: ["api.test"], says: UNDECLARED },
+  { url: "https://api.test/", declares: ["api.test"], allow: ["api.test"], says: null },
+  { url: "https://API.Test/", declares: ["api.test"], allow: ["api.test:443"], says: null },
+  { url: "http://api.test/", declares: ["api.test"], allow: ["api.test:443"], says: UNPERMITTED },
+  { url: "https://api.test:8443/", declares: ["api.test:443"], allow: ["*"], says: UNDECLARED },
+  { url: "https://api.test/", declares: ["api.test:443"], allow: ["api.test"], says: null },
+  { url: "https://a.api.test/", declares: ["*.api.test"], allow: ["*.api.test"], says: null },
+  { url: "https://a.b.api.test/", declares: ["*.api.test"], allow: ["*.test:443"], says: null },
+  { url: "https://api.test/", declares: ["*.api.test"], allow: ["*"], says: UNDECLARED },
+  { url: "https://evilapi.test/", declares: ["*.api.test"], allow: ["*"], says: UNDECLARED },
+  { url: "https://api.test.evil.test/", declares: ["api.test"], allow: ["*"], says: UNDECLARED },
+  { url: "https://api.test./", declares: ["api.test"], allow: ["*"], says: UNDECLARED },
+  // A private pair is permitted by its name, and nothing near it.
+  { url: "http://db.test:5432/", declares: ["db.test"], allow: [], private: ["db.test:5432"], says: null },
+  {
+    url: "http://db.test:5433/",
+    declares: ["db.test"],
+    allow: [],
+    private: ["db.test:5432"],
+    says: UNPERMITTED,
+  },
+  {
+    url: "http://db.test:5433/",
+    declares: ["db.test"],
+    allow: ["*"],
+    private: ["db.test:5432"],
+    says: PRIVATE,
+  },
+];
+
+/** Names that tests look up; whatever else is looked up fails. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  "localhost": ["127.0.0.1"],
+  "api.test": ["1.2.3.4"],
+  "a.api.test": ["1.2.3.4"],
+  "a.b.api.test": ["2606:4700::1111"],
+  "db.test": ["10.0.0.5"],
+  "both.test": ["10.0.0.5", "1.2.3.4"],
+  "metadata.cloud.test": ["169.254.169.254", "fe80::a9fe:a9fe"],
+  "none.test": [],
+};
+
+function lookup(host: string): Promise<readonly string[]> {
+  const found = NAMES[host];
+  return found === undefined ? Promise.reject(new Error(`${host} is looked up`)) : Promise.resolve(found);
+}
+
+Deno.test("fetch goes only where app and operator both allow it, and the refusal says which did not", async (t) => {
+  for (const rule of RULES) {
+    await t.step(`${rule.url} ${JSON.stringify(rule)}`, async () => {
+      const { declares: fetchHosts, allow = ["*"], private: privateHosts = [] } = rule;
+      const checked = checkedAddress(
+        new URL(rule.url),
+        new EgressRules({ fetchHosts, allow, privateHosts, lookup }),
+      );
+      if (rule.says === null) assert((await checked).length > 0);
+      else await assert.rejects(checked, rule.says);
+    });
   }
+});
+
+Deno.test("a refusal does not show the query of its address", async () => {
+  const url = new URL("https://api.test/v1?key=0123456789");
+  await assert.rejects(
+    checkedAddress(url, new EgressRules({ fetchHosts: [] })),
+    (error: unknown) => error instanceof Error && error.message.startsWith("fetch(https://api.test/v1): "),
+  );
+});
+
+Deno.test("a pattern of hosts is one only in these forms", () => {
+  const good = [
+    "*",
+    "api.test",
+    "API.test",
+    "*.api.test",
+    "*.api.test:443",
+    "1.2.3.4:80",
+    "[::1]",
+    "[::1]:8080",
+  ];
+  const bad = [
+    "",
+    "*.",
+    "*:443",
+    "a*.test",
+    "*.*.test",
+    "api.test:",
+    "api.test:99999",
+    "api.test/x",
+    "http://a.test",
+  ];
+  bad.push("a b", "::1", "user@a.test", "[zz]:1", "api.test:44x");
+  for (const text of good) assert.notEqual(hostPattern(text), null, text);
+  for (const text of bad) assert.equal(hostPattern(text), null, text);
+});
+
+const request = (url: string): OutgoingRequest => ({
+  method: "GET",
+  url,
+  headers: [],
+  body: null,
+  signal: new AbortController().signal,
+});
+
+Deno.test("the address that was checked is the one connected to, whatever the name says next", async () => {
+  await withServer(async (port, _pool, seen) => {
+    let asked = 0;
+    const rules = new EgressRules({
+      fetchHosts: ["rebind.test"],
+      privateHosts: [`rebind.test:${port}`],
+      // What a name server does that rebinds: the second answer is another one.
+      lookup: () => Promise.resolve(asked++ === 0 ? ["127.0.0.1"] : ["192.0.2.1"]),
+    });
+    const answer = await sendChecked(request(`http://rebind.test:${port}/here`), rules);
+    await answer.body?.cancel();
+    assert.deepEqual([answer.status, asked, seen], [200, 1, [`GET /here rebind.test:${port}`]]);
+    // It is looked up, and so checked, again for the next request: there it is refused.
+    const open = new EgressRules({
+      fetchHosts: ["rebind.test"],
+      lookup: () => Promise.resolve(["127.0.0.1"]),
+    });
+    await assert.rejects(sendChecked(request(`http://rebind.test:${port}/there`), open), PRIVATE);
+    assert.equal(seen.length, 1);
+  });
 });
 
 async function withServer(
@@ -85,7 +230,7 @@ async function withServer(
     });
   });
   const { port } = server.addr;
-  const pool = new IsolatePool({ spares: 0, privateHosts: [`127.0.0.1:${port}`] });
+  const pool = new IsolatePool({ spares: 0, egress: { privateHosts: [`127.0.0.1:${port}`] } });
   try {
     await work(port, pool, seen);
   } finally {
@@ -117,6 +262,7 @@ Deno.test("fetch inside an isolate reaches a declared host through the site", as
             return [r.redirected, r.url, await r.text()];
           }
           if (pathname === "/out") return (await fetch(base + "/redirect?to=http://10.0.0.1/")).status;
+          if (pathname === "/elsewhere") return (await fetch(base + "/redirect?to=http://undeclared.test/")).status;
           if (pathname === "/manual") return (await fetch(base + "/redirect?to=/there", { redirect: "manual" })).status;
           if (pathname === "/undeclared") return (await fetch("http://example.com/")).status;
           if (pathname === "/abort") return (await fetch(base + "/slow", { signal: AbortSignal.timeout(50) })).status;
@@ -131,6 +277,7 @@ Deno.test("fetch inside an isolate reaches a declared host through the site", as
     assert.equal(await get("/big"), 2_000_000);
     assert.deepEqual(await get("/redirect"), [true, `${base}/there`, "GET  null"]);
     assert.match(String(await get("/out")), /fetch_refused,.*10\.0\.0\.1 is not a public address/);
+    assert.match(String(await get("/elsewhere")), /fetch_refused,.*does not declare undeclared\.test:80/);
     assert.equal(await get("/manual"), 302);
     assert.match(String(await get("/undeclared")), /fetch_refused,.*does not declare example\.com/);
     assert.match(String(await get("/abort")), /aborted due to timeout/);
