@@ -1,0 +1,14 @@
+/**
+ * Pages, read by somebody who does what they say. A page with commands is either read here, or every block of
+ * commands in it says why it is not run.
+ */
+import { strict as assert } from "node:assert";
+import { readPage } from "../pages/reader.ts";
+
+const PAGES = ["docs/guides/first-app.md"];
+
+for (const page of PAGES) {
+  Deno.test(`${page} does what it says`, async () => {
+    assert((await readPage(page)) > 0);
+  });
+}
