@@ -16,6 +16,7 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /apps/:app/versions": "read",
   "GET /sites": "read",
   "GET /ready/:app/:version": "read",
+  "GET /logs": "read",
   "GET /apps/:app/rows": "admin",
   "POST /deploy": "deploy",
   "POST /apps/:app/rollback": "deploy",

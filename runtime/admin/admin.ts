@@ -15,6 +15,7 @@ import { ADMIN_PATH } from "../deploy/client.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { readRows } from "./inspection.ts";
+import { logRoutes, type LogServices } from "./logs.ts";
 import { refusedRole, roleNeeded } from "./access.ts";
 import type { Role } from "../deploy/roles.ts";
 import { BUNDLE_BYTES_MAX, decodeSystem, SITES, VERSION } from "../deploy/records.ts";
@@ -35,6 +36,8 @@ export interface AdminServices {
   forward(site: string, request: Request, role: Role): Promise<Response>;
   /** Makes an isolate of a version before its first request, where the site wants that. */
   warm?(app: string, version: string): Promise<void>;
+  /** What the site keeps to be looked at. */
+  readonly observed?: Omit<LogServices, "site" | "forward" | "nowMs">;
   nowMs(): number;
   /** A log line. */
   note(event: string, detail?: Record<string, unknown>): void;
@@ -95,6 +98,11 @@ export function adminApp(services: AdminServices): Hono<{ Bindings: AdminBinding
     if (services.deployments === null) return await services.forwardToRoot(c.req.raw, "admin");
     return await readRows(services.system, name, new URL(c.req.url).searchParams);
   });
+
+  if (services.observed !== undefined) {
+    const { site, forward, nowMs, observed } = services;
+    logRoutes(app, { ...observed, site, forward, nowMs });
+  }
 
   app.post("/deploy", (c) => changing(services, c, (deployments) => deploy(deployments, c)));
   app.post("/apps/:app/rollback", (c) =>

@@ -19,6 +19,19 @@ export interface Shell {
   /** Writes one line to stderr. */
   err(line: string): void;
   env(name: string): string | undefined;
+  /** Where stdout is a person's terminal. */
+  readonly terminal?: Terminal | undefined;
+  /** Aborts at Ctrl-C, from the first call on; without it the process ends at once. */
+  interrupted?(): AbortSignal;
+}
+
+/** A terminal that a command draws on. */
+export interface Terminal {
+  columns(): number;
+  rows(): number;
+  write(text: string): void;
+  /** Calls back when its size has changed; the result stops that. */
+  onResize(changed: () => void): () => void;
 }
 
 /** An option of a command, with what `--help` says of it. */

@@ -4,6 +4,7 @@
 import { apps, rollback, sites, versions } from "./apps.ts";
 import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
 import { deploy } from "./deploy.ts";
+import { logs } from "./logs.ts";
 import { kv, tables } from "./rows.ts";
 
 export {
@@ -19,7 +20,7 @@ export { UsageError } from "./command.ts";
 export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT } from "./cluster.ts";
 
 /** Commands that talk to a running cluster. */
-export const commands: readonly Command[] = [deploy, apps, versions, rollback, sites, kv, tables];
+export const commands: readonly Command[] = [deploy, apps, versions, rollback, sites, kv, tables, logs];
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
@@ -28,7 +29,6 @@ const LATER: Readonly<Record<string, string>> = {
   routes: "shows routes and custom hosts",
   sessions: "shows stateful sessions",
   queues: "shows queues",
-  logs: "follows the apps' logs",
   why: "explains where a key is placed",
   top: "shows what the sites do",
   init: "makes a new app",

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { type Key, keyBytes } from "../../store/key.ts";
+import { readNdjson } from "../observe/ndjson.ts";
 
 /** Where every site has its admin handlers. */
 export const ADMIN_PATH = "/_sojourn/admin";
@@ -141,26 +142,75 @@ export class AdminClient {
     return rowsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rows?${query}`));
   }
 
-  async #ask(method: string, path: string, body?: Uint8Array<ArrayBuffer>): Promise<unknown> {
+  /** What a stream of JSON lines says, until it ends or the signal aborts; undefined: a sign of life. */
+  async *lines(path: string, signal?: AbortSignal): AsyncGenerator<unknown> {
+    const { url } = this.#target;
+    const gone = (error: unknown) =>
+      new AdminError("site_unreachable", `the stream of ${url} has broken off: ${messageOf(error)}`);
+    let answer: Response;
+    try {
+      answer = await this.#fetch("GET", path, null, signal);
+      if (!answer.ok) throw problemOf(answer, await answer.text());
+    } catch (error) {
+      if (signal?.aborted) return;
+      throw error;
+    }
+    const values = answer.body === null ? null : readNdjson(answer.body, signal);
+    for (;;) {
+      let next: IteratorResult<unknown> | undefined;
+      try {
+        next = await values?.next();
+      } catch (error) {
+        if (signal?.aborted) return;
+        throw gone(error);
+      }
+      if (next === undefined || next.done === true) return;
+      yield next.value;
+    }
+  }
+
+  async #fetch(
+    method: string,
+    path: string,
+    body: Uint8Array<ArrayBuffer> | null,
+    signal?: AbortSignal,
+  ): Promise<Response> {
     const { url, token } = this.#target;
     const headers = new Headers();
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
-    let answer: Response;
+    try {
+      return await fetch(new URL(ADMIN_PATH + path, url), {
+        method,
+        headers,
+        body,
+        ...signal === undefined ? {} : { signal },
+      });
+    } catch (error) {
+      throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
+    }
+  }
+
+  async #ask(method: string, path: string, body?: Uint8Array<ArrayBuffer>): Promise<unknown> {
+    const { url } = this.#target;
+    const answer = await this.#fetch(method, path, body ?? null);
     let text: string;
     try {
-      answer = await fetch(new URL(ADMIN_PATH + path, url), { method, headers, body: body ?? null });
       text = await answer.text();
     } catch (error) {
       throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
     }
-    const json = parseJson(text);
-    if (answer.ok) return json;
-    const problem = problemSchema.safeParse(json);
-    if (!problem.success) {
-      throw new AdminError("http_" + answer.status, text.slice(0, 500) || answer.statusText);
-    }
-    throw new AdminError(problem.data.code, problem.data.detail, problem.data.place);
+    if (answer.ok) return parseJson(text);
+    throw problemOf(answer, text);
   }
+}
+
+/** The error that an answer tells of. */
+function problemOf(answer: Response, text: string): AdminError {
+  const problem = problemSchema.safeParse(parseJson(text));
+  if (!problem.success) {
+    return new AdminError("http_" + answer.status, text.slice(0, 500) || answer.statusText);
+  }
+  return new AdminError(problem.data.code, problem.data.detail, problem.data.place);
 }
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);

@@ -58,6 +58,9 @@ const APP_CODES: ReadonlySet<string> = new Set(
   ] satisfies ProblemCode[],
 );
 
+/** What an app's log says beside its own lines: its author is to know, whoever the client was. */
+const FAULTS: ReadonlySet<ProblemCode> = new Set(["app_error", "isolate_killed", "wall_time"]);
+
 /** Sessions that are active within seconds fit; 100 bytes each. */
 const SESSION_IDS_MAX = 8_192;
 
@@ -135,7 +138,7 @@ export class AppRunner {
         headers,
       };
     }
-    const response = this.#failure(answer);
+    const response = this.#failure(answer, version);
     for (const [name, value] of headers) response.headers.append(name, value);
     return respond(response);
   }
@@ -151,8 +154,11 @@ export class AppRunner {
     return id;
   }
 
-  #failure(answer: Extract<IsolateAnswer, { kind: "error" }>): Response {
+  #failure(answer: Extract<IsolateAnswer, { kind: "error" }>, { app, version }: LiveVersion): Response {
     const code = isProblemCode(answer.code) && APP_CODES.has(answer.code) ? answer.code : "app_error";
+    if (FAULTS.has(code)) {
+      this.#services.appLog({ app, version, level: "error", text: answer.stack || answer.message });
+    }
     const more = this.#services.dev && answer.stack !== undefined ? { stack: answer.stack } : {};
     const hidden = code === "app_error" && !this.#services.dev;
     return problemResponse(code, hidden ? "the app failed; its log says why" : answer.message, more);

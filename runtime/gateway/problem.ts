@@ -7,6 +7,7 @@
 export type Retry = "fix" | "retry" | "reset" | "operator";
 
 const CODES = {
+  query_invalid: [400, "fix"],
   token_malformed: [401, "reset"],
   token_forged: [401, "reset"],
   token_foreign: [401, "reset"],

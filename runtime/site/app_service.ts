@@ -123,6 +123,7 @@ export async function startApps(
     },
     note: (event, detail) => log.line("warn", event, detail),
     nowMs: () => clock.nowMs(),
+    observed: { ring: log.ring, sites: () => site.table.list().map(({ id }) => id) },
   });
   const admin = (request: Request, role: Role | null) => handlers.fetch(request, { role });
   return {

@@ -1,11 +1,15 @@
 /**
  * A site's log: one line an event on standard error, for people by default, as JSON objects on request. Standard
- * output stays free for what a command prints.
+ * output stays free for what a command prints. The last lines stay in memory, where `logs` finds them
+ * (runtime/observe).
+ *
+ * L1  Every line of an app goes through {@link SiteLog.app}: what must not be in a log is taken out there.
  */
 import type { SiteId } from "../../store/ports.ts";
+import type { LogLevel } from "../observe/log_line.ts";
+import { LogRing } from "../observe/log_ring.ts";
 
-/** How grave a line is. */
-export type LogLevel = "debug" | "info" | "warn" | "error";
+export type { LogLevel };
 
 /** Fields of a line beside its event. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -16,6 +20,8 @@ export interface AppLogLine {
   readonly version: string;
   readonly level: string;
   readonly text: string;
+  /** Of the request that printed it, where that is traced. */
+  readonly traceId?: string | undefined;
 }
 
 /** Writes lines for one site. */
@@ -23,6 +29,8 @@ export class SiteLog {
   readonly #site: SiteId;
   readonly #json: boolean;
   readonly #encoder = new TextEncoder();
+  /** The last lines. */
+  readonly ring = new LogRing();
 
   constructor(site: SiteId, format: "human" | "json") {
     this.#site = site;
@@ -32,18 +40,34 @@ export class SiteLog {
   /** Writes one event. */
   line(level: LogLevel, event: string, fields: LogFields = {}): void {
     const atMs = Date.now();
-    const text = this.#json
-      ? JSON.stringify({ at: new Date(atMs).toISOString(), level, site: this.#site, event, ...fields })
-      : `${new Date(atMs).toISOString().slice(11, 23)} ${this.#site.padEnd(7)} ${MARK[level]} ${event}${
-        human(fields)
-      }`;
-    this.#write(text + "\n");
+    this.#print(atMs, level, event, fields);
+    // What a site has to say of an app is found among the app's own lines.
+    const app = typeof fields.app === "string" ? { app: fields.app } : {};
+    this.ring.add({ atMs, site: this.#site, ...app, level, text: event + human(fields) });
   }
 
-  /** Writes a line that an app printed. */
-  app(line: AppLogLine): void {
-    const level: LogLevel = line.level === "error" || line.level === "warn" ? line.level : "info";
-    this.line(level, "app", { app: line.app, text: line.text });
+  /** Writes a line that an app printed (L1). */
+  app({ app, version, level: said, text, traceId }: AppLogLine): void {
+    const level: LogLevel = said === "error" || said === "warn" || said === "debug" ? said : "info";
+    const atMs = Date.now();
+    this.#print(atMs, level, "app", { app, text });
+    this.ring.add({
+      atMs,
+      site: this.#site,
+      app,
+      version,
+      level,
+      text,
+      ...traceId === undefined ? {} : { traceId },
+    });
+  }
+
+  #print(atMs: number, level: LogLevel, event: string, fields: LogFields): void {
+    const at = new Date(atMs).toISOString();
+    const text = this.#json
+      ? JSON.stringify({ at, level, site: this.#site, event, ...fields })
+      : `${at.slice(11, 23)} ${this.#site.padEnd(7)} ${MARK[level]} ${event}${human(fields)}`;
+    this.#write(text + "\n");
   }
 
   #write(text: string): void {

@@ -161,6 +161,8 @@ Deno.test("a command line that is none exits 2", async (t) => {
     [["kv", "put", "shop"], /kv has get and list, not put/],
     [["kv", "get", "shop", "[1,"], /is no key/],
     [["apps", "--to", "here"], /"here" is no URL/],
+    [["logs", "--level", "loud"], /--level takes one of debug, info, warn, error, not loud/],
+    [["logs", "--limit", "many"], /--limit takes a whole number from 0 to 5000, not many/],
   ];
   for (const [args, says] of cases) {
     await t.step(args.join(" "), async () => {
@@ -176,7 +178,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
   const { run, close } = await setUp();
   const help = await run(["--help"]);
   assert.equal(help.code, EXIT.done);
-  for (const name of ["deploy", "apps", "versions", "rollback", "sites", "kv", "tables"]) {
+  for (const name of ["deploy", "apps", "versions", "rollback", "sites", "kv", "tables", "logs"]) {
     assert.match(help.out, new RegExp(`^  ${name} `, "m"));
     assert.match((await run([name, "--help"])).out, new RegExp(`^sojourn ${name}`));
   }
@@ -187,7 +189,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
       "routes",
       "sessions",
       "queues",
-      "logs",
       "why",
       "top",
       "init",

@@ -1,0 +1,181 @@
+/**
+ * `sojourn logs`: lines of all sites, by time; with `--follow` until Ctrl-C.
+ *
+ * L1  When the site that gives the lines goes away, another one is asked from where this one stopped; no line is
+ *     printed twice for that.
+ * L2  What an app prints cannot steer the terminal: control characters are shown, not sent.
+ */
+import { AdminError } from "../deploy/client.ts";
+import { LINES_MAX, LOG_LEVELS, type LogLine, logLineSchema } from "../observe/log_line.ts";
+import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";
+import { UsageError } from "./command.ts";
+
+/** Between looks for a site that answers. */
+const AGAIN_MS = 1_000;
+/** Lines of other sites may come this much later than what was printed last. */
+const OVERLAP_MS = 3_000;
+/** Lines by which those that come again are known. */
+const KNOWN_MAX = 4_096;
+
+/** `sojourn logs [APP]` */
+export const logs: Command = {
+  name: "logs",
+  usage: "[APP] [--follow] [--level LEVEL] [--site ID] [--since TIME] [--limit N]",
+  summary:
+    "Shows what apps and sites have printed, of all sites, by time. Exit 3 where a site does not answer.",
+  options: {
+    ...CLUSTER_OPTIONS,
+    follow: { type: "boolean", says: "go on with each new line, until Ctrl-C" },
+    level: { type: "string", value: "LEVEL", says: `this grave or graver: ${LOG_LEVELS.join(", ")}` },
+    site: { type: "string", value: "ID", says: "of this site only" },
+    since: { type: "string", value: "TIME", says: "90s, 10m, 2h, 1d, or a date like 2026-01-31T12:00:00Z" },
+    limit: { type: "string", value: "N", says: "the newest N lines: 200 by default, all with --since" },
+  },
+  words: [0, 1],
+  async run(args, shell) {
+    const query = queryOf(args);
+    const printer = new Printer(args.json, shell);
+    const stop = args.flag("follow") ? shell.interrupted?.() : undefined;
+    let client = await findCluster(args, shell);
+    let connected = false;
+    for (;;) {
+      try {
+        for await (const value of client.lines(`/logs?${query}`, stop)) {
+          connected = true;
+          if (value !== undefined && !printer.print(logLineSchema.parse(value))) return EXIT.done;
+        }
+        if (stop === undefined) return printer.isPartial ? EXIT.partly : EXIT.done;
+      } catch (error) {
+        // A follower that has seen nothing yet is told what is wrong; later it looks for another site (L1).
+        const isLost = error instanceof AdminError && error.code === "site_unreachable";
+        if (stop === undefined || !isLost || !connected) throw error;
+        shell.err(error.message);
+      }
+      if (stop.aborted) return EXIT.done;
+      const next = await again(args, shell, stop);
+      if (next === null) return EXIT.done;
+      client = next;
+      if (printer.lastMs > 0) query.set("since", String(printer.lastMs - OVERLAP_MS));
+      query.set("limit", String(LINES_MAX));
+    }
+  },
+};
+
+function queryOf(args: Parsed): URLSearchParams {
+  const query = new URLSearchParams();
+  const level = args.text("level");
+  if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
+    throw new UsageError(`--level takes one of ${LOG_LEVELS.join(", ")}, not ${level}`);
+  }
+  const [app] = args.words;
+  const asked = { app, level, site: args.text("site"), since: args.text("since") };
+  for (const [name, value] of Object.entries(asked)) if (value !== undefined) query.set(name, value);
+  const or = asked.since === undefined ? 200 : LINES_MAX;
+  query.set("limit", String(numberOption(args, "limit", { min: 0, max: LINES_MAX, or })));
+  if (args.flag("follow")) query.set("follow", "1");
+  return query;
+}
+
+/** A site that answers; null where the command was interrupted before one did. */
+async function again(
+  args: Parsed,
+  shell: Shell,
+  stop: AbortSignal,
+): Promise<Awaited<ReturnType<typeof findCluster>> | null> {
+  while (!stop.aborted) {
+    const client = await findCluster(args, shell).catch(() => null);
+    const isThere = await client?.apps().then(() => true, () => false);
+    if (client !== null && isThere === true) return client;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, AGAIN_MS);
+      stop.addEventListener("abort", () => {
+        clearTimeout(timer);
+        resolve();
+      }, { once: true });
+    });
+  }
+  return null;
+}
+
+/** Prints each line once. */
+class Printer {
+  readonly #json: boolean;
+  readonly #shell: Shell;
+  readonly #colours: boolean;
+  readonly #known = new Set<string>();
+  #siteWidth = 7;
+  #sourceWidth = 12;
+  isPartial = false;
+  lastMs = 0;
+
+  constructor(json: boolean, shell: Shell) {
+    this.#json = json;
+    this.#shell = shell;
+    this.#colours = shell.terminal !== undefined && (shell.env("NO_COLOR") ?? "") === "";
+  }
+
+  /** @returns whether there is still a reader. */
+  print(line: LogLine): boolean {
+    const text = JSON.stringify(line);
+    if (line.notice === "unreachable") this.isPartial = true;
+    if (this.#known.has(text)) return true;
+    this.#known.add(text);
+    const [oldest] = this.#known.size > KNOWN_MAX ? this.#known : [];
+    if (oldest !== undefined) this.#known.delete(oldest);
+    return this.#show(line, text);
+  }
+
+  #show(line: LogLine, json: string): boolean {
+    this.lastMs = Math.max(this.lastMs, line.atMs);
+    try {
+      this.#shell.out(this.#json ? json : this.#human(line));
+      return true;
+    } catch (error) {
+      if (error instanceof Deno.errors.BrokenPipe) return false; // `logs | head`
+      throw error;
+    }
+  }
+
+  #human(line: LogLine): string {
+    const { app, version, site, level, traceId } = line;
+    const source = app === undefined ? "-" : version === undefined ? app : `${app}@${version.slice(0, 8)}`;
+    this.#siteWidth = Math.max(this.#siteWidth, site.length);
+    this.#sourceWidth = Math.min(Math.max(this.#sourceWidth, source.length), 32);
+    const head = [
+      new Date(line.atMs).toISOString().slice(11, 23),
+      site.padEnd(this.#siteWidth),
+      level.padEnd(5),
+      source.padEnd(this.#sourceWidth),
+    ];
+    const indent = " ".repeat(head.join(" ").length + 1);
+    const trace = traceId === undefined ? "" : ` ${this.#paint("dim", `trace=${traceId}`)}`;
+    const text = visible(line.text).replaceAll("\n", `\n${indent}`) + trace;
+    const [at = "", where = "", grave = "", who = ""] = head;
+    return [
+      this.#paint("dim", at),
+      this.#paint("cyan", where),
+      this.#paint(COLOUR[level], grave),
+      this.#paint("dim", who),
+      line.notice === undefined ? text : this.#paint("yellow", text),
+    ].join(" ");
+  }
+
+  #paint(colour: keyof typeof SGR, text: string): string {
+    return this.#colours && SGR[colour] !== "" ? `\x1b[${SGR[colour]}m${text}\x1b[0m` : text;
+  }
+}
+
+const SGR = { dim: "2", cyan: "36", yellow: "33", red: "31", plain: "" } as const;
+const COLOUR = { debug: "dim", info: "plain", warn: "yellow", error: "red" } as const;
+
+/** L2: C0 but for tab and newline, DEL, C1, and what turns the direction of writing. */
+// deno-lint-ignore no-control-regex -- control characters are what it looks for
+const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text without power over the terminal. */
+export const visible = (text: string): string =>
+  text.replaceAll("\r\n", "\n").replace(
+    CONTROL,
+    (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );

@@ -1,0 +1,76 @@
+import { strict as assert } from "node:assert";
+import { type LogLine, logLineSchema } from "../../runtime/observe/log_line.ts";
+import { readNdjson } from "../../runtime/observe/ndjson.ts";
+import { ask } from "./client.ts";
+import { startCluster, type TestCluster } from "./cluster.ts";
+
+/** An app that prints what it is asked for. */
+const APP = new URL("apps/talker/", import.meta.url).pathname;
+/** Nothing here takes seconds, but a busy machine. */
+const WAIT_MS = 30_000;
+
+/** Lines of a site's stream until one has a text. */
+async function readTo(values: AsyncGenerator<unknown>, text: string): Promise<LogLine[]> {
+  const found: LogLine[] = [];
+  for (;;) {
+    const { done, value } = await values.next();
+    assert(done !== true, `the stream ended before ${JSON.stringify(text)}: ${JSON.stringify(found)}`);
+    if (value === undefined) continue;
+    const line = logLineSchema.parse(value);
+    found.push(line);
+    if (line.text.includes(text)) return found;
+  }
+}
+
+async function follow(url: string): Promise<AsyncGenerator<unknown>> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(WAIT_MS) });
+  assert.equal(answer.status, 200);
+  assert(answer.body !== null);
+  return readNdjson(answer.body);
+}
+
+async function logsOfAllSites(cluster: TestCluster): Promise<void> {
+  const values = await follow(
+    `${cluster.url("core-2")}/_sojourn/admin/logs?app=talker&follow=1`,
+  );
+  await ask(`${cluster.url("edge-1")}/talker/first?level=warn`);
+  const first = (await readTo(values, "said /first")).at(-1);
+  assert.deepEqual([first?.site, first?.app, first?.level, first?.version?.length], [
+    "edge-1",
+    "talker",
+    "warn",
+    64,
+  ]);
+  await ask(`${cluster.url("edge-3")}/talker/second`);
+  assert.equal((await readTo(values, "said /second")).at(-1)?.site, "edge-3");
+
+  await cluster.control("kill", "edge-1");
+  const notice = (await readTo(values, "does not answer")).at(-1);
+  assert.deepEqual([notice?.site, notice?.notice], ["edge-1", "unreachable"]);
+  await ask(`${cluster.url("edge-3")}/talker/third`);
+  await readTo(values, "said /third");
+  await cluster.control("start", "edge-1");
+  await cluster.ready("edge-1");
+  await ask(`${cluster.url("edge-1")}/talker/fourth`);
+  const back = await readTo(values, "said /fourth");
+  assert.deepEqual([back[0]?.notice, back.at(-1)?.site], ["back", "edge-1"]);
+  await values.return(undefined);
+}
+
+async function logsByCommand(cluster: TestCluster): Promise<void> {
+  const { stdout, code } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "runtime/main.ts", "logs", "talker", "--data", cluster.data, "--limit", "1"],
+    stderr: "inherit",
+  }).output();
+  assert.equal(code, 0);
+  assert.match(
+    new TextDecoder().decode(stdout),
+    /^[\d:.]{12} edge-1 +info +talker@[0-9a-f]{8} said \/fourth\n$/,
+  );
+}
+
+Deno.test("operators see a cluster as it is", async (t) => {
+  await using cluster = await startCluster({ apps: [APP] });
+  await t.step("logs of all sites, by time, over a kill and a restart", () => logsOfAllSites(cluster));
+  await t.step("sojourn logs prints them", () => logsByCommand(cluster));
+});
