@@ -27,6 +27,15 @@ const RAN_WELL_MS = 5_000;
 /** A site that has not ended this long after it was asked to is killed. */
 const STOP_MS_MAX = 8_000;
 
+/**
+ * Deno's switch turns a site's own telemetry on. Left to Deno as well, it would add a second span to every request,
+ * in a trace of its own, and one to each batch that is sent.
+ */
+function siteEnv(): Record<string, string> {
+  if (Deno.env.get("OTEL_DENO") !== "true") return {};
+  return { OTEL_DENO: "false", SOJOURN_OTEL: Deno.env.get("SOJOURN_OTEL") ?? "true" };
+}
+
 /** Supervises the process of one site. */
 export class SiteProcess {
   readonly #command: SiteCommand;
@@ -103,6 +112,7 @@ export class SiteProcess {
         file,
         "--supervised",
       ],
+      env: siteEnv(),
       stdin: "piped",
       stdout: "null",
       stderr: "inherit",

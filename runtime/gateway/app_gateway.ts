@@ -24,6 +24,8 @@ import {
 import { LinkSocket } from "./link_socket.ts";
 import { Problem } from "./problem.ts";
 import { readHead, type RequestHead, SESSION_HEADER } from "./request_head.ts";
+import { describeApp } from "./request_spans.ts";
+import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
 import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What the app gateway needs of its site. */
@@ -34,6 +36,7 @@ export interface AppGatewayServices {
   readonly apps: AppTable;
   readonly tokens: SessionTokens;
   readonly runner: AppRunner;
+  readonly telemetry: RequestTelemetry;
   readonly headerBytesMax: number;
   readonly bodyBytesMax: number;
 }
@@ -77,14 +80,16 @@ export class AppGateway {
   ): Promise<Outcome> {
     const { tokens, runner, bodyBytesMax } = this.#services;
     const presented = tokens.open(head.tokens);
-    const version = await this.#version(app, head.version);
+    const version = arrival.version = await this.#version(app, head.version);
+    describeApp(arrival.span, version);
     if (head.contentLength > bodyBytesMax) {
       throw new Problem(
         "limit_body",
         `a body of ${head.contentLength} bytes; at most ${bodyBytesMax} are accepted`,
       );
     }
-    if (this.#runsAbove(version, head)) {
+    const tier = arrival.tier = version.tierOf(pathOf(head.target));
+    if (this.#runsAbove(tier)) {
       const outcome = await this.#forward(arrival, head, presented, forwarded);
       if (forwarded === null) keepCookie(outcome, head);
       return outcome;
@@ -109,11 +114,9 @@ export class AppGateway {
   }
 
   /** G2 */
-  #runsAbove(version: LiveVersion, head: RequestHead): boolean {
+  #runsAbove(wanted: Tier): boolean {
     const { tier, parent } = this.#services;
-    if (parent === null) return false;
-    const wanted = version.tierOf(pathOf(head.target));
-    return RANK[wanted] > RANK[tier];
+    return parent !== null && RANK[wanted] > RANK[tier];
   }
 
   async #forward(
@@ -122,28 +125,25 @@ export class AppGateway {
     presented: readonly OpenedToken[],
     forwarded: ForwardedRequest | null,
   ): Promise<Outcome> {
-    const { links, parent } = this.#services;
+    const { links, parent, telemetry } = this.#services;
     if (parent === null) throw new Error("the root forwards nothing upwards"); // G2
     const base = forwarded ?? { method: head.method, url: arrival.url, headers: [] };
     const passed = head.headers.filter(([name]) => name !== "x-forwarded-prefix");
     if (presented.length > 0) passed.push([SESSION_HEADER, presented.map((token) => token.text).join(", ")]);
     if (head.version !== null) passed.push(["sojourn-version", head.version]);
+    const { step, headers: told } = telemetry.forward(arrival.span, parent, passed);
     const bytes = encodeRequestHead({
       ...(forwarded === null ? base : nextHop(forwarded)),
-      headers: passed,
+      headers: told,
       upgrade: head.upgrade,
       ...(arrival.remote === undefined ? {} : { remote: arrival.remote }),
     });
     const ways = head.upgrade
       ? new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>()
       : null;
-    const answer = await this.#request(
-      links,
-      parent,
-      bytes,
-      ways?.readable ?? arrival.content.body,
-      arrival.signal,
-    );
+    const body = ways?.readable ?? arrival.content.body;
+    const sent = this.#request(links, parent, bytes, body, arrival.signal);
+    const answer = await (step === undefined ? sent : step.around(sent, codeOf));
     const { status, headers } = decodeAnswerHead(answer.head);
     if (ways === null || status !== 101 || answer.body === null) {
       ways?.writable.close().catch(() => {}); // no socket came of it: nothing follows on this way

@@ -1,3 +1,5 @@
+import { INERT } from "../telemetry/mod.ts";
+import { RequestTelemetry } from "./request_telemetry.ts";
 import { strict as assert } from "node:assert";
 import type { TokenState } from "../../store/api.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
@@ -36,6 +38,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}) {
       path.startsWith("/root/") ? "root" : path.startsWith("/core/") ? "core" : "edge",
   };
   const gateway = new AppGateway({
+    telemetry: new RequestTelemetry("edge-1", INERT),
     tier,
     parent: tier === "root" ? null : "above",
     links: {

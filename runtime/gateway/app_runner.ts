@@ -17,9 +17,13 @@ import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
+import { contextOf, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
 import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
+import type { RequestMetrics } from "./request_metrics.ts";
+import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
 import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
+import { storeTraced } from "./store_spans.ts";
 import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What running needs of its site. */
@@ -31,10 +35,23 @@ export interface RunnerServices {
   readonly limits: StoreLimits;
   /** An app version with this site's limits. */
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
-  readonly appLog: (line: { app: string; version: string; level: string; text: string }) => void;
+  readonly appLog: (line: RunLine) => void;
+  readonly metrics: RequestMetrics;
   readonly nowMs: () => number;
   /** Show an app's errors to its clients. */
   readonly dev: boolean;
+}
+
+/** A line that a function printed. */
+export interface RunLine {
+  readonly app: string;
+  readonly version: string;
+  readonly level: string;
+  readonly text: string;
+  /** Of the request: its caller's, where it sent one. */
+  readonly traceId: string;
+  /** Where the request is recorded. */
+  readonly spanId?: string;
 }
 
 /** Errors of an app's own doing that a client is told by code; any other is `app_error`. */
@@ -96,26 +113,40 @@ export class AppRunner {
   ): Promise<Outcome> {
     const { replica, isolates, site } = this.#services;
     const begunMs = performance.now();
-    const session = await attach(replica, presented);
+    const session = await attachTraced(arrival.span, () => attach(replica, presented));
+    const { metrics } = this.#services;
+    metrics.attached(session.how, performance.now() - begunMs);
+    const span = beginInvoke(arrival.span, version);
     const prepared = this.#prepare(version);
     const { app, space } = prepared;
-    const run = new Run(this.#services, prepared, { session, presented, head, version, fromClient, begunMs });
+    const run = new Run(this.#services, prepared, {
+      session,
+      presented,
+      head,
+      version,
+      fromClient,
+      begunMs,
+      span,
+    });
     const answer = await isolates.call(app, {
       request: {
         method: head.method,
         url: head.url,
-        headers: head.headers,
+        headers: span === undefined ? head.headers : withContext(head.headers, span),
         get body() {
           return arrival.content.body;
         },
         bytes: () => arrival.content.bytes(),
       },
-      store: new SessionStore(session, {
-        space,
-        limits: this.#services.limits,
-        nowMs: this.#services.nowMs,
-        use: run,
-      }),
+      store: storeTraced(
+        new SessionStore(session, {
+          space,
+          limits: this.#services.limits,
+          nowMs: this.#services.nowMs,
+          use: run,
+        }),
+        span,
+      ),
       context: {
         sessionId: this.#sessionId(session.id, version.app),
         site,
@@ -125,8 +156,11 @@ export class AppRunner {
       ...(arrival.signal === undefined ? {} : { signal: arrival.signal }),
       gate: () => run.gate(),
       head: (headers, open) => run.finishHead(headers, open),
-      log: (entry) => this.#services.appLog({ app: version.app, version: version.version, ...entry }),
+      log: (entry) => this.#services.appLog(run.line(entry)),
+      ...(span === undefined ? {} : { span }),
     });
+    metrics.invoked(version, run.ranMs(), answer.kind === "error" ? answer.code : undefined);
+    endInvoke(span, answer);
     if (answer.kind === "response") return respond(answer.response);
     const headers: [string, string][] = [];
     await run.finishHead(headers, answer.kind === "upgrade");
@@ -180,6 +214,8 @@ interface RunCall {
   readonly version: LiveVersion;
   readonly fromClient: boolean;
   readonly begunMs: number;
+  /** Of the isolate's call. */
+  readonly span: Span | undefined;
 }
 
 /** What one run holds: its session, what the function used of it, and the head that answers. */
@@ -189,6 +225,7 @@ class Run implements StoreUse {
   readonly #attachedMs = performance.now();
   readonly #prepared: Prepared;
   storeMs = 0;
+  #traceId: string | undefined;
   #steps = 0;
   #stepsAtGate = 0;
 
@@ -212,7 +249,21 @@ class Run implements StoreUse {
   gate(): Promise<void> {
     this.#note();
     this.#stepsAtGate = this.#steps;
-    return this.#services.replica.durable(this.#prepared.highest);
+    const durable = this.#services.replica.durable(this.#prepared.highest);
+    return this.#call.span === undefined ? durable : gateTraced(this.#call.span, durable);
+  }
+
+  /** Since its session was attached. */
+  ranMs(): number {
+    return performance.now() - this.#attachedMs;
+  }
+
+  /** A line of the function's console, with what tells which request it belongs to. */
+  line(entry: { level: string; text: string }): RunLine {
+    const { span, head, version } = this.#call;
+    this.#traceId ??= span?.traceId ?? contextOf(head.headers)?.traceId ?? newTraceId();
+    const { app, version: id } = version;
+    return { app, version: id, ...entry, traceId: this.#traceId, ...(span && { spanId: span.spanId }) };
   }
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */

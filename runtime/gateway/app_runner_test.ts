@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { AttachedSession } from "../../store/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
+import { RequestMetrics } from "./request_metrics.ts";
 import { AppRunner, type RunnerServices } from "./app_runner.ts";
 import { NO_CONTENT } from "./arrival.ts";
 import type { RequestHead } from "./request_head.ts";
@@ -42,6 +43,7 @@ Deno.test("what leaves an isolate waits for what another request of its version 
     }, () => 0),
     isolateApp: () => ({}),
     nowMs: () => 0,
+    metrics: new RequestMetrics(),
   } as unknown as RunnerServices;
   const runner = new AppRunner(services);
   const version = { app: "app", version: "v" } as LiveVersion;
@@ -81,6 +83,7 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
     tokens: { seal: () => ({ text: "token" }) },
     isolateApp: () => ({}),
     nowMs: () => 0,
+    metrics: new RequestMetrics(),
   } as unknown as RunnerServices;
   const version = { app: "app", version: "v" } as LiveVersion;
   const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };

@@ -1,6 +1,9 @@
 /**
  * A request as it arrives at a site's gateway, from a client or over a link, and what becomes of it.
  */
+import type { LiveVersion } from "../deploy/app_table.ts";
+import type { Tier } from "../deploy/records.ts";
+import type { Span } from "../telemetry/mod.ts";
 import type { GoneSignal } from "./departures.ts";
 import type { MessageSocket } from "./message_socket.ts";
 
@@ -17,6 +20,11 @@ export interface Arrival {
   readonly signal?: GoneSignal | undefined;
   /** The client's address. */
   readonly remote?: string | undefined;
+  /** Where the request is recorded; most are not. */
+  readonly span?: Span | undefined;
+  /** What it was for, as soon as that is known: for what is counted of it. */
+  version?: LiveVersion;
+  tier?: Tier;
 }
 
 /** A body that has not been read yet. A `Request` is one. */

@@ -12,6 +12,7 @@ import { refusal } from "./link_requests.ts";
 import { bridge, ClientSocket } from "./message_socket.ts";
 import { Problem } from "./problem.ts";
 import type { RequestHead } from "./request_head.ts";
+import type { RequestTelemetry } from "./request_telemetry.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
 
 /** Where links over WebSocket come in. */
@@ -26,6 +27,7 @@ export interface GatewayServices {
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
   readonly link: (socket: WebSocket, source: string) => Promise<void>;
   readonly fault: (error: unknown) => void;
+  readonly telemetry: RequestTelemetry;
 }
 
 /** Who sent a request. */
@@ -88,25 +90,29 @@ export class Gateway {
   ): Promise<Response> {
     let head: RequestHead | null = null;
     const departure = this.#departures.begin(request);
+    const { telemetry } = this.#services;
+    const arrival: Arrival = {
+      method: request.method,
+      url,
+      headers: request.headers,
+      content: request,
+      signal: departure,
+      remote: client.remoteAddr.transport === "tcp" ? client.remoteAddr.hostname : undefined,
+      span: telemetry.arrived(request),
+    };
     try {
       const apps = this.#services.apps();
       if (apps === null) {
         throw new Problem("not_ready", "this site has not yet received what it needs to serve apps");
       }
-      const arrival: Arrival = {
-        method: request.method,
-        url,
-        headers: request.headers,
-        content: request,
-        signal: departure,
-        remote: client.remoteAddr.transport === "tcp" ? client.remoteAddr.hostname : undefined,
-      };
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      return outcome.kind === "response" ? outcome.response : this.#upgrade(request, outcome);
+      const response = outcome.kind === "response" ? outcome.response : this.#upgrade(request, outcome);
+      return telemetry.answered(arrival, response, departure.sinceMs);
     } catch (error) {
       this.#faulty(error);
-      return refused(error, head, address.prefix + address.target);
+      const response = refused(error, head, address.prefix + address.target);
+      return telemetry.answered(arrival, response, departure.sinceMs, error);
     } finally {
       this.#departures.done(departure);
     }

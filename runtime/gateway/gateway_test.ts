@@ -1,3 +1,5 @@
+import { INERT } from "../telemetry/mod.ts";
+import { RequestTelemetry } from "./request_telemetry.ts";
 import assert from "node:assert/strict";
 import { AppGateway, type AppGatewayServices } from "./app_gateway.ts";
 import { Gateway } from "./gateway.ts";
@@ -12,6 +14,7 @@ function refusingGateway(): Gateway {
   const services = { tokens, headerBytesMax: 1_000, bodyBytesMax: 1_000 } as AppGatewayServices;
   const apps = new AppGateway(services);
   return new Gateway({
+    telemetry: new RequestTelemetry("edge-1", INERT),
     apps: () => apps,
     platform: () => new Response(),
     front: () => new Response(),

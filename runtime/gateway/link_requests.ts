@@ -4,11 +4,13 @@
 import { z } from "zod";
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
-import { NO_CONTENT, type Outcome, streamContent } from "./arrival.ts";
+import { type Arrival, NO_CONTENT, type Outcome, streamContent } from "./arrival.ts";
 import { decodeRequestHead, encodeAnswerHead, FORWARD_KIND, type ForwardedRequest } from "./forward.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { bridge } from "./message_socket.ts";
 import { Problem, problemResponse } from "./problem.ts";
+import { endRequest } from "./request_spans.ts";
+import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
 
 /** A request as the links hand it over (runtime/link: IncomingRequest). */
 export interface LinkRequest {
@@ -27,6 +29,7 @@ export interface LinkReply {
 /** What serving needs. */
 export interface LinkRequestServices {
   readonly apps: AppGateway;
+  readonly telemetry: RequestTelemetry;
   /** Runs an admin call here or passes it on. */
   readonly admin: (
     head: ForwardedRequest,
@@ -65,7 +68,8 @@ async function serveApp(
 ): Promise<LinkReply> {
   const address = addressOf(forwarded.url);
   if (address.kind !== "app") throw new Problem("not_found", `${forwarded.url} names no app`);
-  const arrival = {
+  const span = services.telemetry.forwarded(forwarded);
+  const arrival: Arrival = {
     method: forwarded.method,
     url: forwarded.url,
     headers: forwarded.headers,
@@ -75,10 +79,17 @@ async function serveApp(
       : streamContent(request.body as ReadableStream<Uint8Array<ArrayBuffer>> | null),
     signal: request.signal,
     remote: forwarded.remote,
+    span,
   };
-  const head = services.apps.head(arrival, address);
-  const outcome = await services.apps.handle(arrival, head, address.app, forwarded);
-  return outcome.kind === "response" ? reply(outcome.response) : replySocket(outcome, request.body);
+  try {
+    const head = services.apps.head(arrival, address);
+    const outcome = await services.apps.handle(arrival, head, address.app, forwarded);
+    endRequest(span, outcome.kind === "response" ? outcome.response.status : 101, null);
+    return outcome.kind === "response" ? reply(outcome.response) : replySocket(outcome, request.body);
+  } catch (error) {
+    endRequest(span, refusal(error).status, codeOf(error));
+    throw error;
+  }
 }
 
 function reply(response: Response): LinkReply {

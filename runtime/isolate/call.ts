@@ -8,6 +8,7 @@
  *     and sent nothing; and then only once more.
  */
 import type { StoreClient } from "../../functions/store_client.ts";
+import type { Span } from "../telemetry/mod.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { BODY, INLINE_BYTES_MAX } from "./heads.ts";
 import type { IsolateLimits } from "./limits.ts";
@@ -59,6 +60,8 @@ export interface IsolateCall {
   head?(headers: [string, string][], open: boolean): Promise<void> | void;
   /** Aborts when the client goes; the app's `request.signal` follows it. */
   readonly signal?: ClientSignal;
+  /** Where the request is recorded: what happens in the isolate goes below it. */
+  readonly span?: Span;
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
 }

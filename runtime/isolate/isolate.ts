@@ -120,6 +120,7 @@ export class Isolate {
     pending.placements++;
     const id = this.#nextId++;
     this.#lastCall = pending.call;
+    pending.call.span?.set("faas.coldstart", id === 1).set("faas.instance", String(this.pid));
     const exchange = new HostExchange(this.#writer, id, pending, {
       dueMs: nowMs + pending.app.limits.wallMs,
       closed: this.#exchangeClosed,

@@ -19,6 +19,7 @@ import { AppRunner } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
 import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
 import { appSpace, SessionStore } from "../gateway/session_store.ts";
+import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
@@ -43,6 +44,7 @@ export interface SiteParts {
   readonly log: SiteLog;
   readonly table: SiteTable;
   readonly clock: SystemClock;
+  readonly requests: RequestTelemetry;
 }
 
 /** What serving apps needs beside the site itself. */
@@ -77,6 +79,7 @@ export async function startApps(
     limits: config.limits,
     isolateApp: appOf,
     appLog: (line) => log.app(line),
+    metrics: site.requests.metrics,
     nowMs: () => clock.nowMs(),
     dev: config.dev,
   });
@@ -87,6 +90,7 @@ export async function startApps(
     apps: table,
     tokens,
     runner,
+    telemetry: site.requests,
     headerBytesMax: config.limits.headerBytes,
     bodyBytesMax: config.limits.bodyBytes,
   });
@@ -134,6 +138,7 @@ export async function startApps(
     serveLink: (request) =>
       serveLinkRequest({
         apps: gateway,
+        telemetry: site.requests,
         admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
       }, request),
     close: async () => {

@@ -9,6 +9,7 @@
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { hostPattern } from "../isolate/egress_rules.ts";
+import { otelSchema, type OtelSettings, otelSettings, OtelSettingsError } from "../telemetry/mod.ts";
 
 /** What a site may be called: also a host label and a folder name. */
 const siteId = z.string().regex(
@@ -112,7 +113,7 @@ const schema = z.strictObject({
   adminTokenFile: z.string().min(1).optional(),
   limits: limits.default(limits.parse({})),
   egress: egress.default(egress.parse({})),
-  otel: z.literal(false, "expected false: telemetry is not available yet").default(false),
+  otel: otelSchema.optional(),
   chaos: z.boolean().default(false),
   /** A dev cluster: `/` lists apps, and admin calls from this machine need no token. */
   dev: z.boolean().default(false),
@@ -132,8 +133,9 @@ export { schema as siteFileSchema };
 export type SiteLimits = z.infer<typeof limits>;
 /** A checked site file; paths absolute, defaults filled in. */
 export type SiteConfig = Readonly<
-  & Omit<z.infer<typeof schema>, "tier" | "engine" | "cache">
+  & Omit<z.infer<typeof schema>, "tier" | "engine" | "cache" | "otel">
   & { tier: "root" | "core" | "edge"; engine: "denokv" | "sqlite" | "memory"; cache: string }
+  & { otel: OtelSettings | null }
 >;
 /** What a site file may hold, before defaults. */
 export type SiteFile = z.input<typeof schema>;
@@ -183,7 +185,17 @@ export function parseSiteConfig(raw: unknown, env: Record<string, string>, folde
     secretFile: resolve(site.secretFile),
     tier: site.tier ?? (root ? "root" : "edge"),
     engine: site.engine ?? (root ? "denokv" : "sqlite"),
+    otel: telemetry(site.otel, env),
   });
+}
+
+function telemetry(field: z.infer<typeof schema>["otel"], env: Record<string, string>): OtelSettings | null {
+  try {
+    return otelSettings(field, env);
+  } catch (error) {
+    if (error instanceof OtelSettingsError) throw new ConfigError(error.message);
+    throw error;
+  }
 }
 
 /** Makes the file's own relative paths absolute (C2). */
@@ -247,9 +259,12 @@ function setField(
 function shapeOf(type: unknown): Record<string, unknown> {
   for (let at: unknown = type; isRecord(at) || at instanceof z.ZodType;) {
     if (at instanceof z.ZodObject) return at.shape;
-    at = at instanceof z.ZodDefault || at instanceof z.ZodOptional || at instanceof z.ZodNullable
-      ? at.unwrap()
-      : undefined;
+    if (at instanceof z.ZodUnion) at = at.options.find((option) => option instanceof z.ZodObject);
+    else {
+      at = at instanceof z.ZodDefault || at instanceof z.ZodOptional || at instanceof z.ZodNullable
+        ? at.unwrap()
+        : undefined;
+    }
   }
   return {};
 }

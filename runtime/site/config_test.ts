@@ -44,7 +44,7 @@ Deno.test("a bad field stops the start with path, value and what was expected (C
       /parent\.url: found "http:\/\/x"; expected tcp:/,
     ],
     [{ ...FILE, capacityBytes: -1 }, /capacityBytes: found -1;/],
-    [{ ...FILE, otel: true }, /otel: found true; expected false/],
+    [{ ...FILE, otel: "yes" }, /otel: found "yes"; expected true, false/],
     [{ ...FILE, f: 1 }, /f: found 1; expected 0/],
     [{ ...FILE, tier: "root" }, /tier: found "root"; expected "core" or "edge"/],
     [{ ...FILE, parent: null, tier: "edge" }, /tier: found "edge"; expected "root"/],

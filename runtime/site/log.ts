@@ -20,8 +20,10 @@ export interface AppLogLine {
   readonly version: string;
   readonly level: string;
   readonly text: string;
-  /** Of the request that printed it, where that is traced. */
+  /** 32 hexadecimal digits, the same for all lines of a request; a trace of that id exists where it is recorded. */
   readonly traceId?: string | undefined;
+  /** The call that printed it, where the request is recorded. */
+  readonly spanId?: string | undefined;
 }
 
 /** Writes lines for one site. */
@@ -47,10 +49,12 @@ export class SiteLog {
   }
 
   /** Writes a line that an app printed (L1). */
-  app({ app, version, level: said, text, traceId }: AppLogLine): void {
+  app({ app, version, level: said, text, traceId, spanId }: AppLogLine): void {
     const level: LogLevel = said === "error" || said === "warn" || said === "debug" ? said : "info";
     const atMs = Date.now();
-    this.#print(atMs, level, "app", { app, text });
+    // People read a line a hundred times before they look for its trace; who collects lines wants it in each.
+    const told = this.#json || spanId !== undefined ? { traceId, spanId } : {};
+    this.#print(atMs, level, "app", { app, text, ...told });
     this.ring.add({
       atMs,
       site: this.#site,

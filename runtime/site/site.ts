@@ -17,13 +17,16 @@ import { Gateway } from "../gateway/gateway.ts";
 import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { TokenCodec } from "../gateway/session_tokens.ts";
+import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { LinkHub, overWebSocket, TCP, tlsTransport, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
+import { Telemetry } from "../telemetry/mod.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, startApps } from "./app_service.ts";
 import { frontPage } from "./front_page.ts";
+import { siteResource } from "./site_resource.ts";
 import { siteMetrics, siteStatus } from "./status.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
@@ -38,6 +41,8 @@ export class Site {
   readonly table = new SiteTable();
   readonly clock = new SystemClock();
   readonly random = new SystemRandom();
+  readonly telemetry: Telemetry;
+  readonly requests: RequestTelemetry;
   readonly #cut = new AbortController();
   #replica: Replica | null = null;
   #hub: LinkHub | null = null;
@@ -51,6 +56,12 @@ export class Site {
   private constructor(config: SiteConfig) {
     this.config = config;
     this.log = new SiteLog(config.id, config.log);
+    this.telemetry = new Telemetry({
+      settings: config.otel,
+      resource: siteResource(config),
+      note: (event, fields) => this.log.line("warn", event, fields),
+    });
+    this.requests = new RequestTelemetry(config.id, this.telemetry.tracer);
   }
 
   /**
@@ -123,6 +134,7 @@ export class Site {
       link: async (socket, source) => await this.#hub?.accept(await overWebSocket(socket), source),
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
       fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
+      telemetry: this.requests,
     });
     const services: PlatformServices = {
       site: config.id,
@@ -231,6 +243,7 @@ export class Site {
     );
     await this.#hub?.close();
     await this.#closeStorage();
+    await this.telemetry.close();
     this.log.line("info", "stopped", {});
   }
 

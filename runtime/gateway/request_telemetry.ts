@@ -1,0 +1,70 @@
+/**
+ * What the gateway tells of its requests: a span for those that are recorded, a count of every one.
+ *
+ * Life of a request: `arrived` (from a client) or `forwarded` (over a link) → … → `answered`, or `replied` → its
+ * head is on its way. What streams after the head belongs to no span of the request's.
+ */
+import { errorCode, type Family, type Span, SPAN_KIND, TRACEPARENT, type Tracer } from "../telemetry/mod.ts";
+import { formatTraceparent } from "../telemetry/trace_context.ts";
+import type { Arrival } from "./arrival.ts";
+import type { ForwardedRequest } from "./forward.ts";
+import { Problem } from "./problem.ts";
+import { RequestMetrics } from "./request_metrics.ts";
+import { describeRequest, endRequest } from "./request_spans.ts";
+
+/** Spans and counts of a site's requests. */
+export class RequestTelemetry {
+  readonly metrics = new RequestMetrics();
+  readonly #site: string;
+  readonly #tracer: Tracer;
+
+  constructor(site: string, tracer: Tracer) {
+    this.#site = site;
+    this.#tracer = tracer;
+  }
+
+  /** Everything that is counted of requests. */
+  get families(): Family[] {
+    return this.metrics.families;
+  }
+
+  /** A request of a client. */
+  arrived(request: Request): Span | undefined {
+    if (!this.#tracer.isOn) return undefined;
+    const span = this.#tracer.arrived(request.headers);
+    describeRequest(span, request, this.#site);
+    return span;
+  }
+
+  /** The answer that leaves; with what went wrong, if the platform refused. */
+  answered(arrival: Arrival, response: Response, sinceMs: number, error?: unknown): Response {
+    const { span } = arrival;
+    this.metrics.answered(arrival, response.status, performance.now() - sinceMs);
+    if (span === undefined) return response;
+    if (response.status !== 101) response.headers.set(TRACEPARENT, formatTraceparent(span));
+    endRequest(span, response.status, error === undefined ? null : codeOf(error));
+    return response;
+  }
+
+  /** A request of another site. */
+  forwarded(request: ForwardedRequest): Span | undefined {
+    if (!this.#tracer.isOn) return undefined;
+    const span = this.#tracer.forwarded(request.headers);
+    describeRequest(span, request, this.#site);
+    return span?.set("sojourn.forwarded", true);
+  }
+
+  /** A request to another site: its span, and the headers that make the trace go on there. */
+  forward(
+    span: Span | undefined,
+    to: string,
+    headers: [string, string][],
+  ): { readonly step: Span | undefined; readonly headers: [string, string][] } {
+    const step = span?.child(`forward ${to}`, SPAN_KIND.client)?.set("server.address", to)
+      .set("network.protocol.name", "sojourn-link");
+    return { step, headers: this.#tracer.passed(headers, step ?? span) };
+  }
+}
+
+/** A problem's code; of anything else what kind of error it is. */
+export const codeOf = (error: unknown): string => error instanceof Problem ? error.code : errorCode(error);
