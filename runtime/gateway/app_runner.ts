@@ -172,7 +172,7 @@ export class AppRunner {
         headers,
       };
     }
-    const response = this.#failure(answer, version);
+    const response = this.#failure(answer, run);
     for (const [name, value] of headers) response.headers.append(name, value);
     return respond(response);
   }
@@ -188,10 +188,10 @@ export class AppRunner {
     return id;
   }
 
-  #failure(answer: Extract<IsolateAnswer, { kind: "error" }>, { app, version }: LiveVersion): Response {
+  #failure(answer: Extract<IsolateAnswer, { kind: "error" }>, run: Run): Response {
     const code = isProblemCode(answer.code) && APP_CODES.has(answer.code) ? answer.code : "app_error";
     if (FAULTS.has(code)) {
-      this.#services.appLog({ app, version, level: "error", text: answer.stack || answer.message });
+      this.#services.appLog(run.line({ level: "error", text: answer.stack || answer.message }));
     }
     const more = this.#services.dev && answer.stack !== undefined ? { stack: answer.stack } : {};
     const hidden = code === "app_error" && !this.#services.dev;
