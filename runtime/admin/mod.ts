@@ -1,4 +1,5 @@
 /**
  * The admin interface of a site: handlers under `/_sojourn/admin` over the control plane (runtime/deploy).
  */
-export { adminApp, type AdminBindings, type AdminServices } from "./admin.ts";
+export { adminApp } from "./admin.ts";
+export type { AdminBindings, AdminServices } from "./services.ts";

@@ -1,0 +1,76 @@
+/**
+ * Changes of what serves: deploys and rollbacks, made at the root and answered with where they have arrived.
+ *
+ * A1  A change that was answered is durable at the root.
+ */
+import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
+import { BUNDLE_BYTES_MAX } from "../deploy/records.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import { placed, waitMs } from "./placement.ts";
+import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
+
+/** Adds `POST /deploy` and `/apps/:app/rollback`. */
+export function deployRoutes(app: AdminHono, services: AdminServices): void {
+  app.post("/deploy", (c) => changing(services, c, (deployments) => deploy(deployments, c)));
+  app.post("/apps/:app/rollback", (c) =>
+    changing(
+      services,
+      c,
+      (deployments) => deployments.rollback(c.req.param("app"), c.req.query("version")),
+    ));
+}
+
+/** Runs a change at the root, or forwards the request there; then waits for the sites. */
+async function changing(
+  services: AdminServices,
+  c: AdminContext,
+  change: (deployments: Deployments) => Promise<Change | Refusal>,
+): Promise<Response> {
+  if (services.deployments === null) {
+    return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+  }
+  const result = await change(services.deployments);
+  if (!result.ok) {
+    const more = result.place === undefined ? {} : { place: result.place };
+    return problemResponse(result.code, result.message, more);
+  }
+  const placement = await placed(services, result, waitMs(c));
+  if (placement.missing.length === 0) await services.deployments.settle(result.app);
+  const { app, version, changed } = result;
+  return Response.json({ app, version, changed, ...placement });
+}
+
+async function deploy(deployments: Deployments, c: AdminContext): Promise<Change | Refusal> {
+  const bundle = await readLimited(c.req.raw.body, BUNDLE_BYTES_MAX);
+  if (bundle === null) {
+    return { ok: false, code: "limit_bundle", message: `a bundle has at most ${BUNDLE_BYTES_MAX} bytes` };
+  }
+  const app = c.req.query("app");
+  const fallback = c.req.query("fallback");
+  return await deployments.deploy({
+    bundle,
+    ...(app === undefined ? {} : { app }),
+    ...(fallback === undefined ? {} : { fallback }),
+  });
+}
+
+/** A body of at most `bytesMax`, or null where it is longer; the rest is not read. */
+async function readLimited(
+  body: ReadableStream<Uint8Array> | null,
+  bytesMax: number,
+): Promise<Uint8Array | null> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of body ?? []) {
+    bytes += part.length;
+    if (bytes > bytesMax) return null;
+    parts.push(part);
+  }
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

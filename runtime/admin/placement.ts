@@ -1,0 +1,131 @@
+/**
+ * Where a version has arrived: each site answers for itself, and the root asks them all.
+ *
+ * A2  A site is reported only when it serves the version: its table points to it and it holds the bundle.
+ */
+import { ADMIN_PATH } from "../deploy/client.ts";
+import type { Change } from "../deploy/deployments.ts";
+import { VERSION } from "../deploy/records.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
+import { readSites } from "./sites.ts";
+
+/** A site that restarts is back within a second or two; asking it this often costs it nothing. */
+const ASK_AGAIN_MS = 200;
+
+/** Where a version has arrived. */
+export interface Placement {
+  readonly sites: { id: string; ms: number }[];
+  readonly missing: string[];
+}
+
+/** The longest that a request may wait for sites: a cluster slower than that is broken. */
+const WAIT_MS_MAX = 600_000;
+
+/** Adds `GET /ready/:app/:version`. */
+export function readyRoutes(app: AdminHono, services: AdminServices): void {
+  app.get("/ready/:app/:version", async (c) => {
+    const { app: name, version } = c.req.param();
+    if (!VERSION.test(version)) return problemResponse("version_unknown", `${version} is no version`);
+    const ready = await readyHere(services, name, version, waitMs(c));
+    return ready
+      ? c.json({ site: services.site })
+      : problemResponse("not_ready", `${name} ${version} has not arrived here`);
+  });
+}
+
+/** How long the caller waits for sites; a bad number counts as none. */
+export function waitMs(c: AdminContext): number {
+  const asked = Number(c.req.query("waitMs") ?? 0);
+  return Number.isFinite(asked) ? Math.min(Math.max(asked, 0), WAIT_MS_MAX) : 0;
+}
+
+/** Asks every site to report when it serves a version, until all have or the time is over. */
+export async function placed(services: AdminServices, change: Change, timeoutMs: number): Promise<Placement> {
+  const begunMs = services.nowMs();
+  const sites: Placement["sites"] = [];
+  const missing: string[] = [];
+  const ask = async (id: string) => {
+    const ready = id === services.site
+      ? await readyHere(services, change.app, change.version, timeoutMs)
+      : await readyThere(services, id, change, timeoutMs);
+    if (ready) sites.push({ id, ms: Math.round(services.nowMs() - begunMs) });
+    else missing.push(id);
+  };
+  await Promise.all((await readSites(services.system)).map((site) => ask(site.id)));
+  return { sites, missing };
+}
+
+/** Asks a site over the links, again while it does not answer: it may be starting. */
+async function readyThere(
+  services: AdminServices,
+  site: string,
+  change: Change,
+  timeoutMs: number,
+): Promise<boolean> {
+  const url = `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?waitMs=${timeoutMs}`;
+  const over = new AbortController();
+  const asking = async () => {
+    while (!over.signal.aborted) {
+      try {
+        const answer = await services.forward(site, new Request(url, { signal: over.signal }), "read");
+        await answer.body?.cancel();
+        if (answer.ok) return true;
+      } catch (error) {
+        if (!over.signal.aborted) services.note("site_silent", { site, error: String(error) });
+      }
+      await pause(ASK_AGAIN_MS, over.signal);
+    }
+    return false;
+  };
+  const asked = asking();
+  const ready = await within(asked, timeoutMs);
+  over.abort();
+  return ready;
+}
+
+/** Resolves after a time, or at once when the signal aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
+}
+
+/** Waits until this site serves a version of an app (A2). */
+async function readyHere(
+  services: AdminServices,
+  app: string,
+  version: string,
+  timeoutMs: number,
+): Promise<boolean> {
+  const { apps } = services;
+  const shown = Promise.withResolvers<boolean>();
+  const look = () => apps.get(app)?.current.version === version && shown.resolve(true);
+  const unlisten = apps.onChange(look);
+  look();
+  try {
+    await apps.refresh();
+    if (!await within(shown.promise, timeoutMs)) return false;
+    const fetched = Promise.resolve(apps.get(app)?.current.bundle())
+      .then(() => services.warm?.(app, version))
+      .then(() => true);
+    return await within(fetched, timeoutMs);
+  } finally {
+    unlisten();
+  }
+}
+
+/** What a promise says, or false when it has said nothing in time or failed. A limit of 0 still takes one turn. */
+function within(promise: Promise<boolean>, limitMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), limitMs);
+    promise.then(resolve, () => resolve(false)).finally(() => clearTimeout(timer));
+  });
+}

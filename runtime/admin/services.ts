@@ -1,0 +1,44 @@
+/**
+ * What admin handlers are given: their site, and with each request the caller's role.
+ */
+import type { Context, Hono } from "hono";
+import { problemResponse } from "../gateway/problem.ts";
+import type { AppTable, SystemStore } from "../deploy/app_table.ts";
+import type { Deployments } from "../deploy/deployments.ts";
+import type { Role } from "../deploy/roles.ts";
+import type { LogServices } from "./logs.ts";
+
+/** What the admin handlers need of their site. */
+export interface AdminServices {
+  readonly site: string;
+  readonly system: SystemStore;
+  readonly apps: AppTable;
+  /** Only at the root. */
+  readonly deployments: Deployments | null;
+  /** Sends an admin request to the root over the links, with the caller's role. */
+  forwardToRoot(request: Request, role: Role): Promise<Response>;
+  /** Sends an admin request to any other site over the links. */
+  forward(site: string, request: Request, role: Role): Promise<Response>;
+  /** Makes an isolate of a version before its first request, where the site wants that. */
+  warm?(app: string, version: string): Promise<void>;
+  /** What the site keeps to be looked at. */
+  readonly observed?: Omit<LogServices, "site" | "forward" | "nowMs">;
+  nowMs(): number;
+  /** A log line. */
+  note(event: string, detail?: Record<string, unknown>): void;
+}
+
+/** What the gateway passes with each request: `admin.fetch(request, { role })`. */
+export interface AdminBindings {
+  /** null: no valid token. */
+  role: Role | null;
+}
+
+/** The Hono app that subjects add their routes to. */
+export type AdminHono = Hono<{ Bindings: AdminBindings }>;
+/** One call. */
+export type AdminContext = Context<{ Bindings: AdminBindings }>;
+
+/** The answer for an app that there is not. */
+export const unknownApp = (name: string): Response =>
+  problemResponse("app_unknown", `no app is called ${JSON.stringify(name)}`);
