@@ -18,6 +18,8 @@ export const CLUSTER_FILE = "cluster.json";
 const clusterSchema = z.object({
   pid: z.number(),
   adminToken: z.string(),
+  /** The dev process's own door (runtime/dev/control.ts). */
+  controlUrl: z.url().optional(),
   sites: z.array(z.object({
     id: z.string(),
     parent: z.string().nullable(),

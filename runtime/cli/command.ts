@@ -58,6 +58,8 @@ export interface Command {
   /** After the name: `MODULE [--app NAME]`. */
   readonly usage: string;
   readonly summary: string;
+  /** More lines of `--help`. */
+  readonly details?: readonly string[];
   readonly options: Readonly<Record<string, OptionSpec>>;
   /** Fewest and most words after the name. */
   readonly words: readonly [number, number];
@@ -111,7 +113,11 @@ function parse(command: Command, args: readonly string[]): Parsed {
   let values: Record<string, unknown>;
   let words: string[];
   try {
-    ({ values, positionals: words } = parseArgs({ args: [...args], options, allowPositionals: true }));
+    ({ values, positionals: words } = parseArgs({
+      args: joinNegative(args),
+      options,
+      allowPositionals: true,
+    }));
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
@@ -126,6 +132,18 @@ function parse(command: Command, args: readonly string[]): Parsed {
   };
 }
 
+/** `--ms -500` as `--ms=-500`: what begins with a dash and a digit is a number, no option of ours. */
+function joinNegative(args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const before = joined.at(-1);
+    if (/^-\d/.test(arg) && before !== undefined && /^--[^=]+$/.test(before)) {
+      joined.push(`${joined.pop()}=${arg}`);
+    } else joined.push(arg);
+  }
+  return joined;
+}
+
 /** The `--help` of a command. */
 export function helpOf(command: Command): string {
   const options = Object.entries({ ...command.options, ...COMMON })
@@ -136,6 +154,7 @@ export function helpOf(command: Command): string {
     `sojourn ${command.name} ${command.usage}`.trimEnd(),
     "",
     command.summary,
+    ...(command.details ?? []),
     "",
     ...columns(options).map((line) => `  ${line}`),
   ].join("\n");

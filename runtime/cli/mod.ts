@@ -2,6 +2,7 @@
  * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
  */
 import { apps, rollback, sites, versions } from "./apps.ts";
+import { chaos } from "./chaos.ts";
 import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
 import { deploy } from "./deploy.ts";
 import { logs } from "./logs.ts";
@@ -20,7 +21,17 @@ export { UsageError } from "./command.ts";
 export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT } from "./cluster.ts";
 
 /** Commands that talk to a running cluster. */
-export const commands: readonly Command[] = [deploy, apps, versions, rollback, sites, kv, tables, logs];
+export const commands: readonly Command[] = [
+  deploy,
+  apps,
+  versions,
+  rollback,
+  sites,
+  kv,
+  tables,
+  logs,
+  chaos,
+];
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
@@ -33,7 +44,6 @@ const LATER: Readonly<Record<string, string>> = {
   top: "shows what the sites do",
   init: "makes a new app",
   agent: "holds a stateful session's log beside a client or origin",
-  chaos: "breaks sites and links on purpose",
 };
 
 /** Runs a command line: `sojourn NAME …`. `own` are the commands of main.ts. */

@@ -142,6 +142,12 @@ export class AdminClient {
     return rowsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rows?${query}`));
   }
 
+  /** Any call below the admin path, with a JSON body; what it answers is for the caller to check. */
+  async call(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: object): Promise<unknown> {
+    const bytes = body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body));
+    return await this.#ask(method, path, bytes);
+  }
+
   /** What a stream of JSON lines says, until it ends or the signal aborts; undefined: a sign of life. */
   async *lines(path: string, signal?: AbortSignal): AsyncGenerator<unknown> {
     const { url } = this.#target;

@@ -13,7 +13,7 @@ import { CLUSTER_FILE, type ClusterFile } from "../cli/mod.ts";
 import { ConfigError, type SiteFile } from "../site/config.ts";
 import { FreePorts, isFree } from "./free_port.ts";
 import { SiteProcess } from "./site_process.ts";
-import { linksOf, tierOf, type Topology, type TopologySite } from "./topology.ts";
+import { type LinkShape, linksOf, tierOf, type Topology, type TopologySite } from "./topology.ts";
 
 /** What a cluster is made of. */
 export interface ClusterOptions {
@@ -31,6 +31,11 @@ export interface ClusterSite {
   readonly parent: string | null;
   readonly tier: "root" | "core" | "edge";
   readonly url: string;
+  /** Its site file, and what it begins with that is broken on purpose (chaos.ts). */
+  readonly file: string;
+  readonly chaosFile: string;
+  /** What its links add, by the other site's id. */
+  readonly links: Readonly<Record<string, LinkShape>>;
   readonly process: SiteProcess;
 }
 
@@ -82,6 +87,7 @@ export class Cluster {
     const sites: ClusterSite[] = [];
     for (const site of topology.sites) {
       const file = join(data, "sites", site.id, "site.json");
+      const chaosFile = join(data, "sites", site.id, "chaos.json");
       await Deno.mkdir(join(data, "sites", site.id), { recursive: true, mode: 0o700 });
       await Deno.writeTextFile(file, JSON.stringify(siteFile(topology, site, ports), null, 2) + "\n", {
         mode: 0o600,
@@ -91,9 +97,13 @@ export class Cluster {
         parent: site.parent ?? null,
         tier: tierOf(topology, site),
         url: `http://127.0.0.1:${portsOf(ports, site.id).http}`,
+        file,
+        chaosFile,
+        links: linksOf(topology, site),
         process: new SiteProcess({
           id: site.id,
           file,
+          chaosFile,
           main: join(SOURCE, "main.ts"),
           denoConfig: join(SOURCE, "..", "deno.json"),
           onExit: (code, signal, nextMs) => options.onExit(site.id, code, signal, nextMs),
@@ -122,7 +132,7 @@ export class Cluster {
 
   /** Writes the file by which commands find the cluster. */
   async writeFile(controlUrl: string): Promise<void> {
-    const file: ClusterFile & { controlUrl: string } = {
+    const file: ClusterFile = {
       pid: Deno.pid,
       adminToken: this.adminToken,
       sites: this.sites.map(({ id, parent, tier, url, process }) => ({

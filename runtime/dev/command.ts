@@ -155,7 +155,7 @@ class DevRun {
     const cluster = this.#cluster;
     let controlUrl = "";
     const writeFile = () => cluster.writeFile(controlUrl);
-    const control = openControl(cluster, writeFile);
+    const control = await openControl(cluster, writeFile);
     controlUrl = control.url;
     // From before the first deploy on, so that no change falls between that and the watching.
     const ending = new AbortController();

@@ -12,6 +12,8 @@
 export interface SiteCommand {
   readonly id: string;
   readonly file: string;
+  /** What it begins with that is broken on purpose. */
+  readonly chaosFile: string;
   /** Module of the command line. */
   readonly main: string;
   /** deno.json of the checkout. */
@@ -97,7 +99,7 @@ export class SiteProcess {
   }
 
   #spawn(): void {
-    const { file, main, denoConfig } = this.#command;
+    const { file, chaosFile, main, denoConfig } = this.#command;
     const startedMs = Date.now();
     const child = new Deno.Command(Deno.execPath(), {
       args: [
@@ -110,6 +112,8 @@ export class SiteProcess {
         "site",
         "--config",
         file,
+        "--chaos",
+        chaosFile,
         "--supervised",
       ],
       env: siteEnv(),

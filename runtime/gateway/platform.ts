@@ -26,6 +26,8 @@ export interface PlatformServices {
   readonly status: () => unknown;
   /** Name → value, for scrapers. */
   readonly metrics: () => Readonly<Record<string, number>>;
+  /** Faults on purpose (runtime/chaos); null where the site file lacks `chaos: true`. */
+  readonly chaos: { handle(request: Request, path: string, role: Role | null): Promise<Response> } | null;
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
   /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
@@ -59,7 +61,7 @@ export function platform(
       throw new Problem("not_available", `${path} is not available in this version of Sojourn`);
   }
   if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
-  const admin = services.admin();
+  const admin = /^admin\/chaos(\/|$)/.test(name) ? chaosOf(services, path) : services.admin();
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
   const holder = holderOf(services, request);
   if (request.method !== "GET" && request.method !== "HEAD") {
@@ -70,6 +72,16 @@ export function platform(
     });
   }
   return admin(request, holder?.role ?? null);
+}
+
+/** Faults are taken whether the site is ready or not: its being so may be one. */
+function chaosOf(services: PlatformServices, path: string): ReturnType<PlatformServices["admin"]> {
+  const { chaos } = services;
+  if (chaos !== null) return (request, role) => chaos.handle(request, path, role);
+  throw new Problem(
+    "chaos_refused",
+    `site ${services.site} takes no faults: only those do that \`deno task dev\` started with "chaos": true`,
+  );
 }
 
 function readyz(services: PlatformServices): Response {

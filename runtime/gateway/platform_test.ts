@@ -15,6 +15,7 @@ function setUp(more: Partial<PlatformServices> = {}): PlatformServices {
     sites: () => [{ id: "edge-1", url: "http://h", tier: "edge" }],
     status: () => ({ site: "edge-1" }),
     metrics: () => ({ requests_total: 3, "attach carry": 1 }),
+    chaos: null,
     admin: () => (_request, role) => Response.json({ role }),
     ...more,
   };

@@ -68,17 +68,24 @@ export class Emulation implements LinkControl {
   #spared: ReadonlySet<string> | null = null;
   readonly timer = new PreciseTimer();
   readonly random: () => number;
+  /** Links that are cut from their first byte on, until `heal`. */
+  readonly #begins: (site: string) => boolean;
 
-  constructor(emulate: (site: string) => LinkShape | null, random: () => number) {
+  constructor(
+    emulate: (site: string) => LinkShape | null,
+    random: () => number,
+    isCut: (site: string) => boolean = () => false,
+  ) {
     this.#emulate = emulate;
     this.random = random;
+    this.#begins = isCut;
   }
 
   of(site: string): Conditions {
     let conditions = this.#conditions.get(site);
     if (!conditions) {
       conditions = new Conditions(this.#emulate(site));
-      conditions.cut = this.#spared !== null && !this.#spared.has(site);
+      conditions.cut = this.#begins(site) || (this.#spared !== null && !this.#spared.has(site));
       this.#conditions.set(site, conditions);
     }
     return conditions;

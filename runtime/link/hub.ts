@@ -72,6 +72,8 @@ export interface LinkHubOptions {
   readonly log: (entry: LinkLogEntry) => void;
   /** The topology's delay, rate and loss of the link to a site; null or absent: none is added. */
   readonly emulate?: (site: string) => LinkShape | null;
+  /** Links that begin cut, until `control.heal`; none by default. */
+  readonly isCut?: (site: string) => boolean;
   /** For loss and jitter; default Math.random. */
   readonly random?: () => number;
   readonly limits?: Partial<LinkLimits>;
@@ -134,7 +136,8 @@ export class LinkHub {
     this.#refusals = new Refusals(this.#nowMs, (source, reason, before) => {
       options.log({ level: "warn", event: "link.refused", source, reason, before });
     });
-    this.#emulation = new Emulation(options.emulate ?? (() => null), options.random ?? Math.random);
+    const { emulate = () => null, random = Math.random, isCut } = options;
+    this.#emulation = new Emulation(emulate, random, isCut);
     const listener = this.#transport.listen(options.listen);
     this.#address = listener.address;
     this.#doorkeeper = new Doorkeeper({

@@ -6,7 +6,8 @@
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
-import { ConfigError, readSiteConfig } from "./config.ts";
+import { type ChaosFile, chaosFileSchema } from "../chaos/site_chaos.ts";
+import { ConfigError, explain, readSiteConfig } from "./config.ts";
 import { Site } from "./site.ts";
 
 /** The `site` command. */
@@ -17,6 +18,11 @@ export const siteCommand: Command = {
   options: {
     config: { type: "string", value: "FILE", says: "the site file (SOJOURN_* variables go over it)" },
     supervised: { type: "boolean", says: "stop when standard input closes" },
+    chaos: {
+      type: "string",
+      value: "FILE",
+      says: "faults to begin with, where the site file has chaos: true",
+    },
   },
   words: [0, 0],
   async run(args, shell) {
@@ -25,14 +31,20 @@ export const siteCommand: Command = {
       shell.err("site: --config FILE is missing");
       return EXIT.usage;
     }
-    return await runSite(file, args.flag("supervised"), shell);
+    return await runSite(file, args.text("chaos"), args.flag("supervised"), shell);
   },
 };
 
-async function runSite(file: string, supervised: boolean, shell: Shell): Promise<ExitCode> {
+async function runSite(
+  file: string,
+  chaosFile: string | undefined,
+  supervised: boolean,
+  shell: Shell,
+): Promise<ExitCode> {
   let site: Site;
   try {
-    site = await Site.start(await readSiteConfig(file, Deno.env.toObject()));
+    const config = await readSiteConfig(file, Deno.env.toObject());
+    site = await Site.start(config, chaosFile === undefined ? null : await readChaosFile(chaosFile));
   } catch (error) {
     if (
       !(error instanceof ConfigError || error instanceof StoreUnavailable ||
@@ -46,6 +58,23 @@ async function runSite(file: string, supervised: boolean, shell: Shell): Promise
   await stopAsked(supervised);
   await site.stop();
   return EXIT.done;
+}
+
+/** What the dev process wrote for this site. @throws ConfigError */
+async function readChaosFile(file: string): Promise<ChaosFile> {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(await Deno.readTextFile(file));
+  } catch (error) {
+    throw new ConfigError(
+      `cannot read the faults in ${file}: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  const parsed = chaosFileSchema.safeParse(raw);
+  if (!parsed.success) {
+    throw new ConfigError(`the faults in ${file} are invalid:\n${explain(parsed.error, raw)}`);
+  }
+  return parsed.data;
 }
 
 /** Resolves at the first request to stop; the second ends the process. */

@@ -13,6 +13,7 @@ import { openReplica } from "../../store/replica.ts";
 import type { Replica } from "../../store/api.ts";
 import type { Network } from "../../store/ports.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
+import { type ChaosFile, SiteChaos } from "../chaos/site_chaos.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -44,6 +45,7 @@ export class Site {
   readonly telemetry: Telemetry;
   readonly requests: RequestTelemetry;
   readonly #cut = new AbortController();
+  readonly #chaos: SiteChaos | null;
   #replica: Replica | null = null;
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
@@ -53,7 +55,7 @@ export class Site {
   #stopping: Promise<void> | null = null;
   #closeStorage: () => Promise<void> = () => Promise.resolve();
 
-  private constructor(config: SiteConfig) {
+  private constructor(config: SiteConfig, chaos: ChaosFile | null) {
     this.config = config;
     this.log = new SiteLog(config.id, config.log);
     this.telemetry = new Telemetry({
@@ -62,15 +64,17 @@ export class Site {
       note: (event, fields) => this.log.line("warn", event, fields),
     });
     this.requests = new RequestTelemetry(config.id, this.telemetry.tracer);
+    this.#chaos = chaos && config.chaos ? new SiteChaos(config, chaos, this.clock) : null;
   }
 
   /**
    * Starts a site; resolves when it listens, which is before it is ready.
    *
+   * @param chaos what is broken from the start, where the configuration has `chaos: true`.
    * @throws ConfigError, StoreUnavailable where it cannot start.
    */
-  static async start(config: SiteConfig): Promise<Site> {
-    const site = new Site(config);
+  static async start(config: SiteConfig, chaos: ChaosFile | null = null): Promise<Site> {
+    const site = new Site(config, chaos);
     try {
       await site.#start();
       return site;
@@ -108,8 +112,9 @@ export class Site {
     const secrets = await readSecrets(config);
     const adminTokens = readAdminTokens(config, (event, fields) => this.log.line("warn", event, fields));
     const tls = await readTls(config);
-    const { storage, disk } = await openData(config);
-    this.#closeStorage = () => storage.close();
+    const { storage: inner, disk } = await openData(config);
+    this.#closeStorage = () => inner.close();
+    const storage = this.#chaos?.storage(inner) ?? inner;
     const network: Network = { send: (to, message) => this.#hub?.send(to, message) ?? Promise.resolve() };
     const listen = splitListen(config.listen.http);
     const replica = this.#replica = await openReplica({
@@ -128,6 +133,7 @@ export class Site {
       note: (event, detail) => this.log.line("debug", event, detail),
     });
     this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
+    this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
       platform: (request, path) => platform(services, request, path),
@@ -146,6 +152,7 @@ export class Site {
       metrics: () => siteMetrics(this.#parts(replica, gateway)),
       admin: () => this.#apps?.admin ?? null,
       adminCall: (fields) => this.log.line("info", "admin_call", fields),
+      chaos: this.#chaos,
     };
     const certified = config.tls?.http === true ? tls?.own ?? {} : {};
     this.#server = Deno.serve(
@@ -168,7 +175,8 @@ export class Site {
       transport,
       listen: splitListen(config.listen.link),
       parent: config.parent === null ? null : { site: config.parent.id, address: config.parent.url },
-      emulate: (site) => config.links[site] ?? null,
+      emulate: (site) => this.#chaos?.shapeOf(site) ?? config.links[site] ?? null,
+      isCut: (site) => this.#chaos?.isCut(site) ?? false,
       addressOf: (site) => this.table.sites.get(site)?.linkAddress ?? null,
       admit: (site, role) => {
         const known = this.table.sites.get(site);
@@ -210,6 +218,11 @@ export class Site {
   #serving(): AppService["gateway"] | null {
     if (this.#fault !== null) throw new Problem("disk_failed", this.#fault.message);
     return this.#stopping === null ? this.#apps?.gateway ?? null : null;
+  }
+
+  #tablesOf(app: string): string[] | null {
+    const version = this.#apps?.table.get(app)?.current;
+    return version === undefined ? null : Object.keys(version.manifest.tables);
   }
 
   #parts(replica: Replica, gateway: Gateway) {

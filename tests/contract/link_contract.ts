@@ -75,6 +75,32 @@ const relations: Record<string, Case> = {
     assert.deepEqual(a.events, []);
   },
 
+  async "a cut stops every byte, of links that are there and of those to come, until it heals"(start) {
+    const limits = { handshakeMs: 200, pingMs: 20, deadMs: 150, retryMsMax: 50 };
+    const [parent, child] = await family(start, { limits });
+    parent.hub.control.cut("edge"); // at one side only: that is enough
+    const heard = () => [parent.link("edge").counters.bytesIn, child.link("core").counters.bytesIn];
+    await until("both have noticed", () => !parent.isConnected("edge") && !child.isConnected("core"));
+    const before = heard();
+    await rejectsWith("unreachable", child.hub.request("core", "echo", bytes("x")));
+    const tries = child.log.length;
+    await until("it has dialled again", () => child.log.length > tries);
+    assert.deepEqual(heard(), before);
+    parent.hub.control.heal("edge");
+    await child.connected("core");
+    assert.equal(textOf((await child.hub.request("core", "echo", bytes("back"))).head), "back");
+  },
+
+  async "a link that begins cut carries nothing until it heals"(start) {
+    const limits = { handshakeMs: 100, retryMsMax: 50 };
+    const parent = start({ site: "core", limits });
+    const child = start({ site: "edge", parent, limits, isCut: (site) => site === "core" });
+    await until("it has dialled in vain", () => child.log.some(({ event }) => event === "link.dial_failed"));
+    assert.deepEqual(parent.events, []);
+    child.hub.control.heal("core");
+    await child.connected("core");
+  },
+
   async "a site that is not admitted learns why and is not connected"(start) {
     const parent = start({ site: "core", admit: (site, role) => `no ${role} ${site} here` });
     const child = start({ site: "edge", parent });

@@ -39,6 +39,7 @@ export interface SiteOptions {
   readonly admit?: LinkHubOptions["admit"];
   readonly limits?: Partial<LinkLimits>;
   readonly emulate?: (site: string) => LinkShape | null;
+  readonly isCut?: (site: string) => boolean;
   readonly random?: () => number;
   /** Called for each store message; default records it. */
   readonly message?: (site: string, bytes: Uint8Array) => void | Promise<void>;
@@ -82,6 +83,7 @@ export class LinkSite {
       },
       ...(options.limits ? { limits: options.limits } : {}),
       ...(options.emulate ? { emulate: options.emulate } : {}),
+      ...(options.isCut ? { isCut: options.isCut } : {}),
       ...(options.random ? { random: options.random } : {}),
     });
     book.set(options.site, this.hub.address);
