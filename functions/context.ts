@@ -30,6 +30,8 @@ export const CONTEXT_SLOT: unique symbol = Symbol.for("sojourn.context") as neve
 export interface ContextSlot {
   /** The env of the request that this code runs for. */
   current(): BaseEnv | undefined;
+  /** Its `ctx.waitUntil`. */
+  waitUntil?(): ((promise: Promise<unknown>) => void) | undefined;
 }
 
 /** The env of the running request. @throws AppError `no_request`. */

@@ -41,6 +41,7 @@ export async function appConfig(entry: string): Promise<AppConfig> {
       ...absolute(installed.imports ?? {}, INSTALLED),
       ...absolute(config.imports ?? {}, base),
       sojourn: new URL("functions/mod.ts", INSTALLED).href,
+      "cloudflare:workers": new URL("functions/cloudflare_workers.ts", INSTALLED).href,
     },
     scopes: Object.fromEntries(
       Object.entries(config.scopes ?? {}).map((

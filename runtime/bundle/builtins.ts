@@ -6,17 +6,23 @@ const ALLOWED: ReadonlySet<string> = new Set([
   "async_hooks",
   "buffer",
   "crypto",
+  "diagnostics_channel",
   "events",
   "path",
   "path/posix",
+  "path/win32",
   "querystring",
   "stream",
+  "stream/consumers",
   "stream/promises",
   "stream/web",
   "string_decoder",
+  "timers",
+  "timers/promises",
   "url",
   "util",
   "util/types",
+  "zlib",
 ]);
 
 /** Whether an import of this specifier may stay in a bundle. */

@@ -21,6 +21,7 @@ import {
   sendChecked,
   shownUrl,
 } from "./outgoing_http.ts";
+import { droppedHeaders, isRedirect, REDIRECTS_MAX, turnsToGet } from "./redirect.ts";
 import { wireError, writeError } from "./store_frames.ts";
 
 /** The outgoing fetches of one isolate. */
@@ -36,11 +37,8 @@ interface OpenFetch {
   sender?: BodySender;
 }
 
-/** As fetch() has it. */
-const REDIRECTS_MAX = 20;
 /** Fetches of one isolate at the same time: a socket each on the site. */
 const OPEN_MAX = 256;
-const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** {@link Egress} over node:http(s), to checked addresses. */
 export class HostEgress implements Egress {
@@ -137,9 +135,11 @@ export class HostEgress implements Egress {
     for (let step = 0; step <= REDIRECTS_MAX; step++) {
       const response = await sendChecked(request, this.#rules);
       const location = response.headers.find(([name]) => name.toLowerCase() === "location")?.[1];
-      if (!REDIRECT_STATUS.has(response.status) || location === undefined || redirect === "manual") {
+      if (!isRedirect(response.status) || location === undefined || redirect === "manual") {
         return { response, url: request.url };
       }
+      const keepsBody = request.body !== null && !turnsToGet(response.status, request.method);
+      if (redirect === "replay" && keepsBody) return { response, url: request.url };
       await response.body?.cancel();
       if (redirect === "error") {
         throw new TypeError(
@@ -157,15 +157,13 @@ const shown = (url: string): string => URL.canParse(url) ? shownUrl(new URL(url)
 /** The next request of a redirect, as the Fetch standard has it. */
 function redirected(request: OutgoingRequest, status: number, location: string): OutgoingRequest {
   const url = new URL(location, request.url);
-  const toGet = status === 303 && request.method !== "HEAD" || status <= 302 && request.method === "POST";
+  const toGet = turnsToGet(status, request.method);
   if (!toGet && request.body !== null) {
     throw new TypeError(
       `fetch(${shown(request.url)}): a streamed body can't follow a redirect to ${shown(url.href)}`,
     );
   }
-  const sameOrigin = url.origin === new URL(request.url).origin;
-  const drop = (name: string) =>
-    toGet && /^content-/i.test(name) || !sameOrigin && /^(authorization|cookie)$/i.test(name);
+  const drop = droppedHeaders(new URL(request.url), url, toGet);
   return {
     method: toGet ? "GET" : request.method,
     url: url.href,

@@ -4,6 +4,7 @@
  * Deno's own `fetch` resolves names by itself, after any check; node:http takes the address to connect to and
  * still verifies the certificate for the name.
  */
+import { Buffer } from "node:buffer";
 import * as http from "node:http";
 import * as https from "node:https";
 import { isIP } from "node:net";
@@ -138,9 +139,21 @@ function headersOf(request: OutgoingRequest, url: URL): Record<string, string | 
     const lower = name.toLowerCase();
     if (!HOP_HEADERS.has(lower)) (out[lower] ??= []).push(value);
   }
-  if (out["accept-encoding"] === undefined) out["accept-encoding"] = ["identity"];
+  for (const [name, value] of DEFAULT_HEADERS) out[name] ??= [value];
+  if (out["authorization"] === undefined && url.username + url.password !== "") {
+    const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
+    out["authorization"] = [`Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`];
+  }
   return { ...out, host: url.host };
 }
+
+/** What Deno's own fetch says where the app says nothing; the isolate decodes these encodings. */
+const DEFAULT_HEADERS: readonly (readonly [string, string])[] = [
+  ["accept", "*/*"],
+  ["accept-encoding", "gzip,br"],
+  ["accept-language", "*"],
+  ["user-agent", navigator.userAgent],
+];
 
 async function pump(body: ReadableStream<Uint8Array>, outgoing: http.ClientRequest): Promise<void> {
   for await (const chunk of body) {

@@ -16,9 +16,10 @@ import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { captureConsole } from "./console.ts";
 import { Exchange, type LoadedApp } from "./exchange.ts";
+import { installFetchedResponse } from "./fetched_response.ts";
 import { OutgoingFetches } from "./outgoing.ts";
 import { blockImports } from "./imports.ts";
-import { cutRealm } from "./realm.ts";
+import { cutRealm, type Realm } from "./realm.ts";
 import { installRequestSignal } from "./request_signal.ts";
 import { installResponse } from "./response.ts";
 import { appFrames, stackOf } from "./stack.ts";
@@ -67,9 +68,16 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   const writer = new FrameWriter(connection, () => exit(1));
   const fetches = new OutgoingFetches(writer, () => running.getStore());
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
-    value: Object.freeze({ current: () => running.getStore()?.env }),
+    value: Object.freeze({
+      current: () => running.getStore()?.env,
+      waitUntil: () => {
+        const exchange = running.getStore();
+        return exchange && ((promise: Promise<unknown>) => exchange.waitUntil(promise));
+      },
+    }),
   });
   installResponse();
+  installFetchedResponse();
   installRequestSignal();
   captureConsole((level, text) => {
     writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(appFrames(text)).end();
@@ -84,7 +92,7 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
     await readFrames(connection, FRAME_BYTES_MAX, (type, id, payload) => {
       if (type === FRAME.request) return start(writer, id, payload, closed);
       if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
-      if (type === FRAME.load) return load(writer, payload, realm.setVars, evaluator);
+      if (type === FRAME.load) return load(writer, payload, realm, evaluator);
       if (fetches.receive(type, id, payload)) return;
       const exchange = exchanges.get(id);
       // What the frame sets off in the app belongs to its request, as what the handler itself starts does.
@@ -160,21 +168,22 @@ function start(
 async function load(
   writer: FrameWriter,
   payload: Payload,
-  setVars: (vars: Record<string, string>) => void,
+  realm: Realm,
   evaluator: Evaluator | undefined,
 ): Promise<void> {
   const options = JSON.parse(payload.text()) as LoadOptions;
   const code = payload.rest();
   try {
     evaluator?.check(code);
-    setVars(options.vars);
+    realm.setVars(options.vars);
     const url = URL.createObjectURL(
       new Blob([code], { type: "text/javascript" }),
     );
     const module = await import(url) as { default?: unknown };
     URL.revokeObjectURL(url);
-    const manifest = evaluator?.manifestOf(module.default) ?? {};
-    app = loadedApp(module.default, options);
+    const exported = realm.served.appOf(module.default);
+    const manifest = evaluator?.manifestOf(exported) ?? {};
+    app = loadedApp(exported, options);
     writer.begin(FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
   } catch (error) {
     writer.begin(FRAME.loadFailed, 0);

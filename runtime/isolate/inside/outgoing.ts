@@ -1,25 +1,43 @@
 /**
  * `fetch` inside the isolate: the site makes the call, after checking where it goes.
  *
- * O1  A fetch belongs to the request that started it; outside of one it fails.
+ * O1  A fetch belongs to the request that started it; outside of one it fails. Only `data:` and `blob:`, which
+ *     reach nothing, are Deno's own.
+ * O2  What fails is a TypeError, as in Deno, with the site's code.
+ * O3  A redirect that keeps its body comes back here, since the site holds no bodies: it is followed with the
+ *     body once more where that is none that streams.
  */
 import { BodyReceiver, BodySender } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FETCH_ID_BASE, FRAME } from "../frames.ts";
 import { BODY, readResponseHead, writeRequestHead } from "../heads.ts";
+import { droppedHeaders, isRedirect, REDIRECTS_MAX, turnsToGet } from "../redirect.ts";
 import { readError } from "../store_frames.ts";
+import { fetchedResponse } from "./fetched_response.ts";
 import { SiteError } from "./store.ts";
-
-/** Statuses whose responses have no body, and whose constructor refuses one. */
-const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 
 interface OpenFetch {
   readonly url: string;
   readonly resolve: (response: Response) => void;
   readonly reject: (error: unknown) => void;
+  /** It was sent here by redirects. */
+  readonly isFollowed: boolean;
   sender?: BodySender;
   receiver?: BodyReceiver;
+}
+
+/** A fetch that failed or was refused (O2). */
+class FetchError extends TypeError {
+  override readonly name = "TypeError";
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+
+  /** Uncaught, it is the platform's problem also in Hono (functions/errors.ts, E2). */
+  getResponse(): never {
+    throw this;
+  }
 }
 
 /** The outgoing fetches of this isolate. */
@@ -27,6 +45,7 @@ export class OutgoingFetches {
   readonly #writer: FrameWriter;
   readonly #owner: () => { readonly id: number } | undefined;
   readonly #open = new Map<number, OpenFetch>();
+  readonly #local = globalThis.fetch;
   #next = FETCH_ID_BASE;
 
   constructor(writer: FrameWriter, owner: () => { readonly id: number } | undefined) {
@@ -36,31 +55,53 @@ export class OutgoingFetches {
 
   /** The global `fetch`. */
   readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
-    const owner = this.#owner();
     const request = new Request(input, init);
+    const { protocol } = new URL(request.url);
+    if (protocol === "data:" || protocol === "blob:") return await this.#local.call(globalThis, request);
+    const owner = this.#owner();
     if (owner === undefined) {
       throw new SiteError(
         "no_request",
         `fetch(${request.url}) works while a request runs, not while a module loads`,
       );
     }
-    if (request.signal.aborted) throw request.signal.reason;
-    const protocol = new URL(request.url).protocol;
-    if (protocol === "data:" || protocol === "blob:") {
-      throw new TypeError(`fetch takes http: and https: addresses, not ${protocol}`);
-    }
-    return await this.#start(owner.id, request);
+    const body = init?.body ?? null;
+    const again = request.redirect === "follow" && body !== null && !(body instanceof ReadableStream)
+      ? body
+      : undefined;
+    return await this.#follow(owner.id, request, again);
   };
 
-  #start(owner: number, request: Request): Promise<Response> {
+  async #follow(owner: number, first: Request, again: BodyInit | undefined): Promise<Response> {
+    let request = first;
+    for (let step = 0; step <= REDIRECTS_MAX; step++) {
+      if (request.signal.aborted) throw request.signal.reason;
+      const response = await this.#start(owner, request, {
+        replays: again !== undefined,
+        isFollowed: step > 0,
+      });
+      const location = response.headers.get("location");
+      if (
+        again === undefined || location === null || !isRedirect(response.status) ||
+        turnsToGet(response.status, request.method)
+      ) return response;
+      await response.body?.cancel();
+      request = redirected(request, response.url, location, again);
+    }
+    const { origin, pathname } = new URL(first.url);
+    throw new FetchError("fetch_failed", `fetch(${origin}${pathname}): more than ${REDIRECTS_MAX} redirects`);
+  }
+
+  #start(owner: number, request: Request, how: { replays: boolean; isFollowed: boolean }): Promise<Response> {
     const id = this.#next++;
     if (this.#next > 0xffffffff) this.#next = FETCH_ID_BASE;
     const body = request.body;
     return new Promise<Response>((resolve, reject) => {
-      const open: OpenFetch = { url: request.url, resolve, reject };
+      const open: OpenFetch = { url: request.url, resolve, reject, isFollowed: how.isFollowed };
       this.#open.set(id, open);
       this.#writer.begin(FRAME.fetchStart, id).u32(owner);
-      writeRequestHead(this.#writer, [request.redirect], request, body ? BODY.stream : BODY.none);
+      const redirect = how.replays ? "replay" : request.redirect;
+      writeRequestHead(this.#writer, [redirect], request, body ? BODY.stream : BODY.none);
       this.#writer.end();
       if (body) {
         open.sender = new BodySender(this.#writer, id, { credit: 0 });
@@ -86,7 +127,7 @@ export class OutgoingFetches {
       this.#open.delete(id);
       const error = readError(payload);
       open.sender?.stop();
-      open.reject(new SiteError(error.code, error.message, error.detail));
+      open.reject(new FetchError(error.code, error.message));
     } else if (type === FRAME.data) open.receiver?.data(payload.rest());
     else if (type === FRAME.end) open.receiver?.end();
     else if (type === FRAME.abort) open.receiver?.fail(new TypeError(payload.text()));
@@ -106,13 +147,20 @@ export class OutgoingFetches {
       });
       stream = open.receiver.stream;
     } else this.#open.delete(id);
-    const response = new Response(NO_BODY.has(head.status) ? null : stream, {
-      status: head.status,
-      statusText: head.statusText,
-      headers: head.headers,
-    });
-    Object.defineProperty(response, "url", { value: finalUrl });
-    Object.defineProperty(response, "redirected", { value: finalUrl !== open.url });
-    open.resolve(response);
+    const url = withoutFragment(finalUrl);
+    const redirected = open.isFollowed || url !== withoutFragment(open.url);
+    open.resolve(fetchedResponse(head, stream, { url, redirected }));
   }
 }
+
+/** The request after a redirect that keeps its method and body. */
+function redirected(from: Request, fromUrl: string, location: string, body: BodyInit): Request {
+  const url = new URL(location, fromUrl);
+  const dropped = droppedHeaders(new URL(fromUrl), url, false);
+  const headers = new Headers([...from.headers].filter(([name]) => !dropped(name)));
+  // A form is written anew, with a boundary of its own.
+  if (body instanceof FormData) headers.delete("content-type");
+  return new Request(url, { method: from.method, headers, body, signal: from.signal });
+}
+
+const withoutFragment = (url: string): string => url.replace(/#.*$/s, "");

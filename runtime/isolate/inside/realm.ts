@@ -8,7 +8,9 @@
  */
 import { ambientKv } from "../../../functions/context.ts";
 import { KvU64 } from "../../../functions/kv_u64.ts";
+import { ServedHandler } from "./app_module.ts";
 import { IsolateSocket } from "./sockets.ts";
+import { addWorkersGlobals } from "./workers_globals.ts";
 
 /** Members of `Deno` that need no permission and reach nothing. */
 const KEPT: ReadonlySet<string> = new Set([
@@ -27,7 +29,6 @@ const REMOVED_GLOBALS = [
   "BroadcastChannel",
   "localStorage",
   "sessionStorage",
-  "caches",
   "CacheStorage",
   "Cache",
   "alert",
@@ -37,16 +38,21 @@ const REMOVED_GLOBALS = [
   "EventSource",
   "LockManager",
   "Lock",
+  // Deno's own start of its node built-ins, which it leaves behind where node:module is loaded late.
+  "nodeBootstrap",
 ];
 
 export interface Realm {
   /** The app's variables, as `Deno.env` and `process.env` show them. */
   setVars(vars: Record<string, string>): void;
+  /** What `Deno.serve` was given. */
+  readonly served: ServedHandler;
 }
 
 /** Cuts the realm; once, before any app code runs. */
 export function cutRealm(siteFetch: typeof fetch): Realm {
   let vars: Record<string, string> = {};
+  const served = new ServedHandler();
   const env = {
     get: (name: string) => Object.hasOwn(vars, name) ? vars[name] : undefined,
     has: (name: string) => Object.hasOwn(vars, name),
@@ -59,18 +65,21 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
     openKv: () => Promise.resolve(ambientKv),
     KvU64,
     upgradeWebSocket,
-    serve: refuse("Deno.serve", "export default { fetch } instead"),
+    serve: served.serve,
+    cron: refuse("Deno.cron", 'declare cron: { name: "0 3 * * *" } and scheduled in the default export'),
     exit: refuse("Deno.exit", "a function cannot end its isolate"),
   });
   for (const name of REMOVED_GLOBALS) Reflect.deleteProperty(globalThis, name);
   define(globalThis, "fetch", siteFetch);
   define(globalThis, "WebSocketPair", webSocketPair());
-  define(globalThis, "WebSocket", IsolateSocket);
+  define(globalThis, "WebSocket", webSocketClass());
+  addWorkersGlobals(define);
   // Blocking the only thread of an isolate has no use.
   define(Atomics, "wait", refuse("Atomics.wait", "use Atomics.waitAsync"));
   const process = { env: {} as Record<string, string>, nextTick, platform: "linux", versions: {}, argv: [] };
   define(globalThis, "process", process);
   return {
+    served,
     setVars: (given) => {
       vars = given;
       process.env = { ...given };
@@ -110,6 +119,19 @@ function upgradeWebSocket(request: Request, options: { protocol?: string } = {})
   const headers = options.protocol ? { "sec-websocket-protocol": options.protocol } : {};
   const init = { status: 101, webSocket: socket, headers } as ResponseInit;
   return { socket, response: new Response(null, init) };
+}
+
+/** The class that an app finds: it knows the sockets of incoming requests, and opens none. */
+function webSocketClass(): typeof IsolateSocket {
+  const construct = refuse("new WebSocket", "an app answers sockets and opens none");
+  const found = new Proxy(IsolateSocket, { construct });
+  Object.defineProperty(found, "name", { value: "WebSocket", configurable: true });
+  Object.defineProperty(IsolateSocket.prototype, "constructor", {
+    value: found,
+    configurable: true,
+    writable: true,
+  });
+  return found;
 }
 
 /** Workers' pair: an object with ends 0 and 1. */

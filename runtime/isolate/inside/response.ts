@@ -51,7 +51,7 @@ function sourceOf(body: unknown): string | Uint8Array | null | undefined {
  */
 function json(data: unknown, init: ResponseInit = {}): Response {
   const text = JSON.stringify(data);
-  if (text === undefined) throw new TypeError("The data is not JSON serializable");
+  if (text === undefined) throw new TypeError("Value is not JSON serializable");
   const headers = new Headers(init.headers);
   if (!headers.has("content-type")) headers.set("content-type", "application/json");
   return new Response(text, { ...init, headers });
@@ -75,17 +75,8 @@ export function installResponse(): void {
     response[BODY_SOURCE] = sourceOf(body);
     return response;
   };
-  const Replaced = globalThis.Response = new Proxy(BuiltIn, { construct });
+  globalThis.Response = new Proxy(BuiltIn, { construct });
   // The built-in one makes a response that this constructor never sees.
-  BuiltIn.json = (data: unknown, init: ResponseInit = {}): Response => {
-    const text = JSON.stringify(data);
-    if (text === undefined) throw new TypeError("Response.json: the value can't be written as JSON");
-    const response = new Replaced(text, init);
-    if (!new Headers(init.headers).has("content-type")) {
-      response.headers.set("content-type", "application/json");
-    }
-    return response;
-  };
   Object.defineProperty(BuiltIn, "json", { value: json, configurable: true, writable: true });
   Object.defineProperty(BuiltIn.prototype, "constructor", {
     value: globalThis.Response,

@@ -1,0 +1,95 @@
+/**
+ * What an app's module amounts to: the default export as the platform reads it, whichever style the module has.
+ *
+ * - `export default { fetch, … }` (Workers, `deno serve`, Hono, `defineApp`): as it is;
+ * - `export default class extends WorkerEntrypoint { fetch() … }`: an object per call;
+ * - `Deno.serve(handler)` while the module loads, with no default export: its handler.
+ */
+import { WORKER_ENTRYPOINT } from "../../../functions/worker_entrypoint.ts";
+
+type Handler = (...args: never[]) => unknown;
+
+/** The handlers that a platform calls. */
+const HANDLERS = ["fetch", "scheduled", "queue"] as const;
+
+/** What `Deno.serve` takes beside its handler; what is about sockets is accepted and without effect. */
+interface ServeOptions {
+  handler?: Handler;
+  onError?: (error: unknown) => unknown;
+  onListen?: (address: Deno.NetAddr) => void;
+  port?: number;
+}
+
+/** `Deno.serve` of an isolate: it may be called once, while the module loads. */
+export class ServedHandler {
+  #handler: Handler | undefined;
+  #isLoading = true;
+
+  /** Takes the handler. */
+  readonly serve = (...args: unknown[]): object => {
+    const options = args.find((arg): arg is ServeOptions => typeof arg === "object" && arg !== null) ?? {};
+    const handler = args.find((arg): arg is Handler => typeof arg === "function") ?? options.handler;
+    if (typeof handler !== "function") throw new TypeError("Deno.serve: a handler is missing");
+    if (!this.#isLoading) {
+      throw new TypeError("Deno.serve works while the module loads, not while a request runs");
+    }
+    if (this.#handler !== undefined) {
+      throw new TypeError("Deno.serve was called before: a function has one handler");
+    }
+    this.#handler = options.onError === undefined ? handler : caught(handler, options.onError);
+    const addr: Deno.NetAddr = { transport: "tcp", hostname: "0.0.0.0", port: options.port ?? 8000 };
+    options.onListen?.(addr);
+    return server(addr);
+  };
+
+  /** The module has loaded: what it amounts to. @throws TypeError for one that says two things. */
+  appOf(defaultExport: unknown): unknown {
+    this.#isLoading = false;
+    if (isEntrypoint(defaultExport)) return entrypointApp(defaultExport);
+    if (this.#handler === undefined) return defaultExport;
+    if (defaultExport === undefined) return { fetch: this.#handler };
+    throw new TypeError(
+      "an app has a default export or calls Deno.serve, not both: it is not said which answers",
+    );
+  }
+}
+
+const caught = (handler: Handler, onError: (error: unknown) => unknown): Handler => async (...args) => {
+  try {
+    return await handler(...args);
+  } catch (error) {
+    return await onError(error);
+  }
+};
+
+/** A server that the platform runs: it never finishes, and can't be shut down from inside. */
+function server(addr: Deno.NetAddr): object {
+  const shutdown = (): Promise<void> => Promise.resolve();
+  return {
+    addr,
+    finished: new Promise<void>(() => {}),
+    ref() {},
+    unref() {},
+    shutdown,
+    [Symbol.asyncDispose]: shutdown,
+  };
+}
+
+type Entrypoint = new (ctx: unknown, env: unknown) => Record<string, Handler>;
+
+const isEntrypoint = (value: unknown): value is Entrypoint =>
+  typeof value === "function" && typeof value.prototype === "object" && value.prototype !== null &&
+  WORKER_ENTRYPOINT in value.prototype;
+
+/** Handlers that make an object of the class for each call. Its statics are what the app declares. */
+function entrypointApp(Class: Entrypoint): Record<string, unknown> {
+  const app: Record<string, unknown> = {};
+  for (const name of Object.getOwnPropertyNames(Class)) {
+    if (!["length", "name", "prototype"].includes(name)) app[name] = Reflect.get(Class, name);
+  }
+  for (const name of HANDLERS) {
+    if (typeof Class.prototype[name] !== "function") continue;
+    app[name] = (input: never, env: unknown, ctx: unknown) => new Class(ctx, env)[name]?.(input);
+  }
+  return app;
+}
