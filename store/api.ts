@@ -125,6 +125,13 @@ export interface ReplicaStatus {
   readonly coverage: { readonly ranges: number; readonly bytes: number; readonly capacityBytes: number };
   /** Rows not yet acknowledged by the parent. */
   readonly pending: number;
+  /** Bytes of their keys and values. */
+  readonly pendingBytes: number;
+  /**
+   * Milliseconds for which this site may not have what was written anywhere in the tree, as far as it knows: the age
+   * of the root's stable clock here. null before anything was heard of it.
+   */
+  readonly lagMs: number | null;
   readonly children: readonly { readonly id: SiteId; readonly connected: boolean; readonly ranges: number }[];
   /** attach by kind, misses, evictions, … since start. */
   readonly counters: Readonly<Record<string, number>>;

@@ -16,7 +16,7 @@ import { encodeMessage, type Message } from "./message.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
 import { type Incoming, Rows } from "./rows.ts";
-import { type ClockValue, type Position, type ReplicaNumber, type Row } from "./row.ts";
+import { type ClockValue, type Position, type ReplicaNumber, type Row, rowBytes } from "./row.ts";
 import { Steps } from "./steps.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Topology } from "./topology.ts";
@@ -123,7 +123,7 @@ export class Core {
   }
 
   #applied(row: Row): void {
-    if (row.known > 0) this.pending.add(row.key, row.position, row.known);
+    if (row.known > 0) this.pending.add(row.key, row.position, row.known, rowBytes(row));
     else this.pending.remove(row.key);
     if (row.value === null || row.expiresAtMs !== 0) {
       this.mortal.push({ key: row.key, position: row.position });

@@ -12,6 +12,8 @@ interface Entry {
   readonly position: Position;
   /** Depth of the highest site known to have the row. */
   readonly known: number;
+  /** Of key and value. */
+  readonly bytes: number;
 }
 
 export class Pending {
@@ -23,8 +25,8 @@ export class Pending {
     return this.#newest.size;
   }
 
-  add(key: Key, position: Position, known: number): void {
-    const entry = { key, position, known };
+  add(key: Key, position: Position, known: number, bytes = 0): void {
+    const entry = { key, position, known, bytes };
     this.#newest.set(key, entry);
     this.#entries.push(entry);
   }
@@ -45,11 +47,14 @@ export class Pending {
     }
   }
 
-  /** How many live entries lie past a position, known no higher than `known`. */
-  count(position: Position, known: number): number {
-    let n = 0;
-    for (const _ of this.after(position, known)) n++;
-    return n;
+  /** How many live entries lie past a position, known no higher than `known`, and their bytes. */
+  measure(position: Position, known: number): { rows: number; bytes: number } {
+    let rows = 0, bytes = 0;
+    for (const entry of this.after(position, known)) {
+      rows++;
+      bytes += entry.bytes;
+    }
+    return { rows, bytes };
   }
 
   /** Forgets entries up to a position. */

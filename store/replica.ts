@@ -415,6 +415,8 @@ export class SiteReplica implements Replica {
 
   status(): ReplicaStatus {
     const core = this.#core, { config } = core;
+    const pending = core.isRoot ? { rows: 0, bytes: 0 } : core.pending.measure(core.acked, core.depth);
+    const stable = core.isRoot ? this.#stableNow() : core.stable[0] ?? 0;
     return {
       site: this.site,
       replica: core.replica,
@@ -424,7 +426,9 @@ export class SiteReplica implements Replica {
         ? null
         : { id: config.parent, connected: this.#uplink?.connected ?? false, acked: core.acked },
       coverage: { ranges: core.coverage.size, bytes: this.#bytes, capacityBytes: config.capacityBytes },
-      pending: core.isRoot ? 0 : core.pending.count(core.acked, core.depth),
+      pending: pending.rows,
+      pendingBytes: pending.bytes,
+      lagMs: stable === 0 ? null : Math.max(0, (core.clock.wall() - stable) / CLOCK_TICKS_PER_MS),
       children: [...this.#downlinks.all()].map((c) => ({
         id: c.id,
         connected: c.connected,

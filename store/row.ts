@@ -44,6 +44,10 @@ export interface Row extends Version {
   readonly expiresAtMs: number;
 }
 
+/** What a row weighs where that is counted: its key and its value. */
+export const rowBytes = (row: Pick<Row, "key" | "value">): number =>
+  row.key.length + (row.value?.length ?? 0);
+
 /** Negative, zero or positive as a is older than, equal to or newer than b. */
 export const compareVersions = (a: Version, b: Version): number => a.clock - b.clock || a.replica - b.replica;
 

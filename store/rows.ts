@@ -18,7 +18,7 @@ import { Lock } from "./lock.ts";
 import { isMerge, joinRows, resolve } from "./merge.ts";
 import type { Commit, SiteId, Storage } from "./ports.ts";
 import { holds, keyAfter, type Range } from "./range.ts";
-import { compareVersions, type Position, type Row } from "./row.ts";
+import { compareVersions, type Position, type Row, rowBytes } from "./row.ts";
 
 /** A row as it comes from a writer, a neighbour or a carry. */
 export type Incoming = Omit<Row, "position">;
@@ -256,8 +256,6 @@ export class Rows {
     this.#committedHead = frozen.head;
   }
 }
-
-const rowBytes = (row: Row): number => row.key.length + (row.value?.length ?? 0);
 
 /** How many rows to read next, so that few are read beyond `bytesMax`: guessed from those that were read. */
 function rowsToRead(wanted: number, read: number, bytes: number, bytesMax: number): number {

@@ -17,6 +17,7 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /sites": "read",
   "GET /ready/:app/:version": "read",
   "GET /logs": "read",
+  "GET /cluster": "read",
   "GET /apps/:app/rows": "admin",
   "POST /deploy": "deploy",
   "POST /apps/:app/rollback": "deploy",

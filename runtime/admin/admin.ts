@@ -12,6 +12,7 @@ import { ADMIN_PATH } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole, roleNeeded } from "./access.ts";
 import { appRoutes } from "./apps.ts";
+import { clusterRoutes } from "./cluster.ts";
 import { deployRoutes } from "./deploy.ts";
 import { logRoutes } from "./logs.ts";
 import { readyRoutes } from "./placement.ts";
@@ -37,7 +38,9 @@ export function adminApp(services: AdminServices): AdminHono {
   deployRoutes(app, services);
   if (services.observed !== undefined) {
     const { site, forward, nowMs, observed } = services;
-    logRoutes(app, { ...observed, site, forward, nowMs });
+    const observing = { ...observed, site, forward, nowMs };
+    logRoutes(app, observing);
+    clusterRoutes(app, observing);
   }
 
   return app;

@@ -6,6 +6,7 @@ import { problemResponse } from "../gateway/problem.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Deployments } from "../deploy/deployments.ts";
 import type { Role } from "../deploy/roles.ts";
+import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
 
 /** What the admin handlers need of their site. */
@@ -22,7 +23,7 @@ export interface AdminServices {
   /** Makes an isolate of a version before its first request, where the site wants that. */
   warm?(app: string, version: string): Promise<void>;
   /** What the site keeps to be looked at. */
-  readonly observed?: Omit<LogServices, "site" | "forward" | "nowMs">;
+  readonly observed?: Omit<LogServices & ClusterServices, "site" | "forward" | "nowMs">;
   nowMs(): number;
   /** A log line. */
   note(event: string, detail?: Record<string, unknown>): void;

@@ -14,6 +14,7 @@ import { byteString } from "../../store/key.ts";
 import { sessionIdOf } from "../../store/token.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
+import type { Traffic } from "../observe/traffic.ts";
 import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
@@ -38,6 +39,8 @@ export interface RunnerServices {
   readonly appLog: (line: RunLine) => void;
   readonly metrics: RequestMetrics;
   readonly nowMs: () => number;
+  /** Counts what is served. */
+  readonly traffic?: Pick<Traffic, "arrived" | "answered">;
   /** Show an app's errors to its clients. */
   readonly dev: boolean;
 }
@@ -113,8 +116,10 @@ export class AppRunner {
   ): Promise<Outcome> {
     const { replica, isolates, site } = this.#services;
     const begunMs = performance.now();
-    const session = await attachTraced(arrival.span, () => attach(replica, presented));
-    const { metrics } = this.#services;
+    const { metrics, traffic } = this.#services;
+    const unattached = () => traffic?.answered(version.app, begunMs, true);
+    const session = await attachTraced(arrival.span, () => attach(replica, presented, unattached));
+    traffic?.arrived(session.how, presented[0]?.state.replica);
     metrics.attached(session.how, performance.now() - begunMs);
     const span = beginInvoke(arrival.span, version);
     const prepared = this.#prepare(version);
@@ -161,6 +166,7 @@ export class AppRunner {
     });
     metrics.invoked(version, run.ranMs(), answer.kind === "error" ? answer.code : undefined);
     endInvoke(span, answer);
+    traffic?.answered(version.app, begunMs, hasFailed(answer));
     if (answer.kind === "response") return respond(answer.response);
     const headers: [string, string][] = [];
     await run.finishHead(headers, answer.kind === "upgrade");
@@ -288,6 +294,10 @@ class Run implements StoreUse {
   }
 }
 
+/** Whether the app, or what runs it, is to blame. */
+const hasFailed = (answer: IsolateAnswer): boolean =>
+  answer.kind === "error" || (answer.kind === "response" && answer.response.status >= 500);
+
 /** Of one connection, which is the platform's and not the app's (RFC 9110, 7.6.1). */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set(
   ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"],
@@ -312,12 +322,14 @@ function takeOver(headers: [string, string][]): string {
 async function attach(
   replica: Pick<Replica, "attach" | "attachAll">,
   presented: readonly OpenedToken[],
+  failed: () => void,
 ): Promise<AttachedSession> {
   try {
     const [first] = presented;
     if (presented.length > 1) return await replica.attachAll(presented.map((token) => token.state));
     return await replica.attach(first === undefined ? null : first.state);
   } catch (error) {
+    failed();
     throw storeProblem(error);
   }
 }

@@ -12,6 +12,7 @@ import { z } from "zod";
 import { type LogLine, logLineSchema, type LogQuery, siteQuery } from "./log_line.ts";
 import { LogMerge } from "./log_merge.ts";
 import { BLANK_LINE, pulledBody, readNdjson } from "./ndjson.ts";
+import { pause } from "./pause.ts";
 
 /** A site that is there answers within a round trip; a person waits this long for the others. */
 const ANSWER_MS = 2_000;
@@ -195,19 +196,6 @@ async function refusalOf(answer: Response): Promise<string> {
   } catch {
     return `HTTP ${answer.status}`;
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-  });
 }
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);

@@ -23,6 +23,9 @@ import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
+import { ProcessLoad } from "../observe/process_load.ts";
+import type { SiteRates } from "../observe/overview.ts";
+import { Traffic } from "../observe/traffic.ts";
 import type { SiteConfig } from "./config.ts";
 import type { SiteLog } from "./log.ts";
 import type { SiteTable } from "./site_table.ts";
@@ -45,6 +48,8 @@ export interface SiteParts {
   readonly table: SiteTable;
   readonly clock: SystemClock;
   readonly requests: RequestTelemetry;
+  /** As `/_sojourn/status` says it. */
+  status(): unknown;
 }
 
 /** What serving apps needs beside the site itself. */
@@ -71,6 +76,8 @@ export async function startApps(
   });
   const appOf = (version: LiveVersion) => isolateApp(version, config);
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
+  const traffic = new Traffic();
+  const load = new ProcessLoad();
   const runner = new AppRunner({
     site: config.id,
     replica,
@@ -78,6 +85,7 @@ export async function startApps(
     tokens,
     limits: config.limits,
     isolateApp: appOf,
+    traffic,
     appLog: (line) => log.app(line),
     metrics: site.requests.metrics,
     nowMs: () => clock.nowMs(),
@@ -127,7 +135,13 @@ export async function startApps(
     },
     note: (event, detail) => log.line("warn", event, detail),
     nowMs: () => clock.nowMs(),
-    observed: { ring: log.ring, sites: () => site.table.list().map(({ id }) => id) },
+    observed: {
+      ring: log.ring,
+      sites: () => site.table.list().map(({ id }) => id),
+      tree: () => site.table.list().map(({ id, parent, tier, url }) => ({ id, parent, tier, url })),
+      status: () => site.status(),
+      rates: () => siteRates(traffic, site.table, load),
+    },
   });
   const admin = (request: Request, role: Role | null) => handlers.fetch(request, { role });
   return {
@@ -145,6 +159,19 @@ export async function startApps(
       table.close();
       await isolates.close();
     },
+  };
+}
+
+/** What a site has counted, with the names of the sites that sessions came from. */
+function siteRates(traffic: Traffic, table: SiteTable, load: ProcessLoad): SiteRates {
+  const { all, apps, arrivals, moved } = traffic.snapshot();
+  const names = new Map(table.list().map(({ id, number }) => [number, id]));
+  return {
+    all,
+    apps,
+    arrivals,
+    moved: moved.map(({ replica, ...kinds }) => ({ from: names.get(replica) ?? null, ...kinds })),
+    process: load.look(),
   };
 }
 

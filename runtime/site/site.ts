@@ -92,6 +92,13 @@ export class Site {
     return `${scheme(this.config)}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
   }
 
+  /** As `/_sojourn/status` says it. */
+  status(): unknown {
+    const replica = this.#replica, gateway = this.#gateway;
+    if (replica === null || gateway === null) throw new Problem("not_ready", "the site is starting");
+    return siteStatus(this.#parts(replica, gateway));
+  }
+
   /** Whether it can serve. */
   readiness(): Readiness {
     if (this.#fault !== null) return { ready: false, code: "disk_failed", detail: this.#fault.message };
@@ -148,7 +155,7 @@ export class Site {
       adminTokens,
       readiness: () => this.readiness(),
       sites: () => this.table.list().map(({ id, url, tier }) => ({ id, url, tier })),
-      status: () => siteStatus(this.#parts(replica, gateway)),
+      status: () => this.status(),
       metrics: () => siteMetrics(this.#parts(replica, gateway)),
       admin: () => this.#apps?.admin ?? null,
       adminCall: (fields) => this.log.line("info", "admin_call", fields),

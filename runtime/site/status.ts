@@ -28,6 +28,8 @@ export function siteStatus(parts: StatusParts) {
     parent: status.parent === null ? null : { ...status.parent, rttMs },
     coverage: status.coverage,
     pending: status.pending,
+    pendingBytes: status.pendingBytes,
+    lagMs: status.lagMs === null ? null : Math.round(status.lagMs),
     children: status.children,
     apps: appStatus(parts.apps),
     sessions: 0,

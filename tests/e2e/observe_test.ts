@@ -1,8 +1,9 @@
 import { strict as assert } from "node:assert";
+import { z } from "zod";
 import { type LogLine, logLineSchema } from "../../runtime/observe/log_line.ts";
 import { readNdjson } from "../../runtime/observe/ndjson.ts";
-import { ask } from "./client.ts";
-import { startCluster, type TestCluster } from "./cluster.ts";
+import { ask, HeaderClient } from "./client.ts";
+import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 /** An app that prints what it is asked for. */
 const APP = new URL("apps/talker/", import.meta.url).pathname;
@@ -69,8 +70,55 @@ async function logsByCommand(cluster: TestCluster): Promise<void> {
   );
 }
 
+const view = z.object({
+  sites: z.array(z.object({
+    id: z.string(),
+    reachable: z.boolean(),
+    ageMs: z.number().nullable(),
+    status: z.object({ lagMs: z.number().nullable(), pendingBytes: z.number() }).nullable(),
+    rates: z.object({
+      apps: z.array(z.object({ app: z.string(), requests: z.number(), p50Ms: z.number().nullable() })),
+      arrivals: z.object({ new: z.number() }),
+      moved: z.array(z.object({
+        from: z.string().nullable(),
+        nothing: z.number(),
+        carry: z.number(),
+        wait: z.number(),
+      })),
+    }).nullable(),
+  })),
+});
+
+async function overviewOfAllSites(cluster: TestCluster): Promise<void> {
+  const client = new HeaderClient();
+  await client.fetch(`${cluster.url("edge-1")}/talker/here`);
+  await client.fetch(`${cluster.url("edge-2")}/talker/there`);
+  const values = await follow(`${cluster.url("edge-3")}/_sojourn/admin/cluster?follow=1`);
+  const next = async () => view.parse((await values.next()).value).sites;
+  const sites = await next();
+  assert.deepEqual(sites.map(({ id, reachable }) => `${id} ${reachable}`), [
+    ...["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"].map((id) => `${id} true`),
+  ]);
+  const there = sites.find(({ id }) => id === "edge-2");
+  assert((there?.rates?.apps[0]?.requests ?? 0) > 0);
+  const from = there?.rates?.moved.find(({ from }) => from === "edge-1");
+  assert.equal((from?.nothing ?? 0) + (from?.carry ?? 0) + (from?.wait ?? 0), 1);
+  assert(sites.every(({ status }) => status !== null && status.lagMs !== null));
+
+  await cluster.control("kill", "core-1");
+  await eventually("core-1 and what is below it are marked", async () => {
+    const lost = (await next()).filter(({ reachable }) => !reachable);
+    return lost.map(({ id }) => id).join() === "core-1,edge-1,edge-2" &&
+      lost.every(({ ageMs }) => ageMs !== null);
+  });
+  await cluster.control("start", "core-1");
+  await eventually("all are back", async () => (await next()).every(({ reachable }) => reachable));
+  await values.return(undefined);
+}
+
 Deno.test("operators see a cluster as it is", async (t) => {
   await using cluster = await startCluster({ apps: [APP] });
   await t.step("logs of all sites, by time, over a kill and a restart", () => logsOfAllSites(cluster));
   await t.step("sojourn logs prints them", () => logsByCommand(cluster));
+  await t.step("an overview of all sites, with those that do not answer", () => overviewOfAllSites(cluster));
 });

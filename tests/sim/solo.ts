@@ -91,6 +91,8 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         parent: null,
         coverage: { ranges: 0, bytes: 0, capacityBytes: config.capacityBytes },
         pending: 0,
+        pendingBytes: 0,
+        lagMs: 0,
         children: [],
         counters: {},
       }),

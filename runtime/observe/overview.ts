@@ -1,0 +1,152 @@
+/**
+ * The whole cluster as one site sees it: what `GET /_sojourn/admin/cluster` says (docs/observing.md).
+ *
+ * Life: idle → asked once, or followed: one round of questions a second, shared by all who follow at this site → the
+ * last reader leaves: idle.
+ *
+ * O1  A site that does not answer within {@link ANSWER_MS} is `reachable: false`, with its last answer and its age.
+ * O2  Nothing is asked, and no timer runs, while nobody looks.
+ */
+import { z } from "zod";
+import type { Moved, Rates, TrafficSnapshot } from "./traffic.ts";
+import { ndjsonLine, pulledBody } from "./ndjson.ts";
+import { pause } from "./pause.ts";
+
+/** Between two rounds. */
+const ROUND_MS = 1_000;
+/** Below a round, and above every link that one would put a person behind. */
+const ANSWER_MS = 800;
+
+/** What a site says of itself beside its status. */
+export interface SiteRates {
+  readonly all: Rates;
+  readonly apps: TrafficSnapshot["apps"];
+  readonly arrivals: TrafficSnapshot["arrivals"];
+  /** Sessions that came from other sites, since start; the site is null where its incarnation has gone. */
+  readonly moved: readonly (Omit<Moved, "replica"> & { readonly from: string | null })[];
+  readonly process: {
+    readonly upMs: number;
+    readonly rssBytes: number;
+    /** Of one core, since it was asked before. */
+    readonly cpu: number;
+  };
+}
+
+/** A site's own answer: its status is passed on as it came. */
+const answerSchema = z.object({ status: z.looseObject({ site: z.string() }), rates: z.looseObject({}) });
+type SiteAnswer = z.infer<typeof answerSchema>;
+
+/** A site in the overview. */
+export interface SiteView {
+  readonly id: string;
+  readonly parent: string | null;
+  readonly tier: string;
+  readonly url: string;
+  readonly reachable: boolean;
+  /** Age of `status` and `rates`; null where there was never an answer. */
+  readonly ageMs: number | null;
+  readonly status: SiteAnswer["status"] | null;
+  readonly rates: SiteAnswer["rates"] | null;
+}
+
+/** One object of the stream. */
+export interface ClusterView {
+  readonly atMs: number;
+  /** The site that collected it. */
+  readonly by: string;
+  readonly sites: readonly SiteView[];
+}
+
+/** What an overview needs of its site. */
+export interface OverviewSources {
+  readonly site: string;
+  readonly sites: () => readonly Pick<SiteView, "id" | "parent" | "tier" | "url">[];
+  /** Asks a site for its own part. */
+  readonly ask: (site: string, signal: AbortSignal) => Promise<Response>;
+  readonly nowMs: () => number;
+}
+
+/** Collects. */
+export class Overview {
+  readonly #sources: OverviewSources;
+  readonly #last = new Map<string, { answer: SiteAnswer; atMs: number }>();
+  #round: Promise<ClusterView> | null = null;
+  #roundBegunMs = -Infinity;
+  #readers = 0;
+
+  constructor(sources: OverviewSources) {
+    this.#sources = sources;
+  }
+
+  /** Who follows now. */
+  get readers(): number {
+    return this.#readers;
+  }
+
+  /** The cluster now; those who ask during one round share it. */
+  look(): Promise<ClusterView> {
+    if (this.#round !== null) return this.#round;
+    this.#roundBegunMs = performance.now();
+    return this.#round = this.#collect().finally(() => this.#round = null);
+  }
+
+  /** One object a second. A reader that is slow gets the newest when it comes back. */
+  follow(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    const gone = new AbortController();
+    let isFirst = true;
+    this.#readers++;
+    return pulledBody(async () => {
+      if (!isFirst) await pause(this.#roundBegunMs + ROUND_MS - performance.now(), gone.signal);
+      isFirst = false;
+      return gone.signal.aborted ? null : ndjsonLine(await this.look());
+    }, () => {
+      if (gone.signal.aborted) return;
+      gone.abort();
+      this.#readers--;
+    });
+  }
+
+  async #collect(): Promise<ClusterView> {
+    const { sites, nowMs, site: by } = this.#sources;
+    const known = sites();
+    const views = await Promise.all(known.map(async ({ id, parent, tier, url }): Promise<SiteView> => {
+      const answer = await this.#answerOf(id);
+      const last = this.#last.get(id);
+      return {
+        id,
+        parent,
+        tier,
+        url,
+        reachable: answer !== null,
+        ageMs: last === undefined ? null : Math.max(0, Math.round(performance.now() - last.atMs)),
+        status: last?.answer.status ?? null,
+        rates: last?.answer.rates ?? null,
+      };
+    }));
+    for (const id of this.#last.keys()) if (!known.some((site) => site.id === id)) this.#last.delete(id);
+    return { atMs: nowMs(), by, sites: views };
+  }
+
+  /** O1 */
+  async #answerOf(id: string): Promise<SiteAnswer | null> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), ANSWER_MS);
+    try {
+      const asked = this.#sources.ask(id, late.signal).then(async (answer) => {
+        const text = await answer.text();
+        return answer.ok ? answerSchema.parse(JSON.parse(text)) : null;
+      });
+      asked.catch(() => {}); // it may come after its time
+      const answer = await Promise.race([asked, aborted(late.signal)]);
+      if (answer !== null) this.#last.set(id, { answer, atMs: performance.now() });
+      return answer;
+    } catch {
+      return null; // whatever stands between, the site is not reachable
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<null> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }));

@@ -1,0 +1,65 @@
+import { strict as assert } from "node:assert";
+import { readNdjson } from "./ndjson.ts";
+import { type ClusterView, Overview } from "./overview.ts";
+
+const site = (id: string) => ({
+  id,
+  parent: id === "root" ? null : "root",
+  tier: "edge",
+  url: `http://${id}`,
+});
+
+function setUp() {
+  const state = { asked: 0, down: new Set<string>(), silent: new Set<string>(), given: 0 };
+  const overview = new Overview({
+    site: "root",
+    sites: () => ["root", "a", "b"].map(site),
+    nowMs: () => 7,
+    ask: async (id, signal) => {
+      state.asked++;
+      if (state.down.has(id)) throw new Error("no way");
+      if (state.silent.has(id)) {
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      }
+      return Response.json({ status: { site: id }, rates: {} });
+    },
+  });
+  return { overview, state };
+}
+
+Deno.test("a site that does not answer is shown with its last answer's age (O1)", async () => {
+  const { overview, state } = setUp();
+  const first = await overview.look();
+  assert.deepEqual(first.sites.map(({ id, reachable }) => [id, reachable]), [
+    ["root", true],
+    ["a", true],
+    ["b", true],
+  ]);
+  state.down.add("a");
+  state.silent.add("b");
+  const second = await overview.look();
+  assert.deepEqual(second.sites.map(({ id, reachable, status }) => [id, reachable, status?.site]), [
+    ["root", true, "root"],
+    ["a", false, "a"],
+    ["b", false, "b"],
+  ]);
+  const ages = second.sites.map(({ ageMs }) => ageMs ?? -1);
+  assert((ages[1] ?? 0) > (ages[0] ?? 0), `${ages}`);
+  const fresh = setUp();
+  fresh.state.down.add("a");
+  const a = (await fresh.overview.look()).sites[1];
+  assert.deepEqual([a?.reachable, a?.ageMs, a?.status], [false, null, null]);
+});
+
+Deno.test("readers share a round, and nobody is asked when none is left (O2)", async () => {
+  const { overview, state } = setUp();
+  const readers = [1, 2, 3].map(() => readNdjson(overview.follow()));
+  const views = await Promise.all(readers.map((reader) => reader.next()));
+  assert.equal((views[2]?.value as ClusterView).sites.length, 3);
+  assert.deepEqual([overview.readers, state.asked], [3, 3]);
+  const next = await readers[0]?.next(); // a second later
+  assert.equal((next?.value as ClusterView).by, "root");
+  assert.equal(state.asked, 6);
+  await Promise.all(readers.map((reader) => reader.return(undefined)));
+  assert.equal(overview.readers, 0);
+});

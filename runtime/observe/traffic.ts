@@ -1,0 +1,180 @@
+/**
+ * What a site serves, counted as it goes: requests, errors and latencies per app over the last seconds, and sessions
+ * by how they arrived. Written on every request, read a few times a second at most.
+ *
+ * T1  A request costs a few additions: arrays are made once an app, nothing is allocated after that.
+ * T2  Rates and latencies are of the last {@link WINDOW_S} seconds; totals since the site started.
+ */
+import type { AttachedSession } from "../../store/api.ts";
+
+/** Short enough to see a change, long enough that a percentile of ten requests a second says something. */
+const WINDOW_S = 5;
+/** One more than the window: the second that runs is not whole. */
+const SLOTS = WINDOW_S + 1;
+/** Latencies a power of two: a percentile is off by at most 9 %. */
+const PER_OCTAVE = 4;
+/** 1/16 ms: below that it is the clock that is measured. */
+const FIRST_MS = 1 / 16;
+/** Up to 65 s, past the longest wall time by default. */
+const BUCKETS = 20 * PER_OCTAVE + 1;
+const REQUESTS = 0, ERRORS = 1, FIRST_BUCKET = 2;
+const SLOT_LENGTH = FIRST_BUCKET + BUCKETS;
+/** An app that nobody has asked for so long is forgotten: it may have been deleted. */
+const FORGET_S = 600;
+/** Incarnations of sites that sessions came from; each restart with a new disk makes one. */
+const SOURCES_MAX = 4_096;
+
+/** How sessions come to a site. */
+export const ARRIVALS = ["new", "same", "nothing", "carry", "wait"] as const;
+export type Arrival = (typeof ARRIVALS)[number];
+
+/** Rates of one app, or of all. */
+export interface Rates {
+  readonly requestsPerS: number;
+  readonly errorsPerS: number;
+  /** null without requests. */
+  readonly p50Ms: number | null;
+  readonly p99Ms: number | null;
+  readonly requests: number;
+  readonly errors: number;
+}
+
+/** Sessions that came from other sites, since start. */
+export interface Moved {
+  /** Number of the incarnation that they came from. */
+  readonly replica: number;
+  readonly nothing: number;
+  readonly carry: number;
+  readonly wait: number;
+}
+
+/** What a site has counted. */
+export interface TrafficSnapshot {
+  readonly all: Rates;
+  readonly apps: readonly ({ readonly app: string } & Rates)[];
+  readonly arrivals: Readonly<Record<Arrival, number>>;
+  readonly moved: readonly Moved[];
+}
+
+class AppTraffic {
+  /** Per slot: requests, errors, latencies by bucket. */
+  readonly slots = new Uint32Array(SLOTS * SLOT_LENGTH);
+  /** Which second each slot is of. */
+  readonly seconds = new Float64Array(SLOTS).fill(-1);
+  requests = 0;
+  errors = 0;
+  lastSecond = 0;
+}
+
+/** Counts. */
+export class Traffic {
+  readonly #nowMs: () => number;
+  readonly #begunMs: number;
+  readonly #apps = new Map<string, AppTraffic>();
+  readonly #arrivals = { new: 0, same: 0, nothing: 0, carry: 0, wait: 0 };
+  readonly #moved = new Map<number, { nothing: number; carry: number; wait: number }>();
+
+  /** @param nowMs a clock that never goes back. */
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs;
+    this.#begunMs = nowMs();
+  }
+
+  /** A session was attached; `replica` is the incarnation that its token came from. */
+  arrived(how: AttachedSession["how"], replica: number | undefined): void {
+    this.#arrivals[how]++;
+    if (how === "same" || how === "new" || replica === undefined) return;
+    let moved = this.#moved.get(replica);
+    if (moved === undefined) {
+      if (this.#moved.size >= SOURCES_MAX) return;
+      this.#moved.set(replica, moved = { nothing: 0, carry: 0, wait: 0 });
+    }
+    moved[how]++;
+  }
+
+  /** A request that began at a time, by the clock of this object, has its answer's head. */
+  answered(app: string, begunMs: number, failed: boolean): void {
+    const nowMs = this.#nowMs();
+    let traffic = this.#apps.get(app);
+    if (traffic === undefined) this.#apps.set(app, traffic = new AppTraffic());
+    const second = Math.floor(nowMs / 1000);
+    const slot = second % SLOTS;
+    const at = slot * SLOT_LENGTH;
+    const { slots, seconds } = traffic;
+    if (seconds[slot] !== second) {
+      slots.fill(0, at, at + SLOT_LENGTH);
+      seconds[slot] = second;
+    }
+    const bucket = at + FIRST_BUCKET + bucketOf(nowMs - begunMs);
+    slots[at + REQUESTS] = (slots[at + REQUESTS] ?? 0) + 1;
+    slots[bucket] = (slots[bucket] ?? 0) + 1;
+    traffic.requests++;
+    traffic.lastSecond = second;
+    if (!failed) return;
+    slots[at + ERRORS] = (slots[at + ERRORS] ?? 0) + 1;
+    traffic.errors++;
+  }
+
+  /** What was counted. */
+  snapshot(): TrafficSnapshot {
+    const nowMs = this.#nowMs();
+    const second = Math.floor(nowMs / 1000);
+    // Whole seconds and the part of the one that runs, but not from before the start.
+    const spanS = Math.max(Math.min(WINDOW_S + nowMs / 1000 - second, (nowMs - this.#begunMs) / 1000), 0.001);
+    const all = new Float64Array(SLOT_LENGTH);
+    let requests = 0, errors = 0;
+    const apps: ({ app: string } & Rates)[] = [];
+    for (const [app, traffic] of this.#apps) {
+      if (second - traffic.lastSecond > FORGET_S) {
+        this.#apps.delete(app);
+        continue;
+      }
+      const sums = new Float64Array(SLOT_LENGTH);
+      for (let slot = 0; slot < SLOTS; slot++) {
+        if (second - (traffic.seconds[slot] ?? -1) > WINDOW_S) continue;
+        for (let i = 0; i < SLOT_LENGTH; i++) {
+          sums[i] = (sums[i] ?? 0) + (traffic.slots[slot * SLOT_LENGTH + i] ?? 0);
+        }
+      }
+      sums.forEach((value, i) => all[i] = (all[i] ?? 0) + value);
+      requests += traffic.requests;
+      errors += traffic.errors;
+      apps.push({ app, ...ratesOf(sums, spanS), requests: traffic.requests, errors: traffic.errors });
+    }
+    return {
+      all: { ...ratesOf(all, spanS), requests, errors },
+      apps: apps.sort((a, b) => (a.app < b.app ? -1 : 1)),
+      arrivals: { ...this.#arrivals },
+      moved: [...this.#moved].map(([replica, kinds]) => ({ replica, ...kinds })),
+    };
+  }
+}
+
+function bucketOf(ms: number): number {
+  const bucket = Math.ceil(Math.log2(ms / FIRST_MS) * PER_OCTAVE);
+  return bucket > 0 ? Math.min(bucket, BUCKETS - 1) : 0; // a NaN is 0 too
+}
+
+function ratesOf(sums: Float64Array, spanS: number): Omit<Rates, "requests" | "errors"> {
+  const count = sums[REQUESTS] ?? 0;
+  return {
+    requestsPerS: round(count / spanS),
+    errorsPerS: round((sums[ERRORS] ?? 0) / spanS),
+    p50Ms: percentile(sums, count, 0.5),
+    p99Ms: percentile(sums, count, 0.99),
+  };
+}
+
+/** The middle of the bucket in which the request of that rank lies. */
+function percentile(sums: Float64Array, count: number, part: number): number | null {
+  if (count === 0) return null;
+  const rank = Math.ceil(count * part);
+  let seen = 0;
+  for (let bucket = 0; bucket < BUCKETS; bucket++) {
+    seen += sums[FIRST_BUCKET + bucket] ?? 0;
+    if (seen >= rank) return round(FIRST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE));
+  }
+  return null;
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100;
