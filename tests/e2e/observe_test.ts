@@ -66,7 +66,7 @@ async function logsByCommand(cluster: TestCluster): Promise<void> {
   assert.equal(code, 0);
   assert.match(
     new TextDecoder().decode(stdout),
-    /^[\d:.]{12} edge-1 +info +talker@[0-9a-f]{8} said \/fourth\n$/,
+    /^[\d:.]{12} edge-1 +info +talker@[0-9a-f]{8} said \/fourth trace=[0-9a-f]{32}\n$/,
   );
 }
 
