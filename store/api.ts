@@ -121,7 +121,13 @@ export interface ReplicaStatus {
   readonly replica: ReplicaNumber;
   readonly depth: number;
   readonly position: Position;
-  readonly parent: { readonly id: SiteId; readonly connected: boolean; readonly acked: Position } | null;
+  readonly parent: {
+    readonly id: SiteId;
+    readonly connected: boolean;
+    readonly acked: Position;
+    /** Age of its last mark that was applied, by both sites' clocks; null before the first. */
+    readonly feedLagMs: number | null;
+  } | null;
   readonly coverage: { readonly ranges: number; readonly bytes: number; readonly capacityBytes: number };
   /** Rows not yet acknowledged by the parent. */
   readonly pending: number;

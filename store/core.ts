@@ -57,6 +57,8 @@ export class Core {
   /** The parent's own `reach`: from positions of the parent's journal to those of the ancestors above it. */
   via: Steps[] = [];
   watermark: ClockValue = 0;
+  /** The parent's clock as of the last feed that was applied. */
+  fedClock: ClockValue = 0;
   /** Per ancestor, a position that includes every tombstone collected here. */
   collected: Position[] = [];
   /** The highest own position of a tombstone collected here: who was fed less far may have missed it. */

@@ -33,7 +33,7 @@ import { decodeMessage, type Message } from "./message.ts";
 import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
-import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber } from "./row.ts";
 import { Session, type SessionHost } from "./session.ts";
 import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
@@ -422,13 +422,16 @@ export class SiteReplica implements Replica {
       replica: core.replica,
       depth: core.depth,
       position: core.rows.head,
-      parent: config.parent === null
-        ? null
-        : { id: config.parent, connected: this.#uplink?.connected ?? false, acked: core.acked },
+      parent: config.parent === null ? null : {
+        id: config.parent,
+        connected: this.#uplink?.connected ?? false,
+        acked: core.acked,
+        feedLagMs: this.#ageMs(core.fedClock),
+      },
       coverage: { ranges: core.coverage.size, bytes: this.#bytes, capacityBytes: config.capacityBytes },
       pending: pending.rows,
       pendingBytes: pending.bytes,
-      lagMs: stable === 0 ? null : Math.max(0, (core.clock.wall() - stable) / CLOCK_TICKS_PER_MS),
+      lagMs: this.#ageMs(stable),
       children: [...this.#downlinks.all()].map((c) => ({
         id: c.id,
         connected: c.connected,
@@ -436,6 +439,10 @@ export class SiteReplica implements Replica {
       })),
       counters: { ...core.counters },
     };
+  }
+
+  #ageMs(clock: ClockValue): number | null {
+    return clock === 0 ? null : Math.max(0, (this.#core.clock.wall() - clock) / CLOCK_TICKS_PER_MS);
   }
 
   get #bytes(): number {

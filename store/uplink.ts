@@ -290,6 +290,7 @@ export class Uplink {
     this.#stepFed();
     core.pending.settle(core.reach[0]?.top ?? 0);
     core.watermark = Math.max(core.watermark, feed.watermark);
+    core.fedClock = Math.max(core.fedClock, feed.clock);
   }
 
   #stepFed(): void {

@@ -73,6 +73,11 @@ export class Departures {
     this.#nowMs = nowMs;
   }
 
+  /** How many wait. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
   /** A request begins to wait. */
   begin(request: Pick<Request, "signal">): Departure {
     const departure = new Departure(request, this.#nowMs());

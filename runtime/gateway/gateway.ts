@@ -47,6 +47,11 @@ export class Gateway {
     this.#services = services;
   }
 
+  /** Requests for apps that wait for their answer. */
+  get active(): number {
+    return this.#departures.size;
+  }
+
   /** The handler for `Deno.serve`. */
   readonly handle = (request: Request, client: Client): Response | Promise<Response> => {
     this.requests++;

@@ -8,6 +8,7 @@
  */
 import type { Holder, Role, TokenRoles } from "../deploy/mod.ts";
 import { allows } from "../deploy/roles.ts";
+import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
 import { Problem } from "./problem.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
 
@@ -24,8 +25,8 @@ export interface PlatformServices {
   readonly readiness: () => Readiness;
   readonly sites: () => { id: string; url: string; tier: string }[];
   readonly status: () => unknown;
-  /** Name → value, for scrapers. */
-  readonly metrics: () => Readonly<Record<string, number>>;
+  /** Prometheus text, for scrapers. */
+  readonly metrics: () => string;
   /** Faults on purpose (runtime/chaos); null where the site file lacks `chaos: true`. */
   readonly chaos: { handle(request: Request, path: string, role: Role | null): Promise<Response> } | null;
   /** The admin handlers; null until the site is ready. */
@@ -117,12 +118,8 @@ function refuseUnless(services: PlatformServices, request: Request, needed: Role
   return null;
 }
 
-function metrics(values: Readonly<Record<string, number>>): Response {
-  const lines = Object.entries(values).map(([name, value]) =>
-    `sojourn_${name.replace(/\W+/g, "_")} ${value}\n`
-  );
-  return new Response(lines.join(""), { headers: { "content-type": "text/plain; version=0.0.4" } });
-}
+const metrics = (text: string): Response =>
+  new Response(text, { headers: { "content-type": PROMETHEUS_TYPE, "cache-control": "no-store" } });
 
 function reset(request: Request): Response {
   if (request.method !== "POST") {

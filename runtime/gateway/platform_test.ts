@@ -14,7 +14,7 @@ function setUp(more: Partial<PlatformServices> = {}): PlatformServices {
     readiness: (): Readiness => ({ ready: true, parent: "connected" }),
     sites: () => [{ id: "edge-1", url: "http://h", tier: "edge" }],
     status: () => ({ site: "edge-1" }),
-    metrics: () => ({ requests_total: 3, "attach carry": 1 }),
+    metrics: () => "sojourn_requests_total 3\n",
     chaos: null,
     admin: () => (_request, role) => Response.json({ role }),
     ...more,
@@ -111,5 +111,6 @@ Deno.test("metrics are lines that a scraper takes", async () => {
     new Request("http://127.0.0.1/_sojourn/metrics"),
     "/_sojourn/metrics",
   );
-  assert.equal(await answer.text(), "sojourn_requests_total 3\nsojourn_attach_carry 1\n");
+  assert.match(answer.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+  assert.equal(await answer.text(), "sojourn_requests_total 3\n");
 });

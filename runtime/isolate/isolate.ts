@@ -20,9 +20,12 @@ import type { Egress } from "./egress.ts";
 
 /** Why an isolate ended. */
 export type IsolateEnd =
-  | { readonly kind: "killed"; readonly why: string }
+  | { readonly kind: "killed"; readonly why: string; readonly cause: KillCause }
   | { readonly kind: "crashed"; readonly why: string }
   | { readonly kind: "closed" };
+
+/** Why an isolate was killed, in a word. */
+export type KillCause = "cpu" | "stalled" | "memory" | "load" | "unread" | "frames";
 
 /** What became of a bundle. */
 export type LoadOutcome =
@@ -66,7 +69,7 @@ export class Isolate {
   #loaded: PromiseWithResolvers<LoadOutcome> | undefined;
   #owner: IsolateOwner | undefined;
   #egress: Egress | undefined;
-  #killed: string | undefined;
+  #killed: { readonly why: string; readonly cause: KillCause } | undefined;
   #closing = false;
   #over = false;
   #nextId = 1;
@@ -150,8 +153,8 @@ export class Isolate {
   }
 
   /** Ends the process at once; its exchanges go back to the owner when it is gone. */
-  kill(why: string): void {
-    this.#killed ??= why;
+  kill(why: string, cause: KillCause): void {
+    this.#killed ??= { why, cause };
     this.#process.kill();
   }
 
@@ -172,7 +175,9 @@ export class Isolate {
       await readFrames(this.#process.connection, ISOLATE_FRAME_BYTES_MAX, this.#receive);
     } catch (error) {
       // A connection that breaks is a process that ended; anything else is what it sent.
-      if (!isConnectionEnd(error)) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
+      if (!isConnectionEnd(error)) {
+        this.#killed ??= { why: `its frames were not readable: ${messageOf(error)}`, cause: "frames" };
+      }
     }
     // A process that closed its connection by itself is about to end, and says why on its way.
     const late = setTimeout(() => this.#process.kill(), this.#killed === undefined ? LAST_WORDS_MS : 0);
@@ -185,7 +190,7 @@ export class Isolate {
     const end: IsolateEnd = this.#closing
       ? { kind: "closed" }
       : this.#killed !== undefined
-      ? { kind: "killed", why: this.#killed }
+      ? { kind: "killed", ...this.#killed }
       : { kind: "crashed", why: crashReason(said, signal, code) };
     this.#handBack(end, lastStarted);
     return end;
@@ -203,7 +208,7 @@ export class Isolate {
   }
 
   #unread = (bytes: number): void =>
-    this.kill(`it does not read its answers: ${bytes >> 20} MiB wait to be sent to it`);
+    this.kill(`it does not read its answers: ${bytes >> 20} MiB wait to be sent to it`, "unread");
 
   #receive = (type: number, id: number, payload: Payload): void => {
     if (this.#killed !== undefined) return;

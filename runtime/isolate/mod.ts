@@ -3,4 +3,11 @@ export type { AnswerBody, IsolateAnswer, ResponseAnswer } from "./answer.ts";
 export type { CallRequest, IsolateApp, IsolateCall } from "./call.ts";
 export type { HostSocket, SocketSink } from "./host_socket.ts";
 export { DEFAULT_LIMITS, type IsolateLimits } from "./limits.ts";
-export { type Evaluation, IsolatePool, type PoolOptions, type PoolStatus } from "./pool.ts";
+export type { IsolateEnd } from "./isolate.ts";
+export {
+  type Evaluation,
+  IsolatePool,
+  type PoolObserver,
+  type PoolOptions,
+  type PoolStatus,
+} from "./pool.ts";

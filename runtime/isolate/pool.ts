@@ -12,7 +12,7 @@ import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from
 import { HostEgress } from "./egress.ts";
 import { type EgressOptions, EgressRules } from "./egress_rules.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
-import type { Isolate, IsolateOwner, LoadOutcome } from "./isolate.ts";
+import type { Isolate, IsolateEnd, IsolateOwner, LoadOutcome } from "./isolate.ts";
 import { makeIsolatesFolder } from "./isolates_folder.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { Spares } from "./spares.ts";
@@ -28,8 +28,17 @@ export interface PoolOptions {
   readonly idleMs?: number;
   /** What the operator lets apps fetch (egress_rules.ts). */
   readonly egress?: Omit<EgressOptions, "fetchHosts">;
+  /** Is told of every isolate that began to serve, and of every end. */
+  readonly observer?: PoolObserver;
   /** Rare events worth a log line. */
   readonly note?: (event: string, detail: Record<string, unknown>) => void;
+}
+
+/** Who counts isolates. */
+export interface PoolObserver {
+  /** One serves, so long after it was wanted. */
+  opened(app: IsolateApp, ms: number): void;
+  ended(app: IsolateApp, end: IsolateEnd): void;
 }
 
 /** What the isolates of a site do. */
@@ -198,6 +207,7 @@ export class IsolatePool {
 
   async #open(app: IsolateApp, owner: IsolateOwner): Promise<OpenOutcome> {
     let isolate: Isolate | undefined;
+    const begunMs = performance.now();
     try {
       const fetched = app.bundle();
       fetched.catch(() => {});
@@ -205,7 +215,10 @@ export class IsolatePool {
       const bundle = await fetched;
       if (this.#closed) throw new Error("the site is stopping");
       const outcome = await this.#load(isolate, app, bundle, owner, false);
-      if (outcome.kind === "loaded") return { kind: "isolate", isolate };
+      if (outcome.kind === "loaded") {
+        this.#options.observer?.opened(app, performance.now() - begunMs);
+        return { kind: "isolate", isolate };
+      }
       await isolate.close();
       return outcome;
     } catch (error) {
@@ -226,6 +239,7 @@ export class IsolatePool {
     this.#loaded.add(isolate);
     isolate.ended.then((end) => {
       this.#loaded.delete(isolate);
+      if (!evaluate) this.#options.observer?.ended(app, end);
       if (end.kind !== "closed") {
         this.#options.note?.("isolate ended", {
           app: app.app,
@@ -236,7 +250,7 @@ export class IsolatePool {
       }
     });
     const timer = setTimeout(
-      () => isolate.kill(`the bundle did not load in ${limits.loadMs} ms`),
+      () => isolate.kill(`the bundle did not load in ${limits.loadMs} ms`, "load"),
       limits.loadMs,
     );
     const egress = new HostEgress(

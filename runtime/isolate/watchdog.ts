@@ -121,7 +121,7 @@ export class Watchdog {
     const memoryMib = isolate.memoryMib() ?? 0;
     const memoryMibMax = pulse.limits.heapMib + pulse.limits.buffersMib;
     if (memoryMib > memoryMibMax) {
-      return isolate.kill(`it held ${Math.round(memoryMib)} MiB of ${memoryMibMax} MiB`);
+      return isolate.kill(`it held ${Math.round(memoryMib)} MiB of ${memoryMibMax} MiB`, "memory");
     }
     const cpuMs = isolate.cpuMs() ?? pulse.cpuMs + (pulse.pinged ? nowMs - pulse.aliveMs : 0);
     const { limits } = pulse;
@@ -135,14 +135,20 @@ export class Watchdog {
         this.#listener.revived(isolate);
       }
       const why = overused(isolate, pulse, cpuMs);
-      if (why !== undefined) return isolate.kill(why);
+      if (why !== undefined) return isolate.kill(why, "cpu");
     } else if (pulse.pinged) {
       isolate.isStuck = true;
       if (cpuMs - pulse.aliveCpuMs >= limits.cpuMs) {
-        return isolate.kill(`a request held the event loop for more than ${limits.cpuMs} ms of CPU time`);
+        return isolate.kill(
+          `a request held the event loop for more than ${limits.cpuMs} ms of CPU time`,
+          "cpu",
+        );
       }
       if (nowMs - pulse.aliveMs >= limits.cpuMs * STILL_FACTOR) {
-        return isolate.kill(`its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`);
+        return isolate.kill(
+          `its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`,
+          "stalled",
+        );
       }
     }
     if (isBusy(isolate, pulse, cpuMs, nowMs)) this.#listener.busy(isolate);

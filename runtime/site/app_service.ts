@@ -27,6 +27,7 @@ import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
 import type { SiteConfig } from "./config.ts";
+import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { SiteLog } from "./log.ts";
 import type { SiteTable } from "./site_table.ts";
 import type { SystemClock } from "./system_ports.ts";
@@ -50,6 +51,7 @@ export interface SiteParts {
   readonly requests: RequestTelemetry;
   /** As `/_sojourn/status` says it. */
   status(): unknown;
+  readonly isolates: IsolateMetrics;
 }
 
 /** What serving apps needs beside the site itself. */
@@ -73,7 +75,9 @@ export async function startApps(
     spares: config.limits.isolatesWarm,
     egress: { allow: config.egress.allow, privateHosts: config.egress.private },
     note: (event, detail) => log.line("warn", event, detail),
+    observer: site.isolates,
   });
+  site.isolates.watch(isolates);
   const appOf = (version: LiveVersion) => isolateApp(version, config);
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
   const traffic = new Traffic();

@@ -19,12 +19,12 @@ export interface OpenedData {
   readonly disk: string;
 }
 
-/** Opens the storage that the site file names. */
-export async function openData(config: SiteConfig): Promise<OpenedData> {
+/** Opens the storage that the site file names; `synced` is told how long each sync of its own took. */
+export async function openData(config: SiteConfig, synced: (ms: number) => void): Promise<OpenedData> {
   if (config.engine === "memory") return { storage: new MemoryStorage(), disk: crypto.randomUUID() };
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
   const folder = `${config.data}/store`;
-  const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder);
+  const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder, synced);
   return { storage, disk: await diskName(`${config.data}/store/disk`) };
 }
 

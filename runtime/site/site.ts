@@ -27,8 +27,11 @@ import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "
 import { SiteLog } from "./log.ts";
 import { type AppService, startApps } from "./app_service.ts";
 import { frontPage } from "./front_page.ts";
+import { IsolateMetrics } from "./isolate_metrics.ts";
+import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
-import { siteMetrics, siteStatus } from "./status.ts";
+import { siteStatus } from "./status.ts";
+import { StorageMetrics } from "./storage_metrics.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
 
@@ -44,6 +47,7 @@ export class Site {
   readonly random = new SystemRandom();
   readonly telemetry: Telemetry;
   readonly requests: RequestTelemetry;
+  readonly isolates = new IsolateMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
   #replica: Replica | null = null;
@@ -119,9 +123,10 @@ export class Site {
     const secrets = await readSecrets(config);
     const adminTokens = readAdminTokens(config, (event, fields) => this.log.line("warn", event, fields));
     const tls = await readTls(config);
-    const { storage: inner, disk } = await openData(config);
+    const disks = new StorageMetrics();
+    const { storage: inner, disk } = await openData(config, disks.synced);
     this.#closeStorage = () => inner.close();
-    const storage = this.#chaos?.storage(inner) ?? inner;
+    const storage = disks.measured(this.#chaos?.storage(inner) ?? inner);
     const network: Network = { send: (to, message) => this.#hub?.send(to, message) ?? Promise.resolve() };
     const listen = splitListen(config.listen.http);
     const replica = this.#replica = await openReplica({
@@ -134,7 +139,7 @@ export class Site {
     }, {
       clock: this.clock,
       random: this.random,
-      storage,
+      storage: disks.measured(storage),
       network,
       fatal: (error) => this.#fatal(error),
       note: (event, detail) => this.log.line("debug", event, detail),
@@ -149,6 +154,17 @@ export class Site {
       fault: (error) => this.log.line("error", "request_failed", { error: describe(error) }),
       telemetry: this.requests,
     });
+    this.telemetry.add(
+      ...this.requests.families,
+      ...this.isolates.families,
+      ...disks.families,
+      ...siteFamilies({
+        info: { site: config.id, tier: config.tier },
+        replica: () => replica.status(),
+        hub: () => this.#hub?.status(),
+        requests: () => ({ total: gateway.requests, active: gateway.active }),
+      }),
+    );
     const services: PlatformServices = {
       site: config.id,
       dev: config.dev,
@@ -156,7 +172,7 @@ export class Site {
       readiness: () => this.readiness(),
       sites: () => this.table.list().map(({ id, url, tier }) => ({ id, url, tier })),
       status: () => this.status(),
-      metrics: () => siteMetrics(this.#parts(replica, gateway)),
+      metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,
       adminCall: (fields) => this.log.line("info", "admin_call", fields),
       chaos: this.#chaos,

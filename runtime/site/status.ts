@@ -1,4 +1,4 @@
-/** What `/_sojourn/status` and `/_sojourn/metrics` say of a site (docs/http.md). */
+/** What `/_sojourn/status` says of a site (docs/http.md). */
 import type { Replica } from "../../store/api.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { LinkHub } from "../link/mod.ts";
@@ -47,20 +47,4 @@ function appStatus(apps: AppService | null) {
     version,
     isolates: running.find((app) => app.app === name && app.version === version)?.isolates.length ?? 0,
   }));
-}
-
-/** Counters and gauges for a scraper. */
-export function siteMetrics(parts: StatusParts): Record<string, number> {
-  const status = parts.replica.status();
-  const links = parts.hub?.status().links ?? [];
-  return {
-    requests_total: parts.gateway.requests,
-    position: status.position,
-    pending_rows: status.pending,
-    coverage_bytes: status.coverage.bytes,
-    coverage_ranges: status.coverage.ranges,
-    link_bytes_in_total: links.reduce((sum, link) => sum + link.counters.bytesIn, 0),
-    link_bytes_out_total: links.reduce((sum, link) => sum + link.counters.bytesOut, 0),
-    ...status.counters,
-  };
 }

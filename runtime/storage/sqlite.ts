@@ -60,10 +60,10 @@ type Columns = [Uint8Array, number, number, number, number, number, Uint8Array |
  *
  * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable.
  */
-export function openSqlite(folder: string): SqliteStorage {
+export function openSqlite(folder: string, synced: (ms: number) => void = () => {}): SqliteStorage {
   const claim = claimFolder(folder, "sqlite 1");
   try {
-    return new SqliteStorage(claim);
+    return new SqliteStorage(claim, synced);
   } catch (error) {
     claim.release();
     throw failure(`cannot open the store in ${folder}`, error);
@@ -73,6 +73,7 @@ export function openSqlite(folder: string): SqliteStorage {
 /** See the file's header. */
 export class SqliteStorage implements Storage {
   readonly #claim: FolderClaim;
+  readonly #synced: (ms: number) => void;
   readonly #db: DatabaseSync;
   readonly #statements: Statements;
   readonly #log: Deno.FsFile;
@@ -84,8 +85,9 @@ export class SqliteStorage implements Storage {
   #closed = false;
   #failed: StoreUnavailable | null = null;
 
-  constructor(claim: FolderClaim) {
+  constructor(claim: FolderClaim, synced: (ms: number) => void) {
     this.#claim = claim;
+    this.#synced = synced;
     this.#db = new DatabaseSync(`${claim.path}/rows.db`);
     try {
       this.#db.exec(
@@ -156,7 +158,9 @@ export class SqliteStorage implements Storage {
         this.#syncing = this.#log.syncData();
         await this.#syncing;
       }
-      this.#syncMs += (performance.now() - begunMs - this.#syncMs) * SYNC_WEIGHT;
+      const tookMs = performance.now() - begunMs;
+      this.#syncMs += (tookMs - this.#syncMs) * SYNC_WEIGHT;
+      this.#synced(tookMs);
     } catch (error) {
       // What the disk kept is unknown, and a second sync could say yes to pages that the first one lost.
       this.#failed = failure("cannot sync", error);

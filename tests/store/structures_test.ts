@@ -102,6 +102,9 @@ Deno.test("pending: only the newest place of a key counts, and what is settled i
   assert.deepEqual([...pending.after(0, 0)].map((e) => [e.key, e.position]), [["y", 6], ["x", 7]]);
   assert.deepEqual([...pending.after(0, 2)].map((e) => e.key), ["x"]);
   assert.deepEqual([...pending.after(6, 0)].map((e) => e.key), ["x"]);
+  pending.add("z" as Key, 8, 2, 30);
+  assert.deepEqual(pending.measure(6, 2), { rows: 2, bytes: 30 });
+  pending.remove("z" as Key);
   pending.settle(6);
   assert.equal(pending.get("y" as Key), undefined);
   assert.equal(pending.size, 1);

@@ -1,0 +1,262 @@
+/**
+ * What a site counts beside its requests: the store, the links, the process. All of it is read from where it is kept
+ * when somebody asks; nothing is counted twice.
+ */
+import process from "node:process";
+import type { ReplicaStatus } from "../../store/api.ts";
+import type { HubStatus, LinkStatus } from "../link/mod.ts";
+import { type Family, observed } from "../telemetry/mod.ts";
+
+/** Where a site's numbers are. */
+export interface MetricSources {
+  readonly info: Readonly<Record<string, string>>;
+  readonly replica: () => ReplicaStatus;
+  readonly hub: () => HubStatus | undefined;
+  readonly requests: () => { readonly total: number; readonly active: number };
+}
+
+type Kind = "counter" | "gauge";
+type Value = number | null | undefined;
+
+const one = (kind: Kind, name: string, unit: string, description: string, read: () => Value): Family =>
+  observed(kind, { name, unit, description }, () => {
+    const value = read();
+    return value === null || value === undefined ? [] : value;
+  });
+
+const seconds = (ms: Value): Value => typeof ms === "number" ? ms / 1000 : ms;
+
+/** One reading serves all families of a scrape. */
+const READING_MS = 50;
+
+function briefly<T>(read: () => T): () => T {
+  let last: { readonly value: T; readonly untilMs: number } | undefined;
+  return () => {
+    const nowMs = performance.now();
+    if (last === undefined || last.untilMs < nowMs) last = { value: read(), untilMs: nowMs + READING_MS };
+    return last.value;
+  };
+}
+
+/** The families of a site. */
+export function siteFamilies(sources: MetricSources): Family[] {
+  const { info, requests } = sources;
+  const replica = briefly(sources.replica);
+  const hub = briefly(sources.hub);
+  return [
+    observed("gauge", { name: "site.info", unit: "", description: "The site; always 1." }, () => [
+      { labels: Object.entries(info), value: 1 },
+    ]),
+    one(
+      "counter",
+      "requests",
+      "{request}",
+      "Requests of clients, those for the platform included.",
+      () => requests().total,
+    ),
+    one(
+      "gauge",
+      "http.server.active_requests",
+      "{request}",
+      "Requests for apps that wait for their answer.",
+      () => requests().active,
+    ),
+    ...storeFamilies(replica),
+    ...linkFamilies(() => hub()?.links ?? []),
+    one(
+      "counter",
+      "link.refused",
+      "{connection}",
+      "Connections refused at the door: strangers, wrong versions.",
+      () => hub()?.refused,
+    ),
+    ...processFamilies(),
+  ];
+}
+
+function storeFamilies(status: () => ReplicaStatus): Family[] {
+  return [
+    one("gauge", "store.position", "{row}", "Head of this site's journal.", () => status().position),
+    one(
+      "gauge",
+      "store.pending",
+      "{row}",
+      "Rows that the parent has not acknowledged.",
+      () => status().pending,
+    ),
+    one("gauge", "store.pending.size", "By", "Their keys and values.", () => status().pendingBytes),
+    one(
+      "gauge",
+      "store.coverage.ranges",
+      "{range}",
+      "Ranges that this site covers.",
+      () => status().coverage.ranges,
+    ),
+    one(
+      "gauge",
+      "store.coverage.size",
+      "By",
+      "Keys and values on this site's disk.",
+      () => status().coverage.bytes,
+    ),
+    one(
+      "gauge",
+      "store.coverage.limit",
+      "By",
+      "What they may come to.",
+      () => status().coverage.capacityBytes,
+    ),
+    one(
+      "gauge",
+      "store.feed.lag",
+      "s",
+      "Age of the parent's last mark that was applied.",
+      () => seconds(status().parent?.feedLagMs),
+    ),
+    one(
+      "gauge",
+      "store.stable.lag",
+      "s",
+      "Age of the root's stable clock: what was written anywhere in the tree before it is here.",
+      () => seconds(status().lagMs),
+    ),
+    one("gauge", "store.parent.connected", "{link}", "1 while the parent is connected.", () => {
+      const { parent } = status();
+      return parent === null ? null : Number(parent.connected);
+    }),
+    one(
+      "gauge",
+      "store.children.connected",
+      "{site}",
+      "Children that are connected.",
+      () => status().children.filter((child) => child.connected).length,
+    ),
+    one(
+      "counter",
+      "session.carried.rows",
+      "{row}",
+      "Rows that handoffs carried here.",
+      () => status().counters.carried_rows ?? 0,
+    ),
+    one(
+      "counter",
+      "session.carried.size",
+      "By",
+      "What they took on the links.",
+      () => status().counters.carried_bytes ?? 0,
+    ),
+    observed("counter", {
+      name: "session.handoffs",
+      unit: "{session}",
+      description: "Sessions that came here with a token, by what it took: same, nothing, carry, wait.",
+    }, () => labelled(status().counters, "sojourn.handoff", (name) => /^attach_(\w+)$/.exec(name)?.[1])),
+    observed("counter", {
+      name: "store.events",
+      unit: "{event}",
+      description: "What the replica counts: commits, reads_local, reads_missed, fetch, evicted, …",
+    }, () => labelled(status().counters, "event", eventOf)),
+  ];
+}
+
+/** Counters with a family of their own, and one that is no counter. */
+const eventOf = (name: string): string | undefined =>
+  /^(?:attach_|carried_|storage_bytes$)/.test(name) ? undefined : name;
+
+const labelled = (
+  counters: Readonly<Record<string, number>>,
+  label: string,
+  valueOf: (name: string) => string | undefined,
+) =>
+  Object.entries(counters).flatMap(([name, value]) => {
+    const told = valueOf(name);
+    return told === undefined ? [] : [{ labels: [[label, told]] as const, value }];
+  });
+
+function linkFamilies(links: () => readonly LinkStatus[]): Family[] {
+  const family = (
+    kind: Kind,
+    name: string,
+    unit: string,
+    description: string,
+    read: (link: LinkStatus) => Value,
+  ) =>
+    observed(kind, { name, unit, description }, () =>
+      links().flatMap((link) => {
+        const value = read(link);
+        const labels = [["site", link.site], ["role", link.role]] as const;
+        return value === null || value === undefined ? [] : [{ labels, value }];
+      }));
+  return [
+    family("counter", "link.received", "By", "Bytes from a site.", (link) => link.counters.bytesIn),
+    family("counter", "link.sent", "By", "Bytes to a site.", (link) => link.counters.bytesOut),
+    family(
+      "counter",
+      "link.store.received",
+      "By",
+      "Of them, the store's.",
+      (link) => link.counters.storeBytesIn,
+    ),
+    family(
+      "counter",
+      "link.store.sent",
+      "By",
+      "Of them, the store's.",
+      (link) => link.counters.storeBytesOut,
+    ),
+    family(
+      "counter",
+      "link.connections",
+      "{connection}",
+      "Connections made so far.",
+      (link) => link.counters.connections,
+    ),
+    family(
+      "gauge",
+      "link.connected",
+      "{link}",
+      "1 while a site is connected.",
+      (link) => Number(link.connected),
+    ),
+    family("gauge", "link.rtt", "s", "Round trip of the last ping.", (link) => seconds(link.rttMs)),
+    family("gauge", "link.queue", "By", "Bytes that wait to be sent.", (link) => link.queuedBytes),
+    family(
+      "gauge",
+      "link.requests",
+      "{request}",
+      "Requests that run over the link.",
+      (link) => link.requests,
+    ),
+  ];
+}
+
+function processFamilies(): Family[] {
+  const began = Date.now() / 1000 - performance.now() / 1000;
+  return [
+    observed("counter", {
+      name: "process.cpu.time",
+      unit: "s",
+      description: "CPU time of the site's process; isolates are processes of their own.",
+    }, () => {
+      const { user, system } = process.cpuUsage();
+      return [
+        { labels: [["cpu.mode", "user"]], value: user / 1e6 },
+        { labels: [["cpu.mode", "system"]], value: system / 1e6 },
+      ];
+    }),
+    one(
+      "gauge",
+      "process.memory.usage",
+      "By",
+      "Memory that the site's process holds.",
+      () => Deno.memoryUsage().rss,
+    ),
+    one(
+      "gauge",
+      "process.heap.usage",
+      "By",
+      "Of it, JavaScript's objects.",
+      () => Deno.memoryUsage().heapUsed,
+    ),
+    one("gauge", "process.start_time", "s", "When it began, in seconds since 1970.", () => began),
+  ];
+}

@@ -1,0 +1,67 @@
+/** Commits and syncs of a site's storage, counted: the disk is what most of a site's waiting is for. */
+import type { Commit, Storage } from "../../store/ports.ts";
+import { COUNTS, type Family, Histogram, SECONDS } from "../telemetry/mod.ts";
+
+/** Upper bounds of the bytes of a commit: 1 KiB … 16 MiB. */
+const BYTES = [10, 12, 14, 16, 18, 20, 22, 24].map((power) => 2 ** power);
+
+/** What the storage of one site does. */
+export class StorageMetrics {
+  readonly #commits = new Histogram({
+    name: "store.commit.duration",
+    unit: "s",
+    description: "Duration of commits to the disk, the sync included.",
+  }, SECONDS);
+  readonly #syncs = new Histogram({
+    name: "store.fsync.duration",
+    unit: "s",
+    description:
+      "Duration of syncs of the disk; sites on SQLite only, since Deno KV does not tell of its own.",
+  }, SECONDS);
+  readonly #rows = new Histogram({
+    name: "store.commit.rows",
+    unit: "{row}",
+    description: "Rows of a commit: how many writers shared one sync.",
+  }, COUNTS);
+  readonly #bytes = new Histogram({
+    name: "store.commit.size",
+    unit: "By",
+    description: "Keys and values of a commit.",
+  }, BYTES);
+  readonly #commit = this.#commits.of([]);
+  readonly #sync = this.#syncs.of([]);
+  readonly #rowCounts = this.#rows.of([]);
+  readonly #byteCounts = this.#bytes.of([]);
+
+  /** All that is counted here. */
+  get families(): Family[] {
+    return [this.#commits, this.#syncs, this.#rows, this.#bytes];
+  }
+
+  /** A sync has ended. */
+  readonly synced = (ms: number): void => this.#sync.observe(ms / 1000);
+
+  /** The same storage, its commits counted. */
+  measured(storage: Storage): Storage {
+    return {
+      load: () => storage.load(),
+      get: (key) => storage.get(key),
+      getMany: (keys) => storage.getMany(keys),
+      scan: (range, options) => storage.scan(range, options),
+      journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+      bytes: () => storage.bytes(),
+      close: () => storage.close(),
+      commit: (commit) => this.#measure(storage, commit),
+    };
+  }
+
+  async #measure(storage: Storage, commit: Commit): Promise<void> {
+    const begunMs = performance.now();
+    await storage.commit(commit);
+    this.#commit.observe((performance.now() - begunMs) / 1000);
+    this.#rowCounts.observe(commit.rows.length);
+    let bytes = 0;
+    for (const { key, value } of commit.rows) bytes += key.length + (value?.length ?? 0);
+    this.#byteCounts.observe(bytes);
+  }
+}
