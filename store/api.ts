@@ -139,6 +139,8 @@ export interface ReplicaStatus {
    */
   readonly lagMs: number | null;
   readonly children: readonly { readonly id: SiteId; readonly connected: boolean; readonly ranges: number }[];
+  /** Neighbours that are refused because their clocks are too far ahead of this site's. */
+  readonly clocksAhead: readonly SiteId[];
   /** attach by kind, misses, evictions, … since start. */
   readonly counters: Readonly<Record<string, number>>;
 }

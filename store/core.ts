@@ -10,6 +10,7 @@
  */
 import type { ReplicaConfig, ReplicaPorts } from "./api.ts";
 import { HybridClock } from "./clock.ts";
+import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
@@ -40,6 +41,7 @@ export class Core {
   readonly clock: HybridClock;
   readonly rows: Rows;
   readonly coverage: Coverage;
+  readonly clockGuard = new ClockGuard(this);
   readonly pending = new Pending();
   readonly topology = new Topology();
   readonly watchers = new Subscriptions<() => void>();

@@ -187,10 +187,7 @@ export class Downlinks {
     // An earlier one that still waits to be answered is void.
     child.hello = null;
     const connection = ++child.connection;
-    if (core.clock.isTooFarAhead(hello.clock)) {
-      core.ports.note("clock_ahead", { site: child.id });
-      return;
-    }
+    if (this.#refuses(child, hello.clock)) return;
     if (core.replica === 0) {
       child.hello = hello;
       return;
@@ -205,6 +202,16 @@ export class Downlinks {
     const hasMissed = child.outdated || hello.cursor < core.collectedTo;
     const void_ = anew || again || hasMissed || hello.cursor > core.rows.head;
     this.#welcome(child, hello, void_);
+  }
+
+  /** Whether a child's clock is too far ahead: it is no child then, until it has joined again. */
+  #refuses(child: Child, clock: ClockValue): boolean {
+    const refused = this.#core.clockGuard.refuses(child.id, clock, () => {
+      if (child.connected && child.connection === connection) this.#core.send(child.id, { kind: "again" });
+    });
+    if (refused) child.welcomed = false;
+    const connection = refused ? ++child.connection : 0;
+    return refused;
   }
 
   #welcome(child: Child, hello: Hello, anew: boolean): void {
@@ -244,7 +251,9 @@ export class Downlinks {
   // ── From a child ──
 
   async #push(child: Child, push: Push): Promise<void> {
-    const core = this.#core, connection = child.connection;
+    const core = this.#core;
+    if (this.#refuses(child, push.clock)) return;
+    const connection = child.connection;
     const rows = child.pushes.add(push.rows, push.more);
     if (rows === null) return;
     await core.rows.lock.run(async () => {

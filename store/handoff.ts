@@ -18,7 +18,7 @@ import { StoreUnavailable, type TokenState } from "./api.ts";
 import type { Core } from "./core.ts";
 import { isMerge, joinRows } from "./merge.ts";
 import type { Key } from "./key.ts";
-import { CARRY_BYTES_MAX, WAIT_MS_MAX } from "./limits.ts";
+import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
 import { compareVersions, type Position } from "./row.ts";
 import type { SiteId } from "./ports.ts";
@@ -54,6 +54,7 @@ export class Handoff {
   /** @throws StoreUnavailable `source_lost`, `source_unreachable`. */
   async arrive(token: TokenState): Promise<Arrival> {
     const core = this.#core;
+    if (token.replica !== core.replica && core.clock.isTooFarAhead(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
     if (token.replica === core.replica) return { how: "same", rows: 0, bytes: 0, path: token.path };
     const known = core.topology.incarnation(token.replica);
@@ -148,6 +149,16 @@ export class Handoff {
       forget();
       cancel();
     }
+  }
+
+  #ahead(token: TokenState): StoreUnavailable {
+    this.#core.count("clock_ahead");
+    const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
+    return new StoreUnavailable(
+      "source_unreachable",
+      `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
+        `${this.#core.config.site}: a clock is wrong`,
+    );
   }
 
   #unreachable(token: TokenState): StoreUnavailable {
@@ -294,7 +305,10 @@ export class Handoff {
 
   /** The answer to an ask of this site's. */
   answered(carry: Carry): void {
-    this.#core.clock.merge(carry.clock);
+    const { clock } = this.#core;
+    const isAhead = [carry, ...carry.rows].some((said) => clock.isTooFarAhead(said.clock));
+    if (isAhead) return this.#asked.get(carry.id)?.({ ...carry, outcome: "refused", rows: [] });
+    clock.merge(carry.clock);
     this.#asked.get(carry.id)?.(carry);
   }
 }

@@ -21,6 +21,8 @@ export const EAGER_MS = 2_000;
 export const CLOCK_RESERVE_MS = 1_000;
 /** A peer whose clock is further ahead than this is refused: its writes would win for that long. */
 export const CLOCK_AHEAD_MS_MAX = 60_000;
+/** It is asked to join again this often: its operator waits for it, and a hello costs little. */
+export const CLOCK_RETRY_MS = 1_000;
 
 /** Tombstones younger than this are kept whatever the stable clock says; also how long a child may be away. */
 export const HORIZON_MS = 10 * 60_000;

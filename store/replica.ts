@@ -437,6 +437,7 @@ export class SiteReplica implements Replica {
         connected: c.connected,
         ranges: c.ranges,
       })),
+      clocksAhead: core.clockGuard.refused,
       counters: { ...core.counters },
     };
   }

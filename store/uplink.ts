@@ -115,12 +115,20 @@ export class Uplink {
 
   // ── Joining ──
 
+  /** Whether the parent's clock is too far ahead; this site joins it again when it is not. */
+  #refuses(clock: ClockValue): boolean {
+    const refused = this.#core.clockGuard.refuses(this.#parent, clock, () => {
+      if (connection === this.#connection) this.connect();
+    });
+    if (refused) this.#welcomed = false;
+    // What it says on this connection until then is not to be taken either.
+    const connection = refused ? ++this.#connection : 0;
+    return refused;
+  }
+
   async #welcome(welcome: Welcome): Promise<void> {
     const core = this.#core;
-    if (core.clock.isTooFarAhead(welcome.clock)) {
-      core.ports.note("clock_ahead", { site: this.#parent });
-      return;
-    }
+    if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
     await core.rows.lock.run(async () => {
       if (reborn) await this.#beginAnew(welcome);
@@ -257,6 +265,7 @@ export class Uplink {
 
   async #feed(feed: Feed): Promise<void> {
     const core = this.#core;
+    if (this.#refuses(feed.clock)) return;
     const rows = this.#feeds.add(feed.rows, feed.more);
     if (rows === null) return;
     await core.rows.lock.run(async () => {

@@ -142,7 +142,7 @@ export class Site {
       storage: disks.measured(storage),
       network,
       fatal: (error) => this.#fatal(error),
-      note: (event, detail) => this.log.line("debug", event, detail),
+      note: (event, detail) => this.log.line(event === "clock_ahead" ? "warn" : "debug", event, detail),
     });
     this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });

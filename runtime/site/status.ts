@@ -33,7 +33,13 @@ export function siteStatus(parts: StatusParts) {
     children: status.children,
     apps: appStatus(parts.apps),
     sessions: 0,
-    alerts: parts.fault === null ? [] : [{ code: "disk_failed", detail: parts.fault.message }],
+    alerts: [
+      ...parts.fault === null ? [] : [{ code: "disk_failed", detail: parts.fault.message }],
+      ...status.clocksAhead.map((site) => ({
+        code: "clock_ahead",
+        detail: `site ${site} is refused: its clock is more than a minute ahead of this site's`,
+      })),
+    ],
     links: links?.links ?? [],
     refused: links?.refused ?? 0,
     counters: status.counters,

@@ -193,6 +193,56 @@ async function evict(cluster: TestCluster): Promise<void> {
   assert.match(await doChaos(cluster, "evict", "edge-2"), /everything that may go/);
 }
 
+/** More than the minute that the store accepts. */
+const TOO_FAR_MS = "61500";
+
+async function skewAhead(cluster: TestCluster): Promise<void> {
+  const client = new HeaderClient();
+  const url = note(cluster, "edge-1", "dated");
+  assert.equal((await client.fetch(url, put("before"))).status, 201);
+  assert.equal((await client.fetch(url)).text, "before");
+  await doChaos(cluster, "skew", "edge-1", "--ms", TOO_FAR_MS);
+  assert.deepEqual((await inForce(cluster)).skews, [{ site: "edge-1", ms: Number(TOO_FAR_MS) }]);
+  assert.equal((await client.fetch(url, put("in the future"))).status, 201, "it serves its own users");
+  assert.equal((await client.fetch(url)).text, "in the future");
+  await eventually("its parent says that it refuses it", async () => {
+    const { alerts } = await status(cluster, "core-1");
+    return alerts.some((alert) => alert.code === "clock_ahead" && alert.detail.includes("edge-1"));
+  });
+  const moved = await ask(note(cluster, "edge-2", "dated"), { headers: { "sojourn-session": client.token } });
+  assert.equal(moved.status, 503, "never silently stale");
+  assert.match(moved.text, /source_unreachable.*edge-1 is dated more than 60000 ms in the future/);
+  // Nobody else has caught it: the sites around it join each other anew.
+  await doChaos(cluster, "restart", "core-1");
+  await cluster.ready("core-1");
+  for (const site of ["core-1", "edge-2"]) {
+    await eventually(`${site} has joined again`, () => isConnected(cluster, site));
+  }
+  assert.equal((await ask(note(cluster, "edge-2", "others"), put("go on"))).status, 201);
+  await eventually(
+    "rows of others flow",
+    async () => (await ask(note(cluster, "edge-3", "others"))).text === "go on",
+  );
+  assert.equal(await isConnected(cluster, "edge-1"), false);
+  await doChaos(cluster, "skew", "edge-1", "--ms", "0");
+  await eventually("it is back by itself", () => isConnected(cluster, "edge-1"));
+  await eventually(
+    "what it wrote has arrived",
+    async () => (await ask(note(cluster, "edge-3", "dated"))).text === "in the future",
+  );
+}
+
+async function skewBehind(cluster: TestCluster): Promise<void> {
+  await doChaos(cluster, "skew", "edge-2", "--ms", `-${TOO_FAR_MS}`);
+  await eventually("it refuses its parent", async () => {
+    const { alerts } = await status(cluster, "edge-2");
+    return alerts.some((alert) => alert.code === "clock_ahead" && alert.detail.includes("core-1"));
+  });
+  await doChaos(cluster, "skew", "edge-2", "--ms", "0");
+  await eventually("it is back by itself", () => isConnected(cluster, "edge-2"));
+  await eventually("and says so", async () => (await status(cluster, "edge-2")).alerts.length === 0);
+}
+
 async function disk(cluster: TestCluster, state: "full" | "fail"): Promise<void> {
   const client = new HeaderClient();
   const acknowledged: string[] = [];
@@ -246,6 +296,8 @@ Deno.test("chaos breaks a dev cluster as it says, and undoes it", async (t) => {
   await t.step("a partition cuts every byte, holds over a restart, and heals", () => partition(cluster));
   await t.step("delay slows a link until it is healed", () => delay(cluster));
   await t.step("evict gives coverage back, and reads fetch it again", () => evict(cluster));
+  await t.step("a clock that is far ahead is refused, and drags nobody along", () => skewAhead(cluster));
+  await t.step("a clock that is far behind parts its own site", () => skewBehind(cluster));
   await t.step("a full disk stops the site, which comes back whole", () => disk(cluster, "full"));
   await t.step("a failing disk stops the site, which comes back whole", () => disk(cluster, "fail"));
   await t.step("wipe makes a new incarnation", () => wipe(cluster));

@@ -94,6 +94,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         pendingBytes: 0,
         lagMs: 0,
         children: [],
+        clocksAhead: [],
         counters: {},
       }),
       evict: () => Promise.resolve(),

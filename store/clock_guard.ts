@@ -1,0 +1,51 @@
+/**
+ * Keeps sites whose clocks are too far ahead out (clock.ts, C2): at their hello, and at everything they say later, since
+ * a clock may go wrong while a link is up. What they said is not applied: its versions would win for as long as they
+ * are in the future, and its clock would go on from here to all others.
+ *
+ * A neighbour that is refused is asked to join again every second, so that it is back when its clock is right.
+ */
+import type { ReplicaPorts } from "./api.ts";
+import type { HybridClock } from "./clock.ts";
+import { CLOCK_RETRY_MS } from "./limits.ts";
+import type { SiteId } from "./ports.ts";
+import type { ClockValue } from "./row.ts";
+
+/** What it needs of the replica (core.ts). */
+export interface GuardedSite {
+  readonly clock: HybridClock;
+  readonly ports: Pick<ReplicaPorts, "clock" | "note">;
+  readonly closed: boolean;
+  count(name: string): void;
+}
+
+/** See the file's header. */
+export class ClockGuard {
+  readonly #core: GuardedSite;
+  readonly #refused = new Set<SiteId>();
+
+  constructor(core: GuardedSite) {
+    this.#core = core;
+  }
+
+  /** Neighbours that are refused at present. */
+  get refused(): readonly SiteId[] {
+    return [...this.#refused];
+  }
+
+  /** Whether what a neighbour said must not be taken; `again` is called when it may try to join again. */
+  refuses(site: SiteId, clock: ClockValue, again: () => void): boolean {
+    const core = this.#core;
+    if (!core.clock.isTooFarAhead(clock)) {
+      this.#refused.delete(site);
+      return false;
+    }
+    core.count("clock_ahead");
+    if (!this.#refused.has(site)) core.ports.note("clock_ahead", { site });
+    this.#refused.add(site);
+    core.ports.clock.after(CLOCK_RETRY_MS, () => {
+      if (!core.closed) again();
+    });
+    return true;
+  }
+}
