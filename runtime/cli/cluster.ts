@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { AdminClient } from "../deploy/client.ts";
 import { AdminError } from "../deploy/client.ts";
+import { pause } from "../observe/pause.ts";
 import type { OptionSpec, Parsed, Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
 
@@ -70,6 +71,24 @@ export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClie
     throw new AdminError("site_unreachable", `no site of the cluster in ${join(data, CLUSTER_FILE)} answers`);
   }
   return new AdminClient({ url, token: token ?? cluster.adminToken });
+}
+
+/** Between looks for a site that answers. */
+const AGAIN_MS = 1_000;
+
+/** A site that answers, whenever that is; null where the command was interrupted before. */
+export async function findClusterAgain(
+  args: Parsed,
+  shell: Shell,
+  stop: AbortSignal,
+): Promise<AdminClient | null> {
+  while (!stop.aborted) {
+    const client = await findCluster(args, shell).catch(() => null);
+    const isThere = await client?.apps().then(() => true, () => false);
+    if (client !== null && isThere === true) return client;
+    await pause(AGAIN_MS, stop);
+  }
+  return null;
 }
 
 /** The dev cluster's file, or null where there is none. @throws AdminError where it is not one. */

@@ -7,12 +7,10 @@
  */
 import { AdminError } from "../deploy/client.ts";
 import { LINES_MAX, LOG_LEVELS, type LogLine, logLineSchema } from "../observe/log_line.ts";
-import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
 
-/** Between looks for a site that answers. */
-const AGAIN_MS = 1_000;
 /** Lines of other sites may come this much later than what was printed last. */
 const OVERLAP_MS = 3_000;
 /** Lines by which those that come again are known. */
@@ -53,7 +51,7 @@ export const logs: Command = {
         shell.err(error.message);
       }
       if (stop.aborted) return EXIT.done;
-      const next = await again(args, shell, stop);
+      const next = await findClusterAgain(args, shell, stop);
       if (next === null) return EXIT.done;
       client = next;
       if (printer.lastMs > 0) query.set("since", String(printer.lastMs - OVERLAP_MS));
@@ -75,27 +73,6 @@ function queryOf(args: Parsed): URLSearchParams {
   query.set("limit", String(numberOption(args, "limit", { min: 0, max: LINES_MAX, or })));
   if (args.flag("follow")) query.set("follow", "1");
   return query;
-}
-
-/** A site that answers; null where the command was interrupted before one did. */
-async function again(
-  args: Parsed,
-  shell: Shell,
-  stop: AbortSignal,
-): Promise<Awaited<ReturnType<typeof findCluster>> | null> {
-  while (!stop.aborted) {
-    const client = await findCluster(args, shell).catch(() => null);
-    const isThere = await client?.apps().then(() => true, () => false);
-    if (client !== null && isThere === true) return client;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, AGAIN_MS);
-      stop.addEventListener("abort", () => {
-        clearTimeout(timer);
-        resolve();
-      }, { once: true });
-    });
-  }
-  return null;
 }
 
 /** Prints each line once. */

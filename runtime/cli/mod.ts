@@ -7,6 +7,7 @@ import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } fr
 import { deploy } from "./deploy.ts";
 import { logs } from "./logs.ts";
 import { kv, tables } from "./rows.ts";
+import { top } from "./top.ts";
 
 export {
   type Command,
@@ -30,6 +31,7 @@ export const commands: readonly Command[] = [
   kv,
   tables,
   logs,
+  top,
   chaos,
 ];
 
@@ -41,7 +43,6 @@ const LATER: Readonly<Record<string, string>> = {
   sessions: "shows stateful sessions",
   queues: "shows queues",
   why: "explains where a key is placed",
-  top: "shows what the sites do",
   init: "makes a new app",
   agent: "holds a stateful session's log beside a client or origin",
 };

@@ -148,6 +148,11 @@ export class AdminClient {
     return await this.#ask(method, path, bytes);
   }
 
+  /** All sites as one of them sees them. */
+  async cluster(): Promise<unknown> {
+    return await this.#ask("GET", "/cluster");
+  }
+
   /** What a stream of JSON lines says, until it ends or the signal aborts; undefined: a sign of life. */
   async *lines(path: string, signal?: AbortSignal): AsyncGenerator<unknown> {
     const { url } = this.#target;

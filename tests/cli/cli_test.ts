@@ -190,7 +190,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
       "sessions",
       "queues",
       "why",
-      "top",
       "init",
     ]
   ) {

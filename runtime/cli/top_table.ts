@@ -1,0 +1,157 @@
+/**
+ * What `sojourn top` shows of one overview: lines of text, the tree of sites first, then the apps.
+ */
+import { z } from "zod";
+import { columns } from "./command.ts";
+
+const count = z.number().default(0);
+const latency = z.number().nullable().default(null);
+const rates = { requestsPerS: count, errorsPerS: count, p50Ms: latency, p99Ms: latency };
+
+/** An overview, as far as it is shown. */
+export const topViewSchema = z.object({
+  atMs: z.number(),
+  by: z.string(),
+  sites: z.array(z.object({
+    id: z.string(),
+    parent: z.string().nullable(),
+    tier: z.string(),
+    reachable: z.boolean(),
+    ageMs: z.number().nullable(),
+    status: z.object({
+      parent: z.object({ connected: z.boolean(), rttMs: z.number().nullable() }).nullable(),
+      lagMs: latency,
+      pending: count,
+      pendingBytes: count,
+      apps: z.array(z.object({ name: z.string(), version: z.string(), isolates: z.number() })).default([]),
+      alerts: z.array(z.object({ code: z.string() })).default([]),
+    }).nullable(),
+    rates: z.object({
+      all: z.object(rates),
+      apps: z.array(z.object({ app: z.string(), ...rates })),
+      arrivals: z.object({ new: count, nothing: count, carry: count, wait: count }),
+      process: z.object({ rssBytes: count, cpu: count }),
+    }).nullable(),
+  })),
+});
+export type TopView = z.infer<typeof topViewSchema>;
+type TopSite = TopView["sites"][number];
+
+/** All lines. */
+export function topLines(view: TopView): string[] {
+  const away = view.sites.filter((site) => !site.reachable).length;
+  const says = away === 0 ? "" : `, ${away} ${away === 1 ? "does" : "do"} not answer`;
+  const time = new Date(view.atMs).toISOString().slice(11, 19);
+  return [
+    `${view.sites.length} sites${says}  ·  ${time} UTC  ·  seen from ${view.by}`,
+    "",
+    ...aligned([SITE_HEAD, ...inTree(view.sites).map(siteRow)], 3),
+    "",
+    ...aligned([APP_HEAD, ...appRows(view)], 2),
+  ];
+}
+
+const SITE_HEAD = [
+  ...["SITE", "TIER", "UPLINK", "LAG", "PENDING", "REQ/S", "ERR/S", "P50", "P99"],
+  ...["NEW", "NOTHING", "CARRY", "WAIT", "CPU", "MEMORY"],
+];
+const APP_HEAD = ["APP", "VERSION", "SITES", "ISOLATES", "REQ/S", "ERR/S", "P50", "P99"];
+
+/** Numbers to the right: all columns from one on. */
+function aligned(rows: readonly (readonly string[])[], from: number): string[] {
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  return columns(
+    rows.map((row) => row.map((cell, i) => i < from ? cell : cell.padStart(widths[i] ?? 0))),
+  );
+}
+
+/** Sites below their parents, with the lines of the tree before their names. */
+function inTree(sites: readonly TopSite[]): { site: TopSite; label: string }[] {
+  const found: { site: TopSite; label: string }[] = [];
+  const known = new Set(sites.map(({ id }) => id));
+  const under = (parent: string | null, lead: string) => {
+    const children = sites.filter((site) =>
+      parent === null ? site.parent === null || !known.has(site.parent) : site.parent === parent
+    );
+    children.forEach((site, i) => {
+      const isLast = i === children.length - 1;
+      const branch = parent === null ? "" : isLast ? "└ " : "├ ";
+      found.push({ site, label: lead + branch + site.id });
+      under(site.id, parent === null ? "" : lead + (isLast ? "  " : "│ "));
+    });
+  };
+  under(null, "");
+  return found;
+}
+
+function siteRow({ site, label }: { site: TopSite; label: string }): string[] {
+  const { status, rates, tier } = site;
+  if (!site.reachable || status === null || rates === null) {
+    return [label, tier, site.ageMs === null ? "never seen" : `away ${seconds(site.ageMs)}`];
+  }
+  const { all, arrivals, process } = rates;
+  return [
+    label,
+    tier,
+    uplink(status.parent) + status.alerts.map(({ code }) => ` ${code}!`).join(""),
+    status.lagMs === null ? "-" : seconds(status.lagMs),
+    status.pending === 0 ? "0" : `${status.pending} (${bytes(status.pendingBytes)})`,
+    ...rateCells(all),
+    ...[arrivals.new, arrivals.nothing, arrivals.carry, arrivals.wait].map(String),
+    `${Math.round(process.cpu * 100)}%`,
+    bytes(process.rssBytes),
+  ];
+}
+
+const uplink = (parent: NonNullable<TopSite["status"]>["parent"]): string =>
+  parent === null ? "-" : !parent.connected ? "cut" : parent.rttMs === null ? "up" : millis(parent.rttMs);
+
+/** Apps over all sites: rates added, the slowest site's latencies. */
+function appRows(view: TopView): string[][] {
+  const names = [...new Set(view.sites.flatMap((site) => site.status?.apps.map(({ name }) => name) ?? []))];
+  return names.sort().map((name) => {
+    const live = view.sites.filter((site) => site.reachable);
+    const deployed = live.flatMap((site) => site.status?.apps.filter((app) => app.name === name) ?? []);
+    const asked = live.flatMap((site) => site.rates?.apps.filter(({ app }) => app === name) ?? []);
+    const versions = [...new Set(deployed.map(({ version }) => version.slice(0, 8)))];
+    const worst = (pick: (rates: typeof asked[number]) => number | null) =>
+      asked.reduce<number | null>((most, each) => Math.max(most ?? 0, pick(each) ?? 0) || most, null);
+    return [
+      name,
+      versions.join(" "),
+      String(deployed.length),
+      String(sum(deployed.map(({ isolates }) => isolates))),
+      ...rateCells({
+        requestsPerS: sum(asked.map(({ requestsPerS }) => requestsPerS)),
+        errorsPerS: sum(asked.map(({ errorsPerS }) => errorsPerS)),
+        p50Ms: worst(({ p50Ms }) => p50Ms),
+        p99Ms: worst(({ p99Ms }) => p99Ms),
+      }),
+    ];
+  });
+}
+
+const rateCells = (
+  { requestsPerS, errorsPerS, p50Ms, p99Ms }: {
+    requestsPerS: number;
+    errorsPerS: number;
+    p50Ms: number | null;
+    p99Ms: number | null;
+  },
+): string[] => [
+  requestsPerS.toFixed(1),
+  errorsPerS.toFixed(1),
+  p50Ms === null ? "-" : millis(p50Ms),
+  p99Ms === null ? "-" : millis(p99Ms),
+];
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+const millis = (ms: number): string => ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
+const seconds = (ms: number): string => ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+
+function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let at = 0;
+  for (; value >= 1024 && at < units.length - 1; at++) value /= 1024;
+  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+}

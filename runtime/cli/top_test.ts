@@ -1,0 +1,63 @@
+import { strict as assert } from "node:assert";
+import { frame } from "./top.ts";
+import { topLines, topViewSchema } from "./top_table.ts";
+
+const rates = { requestsPerS: 12.34, errorsPerS: 0, p50Ms: 1.5, p99Ms: 250 };
+
+function site(id: string, parent: string | null, more: Record<string, unknown> = {}) {
+  return {
+    id,
+    parent,
+    tier: parent === null ? "root" : "edge",
+    reachable: true,
+    ageMs: 1,
+    status: {
+      parent: parent === null ? null : { connected: true, rttMs: 20 },
+      lagMs: 1500,
+      pending: 2,
+      pendingBytes: 2048,
+      apps: [{ name: "shop", version: "0123456789abcdef", isolates: 1 }],
+    },
+    rates: {
+      all: rates,
+      apps: [{ app: "shop", ...rates }],
+      arrivals: { new: 3, nothing: 2, carry: 1, wait: 0 },
+      process: { rssBytes: 100 * 1024 * 1024, cpu: 0.25 },
+    },
+    ...more,
+  };
+}
+
+Deno.test("top shows the tree of sites and the apps over all of them", () => {
+  const view = topViewSchema.parse({
+    atMs: 0,
+    by: "cloud",
+    sites: [
+      site("cloud", null),
+      site("core-1", "cloud"),
+      site("core-2", "cloud", { reachable: false, ageMs: 4_200 }),
+      site("edge-1", "core-1", { reachable: false, ageMs: null, status: null, rates: null }),
+      site("edge-2", "lost-1"),
+    ],
+  });
+  assert.deepEqual(topLines(view), [
+    "5 sites, 2 do not answer  ·  00:00:00 UTC  ·  seen from cloud",
+    "",
+    "SITE        TIER  UPLINK        LAG      PENDING  REQ/S  ERR/S     P50     P99  NEW  NOTHING  CARRY  WAIT  CPU   MEMORY",
+    "cloud       root  -           1.5 s  2 (2.0 KiB)   12.3    0.0  1.5 ms  250 ms    3        2      1     0  25%  100 MiB",
+    "├ core-1    edge  20 ms       1.5 s  2 (2.0 KiB)   12.3    0.0  1.5 ms  250 ms    3        2      1     0  25%  100 MiB",
+    "│ └ edge-1  edge  never seen",
+    "└ core-2    edge  away 4.2 s",
+    "edge-2      edge  20 ms       1.5 s  2 (2.0 KiB)   12.3    0.0  1.5 ms  250 ms    3        2      1     0  25%  100 MiB",
+    "",
+    "APP   VERSION   SITES  ISOLATES  REQ/S  ERR/S     P50     P99",
+    "shop  01234567      3         3   37.0    0.0  1.5 ms  250 ms",
+  ]);
+});
+
+Deno.test("a frame is cut to the terminal, and says that it is", () => {
+  const size = { columns: () => 5, rows: () => 3 };
+  const text = frame(["one", "two and more", "three", "four"], size);
+  assert.equal(text, "\x1b[?2026h\x1b[Hone\x1b[K\ntwo a\x1b[K\n… 2 m\x1b[K\x1b[J\x1b[?2026l");
+  assert(frame(["ä".repeat(9)], size).includes(`H${"ä".repeat(5)}\x1b`));
+});
