@@ -57,9 +57,10 @@ const manifestSchema = z.strictObject({
   cron: z.record(name, cronExpression).default({}),
   fetchHosts: z.array(host).max(256).default([]),
   assets: z.string().min(1).max(1024).optional(),
-  handlers: z.array(z.enum(["fetch", "scheduled", "queue"])).min(1, {
-    error: "at least one handler: fetch, scheduled or queue",
-  }),
+  handlers: z.array(z.enum(["fetch", "scheduled", "queue"])),
+}).refine((app) => app.handlers.length > 0 || app.assets !== undefined, {
+  path: ["handlers"],
+  error: "at least one handler (fetch, scheduled or queue), or assets",
 });
 
 /** What a site needs to know of an app. */

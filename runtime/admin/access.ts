@@ -20,6 +20,8 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /cluster": "read",
   "GET /apps/:app/rows": "admin",
   "POST /deploy": "deploy",
+  "POST /blobs/missing": "deploy",
+  "PUT /blobs/:digest": "deploy",
   "POST /apps/:app/rollback": "deploy",
 };
 

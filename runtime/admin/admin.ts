@@ -13,6 +13,7 @@ import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole, roleNeeded } from "./access.ts";
 import { appRoutes } from "./apps.ts";
 import { clusterRoutes } from "./cluster.ts";
+import { blobRoutes } from "./blobs.ts";
 import { deployRoutes } from "./deploy.ts";
 import { logRoutes } from "./logs.ts";
 import { readyRoutes } from "./placement.ts";
@@ -35,6 +36,7 @@ export function adminApp(services: AdminServices): AdminHono {
   appRoutes(app, services);
   siteRoutes(app, services);
   readyRoutes(app, services);
+  blobRoutes(app, services);
   deployRoutes(app, services);
   if (services.observed !== undefined) {
     const { site, forward, nowMs, observed } = services;

@@ -5,6 +5,7 @@
  */
 import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { BUNDLE_BYTES_MAX } from "../deploy/records.ts";
+import { parseBlobRef } from "../deploy/version_files.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { placed, waitMs } from "./placement.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
@@ -47,8 +48,12 @@ async function deploy(deployments: Deployments, c: AdminContext): Promise<Change
   }
   const app = c.req.query("app");
   const fallback = c.req.query("fallback");
+  const files = parseBlobRef(c.req.query("files"));
+  const sourceMap = parseBlobRef(c.req.query("map"));
   return await deployments.deploy({
     bundle,
+    ...(files === undefined ? {} : { files }),
+    ...(sourceMap === undefined ? {} : { sourceMap }),
     ...(app === undefined ? {} : { app }),
     ...(fallback === undefined ? {} : { fallback }),
   });

@@ -113,7 +113,8 @@ async function readyHere(
   try {
     await apps.refresh();
     if (!await within(shown.promise, timeoutMs)) return false;
-    const fetched = Promise.resolve(apps.get(app)?.current.bundle())
+    const current = apps.get(app)?.current;
+    const fetched = Promise.all([current?.bundle(), current?.files?.()])
       .then(() => services.warm?.(app, version))
       .then(() => true);
     return await within(fetched, timeoutMs);

@@ -5,7 +5,7 @@
  */
 import type { Comment } from "acorn";
 import { appConfig } from "./app_config.ts";
-import { runDenoBundle } from "./deno_bundle.ts";
+import { type BundleOutcome, runDenoBundle } from "./deno_bundle.ts";
 import { moduleComments, splice } from "./cuts.ts";
 import { type BundleIssue, checkImports, forbiddenImports, parseModule } from "./imports.ts";
 import { requireCuts } from "./node_require.ts";
@@ -21,6 +21,8 @@ export type BundleResult =
     readonly code: Uint8Array<ArrayBuffer>;
     /** Tells places in the bundle (of a stack, of a message) as places in its modules. */
     readonly locate: Locate;
+    /** The source map with portable names, compressed (portable_map.ts). */
+    readonly map: Uint8Array<ArrayBuffer>;
   }
   /** `message` names file, line and column where there is a place. */
   | { readonly kind: "failed"; readonly message: string };
@@ -39,7 +41,7 @@ export async function bundleApp(entry: string): Promise<BundleResult> {
     const path = config.kind === "path" ? config.value : `${folder}/deno.json`;
     if (config.kind === "text") await Deno.writeTextFile(path, config.value);
     const outcome = await runDenoBundle({ entry, config: path });
-    return outcome.kind === "failed" ? outcome : finish(outcome.code, outcome.locate);
+    return outcome.kind === "failed" ? outcome : finish(outcome);
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
   } finally {
@@ -47,8 +49,9 @@ export async function bundleApp(entry: string): Promise<BundleResult> {
   }
 }
 
-function finish(bytes: Uint8Array<ArrayBuffer>, locate: Locate): BundleResult {
-  const bundled = new TextDecoder().decode(bytes);
+function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleResult {
+  const { locate, map } = outcome;
+  const bundled = new TextDecoder().decode(outcome.code);
   const comments: Comment[] = [];
   const program = parseModule(bundled, comments);
   if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
@@ -58,7 +61,7 @@ function finish(bytes: Uint8Array<ArrayBuffer>, locate: Locate): BundleResult {
   const [issue] = loader.length === 0 ? forbiddenImports(program) : checkImports(code);
   if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
-  if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out, locate };
+  if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out, locate, map };
   return { kind: "failed", message: `the bundle has ${out.length} bytes; ${BUNDLE_BYTES_MAX} are accepted` };
 }
 

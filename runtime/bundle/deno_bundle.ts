@@ -6,6 +6,7 @@
  */
 
 import { dirname } from "node:path";
+import { portableMap } from "./portable_map.ts";
 import { type Locate, locator } from "./source_places.ts";
 
 /** What to bundle. */
@@ -19,7 +20,13 @@ export interface BundleRun {
 
 /** What came of it. */
 export type BundleOutcome =
-  | { readonly kind: "bundled"; readonly code: Uint8Array<ArrayBuffer>; readonly locate: Locate }
+  | {
+    readonly kind: "bundled";
+    readonly code: Uint8Array<ArrayBuffer>;
+    readonly locate: Locate;
+    /** The source map, as it is kept with the bundle. */
+    readonly map: Uint8Array<ArrayBuffer>;
+  }
   | { readonly kind: "failed"; readonly message: string };
 
 /** Bundles a module. What the bundler says against it comes back as a message. */
@@ -49,8 +56,9 @@ export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
       stderr: "piped",
     }).output();
     if (!success) return { kind: "failed", message: readableMessage(new TextDecoder().decode(stderr)) };
-    const locate = locator(await Deno.readTextFile(`${output}.map`), folder);
-    return { kind: "bundled", code: await Deno.readFile(output), locate };
+    const text = await Deno.readTextFile(`${output}.map`);
+    const map = portableMap(text, folder, dirname(run.entry));
+    return { kind: "bundled", code: await Deno.readFile(output), locate: locator(text, folder), map };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

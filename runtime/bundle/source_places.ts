@@ -1,14 +1,17 @@
 /**
  * Places in a bundle, told as places in the modules it was made of: what an author can open.
  */
-import { SourceMap } from "node:module";
 import { relative, resolve } from "node:path";
+import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 
 /** `blob:…:6:9` as V8 writes it in the stack of an isolate, and `bundle:6:9` as our own checks do. */
-const PLACE = /(?:blob:[^\s()]*|bundle):(\d+):(\d+)/g;
+const PLACE = /(?:blob:[^\s()]*|\bbundle):(\d+):(\d+)/g;
 
 /** Replaces the places of a bundle in a text; a place that the map does not know stays as it is. */
 export type Locate = (text: string) => string;
+
+/** Whether a text may have places of a bundle in it. */
+export const hasPlaces = (text: string): boolean => text.includes("bundle:") || text.includes("blob:");
 
 /**
  * Reads a bundle's source map when it is first needed, since most bundles have nothing wrong.
@@ -16,15 +19,28 @@ export type Locate = (text: string) => string;
  * @param folder where the bundle was written: sources are relative to it
  */
 export function locator(sourceMap: string, folder: string): Locate {
-  let map: SourceMap | undefined;
+  let locate: Locate | undefined;
+  return (text) => {
+    if (!hasPlaces(text)) return text;
+    locate ??= mapLocator(sourceMap, (source) => sourcePath(source, folder));
+    return locate(text);
+  };
+}
+
+/**
+ * A locator over a map's JSON; `name` says what a source is called.
+ *
+ * @throws Error where the text is no source map.
+ */
+export function mapLocator(sourceMap: string, name: (source: string) => string): Locate {
+  const map = new TraceMap(sourceMap);
   return (text) =>
     text.replace(PLACE, (place, line: string, column: string) => {
-      map ??= new SourceMap(JSON.parse(sourceMap));
-      const found = map.findEntry(Number(line) - 1, Number(column) - 1);
-      if (!("originalSource" in found) || typeof found.originalSource !== "string") return place;
-      return `${sourcePath(found.originalSource, folder)}:${found.originalLine + 1}:${
-        found.originalColumn + 1
-      }`;
+      const [lineNumber, columnNumber] = [Number(line), Number(column) - 1];
+      if (lineNumber < 1 || columnNumber < 0) return place;
+      const found = originalPositionFor(map, { line: lineNumber, column: columnNumber });
+      if (found.source === null) return place;
+      return `${name(found.source)}:${found.line}:${found.column + 1}`;
     });
 }
 

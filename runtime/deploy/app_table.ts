@@ -13,6 +13,9 @@ import type { Replica } from "../../store/api.ts";
 import { unpackKey } from "../../store/key.ts";
 import type { Range } from "../../store/range.ts";
 import { type Row, versionstamp } from "../../store/row.ts";
+import type { Asset } from "../assets/asset_index.ts";
+import { BlobReader, type BlobRef } from "./blobs.ts";
+import { readFiles } from "./version_files.ts";
 import {
   type AppRecord,
   APPS,
@@ -38,6 +41,8 @@ export interface LiveVersion {
   tierOf(pathname: string): Tier;
   /** The bundle's bytes; fetched once, shared by all who ask. */
   bundle(): Promise<Uint8Array>;
+  /** Its static files by path, read once; undefined for a version that has none. */
+  files?(): Promise<ReadonlyMap<string, Asset>>;
 }
 
 /** An app that is not deleted and has a current version. */
@@ -60,6 +65,8 @@ export class AppTable {
   readonly #versions = new Map<string, VersionRecord>();
   readonly #bundles = new Map<string, { bytes: number; fetched: Promise<Uint8Array> }>();
   readonly #listeners = new Set<() => void>();
+  /** Reads what versions have in blobs: static files, source maps. */
+  readonly blobs: BlobReader;
   #unwatch = () => {};
   #stale = false;
   #pass: Promise<void> | null = null;
@@ -68,6 +75,7 @@ export class AppTable {
   private constructor(system: SystemStore, note: Note) {
     this.#system = system;
     this.#note = note;
+    this.blobs = new BlobReader(system);
   }
 
   /** Reads the rows and watches them. Call when the replica is ready: before that the rows may not be here. */
@@ -187,6 +195,19 @@ export class AppTable {
       manifest: record.manifest,
       tierOf: tierMatcher(record.manifest),
       bundle: () => this.#bundle(record),
+      ...record.manifest.files === undefined ? {} : { files: this.#files(record.manifest.files) },
+    };
+  }
+
+  /** The index is read when first asked for; a failure is not kept. */
+  #files(ref: BlobRef): () => Promise<ReadonlyMap<string, Asset>> {
+    let reading: Promise<ReadonlyMap<string, Asset>> | undefined;
+    return () => {
+      reading ??= readFiles(this.blobs, ref).catch((error: unknown) => {
+        reading = undefined;
+        throw error;
+      });
+      return reading;
     };
   }
 

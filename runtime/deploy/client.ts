@@ -5,6 +5,8 @@
 import { z } from "zod";
 import { type Key, keyBytes } from "../../store/key.ts";
 import { readNdjson } from "../observe/ndjson.ts";
+import type { BlobRef } from "./blobs.ts";
+import { showBlobRef } from "./version_files.ts";
 
 /** Where every site has its admin handlers. */
 export const ADMIN_PATH = "/_sojourn/admin";
@@ -87,6 +89,9 @@ export interface Upload {
   readonly fallback?: string | undefined;
   /** How long to wait for the sites. */
   readonly waitMs: number;
+  /** The index of the static files, and the source map, both sent before by {@link AdminClient.putBlob}. */
+  readonly files?: BlobRef | undefined;
+  readonly sourceMap?: BlobRef | undefined;
 }
 
 /** Talks to the admin handlers of one site. Every method throws {@link AdminError}. */
@@ -102,7 +107,20 @@ export class AdminClient {
     const query = new URLSearchParams({ waitMs: String(upload.waitMs) });
     if (upload.app !== undefined) query.set("app", upload.app);
     if (upload.fallback !== undefined) query.set("fallback", upload.fallback);
+    if (upload.files !== undefined) query.set("files", showBlobRef(upload.files));
+    if (upload.sourceMap !== undefined) query.set("map", showBlobRef(upload.sourceMap));
     return placementSchema.parse(await this.#ask("POST", `/deploy?${query}`, upload.bundle));
+  }
+
+  /** Which of these blobs the cluster lacks. */
+  async missingBlobs(digests: readonly string[]): Promise<string[]> {
+    const body = new TextEncoder().encode(JSON.stringify(digests));
+    return z.array(z.string()).parse(await this.#ask("POST", "/blobs/missing", body));
+  }
+
+  /** Sends a blob. */
+  async putBlob(digest: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#ask("PUT", `/blobs/${digest}`, bytes);
   }
 
   /** Makes an earlier version current; the previous one where none is named. */

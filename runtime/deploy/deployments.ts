@@ -13,6 +13,8 @@
 import type { StoreMutation } from "../../store/api.ts";
 import type { Row } from "../../store/row.ts";
 import type { SystemStore } from "./app_table.ts";
+import { type BlobRef, Blobs } from "./blobs.ts";
+import { type FilesRefusal, VersionFiles } from "./version_files.ts";
 import {
   APP_NAME,
   APP_VERSIONS_MAX,
@@ -41,7 +43,13 @@ export type Evaluation =
 /** Why a change of the control plane was refused. */
 export interface Refusal {
   readonly ok: false;
-  readonly code: "deploy_invalid" | "app_unknown" | "version_unknown" | "limit_bundle" | "check_failed";
+  readonly code:
+    | "deploy_invalid"
+    | "app_unknown"
+    | "version_unknown"
+    | "limit_bundle"
+    | "check_failed"
+    | FilesRefusal["code"];
   readonly message: string;
   /** Stack or place in the bundle, where there is one. */
   readonly place?: string;
@@ -63,6 +71,9 @@ export interface DeployRequest {
   readonly app?: string;
   /** The module's folder: what the app is called when neither `--app` nor the manifest says. */
   readonly fallback?: string;
+  /** The index of the static files, and the source map, both uploaded before (blobs.ts). */
+  readonly files?: BlobRef;
+  readonly sourceMap?: BlobRef;
 }
 
 /** What deploying needs of its site. */
@@ -81,15 +92,24 @@ export interface DeploymentServices {
 /** Chunks in one write: about 2 MB, half of what an app may put in an atomic. */
 const CHUNKS_A_WRITE = 32;
 
+/** A bundle with static files is deployed twice in a row, without and with them: it is evaluated once. */
+const EVALUATIONS_MAX = 8;
+
 /** The control plane's writer. One per root process. */
 export class Deployments {
   readonly #services: DeploymentServices;
   #turn: Promise<unknown> = Promise.resolve();
   /** Changes of what serves, until every site has followed. */
   readonly #unsettled = new Map<string, { before: StoredManifest | null; after: StoredManifest }>();
+  readonly #evaluations = new Map<string, Evaluation>();
+  /** Static files and source maps on their way to a version. */
+  readonly blobs: Blobs;
+  readonly #files: VersionFiles;
 
   constructor(services: DeploymentServices) {
     this.#services = services;
+    this.blobs = new Blobs(services.system, () => services.nowMs());
+    this.#files = new VersionFiles(services.system, this.blobs);
   }
 
   /** Deploys a bundle and makes it the app's current version. */
@@ -98,7 +118,7 @@ export class Deployments {
     if (bundle.length > BUNDLE_BYTES_MAX) {
       return refuse("limit_bundle", `a bundle has at most ${BUNDLE_BYTES_MAX} bytes, not ${bundle.length}`);
     }
-    const evaluation = await this.#services.evaluate(bundle);
+    const evaluation = await this.#evaluate(bundle);
     if (!evaluation.ok) {
       return { ...refuse("deploy_invalid", evaluation.message), ...place(evaluation.stack) };
     }
@@ -113,7 +133,23 @@ export class Deployments {
             "give --app, or a name in defineApp",
       );
     }
-    return await this.#inTurn(() => this.#install(app, manifest, bundle));
+    return await this.#inTurn(async () => {
+      const accepted = await this.#files.accept(manifest, request.files);
+      return accepted.ok ? await this.#install(app, accepted.manifest, bundle, request.sourceMap) : accepted;
+    });
+  }
+
+  async #evaluate(bundle: Uint8Array): Promise<Evaluation> {
+    const digest = bundleDigest(bundle);
+    const known = this.#evaluations.get(digest);
+    if (known !== undefined) return known;
+    const evaluation = await this.#services.evaluate(bundle);
+    if (evaluation.ok) this.#evaluations.set(digest, evaluation);
+    for (const oldest of this.#evaluations.keys()) {
+      if (this.#evaluations.size <= EVALUATIONS_MAX) break;
+      this.#evaluations.delete(oldest);
+    }
+    return evaluation;
   }
 
   /** Makes an earlier version current: the one named (by its first digits, if they are unique), or the previous. */
@@ -155,10 +191,19 @@ export class Deployments {
     return { row, record: row?.value ? decodeApp(row.value) : null };
   }
 
-  async #install(app: string, manifest: StoredManifest, bundle: Uint8Array): Promise<Change | Refusal> {
+  async #install(
+    app: string,
+    manifest: StoredManifest,
+    bundle: Uint8Array,
+    sourceMap: BlobRef | undefined,
+  ): Promise<Change | Refusal> {
     const version = versionOf(manifest, bundle);
     const { row, record } = await this.#app(app);
-    if (record?.current === version) return { ok: true, app, version, changed: false };
+    const map = await this.#files.mapOf(version, sourceMap);
+    if (record?.current === version) {
+      if (map.length > 0) await this.#services.system.write(map);
+      return { ok: true, app, version, changed: false };
+    }
     const earlier = await this.#manifests(record);
     const refused = changedKey(manifest, earlier);
     if (refused !== null) return refuse("deploy_invalid", refused);
@@ -177,7 +222,7 @@ export class Deployments {
       { version, createdMs },
     ];
     const next = { name: app, versions: versions.slice(-APP_VERSIONS_MAX), current: version };
-    const change = await this.#point(app, row, next, written);
+    const change = await this.#point(app, row, next, [...written, ...map]);
     if (change.ok) await this.#remove(versions.slice(0, -APP_VERSIONS_MAX).map((entry) => entry.version));
     return change;
   }
@@ -233,18 +278,19 @@ export class Deployments {
   }
 
   async #remove(versions: readonly string[]): Promise<void> {
-    if (versions.length === 0) return;
     const { system } = this.#services;
     const used = new Set<string>();
     for (const row of await system.list(APPS)) {
       if (row.value) { for (const entry of decodeApp(row.value).versions) used.add(entry.version); }
     }
-    for (const version of versions.filter((candidate) => !used.has(candidate))) {
+    const unused = versions.filter((candidate) => !used.has(candidate));
+    for (const version of unused) {
       const [row] = await system.get([versionKey(version)]);
       const chunks = row?.value ? decodeVersion(row.value).bundleChunks : 0;
       const keys = Array.from({ length: chunks }, (_, index) => chunkKey(version, index));
       await system.write([versionKey(version), ...keys].map((key) => ({ kind: "delete", key })));
     }
+    await this.#files.forget(unused);
     await system.durable();
   }
 }

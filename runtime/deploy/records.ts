@@ -6,6 +6,7 @@
  *   ["s", "app", name]        → {@link AppRecord}      one row an app; `current` is the pointer that rollback moves
  *   ["s", "version", version] → {@link VersionRecord}  immutable once written
  *   ["b", version, i]         → raw bytes              chunk i of the bundle, i a number from 0
+ *   ["b", "blob" | "part" | "map", …]                  static files and source maps (blobs.ts, version_files.ts)
  *
  * System values are the tag byte of JSON (store/value.ts) and UTF-8 JSON.
  *
@@ -62,6 +63,11 @@ const manifestSchema = z.looseObject({
       indexes: z.record(z.string(), z.array(z.string())).default({}),
     }),
   ).default({}),
+  handlers: z.array(z.string()).optional(),
+  /** Folder of static files, as the app declared it. */
+  assets: z.string().optional(),
+  /** The index of those files (blobs.ts); added by the root, so that the version's name covers them. */
+  files: z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.number().int().min(0) }).optional(),
 });
 
 /** A manifest as stored. */

@@ -2,8 +2,12 @@
  * From a module to a version that serves: bundled here, uploaded, waited for. What `sojourn deploy` and the dev
  * cluster do.
  */
+import { createHash } from "node:crypto";
+import { dirname } from "node:path";
+import { ASSET_BYTES_MAX, AssetsRefused, collectAssets } from "../assets/mod.ts";
 import { bundleApp } from "../bundle/mod.ts";
-import { AdminClient, AdminError, type AdminTarget, type Deployed } from "./client.ts";
+import type { BlobRef } from "./blobs.ts";
+import { AdminClient, AdminError, type AdminTarget, type Deployed, type Upload } from "./client.ts";
 
 /** A module to deploy. */
 export interface ModuleUpload {
@@ -29,9 +33,68 @@ export async function deployModule(upload: ModuleUpload, to: AdminTarget | Admin
   if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
   const { code, locate } = bundled;
   try {
-    return await client.deploy({ bundle: code, app, fallback, waitMs });
+    const sourceMap = await sendMap(client, bundled.map);
+    return await deployWithFiles(client, dirname(module), { bundle: code, app, fallback, waitMs, sourceMap });
   } catch (error) {
     if (!(error instanceof AdminError) || error.place === undefined) throw error;
     throw new AdminError(error.code, error.message, locate(error.place));
   }
+}
+
+/** A blob that a deploy sends: its bytes are read when they turn out to be needed. */
+interface Outgoing {
+  bytesOf(): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** Deploys of one folder at the same time may sweep each other's files between sending and naming them. */
+const TRIES_MAX = 3;
+/** Blobs on their way at once: a link's round trip is waited for less often. */
+const PARALLEL = 4;
+
+/** Only the app itself, when the root has run it, says which folder its static files are in. */
+async function deployWithFiles(client: AdminClient, folder: string, upload: Upload): Promise<Deployed> {
+  let files: BlobRef | undefined;
+  let assets = "";
+  for (let tries = 1;; tries++) {
+    try {
+      return await client.deploy({ ...upload, files });
+    } catch (error) {
+      if (!(error instanceof AdminError) || tries >= TRIES_MAX) throw error;
+      if (error.code === "assets_needed") assets = error.place ?? "";
+      else if (error.code !== "blobs_missing") throw error;
+      files = await sendFiles(client, folder, assets);
+    }
+  }
+}
+
+async function sendFiles(client: AdminClient, folder: string, assets: string): Promise<BlobRef> {
+  try {
+    const { index, indexDigest, blobs } = await collectAssets(folder, assets);
+    await sendBlobs(client, new Map<string, Outgoing>([...blobs, [indexDigest, held(index)]]));
+    return { sha256: indexDigest, bytes: index.length };
+  } catch (error) {
+    if (error instanceof AssetsRefused) throw new AdminError("deploy_invalid", error.message);
+    throw error;
+  }
+}
+
+async function sendMap(client: AdminClient, map: Uint8Array<ArrayBuffer>): Promise<BlobRef | undefined> {
+  if (map.length > ASSET_BYTES_MAX) return undefined; // stacks then name places in the bundle
+  const sha256 = createHash("sha256").update(map).digest("hex");
+  await sendBlobs(client, new Map([[sha256, held(map)]]));
+  return { sha256, bytes: map.length };
+}
+
+const held = (bytes: Uint8Array<ArrayBuffer>): Outgoing => ({ bytesOf: () => Promise.resolve(bytes) });
+
+/** Sends those that the cluster lacks. */
+async function sendBlobs(client: AdminClient, blobs: ReadonlyMap<string, Outgoing>): Promise<void> {
+  const missing = await client.missingBlobs([...blobs.keys()]);
+  const send = async () => {
+    for (let digest = missing.pop(); digest !== undefined; digest = missing.pop()) {
+      const blob = blobs.get(digest);
+      if (blob !== undefined) await client.putBlob(digest, await blob.bytesOf());
+    }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, send));
 }

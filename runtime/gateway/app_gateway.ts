@@ -11,6 +11,7 @@ import { APP_NAME, type Tier } from "../deploy/records.ts";
 import { addressOf, pathOf } from "./address.ts";
 import type { AppRunner } from "./app_runner.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
+import { answerAsset, type AssetServices } from "./asset_answer.ts";
 import type { GoneSignal } from "./departures.ts";
 import {
   answerResponse,
@@ -39,6 +40,7 @@ export interface AppGatewayServices {
   readonly telemetry: RequestTelemetry;
   readonly headerBytesMax: number;
   readonly bodyBytesMax: number;
+  readonly assets: AssetServices;
 }
 
 /** An outcome, and what the client's side needs to finish the answer. */
@@ -82,6 +84,13 @@ export class AppGateway {
     const presented = tokens.open(head.tokens);
     const version = arrival.version = await this.#version(app, head.version);
     describeApp(arrival.span, version);
+    if (version.files !== undefined) {
+      const asset = await answerAsset(this.#services.assets, version, head, arrival);
+      if (asset !== null) return respond(asset);
+      if (version.manifest.handlers?.includes("fetch") === false) {
+        throw new Problem("not_found", `${app} has no file of this path, and no fetch handler`);
+      }
+    }
     if (head.contentLength > bodyBytesMax) {
       throw new Problem(
         "limit_body",

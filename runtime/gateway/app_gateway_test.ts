@@ -41,6 +41,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}) {
     telemetry: new RequestTelemetry("edge-1", INERT),
     tier,
     parent: tier === "root" ? null : "above",
+    assets: { site: "edge-1", reader: { body: () => Promise.reject(new Error("no version has files")) } },
     links: {
       request: (to, kind, head) => {
         sent.push({ to, kind, head: decodeRequestHead(head) });

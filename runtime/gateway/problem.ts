@@ -21,6 +21,8 @@ const CODES = {
   not_found: [404, "fix"],
   method_not_allowed: [405, "fix"],
   check_failed: [409, "retry"],
+  assets_needed: [409, "fix"],
+  blobs_missing: [409, "retry"],
   source_lost: [410, "reset"],
   limit_body: [413, "fix"],
   limit_headers: [413, "fix"],

@@ -105,6 +105,7 @@ export async function startApps(
     telemetry: site.requests,
     headerBytesMax: config.limits.headerBytes,
     bodyBytesMax: config.limits.bodyBytes,
+    assets: { site: config.id, reader: table.blobs },
   });
   const storeOf = (app: string) =>
     new SessionStore(system, {

@@ -1,0 +1,60 @@
+/**
+ * Static files at the gateway: asked before an app's fetch, answered where the request arrived, whatever tier its
+ * route names, since every site can have every file.
+ */
+import { type AssetReader, serveAsset } from "../assets/mod.ts";
+import type { LiveVersion } from "../deploy/app_table.ts";
+import { storeProblem } from "./app_runner.ts";
+import type { Arrival } from "./arrival.ts";
+import { Problem } from "./problem.ts";
+import type { RequestHead } from "./request_head.ts";
+
+/** What answering needs of its site. */
+export interface AssetServices {
+  readonly site: string;
+  readonly reader: AssetReader;
+}
+
+/**
+ * A static file's answer to a request, or null where it is the app's.
+ *
+ * @throws Problem where the file is known and cannot be read here.
+ */
+export async function answerAsset(
+  services: AssetServices,
+  version: LiveVersion,
+  head: RequestHead,
+  arrival: Arrival,
+): Promise<Response | null> {
+  if (version.files === undefined || head.upgrade || (head.method !== "GET" && head.method !== "HEAD")) {
+    return null;
+  }
+  const prefix = headerOf(head, "x-forwarded-prefix") ?? "";
+  try {
+    const answer = await serveAsset(await version.files(), {
+      method: head.method,
+      target: head.target,
+      prefix,
+      bare: prefix !== "" && isBare(arrival.url, prefix),
+      header: (name) => headerOf(head, name),
+    }, services.reader);
+    answer?.headers.set("sojourn-site", services.site);
+    answer?.headers.set("sojourn-version", version.version);
+    return answer;
+  } catch (error) {
+    const problem = storeProblem(error);
+    if (problem instanceof Problem) throw problem;
+    throw new Problem("store_unreachable", error instanceof Error ? error.message : String(error));
+  }
+}
+
+function headerOf(head: RequestHead, name: string): string | null {
+  return head.headers.find((pair) => pair[0] === name)?.[1] ?? null;
+}
+
+/** Whether a URL's path is the prefix alone, without a slash after it. */
+function isBare(url: string, prefix: string): boolean {
+  const pathAt = url.indexOf("/", url.indexOf("//") + 2);
+  const end = url.charAt(pathAt + prefix.length);
+  return end === "" || end === "?";
+}
