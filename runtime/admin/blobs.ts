@@ -4,9 +4,16 @@
 import type { Hono } from "hono";
 import { z } from "zod";
 import { ASSET_BYTES_MAX, ASSETS_MAX } from "../assets/asset_index.ts";
-import { DIGEST } from "../deploy/blobs.ts";
+import { type Blobs, DIGEST } from "../deploy/blobs.ts";
+import type { Role } from "../deploy/roles.ts";
 import { problemResponse } from "../gateway/problem.ts";
-import type { AdminBindings, AdminServices } from "./admin.ts";
+
+/** What these handlers need of their site. */
+export interface BlobServices {
+  /** Only at the root. */
+  readonly deployments: { readonly blobs: Blobs } | null;
+  forwardToRoot(request: Request, role: Role): Promise<Response>;
+}
 
 /** A file has at most three forms; two more for the index and the source map. */
 const DIGESTS_MAX = ASSETS_MAX * 3 + 2;
@@ -15,7 +22,7 @@ const digestList = z.array(z.string().regex(DIGEST)).max(DIGESTS_MAX);
 const LIST_BYTES_MAX = DIGESTS_MAX * 70;
 
 /** Mounts `POST /blobs/missing` and `PUT /blobs/:digest`. */
-export function blobRoutes(app: Hono<{ Bindings: AdminBindings }>, services: AdminServices): void {
+export function blobRoutes(app: Hono<{ Bindings: { role: Role | null } }>, services: BlobServices): void {
   app.post("/blobs/missing", async (c) => {
     const { deployments } = services;
     if (deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");

@@ -113,7 +113,7 @@ async function walk(root: string, folder: string, prefix: string, paths: Map<str
     const path = `${prefix}/${name}`.normalize("NFC");
     const real = await Deno.realPath(file).catch(() => null);
     if (real === null) throw new AssetsRefused(`${file} cannot be read: a symbolic link that leads nowhere`);
-    if (!isBelow(root, real)) {
+    if (real !== root && !isBelow(root, real)) {
       throw new AssetsRefused(`${file} is a symbolic link to ${real}, outside of ${root}: copy it instead`);
     }
     const { isDirectory, isFile, size } = await Deno.stat(real);

@@ -50,6 +50,7 @@ export async function serveAsset(
   reader: AssetReader,
 ): Promise<Response | null> {
   if (request.method !== "GET" && request.method !== "HEAD") return null;
+  if (!/^[\x21-\x7e]*$/.test(request.target)) return null; // no URL has other characters; a location could not
   const query = request.target.indexOf("?");
   const raw = query < 0 ? request.target : request.target.slice(0, query);
   const path = assetPath(raw);

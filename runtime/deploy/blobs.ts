@@ -15,11 +15,12 @@
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { StoreMutation } from "../../store/api.ts";
+import type { Replica, StoreMutation } from "../../store/api.ts";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
-import type { SystemStore } from "./app_table.ts";
 import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem } from "./records.ts";
+
+type SystemStore = Replica["system"];
 
 /** A blob's digest. */
 export const DIGEST = /^[0-9a-f]{64}$/;
@@ -211,6 +212,11 @@ export class BlobReader {
       }
     }
     return entry.read;
+  }
+
+  /** A blob's bytes, checked, for one who keeps what it makes of them. @throws Error where it is not whole here. */
+  once(blob: BlobRef): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#read(blob);
   }
 
   /** A blob, or a part of it, as a body: from memory where it is small, else streamed. */

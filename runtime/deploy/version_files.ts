@@ -7,13 +7,14 @@
  * V1  A version that declares `assets` is written only with an index whose files are all whole here.
  */
 import { z } from "zod";
-import type { StoreMutation } from "../../store/api.ts";
+import type { Replica, StoreMutation } from "../../store/api.ts";
 import { packKey } from "../../store/key.ts";
 import { prefixRange } from "../../store/range.ts";
 import { type Asset, ASSET_INDEX_BYTES_MAX, contentsOf, decodeAssetIndex } from "../assets/asset_index.ts";
-import type { SystemStore } from "./app_table.ts";
 import { type BlobReader, type BlobRef, type Blobs, DIGEST } from "./blobs.ts";
 import { decodeSystem, decodeVersion, encodeSystem, type StoredManifest, VERSION } from "./records.ts";
+
+type SystemStore = Replica["system"];
 
 const blobRef = z.object({ sha256: z.string().regex(DIGEST), bytes: z.number().int().min(0) });
 

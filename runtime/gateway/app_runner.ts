@@ -38,6 +38,8 @@ export interface RunnerServices {
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
   readonly appLog: (line: RunLine) => void;
   readonly metrics: RequestMetrics;
+  /** A stack of a version's bundle, told as places in its modules. */
+  readonly mapStack?: (version: string, text: string) => Promise<string>;
   readonly nowMs: () => number;
   /** Counts what is served. */
   readonly traffic?: Pick<Traffic, "arrived" | "answered">;
@@ -178,7 +180,7 @@ export class AppRunner {
         headers,
       };
     }
-    const response = this.#failure(answer, run);
+    const response = await this.#failure(version.version, answer, run);
     for (const [name, value] of headers) response.headers.append(name, value);
     return respond(response);
   }
@@ -194,12 +196,18 @@ export class AppRunner {
     return id;
   }
 
-  #failure(answer: Extract<IsolateAnswer, { kind: "error" }>, run: Run): Response {
+  async #failure(
+    version: string,
+    answer: Extract<IsolateAnswer, { kind: "error" }>,
+    run: Run,
+  ): Promise<Response> {
+    const { dev, mapStack } = this.#services;
     const code = isProblemCode(answer.code) && APP_CODES.has(answer.code) ? answer.code : "app_error";
     if (FAULTS.has(code)) {
       this.#services.appLog(run.line({ level: "error", text: answer.stack || answer.message }));
     }
-    const more = this.#services.dev && answer.stack !== undefined ? { stack: answer.stack } : {};
+    const stack = dev ? answer.stack : undefined;
+    const more = stack === undefined ? {} : { stack: await mapStack?.(version, stack) ?? stack };
     const hidden = code === "app_error" && !this.#services.dev;
     return problemResponse(code, hidden ? "the app failed; its log says why" : answer.message, more);
   }

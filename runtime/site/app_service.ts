@@ -14,6 +14,7 @@ import {
   type Role,
   type StoredManifest,
 } from "../deploy/mod.ts";
+import { AppStacks } from "../deploy/app_stacks.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
 import { AppRunner } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
@@ -70,6 +71,7 @@ export async function startApps(
   const { replica, hub } = ports;
   const system = replica.system;
   const table = await AppTable.open(system, (event, detail) => log.line("warn", event, detail));
+  const stacks = new AppStacks(system, table.blobs, (event, detail) => log.line("warn", event, detail));
   const isolates = new IsolatePool({
     cacheFolder: config.cache,
     spares: config.limits.isolatesWarm,
@@ -90,7 +92,8 @@ export async function startApps(
     limits: config.limits,
     isolateApp: appOf,
     traffic,
-    appLog: (line) => log.app(line),
+    appLog: (line) => stacks.line(line, (mapped) => log.app(mapped)),
+    mapStack: (version, text) => stacks.mapped(version, text),
     metrics: site.requests.metrics,
     nowMs: () => clock.nowMs(),
     dev: config.dev,

@@ -9,6 +9,17 @@ const OWN_FRAME = /\n\s+at [^\n]*(?:\/(?:serve|evaluate)-[0-9a-f]{16}\.js|ext:de
 export const appFrames = (text: string): string =>
   text.includes("    at ") ? text.replace(BUNDLE, "bundle").replace(OWN_FRAME, "") : text;
 
-/** The stack of what was thrown; the thing itself where it is no error. */
-export const stackOf = (error: unknown): string =>
-  error instanceof Error ? appFrames(error.stack ?? "") : String(error);
+/** More causes of causes are a cycle, or a way to fill the log. */
+const CAUSES_MAX = 8;
+
+/** The stack of what was thrown, with those of its causes; the thing itself where it is no error. */
+export function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  let text = error.stack ?? "";
+  let cause = error.cause;
+  for (let causes = 0; cause !== undefined && causes < CAUSES_MAX; causes++) {
+    text += `\nCaused by: ${cause instanceof Error ? cause.stack ?? String(cause) : String(cause)}`;
+    cause = cause instanceof Error ? cause.cause : undefined;
+  }
+  return appFrames(text);
+}
