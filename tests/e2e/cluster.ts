@@ -161,7 +161,7 @@ async function status(url: string): Promise<number> {
 }
 
 /** How long a test waits for what is to come: a restart takes a second. */
-const EVENTUALLY_MS = 3_000;
+const EVENTUALLY_MS = 30_000;
 const POLL_MS = 20;
 
 /** Waits until a condition holds; what throws does not hold yet. */
