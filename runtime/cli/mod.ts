@@ -5,6 +5,7 @@ import { apps, rollback, sites, versions } from "./apps.ts";
 import { chaos } from "./chaos.ts";
 import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
 import { deploy } from "./deploy.ts";
+import { init } from "./init.ts";
 import { logs } from "./logs.ts";
 import { kv, tables } from "./rows.ts";
 import { top } from "./top.ts";
@@ -33,6 +34,7 @@ export const commands: readonly Command[] = [
   logs,
   top,
   chaos,
+  init,
 ];
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
@@ -43,7 +45,6 @@ const LATER: Readonly<Record<string, string>> = {
   sessions: "shows stateful sessions",
   queues: "shows queues",
   why: "explains where a key is placed",
-  init: "makes a new app",
   agent: "holds a stateful session's log beside a client or origin",
 };
 

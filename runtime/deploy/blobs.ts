@@ -3,7 +3,7 @@
  * fetched by ordinary reads where they are needed; versions that share a file share its blob.
  *
  *   ["b", "blob", digest]     → {@link BlobRecord}   says that a blob is whole; written again when it is announced
- *   ["b", "part", digest, i]  → raw bytes            part i of its bytes, each of BUNDLE_CHUNK_BYTES but the last
+ *   ["b", "part", digest, i]  → tag and raw bytes    part i of its bytes, each of BUNDLE_CHUNK_BYTES but the last
  *
  * Life of a blob at the root: announced (`missing`) → `put` → referred to by a version's rows → swept, once no
  * version refers to it and nobody has announced it for a while.
@@ -18,6 +18,7 @@ import { z } from "zod";
 import type { Replica, StoreMutation } from "../../store/api.ts";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
+import { VALUE_TAG } from "../../store/value.ts";
 import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem } from "./records.ts";
 
 type SystemStore = Replica["system"];
@@ -102,7 +103,7 @@ export class Blobs {
         return { ok: false, code: "limit_bundle", message: `blob ${digest} has more than ${bytesMax} bytes` };
       }
       hash.update(value);
-      parts.push({ kind: "set", key: partKey(digest, index++), value });
+      parts.push({ kind: "set", key: partKey(digest, index++), value: tagged(value) });
       if (parts.length < PARTS_AT_ONCE) continue;
       await this.#system.write(parts);
       parts = [];
@@ -156,6 +157,14 @@ const set = (digest: string, record: BlobRecord): StoreMutation => ({
   key: recordKey(digest),
   value: encodeSystem(record),
 });
+
+/** Bytes of any kind as a value: without the tag, some would be taken for a merge value. */
+function tagged(bytes: Uint8Array): Uint8Array {
+  const value = new Uint8Array(bytes.length + 1);
+  value[0] = VALUE_TAG.bytes;
+  value.set(bytes, 1);
+  return value;
+}
 
 /** Pieces as they come, cut to the size of a part. */
 async function* cut(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array<ArrayBuffer>> {
@@ -252,8 +261,8 @@ export class BlobReader {
       if (rows.length !== end - at) throw notWhole(blob);
       for (const [i, row] of rows.entries()) {
         const bytes = Math.min(BUNDLE_CHUNK_BYTES, blob.bytes - (at + i) * BUNDLE_CHUNK_BYTES);
-        if (row.value?.length !== bytes) throw notWhole(blob);
-        yield row.value;
+        if (row.value?.length !== bytes + 1) throw notWhole(blob);
+        yield row.value.subarray(1);
       }
     }
   }

@@ -190,7 +190,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
       "sessions",
       "queues",
       "why",
-      "init",
     ]
   ) {
     const { code, err, out } = await run([name, "anything", "--json"]);
