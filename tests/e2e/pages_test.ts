@@ -5,7 +5,7 @@
 import { strict as assert } from "node:assert";
 import { readPage } from "../pages/reader.ts";
 
-const PAGES = ["docs/guides/first-app.md", "docs/guides/tables-and-kv.md"];
+const PAGES = ["docs/guides/first-app.md", "docs/guides/tables-and-kv.md", "docs/guides/moving-users.md"];
 
 for (const page of PAGES) {
   Deno.test(`${page} does what it says`, async () => {
