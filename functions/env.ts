@@ -22,8 +22,11 @@ export interface EnvServices {
   readonly store: StoreClient;
   /** Values that the operator set; they go before the declared ones. */
   readonly vars: Readonly<Record<string, string>>;
-  /** Values that this site holds. */
+  /** Values that this site holds, as they are when the request begins. */
   readonly secrets?: Readonly<Record<string, string>>;
+  /** For what a secret without a value says: the app's name, and whether the request runs at the root. */
+  readonly app?: string;
+  readonly atRoot?: boolean;
   /** `host`, `host:port` or `[host]:port`. */
   readonly remoteAddr?: string;
   /** Resolves when the response has been sent. Read only when the app asks; a getter costs nothing before. */
@@ -34,7 +37,7 @@ interface PreparedApp {
   readonly tables: object;
   readonly queues: object;
   readonly sessions: object;
-  readonly secrets: Readonly<Record<string, unknown>>;
+  readonly secrets: object;
   readonly vars: Readonly<Record<string, string>>;
 }
 
@@ -44,6 +47,7 @@ const REQUEST: unique symbol = Symbol("request");
 interface RequestState {
   readonly store: StoreClient;
   readonly reads: ReadBatch;
+  readonly services: EnvServices;
 }
 
 const prepared = new WeakMap<object, PreparedApp>();
@@ -65,12 +69,12 @@ class RequestEnv implements BaseEnv {
   constructor(app: PreparedApp, services: EnvServices) {
     const { store } = services;
     const reads = new ReadBatch(store);
-    const state: RequestState = { store, reads };
+    const state: RequestState = { store, reads, services };
     this.kv = new RequestKv(store, reads);
     this.tables = Object.create(app.tables, { [REQUEST]: { value: state } });
     this.queues = app.queues;
     this.sessions = app.sessions;
-    this.secrets = secretsOf(app.secrets, services.secrets ?? {});
+    this.secrets = Object.create(app.secrets, { [REQUEST]: { value: state } });
     this.vars = { ...app.vars, ...services.vars };
     this.#services = services;
   }
@@ -93,28 +97,31 @@ function parseAddress(text: string): BaseEnv["remoteAddr"] {
   };
 }
 
-const NO_SECRETS: object = Object.freeze(Object.create(null));
-
-function secretsOf(
-  declared: Readonly<Record<string, unknown>>,
-  values: Readonly<Record<string, string>>,
-): object {
-  const names = Object.keys(declared);
-  if (names.length === 0) return NO_SECRETS;
-  const out: Record<string, string> = Object.create(null);
-  for (const name of names) {
-    Object.defineProperty(out, name, {
+/**
+ * A prototype whose getters give a request its secrets. They are not the object's own, so that printing or
+ * serialising an env shows none.
+ */
+function secretPrototype(declared: Readonly<Record<string, unknown>>): object {
+  const prototype: object = Object.create(null);
+  for (const [name, definition] of Object.entries(declared)) {
+    const staysAtRoot = (definition as { at?: unknown } | null)?.at === "root";
+    Object.defineProperty(prototype, name, {
       enumerable: true,
-      get: () => {
-        const value = Object.hasOwn(values, name) ? values[name] : undefined;
-        if (value === undefined) {
-          throw new AppError("not_available", `the secret ${name} has no value at this site`);
-        }
-        return value;
+      get(this: { [REQUEST]: RequestState }) {
+        const { secrets = {}, app = "APP", atRoot } = this[REQUEST].services;
+        const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
+        if (value !== undefined) return value;
+        throw new AppError(
+          "not_available",
+          staysAtRoot && atRoot === false
+            ? `the secret ${name} is kept at the root, and this runs below it: give the route { at: "root" }`
+            : `the secret ${name} has no value: sojourn secrets ${app} set ${name}`,
+          { secret: name },
+        );
       },
     });
   }
-  return out;
+  return prototype;
 }
 
 function prepare(defaultExport: unknown): PreparedApp {
@@ -125,7 +132,7 @@ function prepare(defaultExport: unknown): PreparedApp {
       tables: tablePrototype(groupOf(app["tables"])),
       queues: unbuilt(groupOf(app["queues"]), "queue"),
       sessions: unbuilt(groupOf(app["sessions"]), "stateful session"),
-      secrets: groupOf(app["secrets"]),
+      secrets: secretPrototype(groupOf(app["secrets"])),
       vars: groupOf(app["vars"]) as Record<string, string>,
     };
     prepared.set(app, found);

@@ -17,6 +17,7 @@ import { blobRoutes } from "./blobs.ts";
 import { deployRoutes } from "./deploy.ts";
 import { logRoutes } from "./logs.ts";
 import { readyRoutes } from "./placement.ts";
+import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
 import { siteRoutes } from "./sites.ts";
 
@@ -38,6 +39,9 @@ export function adminApp(services: AdminServices): AdminHono {
   readyRoutes(app, services);
   blobRoutes(app, services);
   deployRoutes(app, services);
+  if (services.secrets !== undefined) {
+    secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
+  }
   if (services.observed !== undefined) {
     const { site, forward, nowMs, observed } = services;
     const observing = { ...observed, site, forward, nowMs };

@@ -7,6 +7,7 @@ import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { BUNDLE_BYTES_MAX } from "../deploy/records.ts";
 import { parseBlobRef } from "../deploy/version_files.ts";
 import { problemResponse } from "../gateway/problem.ts";
+import { readLimited } from "./body.ts";
 import { placed, waitMs } from "./placement.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 
@@ -57,25 +58,4 @@ async function deploy(deployments: Deployments, c: AdminContext): Promise<Change
     ...(app === undefined ? {} : { app }),
     ...(fallback === undefined ? {} : { fallback }),
   });
-}
-
-/** A body of at most `bytesMax`, or null where it is longer; the rest is not read. */
-async function readLimited(
-  body: ReadableStream<Uint8Array> | null,
-  bytesMax: number,
-): Promise<Uint8Array | null> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of body ?? []) {
-    bytes += part.length;
-    if (bytes > bytesMax) return null;
-    parts.push(part);
-  }
-  const whole = new Uint8Array(bytes);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

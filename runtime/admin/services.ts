@@ -8,6 +8,7 @@ import type { Deployments } from "../deploy/deployments.ts";
 import type { Role } from "../deploy/roles.ts";
 import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
+import type { SecretRing, SecretStore } from "../secrets/mod.ts";
 
 /** What the admin handlers need of their site. */
 export interface AdminServices {
@@ -22,6 +23,8 @@ export interface AdminServices {
   forward(site: string, request: Request, role: Role): Promise<Response>;
   /** Makes an isolate of a version before its first request, where the site wants that. */
   warm?(app: string, version: string): Promise<void>;
+  /** Seals at every site; the writer only at the root. */
+  readonly secrets?: { readonly ring: SecretRing; readonly store: SecretStore | null };
   /** What the site keeps to be looked at. */
   readonly observed?: Omit<LogServices & ClusterServices, "site" | "forward" | "nowMs">;
   nowMs(): number;

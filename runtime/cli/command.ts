@@ -23,6 +23,10 @@ export interface Shell {
   readonly terminal?: Terminal | undefined;
   /** Aborts at Ctrl-C, from the first call on; without it the process ends at once. */
   interrupted?(): AbortSignal;
+  /** Shows a text on stderr as it is, without a line's end: a prompt. */
+  show?(text: string): void;
+  /** Standard input, for the value of a secret; the process's own by default. */
+  readonly input?: ValueInput;
 }
 
 /** A terminal that a command draws on. */
@@ -32,6 +36,13 @@ export interface Terminal {
   write(text: string): void;
   /** Calls back when its size has changed; the result stops that. */
   onResize(changed: () => void): () => void;
+}
+
+/** The part of `Deno.stdin` that reading a value needs. */
+export interface ValueInput {
+  isTerminal(): boolean;
+  setRaw(raw: boolean): void;
+  read(into: Uint8Array): Promise<number | null>;
 }
 
 /** An option of a command, with what `--help` says of it. */

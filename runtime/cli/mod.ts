@@ -9,6 +9,7 @@ import { init } from "./init.ts";
 import { logs } from "./logs.ts";
 import { kv, tables } from "./rows.ts";
 import { top } from "./top.ts";
+import { secrets } from "./secrets.ts";
 
 export {
   type Command,
@@ -31,6 +32,7 @@ export const commands: readonly Command[] = [
   sites,
   kv,
   tables,
+  secrets,
   logs,
   top,
   chaos,
@@ -40,7 +42,6 @@ export const commands: readonly Command[] = [
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
   rollout: "moves requests to a version by weight",
-  secrets: "sets and lists secrets",
   routes: "shows routes and custom hosts",
   sessions: "shows stateful sessions",
   queues: "shows queues",

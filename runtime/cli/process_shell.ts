@@ -18,6 +18,7 @@ export function processShell(): Shell {
   return {
     out: (line) => writeAll(Deno.stdout, line + "\n"),
     err: (line) => writeAll(Deno.stderr, line + "\n"),
+    show: (text) => writeAll(Deno.stderr, text),
     env: (name) => Deno.env.get(name),
     terminal: Deno.stdout.isTerminal() ? terminal : undefined,
     interrupted: () => {

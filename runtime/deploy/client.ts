@@ -57,6 +57,28 @@ const rowsSchema = z.array(z.object({
 /** A stored row of an app, still encoded. */
 export type StoredRowSummary = z.infer<typeof rowsSchema>[number];
 
+const secretSetSchema = z.object({
+  app: z.string(),
+  name: z.string(),
+  changed: z.boolean(),
+  tier: z.enum(["root", "everywhere"]),
+  declared: z.boolean().nullable(),
+  redacted: z.boolean(),
+});
+/** What setting a secret did. */
+export type SecretSetSummary = z.infer<typeof secretSetSchema>;
+
+const secretsSchema = z.array(z.object({
+  name: z.string(),
+  setMs: z.number().nullable(),
+  tier: z.enum(["root", "everywhere"]),
+  declared: z.boolean(),
+  from: z.enum(["command", "dotenv"]).nullable(),
+  readable: z.boolean(),
+}));
+/** A secret, as `secrets APP list` shows it: never its value. */
+export type SecretListing = z.infer<typeof secretsSchema>[number];
+
 const problemSchema = z.looseObject({ code: z.string(), detail: z.string(), place: z.string().optional() });
 
 /** A refusal or failure of the cluster, known by its code. */
@@ -198,6 +220,27 @@ export class AdminClient {
     }
   }
 
+  /** Sets a secret of an app. */
+  async setSecret(
+    app: string,
+    name: string,
+    value: string,
+    from: "command" | "dotenv",
+  ): Promise<SecretSetSummary> {
+    const path = `${secretsPath(app)}/${encodeURIComponent(name)}?from=${from}`;
+    return secretSetSchema.parse(await this.#ask("PUT", path, new TextEncoder().encode(value)));
+  }
+
+  /** An app's secrets, declared or set. */
+  async secrets(app: string): Promise<SecretListing[]> {
+    return secretsSchema.parse(await this.#ask("GET", secretsPath(app)));
+  }
+
+  /** Deletes the value of a secret. */
+  async deleteSecret(app: string, name: string): Promise<void> {
+    await this.#ask("DELETE", `${secretsPath(app)}/${encodeURIComponent(name)}`);
+  }
+
   async #fetch(
     method: string,
     path: string,
@@ -241,6 +284,8 @@ function problemOf(answer: Response, text: string): AdminError {
   }
   return new AdminError(problem.data.code, problem.data.detail, problem.data.place);
 }
+
+const secretsPath = (app: string): string => `/apps/${encodeURIComponent(app)}/secrets`;
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);
 

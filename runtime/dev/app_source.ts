@@ -1,6 +1,7 @@
 /** An app named on the command line: where its module is, and which folder to watch. */
 import { basename, dirname, join, resolve } from "node:path";
 import { UsageError } from "../cli/mod.ts";
+import { isEnvFile } from "./env_file.ts";
 
 /** A found app. */
 export interface AppSource {
@@ -52,16 +53,19 @@ export interface Watched {
   readonly folder: string;
   /** A folder whose changes do not count: the cluster's data may lie within the app's folder. */
   readonly except: string;
+  /** The only file whose changes count, where there is one. */
+  readonly only?: string;
   readonly signal: AbortSignal;
 }
 
 /** Calls back after changes below a folder, one call at a time, until the signal aborts. */
 export async function watchFolder(watched: Watched, changed: () => Promise<void>): Promise<void> {
-  const { folder, except, signal } = watched;
+  const { folder, except, only, signal } = watched;
   if (signal.aborted) return;
   const counts = (path: string) =>
-    !IGNORED.test(path.slice(folder.length)) && path !== except && !path.startsWith(except + "/");
-  const watcher = Deno.watchFs(folder, { recursive: true });
+    (only === undefined ? !isEnvFile(path) : path === only) && !IGNORED.test(path.slice(folder.length)) &&
+    path !== except && !path.startsWith(except + "/");
+  const watcher = Deno.watchFs(folder, { recursive: only === undefined });
   const close = () => watcher.close();
   signal.addEventListener("abort", close, { once: true });
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -4,6 +4,7 @@
  * Stages: topology and apps found → sites started → ready → apps deployed → every app answers at each site →
  * `ready` → changes watched → Ctrl-C → all stopped.
  */
+import { join } from "node:path";
 import {
   type Command,
   DATA_DEFAULT,
@@ -19,6 +20,7 @@ import { type AppSource, findApp, watchFolder } from "./app_source.ts";
 import { answers, Cluster } from "./cluster.ts";
 import { openControl } from "./control.ts";
 import { deployApp } from "./deploy_app.ts";
+import { EnvFile } from "./env_file.ts";
 import { loadTopology, type Topology } from "./topology.ts";
 
 const PORT_DEFAULT = 8000;
@@ -141,6 +143,9 @@ class DevRun {
   readonly #apps: readonly AppSource[];
   readonly #json: boolean;
   readonly #shell: Shell;
+  /** The `.env` file of each app, and what the app is called, once it has been deployed. */
+  readonly #envs = new Map<AppSource, EnvFile>();
+  readonly #names = new Map<AppSource, string>();
 
   constructor(cluster: Cluster, apps: readonly AppSource[], args: Parsed, shell: Shell) {
     this.#cluster = cluster;
@@ -202,7 +207,13 @@ class DevRun {
   async #deploy(app: AppSource): Promise<string> {
     const root = this.#cluster.sites.find((site) => site.parent === null);
     if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
-    const deployed = await deployApp(app, { url: root.url, token: this.#cluster.adminToken });
+    const target = { url: root.url, token: this.#cluster.adminToken };
+    const deployed = await deployApp(app, target);
+    const env = this.#envs.get(app) ??
+      new EnvFile(app.folder, target, (line) => this.#shell.err(line));
+    this.#envs.set(app, env);
+    await env.apply(deployed.app);
+    this.#names.set(app, deployed.app);
     this.#line({ event: "deployed", ...deployed }, () => {
       const missing = deployed.missing.length === 0 ? "" : `; missing at ${deployed.missing.join(", ")}`;
       return `deployed ${deployed.app} ${
@@ -240,9 +251,18 @@ class DevRun {
   }
 
   async #watch(stop: AbortSignal, first: Promise<void>): Promise<void> {
-    await Promise.all(
-      this.#apps.map((app) =>
-        watchFolder({ folder: app.folder, except: this.#cluster.data, signal: stop }, async () => {
+    const watched = (app: AppSource) => ({ folder: app.folder, except: this.#cluster.data, signal: stop });
+    const envFiles = this.#apps.map((app) =>
+      watchFolder({ ...watched(app), only: join(app.folder, ".env") }, async () => {
+        await first;
+        const [env, name] = [this.#envs.get(app), this.#names.get(app)];
+        if (env !== undefined && name !== undefined) await env.apply(name);
+      })
+    );
+    await Promise.all([
+      ...envFiles,
+      ...this.#apps.map((app) =>
+        watchFolder(watched(app), async () => {
           await first;
           try {
             await this.#deploy(app);
@@ -252,7 +272,7 @@ class DevRun {
           }
         })
       ),
-    );
+    ]);
   }
 
   /** One line for people, or one object for programs. */

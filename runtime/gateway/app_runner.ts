@@ -8,6 +8,7 @@
  * R3  A token is `open` while the function can still write after it left: stream, socket, `waitUntil`.
  * R4  What leaves an isolate waits for all that its version's requests have touched, not only for its own: a
  *     module's variable may hold what another request wrote a moment ago (the output gate).
+ * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
  */
 import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
 import { byteString } from "../../store/key.ts";
@@ -37,6 +38,8 @@ export interface RunnerServices {
   /** An app version with this site's limits. */
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
   readonly appLog: (line: RunLine) => void;
+  /** An app's text without the values of its secrets: for all that leaves towards logs, errors and operators. */
+  readonly redact: (app: string, text: string) => string;
   readonly metrics: RequestMetrics;
   /** A stack of a version's bundle, told as places in its modules. */
   readonly mapStack?: (version: string, text: string) => Promise<string>;
@@ -135,7 +138,7 @@ export class AppRunner {
       begunMs,
       span,
     });
-    const answer = await isolates.call(app, {
+    const called = await isolates.call(app, {
       request: {
         method: head.method,
         url: head.url,
@@ -166,6 +169,7 @@ export class AppRunner {
       log: (entry) => this.#services.appLog(run.line(entry)),
       ...(span === undefined ? {} : { span }),
     });
+    const answer = redacted(called, (text) => this.#services.redact(version.app, text));
     metrics.invoked(version, run.ranMs(), answer.kind === "error" ? answer.code : undefined);
     endInvoke(span, answer);
     traffic?.answered(version.app, begunMs, hasFailed(answer));
@@ -277,7 +281,15 @@ class Run implements StoreUse {
     const { span, head, version } = this.#call;
     this.#traceId ??= span?.traceId ?? contextOf(head.headers)?.traceId ?? newTraceId();
     const { app, version: id } = version;
-    return { app, version: id, ...entry, traceId: this.#traceId, ...(span && { spanId: span.spanId }) };
+    const text = this.#services.redact(app, entry.text);
+    return {
+      app,
+      version: id,
+      level: entry.level,
+      text,
+      traceId: this.#traceId,
+      ...(span && { spanId: span.spanId }),
+    };
   }
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
@@ -300,6 +312,13 @@ class Run implements StoreUse {
     // Work that goes on may have touched more since the gate opened, and the token names it.
     if (this.#steps !== this.#stepsAtGate) return this.gate();
   }
+}
+
+/** R5 */
+function redacted(answer: IsolateAnswer, redact: (text: string) => string): IsolateAnswer {
+  if (answer.kind !== "error") return answer;
+  const { stack, ...rest } = { ...answer, message: redact(answer.message) };
+  return stack === undefined ? rest : { ...rest, stack: redact(stack) };
 }
 
 /** Whether the app, or what runs it, is to blame. */

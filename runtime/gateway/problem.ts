@@ -33,6 +33,7 @@ const CODES = {
   row_invalid: [422, "fix"],
   deploy_invalid: [422, "fix"],
   chaos_invalid: [422, "fix"],
+  secret_invalid: [422, "fix"],
   admin_failed: [500, "operator"],
   not_available: [501, "operator"],
   isolate_killed: [502, "retry"],

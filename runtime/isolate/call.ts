@@ -23,6 +23,10 @@ export interface IsolateApp {
   readonly bundle: () => Promise<Uint8Array>;
   readonly limits: IsolateLimits;
   readonly vars: Record<string, string>;
+  /** The values of the app's secrets here, as they are now. */
+  readonly secrets?: () => Readonly<Record<string, string>>;
+  /** Whether this site is the root. */
+  readonly atRoot?: boolean;
   /** Hosts that the app declared for its outgoing fetches: patterns of egress_rules.ts. */
   readonly fetchHosts: readonly string[];
 }

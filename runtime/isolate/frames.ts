@@ -22,6 +22,7 @@ export const FRAME = {
   storeReply: 4,
   ping: 5,
   fetchHead: 6,
+  secrets: 7,
   // isolate → site
   ready: 20,
   loaded: 21,

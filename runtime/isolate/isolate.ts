@@ -68,6 +68,7 @@ export class Isolate {
   readonly #ready = Promise.withResolvers<void>();
   #loaded: PromiseWithResolvers<LoadOutcome> | undefined;
   #owner: IsolateOwner | undefined;
+  #app: IsolateApp | undefined;
   #egress: Egress | undefined;
   #killed: { readonly why: string; readonly cause: KillCause } | undefined;
   #closing = false;
@@ -108,14 +109,23 @@ export class Isolate {
     if (this.isOver) {
       return { kind: "failed", code: "isolate_killed", message: "the isolate ended", stack: "" };
     }
+    this.#app = request.app;
     const options = {
       vars: request.app.vars,
+      secrets: request.app.secrets?.() ?? {},
+      atRoot: request.app.atRoot ?? true,
       waitUntilMs: request.app.limits.waitUntilMs,
       name: request.app.app,
       evaluate: request.evaluate,
     };
     this.#writer.begin(FRAME.load, 0).text(JSON.stringify(options)).rest(request.bundle).end();
     return await this.#loaded.promise;
+  }
+
+  /** Tells the isolate the present values of its app's secrets, where it runs that app. */
+  refreshSecrets(app: string): void {
+    if (this.#app?.app !== app || this.#app.secrets === undefined || this.isOver) return;
+    this.#writer.begin(FRAME.secrets, 0).text(JSON.stringify(this.#app.secrets())).end();
   }
 
   /** Begins an attempt of a call. */

@@ -141,6 +141,11 @@ export class IsolatePool {
     }
   }
 
+  /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
+  refreshSecrets(app: string): void {
+    for (const isolate of this.#loaded) isolate.refreshSecrets(app);
+  }
+
   /** Gives a version's isolates back at once, for example when it has been replaced and is idle. */
   async release(app: { readonly app: string; readonly version: string }): Promise<void> {
     const name = fleetName(app);

@@ -27,11 +27,13 @@ import type { LinkHub } from "../link/mod.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
+import { SecretRing, SecretTable } from "../secrets/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { SiteLog } from "./log.ts";
 import type { SiteTable } from "./site_table.ts";
-import type { SystemClock } from "./system_ports.ts";
+import { openSecretStore, withoutSecrets } from "./app_secrets.ts";
+import type { SystemClock, SystemRandom } from "./system_ports.ts";
 
 /** A site's apps, served. */
 export interface AppService {
@@ -53,6 +55,7 @@ export interface SiteParts {
   /** As `/_sojourn/status` says it. */
   status(): unknown;
   readonly isolates: IsolateMetrics;
+  readonly random: SystemRandom;
 }
 
 /** What serving apps needs beside the site itself. */
@@ -60,6 +63,8 @@ export interface AppServicePorts {
   readonly replica: Replica;
   readonly hub: LinkHub;
   readonly codec: TokenCodec;
+  /** The cluster's, newest first. */
+  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
 }
 
 /** Starts serving apps. Call when the replica is ready. */
@@ -72,15 +77,26 @@ export async function startApps(
   const system = replica.system;
   const table = await AppTable.open(system, (event, detail) => log.line("warn", event, detail));
   const stacks = new AppStacks(system, table.blobs, (event, detail) => log.line("warn", event, detail));
+  const secretServices = {
+    system,
+    ring: new SecretRing(ports.secrets, (length) => site.random.bytes(length)),
+    isRoot: config.parent === null,
+    note: (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail),
+  };
+  const secrets = await SecretTable.open(secretServices);
+  const secretStore = config.parent !== null
+    ? null
+    : await openSecretStore({ ...secretServices, nowMs: () => clock.nowMs() }, table);
   const isolates = new IsolatePool({
     cacheFolder: config.cache,
     spares: config.limits.isolatesWarm,
     egress: { allow: config.egress.allow, privateHosts: config.egress.private },
-    note: (event, detail) => log.line("warn", event, detail),
+    note: (event, detail) => log.line("warn", event, withoutSecrets(secrets, detail)),
     observer: site.isolates,
   });
   site.isolates.watch(isolates);
-  const appOf = (version: LiveVersion) => isolateApp(version, config);
+  secrets.onChange((app) => isolates.refreshSecrets(app));
+  const appOf = (version: LiveVersion) => isolateApp(version, config, secrets);
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
   const traffic = new Traffic();
   const load = new ProcessLoad();
@@ -95,6 +111,7 @@ export async function startApps(
     appLog: (line) => stacks.line(line, (mapped) => log.app(mapped)),
     mapStack: (version, text) => stacks.mapped(version, text),
     metrics: site.requests.metrics,
+    redact: (app, text) => secrets.redact(app, text),
     nowMs: () => clock.nowMs(),
     dev: config.dev,
   });
@@ -121,7 +138,10 @@ export async function startApps(
     system,
     evaluate: (bundle) => evaluate(isolates, bundle),
     nowMs: () => clock.nowMs(),
-    prepare: (app, before, after) => prepareIndexes(storeOf(app), before, after),
+    prepare: async (app, before, after) => {
+      await prepareIndexes(storeOf(app), before, after);
+      await secretStore?.place(app, after.secrets, { widen: true });
+    },
   });
   const forwarder = new AdminForwarder({
     site: config.id,
@@ -134,6 +154,7 @@ export async function startApps(
     system,
     apps: table,
     deployments,
+    secrets: { ring: secretServices.ring, store: secretStore },
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
     warm: (app, version) => {
@@ -165,6 +186,7 @@ export async function startApps(
       }, request),
     close: async () => {
       table.close();
+      secrets.close();
       await isolates.close();
     },
   };
@@ -210,7 +232,7 @@ async function evaluate(isolates: IsolatePool, bundle: Uint8Array): Promise<Eval
 }
 
 /** An app version with this site's limits. */
-function isolateApp(version: LiveVersion, config: SiteConfig): IsolateApp {
+function isolateApp(version: LiveVersion, config: SiteConfig, secrets: SecretTable): IsolateApp {
   const { manifest } = version;
   return {
     app: version.app,
@@ -218,6 +240,8 @@ function isolateApp(version: LiveVersion, config: SiteConfig): IsolateApp {
     bundle: () => version.bundle(),
     limits: isolateLimits(config),
     vars: manifest.vars,
+    secrets: () => secrets.values(version.app, manifest.secrets),
+    atRoot: config.parent === null,
     fetchHosts: manifest.fetchHosts,
   };
 }

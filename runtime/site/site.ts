@@ -25,7 +25,7 @@ import { Telemetry } from "../telemetry/mod.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
-import { type AppService, startApps } from "./app_service.ts";
+import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
 import { frontPage } from "./front_page.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
@@ -183,7 +183,7 @@ export class Site {
       gateway.handle,
     );
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
-    void this.#becomeReady(replica, codecOf(secrets, this.clock, this.random));
+    void this.#becomeReady(replica, { secrets, codec: codecOf(secrets, this.clock, this.random) });
   }
 
   #startLinks(
@@ -225,12 +225,12 @@ export class Site {
     });
   }
 
-  async #becomeReady(replica: Replica, codec: TokenCodec): Promise<void> {
+  async #becomeReady(replica: Replica, keys: Pick<AppServicePorts, "codec" | "secrets">): Promise<void> {
     try {
       await replica.ready;
       if (this.#stopping !== null || this.#hub === null) return;
       this.table.watch(replica.system, (event, detail) => this.log.line("warn", event, detail));
-      this.#apps = await startApps(this, { replica, hub: this.#hub, codec });
+      this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
       this.log.line("info", "ready", {});
     } catch (error) {
       if (this.#stopping === null) this.#fatal(error instanceof Error ? error : new Error(String(error)));

@@ -2,12 +2,29 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { adminApp } from "../../runtime/admin/mod.ts";
 import { once } from "../../runtime/cli/deno_deploy.ts";
+import type { ValueInput } from "../../runtime/cli/command.ts";
 import { EXIT, runCli } from "../../runtime/cli/mod.ts";
 import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
 import { encodeValue } from "../../functions/value.ts";
 import { packKey } from "../../store/key.ts";
+import { memorySecrets } from "../deploy/memory_secrets.ts";
 import { MemorySystem } from "../deploy/memory_system.ts";
+
+/** Standard input that has a text, or a terminal at which keys are pressed. */
+function inputOf(text: string, terminal?: { raw: boolean[] }): ValueInput {
+  const chunks = [new TextEncoder().encode(text)];
+  return {
+    isTerminal: () => terminal !== undefined,
+    setRaw: (raw) => void terminal?.raw.push(raw),
+    read(into) {
+      const chunk = chunks.shift();
+      if (chunk === undefined || chunk.length === 0) return Promise.resolve(null);
+      into.set(chunk);
+      return Promise.resolve(chunk.length);
+    },
+  };
+}
 
 /** A one-site cluster behind HTTP, a folder for files, and a shell that keeps what it is told. */
 async function setUp() {
@@ -35,7 +52,17 @@ async function setUp() {
       ),
   });
   const never = () => Promise.reject(new Error("there is one site"));
-  const services = { site: "cloud", system, apps, deployments, forward: never, forwardToRoot: never };
+  const declared = (app: string) => apps.get(app)?.current.manifest.secrets ?? null;
+  const secrets = await memorySecrets(system, declared);
+  const services = {
+    secrets,
+    site: "cloud",
+    system,
+    apps,
+    deployments,
+    forward: never,
+    forwardToRoot: never,
+  };
   const admin = adminApp({ ...services, nowMs: () => performance.now(), note: () => {} });
   const server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen: () => {} },
@@ -46,13 +73,19 @@ async function setUp() {
   );
   const url = `http://127.0.0.1:${server.addr.port}`;
   const folder = await Deno.makeTempDir({ prefix: "sojourn-cli-" });
-  const run = async (args: string[], env: Record<string, string> = { SOJOURN_URL: url }) => {
+  const run = async (
+    args: string[],
+    env: Record<string, string> = { SOJOURN_URL: url },
+    input: ValueInput = inputOf(""),
+  ) => {
     const out: string[] = [];
     const err: string[] = [];
     const shell = {
       out: (line: string) => void out.push(line),
       err: (line: string) => void err.push(line),
       env: (name: string) => env[name],
+      show: (text: string) => void err.push(text),
+      input,
     };
     return { code: await runCli(args, shell), out: out.join("\n"), err: err.join("\n") };
   };
@@ -178,14 +211,25 @@ Deno.test("every command has help, and what is not built says so", async () => {
   const { run, close } = await setUp();
   const help = await run(["--help"]);
   assert.equal(help.code, EXIT.done);
-  for (const name of ["deploy", "apps", "versions", "rollback", "sites", "kv", "tables", "logs", "chaos"]) {
+  const built = [
+    "deploy",
+    "apps",
+    "versions",
+    "rollback",
+    "sites",
+    "kv",
+    "tables",
+    "secrets",
+    "logs",
+    "chaos",
+  ];
+  for (const name of built) {
     assert.match(help.out, new RegExp(`^  ${name} `, "m"));
     assert.match((await run([name, "--help"])).out, new RegExp(`^sojourn ${name}`));
   }
   for (
     const name of [
       "rollout",
-      "secrets",
       "routes",
       "sessions",
       "queues",
@@ -204,4 +248,80 @@ Deno.test("arguments that arrive twice are taken once", () => {
   assert.deepEqual(once(["a", "--json", "a", "--json"]), ["a", "--json"]);
   assert.deepEqual(once(["a", "b"]), ["a", "b"]);
   assert.deepEqual(once([]), []);
+});
+
+Deno.test("secrets are set from standard input, listed without values, and deleted", async () => {
+  const { run, module, close } = await setUp();
+  const value = "correct horse battery";
+  const set = await run(["secrets", "shop", "set", "KEY"], undefined, inputOf(`${value}\n`));
+  assert.equal(set.code, EXIT.done, set.err);
+  assert.equal(set.out, "shop KEY set, kept at the root");
+  assert.equal(set.err, "note: no app is called shop yet; the value waits for it");
+  await run(["deploy", await module("shop", "export default { fetch: () => new Response('1') };")]);
+  // The line's end is not the value's.
+  const again = await run(["secrets", "shop", "set", "KEY", "--json"], undefined, inputOf(value));
+  assert.equal(JSON.parse(again.out).changed, false);
+  assert.match(again.err, /does not declare KEY/);
+  const short = await run(["secrets", "shop", "set", "PIN"], undefined, inputOf("1234"));
+  assert.match(short.err, /fewer than 8 characters/);
+  const list = await run(["secrets", "shop", "list", "--json"]);
+  assert.deepEqual(
+    JSON.parse(list.out).map((row: Record<string, unknown>) => [row.name, row.tier, row.declared]),
+    [["KEY", "root", false], ["PIN", "root", false]],
+  );
+  const shown = await run(["secrets", "shop", "list"]);
+  assert.match(shown.out, /^secret +set +kept at\nKEY +1970-01-01T00:00:01Z +root +not declared\nPIN /);
+  for (const { out, err } of [set, again, short, list, shown]) assert(!`${out}${err}`.includes(value));
+  assert.equal((await run(["secrets", "shop", "delete", "PIN"])).out, "shop PIN deleted");
+  assert.equal((await run(["secrets", "shop", "delete", "PIN"])).code, EXIT.failed);
+  await close();
+});
+
+Deno.test("a secret that is typed is not shown, and whatever is no value changes nothing", async (t) => {
+  const { run, close } = await setUp();
+  const typing = async (keys: string) => {
+    const terminal: { raw: boolean[] } = { raw: [] };
+    const done = await run(["secrets", "shop", "set", "KEY", "--json"], undefined, inputOf(keys, terminal));
+    return { ...done, raw: terminal.raw };
+  };
+  await t.step("a line with a correction", async () => {
+    const { code, out, err, raw } = await typing("typed valüx\x7f\x7fue\rnot this");
+    assert.equal(code, EXIT.done, err);
+    assert.deepEqual(raw, [true, false]);
+    assert(!`${out}${err}`.includes("typed"));
+    const same = await run(["secrets", "shop", "set", "KEY", "--json"], undefined, inputOf("typed value"));
+    assert.equal(JSON.parse(same.out).changed, false);
+  });
+  for (
+    const [says, keys] of [["Ctrl-C", "half a value\x03"], ["Ctrl-D", "\x04"], ["only Enter", "\r"]] as const
+  ) {
+    await t.step(says, async () => {
+      const { code, err, raw } = await typing(keys);
+      assert.equal(code, EXIT.failed);
+      assert.match(err, /KEY is unchanged/);
+      assert.deepEqual(raw, [true, false]);
+    });
+  }
+  await close();
+});
+
+Deno.test("arguments of secrets that are wrong are usage, and a value among them is not repeated", async () => {
+  const { run, close } = await setUp();
+  const rows = [
+    ["secrets"],
+    ["secrets", "shop"],
+    ["secrets", "shop", "set"],
+    ["secrets", "shop", "show", "KEY"],
+    ["secrets", "Shop", "list"],
+    ["secrets", "shop", "list", "KEY"],
+    ["secrets", "shop", "set", "KEY=s3cr3t-value"],
+    ["secrets", "shop", "set", "KEY", "s3cr3t-value"],
+    ["secrets", "set", "KEY", "s3cr3t-value"],
+  ];
+  for (const args of rows) {
+    const { code, err, out } = await run(args, undefined, inputOf("value"));
+    assert.equal(code, EXIT.usage, args.join(" "));
+    assert(!`${err}${out}`.includes("s3cr3t-value"), err);
+  }
+  await close();
 });

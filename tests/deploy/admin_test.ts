@@ -11,6 +11,7 @@ import {
   type Role,
 } from "../../runtime/deploy/mod.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
+import { memorySecrets } from "./memory_secrets.ts";
 import { MemorySystem } from "./memory_system.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -38,6 +39,7 @@ async function setUp() {
       ),
   });
   const tables: AppTable[] = [];
+  const secrets = await memorySecrets(system);
   const site = async (id: string, isRoot: boolean): Promise<ReturnType<typeof adminApp>> => {
     const apps = await AppTable.open(system);
     tables.push(apps);
@@ -46,6 +48,7 @@ async function setUp() {
       system,
       apps,
       deployments: isRoot ? deployments : null,
+      secrets: isRoot ? secrets : { ...secrets, store: null },
       nowMs: () => performance.now(),
       note: () => {},
       forwardToRoot: async (request, role) => await cloud.fetch(request, { role }),

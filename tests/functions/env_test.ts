@@ -117,7 +117,14 @@ Deno.test("an env has kv, vars and tables, and refuses what is not built", async
   await env.kv.set(["a"], 1);
   assert.equal((await env.kv.get(["a"])).value, 1);
   assert.equal(env.secrets.KEY, "k");
-  assert.throws(() => env.secrets.PEPPER, { code: "not_available", message: /secret PEPPER/ });
+  assert.throws(() => env.secrets.PEPPER, {
+    code: "not_available",
+    message: "the secret PEPPER has no value: sojourn secrets APP set PEPPER",
+  });
+  const below = buildEnv(app, { ...given, app: "shop", atRoot: false }) as typeof env;
+  assert.throws(() => below.secrets.PEPPER, { code: "not_available", message: /kept at the root/ });
+  assert.equal((env.secrets as { OTHER?: string }).OTHER, undefined);
+  assert.equal(JSON.stringify(env.secrets), "{}", "a printed env shows no secret");
   assert.deepEqual(buildEnv({}, services()).remoteAddr.hostname, "");
 });
 

@@ -222,9 +222,10 @@ def vectors():
 
 
 self_check()
-if sys.argv[1:] == ["--open"]:
-    asked = json.load(sys.stdin)
-    keys = [bytes.fromhex(s) for s in asked["secrets"]]
-    print(json.dumps([unseal(keys, text) for text in asked["tokens"]]))
-else:
-    print(json.dumps(vectors(), indent=1))
+if __name__ == "__main__":  # sealed_secrets.py uses the ciphers
+    if sys.argv[1:] == ["--open"]:
+        asked = json.load(sys.stdin)
+        keys = [bytes.fromhex(s) for s in asked["secrets"]]
+        print(json.dumps([unseal(keys, text) for text in asked["tokens"]]))
+    else:
+        print(json.dumps(vectors(), indent=1))

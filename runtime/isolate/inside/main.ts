@@ -27,6 +27,8 @@ import { appFrames, stackOf } from "./stack.ts";
 /** What the site says with a bundle. */
 interface LoadOptions {
   readonly vars: Record<string, string>;
+  readonly secrets: Record<string, string>;
+  readonly atRoot: boolean;
   readonly waitUntilMs: number;
   readonly name: string;
   /** Deploy: answer the manifest, serve nothing. */
@@ -51,6 +53,8 @@ export interface IsolatePaths {
 const running = new AsyncLocalStorage<Exchange>();
 const exchanges = new Map<number, Exchange>();
 let app: LoadedApp | undefined;
+/** The app's secrets. A request keeps those that it began with. */
+let secrets: Readonly<Record<string, string>> = {};
 let mark: Deno.FsFile | undefined;
 /** 64 KiB of marks, then from the start again. */
 const MARKS_MAX = 16 * 1024;
@@ -92,6 +96,10 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
     await readFrames(connection, FRAME_BYTES_MAX, (type, id, payload) => {
       if (type === FRAME.request) return start(writer, id, payload, closed);
       if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
+      if (type === FRAME.secrets) {
+        secrets = JSON.parse(payload.text()) as Record<string, string>;
+        return;
+      }
       if (type === FRAME.load) return load(writer, payload, realm, evaluator);
       if (fetches.receive(type, id, payload)) return;
       const exchange = exchanges.get(id);
@@ -173,6 +181,7 @@ async function load(
 ): Promise<void> {
   const options = JSON.parse(payload.text()) as LoadOptions;
   const code = payload.rest();
+  secrets = options.secrets;
   try {
     evaluator?.check(code);
     realm.setVars(options.vars);
@@ -203,6 +212,9 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
       buildEnv(defaultExport, {
         store: exchange.store,
         vars: options.vars,
+        secrets,
+        app: options.name,
+        atRoot: options.atRoot,
         remoteAddr: exchange.remoteAddr,
         completed: exchange.completed,
       }) as unknown as Record<string, unknown>,

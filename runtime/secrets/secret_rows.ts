@@ -1,0 +1,65 @@
+/**
+ * Where secrets are kept: system rows, their values sealed (sealing.ts).
+ *
+ *   ["s", "secret", app, name]       at every site
+ *   ["r", "", "secret", app, name]   at the root only: below "r" nothing is replicated, and no app is called ""
+ *
+ * S1  A name has one row: the second kind unless the app's current version declares it without `at: "root"`.
+ */
+import { z } from "zod";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
+import { prefixRange, type Range } from "../../store/range.ts";
+import { decodeSystem, encodeSystem } from "../deploy/records.ts";
+
+/** What a secret may be called: as in a manifest. */
+export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+/** A private key with its chain, or a service account's file, fits; each isolate of the app holds it. */
+export const SECRET_BYTES_MAX = 16 * 1024;
+/** Of one app: what bounds the frame that tells an isolate of them, and the words a log line is searched for. */
+export const SECRETS_MAX = 100;
+
+/** Where a secret's row is. */
+export type SecretTier = "root" | "everywhere";
+/** Who set it: a command, or the `.env` file of a dev cluster. */
+export type SecretSource = "command" | "dotenv";
+
+const recordSchema = z.object({
+  sealed: z.base64url().transform((text) => Uint8Array.fromBase64(text, { alphabet: "base64url" })),
+  setMs: z.number(),
+  from: z.enum(["command", "dotenv"]).default("command"),
+});
+/** A secret's row. */
+export type SecretRecord = z.infer<typeof recordSchema>;
+
+const LEAD: Readonly<Record<SecretTier, readonly string[]>> = {
+  everywhere: ["s", "secret"],
+  root: ["r", "", "secret"],
+};
+const TIERS = ["everywhere", "root"] as const;
+
+/** The row of a secret. */
+export const secretKey = (tier: SecretTier, app: string, name: string): Key =>
+  packKey([...LEAD[tier], app, name]);
+
+/** All secrets of a tier; of one app where it is named. */
+export const secretRange = (tier: SecretTier, app?: string): Range =>
+  prefixRange(packKey([...LEAD[tier], ...app === undefined ? [] : [app]]));
+
+/** The tiers whose rows a site has. */
+export const tiersAt = (isRoot: boolean): readonly SecretTier[] => isRoot ? TIERS : ["everywhere"];
+
+/** What a secret's key says. */
+export function placeOf(key: Key): { app: string; name: string } {
+  const parts = unpackKey(key);
+  return { app: String(parts.at(-2)), name: String(parts.at(-1)) };
+}
+
+export const encodeSecret = ({ sealed, setMs, from }: SecretRecord): Uint8Array<ArrayBuffer> =>
+  encodeSystem({
+    sealed: sealed.toBase64({ alphabet: "base64url", omitPadding: true }),
+    setMs,
+    from,
+  });
+
+/** @throws where the bytes are no secret's row. */
+export const decodeSecret = (bytes: Uint8Array): SecretRecord => recordSchema.parse(decodeSystem(bytes));

@@ -1,0 +1,173 @@
+/**
+ * The secrets as a site sees them: a live view of the rows that it has, opened, for its isolates and for taking
+ * values out of what it logs.
+ *
+ * Life: `SecretTable.open` reads the rows → a watch on them reads again → listeners are told of the apps whose
+ * values changed → `close`.
+ *
+ * V1  Values are given out for names that the asking version declares, and below the root only for those that it
+ *     does not keep at the root.
+ * V2  A value that was replaced or deleted is still taken out of texts: requests that began before may show it.
+ */
+import type { Row } from "../../store/row.ts";
+import { versionstamp } from "../../store/row.ts";
+import type { SystemStore } from "../deploy/app_table.ts";
+import { Redactor } from "./redaction.ts";
+import type { SecretRing } from "./sealing.ts";
+import { decodeSecret, placeOf, secretRange, type SecretTier, tiersAt } from "./secret_rows.ts";
+
+/** What a version declares of its secrets. */
+export type DeclaredSecrets = Readonly<Record<string, { readonly at?: string | undefined }>>;
+
+/** What the table needs of its site. */
+export interface SecretTableServices {
+  readonly system: SystemStore;
+  readonly ring: SecretRing;
+  readonly isRoot: boolean;
+  readonly note: (event: string, detail: Record<string, unknown>) => void;
+}
+
+interface KnownSecret {
+  readonly stamp: string;
+  /** null: its row can't be opened here. */
+  readonly value: string | null;
+}
+
+/** One app's secrets here, by name. */
+type AppSecrets = Map<string, KnownSecret>;
+
+/** Former values that are still taken out of texts: of one app. */
+const FORMER_MAX = 32;
+
+/** A live view of the secrets that a site has. */
+export class SecretTable {
+  readonly #services: SecretTableServices;
+  #apps = new Map<string, AppSecrets>();
+  readonly #former = new Map<string, [name: string, value: string][]>();
+  readonly #redactors = new Map<string, Redactor>();
+  readonly #listeners = new Set<(app: string) => void>();
+  #unwatch = () => {};
+  #stale = false;
+  #pass: Promise<void> | null = null;
+  #closed = false;
+
+  private constructor(services: SecretTableServices) {
+    this.#services = services;
+  }
+
+  /** Reads the rows and watches them. Call when the replica is ready. */
+  static async open(services: SecretTableServices): Promise<SecretTable> {
+    const table = new SecretTable(services);
+    const ranges = tiersAt(services.isRoot).map((tier) => secretRange(tier));
+    table.#unwatch = services.system.watch(ranges, () => table.#changed());
+    await table.refresh();
+    return table;
+  }
+
+  /** The values that a version's isolates get here (V1). */
+  values(app: string, declared: DeclaredSecrets): Readonly<Record<string, string>> {
+    const out: Record<string, string> = {};
+    const known = this.#apps.get(app);
+    if (known === undefined) return out;
+    for (const [name, { at }] of Object.entries(declared)) {
+      const value = known.get(name)?.value ?? null;
+      if (value !== null && (this.#services.isRoot || at !== "root")) out[name] = value;
+    }
+    return out;
+  }
+
+  /** A text of an app without the values of its secrets. */
+  redact(app: string, text: string): string {
+    let redactor = this.#redactors.get(app);
+    if (redactor === undefined) {
+      const known = [...this.#apps.get(app) ?? []].flatMap(([name, { value }]) =>
+        value === null ? [] : [[name, value] as const]
+      );
+      redactor = new Redactor([...known, ...this.#former.get(app) ?? []]);
+      this.#redactors.set(app, redactor);
+    }
+    return redactor.redact(text);
+  }
+
+  /** Calls back with each app whose values changed; the result unsubscribes. */
+  onChange(listener: (app: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Resolves when the view shows every change that the replica had applied when it was called. */
+  async refresh(): Promise<void> {
+    this.#stale = true;
+    while (this.#stale && !this.#closed) {
+      this.#pass ??= this.#drain().finally(() => this.#pass = null);
+      await this.#pass;
+    }
+  }
+
+  /** Ends the watch, and forgets the values. */
+  close(): void {
+    this.#closed = true;
+    this.#unwatch();
+    this.#listeners.clear();
+    this.#apps = new Map();
+  }
+
+  #changed(): void {
+    if (this.#closed) return;
+    this.refresh().catch((error: unknown) => this.#services.note("secrets_unread", { error: String(error) }));
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#stale && !this.#closed) {
+      this.#stale = false;
+      await this.#read();
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { system, isRoot } = this.#services;
+    const before = this.#apps;
+    const after = new Map<string, AppSecrets>();
+    for (const tier of tiersAt(isRoot)) {
+      for (const row of await system.list(secretRange(tier))) this.#take(row, tier, after);
+    }
+    if (this.#closed) return;
+    this.#apps = after;
+    for (const app of new Set([...before.keys(), ...after.keys()])) {
+      if (!this.#differs(app, before.get(app), after.get(app))) continue;
+      this.#redactors.delete(app);
+      for (const listener of [...this.#listeners]) listener(app);
+    }
+  }
+
+  #take(row: Row, tier: SecretTier, into: Map<string, AppSecrets>): void {
+    if (row.value === null) return;
+    const { app, name } = placeOf(row.key);
+    const secrets = into.get(app) ?? new Map<string, KnownSecret>();
+    into.set(app, secrets);
+    const stamp = `${tier} ${versionstamp(row)}`;
+    const known = this.#apps.get(app)?.get(name);
+    secrets.set(name, known?.stamp === stamp ? known : { stamp, value: this.#open(app, name, row.value) });
+  }
+
+  #open(app: string, name: string, bytes: Uint8Array): string | null {
+    try {
+      const opened = this.#services.ring.open({ app, name }, decodeSecret(bytes).sealed);
+      if (opened.ok) return opened.value;
+      this.#services.note("secret_unread", { app, secret: name, why: opened.why });
+    } catch {
+      this.#services.note("secret_unread", { app, secret: name, why: "its row is no secret's" });
+    }
+    return null;
+  }
+
+  /** Whether an app's values are others than before; keeps those that are gone (V2). */
+  #differs(app: string, before: AppSecrets | undefined, after: AppSecrets | undefined): boolean {
+    const gone = [...before ?? []].filter(([name, { value }]) => after?.get(name)?.value !== value);
+    const added = [...after ?? []].some(([name, { value }]) => before?.get(name)?.value !== value);
+    const former = this.#former.get(app) ?? [];
+    for (const [name, { value }] of gone) if (value !== null) former.push([name, value]);
+    if (former.length > 0) this.#former.set(app, former.slice(-FORMER_MAX));
+    return added || gone.length > 0;
+  }
+}
