@@ -187,7 +187,7 @@ export class Client {
     const weights: OperationWeights = { ...plan.weights, sum: plan.sumKeys > 0 ? plan.weights.sum : 0 };
     const kind = draws.weighted(weights);
     const any = () => draws.integer(0, keyspace.size - 1);
-    const plain = () => draws.integer(0, keyspace.plain - 1);
+    const plain = () => this.#own(draws.integer(0, keyspace.plain - 1));
     const some = (pick: () => number) => [...new Set(Array.from({ length: draws.integer(2, 4) }, pick))];
     switch (kind) {
       case "get":
@@ -221,9 +221,18 @@ export class Client {
     }
   }
 
-  #atomic(keys: readonly number[]): Written[] {
+  /** The key itself, or where sessions have keys of their own, the nearest one below that is this session's. */
+  #own(key: number): number {
+    const { plan, keyspace } = this.#around;
+    if (!plan.ownKeys || keyspace.isSum(key)) return key;
+    const mine = key - key % plan.sessions + this.#number;
+    return mine < keyspace.plain ? mine : this.#number;
+  }
+
+  #atomic(drawn: readonly number[]): Written[] {
     const { keyspace, counters, plan } = this.#around;
-    return keys.map((key) => {
+    const keys = new Set(drawn.map((key) => this.#own(key)));
+    return [...keys].map((key) => {
       const deletes = plan.weights.delete > 0 && this.#draws.chance(0.2);
       const what = keyspace.isSum(key) ? "sum" : deletes ? "delete" : "set";
       return { write: counters.writes++, key, what };

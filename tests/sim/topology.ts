@@ -69,6 +69,8 @@ export interface Plan {
   readonly concurrency: number;
   /** Whether clients keep one token per site and merge, rather than the last one only. */
   readonly mergeShare: number;
+  /** Whether each key is written by one session only. */
+  readonly ownKeys: boolean;
   readonly weights: OperationWeights;
   /** A site that watches a group of keys; null: none does. */
   readonly watch: { readonly site: SiteId; readonly group: number } | null;
@@ -143,6 +145,7 @@ function drawMixed(draws: Draws): Plan {
     oldTokenChance: draws.pick([0, 0, 0.1]),
     concurrency: draws.integer(1, 3),
     mergeShare: draws.pick([0, 0.5, 1]),
+    ownKeys: false,
     weights: {
       get: 4,
       getMany: some(0.6, 1, 3),
