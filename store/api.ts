@@ -48,6 +48,8 @@ export interface ReplicaPorts {
   readonly fatal: (error: Error) => void;
   /** Rare events worth a log line, and counters for probes. */
   readonly note: (event: string, detail?: Record<string, unknown>) => void;
+  /** Work begins here on behalf of another site's trace; the result, if any, is called at its end. */
+  readonly traced?: (trace: string) => (() => void) | undefined;
 }
 
 export type Level = "eventual" | "session";
@@ -149,10 +151,13 @@ export interface Replica {
   readonly site: SiteId;
   /** Resolves when this site has its number and its system ranges. */
   readonly ready: Promise<void>;
-  /** @throws StoreUnavailable `source_unreachable` (2 s without an answer), `source_lost`. */
-  attach(token: TokenState | null): Promise<AttachedSession>;
+  /**
+   * @param trace given to `traced` at the sites that are asked for what the session needs.
+   * @throws StoreUnavailable `source_unreachable` (2 s without an answer), `source_lost`.
+   */
+  attach(token: TokenState | null, trace?: string): Promise<AttachedSession>;
   /** Merges two tokens of one session that both were issued here or elsewhere: attach to each, then go on. */
-  attachAll(tokens: readonly TokenState[]): Promise<AttachedSession>;
+  attachAll(tokens: readonly TokenState[], trace?: string): Promise<AttachedSession>;
   /** Resolves when everything up to a position of this site's journal is on disk. */
   durable(position: Position): Promise<void>;
   /** The host's own reads and writes (control plane), outside any session. */

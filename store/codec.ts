@@ -156,6 +156,11 @@ export class Reader {
     return Array.from({ length }, read);
   }
 
+  /** Nothing is left to read. */
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length;
+  }
+
   end(): void {
     if (this.#at !== this.#bytes.length) throw new CodecError("a message has bytes left over");
   }

@@ -52,7 +52,7 @@ export class Handoff {
   }
 
   /** @throws StoreUnavailable `source_lost`, `source_unreachable`. */
-  async arrive(token: TokenState): Promise<Arrival> {
+  async arrive(token: TokenState, trace: string): Promise<Arrival> {
     const core = this.#core;
     if (token.replica !== core.replica && core.clock.isTooFarAhead(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
@@ -65,7 +65,7 @@ export class Handoff {
       const path = token.open && ended === null ? null : this.#nothing(token, source);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
-    return await this.#waitOrCarry(token);
+    return await this.#waitOrCarry(token, trace);
   }
 
   #source(path: readonly SiteId[]): Source {
@@ -116,7 +116,7 @@ export class Handoff {
     return path;
   }
 
-  async #waitOrCarry(token: TokenState): Promise<Arrival> {
+  async #waitOrCarry(token: TokenState, trace: string): Promise<Arrival> {
     const core = this.#core;
     const outcome = Promise.withResolvers<Arrival>();
     outcome.promise.catch(() => {});
@@ -132,7 +132,7 @@ export class Handoff {
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
       if (asked || ended !== null) return;
       asked = true;
-      this.#ask(token, source).then(async (carry) => {
+      this.#ask(token, source, trace).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
         await this.#until(() => source.depth === core.depth || (core.down[source.depth] ?? 0) >= carry.need);
         carrying = true;
@@ -185,7 +185,7 @@ export class Handoff {
   }
 
   /** C1, C2: null when no answer came in time. */
-  #ask(token: TokenState, source: Source): Promise<Carry | null> {
+  #ask(token: TokenState, source: Source, trace: string): Promise<Carry | null> {
     const core = this.#core;
     const id = this.#nextId++;
     core.count("ask");
@@ -197,6 +197,7 @@ export class Handoff {
       depth: source.depth,
       need: 0,
       rows: [],
+      trace,
     });
     return new Promise((resolve) => {
       const cancel = core.ports.clock.after(WAIT_MS_MAX, () => {
@@ -237,6 +238,15 @@ export class Handoff {
 
   /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
   async asked(from: SiteId, ask: Ask): Promise<void> {
+    const ended = ask.trace === "" ? undefined : this.#core.ports.traced?.(ask.trace);
+    try {
+      await this.#answer(from, ask);
+    } finally {
+      ended?.();
+    }
+  }
+
+  async #answer(from: SiteId, ask: Ask): Promise<void> {
     const core = this.#core;
     // Asked by the destination itself, not by a child that was: so this must be the source. Whose incarnation that
     // is may not be known here yet, on a blank disk.

@@ -126,6 +126,8 @@ export interface Ask {
   /** Largest `down` of the common ancestor seen on the way so far. */
   readonly need: Position;
   readonly rows: readonly WireRow[];
+  /** The host's name for what this is part of (a trace), passed on as it is; mostly empty. */
+  readonly trace: string;
 }
 
 export interface Carry {
@@ -224,7 +226,8 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.uint(message.id).uint(message.replica).done();
     case "ask":
       w.uint(message.id).text(message.to).uint(message.replica).uint(message.depth).uint(message.need);
-      return writeRows(w, message.rows).done();
+      writeRows(w, message.rows);
+      return (message.trace === "" ? w : w.text(message.trace)).done();
     case "carry":
       w.uint(message.id).byte(OUTCOMES.indexOf(message.outcome)).uint(message.need).uint(message.clock);
       return writeRows(w, message.rows).done();
@@ -311,6 +314,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         depth: r.uint(),
         need: r.uint(),
         rows: readRows(r),
+        trace: readTrace(r),
       };
     case "carry":
       return {
@@ -326,6 +330,14 @@ function readBody(kind: Message["kind"], r: Reader): Message {
     case "footprint":
       return { kind, ranges: r.list(() => readRange(r)) };
   }
+}
+
+/** Behind everything else, and only where there is one. */
+function readTrace(r: Reader): string {
+  if (r.isAtEnd) return "";
+  const trace = r.text();
+  if (trace === "") throw new CodecError("a trace without a name");
+  return trace;
 }
 
 function readOutcome(r: Reader): Carry["outcome"] {

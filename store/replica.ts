@@ -165,13 +165,13 @@ export class SiteReplica implements Replica {
 
   // ── Sessions ──
 
-  async attach(token: TokenState | null): Promise<AttachedSession> {
+  async attach(token: TokenState | null, trace = ""): Promise<AttachedSession> {
     await this.#serving();
     if (token === null) {
       const identity = { id: this.#core.ports.random.bytes(16), sequence: 0, clock: 0 };
       return new Session(this.#host, identity, { how: "new", rows: 0, bytes: 0, path: [] });
     }
-    const arrival = await this.#handoff.arrive(token);
+    const arrival = await this.#handoff.arrive(token, trace);
     this.#core.count(`attach_${arrival.how}`);
     this.#warming.arrived(token.session, token.replica);
     return new Session(
@@ -181,11 +181,11 @@ export class SiteReplica implements Replica {
     );
   }
 
-  async attachAll(tokens: readonly TokenState[]): Promise<AttachedSession> {
+  async attachAll(tokens: readonly TokenState[], trace = ""): Promise<AttachedSession> {
     const [first] = tokens;
     if (first === undefined) return await this.attach(null);
     await this.#serving();
-    const arrivals = await Promise.all(tokens.map((token) => this.#handoff.arrive(token)));
+    const arrivals = await Promise.all(tokens.map((token) => this.#handoff.arrive(token, trace)));
     for (const token of tokens) this.#warming.arrived(token.session, token.replica);
     const identity = {
       id: first.session,

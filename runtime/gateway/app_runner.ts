@@ -123,7 +123,10 @@ export class AppRunner {
     const begunMs = performance.now();
     const { metrics, traffic } = this.#services;
     const unattached = () => traffic?.answered(version.app, begunMs, true);
-    const session = await attachTraced(arrival.span, () => attach(replica, presented, unattached));
+    const session = await attachTraced(
+      arrival.span,
+      (trace) => attach(replica, presented, unattached, trace),
+    );
     traffic?.arrived(session.how, presented[0]?.state.replica);
     metrics.attached(session.how, performance.now() - begunMs);
     const span = beginInvoke(arrival.span, version);
@@ -350,11 +353,12 @@ async function attach(
   replica: Pick<Replica, "attach" | "attachAll">,
   presented: readonly OpenedToken[],
   failed: () => void,
+  trace: string,
 ): Promise<AttachedSession> {
   try {
     const [first] = presented;
-    if (presented.length > 1) return await replica.attachAll(presented.map((token) => token.state));
-    return await replica.attach(first === undefined ? null : first.state);
+    if (presented.length > 1) return await replica.attachAll(presented.map((token) => token.state), trace);
+    return await replica.attach(first === undefined ? null : first.state, trace);
   } catch (error) {
     failed();
     throw storeProblem(error);

@@ -15,7 +15,7 @@
  */
 import type { AttachedSession } from "../../store/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
-import { errorCode, type Span, SPAN_KIND } from "../telemetry/mod.ts";
+import { errorCode, formatTraceparent, type Span, SPAN_KIND } from "../telemetry/mod.ts";
 
 /** The methods that are told by name. */
 export const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
@@ -58,12 +58,12 @@ export function endRequest(span: Span | undefined, status: number, problem: stri
 /** Attaching a session: `sojourn.handoff` says how it came here. */
 export async function attachTraced(
   span: Span | undefined,
-  attach: (span: Span | undefined) => Promise<AttachedSession>,
+  attach: (trace: string) => Promise<AttachedSession>,
 ): Promise<AttachedSession> {
   const step = span?.child("session");
-  if (step === undefined) return await attach(undefined);
+  if (step === undefined) return await attach("");
   const session = await step.around(
-    attach(step).then((session) => {
+    attach(formatTraceparent(step)).then((session) => {
       step.name = `session ${session.how}`;
       step.set("sojourn.handoff", session.how);
       if (session.how === "carry") {

@@ -4,8 +4,16 @@
  * Life of a request: `arrived` (from a client) or `forwarded` (over a link) → … → `answered`, or `replied` → its
  * head is on its way. What streams after the head belongs to no span of the request's.
  */
-import { errorCode, type Family, type Span, SPAN_KIND, TRACEPARENT, type Tracer } from "../telemetry/mod.ts";
-import { formatTraceparent } from "../telemetry/trace_context.ts";
+import {
+  errorCode,
+  type Family,
+  formatTraceparent,
+  parseTraceparent,
+  type Span,
+  SPAN_KIND,
+  TRACEPARENT,
+  type Tracer,
+} from "../telemetry/mod.ts";
 import type { Arrival } from "./arrival.ts";
 import type { ForwardedRequest } from "./forward.ts";
 import { Problem } from "./problem.ts";
@@ -53,6 +61,13 @@ export class RequestTelemetry {
     describeRequest(span, request, this.#site);
     return span?.set("sojourn.forwarded", true);
   }
+
+  /** This site is asked for what a session needs elsewhere; the result ends the span. */
+  readonly asked = (trace: string): (() => void) | undefined => {
+    const span = this.#tracer.continued(parseTraceparent(trace), "session handoff", SPAN_KIND.server)
+      ?.set("sojourn.site", this.#site);
+    return span && (() => span.end());
+  };
 
   /** A request to another site: its span, and the headers that make the trace go on there. */
   forward(

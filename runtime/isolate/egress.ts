@@ -11,6 +11,7 @@ import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
+import { beginFetch, endFetch } from "./fetch_span.ts";
 import { FRAME } from "./frames.ts";
 import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
@@ -112,7 +113,9 @@ export class HostEgress implements Egress {
     }
     await owner.pending.call.gate();
     owner.pending.hasEffects = true;
-    const { response, url } = await this.#follow(request, redirect);
+    const { step, request: traced } = beginFetch(owner.pending.call, request);
+    const following = this.#follow(traced, redirect);
+    const { response, url } = await (step === undefined ? following : endFetch(step, following));
     writer.begin(FRAME.fetchHead, id).text(url);
     writeResponseHead(
       writer,

@@ -143,6 +143,7 @@ export class Site {
       network,
       fatal: (error) => this.#fatal(error),
       note: (event, detail) => this.log.line(event === "clock_ahead" ? "warn" : "debug", event, detail),
+      traced: this.requests.asked,
     });
     this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });

@@ -7,7 +7,15 @@
  */
 export { errorCode, Span, SPAN_KIND, type SpanKind } from "./span.ts";
 export { INERT, SamplingTracer, type Tracer } from "./tracer.ts";
-export { contextOf, type TraceContext, TRACEPARENT, TRACESTATE, withContext } from "./trace_context.ts";
+export {
+  contextOf,
+  formatTraceparent,
+  parseTraceparent,
+  type TraceContext,
+  TRACEPARENT,
+  TRACESTATE,
+  withContext,
+} from "./trace_context.ts";
 export { newTraceId } from "./trace_ids.ts";
 export {
   Counter,

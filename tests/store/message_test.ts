@@ -80,6 +80,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     depth: uint,
     need: uint,
     rows,
+    trace: fc.oneof(fc.constant(""), fc.string()),
   }),
   fc.record({
     kind: fc.constant("carry" as const),

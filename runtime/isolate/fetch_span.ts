@@ -1,0 +1,46 @@
+/**
+ * An app's outgoing fetch, as part of the request's trace: a span where the request is recorded, and a `traceparent`
+ * wherever there is a trace to go on with.
+ *
+ * T1  Of the address only host and port are told: paths and queries of other people's APIs hold keys.
+ * T2  A `traceparent` that the app has set is its own, and stays.
+ */
+import { contextOf, errorCode, type Span, SPAN_KIND, TRACEPARENT, withContext } from "../telemetry/mod.ts";
+import type { IsolateCall } from "./call.ts";
+import type { OutgoingRequest } from "./outgoing_http.ts";
+
+/** An app may make up methods. */
+const METHOD_CHARACTERS_MAX = 16;
+
+/** Begins the span of a fetch, and names the trace in its headers. */
+export function beginFetch(
+  call: Pick<IsolateCall, "span" | "request">,
+  request: OutgoingRequest,
+): { readonly step: Span | undefined; readonly request: OutgoingRequest } {
+  const step = call.span?.child(request.method.slice(0, METHOD_CHARACTERS_MAX), SPAN_KIND.client);
+  if (step !== undefined) describe(step, request);
+  if (request.headers.some(([name]) => name.toLowerCase() === TRACEPARENT)) return { step, request };
+  const context = step ?? call.span ?? contextOf(call.request.headers);
+  if (context === null) return { step, request };
+  return { step, request: { ...request, headers: withContext(request.headers, context) } };
+}
+
+/** Ends it with the head of the answer. */
+export function endFetch<T extends { readonly response: { readonly status: number } }>(
+  step: Span,
+  following: Promise<T>,
+): Promise<T> {
+  const told = following.then((answer) => {
+    step.set("http.response.status_code", answer.response.status);
+    return answer;
+  });
+  return step.around(told, errorCode);
+}
+
+function describe(step: Span, { method, url }: OutgoingRequest): void {
+  step.set("http.request.method", method.slice(0, METHOD_CHARACTERS_MAX));
+  if (!URL.canParse(url)) return;
+  const { hostname, port, protocol } = new URL(url);
+  step.set("server.address", hostname);
+  step.set("server.port", port === "" ? (protocol === "https:" ? 443 : 80) : Number(port));
+}
