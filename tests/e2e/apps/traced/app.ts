@@ -1,0 +1,41 @@
+/** An app whose requests are recorded: it says something, keeps something, and asks somebody else. */
+import { defineApp, type EnvOf, table } from "sojourn";
+import { Hono } from "hono";
+import { z } from "zod";
+
+const resources = {
+  tables: { notes: table({ schema: z.object({ id: z.string(), text: z.string() }), key: ["id"] }) },
+} as const;
+type Env = EnvOf<typeof resources>;
+
+const http = new Hono<{ Bindings: Env }>();
+http.get("/", (c) => c.text("traced"));
+http.get("/root/say", (c) => {
+  console.log("said at the root");
+  return c.text("said");
+});
+http.put("/notes/:id", async (c) => {
+  await c.env.tables.notes.put({ id: c.req.param("id"), text: await c.req.text() });
+  return c.text("stored", 201);
+});
+http.get("/notes/:id", async (c) => {
+  const row = await c.env.tables.notes.get([c.req.param("id")]);
+  return row === null ? c.text("absent", 404) : c.text(row.value.text);
+});
+http.get("/ask/:port", async (c) => {
+  const answer = await fetch(`http://127.0.0.1:${c.req.param("port")}/there?key=hidden-query`);
+  return c.text(await answer.text());
+});
+
+/** Hono answers what its handlers throw by itself; this reaches the platform. */
+const handle: typeof http.fetch = (request, env, ctx) => {
+  if (new URL(request.url).pathname === "/throw") throw new Error("hidden-message");
+  return http.fetch(request, env, ctx);
+};
+
+export default defineApp({
+  ...resources,
+  fetch: handle,
+  routes: { "/root/*": { at: "root" } },
+  fetchHosts: ["127.0.0.1"],
+});
