@@ -14,10 +14,12 @@ export interface KeyInterval {
   end: Key;
 }
 
-/** Packs a key that an app wrote. @throws KvTypeError `limit_key`, KeyError `key_invalid`. */
+/** Packs a key that an app wrote. @throws KvTypeError `limit_key`, `key_invalid`. */
 export function packBounded(parts: readonly KeyPart[]): Key {
-  if (!Array.isArray(parts)) throw new KeyError(`a key is an array of parts, not ${typeof parts}`);
-  const packed = packKey(parts);
+  if (!Array.isArray(parts)) {
+    throw new KvTypeError("key_invalid", `a key is an array of parts, not ${typeof parts}`);
+  }
+  const packed = packParts(parts);
   if (packed.length > KEY_BYTES_MAX) {
     throw new KvTypeError(
       "limit_key",
@@ -27,13 +29,22 @@ export function packBounded(parts: readonly KeyPart[]): Key {
   return packed;
 }
 
+/** A part that is none is a TypeError to apps, as in Deno. */
+function packParts(parts: readonly KeyPart[]): Key {
+  try {
+    return packKey(parts);
+  } catch (error) {
+    throw error instanceof KeyError ? new KvTypeError("key_invalid", error.message) : error;
+  }
+}
+
 /** The space of `env.kv`. */
 export const KV_SPACE: Key = packKey(["kv"]);
 
 /** Packs a key behind the space of `env.kv`. @throws KvTypeError `limit_key`, `key_invalid`. */
 export function packUserKey(key: readonly KeyPart[]): Key {
   const packed = packBounded(key);
-  if (packed.length === 0) throw new KvTypeError("key_invalid", "Key cannot be empty");
+  if (packed.length === 0) throw new KvTypeError("key_invalid", "key cannot be empty");
   return KV_SPACE + packed as Key;
 }
 
@@ -84,5 +95,5 @@ export function decodeCursor(space: Key, interval: KeyInterval, cursor: string):
 const badCursor = (cursor: string): KvTypeError =>
   new KvTypeError(
     "key_invalid",
-    `the cursor ${JSON.stringify(String(cursor).slice(0, 40))} is not one of this list`,
+    `invalid cursor: ${JSON.stringify(String(cursor).slice(0, 40))} is not one of this list`,
   );

@@ -128,14 +128,21 @@ function committed(result: KvCommitResult | { ok: false }): KvCommitResult {
 }
 
 const tooMany = (what: string, max: number, got: number): KvTypeError =>
-  new KvTypeError("limit_list", `Too many ${what} (max ${max}, not ${got})`);
+  new KvTypeError("limit_list", `Too many ${what} (max ${max}): received ${got}`);
 
 function listInterval(selector: KvListSelector): KeyInterval {
   const { prefix, start, end } = selector as { prefix?: KvKey; start?: KvKey; end?: KvKey };
-  if (
-    prefix === undefined ? start === undefined || end === undefined : start !== undefined && end !== undefined
-  ) {
-    throw new KvTypeError("key_invalid", "Selector must specify either 'prefix' or both 'start' and 'end'");
+  if (prefix === undefined && (start === undefined || end === undefined)) {
+    throw new KvTypeError(
+      "key_invalid",
+      "Selector must specify either 'prefix' or both 'start' and 'end' key",
+    );
+  }
+  if (prefix !== undefined && start !== undefined && end !== undefined) {
+    throw new KvTypeError(
+      "key_invalid",
+      "Selector can not specify both 'start' and 'end' key when specifying 'prefix'",
+    );
   }
   return intervalOf(KV_SPACE, { prefix, start, end });
 }
@@ -158,10 +165,14 @@ class KvList<T> implements KvListIterator<T> {
 
   constructor(store: StoreClient, interval: KeyInterval, options: KvListOptions) {
     const { limit = Infinity, reverse = false, cursor = "", consistency } = options;
-    if (!(limit > 0)) throw new KvTypeError("limit_list", `limit must be positive, not ${limit}`);
+    if (!(limit > 0)) {
+      throw new KvTypeError("limit_list", `Limit must be a positive integer: received ${limit}`);
+    }
     const batchSize = options.batchSize ??
       Math.min(limit === Infinity ? LIST_PAGE_DEFAULT : limit, LIST_PAGE_MAX);
-    if (!(batchSize > 0)) throw new KvTypeError("limit_list", `batchSize must be positive, not ${batchSize}`);
+    if (!(batchSize > 0)) {
+      throw new KvTypeError("limit_list", `batchSize must be a positive integer: received ${batchSize}`);
+    }
     if (batchSize > LIST_PAGE_MAX) throw tooMany("entries", LIST_PAGE_MAX, batchSize);
     this.#store = store;
     this.#level = readLevel(consistency);

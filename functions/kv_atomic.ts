@@ -38,7 +38,10 @@ export class WriteBatch {
       versionstamp !== null && (typeof versionstamp !== "string" || parseVersionstamp(versionstamp) === null)
     ) {
       const got = JSON.stringify(versionstamp);
-      throw new KvTypeError("key_invalid", `a versionstamp is 20 hexadecimal digits or null, not ${got}`);
+      throw new KvTypeError(
+        "key_invalid",
+        `Invalid check: a versionstamp is 20 hexadecimal digits or null, not ${got}`,
+      );
     }
     if (this.#checks.length >= ATOMIC_CHECKS_MAX) {
       throw new KvTypeError("limit_atomic", `Too many checks (max ${ATOMIC_CHECKS_MAX})`);
@@ -144,7 +147,10 @@ export class KvAtomicOperation implements KvAtomic {
   #merge(kind: "sum" | "min" | "max", key: KvKey, n: KvNumber): this {
     const number = typeof n === "bigint" ? new KvU64(n) : n;
     if (typeof number !== "number" && !isKvU64(number)) {
-      throw new KvTypeError("value_invalid", `${kind} takes a bigint, a KvU64 or a number, not ${typeof n}`);
+      throw new KvTypeError(
+        "value_invalid",
+        `Value must be a bigint: received ${typeof n} (${kind} also takes a KvU64 and a number)`,
+      );
     }
     if (typeof number === "number" && !Number.isFinite(number)) {
       throw new KvTypeError("value_invalid", `${kind} takes a finite number, not ${number}`);
@@ -157,8 +163,8 @@ export class KvAtomicOperation implements KvAtomic {
 /** What has already expired is stored for a millisecond, so that it replaces what was there. */
 function expiry(expireIn: number | undefined): number | undefined {
   if (expireIn === undefined || expireIn === null) return undefined;
-  if (typeof expireIn !== "number" || !Number.isFinite(expireIn)) {
-    throw new KvTypeError("value_invalid", `expireIn is a number of milliseconds, not ${expireIn}`);
+  if (!Number.isSafeInteger(expireIn) || expireIn < 0) {
+    throw new KvTypeError("value_invalid", `expireIn must be a non-negative integer: received ${expireIn}`);
   }
-  return Math.max(1, Math.ceil(expireIn));
+  return Math.max(1, expireIn);
 }

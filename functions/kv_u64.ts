@@ -22,8 +22,12 @@ export class KvU64 {
 
   /** Makes one of a bigint. @throws TypeError when `value` is no bigint, RangeError when it does not fit. */
   constructor(value: bigint) {
-    if (typeof value !== "bigint") throw new TypeError(`a KvU64 holds a bigint, not ${typeof value}`);
-    if (value < 0n || value > U64_MAX) throw new RangeError(`a KvU64 holds 0 to 2^64 - 1, not ${value}`);
+    // Deno's own words, which programs test for.
+    if (typeof value !== "bigint") throw new TypeError(`Value must be a bigint: received ${typeof value}`);
+    if (value < 0n) throw new RangeError(`Value must be a positive bigint: received ${value}`);
+    if (value > U64_MAX) {
+      throw new RangeError("Value must fit in a 64-bit unsigned integer");
+    }
     this.value = value;
     Object.freeze(this);
   }
@@ -41,6 +45,14 @@ export class KvU64 {
   /** How every copy of this class, and Deno's own, is recognised. */
   get [Symbol.toStringTag](): string {
     return TAG;
+  }
+
+  /** As Deno prints its own. */
+  [Symbol.for("Deno.customInspect")](
+    inspect: (value: unknown, options?: unknown) => string,
+    options?: unknown,
+  ): string {
+    return `[${TAG}: ${inspect(this.value, options)}]`;
   }
 }
 

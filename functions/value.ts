@@ -11,7 +11,7 @@
  * Runs in the trusted part of an isolate and in the site; an app's own bundle does not contain it (node:v8).
  */
 import { Buffer } from "node:buffer";
-import { deserialize, serialize } from "node:v8";
+import { DefaultDeserializer, serialize } from "node:v8";
 import { VALUE_TAG } from "../store/value.ts";
 import { AppError, KvTypeError } from "./errors.ts";
 import { isKvU64, KvU64 } from "./kv_u64.ts";
@@ -86,7 +86,7 @@ function clone(value: unknown): Uint8Array<ArrayBuffer> {
     return tagged(VALUE_TAG.clone, serialize(value));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new KvTypeError("value_invalid", `a value can't be stored: ${why}`);
+    throw new KvTypeError("value_invalid", `${why} Such a value can't be stored.`);
   }
 }
 
@@ -171,13 +171,25 @@ function decode(bytes: Uint8Array): unknown {
     case VALUE_TAG.number:
       return eightBytes(bytes).getFloat64(1, true);
     case VALUE_TAG.clone: {
-      // A copy: V8 makes typed arrays inside the value as views of the buffer that it reads.
+      // A copy: what V8 makes without a copy would be views of the site's bytes.
       const body = new Uint8Array(bytes.length - 1);
       body.set(bytes.subarray(1));
-      return deserialize(Buffer.from(body.buffer));
+      const reader = new CloneReader(Buffer.from(body.buffer));
+      reader.readHeader();
+      return reader.readValue();
     }
     default:
       throw corrupt(bytes.length === 0 ? "it is empty" : `there is no tag ${bytes[0]}`);
+  }
+}
+
+/** Views inside a value get buffers of their own: `view.buffer` is what it was, not the encoding around it. */
+class CloneReader extends DefaultDeserializer {
+  _readHostObject(): unknown {
+    const view = (super["_readHostObject" as never] as () => unknown).call(this);
+    if (!ArrayBuffer.isView(view) || view.byteLength === view.buffer.byteLength) return view;
+    const own = view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
+    return new (view.constructor as new (buffer: ArrayBufferLike) => ArrayBufferView)(own);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Apps written for other platforms, bundled as `deploy` does and run in a real isolate. */
 import { join } from "node:path";
+import type { StoreClient } from "../../functions/store_client.ts";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { type IsolateAnswer, IsolatePool } from "../../runtime/isolate/mod.ts";
 import { appOf, callOf, MemoryStore } from "../isolate/apps.ts";
@@ -11,11 +12,12 @@ export interface RunOptions {
   readonly mayFetch?: readonly string[];
   /** The entry's name among the files; `app.ts` if it is not said. */
   readonly entry?: string;
+  readonly store?: StoreClient;
 }
 
 /** A running app. */
 export interface RunningApp extends AsyncDisposable {
-  readonly store: MemoryStore;
+  readonly store: StoreClient;
   /** Lines that it logged, as `level text`. */
   readonly lines: string[];
   /** What its manifest says; evaluated as a deploy does. */
@@ -59,7 +61,7 @@ export function runBundle(code: string, options: RunOptions = {}): RunningApp {
     fetchHosts: mayFetch,
     limits: { wallMs: 120_000, cpuMs: 30_000 },
   });
-  const store = new MemoryStore();
+  const store = options.store ?? new MemoryStore();
   const lines: string[] = [];
   const call = (path: string | Request, init?: RequestInit) => {
     const request = typeof path === "string" ? new Request(`http://localhost${path}`, init) : path;

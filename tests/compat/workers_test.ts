@@ -1,6 +1,7 @@
 /** Modules written for Cloudflare Workers. */
 import assert from "node:assert/strict";
 import { scryptSync } from "node:crypto";
+import { MemoryStore } from "../isolate/apps.ts";
 import { bundleText, runApp, runBundle, untilTrue } from "./apps.ts";
 
 Deno.test("a Workers module finds what Workers have", async () => {
@@ -103,11 +104,12 @@ const ENTRYPOINT = `
   }`;
 
 Deno.test("a WorkerEntrypoint class is an app, with an object for each request", async () => {
-  await using app = await runApp(ENTRYPOINT, { vars: { NAME: "given" } });
+  const store = new MemoryStore();
+  await using app = await runApp(ENTRYPOINT, { vars: { NAME: "given" }, store });
   for (const path of ["/a", "/b"]) {
     assert.deepEqual(await (await app.fetch(path)).json(), ["given", "given", path, "function", 1]);
   }
-  assert.equal(app.store.rows.size, 1);
+  assert.equal(store.rows.size, 1);
   assert.deepEqual((await app.manifest() as { handlers: string[] }).handlers, ["fetch", "scheduled"]);
 });
 

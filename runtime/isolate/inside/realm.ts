@@ -7,7 +7,10 @@
  * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay.
  */
 import { ambientKv } from "../../../functions/context.ts";
+import { RequestKv } from "../../../functions/kv.ts";
+import { KvAtomicOperation } from "../../../functions/kv_atomic.ts";
 import { KvU64 } from "../../../functions/kv_u64.ts";
+import { cutMembers, refusal } from "./absent.ts";
 import { ServedHandler } from "./app_module.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { addWorkersGlobals } from "./workers_globals.ts";
@@ -57,17 +60,27 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
     get: (name: string) => Object.hasOwn(vars, name) ? vars[name] : undefined,
     has: (name: string) => Object.hasOwn(vars, name),
     toObject: () => ({ ...vars }),
-    set: refuse("Deno.env.set", "variables are set where the app is deployed"),
-    delete: refuse("Deno.env.delete", "variables are set where the app is deployed"),
+    set: refusal("Deno.env.set", "variables are set where the app is deployed"),
+    delete: refusal("Deno.env.delete", "variables are set where the app is deployed"),
   };
   cutDeno({
     env: Object.freeze(env),
     openKv: () => Promise.resolve(ambientKv),
     KvU64,
+    Kv: namedClass(
+      "Deno.Kv",
+      "use Deno.openKv",
+      (value) => value === ambientKv || value instanceof RequestKv,
+    ),
+    AtomicOperation: namedClass(
+      "Deno.AtomicOperation",
+      "use kv.atomic()",
+      (value) => value instanceof KvAtomicOperation,
+    ),
     upgradeWebSocket,
     serve: served.serve,
-    cron: refuse("Deno.cron", 'declare cron: { name: "0 3 * * *" } and scheduled in the default export'),
-    exit: refuse("Deno.exit", "a function cannot end its isolate"),
+    cron: refusal("Deno.cron", 'declare cron: { name: "0 3 * * *" } and scheduled in the default export'),
+    args: Object.freeze([]),
   });
   for (const name of REMOVED_GLOBALS) Reflect.deleteProperty(globalThis, name);
   define(globalThis, "fetch", siteFetch);
@@ -75,7 +88,7 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
   define(globalThis, "WebSocket", webSocketClass());
   addWorkersGlobals(define);
   // Blocking the only thread of an isolate has no use.
-  define(Atomics, "wait", refuse("Atomics.wait", "use Atomics.waitAsync"));
+  define(Atomics, "wait", refusal("Atomics.wait", "use Atomics.waitAsync"));
   const process = { env: {} as Record<string, string>, nextTick, platform: "linux", versions: {}, argv: [] };
   define(globalThis, "process", process);
   return {
@@ -91,19 +104,12 @@ const nextTick = (callback: (...args: unknown[]) => void, ...args: unknown[]): v
   queueMicrotask(() => callback(...args));
 
 function cutDeno(members: Record<string, unknown>): void {
-  for (const name of Reflect.ownKeys(Deno)) {
-    if (typeof name === "string" && KEPT.has(name)) continue;
-    Reflect.deleteProperty(Deno, name);
-  }
+  cutMembers(Deno, "Deno", KEPT);
   for (const [name, value] of Object.entries(members)) define(Deno, name, value);
 }
 
 const define = (target: object, name: string, value: unknown): boolean =>
   Reflect.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
-
-const refuse = (what: string, instead: string) => (): never => {
-  throw new TypeError(`${what} is not available in a function: ${instead}`);
-};
 
 function upgradeWebSocket(request: Request, options: { protocol?: string } = {}): {
   socket: IsolateSocket;
@@ -123,7 +129,7 @@ function upgradeWebSocket(request: Request, options: { protocol?: string } = {})
 
 /** The class that an app finds: it knows the sockets of incoming requests, and opens none. */
 function webSocketClass(): typeof IsolateSocket {
-  const construct = refuse("new WebSocket", "an app answers sockets and opens none");
+  const construct = refusal("new WebSocket", "an app answers sockets and opens none");
   const found = new Proxy(IsolateSocket, { construct });
   Object.defineProperty(found, "name", { value: "WebSocket", configurable: true });
   Object.defineProperty(IsolateSocket.prototype, "constructor", {
@@ -132,6 +138,14 @@ function webSocketClass(): typeof IsolateSocket {
     writable: true,
   });
   return found;
+}
+
+/** A class for `instanceof`, whose objects the platform makes. */
+function namedClass(name: string, instead: string, has: (value: unknown) => boolean): object {
+  const named = function (): never {
+    throw new TypeError(`${name} can not be constructed: ${instead} instead`);
+  };
+  return Object.defineProperty(named, Symbol.hasInstance, { value: has });
 }
 
 /** Workers' pair: an object with ends 0 and 1. */

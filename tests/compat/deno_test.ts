@@ -1,0 +1,130 @@
+/** Modules written for `deno serve` and Deno Deploy. */
+import assert from "node:assert/strict";
+import { untilTrue } from "./apps.ts";
+import { runApp } from "./apps.ts";
+
+const SERVE = `
+  export default {
+    async fetch(request, info) {
+      const { pathname } = new URL(request.url);
+      info.completed.then(() => console.log("completed " + pathname));
+      return Response.json([info.remoteAddr, Deno.env.get("NAME"), Deno.env.get("NONE"), Deno.env.has("NAME"), Deno.env.toObject()]);
+    },
+  } satisfies Deno.ServeDefaultExport;`;
+
+Deno.test("a deno serve module gets its info and its variables", async () => {
+  await using app = await runApp(SERVE, { vars: { NAME: "given" } });
+  const answer = await (await app.fetch("/a")).json();
+  assert.deepEqual(answer, [
+    { transport: "tcp", hostname: "127.0.0.1", port: 9 },
+    "given",
+    null,
+    true,
+    { NAME: "given" },
+  ]);
+  await untilTrue("completed resolves", () => app.lines.includes("info completed /a"));
+});
+
+/** Each way to call Deno.serve, as a program for Deno Deploy does while it loads. */
+const SERVED: Readonly<Record<string, string>> = {
+  "a handler": `Deno.serve((request, info) => answer(request, info));`,
+  "options and a handler":
+    `const server = Deno.serve({ port: 8080, onListen() {} }, answer); server.finished.then(() => {});`,
+  "a handler in its options": `Deno.serve({ hostname: "0.0.0.0", handler: answer });`,
+};
+
+for (const [how, call] of Object.entries(SERVED)) {
+  Deno.test(`a program that gives Deno.serve ${how} is an app`, async () => {
+    await using app = await runApp(`
+      const kv = await Deno.openKv();
+      const answer = async (request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>) => {
+        await kv.atomic().sum(["hits"], 1n).commit();
+        return new Response(new URL(request.url).pathname + " for " + info.remoteAddr.hostname);
+      };
+      ${call}`);
+    assert.equal(await (await app.fetch("/x")).text(), "/x for 127.0.0.1");
+    assert.deepEqual((await app.manifest() as { handlers: string[] }).handlers, ["fetch"]);
+  });
+}
+
+Deno.test("Deno.serve tells its address to onListen, and its errors to onError", async () => {
+  await using app = await runApp(`
+    const seen: unknown[] = [];
+    const server = Deno.serve({
+      onListen: (address) => seen.push(address),
+      onError: (error) => new Response(String(error), { status: 418 }),
+    }, () => { throw new Error(JSON.stringify([seen, server.addr])); });`);
+  const response = await app.fetch("/");
+  const addr = { transport: "tcp", hostname: "0.0.0.0", port: 8000 };
+  assert.equal(response.status, 418);
+  assert.equal(await response.text(), `Error: ${JSON.stringify([[addr], addr])}`);
+});
+
+const REFUSED: readonly (readonly [what: string, code: string, says: RegExp])[] = [
+  [
+    "Deno.serve beside a default export",
+    `Deno.serve(() => new Response()); export default { fetch: () => new Response() };`,
+    /not both/,
+  ],
+  [
+    "Deno.serve twice",
+    `Deno.serve(() => new Response()); Deno.serve(() => new Response());`,
+    /called before/,
+  ],
+  ["Deno.serve without a handler", `Deno.serve({ port: 1 } as never);`, /a handler is missing/],
+  [
+    "Deno.cron",
+    `Deno.cron("x", "* * * * *", () => {}); Deno.serve(() => new Response());`,
+    /Deno\.cron is not available.*scheduled/,
+  ],
+  [
+    "a file",
+    `const text = Deno.readTextFileSync("x"); Deno.serve(() => new Response(text));`,
+    /readTextFileSync/,
+  ],
+  [
+    "a listener for fetch events",
+    `addEventListener("fetch", (event) => (event as any).respondWith(new Response()));`,
+    /default/,
+  ],
+];
+
+for (const [what, code, says] of REFUSED) {
+  Deno.test(`a program with ${what} is refused where it is deployed`, async () => {
+    await using app = await runApp(code);
+    await assert.rejects(app.manifest(), says);
+  });
+}
+
+Deno.test("Deno.serve while a request runs is refused", async () => {
+  await using app = await runApp(`
+    Deno.serve(() => {
+      try { Deno.serve(() => new Response()); return new Response("served"); }
+      catch (error) { return new Response(String(error)); }
+    });`);
+  assert.match(await (await app.fetch("/")).text(), /^TypeError: Deno\.serve works while the module loads/);
+});
+
+Deno.test("Deno.upgradeWebSocket answers a Deno Deploy chat, by every kind of message", async () => {
+  await using app = await runApp(`
+    Deno.serve((request) => {
+      if (request.headers.get("upgrade") !== "websocket") return new Response("no socket", { status: 426 });
+      const { socket, response } = Deno.upgradeWebSocket(request, { protocol: "chat" });
+      socket.addEventListener("open", () => socket.send("open " + socket.readyState + (socket instanceof WebSocket)));
+      socket.onmessage = async ({ data }) =>
+        socket.send(data instanceof Blob ? new Uint8Array(await data.arrayBuffer()) : data.toUpperCase());
+      return response;
+    });`);
+  assert.equal((await app.fetch("/")).status, 426);
+  const answer = await app.call(new Request("http://localhost/", { headers: { upgrade: "websocket" } }));
+  assert.equal(answer.kind, "upgrade");
+  if (answer.kind !== "upgrade") return;
+  const got: unknown[] = [];
+  answer.socket.bridge({ message: (data) => got.push(data), close: () => {} });
+  answer.socket.send("a");
+  answer.socket.send(new Uint8Array([7]));
+  await untilTrue("three messages", () => got.length === 3);
+  assert.deepEqual(got, ["open 1true", "A", new Uint8Array([7])]);
+  answer.socket.close(1000, "");
+  await answer.settled;
+});

@@ -1,0 +1,99 @@
+/**
+ * A program written for `Deno.openKv()` runs on Deno's KV (":memory:") and, unchanged, as an app of a cluster;
+ * what it saw is compared. Every difference is in the list below, and in docs/compatibility.md; a difference that
+ * is gone fails here too.
+ *
+ * An error counts as the same where it has Deno's class and begins with Deno's words: ours may say more.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { bundleApp } from "../../runtime/bundle/mod.ts";
+import { startCluster } from "../e2e/cluster.ts";
+
+type Answers = Readonly<Record<string, string>>;
+
+const FOLDER = join(import.meta.dirname ?? ".", "kv");
+
+/** Probes that answer something else here, and why. */
+const DIFFERENT: Readonly<Record<string, string>> = {
+  "value refused: a shared buffer": "a copy of it is stored",
+  "value of 65537 bytes": "values may have 1 MiB",
+  "value of 2 MiB": "the same, in the message",
+  "900 KB in one operation": "an operation may have 4 MiB",
+  "5 MB in one operation": "the same, in the message",
+  "getMany of 11 keys": "1,000 keys",
+  "watch of too many keys": "100 keys",
+  "get with an unknown consistency": "there is one more: the message says so",
+  "key with a large bigint": "a bigint in a key has 64 bits",
+  "key with a lone surrogate": "text that is no text is refused in a key",
+  "empty key, read": "refused, as in a write",
+  "key of a wrong part": "the message says what stands there",
+  "key that is no array": "the message says what stands there",
+  "key that is too large": "the message says how large it is",
+  "key that is too large, read": "the same limit and message as in a write",
+  "list with limit 0": "a TypeError, as for every other argument",
+  "list with a negative limit": "a TypeError, as for every other argument",
+  "list with batchSize 0": "a TypeError, as for every other argument",
+  "sum of a number": "numbers can be summed too",
+  "sum on another type": "an error of the store, which has a code and is no TypeError",
+  "what has expired is gone": "at once; Deno's rows stay a while",
+  "commitVersionstamp": "not available",
+  "enqueue": "not available",
+  "atomic enqueue": "not available",
+  "enqueue of a function": "not available",
+};
+
+async function answersOfDeno(): Promise<Answers> {
+  const bundle = await bundleApp(join(FOLDER, "app.ts"));
+  assert.equal(bundle.kind, "bundled", JSON.stringify(bundle));
+  if (bundle.kind !== "bundled") return {};
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
+  try {
+    const path = join(folder, "bundle.js");
+    await Deno.writeFile(path, bundle.code);
+    const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
+      args: [
+        "run",
+        "-A",
+        "--no-check",
+        "--no-config",
+        "--unstable-kv",
+        join(FOLDER, "plain.ts"),
+        `file://${path}`,
+      ],
+      env: { NO_COLOR: "1" },
+    }).output();
+    assert.ok(success, new TextDecoder().decode(stderr));
+    return JSON.parse(new TextDecoder().decode(stdout));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function answersOfCluster(): Promise<Answers> {
+  await using cluster = await startCluster({ topology: "single", apps: [FOLDER] });
+  const response = await fetch(`${Object.values(cluster.sites)[0]?.url}/kv/run`);
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return JSON.parse(text);
+}
+
+/** Versionstamps by their age, since they name a clock. */
+function plainly(text = ""): string {
+  const stamps = [...new Set(text.match(/"[0-9a-f]{20}"/g) ?? [])].sort();
+  return text.replace(/"[0-9a-f]{20}"/g, (stamp) => `version ${stamps.indexOf(stamp)}`);
+}
+
+const isSame = (ours: string, theirs: string): boolean =>
+  ours === theirs || /^(?:threw )?\w*Error: /.test(theirs) && ours.startsWith(theirs.replace(/[.)]$/, ""));
+
+Deno.test("a program for Deno.openKv sees the same on Deno's KV and in a cluster, but for what is listed", async () => {
+  const [theirs, ours] = [await answersOfDeno(), await answersOfCluster()];
+  assert.deepEqual(Object.keys(ours), Object.keys(theirs));
+  assert.ok(Object.keys(theirs).length > 100);
+  const different = Object.keys(theirs).filter((name) => !isSame(plainly(ours[name]), plainly(theirs[name])));
+  for (const name of different) {
+    if (!(name in DIFFERENT)) console.log(`## ${name}\n  in Deno: ${theirs[name]}\n  here:    ${ours[name]}`);
+  }
+  assert.deepEqual(different.toSorted(), Object.keys(DIFFERENT).toSorted());
+});
