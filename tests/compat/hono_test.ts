@@ -232,7 +232,7 @@ const CASES: readonly Case[] = [
   { path: "/timeout", status: 504, body: "Gateway Timeout" },
   {
     path: "/headers?pretty",
-    body: /\{\n  "id": "[0-9a-f-]{36}"/,
+    body: /\{\n {2}"id": "[0-9a-f-]{36}"/,
     headers: { "x-frame-options": "SAMEORIGIN", "x-powered-by": null, "x-request-id": /^[0-9a-f-]{36}$/ },
   },
   { path: "/runtime", body: `["deno","given","127.0.0.1"]` },

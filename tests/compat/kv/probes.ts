@@ -2,7 +2,7 @@
  * A program for `Deno.openKv()`, in the manner of Deno's own tests of it: each probe works in a key space of its
  * own and answers what it saw. ../kv_test.ts runs it on Deno's KV and on an app's.
  */
-import { type Probes, rejection, thrown } from "../probes/probe.ts";
+import { type Probes, rejection } from "../probes/probe.ts";
 
 /** What a probe works with. */
 export interface KvScene {
