@@ -26,6 +26,10 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "POST /blobs/missing": "deploy",
   "PUT /blobs/:digest": "deploy",
   "POST /apps/:app/rollback": "deploy",
+  "GET /apps/:app/rollout": "read",
+  "POST /apps/:app/rollout": "deploy",
+  "POST /apps/:app/rollout/finish": "deploy",
+  "POST /apps/:app/rollout/abort": "deploy",
 };
 
 /** The name of a route in {@link ADMIN_ROLES}. */

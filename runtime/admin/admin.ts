@@ -19,6 +19,7 @@ import { logRoutes } from "./logs.ts";
 import { readyRoutes } from "./placement.ts";
 import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
+import { rolloutRoutes } from "./rollout.ts";
 import { siteRoutes } from "./sites.ts";
 
 /** The admin handlers of a site. */
@@ -39,6 +40,7 @@ export function adminApp(services: AdminServices): AdminHono {
   readyRoutes(app, services);
   blobRoutes(app, services);
   deployRoutes(app, services);
+  rolloutRoutes(app, services);
   if (services.secrets !== undefined) {
     secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
   }

@@ -13,8 +13,11 @@ export function appRoutes(app: AdminHono, services: AdminServices): void {
     const live = services.apps.get(c.req.param("app"));
     if (live === undefined) return unknownApp(c.req.param("app"));
     return c.json(
-      live.record.versions.map((entry) => ({ ...entry, current: entry.version === live.record.current }))
-        .reverse(),
+      live.record.versions.map((entry) => ({
+        ...entry,
+        current: entry.version === live.record.current,
+        ...entry.version === live.record.rollout?.version ? { weight: live.record.rollout.weight } : {},
+      })).reverse(),
     );
   });
   app.get("/apps/:app/rows", async (c) => {

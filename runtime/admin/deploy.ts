@@ -6,14 +6,23 @@
 import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
 import { BUNDLE_BYTES_MAX } from "../deploy/records.ts";
 import { parseBlobRef } from "../deploy/version_files.ts";
+import { parseWeight } from "../deploy/rollout.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { readLimited } from "./body.ts";
 import { placed, waitMs } from "./placement.ts";
+import { type Tell, withProgress } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 
 /** Adds `POST /deploy` and `/apps/:app/rollback`. */
 export function deployRoutes(app: AdminHono, services: AdminServices): void {
-  app.post("/deploy", (c) => changing(services, c, (deployments) => deploy(deployments, c)));
+  app.post("/deploy", async (c) => {
+    if (services.deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    const bundle = await readLimited(c.req.raw.body, BUNDLE_BYTES_MAX);
+    if (bundle === null) {
+      return problemResponse("limit_bundle", `a bundle has at most ${BUNDLE_BYTES_MAX} bytes`);
+    }
+    return await changing(services, c, (deployments, tell) => deploy(deployments, c, bundle, tell));
+  });
   app.post("/apps/:app/rollback", (c) =>
     changing(
       services,
@@ -23,29 +32,41 @@ export function deployRoutes(app: AdminHono, services: AdminServices): void {
 }
 
 /** Runs a change at the root, or forwards the request there; then waits for the sites. */
-async function changing(
+export async function changing(
   services: AdminServices,
   c: AdminContext,
-  change: (deployments: Deployments) => Promise<Change | Refusal>,
+  change: (deployments: Deployments, tell: Tell) => Promise<Change | Refusal>,
 ): Promise<Response> {
-  if (services.deployments === null) {
-    return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
-  }
-  const result = await change(services.deployments);
-  if (!result.ok) {
-    const more = result.place === undefined ? {} : { place: result.place };
-    return problemResponse(result.code, result.message, more);
-  }
-  const placement = await placed(services, result, waitMs(c));
-  if (placement.missing.length === 0) await services.deployments.settle(result.app);
-  const { app, version, changed } = result;
-  return Response.json({ app, version, changed, ...placement });
+  const { deployments } = services;
+  if (deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+  return await withProgress(c, async (tell) => {
+    const result = await change(deployments, tell);
+    if (!result.ok) {
+      const more = result.place === undefined ? {} : { place: result.place };
+      return problemResponse(result.code, result.message, more);
+    }
+    const { app, version, changed } = result;
+    tell({ event: "live", app, version, changed });
+    const placement = await placed(services, result, waitMs(c), tell);
+    if (placement.missing.length === 0) await deployments.settle(app);
+    return Response.json({ app, version, changed, ...placement });
+  });
 }
 
-async function deploy(deployments: Deployments, c: AdminContext): Promise<Change | Refusal> {
-  const bundle = await readLimited(c.req.raw.body, BUNDLE_BYTES_MAX);
-  if (bundle === null) {
-    return { ok: false, code: "limit_bundle", message: `a bundle has at most ${BUNDLE_BYTES_MAX} bytes` };
+async function deploy(
+  deployments: Deployments,
+  c: AdminContext,
+  bundle: Uint8Array,
+  tell: Tell,
+): Promise<Change | Refusal> {
+  const text = c.req.query("weight");
+  const weight = text === undefined ? undefined : parseWeight(text);
+  if (weight === null) {
+    return {
+      ok: false,
+      code: "deploy_invalid",
+      message: `${JSON.stringify(text)} is no weight from 0 to 100`,
+    };
   }
   const app = c.req.query("app");
   const fallback = c.req.query("fallback");
@@ -55,7 +76,10 @@ async function deploy(deployments: Deployments, c: AdminContext): Promise<Change
     bundle,
     ...(files === undefined ? {} : { files }),
     ...(sourceMap === undefined ? {} : { sourceMap }),
+    signal: c.req.raw.signal,
+    begun: (what) => tell({ event: "evaluated", ...what }),
     ...(app === undefined ? {} : { app }),
     ...(fallback === undefined ? {} : { fallback }),
+    ...(weight === undefined ? {} : { weight }),
   });
 }

@@ -1,17 +1,22 @@
 /**
  * Where a version has arrived: each site answers for itself, and the root asks them all.
  *
- * A2  A site is reported only when it serves the version: its table points to it and it holds the bundle.
+ * A2  A site is reported only when it has followed a change: its table shows the app's row as the change left it,
+ *     and it holds the bundle of the version that the change is about.
  */
 import { ADMIN_PATH } from "../deploy/client.ts";
 import type { Change } from "../deploy/deployments.ts";
 import { VERSION } from "../deploy/records.ts";
 import { problemResponse } from "../gateway/problem.ts";
+import type { Tell } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 
 /** A site that restarts is back within a second or two; asking it this often costs it nothing. */
 const ASK_AGAIN_MS = 200;
+
+/** A change that a site is to follow. */
+type Awaited = Pick<Change, "app" | "version" | "stamp">;
 
 /** Where a version has arrived. */
 export interface Placement {
@@ -27,7 +32,8 @@ export function readyRoutes(app: AdminHono, services: AdminServices): void {
   app.get("/ready/:app/:version", async (c) => {
     const { app: name, version } = c.req.param();
     if (!VERSION.test(version)) return problemResponse("version_unknown", `${version} is no version`);
-    const ready = await readyHere(services, name, version, waitMs(c));
+    const change = { app: name, version, stamp: c.req.query("stamp") ?? "" };
+    const ready = await readyHere(services, change, waitMs(c));
     return ready
       ? c.json({ site: services.site })
       : problemResponse("not_ready", `${name} ${version} has not arrived here`);
@@ -41,16 +47,23 @@ export function waitMs(c: AdminContext): number {
 }
 
 /** Asks every site to report when it serves a version, until all have or the time is over. */
-export async function placed(services: AdminServices, change: Change, timeoutMs: number): Promise<Placement> {
+export async function placed(
+  services: AdminServices,
+  change: Awaited,
+  timeoutMs: number,
+  tell: Tell = () => {},
+): Promise<Placement> {
   const begunMs = services.nowMs();
   const sites: Placement["sites"] = [];
   const missing: string[] = [];
   const ask = async (id: string) => {
     const ready = id === services.site
-      ? await readyHere(services, change.app, change.version, timeoutMs)
+      ? await readyHere(services, change, timeoutMs)
       : await readyThere(services, id, change, timeoutMs);
-    if (ready) sites.push({ id, ms: Math.round(services.nowMs() - begunMs) });
-    else missing.push(id);
+    if (!ready) return void missing.push(id);
+    const site = { id, ms: Math.round(services.nowMs() - begunMs) };
+    sites.push(site);
+    tell({ event: "site", ...site });
   };
   await Promise.all((await readSites(services.system)).map((site) => ask(site.id)));
   return { sites, missing };
@@ -60,10 +73,11 @@ export async function placed(services: AdminServices, change: Change, timeoutMs:
 async function readyThere(
   services: AdminServices,
   site: string,
-  change: Change,
+  change: Awaited,
   timeoutMs: number,
 ): Promise<boolean> {
-  const url = `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?waitMs=${timeoutMs}`;
+  const url =
+    `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?stamp=${change.stamp}&waitMs=${timeoutMs}`;
   const over = new AbortController();
   const asking = async () => {
     while (!over.signal.aborted) {
@@ -101,20 +115,19 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** Waits until this site serves a version of an app (A2). */
 async function readyHere(
   services: AdminServices,
-  app: string,
-  version: string,
+  { app, version, stamp }: Awaited,
   timeoutMs: number,
 ): Promise<boolean> {
   const { apps } = services;
   const shown = Promise.withResolvers<boolean>();
-  const look = () => apps.get(app)?.current.version === version && shown.resolve(true);
+  const look = () => apps.shows(app, stamp) && shown.resolve(true);
   const unlisten = apps.onChange(look);
   look();
   try {
     await apps.refresh();
     if (!await within(shown.promise, timeoutMs)) return false;
-    const current = apps.get(app)?.current;
-    const fetched = Promise.all([current?.bundle(), current?.files?.()])
+    const live = await apps.version(app, version);
+    const fetched = Promise.all([live?.bundle(), live?.files?.()])
       .then(() => services.warm?.(app, version))
       .then(() => true);
     return await within(fetched, timeoutMs);

@@ -1,7 +1,7 @@
 /**
  * Commands that show and move versions: apps, versions, rollback, sites.
  */
-import type { Deployed } from "../deploy/client.ts";
+import type { Deployed, VersionSummary } from "../deploy/client.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import {
   columns,
@@ -13,6 +13,8 @@ import {
   type Parsed,
   type Shell,
 } from "./command.ts";
+
+import { Following } from "./following.ts";
 
 /** Seconds to wait for the sites: a feed takes milliseconds, a site that restarts takes a few seconds. */
 const TIMEOUT_S = { min: 0, max: 600, or: 30 };
@@ -30,7 +32,7 @@ export const WAIT_OPTIONS: Record<string, OptionSpec> = {
 export const waitMs = (args: Parsed): number => numberOption(args, "timeout", TIMEOUT_S) * 1000;
 
 /** Digits of a version that people are shown; enough that two of one app never share them. */
-const VERSION_DIGITS = 12;
+export const VERSION_DIGITS = 12;
 
 /** Prints rows as a table, or all of them as one JSON value. */
 function show(
@@ -49,7 +51,8 @@ function show(
   return EXIT.done;
 }
 
-const date = (ms: number): string => new Date(ms).toISOString().slice(0, 19) + "Z";
+/** A time as people read it. */
+export const date = (ms: number): string => new Date(ms).toISOString().slice(0, 19) + "Z";
 
 /** Prints where a version has arrived; exit 3 where some site lacks it. */
 export function showDeployed(deployed: Deployed, args: Parsed, shell: Shell): ExitCode {
@@ -95,22 +98,35 @@ export const versions: Command = {
   words: [1, 1],
   async run(args, shell) {
     const rows = await (await findCluster(args, shell)).versions(args.words[0] ?? "");
-    const cells = rows.map((row) => [row.version, date(row.createdMs), row.current ? "serves" : ""]);
+    const cells = rows.map((row) => [row.version, date(row.createdMs), serves(row)]);
     return show(rows, args, shell, { head: ["version", "deployed", ""], cells, none: "no versions" });
   },
 };
+
+function serves({ current, weight }: VersionSummary): string {
+  if (current) return "serves";
+  return weight === undefined ? "" : `serves ${weight} % of the sessions`;
+}
 
 /** `sojourn rollback APP [VERSION]` */
 export const rollback: Command = {
   name: "rollback",
   usage: "APP [VERSION]",
-  summary: "Makes an earlier version serve: the one that begins with VERSION, or the one before the current.",
+  summary: [
+    "Makes an earlier version serve: the one that begins with VERSION, or the one before the current. A rollout",
+    "that runs is over; without VERSION that is all that happens.",
+  ].join("\n"),
   options: { ...CLUSTER_OPTIONS, ...WAIT_OPTIONS },
   words: [1, 2],
   async run(args, shell) {
     const wait = waitMs(args);
     const client = await findCluster(args, shell);
-    return showDeployed(await client.rollback(args.words[0] ?? "", args.words[1], wait), args, shell);
+    const [app = "", version] = args.words;
+    const back = new Following(shell).run(
+      client,
+      (progress) => client.rollback(app, version, wait, progress),
+    );
+    return showDeployed(await back, args, shell);
   },
 };
 

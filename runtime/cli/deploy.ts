@@ -8,6 +8,8 @@ import { APP_NAME } from "../deploy/records.ts";
 import { deployModule } from "../deploy/upload.ts";
 import { showDeployed, WAIT_OPTIONS, waitMs } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import { Following } from "./following.ts";
+import { weightOf } from "./rollout.ts";
 import { type Command, type Parsed, UsageError } from "./command.ts";
 
 /** What a folder's module is called when the folder is named. */
@@ -16,10 +18,15 @@ const MODULE_DEFAULT = "app.ts";
 /** `sojourn deploy MODULE` */
 export const deploy: Command = {
   name: "deploy",
-  usage: "MODULE [--app NAME] [--to URL] [--timeout 30]",
+  usage: "MODULE [--app NAME] [--weight 10%] [--to URL] [--timeout 30]",
   summary: "Deploys a module, or a folder's app.ts, and waits until every site serves it.",
   options: {
     app: { type: "string", value: "NAME", says: "the app's name (else its defineApp's, else its folder's)" },
+    weight: {
+      type: "string",
+      value: "WEIGHT%",
+      says: "only so many of the sessions get it: begins a rollout; 0% makes it there for previews",
+    },
     ...CLUSTER_OPTIONS,
     ...WAIT_OPTIONS,
   },
@@ -27,10 +34,18 @@ export const deploy: Command = {
   async run(args, shell) {
     const app = appName(args);
     const wait = waitMs(args);
+    const weight = args.text("weight") === undefined ? undefined : weightOf(args.text("weight"));
     const module = await findModule(args.words[0] ?? "");
     const client = await findCluster(args, shell);
     const fallback = basename(dirname(module)).toLowerCase();
-    const deployed = await deployModule({ module, app, fallback, waitMs: wait }, client);
+    const following = new Following(shell);
+    const deployed = await following.run(client, (progress) => {
+      following.say(`bundling ${module}`);
+      return deployModule({ module, app, fallback, weight, waitMs: wait }, client, {
+        ...progress,
+        bundled: (bytes) => following.say(`bundled: ${Math.ceil(bytes / 1024)} KiB; uploading`),
+      });
+    });
     return showDeployed(deployed, args, shell);
   },
 };

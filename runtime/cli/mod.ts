@@ -7,6 +7,7 @@ import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } fr
 import { deploy } from "./deploy.ts";
 import { init } from "./init.ts";
 import { logs } from "./logs.ts";
+import { rollout } from "./rollout.ts";
 import { kv, tables } from "./rows.ts";
 import { top } from "./top.ts";
 import { secrets } from "./secrets.ts";
@@ -29,6 +30,7 @@ export const commands: readonly Command[] = [
   apps,
   versions,
   rollback,
+  rollout,
   sites,
   kv,
   tables,
@@ -41,7 +43,6 @@ export const commands: readonly Command[] = [
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
-  rollout: "moves requests to a version by weight",
   routes: "shows routes and custom hosts",
   sessions: "shows stateful sessions",
   queues: "shows queues",

@@ -9,9 +9,8 @@
  *     former state stays.
  * T2  A bundle is given out only when its bytes have the digest of its record.
  */
-import type { Replica } from "../../store/api.ts";
+import type { SystemStore } from "./system_store.ts";
 import { unpackKey } from "../../store/key.ts";
-import type { Range } from "../../store/range.ts";
 import { type Row, versionstamp } from "../../store/row.ts";
 import type { Asset } from "../assets/asset_index.ts";
 import { BlobReader, type BlobRef } from "./blobs.ts";
@@ -19,8 +18,6 @@ import { readFiles } from "./version_files.ts";
 import {
   type AppRecord,
   APPS,
-  bundleDigest,
-  bundleRange,
   decodeApp,
   decodeVersion,
   type StoredManifest,
@@ -28,9 +25,9 @@ import {
   versionKey,
   type VersionRecord,
 } from "./records.ts";
+import { fetchBundle } from "./bundle_fetch.ts";
 
-/** The part of a replica that the control plane uses. */
-export type SystemStore = Replica["system"];
+export type { SystemStore } from "./system_store.ts";
 
 /** One deployed version of an app, ready to be called. */
 export interface LiveVersion {
@@ -50,6 +47,8 @@ export interface LiveApp {
   readonly name: string;
   readonly record: AppRecord;
   readonly current: LiveVersion;
+  /** A version that a part of the sessions gets instead. */
+  readonly rollout?: { readonly next: LiveVersion; readonly weight: number };
 }
 
 type Note = (event: string, detail?: Record<string, unknown>) => void;
@@ -61,8 +60,12 @@ const BUNDLE_CACHE_BYTES = 64 * 1024 * 1024;
 export class AppTable {
   readonly #system: SystemStore;
   readonly #note: Note;
-  readonly #apps = new Map<string, { stamp: string; live: LiveApp }>();
+  readonly #apps = new Map<string, LiveApp>();
+  /** The versionstamp of each app's row as it is shown, of those that do not serve too. */
+  #shown = new Map<string, string>();
   readonly #versions = new Map<string, VersionRecord>();
+  /** Versions that were asked for by name, by app and version. */
+  readonly #previews = new Map<string, LiveVersion>();
   readonly #bundles = new Map<string, { bytes: number; fetched: Promise<Uint8Array> }>();
   readonly #listeners = new Set<() => void>();
   /** Reads what versions have in blobs: static files, source maps. */
@@ -88,22 +91,34 @@ export class AppTable {
 
   /** The app of a name, or undefined where there is none that serves. */
   get(name: string): LiveApp | undefined {
-    return this.#apps.get(name)?.live;
+    return this.#apps.get(name);
   }
 
   /** The apps that serve, by name. */
   list(): LiveApp[] {
-    return [...this.#apps.values()].map((entry) => entry.live)
-      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    return [...this.#apps.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** A version of an app that is not its current one (a preview), or undefined where the app has none such. */
+  /**
+   * A version of an app whether it serves or not (a preview), or undefined where the app has none such. Named whole:
+   * a few digits could be guessed, and whoever knows a version may have it run.
+   */
   async version(name: string, version: string): Promise<LiveVersion | undefined> {
     const app = this.get(name);
-    if (app === undefined || app.current.version === version) return app?.current;
-    if (!app.record.versions.some((entry) => entry.version === version)) return undefined;
+    if (!app?.record.versions.some((entry) => entry.version === version)) return undefined;
+    const known = [app.current, app.rollout?.next, this.#previews.get(name + version)]
+      .find((live) => live?.version === version);
+    if (known !== undefined) return known;
     const record = await this.#record(version);
-    return record && this.#live(name, record);
+    if (record === undefined) return undefined;
+    const live = this.#live(name, record);
+    this.#previews.set(name + version, live);
+    return live;
+  }
+
+  /** Whether the view shows an app's row as of a versionstamp, or a newer one; of a deleted app too. */
+  shows(name: string, stamp: string): boolean {
+    return (this.#shown.get(name) ?? "") >= stamp;
   }
 
   /** Calls back after the view changed; the result unsubscribes. */
@@ -144,18 +159,22 @@ export class AppTable {
 
   async #read(): Promise<boolean> {
     const rows = await this.#system.list(APPS);
-    const names = new Set<string>();
+    const shown = new Map<string, string>();
     let changed = false;
     for (const row of rows) {
       const name = String(unpackKey(row.key)[2]);
-      names.add(name);
-      if (this.#apps.get(name)?.stamp !== versionstamp(row)) {
-        changed = await this.#readApp(name, row) || changed;
-      }
+      const before = this.#shown.get(name);
+      const stamp = versionstamp(row);
+      if (before === stamp || await this.#readApp(name, row)) shown.set(name, stamp);
+      else if (before !== undefined) shown.set(name, before);
+      changed ||= shown.get(name) !== before;
     }
     for (const name of [...this.#apps.keys()]) {
-      if (!names.has(name)) changed = this.#apps.delete(name) || changed;
+      if (!rows.some((row) => String(unpackKey(row.key)[2]) === name)) {
+        changed = this.#apps.delete(name) || changed;
+      }
     }
+    this.#shown = shown;
     this.#forget();
     return changed;
   }
@@ -163,19 +182,39 @@ export class AppTable {
   async #readApp(name: string, row: Row): Promise<boolean> {
     try {
       const record = decodeApp(row.value ?? new Uint8Array());
-      if (record.deleted === true || record.current === null) return this.#apps.delete(name);
-      const version = await this.#record(record.current);
-      if (version === undefined) {
-        this.#note("version_missing", { app: name, version: record.current });
-        return false;
+      if (record.deleted === true || record.current === null) {
+        this.#apps.delete(name);
+        return true;
       }
-      const live = { name, record, current: this.#live(name, version) };
-      this.#apps.set(name, { stamp: versionstamp(row), live });
+      const current = await this.#serving(name, record.current);
+      if (current === undefined) return false;
+      const { rollout } = record;
+      if (rollout === undefined) {
+        this.#apps.set(name, { name, record, current });
+        return true;
+      }
+      const next = await this.#serving(name, rollout.version);
+      if (next === undefined) return false;
+      this.#apps.set(name, { name, record, current, rollout: { next, weight: rollout.weight } });
       return true;
     } catch (error) {
       this.#note("app_row_invalid", { app: name, error: String(error) });
       return false;
     }
+  }
+
+  /**
+   * A version that an app's row points to; the same object while it stays so, since what a site has prepared for
+   * a version hangs on it.
+   */
+  async #serving(app: string, version: string): Promise<LiveVersion | undefined> {
+    const before = this.#apps.get(app);
+    const same = [before?.current, before?.rollout?.next, this.#previews.get(app + version)]
+      .find((live) => live?.version === version);
+    if (same !== undefined) return same;
+    const record = await this.#record(version);
+    if (record === undefined) this.#note("version_missing", { app, version });
+    return record && this.#live(app, record);
   }
 
   async #record(version: string): Promise<VersionRecord | undefined> {
@@ -230,8 +269,15 @@ export class AppTable {
   /** Gives back what no app refers to any more. */
   #forget(): void {
     const kept = new Set<string>();
-    for (const { live } of this.#apps.values()) {
-      for (const entry of live.record.versions) kept.add(entry.version);
+    const previews = new Set<string>();
+    for (const { name, record } of this.#apps.values()) {
+      for (const { version } of record.versions) {
+        kept.add(version);
+        previews.add(name + version);
+      }
+    }
+    for (const preview of [...this.#previews.keys()]) {
+      if (!previews.has(preview)) this.#previews.delete(preview);
     }
     for (const version of [...this.#versions.keys()]) if (!kept.has(version)) this.#versions.delete(version);
     for (const version of [...this.#bundles.keys()]) if (!kept.has(version)) this.#bundles.delete(version);
@@ -244,36 +290,4 @@ function tierMatcher(manifest: StoredManifest): (pathname: string) => Tier {
     .map(([pathname, route]) => ({ pattern: new URLPattern({ pathname }), at: route.at }));
   if (routes.length === 0) return () => "edge";
   return (pathname) => routes.find((route) => route.pattern.test({ pathname }))?.at ?? "edge";
-}
-
-/** The bundle's rows in chunks of this many, to stay within what one read should hold in memory. */
-const CHUNKS_A_READ = 32;
-
-/**
- * A version's bundle, read through the replica (which fetches it from the parent where it is not here).
- *
- * @throws Error where a chunk is missing or the bytes are not the version's.
- */
-export async function fetchBundle(system: SystemStore, record: VersionRecord): Promise<Uint8Array> {
-  const bundle = new Uint8Array(record.bundleBytes);
-  let at = 0;
-  let range: Range = bundleRange(record.version);
-  for (let left = record.bundleChunks; left > 0;) {
-    const rows = await system.list(range, { limit: Math.min(left, CHUNKS_A_READ) });
-    for (const row of rows) {
-      if (row.value === null || at + row.value.length > bundle.length) break;
-      bundle.set(row.value, at);
-      at += row.value.length;
-    }
-    const last = rows.at(-1);
-    if (last === undefined) break;
-    range = { start: last.key + "\x00" as Range["start"], end: range.end };
-    left -= rows.length;
-  }
-  if (at !== bundle.length || bundleDigest(bundle) !== record.bundleSha256) {
-    throw new Error(
-      `the bundle of version ${record.version} is not whole here: ${at} of ${bundle.length} bytes`,
-    );
-  }
-  return bundle;
 }

@@ -32,10 +32,23 @@ const appsSchema = z.array(z.object({
 export type AppSummary = z.infer<typeof appsSchema>[number];
 
 const versionsSchema = z.array(
-  z.object({ version: z.string(), createdMs: z.number(), current: z.boolean() }),
+  z.object({
+    version: z.string(),
+    createdMs: z.number(),
+    current: z.boolean(),
+    weight: z.number().optional(),
+  }),
 );
 /** A version, as `versions` lists it. */
 export type VersionSummary = z.infer<typeof versionsSchema>[number];
+
+const rolloutSchema = z.object({
+  app: z.string(),
+  current: z.string(),
+  rollout: z.object({ version: z.string(), weight: z.number(), sinceMs: z.number() }).nullable(),
+});
+/** What serves an app, and what a part of its sessions gets instead. */
+export type RolloutState = z.infer<typeof rolloutSchema>;
 
 const sitesSchema = z.array(z.object({
   id: z.string(),
@@ -109,12 +122,31 @@ export interface Upload {
   readonly app?: string | undefined;
   /** The module's folder. */
   readonly fallback?: string | undefined;
+  /** Per cent of the sessions that get it; all where it is not given. */
+  readonly weight?: number | undefined;
   /** How long to wait for the sites. */
   readonly waitMs: number;
   /** The index of the static files, and the source map, both sent before by {@link AdminClient.putBlob}. */
   readonly files?: BlobRef | undefined;
   readonly sourceMap?: BlobRef | undefined;
 }
+
+/** How a change is watched, and given up. */
+export interface Progress {
+  /** Told of what happens on the way. */
+  readonly tell?: ((event: ProgressEvent) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const progressSchema = z.discriminatedUnion("event", [
+  z.object({ event: z.literal("evaluated"), app: z.string(), version: z.string() }),
+  z.object({ event: z.literal("live"), app: z.string(), version: z.string(), changed: z.boolean() }),
+  z.object({ event: z.literal("site"), id: z.string(), ms: z.number() }),
+  z.object({ event: z.literal("removed"), rows: z.number() }),
+  z.object({ event: z.literal("answer"), status: z.number(), body: z.unknown() }),
+]);
+/** What happened on the way of a change. */
+export type ProgressEvent = z.infer<typeof progressSchema>;
 
 /** Talks to the admin handlers of one site. Every method throws {@link AdminError}. */
 export class AdminClient {
@@ -125,13 +157,17 @@ export class AdminClient {
   }
 
   /** Uploads a bundle, and waits for the sites. */
-  async deploy(upload: Upload): Promise<Deployed> {
-    const query = new URLSearchParams({ waitMs: String(upload.waitMs) });
-    if (upload.app !== undefined) query.set("app", upload.app);
-    if (upload.fallback !== undefined) query.set("fallback", upload.fallback);
-    if (upload.files !== undefined) query.set("files", showBlobRef(upload.files));
-    if (upload.sourceMap !== undefined) query.set("map", showBlobRef(upload.sourceMap));
-    return placementSchema.parse(await this.#ask("POST", `/deploy?${query}`, upload.bundle));
+  async deploy(upload: Upload, progress: Progress = {}): Promise<Deployed> {
+    const { bundle, waitMs, app, fallback, weight, files, sourceMap } = upload;
+    const query = {
+      waitMs,
+      app,
+      fallback,
+      weight,
+      files: files && showBlobRef(files),
+      map: sourceMap && showBlobRef(sourceMap),
+    };
+    return await this.#change("/deploy", query, progress, bundle);
   }
 
   /** Which of these blobs the cluster lacks. */
@@ -146,11 +182,38 @@ export class AdminClient {
   }
 
   /** Makes an earlier version current; the previous one where none is named. */
-  async rollback(app: string, version: string | undefined, waitMs: number): Promise<Deployed> {
-    const query = new URLSearchParams({ waitMs: String(waitMs) });
-    if (version !== undefined) query.set("version", version);
-    const path = `/apps/${encodeURIComponent(app)}/rollback?${query}`;
-    return placementSchema.parse(await this.#ask("POST", path));
+  async rollback(
+    app: string,
+    version: string | undefined,
+    waitMs: number,
+    progress?: Progress,
+  ): Promise<Deployed> {
+    return await this.#change(`/apps/${encodeURIComponent(app)}/rollback`, { version, waitMs }, progress);
+  }
+
+  /** What of a rollout runs. */
+  async rolloutOf(app: string): Promise<RolloutState> {
+    return rolloutSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rollout`));
+  }
+
+  /** Gives a version to so many per cent of the sessions. */
+  async rollout(
+    app: string,
+    to: { readonly version: string; readonly weight: number },
+    waitMs: number,
+    progress?: Progress,
+  ): Promise<Deployed> {
+    return await this.#change(`/apps/${encodeURIComponent(app)}/rollout`, { ...to, waitMs }, progress);
+  }
+
+  /** Ends a rollout: its version serves all, or nobody. */
+  async endRollout(
+    app: string,
+    how: "finish" | "abort",
+    waitMs: number,
+    progress?: Progress,
+  ): Promise<Deployed> {
+    return await this.#change(`/apps/${encodeURIComponent(app)}/rollout/${how}`, { waitMs }, progress);
   }
 
   /** The apps that serve. */
@@ -241,14 +304,52 @@ export class AdminClient {
     await this.#ask("DELETE", `${secretsPath(app)}/${encodeURIComponent(name)}`);
   }
 
+  async #change(
+    path: string,
+    query: Query,
+    progress?: Progress,
+    body?: Uint8Array<ArrayBuffer>,
+  ): Promise<Deployed> {
+    return placementSchema.parse(await this.#follow("POST", path, query, progress ?? {}, body ?? null));
+  }
+
+  /** The answer of a call that tells line by line how far it is. */
+  async #follow(
+    method: string,
+    path: string,
+    query: Query,
+    progress: Progress,
+    body: Uint8Array<ArrayBuffer> | null,
+  ): Promise<unknown> {
+    const asked = new URLSearchParams(
+      Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, `${value}`]]),
+    );
+    const answer = await this.#fetch(method, `${path}?${asked}`, body, progress.signal, NDJSON_ACCEPTED);
+    if (!answer.ok || answer.body === null) throw problemOf(answer, await answer.text());
+    const broken = (why: string) =>
+      new AdminError("site_unreachable", `the answer of ${this.#target.url} has broken off${why}`);
+    try {
+      for await (const line of readNdjson(answer.body, progress.signal)) {
+        const event = progressSchema.safeParse(line).data; // another release may tell of more
+        if (event?.event === "answer") return answered(event.status, event.body);
+        if (event !== undefined) progress.tell?.(event);
+      }
+    } catch (error) {
+      if (error instanceof AdminError) throw error;
+      throw broken(`: ${messageOf(error)}`);
+    }
+    throw broken("");
+  }
+
   async #fetch(
     method: string,
     path: string,
     body: Uint8Array<ArrayBuffer> | null,
     signal?: AbortSignal,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const { url, token } = this.#target;
-    const headers = new Headers();
+    const headers = new Headers(more);
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
     try {
       return await fetch(new URL(ADMIN_PATH + path, url), {
@@ -276,8 +377,18 @@ export class AdminClient {
   }
 }
 
+type Query = Readonly<Record<string, string | number | undefined>>;
+
+const NDJSON_ACCEPTED = { accept: "application/x-ndjson, application/problem+json" };
+
+/** The body of an answer that came as a line. */
+function answered(status: number, body: unknown): unknown {
+  if (status < 400) return body;
+  throw problemOf({ status, statusText: "" }, JSON.stringify(body));
+}
+
 /** The error that an answer tells of. */
-function problemOf(answer: Response, text: string): AdminError {
+function problemOf(answer: Pick<Response, "status" | "statusText">, text: string): AdminError {
   const problem = problemSchema.safeParse(parseJson(text));
   if (!problem.success) {
     return new AdminError("http_" + answer.status, text.slice(0, 500) || answer.statusText);

@@ -1,30 +1,28 @@
 /**
- * Deploying and rolling back, at the root: the only place where app rows are written.
+ * Deploying, rolling back and rolling out, at the root: the only place where app rows are written.
  *
  * Stages of a deploy: evaluate the bundle in an isolate (its manifest) → check it against the app's earlier
- * versions → write the chunks, durable → write version and app row together, durable → remove what is too old.
+ * versions → write the chunks, durable → prepare what the version needs of the app's rows (indexes) → write
+ * version and app row together, durable → the sites follow → settle → remove what is given up.
  *
  * P1  Nothing is written before the bundle has been evaluated and its manifest accepted.
  * P2  The app row is written under a check of the row it was computed from; deploys of one root take turns, so
  *     that a failed check means another root process and is reported, not retried blindly.
  * P3  Deploying what already serves writes nothing.
- * P4  Chunks of a version are removed only when no app's row names it.
+ * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
 import type { StoreMutation } from "../../store/api.ts";
-import type { Row } from "../../store/row.ts";
-import type { SystemStore } from "./app_table.ts";
+import { type Row, versionstamp } from "../../store/row.ts";
+import { changedKey, findVersion, versionBefore, withVersion } from "./app_versions.ts";
 import { type BlobRef, Blobs } from "./blobs.ts";
-import { type FilesRefusal, VersionFiles } from "./version_files.ts";
+import { removeUnused, retire, writeBundle } from "./bundle_rows.ts";
 import {
   APP_NAME,
-  APP_VERSIONS_MAX,
   appKey,
   type AppRecord,
-  APPS,
   BUNDLE_BYTES_MAX,
   bundleChunks,
   bundleDigest,
-  chunkKey,
   decodeApp,
   decodeVersion,
   encodeSystem,
@@ -32,8 +30,10 @@ import {
   storedManifest,
   versionKey,
   versionOf,
-  type VersionRecord,
 } from "./records.ts";
+import { serving, servingAlone } from "./rollout.ts";
+import type { SystemStore } from "./system_store.ts";
+import { type FilesRefusal, VersionFiles } from "./version_files.ts";
 
 /** What became of a bundle that was run for its manifest. */
 export type Evaluation =
@@ -49,19 +49,26 @@ export interface Refusal {
     | "version_unknown"
     | "limit_bundle"
     | "check_failed"
+    | "rollout_running"
+    | "rollout_none"
+    | "app_deleting"
+    | "interrupted"
     | FilesRefusal["code"];
   readonly message: string;
   /** Stack or place in the bundle, where there is one. */
   readonly place?: string;
 }
 
-/** What a deploy or rollback did. */
+/** What a change of an app did. */
 export interface Change {
   readonly ok: true;
   readonly app: string;
+  /** The version that it is about: the one that serves now, or a part of the sessions gets. */
   readonly version: string;
-  /** false: it already served. */
+  /** false: it was so already. */
   readonly changed: boolean;
+  /** Versionstamp of the app's row: a site that shows it has followed. */
+  readonly stamp: string;
 }
 
 /** A bundle to deploy. */
@@ -74,6 +81,12 @@ export interface DeployRequest {
   /** The index of the static files, and the source map, both uploaded before (blobs.ts). */
   readonly files?: BlobRef;
   readonly sourceMap?: BlobRef;
+  /** Per cent of the sessions that get it, beside the version that serves; without one it serves all. */
+  readonly weight?: number;
+  /** Aborted when the caller has gone (P4). */
+  readonly signal?: AbortSignal;
+  /** Told as soon as the bundle has a name. */
+  readonly begun?: (what: { readonly app: string; readonly version: string }) => void;
 }
 
 /** What deploying needs of its site. */
@@ -83,24 +96,27 @@ export interface DeploymentServices {
   evaluate(bundle: Uint8Array): Promise<Evaluation>;
   nowMs(): number;
   /**
-   * Fills indexes that a version has and the one before it has not. Called before the version goes live, and
-   * again when it is live everywhere, for what the older one wrote meanwhile; filling twice is harmless.
+   * Fills indexes that a version has and those that serve have not. Called before the version serves anyone, and
+   * again when every site has followed; filling twice is harmless.
    */
-  prepare?(app: string, before: StoredManifest | null, after: StoredManifest): Promise<void>;
+  prepare?(app: string, before: readonly StoredManifest[], after: StoredManifest): Promise<void>;
 }
-
-/** Chunks in one write: about 2 MB, half of what an app may put in an atomic. */
-const CHUNKS_A_WRITE = 32;
 
 /** A bundle with static files is deployed twice in a row, without and with them: it is evaluated once. */
 const EVALUATIONS_MAX = 8;
+
+/** An app's row, and what it says. */
+interface Found {
+  readonly row: Row | undefined;
+  readonly record: AppRecord | null;
+}
 
 /** The control plane's writer. One per root process. */
 export class Deployments {
   readonly #services: DeploymentServices;
   #turn: Promise<unknown> = Promise.resolve();
   /** Changes of what serves, until every site has followed. */
-  readonly #unsettled = new Map<string, { before: StoredManifest | null; after: StoredManifest }>();
+  readonly #unsettled = new Map<string, { before: readonly StoredManifest[]; after: StoredManifest }>();
   readonly #evaluations = new Map<string, Evaluation>();
   /** Static files and source maps on their way to a version. */
   readonly blobs: Blobs;
@@ -112,9 +128,9 @@ export class Deployments {
     this.#files = new VersionFiles(services.system, this.blobs);
   }
 
-  /** Deploys a bundle and makes it the app's current version. */
+  /** Deploys a bundle: it serves all, or with a weight a part of the sessions. */
   async deploy(request: DeployRequest): Promise<Change | Refusal> {
-    const { bundle } = request;
+    const { bundle, signal } = request;
     if (bundle.length > BUNDLE_BYTES_MAX) {
       return refuse("limit_bundle", `a bundle has at most ${BUNDLE_BYTES_MAX} bytes, not ${bundle.length}`);
     }
@@ -133,9 +149,18 @@ export class Deployments {
             "give --app, or a name in defineApp",
       );
     }
-    return await this.#inTurn(async () => {
-      const accepted = await this.#files.accept(manifest, request.files);
-      return accepted.ok ? await this.#install(app, accepted.manifest, bundle, request.sourceMap) : accepted;
+    return await this.inTurn(async () => {
+      try {
+        signal?.throwIfAborted();
+        const accepted = await this.#files.accept(manifest, request.files);
+        return accepted.ok ? await this.#install(app, accepted.manifest, request) : accepted;
+      } catch (error) {
+        await this.#removeUnused(false).catch(() => {}); // the next change tries again; the first error counts
+        if (signal?.aborted === true) {
+          return refuse("interrupted", "the caller has gone; nothing was deployed");
+        }
+        throw error;
+      }
     });
   }
 
@@ -152,63 +177,129 @@ export class Deployments {
     return evaluation;
   }
 
-  /** Makes an earlier version current: the one named (by its first digits, if they are unique), or the previous. */
+  /**
+   * Makes an earlier version serve all: the one named (by its first digits, if they are unique), or the one that
+   * served before: while a rollout runs, the current one, without it.
+   */
   rollback(app: string, version?: string): Promise<Change | Refusal> {
-    return this.#inTurn(async () => {
-      const { row, record } = await this.#app(app);
-      if (record === null) return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
-      const target = rollbackTarget(record, version);
-      if (typeof target !== "string") return target;
-      if (target === record.current) return { ok: true, app, version: target, changed: false };
-      const after = await this.#manifest(target);
-      if (after === null) return refuse("version_unknown", `version ${target} of app ${app} is not here`);
-      await this.#prepare(app, await this.#manifest(record.current), after);
-      return await this.#point(app, row, { ...record, current: target }, []);
+    return this.#changing(app, async (found, record) => {
+      if (version === undefined && record.rollout !== undefined && record.current !== null) {
+        return await this.#point(found, servingAlone(record, record.current), record.current);
+      }
+      const target = version === undefined ? versionBefore(record) : findVersion(record, version);
+      if (!("version" in target)) return refuse("version_unknown", target.message);
+      if (target.version === record.current && record.rollout === undefined) {
+        return unchanged(found, target.version);
+      }
+      return await this.#serve(found, servingAlone(record, target.version), target.version);
     });
   }
 
-  /** Every site serves what was changed last: fills again what its predecessor may have written meanwhile. */
+  /** Gives a version to a part of the sessions, or another part to the one that has one. */
+  rollout(app: string, version: string, weight: number): Promise<Change | Refusal> {
+    return this.#changing(app, async (found, record) => {
+      const target = findVersion(record, version);
+      if (!("version" in target)) return refuse("version_unknown", target.message);
+      const next = this.#weighted(record, target.version, weight);
+      if ("ok" in next) return next;
+      if (record.rollout?.version === target.version && record.rollout.weight === weight) {
+        return unchanged(found, target.version);
+      }
+      return await this.#serve(found, next, target.version);
+    });
+  }
+
+  /** Ends a rollout: its version serves all, or nobody. */
+  endRollout(app: string, how: "finish" | "abort"): Promise<Change | Refusal> {
+    return this.#changing(app, async (found, record) => {
+      const { rollout, current } = record;
+      if (rollout === undefined || current === null) {
+        return refuse(
+          "rollout_none",
+          `no rollout of app ${app} runs: every session gets ${current ?? "none"}`,
+        );
+      }
+      const version = how === "finish" ? rollout.version : current;
+      return await this.#point(found, servingAlone(record, version), version);
+    });
+  }
+
+  /** Every site has followed: fills again what versions before may have written meanwhile, and removes what is given up. */
   async settle(app: string): Promise<void> {
     const change = this.#unsettled.get(app);
     if (change === undefined) return;
     this.#unsettled.delete(app);
     await this.#services.prepare?.(app, change.before, change.after);
+    await this.tidy(true);
   }
 
-  async #prepare(app: string, before: StoredManifest | null, after: StoredManifest): Promise<void> {
-    this.#unsettled.set(app, { before, after });
-    await this.#services.prepare?.(app, before, after);
+  /** Removes versions that no app names, and what deploys left that did not come to their end. */
+  tidy(followed: boolean): Promise<string[]> {
+    return this.inTurn(() => this.#removeUnused(followed));
   }
 
-  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+  async #removeUnused(followed: boolean): Promise<string[]> {
+    const { system, nowMs } = this.#services;
+    const removed = await removeUnused(system, { followed, nowMs: nowMs() });
+    await this.#files.forget(removed);
+    return removed;
+  }
+
+  /** One change at a time. */
+  inTurn<T>(step: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(step);
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
 
-  async #app(name: string): Promise<{ row: Row | undefined; record: AppRecord | null }> {
+  #changing(
+    app: string,
+    change: (found: Found, record: AppRecord) => Promise<Change | Refusal>,
+  ): Promise<Change | Refusal> {
+    return this.inTurn(async () => {
+      const found = await this.#app(app);
+      if (found.record === null || found.record.deleted === true) {
+        return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
+      }
+      return await change(found, found.record);
+    });
+  }
+
+  async #app(name: string): Promise<Found> {
     const [row] = await this.#services.system.get([appKey(name)]);
     return { row, record: row?.value ? decodeApp(row.value) : null };
   }
 
-  async #install(
-    app: string,
-    manifest: StoredManifest,
-    bundle: Uint8Array,
-    sourceMap: BlobRef | undefined,
-  ): Promise<Change | Refusal> {
+  async #install(app: string, manifest: StoredManifest, request: DeployRequest): Promise<Change | Refusal> {
+    const { system, nowMs } = this.#services;
+    const { bundle, weight, signal } = request;
     const version = versionOf(manifest, bundle);
-    const { row, record } = await this.#app(app);
-    const map = await this.#files.mapOf(version, sourceMap);
-    if (record?.current === version) {
-      if (map.length > 0) await this.#services.system.write(map);
-      return { ok: true, app, version, changed: false };
+    request.begun?.({ app, version });
+    const found = await this.#app(app);
+    if (found.record?.deleted === true) {
+      return refuse(
+        "app_deleting",
+        `the rows of an app called ${app} are still being removed; try again later`,
+      );
     }
-    const earlier = await this.#manifests(record);
-    const refused = changedKey(manifest, earlier);
+    const before = found.record ?? { name: app, versions: [], current: null };
+    const map = await this.#files.mapOf(version, request.sourceMap);
+    if (before.current === version && before.rollout === undefined) {
+      if (map.length > 0) await system.write(map);
+      return unchanged(found, version);
+    }
+    const refused = changedKey(
+      manifest,
+      await this.#manifests(before.versions.map((entry) => entry.version)),
+    );
     if (refused !== null) return refuse("deploy_invalid", refused);
-    const createdMs = this.#services.nowMs();
-    const written = await this.#writeBundle({
+    const createdMs = nowMs();
+    const served = weight === undefined
+      ? servingAlone(before, version)
+      : this.#weighted(before, version, weight);
+    if ("ok" in served) return served;
+    const { record, dropped } = withVersion(served, { version, createdMs });
+    const written = await writeBundle(system, {
       version,
       manifest,
       bundleSha256: bundleDigest(bundle),
@@ -216,124 +307,78 @@ export class Deployments {
       bundleChunks: bundleChunks(bundle).length,
       createdMs,
     }, bundle);
-    await this.#prepare(app, await this.#manifest(record?.current ?? null), manifest);
-    const versions = [
-      ...(record?.versions ?? []).filter((entry) => entry.version !== version),
-      { version, createdMs },
-    ];
-    const next = { name: app, versions: versions.slice(-APP_VERSIONS_MAX), current: version };
-    const change = await this.#point(app, row, next, [...written, ...map]);
-    if (change.ok) await this.#remove(versions.slice(0, -APP_VERSIONS_MAX).map((entry) => entry.version));
-    return change;
+    await this.#prepare(before, manifest);
+    signal?.throwIfAborted(); // P4
+    return await this.#point(found, record, version, [...written, ...map, ...retire(dropped, createdMs)]);
   }
 
-  /** Writes a bundle's chunks unless its version is known, and answers the mutation that makes it known (D1). */
-  async #writeBundle(record: VersionRecord, bundle: Uint8Array): Promise<StoreMutation[]> {
-    const { system } = this.#services;
-    const key = versionKey(record.version);
-    const [known] = await system.get([key]);
-    if (known?.value) return [];
-    const chunks = bundleChunks(bundle).map((value, index): StoreMutation => ({
-      kind: "set",
-      key: chunkKey(record.version, index),
-      value,
-    }));
-    for (let at = 0; at < chunks.length; at += CHUNKS_A_WRITE) {
-      await system.write(chunks.slice(at, at + CHUNKS_A_WRITE));
+  #weighted(record: AppRecord, version: string, weight: number): AppRecord | Refusal {
+    const { name, current, rollout } = record;
+    if (current === null) {
+      return refuse("version_unknown", `app ${name} has no version beside which another could be rolled out`);
     }
-    await system.durable();
-    return [{ kind: "set", key, value: encodeSystem(record) }];
+    if (version === current) {
+      return refuse("check_failed", `version ${version.slice(0, 12)} of app ${name} is what serves already`);
+    }
+    if (rollout !== undefined && rollout.version !== version) {
+      return refuse(
+        "rollout_running",
+        `${rollout.weight} % of the sessions of app ${name} get ${rollout.version.slice(0, 12)}: ` +
+          "finish or abort that rollout first",
+      );
+    }
+    const sinceMs = rollout?.sinceMs ?? this.#services.nowMs();
+    return { ...record, rollout: { version, weight, sinceMs } };
+  }
+
+  /** Points an app to a version that it has. */
+  async #serve(found: Found, next: AppRecord, version: string): Promise<Change | Refusal> {
+    const [manifest] = await this.#manifests([version]);
+    if (manifest === undefined || found.record === null) {
+      return refuse("version_unknown", `version ${version} of app ${next.name} is not here`);
+    }
+    await this.#prepare(found.record, manifest);
+    return await this.#point(found, next, version);
+  }
+
+  async #prepare(before: AppRecord, after: StoredManifest): Promise<void> {
+    const manifests = await this.#manifests(serving(before));
+    this.#unsettled.set(before.name, { before: manifests, after });
+    await this.#services.prepare?.(before.name, manifests, after);
   }
 
   async #point(
-    app: string,
-    row: Row | undefined,
+    { row }: Found,
     next: AppRecord,
-    also: readonly StoreMutation[],
+    version: string,
+    also: readonly StoreMutation[] = [],
   ): Promise<Change | Refusal> {
     const { system } = this.#services;
-    const key = appKey(app);
+    const key = appKey(next.name);
     const result = await system.write(
       [...also, { kind: "set", key, value: encodeSystem(next) }],
       [{ key, version: row ?? null }],
     );
     if (!result.ok) {
-      return refuse("check_failed", `app ${app} was changed by someone else meanwhile; try again`);
+      return refuse("check_failed", `app ${next.name} was changed by someone else meanwhile; try again`);
     }
     await system.durable();
-    return { ok: true, app, version: next.current ?? "", changed: true };
+    return { ok: true, app: next.name, version, changed: true, stamp: versionstamp(result.version) };
   }
 
-  async #manifest(version: string | null): Promise<StoredManifest | null> {
-    if (version === null) return null;
-    const [row] = await this.#services.system.get([versionKey(version)]);
-    return row?.value ? decodeVersion(row.value).manifest : null;
-  }
-
-  /** The manifests of an app's versions, oldest first. */
-  async #manifests(record: AppRecord | null): Promise<StoredManifest[]> {
-    const keys = (record?.versions ?? []).map((entry) => versionKey(entry.version));
-    const rows = await this.#services.system.get(keys);
+  /** The manifests of versions, in their order; those that are not here are left out. */
+  async #manifests(versions: readonly string[]): Promise<StoredManifest[]> {
+    const rows = await this.#services.system.get(versions.map(versionKey));
     return rows.flatMap((row) => row?.value ? [decodeVersion(row.value).manifest] : []);
-  }
-
-  async #remove(versions: readonly string[]): Promise<void> {
-    const { system } = this.#services;
-    const used = new Set<string>();
-    for (const row of await system.list(APPS)) {
-      if (row.value) { for (const entry of decodeApp(row.value).versions) used.add(entry.version); }
-    }
-    const unused = versions.filter((candidate) => !used.has(candidate));
-    for (const version of unused) {
-      const [row] = await system.get([versionKey(version)]);
-      const chunks = row?.value ? decodeVersion(row.value).bundleChunks : 0;
-      const keys = Array.from({ length: chunks }, (_, index) => chunkKey(version, index));
-      await system.write([versionKey(version), ...keys].map((key) => ({ kind: "delete", key })));
-    }
-    await this.#files.forget(unused);
-    await system.durable();
   }
 }
 
 const refuse = (code: Refusal["code"], message: string): Refusal => ({ ok: false, code, message });
 const place = (stack: string | undefined): { place?: string } => stack === undefined ? {} : { place: stack };
-
-function rollbackTarget(record: AppRecord, wanted: string | undefined): string | Refusal {
-  const versions = record.versions.map((entry) => entry.version);
-  if (wanted === undefined) {
-    const before = versions[versions.indexOf(record.current ?? "") - 1];
-    return before ?? refuse("version_unknown", `app ${record.name} has no version before its current one`);
-  }
-  const matches = versions.filter((version) => version.startsWith(wanted));
-  const [only] = matches;
-  if (matches.length === 1 && only !== undefined) return only;
-  return refuse(
-    "version_unknown",
-    matches.length === 0
-      ? `app ${record.name} has no version ${wanted}`
-      : `${wanted} begins ${matches.length} versions of app ${record.name}; give more digits`,
-  );
-}
-
-/**
- * Rows are found by their table's key, so a table that changes its key (or where it lives) would lose them.
- * Compared with the newest earlier version that has the table.
- */
-function changedKey(manifest: StoredManifest, earlier: readonly StoredManifest[]): string | null {
-  for (const [name, table] of Object.entries(manifest.tables)) {
-    const before = earlier.findLast((older) => older.tables[name] !== undefined)?.tables[name];
-    if (before === undefined) continue;
-    if (before.key.join("\0") !== table.key.join("\0")) {
-      return `table ${name} has the key [${before.key.join(", ")}] and cannot get the key ` +
-        `[${table.key.join(", ")}]: make another table, and copy the rows`;
-    }
-    if (before.at !== table.at) {
-      return `table ${name} lives ${whereOf(before.at)} and cannot move ${
-        whereOf(table.at)
-      }: make another table`;
-    }
-  }
-  return null;
-}
-
-const whereOf = (at: string | undefined): string => at === "root" ? "at the root" : "at every site";
+const unchanged = ({ row, record }: Found, version: string): Change => ({
+  ok: true,
+  app: record?.name ?? "",
+  version,
+  changed: false,
+  stamp: row === undefined ? "" : versionstamp(row),
+});

@@ -24,7 +24,7 @@ import { VALUE_TAG } from "../../store/value.ts";
 export const BUNDLE_CHUNK_BYTES = 60 * 1024;
 /** The largest bundle taken (docs/http.md): 171 chunks. */
 export const BUNDLE_BYTES_MAX = 10 * 1024 * 1024;
-/** Versions an app keeps to roll back to; older ones and their bundles are removed by the next deploy. */
+/** Versions an app keeps to roll back to; the next deploy gives up the oldest that does not serve. */
 export const APP_VERSIONS_MAX = 50;
 
 /** What `--app` accepts (docs/app-api.md). */
@@ -40,6 +40,16 @@ const appRecordSchema = z.object({
   /** Oldest first. */
   versions: z.array(z.object({ version: z.string().regex(VERSION), createdMs: z.number() })),
   current: z.string().regex(VERSION).nullable(),
+  /** A version that a part of the sessions gets instead of the current one (rollout.ts). */
+  rollout: z.object({
+    version: z.string().regex(VERSION),
+    /** Per cent of the sessions. */
+    weight: z.number().min(0).max(100),
+    sinceMs: z.number(),
+  }).optional(),
+  /** A version that is to serve: sites write the entries of its indexes already (index_keeper.ts). */
+  preparing: z.object({ version: z.string().regex(VERSION), sinceMs: z.number() }).optional(),
+  /** Its rows are being removed: it serves nowhere, and its name is taken until they are. */
   deleted: z.boolean().optional(),
 });
 
@@ -97,6 +107,14 @@ export const versionKey = (version: string): Key => packKey(["s", "version", ver
 export const chunkKey = (version: string, index: number): Key => packKey(["b", version, index]);
 /** All chunks of a bundle. */
 export const bundleRange = (version: string): Range => prefixRange(packKey(["b", version]));
+/** All version rows. */
+export const VERSIONS: Range = prefixRange(packKey(["s", "version"]));
+/** All chunks of all bundles. */
+export const BUNDLES: Range = prefixRange(packKey(["b"]));
+/** Since when no app names a version any more. */
+export const retiredKey = (version: string): Key => packKey(["s", "retired", version]);
+/** All of those. */
+export const RETIRED: Range = prefixRange(packKey(["s", "retired"]));
 /** All site rows (store/api.ts: SiteRecord). */
 export const SITES: Range = prefixRange(packKey(["s", "site"]));
 

@@ -7,7 +7,14 @@ import { dirname } from "node:path";
 import { ASSET_BYTES_MAX, AssetsRefused, collectAssets } from "../assets/mod.ts";
 import { bundleApp } from "../bundle/mod.ts";
 import type { BlobRef } from "./blobs.ts";
-import { AdminClient, AdminError, type AdminTarget, type Deployed, type Upload } from "./client.ts";
+import {
+  AdminClient,
+  AdminError,
+  type AdminTarget,
+  type Deployed,
+  type Progress,
+  type Upload,
+} from "./client.ts";
 
 /** A module to deploy. */
 export interface ModuleUpload {
@@ -17,6 +24,8 @@ export interface ModuleUpload {
   readonly app?: string | undefined;
   /** What the app is called where neither says. */
   readonly fallback: string;
+  /** Per cent of the sessions that get it; all where it is not given. */
+  readonly weight?: number | undefined;
   /** How long to wait for the sites. */
   readonly waitMs: number;
 }
@@ -26,15 +35,22 @@ export interface ModuleUpload {
  *
  * @throws AdminError where the bundler or the cluster refuses it; places are those in the module's own files.
  */
-export async function deployModule(upload: ModuleUpload, to: AdminTarget | AdminClient): Promise<Deployed> {
-  const { module, app, fallback, waitMs } = upload;
+export async function deployModule(
+  upload: ModuleUpload,
+  to: AdminTarget | AdminClient,
+  progress: Progress & { readonly bundled?: (bytes: number) => void } = {},
+): Promise<Deployed> {
+  const { module, app, fallback, weight, waitMs } = upload;
   const client = to instanceof AdminClient ? to : new AdminClient(to);
   const bundled = await bundleApp(module);
   if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
   const { code, locate } = bundled;
+  progress.signal?.throwIfAborted();
+  progress.bundled?.(code.length);
   try {
     const sourceMap = await sendMap(client, bundled.map);
-    return await deployWithFiles(client, dirname(module), { bundle: code, app, fallback, waitMs, sourceMap });
+    const upload = { bundle: code, app, fallback, weight, waitMs, sourceMap };
+    return await deployWithFiles(client, dirname(module), upload, progress);
   } catch (error) {
     if (!(error instanceof AdminError) || error.place === undefined) throw error;
     throw new AdminError(error.code, error.message, locate(error.place));
@@ -52,12 +68,18 @@ const TRIES_MAX = 3;
 const PARALLEL = 4;
 
 /** Only the app itself, when the root has run it, says which folder its static files are in. */
-async function deployWithFiles(client: AdminClient, folder: string, upload: Upload): Promise<Deployed> {
+async function deployWithFiles(
+  client: AdminClient,
+  folder: string,
+  upload: Upload,
+  progress: Progress,
+): Promise<Deployed> {
   let files: BlobRef | undefined;
   let assets = "";
   for (let tries = 1;; tries++) {
     try {
-      return await client.deploy({ ...upload, files });
+      progress.signal?.throwIfAborted();
+      return await client.deploy({ ...upload, files }, progress);
     } catch (error) {
       if (!(error instanceof AdminError) || tries >= TRIES_MAX) throw error;
       if (error.code === "assets_needed") assets = error.place ?? "";

@@ -6,8 +6,9 @@
  * G2  A request for a higher tier goes to the parent, which decides again: the nearest site of that tier runs it.
  *     The root runs everything, so that a route for "core" works in a tree without cores.
  */
-import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
+import type { AppTable, LiveApp, LiveVersion } from "../deploy/app_table.ts";
 import { APP_NAME, type Tier } from "../deploy/records.ts";
+import { takesPart } from "../deploy/rollout.ts";
 import { addressOf, pathOf } from "./address.ts";
 import type { AppRunner } from "./app_runner.ts";
 import { type Arrival, type Outcome, respond } from "./arrival.ts";
@@ -81,8 +82,11 @@ export class AppGateway {
     forwarded: ForwardedRequest | null,
   ): Promise<Outcome> {
     const { tokens, runner, bodyBytesMax } = this.#services;
-    const presented = tokens.open(head.tokens);
-    const version = arrival.version = await this.#version(app, head.version);
+    let presented: readonly OpenedToken[] = tokens.open(head.tokens);
+    const live = this.#live(app);
+    // A session that the request makes is made here, so that its id decides, wherever the request then runs.
+    if (live.rollout !== undefined && presented.length === 0) presented = [await runner.newSession()];
+    const version = arrival.version = await this.#version(live, head.version, presented);
     describeApp(arrival.span, version);
     if (version.files !== undefined) {
       const asset = await answerAsset(this.#services.assets, version, head, arrival);
@@ -106,20 +110,33 @@ export class AppGateway {
     return await runner.run(arrival, head, version, presented, forwarded === null);
   }
 
-  async #version(app: string, preview: string | null): Promise<LiveVersion> {
+  #live(app: string): LiveApp {
     const live = this.#services.apps.get(app);
-    if (live === undefined) {
-      const shown = APP_NAME.test(app)
-        ? `no app is called ${app}`
-        : `${JSON.stringify(app.slice(0, 60))} is no app's name`;
-      throw new Problem("app_unknown", `${shown} here`);
-    }
-    if (preview === null) return live.current;
-    const version = await this.#services.apps.version(app, preview);
-    if (version === undefined) {
-      throw new Problem("version_unknown", `${app} has no version ${JSON.stringify(preview.slice(0, 64))}`);
-    }
-    return version;
+    if (live !== undefined) return live;
+    const shown = APP_NAME.test(app)
+      ? `no app is called ${app}`
+      : `${JSON.stringify(app.slice(0, 60))} is no app's name`;
+    throw new Problem("app_unknown", `${shown} here`);
+  }
+
+  /** The version that is named, else the one that the session gets. */
+  #version(
+    live: LiveApp,
+    preview: string | null,
+    presented: readonly OpenedToken[],
+  ): LiveVersion | Promise<LiveVersion> {
+    if (preview !== null) return this.#preview(live, preview);
+    const { current, rollout } = live;
+    const [token] = presented;
+    if (rollout === undefined || token === undefined) return current;
+    const { next, weight } = rollout;
+    return takesPart(token.state.session, next.version, weight) ? next : current;
+  }
+
+  async #preview(live: LiveApp, asked: string): Promise<LiveVersion> {
+    const version = await this.#services.apps.version(live.name, asked);
+    if (version !== undefined) return version;
+    throw new Problem("version_unknown", `${live.name} has no version ${JSON.stringify(asked.slice(0, 64))}`);
   }
 
   /** G2 */

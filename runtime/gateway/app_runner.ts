@@ -192,6 +192,16 @@ export class AppRunner {
     return respond(response);
   }
 
+  /** A session that has seen nothing, as a client would present it. */
+  async newSession(): Promise<OpenedToken> {
+    const { replica, tokens, nowMs } = this.#services;
+    const session = await replica.attach(null).catch((error) => {
+      throw storeProblem(error);
+    });
+    const state = session.token(false);
+    return { text: tokens.seal(state, []).text, state, issuedMs: nowMs() };
+  }
+
   /** An app's name of a session; remembered, since deriving it costs as much as opening a token. */
   #sessionId(session: Uint8Array, app: string): string {
     const key = app + byteString(session);

@@ -2,7 +2,7 @@
  * What a site does with secrets beside holding them: the root's writer, which follows the apps that serve, and log
  * lines of isolates without values.
  */
-import type { AppTable } from "../deploy/mod.ts";
+import type { AppTable, LiveApp } from "../deploy/mod.ts";
 import { SecretStore, type SecretTable } from "../secrets/mod.ts";
 
 type StoreServices = Omit<Parameters<typeof SecretStore.open>[0], "declared">;
@@ -11,14 +11,19 @@ type StoreServices = Omit<Parameters<typeof SecretStore.open>[0], "declared">;
 export async function openSecretStore(services: StoreServices, apps: AppTable): Promise<SecretStore> {
   const store = await SecretStore.open({
     ...services,
-    declared: (app) => apps.get(app)?.current.manifest.secrets ?? null,
+    declared: (app) => {
+      const live = apps.get(app);
+      return live === undefined ? null : declaredBy(live);
+    },
   });
   const placed = new Map<string, string>();
   const place = () => {
-    for (const { name, current: { version, manifest } } of apps.list()) {
-      if (placed.get(name) === version) continue;
-      placed.set(name, version);
-      store.place(name, manifest.secrets, { widen: false }).catch((error: unknown) => {
+    for (const live of apps.list()) {
+      const { name } = live;
+      const versions = `${live.current.version} ${live.rollout?.next.version}`;
+      if (placed.get(name) === versions) continue;
+      placed.set(name, versions);
+      store.place(name, declaredBy(live), { widen: false }).catch((error: unknown) => {
         placed.delete(name);
         services.note("secrets_unplaced", { app: name, error: String(error) });
       });
@@ -27,6 +32,15 @@ export async function openSecretStore(services: StoreServices, apps: AppTable): 
   apps.onChange(place);
   place();
   return store;
+}
+
+/** What an app declares; while a rollout runs, what either version needs where it is declared widest. */
+function declaredBy({ current, rollout }: LiveApp): LiveApp["current"]["manifest"]["secrets"] {
+  const declared = { ...current.manifest.secrets };
+  for (const [name, secret] of Object.entries(rollout?.next.manifest.secrets ?? {})) {
+    if (declared[name]?.at !== undefined || !Object.hasOwn(declared, name)) declared[name] = secret;
+  }
+  return declared;
 }
 
 /** A log line's fields without the values of the secrets of the app that it names. */

@@ -143,6 +143,8 @@ export async function startApps(
       await secretStore?.place(app, after.secrets, { widen: true });
     },
   });
+  // What a deploy left that the last process did not bring to its end.
+  deployments?.tidy(false).catch((error) => log.line("warn", "tidy_failed", { error: String(error) }));
   const forwarder = new AdminForwarder({
     site: config.id,
     parent: config.parent?.id ?? null,
@@ -157,10 +159,9 @@ export async function startApps(
     secrets: { ring: secretServices.ring, store: secretStore },
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
-    warm: (app, version) => {
-      const current = table.get(app)?.current;
-      if (current?.version === version) isolates.warm(appOf(current));
-      return Promise.resolve();
+    warm: async (app, version) => {
+      const live = await table.version(app, version);
+      if (live !== undefined) isolates.warm(appOf(live));
     },
     note: (event, detail) => log.line("warn", event, detail),
     nowMs: () => clock.nowMs(),
@@ -208,10 +209,12 @@ function siteRates(traffic: Traffic, table: SiteTable, load: ProcessLoad): SiteR
 /** Fills what a new version indexes and an older one did not. */
 async function prepareIndexes(
   store: SessionStore,
-  before: StoredManifest | null,
+  before: readonly StoredManifest[],
   after: StoredManifest,
 ): Promise<void> {
-  for (const fill of addedIndexes(before?.tables ?? {}, after.tables)) await fillIndexes(store, fill);
+  for (const { tables } of before) {
+    for (const fill of addedIndexes(tables, after.tables)) await fillIndexes(store, fill);
+  }
 }
 
 /** A bundle's manifest: run in an isolate, then checked here, since an isolate's word is not trusted. */

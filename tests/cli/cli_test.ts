@@ -216,6 +216,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
     "apps",
     "versions",
     "rollback",
+    "rollout",
     "sites",
     "kv",
     "tables",
@@ -229,7 +230,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
   }
   for (
     const name of [
-      "rollout",
       "routes",
       "sessions",
       "queues",

@@ -160,6 +160,7 @@ Deno.test("files go with the last version that has them", async () => {
   }
   clock.nowMs += 11 * 60_000;
   assert.ok((await deployments.deploy({ bundle: bytesOf("{}"), app: "shop" })).ok);
+  await deployments.settle("shop");
   const digests = own.map((file) => file.sha256);
   const gone = await blobs.missing(digests);
   assert.deepEqual(gone, digests.slice(0, 3), "50 versions are kept");

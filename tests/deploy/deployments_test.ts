@@ -24,8 +24,12 @@ function setUp() {
     return Promise.resolve({ ok: true, manifest: JSON.parse(text.split("\n")[0] ?? "") });
   };
   const prepared: unknown[] = [];
-  const prepare = (_app: string, before: StoredManifest | null, after: StoredManifest): Promise<void> => {
-    prepared.push([before?.vars.v, after.vars.v]);
+  const prepare = (
+    _app: string,
+    before: readonly StoredManifest[],
+    after: StoredManifest,
+  ): Promise<void> => {
+    prepared.push([...before.map((manifest) => manifest.vars.v), after.vars.v]);
     return Promise.resolve();
   };
   const deployments = new Deployments({ system, evaluate, nowMs: () => clockMs++, prepare });
@@ -187,6 +191,11 @@ Deno.test("versions beyond the limit are removed with their bundles, unless anot
   await deployed(deployments, bundleOf({}, "0"), "other");
   const old = await deployed(deployments, bundleOf({}, "1"));
   for (let i = 2; i <= APP_VERSIONS_MAX + 1; i++) await deployed(deployments, bundleOf({}, `${i}`));
+  const table = await AppTable.open(system);
+  assert.equal(await table.version("shop", old), undefined);
+  table.close();
+  assert(system.rows.has(versionKey(old)), "a site that is behind may still run it");
+  await deployments.settle("shop");
   assert.equal(system.rows.has(versionKey(old)), false);
   assert.equal(system.rows.has(chunkKey(old, 0)), false);
   assert.equal(system.rows.has(chunkKey(shared, 0)), true);
@@ -223,5 +232,31 @@ Deno.test("a change is prepared against what served before it, and once more whe
   await version("3"); // after 1, not after the newest
   await deployments.settle("shop");
   await deployments.settle("shop");
-  assert.deepEqual(prepared, [[undefined, "1"], ["1", "2"], ["2", "1"], ["1", "3"], ["1", "3"]]);
+  assert.deepEqual(prepared, [["1"], ["1", "2"], ["2", "1"], ["1", "3"], ["1", "3"]]);
+});
+
+Deno.test("what a deploy left that did not come to its end is removed by the next change", async () => {
+  const { system, deployments } = setUp();
+  await deployed(deployments, bundleOf({}));
+  const rows = [...system.rows.keys()];
+  await system.write([{ kind: "set", key: chunkKey("a".repeat(64), 0), value: bytes("half") }]);
+  assert.deepEqual(await deployments.tidy(false), ["a".repeat(64)]);
+  assert.deepEqual([...system.rows.keys()], rows);
+});
+
+Deno.test("a deploy whose caller has gone changes nothing and leaves nothing", async () => {
+  const { system, deployments } = setUp();
+  await deployed(deployments, bundleOf({}));
+  const rows = new Map(system.rows);
+  const gone = new AbortController();
+  const deploying = deployments.deploy({
+    bundle: bundleOf({}, "next"),
+    app: "shop",
+    signal: gone.signal,
+    begun: () => gone.abort(), // while its chunks are written
+  });
+  const result = await deploying;
+  assert(!result.ok);
+  assert.equal(result.code, "interrupted");
+  assert.deepEqual(system.rows, rows);
 });

@@ -1,0 +1,95 @@
+/**
+ * Following a change of the cluster from the command line: what happens on the way is told on stderr, once it takes
+ * longer than a moment, and Ctrl-C gives it up with a line that says what has become of it.
+ *
+ * F1  A command that was interrupted exits 1, after it has said whether its change is live.
+ */
+import { type AdminClient, AdminError, type Progress, type ProgressEvent } from "../deploy/client.ts";
+import type { Shell } from "./command.ts";
+
+/** Who waits longer than this wants to know for what. */
+const QUIET_MS = 1000;
+
+/** What is told on the way of a change. */
+export class Following {
+  readonly #shell: Shell;
+  readonly #signal: AbortSignal | undefined;
+  readonly #begunMs = performance.now();
+  readonly #kept: string[] = [];
+  readonly #timer: ReturnType<typeof setTimeout>;
+  #evaluated: { app: string; version: string } | null = null;
+  #live: { app: string; version: string } | null = null;
+
+  constructor(shell: Shell) {
+    this.#shell = shell;
+    this.#signal = shell.interrupted?.();
+    this.#timer = setTimeout(() => this.#flush(), QUIET_MS);
+  }
+
+  /** For the client's calls. */
+  readonly progress: Progress = { tell: (event) => this.#tell(event), signal: undefined };
+
+  /** Says something now or, while all of it takes no longer than a moment, never. */
+  say(line: string): void {
+    this.#kept.push(`${((performance.now() - this.#begunMs) / 1000).toFixed(1).padStart(5)} s  ${line}`);
+    if (performance.now() - this.#begunMs >= QUIET_MS) this.#flush();
+  }
+
+  /**
+   * Runs the change. Ctrl-C aborts it.
+   *
+   * @throws AdminError `interrupted` (F1).
+   */
+  async run<T>(client: AdminClient | null, change: (progress: Progress) => Promise<T>): Promise<T> {
+    const signal = this.#signal;
+    try {
+      const result = await change({ ...this.progress, signal });
+      signal?.throwIfAborted();
+      return result;
+    } catch (error) {
+      if (signal?.aborted !== true) throw error;
+      throw new AdminError("interrupted", await this.#fate(client));
+    } finally {
+      clearTimeout(this.#timer);
+    }
+  }
+
+  /** What has become of a change whose command was interrupted. */
+  async #fate(client: AdminClient | null): Promise<string> {
+    const live = this.#live;
+    if (live !== null) {
+      return `it is live all the same: ${live.app} ${live.version}; only waiting was given up`;
+    }
+    const asked = this.#evaluated;
+    if (asked === null || client === null) return "nothing was changed";
+    const versions = await client.versions(asked.app).catch((error: unknown) =>
+      error instanceof AdminError && error.code === "app_unknown" ? [] : null
+    );
+    if (versions === null) {
+      return `whether ${asked.app} ${asked.version} is live is not known: no site answers`;
+    }
+    return versions.some(({ version }) => version === asked.version)
+      ? `${asked.app} ${asked.version} is there all the same; sojourn rollback ${asked.app} takes it back`
+      : "nothing was changed";
+  }
+
+  #tell(event: ProgressEvent): void {
+    switch (event.event) {
+      case "evaluated":
+        this.#evaluated = { app: event.app, version: event.version };
+        return this.say(`uploaded and evaluated: ${event.app} ${event.version.slice(0, 12)}`);
+      case "live":
+        this.#live = { app: event.app, version: event.version };
+        return this.say("written at the root; waiting for the sites");
+      case "site":
+        return this.say(`${event.id} has followed (${event.ms} ms)`);
+      case "removed":
+        return this.say(`${event.rows} rows removed`);
+      case "answer":
+    }
+  }
+
+  #flush(): void {
+    for (const line of this.#kept.splice(0)) this.#shell.err(line);
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * A bundle's bytes, from the rows that the root wrote (bundle_rows.ts).
+ */
+import type { Range } from "../../store/range.ts";
+import { bundleDigest, bundleRange, type VersionRecord } from "./records.ts";
+import type { SystemStore } from "./system_store.ts";
+
+/** The bundle's rows in chunks of this many, to stay within what one read should hold in memory. */
+const CHUNKS_A_READ = 32;
+
+/**
+ * A version's bundle, read through the replica (which fetches it from the parent where it is not here).
+ *
+ * @throws Error where a chunk is missing or the bytes are not the version's.
+ */
+export async function fetchBundle(system: SystemStore, record: VersionRecord): Promise<Uint8Array> {
+  const bundle = new Uint8Array(record.bundleBytes);
+  let at = 0;
+  let range: Range = bundleRange(record.version);
+  for (let left = record.bundleChunks; left > 0;) {
+    const rows = await system.list(range, { limit: Math.min(left, CHUNKS_A_READ) });
+    for (const row of rows) {
+      if (row.value === null || at + row.value.length > bundle.length) break;
+      bundle.set(row.value, at);
+      at += row.value.length;
+    }
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    range = { start: last.key + "\x00" as Range["start"], end: range.end };
+    left -= rows.length;
+  }
+  if (at !== bundle.length || bundleDigest(bundle) !== record.bundleSha256) {
+    throw new Error(
+      `the bundle of version ${record.version} is not whole here: ${at} of ${bundle.length} bytes`,
+    );
+  }
+  return bundle;
+}
