@@ -2,25 +2,25 @@
  * An operator's look at an app's rows, at the root, which has them all. The values leave as they are stored: the
  * operator's command decodes them, so that no app's bytes are deserialised in a site's process.
  */
-import { keyFromBytes, packKey, unpackKey } from "../../store/key.ts";
+import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/key.ts";
 import { resolve } from "../../store/merge.ts";
 import { pointRange, prefixRange } from "../../store/range.ts";
 import { versionstamp } from "../../store/row.ts";
+import { ROWS_A_CALL_MAX } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
 
-/** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
-export const INSPECTED_ROWS_MAX = 100;
-
 /**
  * Rows of an app. The query has `key` (one row) or `prefix`, a packed key relative to the app (functions/
- * store_client.ts) in hexadecimal with at least one part, and `limit`.
+ * store_client.ts) in hexadecimal with at least one part, and `limit`; a list may begin `after` a key.
  */
 export async function readRows(system: SystemStore, app: string, query: URLSearchParams): Promise<Response> {
   const exact = query.get("key");
   const parts = keyParts(exact ?? query.get("prefix") ?? "");
-  const limit = Number(query.get("limit") ?? INSPECTED_ROWS_MAX);
-  if (parts === null || !Number.isInteger(limit) || limit < 1) {
+  const limit = Number(query.get("limit") ?? ROWS_A_CALL_MAX);
+  const afterText = query.get("after");
+  const after = afterText === null ? undefined : keyParts(afterText);
+  if (parts === null || after === null || !Number.isInteger(limit) || limit < 1) {
     return problemResponse(
       "not_found",
       "rows take a packed key or prefix in hexadecimal, and a limit from 1",
@@ -28,9 +28,12 @@ export async function readRows(system: SystemStore, app: string, query: URLSearc
   }
   const atRoot = parts[0] === "root";
   const lead = atRoot ? packKey(["r", app]) : packKey(["a", app]);
-  const key = packKey(atRoot ? ["r", app, ...parts.slice(1)] : ["a", app, ...parts]);
-  const range = exact === null ? prefixRange(key) : pointRange(key);
-  const rows = await system.list(range, { limit: Math.min(limit, INSPECTED_ROWS_MAX) });
+  const stored = (relative: KeyPart[]) => lead + packKey(atRoot ? relative.slice(1) : relative) as Key;
+  const key = stored(parts);
+  const below = exact === null ? prefixRange(key) : pointRange(key);
+  const next = after === undefined ? below.start : pointRange(stored(after)).end;
+  const range = { start: next > below.start ? next : below.start, end: below.end };
+  const rows = await system.list(range, { limit: Math.min(limit, ROWS_A_CALL_MAX) });
   return Response.json(rows.flatMap((row) => {
     const value = resolve(row.value);
     const relative = [...atRoot ? ["root"] : [], ...unpackKey(row.key.slice(lead.length))];

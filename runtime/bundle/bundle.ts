@@ -8,6 +8,7 @@ import { appConfig } from "./app_config.ts";
 import { type BundleOutcome, runDenoBundle } from "./deno_bundle.ts";
 import { moduleComments, splice } from "./cuts.ts";
 import { type BundleIssue, checkImports, forbiddenImports, parseModule } from "./imports.ts";
+import { withTempFolder } from "./temp_folder.ts";
 import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
@@ -35,17 +36,16 @@ export type BundleResult =
 export async function bundleApp(entry: string): Promise<BundleResult> {
   const found = await Deno.stat(entry).catch(() => undefined);
   if (!found?.isFile) return { kind: "failed", message: `there is no module at ${entry}` };
-  const folder = await Deno.makeTempDir({ prefix: "sojourn-config-" });
   try {
-    const config = await appConfig(entry);
-    const path = config.kind === "path" ? config.value : `${folder}/deno.json`;
-    if (config.kind === "text") await Deno.writeTextFile(path, config.value);
-    const outcome = await runDenoBundle({ entry, config: path });
-    return outcome.kind === "failed" ? outcome : finish(outcome);
+    return await withTempFolder("sojourn-config-", async (folder) => {
+      const config = await appConfig(entry);
+      const path = config.kind === "path" ? config.value : `${folder}/deno.json`;
+      if (config.kind === "text") await Deno.writeTextFile(path, config.value);
+      const outcome = await runDenoBundle({ entry, config: path });
+      return outcome.kind === "failed" ? outcome : finish(outcome);
+    });
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
   }
 }
 

@@ -7,6 +7,7 @@
 
 import { dirname } from "node:path";
 import { portableMap } from "./portable_map.ts";
+import { withTempFolder } from "./temp_folder.ts";
 import { type Locate, locator } from "./source_places.ts";
 
 /** What to bundle. */
@@ -30,9 +31,8 @@ export type BundleOutcome =
   | { readonly kind: "failed"; readonly message: string };
 
 /** Bundles a module. What the bundler says against it comes back as a message. */
-export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
-  const folder = await Deno.makeTempDir({ prefix: "sojourn-bundle-" });
-  try {
+export function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
+  return withTempFolder("sojourn-bundle-", async (folder) => {
     const output = `${folder}/bundle.js`;
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
       args: [
@@ -59,9 +59,7 @@ export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
     const text = await Deno.readTextFile(`${output}.map`);
     const map = portableMap(text, folder, dirname(run.entry));
     return { kind: "bundled", code: await Deno.readFile(output), locate: locator(text, folder), map };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  });
 }
 
 /** Leaves out what says nothing to the author of a module. */

@@ -3,3 +3,4 @@ export { isAllowedBuiltin } from "./builtins.ts";
 export { BUNDLE_BYTES_MAX, bundleApp, type BundleResult } from "./bundle.ts";
 export type { Locate } from "./source_places.ts";
 export { type BundleIssue, checkImports } from "./imports.ts";
+export { removeTempFolders } from "./temp_folder.ts";

@@ -54,6 +54,7 @@ const number = (says: string, value = "N") => ({ type: "string" as const, value,
 export const chaos: Command = {
   name: "chaos",
   usage: "[ACTION …]",
+  verbs: { at: 0, names: CHAOS_ACTIONS },
   summary: "Breaks a dev cluster on purpose, and says how to undo it; alone: shows what is broken now.",
   details: [
     "What it does lasts over restarts of sites, until it is undone or `dev` ends. Actions:",

@@ -6,6 +6,8 @@
  */
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { AdminError } from "../deploy/client.ts";
+import { nearest } from "./nearest.ts";
+import { OutFile } from "./out_file.ts";
 
 /** Exit codes of every command (C2). */
 export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3 } as const;
@@ -23,6 +25,8 @@ export interface Shell {
   readonly terminal?: Terminal | undefined;
   /** Aborts at Ctrl-C, from the first call on; without it the process ends at once. */
   interrupted?(): AbortSignal;
+  /** From now on Ctrl-C, where no command asked for it, leaves nothing behind and says that it came. */
+  guard?(): void;
   /** Shows a text on stderr as it is, without a line's end: a prompt. */
   show?(text: string): void;
   /** Standard input, for the value of a secret; the process's own by default. */
@@ -72,6 +76,8 @@ export interface Command {
   /** More lines of `--help`. */
   readonly details?: readonly string[];
   readonly options: Readonly<Record<string, OptionSpec>>;
+  /** Words that say what to do, and which word after the name they are: for completion. */
+  readonly verbs?: { readonly at: number; readonly names: readonly string[] };
   /** Fewest and most words after the name. */
   readonly words: readonly [number, number];
   run(args: Parsed, shell: Shell): Promise<ExitCode>;
@@ -82,8 +88,10 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-const COMMON: Record<string, OptionSpec> = {
+/** Options that every command has. */
+export const COMMON: Readonly<Record<string, OptionSpec>> = {
   json: { type: "boolean", says: "JSON on stdout and nothing else" },
+  out: { type: "string", value: "FILE", says: "write to FILE what would go to stdout" },
   help: { type: "boolean", says: "this text" },
 };
 
@@ -94,8 +102,13 @@ export async function runCommand(command: Command, args: readonly string[], shel
     return EXIT.done;
   }
   const json = args.includes("--json");
+  let file: OutFile | null = null;
   try {
-    return await command.run(parse(command, args), shell);
+    const parsed = parse(command, args);
+    const path = parsed.text("out");
+    if (path === undefined) return await command.run(parsed, shell);
+    file = new OutFile(path);
+    return await command.run(parsed, file.shell(shell));
   } catch (error) {
     if (error instanceof UsageError) {
       shell.err(`${command.name}: ${error.message}`);
@@ -104,6 +117,8 @@ export async function runCommand(command: Command, args: readonly string[], shel
     }
     if (error instanceof AdminError) return failed(error, json, shell);
     throw error;
+  } finally {
+    file?.close();
   }
 }
 
@@ -130,7 +145,7 @@ function parse(command: Command, args: readonly string[]): Parsed {
       allowPositionals: true,
     }));
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(explainParsing(error, args, Object.keys(options)));
   }
   const [fewest, most] = command.words;
   if (words.length < fewest) throw new UsageError("an argument is missing");
@@ -141,6 +156,18 @@ function parse(command: Command, args: readonly string[]): Parsed {
     flag: (name) => values[name] === true,
     json: values.json === true,
   };
+}
+
+/** Node's words for what it does not take, with the option that was meant where one is near. */
+function explainParsing(error: unknown, args: readonly string[], known: readonly string[]): string {
+  const { code, message } = error instanceof Error
+    ? error as Error & { code?: string }
+    : { message: String(error) };
+  if (code !== "ERR_PARSE_ARGS_UNKNOWN_OPTION") return message;
+  const unknown = args.filter((arg) => /^--?[^-\d]/.test(arg)).map((arg) => arg.split("=")[0] ?? arg)
+    .find((arg) => !known.includes(arg.replace(/^--?/, ""))) ?? "";
+  const meant = nearest(unknown.replace(/^--?/, ""), known);
+  return `Unknown option '${unknown}'${meant === null ? "" : `; did you mean --${meant}?`}`;
 }
 
 /** `--ms -500` as `--ms=-500`: what begins with a dash and a digit is a number, no option of ours. */

@@ -3,6 +3,7 @@
  */
 import { apps, rollback, sites, versions } from "./apps.ts";
 import { chaos } from "./chaos.ts";
+import { completionCommand } from "./completion.ts";
 import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
 import { deploy } from "./deploy.ts";
 import { init } from "./init.ts";
@@ -10,6 +11,8 @@ import { logs } from "./logs.ts";
 import { rollout } from "./rollout.ts";
 import { kv, tables } from "./rows.ts";
 import { top } from "./top.ts";
+import { nearest } from "./nearest.ts";
+import { versions as ownVersions } from "./version.ts";
 import { secrets } from "./secrets.ts";
 
 export {
@@ -56,14 +59,37 @@ export async function runCli(
   shell: Shell,
   own: readonly Command[] = [],
 ): Promise<ExitCode> {
-  const all = [...own, ...commands];
+  try {
+    return await dispatch(args, shell, own);
+  } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return EXIT.done; // `… | head` has read enough
+    throw error;
+  }
+}
+
+async function dispatch(
+  args: readonly string[],
+  shell: Shell,
+  own: readonly Command[],
+): Promise<ExitCode> {
+  const all: Command[] = [...own, ...commands, completionCommand(() => all)];
   const [name, ...rest] = args;
+  if (name === "--version" || name === "-V" || name === "version") {
+    const found = await ownVersions();
+    shell.out(
+      rest.includes("--json") ? JSON.stringify(found) : `sojourn ${found.sojourn} (deno ${found.deno})`,
+    );
+    return EXIT.done;
+  }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     for (const line of overview(all)) shell.out(line);
     return name === undefined ? EXIT.usage : EXIT.done;
   }
   const command = all.find((candidate) => candidate.name === name);
-  if (command !== undefined) return await runCommand(command, rest, shell);
+  if (command !== undefined) {
+    if (!own.includes(command)) shell.guard?.();
+    return await runCommand(command, rest, shell);
+  }
   if (Object.hasOwn(LATER, name)) {
     if (rest.includes("--json")) {
       shell.out(
@@ -73,7 +99,9 @@ export async function runCli(
     shell.err(`not_available: sojourn ${name} (${LATER[name]}) is not available in this version`);
     return EXIT.failed;
   }
-  shell.err(`${JSON.stringify(name)} is no command; see sojourn --help`);
+  const meant = nearest(name, all.map((candidate) => candidate.name));
+  const hint = meant === null ? "see sojourn --help" : `did you mean ${meant}? See sojourn --help`;
+  shell.err(`${JSON.stringify(name)} is no command; ${hint}`);
   return EXIT.usage;
 }
 

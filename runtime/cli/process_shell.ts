@@ -1,9 +1,11 @@
 /**
  * The real process as a command sees it: standard output and error, variables, the terminal, Ctrl-C.
  */
-import type { Shell, Terminal } from "./command.ts";
+import { removeTempFolders } from "../bundle/mod.ts";
+import { EXIT, type Shell, type Terminal } from "./command.ts";
 
 const encoder = new TextEncoder();
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** Where nobody says how large it is. */
 const SIZE_DEFAULT = { columns: 80, rows: 24 };
 
@@ -24,11 +26,21 @@ export function processShell(): Shell {
     interrupted: () => {
       if (stop !== null) return stop.signal;
       const controller = stop = new AbortController();
-      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      for (const signal of SIGNALS) {
         // The second time in earnest: what was to be undone hangs.
         Deno.addSignalListener(signal, () => controller.signal.aborted ? Deno.exit(1) : controller.abort());
       }
       return controller.signal;
+    },
+    guard: () => {
+      for (const signal of SIGNALS) {
+        Deno.addSignalListener(signal, () => {
+          if (stop !== null) return; // the command's own affair
+          removeTempFolders();
+          writeAll(Deno.stderr, "interrupted\n");
+          Deno.exit(EXIT.failed);
+        });
+      }
     },
   };
 }

@@ -21,6 +21,7 @@ import { readValue } from "./secret_input.ts";
 export const secrets: Command = {
   name: "secrets",
   usage: "APP set NAME | APP list | APP delete NAME",
+  verbs: { at: 1, names: ["set", "list", "delete"] },
   summary: "Sets an app's secret from standard input, lists them (never their values), deletes one.",
   options: CLUSTER_OPTIONS,
   words: [2, Infinity],

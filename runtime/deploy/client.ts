@@ -60,6 +60,9 @@ const sitesSchema = z.array(z.object({
 /** A site, as `sites` lists it. */
 export type SiteSummary = z.infer<typeof sitesSchema>[number];
 
+/** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
+export const ROWS_A_CALL_MAX = 100;
+
 const rowsSchema = z.array(z.object({
   /** Packed key below the app, hexadecimal. */
   key: z.string(),
@@ -234,13 +237,16 @@ export class AdminClient {
   /** One row of an app, or the rows below a prefix, as the root has them; keys are relative to the app. */
   async rows(
     app: string,
-    where: { readonly key: Key } | { readonly prefix: Key; readonly limit: number },
+    where:
+      | { readonly key: Key }
+      | { readonly prefix: Key; readonly limit: number; readonly after?: Key | undefined },
   ): Promise<StoredRowSummary[]> {
     const query = new URLSearchParams();
     if ("key" in where) query.set("key", keyBytes(where.key).toHex());
     else {
       query.set("prefix", keyBytes(where.prefix).toHex());
       query.set("limit", String(where.limit));
+      if (where.after !== undefined) query.set("after", keyBytes(where.after).toHex());
     }
     return rowsSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/rows?${query}`));
   }

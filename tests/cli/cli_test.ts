@@ -7,7 +7,7 @@ import { EXIT, runCli } from "../../runtime/cli/mod.ts";
 import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
 import { encodeValue } from "../../functions/value.ts";
-import { packKey } from "../../store/key.ts";
+import { type Key, packKey } from "../../store/key.ts";
 import { memorySecrets } from "../deploy/memory_secrets.ts";
 import { MemorySystem } from "../deploy/memory_system.ts";
 
@@ -29,7 +29,8 @@ function inputOf(text: string, terminal?: { raw: boolean[] }): ValueInput {
 /** A one-site cluster behind HTTP, a folder for files, and a shell that keeps what it is told. */
 async function setUp() {
   const system = new MemorySystem();
-  const set = (key: string[], value: Uint8Array) => system.write([{ kind: "set", key: packKey(key), value }]);
+  const set = (key: string[] | Key, value: Uint8Array) =>
+    system.write([{ kind: "set", key: typeof key === "string" ? key : packKey(key), value }]);
   const site = {
     id: "cloud",
     number: 1,
@@ -150,12 +151,44 @@ Deno.test("kv and tables show rows in the open", async () => {
   await set(["a", "shop", "kv", "guests", "ann"], encodeValue({ at: new Date(0), tags: new Set(["x"]) }));
   await set(["r", "shop", "t", "users", "ann"], encodeValue({ name: "ann" }));
   assert.equal((await run(["kv", "get", "shop", "count"])).out, '["count"]  {"$bigint":"3"}');
-  const list = JSON.parse((await run(["kv", "list", "shop", "guests", "--json"])).out);
-  assert.deepEqual(list[0].key, ["guests", "ann"]);
-  assert.deepEqual(list[0].value, { at: "1970-01-01T00:00:00.000Z", tags: { $set: ["x"] } });
+  const row = JSON.parse((await run(["kv", "list", "shop", "guests", "--json"])).out);
+  assert.deepEqual(row.key, ["guests", "ann"]);
+  assert.deepEqual(row.value, { at: "1970-01-01T00:00:00.000Z", tags: { $set: ["x"] } });
   assert.equal((await run(["tables", "shop", "users"])).out, '["ann"]  {"name":"ann"}');
-  const absent = await run(["kv", "get", "shop", '["guests","bob"]']);
-  assert.deepEqual([absent.code, absent.err], [EXIT.failed, '["guests","bob"] is absent']);
+  assert.equal((await run(["tables", "list", "shop", "users"])).out, '["ann"]  {"name":"ann"}');
+  assert.equal((await run(["tables", "get", "shop", "users", "ann"])).out, '["ann"]  {"name":"ann"}');
+  const absent = await run(["kv", "get", "shop", '["guests","bob"]', "--json"]);
+  assert.deepEqual([absent.code, absent.err], [EXIT.failed, 'row_absent: ["guests","bob"] is absent']);
+  assert.equal(JSON.parse(absent.out).error.code, "row_absent");
+  await close();
+});
+
+Deno.test("a list goes on where the one before it ended, over pages and keys of every kind", async () => {
+  const { run, module, set, close } = await setUp();
+  await run(["deploy", await module("shop", "export default { fetch: () => new Response() };")]);
+  for (let i = 0; i < 230; i++) {
+    const key = packKey([
+      "a",
+      "shop",
+      "kv",
+      "n",
+      i % 3 === 0 ? BigInt(i) : i % 3 === 1 ? new Uint8Array([i]) : `${i}`,
+    ]);
+    await set(key, encodeValue(i));
+  }
+  const keys: string[] = [];
+  for (let cursor: string[] = [];;) {
+    const { out, err } = await run(["kv", "list", "shop", "n", "--limit", "110", "--json", ...cursor]);
+    keys.push(...out.split("\n").map((line) => JSON.stringify(JSON.parse(line).key)));
+    const [, next] = /^there are more: --cursor '(.*)'$/.exec(err) ?? [];
+    if (next === undefined) break;
+    cursor = ["--cursor", next];
+  }
+  assert.equal(new Set(keys).size, 230);
+  assert.equal(keys.length, 230);
+  assert.equal((await run(["kv", "get", "shop", keys[0] ?? ""])).code, EXIT.done);
+  assert.equal((await run(["kv", "list", "shop", "m"])).out, "");
+  assert.equal((await run(["kv", "list", "shop", "--limit", "500", "--json"])).out.split("\n").length, 230);
   await close();
 });
 
