@@ -152,14 +152,18 @@ export interface Replica {
   /** Resolves when this site has its number and its system ranges. */
   readonly ready: Promise<void>;
   /**
+   * At once where the session needs nothing.
+   *
    * @param trace given to `traced` at the sites that are asked for what the session needs.
-   * @throws StoreUnavailable `source_unreachable` (2 s without an answer), `source_lost`.
+   * @throws StoreUnavailable `source_unreachable` (2 s without an answer), `source_lost`: at once, or later.
    */
-  attach(token: TokenState | null, trace?: string): Promise<AttachedSession>;
+  attach(token: TokenState | null, trace?: string): AttachedSession | Promise<AttachedSession>;
   /** Merges two tokens of one session that both were issued here or elsewhere: attach to each, then go on. */
   attachAll(tokens: readonly TokenState[], trace?: string): Promise<AttachedSession>;
   /** Resolves when everything up to a position of this site's journal is on disk. */
   durable(position: Position): Promise<void>;
+  /** Whether it is already: then there is nothing to wait for. */
+  isDurable(position: Position): boolean;
   /** The host's own reads and writes (control plane), outside any session. */
   readonly system: Pick<AttachedSession, "get" | "list" | "write" | "watch" | "durable">;
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;

@@ -51,8 +51,12 @@ export class Handoff {
     this.#eager = eager;
   }
 
-  /** @throws StoreUnavailable `source_lost`, `source_unreachable`. */
-  async arrive(token: TokenState, trace: string): Promise<Arrival> {
+  /**
+   * Nearly every session comes from here, or needs nothing: that is known at once.
+   *
+   * @throws StoreUnavailable `source_lost`, `source_unreachable`.
+   */
+  arrive(token: TokenState, trace: string): Arrival | Promise<Arrival> {
     const core = this.#core;
     if (token.replica !== core.replica && core.clock.isTooFarAhead(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
@@ -65,7 +69,7 @@ export class Handoff {
       const path = token.open && ended === null ? null : this.#nothing(token, source);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
-    return await this.#waitOrCarry(token, trace);
+    return this.#waitOrCarry(token, trace);
   }
 
   #source(path: readonly SiteId[]): Source {

@@ -35,6 +35,7 @@ import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber } from "./row.ts";
 import { Session, type SessionHost } from "./session.ts";
+import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
@@ -42,6 +43,13 @@ import { Warming } from "./warming.ts";
 
 /** Named record: as long as this site resyncs (Core.resyncing). */
 const RESYNC = "resync";
+
+const ATTACH_COUNTERS = {
+  same: "attach_same",
+  nothing: "attach_nothing",
+  carry: "attach_carry",
+  wait: "attach_wait",
+} as const satisfies Record<Arrival["how"], string>;
 
 /** A neighbour's messages are handled one after the other; those of an ended connection not at all. */
 interface Inbox {
@@ -165,20 +173,27 @@ export class SiteReplica implements Replica {
 
   // ── Sessions ──
 
-  async attach(token: TokenState | null, trace = ""): Promise<AttachedSession> {
-    await this.#serving();
+  attach(token: TokenState | null, trace = ""): AttachedSession | Promise<AttachedSession> {
+    const isServing = this.#failure === null && !this.#core.closed && this.#isReady;
+    return isServing ? this.#attach(token, trace) : this.#serving().then(() => this.#attach(token, trace));
+  }
+
+  #attach(token: TokenState | null, trace: string): AttachedSession | Promise<AttachedSession> {
     if (token === null) {
       const identity = { id: this.#core.ports.random.bytes(16), sequence: 0, clock: 0 };
       return new Session(this.#host, identity, { how: "new", rows: 0, bytes: 0, path: [] });
     }
-    const arrival = await this.#handoff.arrive(token, trace);
-    this.#core.count(`attach_${arrival.how}`);
+    const arrival = this.#handoff.arrive(token, trace);
+    return arrival instanceof Promise
+      ? arrival.then((arrival) => this.#arrived(token, arrival))
+      : this.#arrived(token, arrival);
+  }
+
+  #arrived(token: TokenState, arrival: Arrival): AttachedSession {
+    this.#core.count(ATTACH_COUNTERS[arrival.how]);
     this.#warming.arrived(token.session, token.replica);
-    return new Session(
-      this.#host,
-      { id: token.session, sequence: token.sequence, clock: token.clock },
-      arrival,
-    );
+    const identity = { id: token.session, sequence: token.sequence, clock: token.clock };
+    return new Session(this.#host, identity, arrival);
   }
 
   async attachAll(tokens: readonly TokenState[], trace = ""): Promise<AttachedSession> {
@@ -187,29 +202,9 @@ export class SiteReplica implements Replica {
     await this.#serving();
     const arrivals = await Promise.all(tokens.map((token) => this.#handoff.arrive(token, trace)));
     for (const token of tokens) this.#warming.arrived(token.session, token.replica);
-    const identity = {
-      id: first.session,
-      sequence: Math.max(...tokens.map((token) => token.sequence)),
-      clock: Math.max(...tokens.map((token) => token.clock)),
-    };
-    const order: Arrival["how"][] = ["same", "nothing", "wait", "carry"];
-    const how = order[Math.max(...arrivals.map((arrival) => order.indexOf(arrival.how)))] ?? "same";
-    const path = [...this.#core.path, this.site].map((_, depth) => {
-      const positions = arrivals.map((arrival) => arrival.path[depth] ?? null);
-      return positions.reduce<Position | null>(
-        (all, p) => all === null || p === null ? null : Math.max(all, p),
-        0,
-      );
-    });
-    this.#core.count(`attach_${how}`);
-    const sum = (of: (arrival: Arrival) => number) =>
-      arrivals.reduce((total, arrival) => total + of(arrival), 0);
-    return new Session(this.#host, identity, {
-      how,
-      path,
-      rows: sum((a) => a.rows),
-      bytes: sum((a) => a.bytes),
-    });
+    const { identity, arrival } = mergedArrival(first, tokens, arrivals, this.#core.depth);
+    this.#core.count(ATTACH_COUNTERS[arrival.how]);
+    return new Session(this.#host, identity, arrival);
   }
 
   async #serving(): Promise<void> {
@@ -452,6 +447,10 @@ export class SiteReplica implements Replica {
 
   durable(position: Position): Promise<void> {
     return this.#durable(position);
+  }
+
+  isDurable(position: Position): boolean {
+    return this.#failure === null && position <= this.#core.rows.committedHead;
   }
 
   async evict(range: Range = WHOLE): Promise<void> {

@@ -54,7 +54,7 @@ export class Session implements AttachedSession {
   readonly carried: { readonly rows: number; readonly bytes: number };
   readonly #host: SessionHost;
   readonly #core: Core;
-  readonly #footprint: Footprint | undefined;
+  #footprint: Footprint | undefined;
   readonly #sequence: number;
   /** As it was on arrival: where this site becomes another incarnation meanwhile, the positions are void. */
   readonly #replica: ReplicaNumber;
@@ -75,13 +75,14 @@ export class Session implements AttachedSession {
   ) {
     this.#host = host;
     this.#core = host.core;
-    this.#footprint = host.warming?.footprint(identity.id);
     this.id = identity.id;
     this.#sequence = identity.sequence;
     this.#replica = this.#core.replica;
     this.#clock = this.#cameWith = identity.clock;
-    this.#path = this.#core.path.map((_, j) => arrival.path[j] ?? (arrival.path.length > j ? null : 0));
-    this.#path.push(arrival.path[this.#core.depth] ?? 0);
+    const { depth } = this.#core;
+    this.#path = [];
+    for (let j = 0; j < depth; j++) this.#path.push(arrival.path[j] ?? (arrival.path.length > j ? null : 0));
+    this.#path.push(arrival.path[depth] ?? 0);
     this.how = arrival.how;
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
     // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
@@ -115,7 +116,7 @@ export class Session implements AttachedSession {
     // An eviction that came between took rows away that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
     core.count("reads_local");
-    for (let i = 0; i < rows.length; i++) this.#footprint?.note(pointRange(keys[i] as Key));
+    this.#noteKeys(keys, rows.length);
     return rows.map((row) => this.#read(row));
   }
 
@@ -155,7 +156,7 @@ export class Session implements AttachedSession {
     for (const row of result.seen) this.#touch(row);
     this.#collected = true;
     core.count("reads_local");
-    this.#footprint?.note(result.range);
+    this.#notes?.note(result.range);
     return result.rows;
   }
 
@@ -179,6 +180,17 @@ export class Session implements AttachedSession {
     const { uplink } = this.#host;
     if (uplink === null) return Promise.resolve();
     return uplink.fetchSoon(range, limit, reverse);
+  }
+
+  /** What it touches is noted from its first touch on: most requests of some apps touch nothing. */
+  get #notes(): Footprint | undefined {
+    return this.#footprint ??= this.#host.warming?.footprint(this.id);
+  }
+
+  #noteKeys(keys: readonly Key[], count: number): void {
+    const notes = this.#notes;
+    if (notes === undefined) return;
+    for (let i = 0; i < count; i++) notes.note(pointRange(keys[i] as Key));
   }
 
   #read(row: Row | undefined): Row | undefined {
@@ -243,7 +255,8 @@ export class Session implements AttachedSession {
       if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
     });
     this.#touch({ position: core.rows.head, known: core.depth });
-    for (const { key } of mutations) this.#footprint?.note(pointRange(key));
+    const notes = this.#notes;
+    if (notes !== undefined) { for (const { key } of mutations) notes.note(pointRange(key)); }
     return { ok: true, version };
   }
 

@@ -27,10 +27,15 @@ import type { Uplink } from "./uplink.ts";
 export class Footprint {
   /** By start, least recently touched first. */
   readonly #ranges = new Map<Key, Range>();
+  /** Noted last. */
+  #last: Range | undefined;
   /** When its footprint elsewhere was asked for last. */
   askedAtMs = -Infinity;
 
   note(range: Range): void {
+    const last = this.#last;
+    if (last !== undefined && last.start === range.start && last.end >= range.end) return;
+    this.#last = range;
     const old = this.#ranges.get(range.start);
     if (old !== undefined) this.#ranges.delete(range.start);
     this.#ranges.set(range.start, old !== undefined && old.end > range.end ? old : range);
@@ -48,8 +53,12 @@ export class Footprint {
 export class Warming {
   readonly #core: Core;
   readonly #uplink: Uplink | null;
-  /** By session id, least recently used first. */
-  readonly #footprints = new Map<string, Footprint>();
+  /**
+   * By session id, in two generations: a session that touches rows comes into the recent one, and once that is
+   * full, the older one is forgotten. (Moving each to the end of one Map had it rebuilt all the time.)
+   */
+  #recent = new Map<string, Footprint>();
+  #older = new Map<string, Footprint>();
   readonly #timers = new Set<() => void>();
 
   constructor(core: Core, uplink: Uplink | null) {
@@ -60,13 +69,14 @@ export class Warming {
   /** The footprint of a session, to be added to. */
   footprint(session: Uint8Array): Footprint {
     const id = byteString(session);
-    const footprint = this.#footprints.get(id) ?? new Footprint();
-    this.#footprints.delete(id);
-    this.#footprints.set(id, footprint);
-    if (this.#footprints.size > FOOTPRINT_SESSIONS_MAX) {
-      const [eldest] = this.#footprints.keys();
-      if (eldest !== undefined) this.#footprints.delete(eldest);
+    const recent = this.#recent.get(id);
+    if (recent !== undefined) return recent;
+    const footprint = this.#older.get(id) ?? new Footprint();
+    if (this.#recent.size >= FOOTPRINT_SESSIONS_MAX / 2) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
     }
+    this.#recent.set(id, footprint);
     return footprint;
   }
 
@@ -92,7 +102,8 @@ export class Warming {
 
   /** Another site asks. */
   asked(from: SiteId, session: Uint8Array): void {
-    const ranges = this.#footprints.get(byteString(session))?.ranges() ?? [];
+    const id = byteString(session);
+    const ranges = (this.#recent.get(id) ?? this.#older.get(id))?.ranges() ?? [];
     if (ranges.length > 0) this.#core.send(from, { kind: "footprint", ranges });
   }
 

@@ -26,6 +26,7 @@ import {
   type VersionRecord,
 } from "./records.ts";
 import { fetchBundle } from "./bundle_fetch.ts";
+import { tierMatcher } from "./route_tiers.ts";
 
 export type { SystemStore } from "./system_store.ts";
 
@@ -232,7 +233,7 @@ export class AppTable {
       app,
       version: record.version,
       manifest: record.manifest,
-      tierOf: tierMatcher(record.manifest),
+      tierOf: tierMatcher(record.manifest.routes),
       bundle: () => this.#bundle(record),
       ...record.manifest.files === undefined ? {} : { files: this.#files(record.manifest.files) },
     };
@@ -282,12 +283,4 @@ export class AppTable {
     for (const version of [...this.#versions.keys()]) if (!kept.has(version)) this.#versions.delete(version);
     for (const version of [...this.#bundles.keys()]) if (!kept.has(version)) this.#bundles.delete(version);
   }
-}
-
-/** The tier of a path by the first route that matches, in the order the app declared them. */
-function tierMatcher(manifest: StoredManifest): (pathname: string) => Tier {
-  const routes = Object.entries(manifest.routes)
-    .map(([pathname, route]) => ({ pattern: new URLPattern({ pathname }), at: route.at }));
-  if (routes.length === 0) return () => "edge";
-  return (pathname) => routes.find((route) => route.pattern.test({ pathname }))?.at ?? "edge";
 }

@@ -86,7 +86,8 @@ export class AppGateway {
     const live = this.#live(app);
     // A session that the request makes is made here, so that its id decides, wherever the request then runs.
     if (live.rollout !== undefined && presented.length === 0) presented = [await runner.newSession()];
-    const version = arrival.version = await this.#version(live, head.version, presented);
+    const chosen = this.#version(live, head.version, presented);
+    const version = arrival.version = chosen instanceof Promise ? await chosen : chosen;
     describeApp(arrival.span, version);
     if (version.files !== undefined) {
       const asset = await answerAsset(this.#services.assets, version, head, arrival);

@@ -10,14 +10,14 @@
  *     module's variable may hold what another request wrote a moment ago (the output gate).
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
  */
+import type { StoreClient } from "../../functions/store_client.ts";
 import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
-import { byteString } from "../../store/key.ts";
-import { sessionIdOf } from "../../store/token.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
-import type { IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
-import { type Arrival, type Outcome, respond } from "./arrival.ts";
+import type { CallRequest, IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
+import { type Arrival, type ArrivalContent, type Outcome, respond } from "./arrival.ts";
+import type { GoneSignal } from "./departures.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
 import { contextOf, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
@@ -26,12 +26,18 @@ import type { RequestMetrics } from "./request_metrics.ts";
 import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
 import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
 import { storeTraced } from "./store_spans.ts";
-import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from "./session_tokens.ts";
+import {
+  type OpenedToken,
+  sessionCookie,
+  SessionNames,
+  type SessionTokens,
+  wantsCookie,
+} from "./session_tokens.ts";
 
 /** What running needs of its site. */
 export interface RunnerServices {
   readonly site: string;
-  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable">;
+  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "isDurable">;
   readonly isolates: { call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> };
   readonly tokens: SessionTokens;
   readonly limits: StoreLimits;
@@ -86,12 +92,10 @@ const APP_CODES: ReadonlySet<string> = new Set(
 /** What an app's log says beside its own lines: its author is to know, whoever the client was. */
 const FAULTS: ReadonlySet<ProblemCode> = new Set(["app_error", "isolate_killed", "wall_time"]);
 
-/** Sessions that are active within seconds fit; 100 bytes each. */
-const SESSION_IDS_MAX = 8_192;
-
 interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
+  readonly strayLog: (entry: { level: string; text: string }) => void;
   /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
   highest: Position;
 }
@@ -100,7 +104,6 @@ interface Prepared {
 export class AppRunner {
   readonly #services: RunnerServices;
   readonly #prepared = new WeakMap<LiveVersion, Prepared>();
-  readonly #sessionIds = new Map<string, string>();
 
   constructor(services: RunnerServices) {
     this.#services = services;
@@ -119,20 +122,18 @@ export class AppRunner {
     presented: readonly OpenedToken[],
     fromClient: boolean,
   ): Promise<Outcome> {
-    const { replica, isolates, site } = this.#services;
+    const { replica, isolates, metrics, traffic } = this.#services;
     const begunMs = performance.now();
-    const { metrics, traffic } = this.#services;
-    const unattached = () => traffic?.answered(version.app, begunMs, true);
-    const session = await attachTraced(
+    const attaching = attachTraced(
       arrival.span,
-      (trace) => attach(replica, presented, unattached, trace),
+      (trace) => attach(replica, presented, () => traffic?.answered(version.app, begunMs, true), trace),
     );
+    const session = attaching instanceof Promise ? await attaching : attaching;
     traffic?.arrived(session.how, presented[0]?.state.replica);
-    metrics.attached(session.how, performance.now() - begunMs);
     const span = beginInvoke(arrival.span, version);
     const prepared = this.#prepare(version);
-    const { app, space } = prepared;
     const run = new Run(this.#services, prepared, {
+      arrival,
       session,
       presented,
       head,
@@ -141,44 +142,14 @@ export class AppRunner {
       begunMs,
       span,
     });
-    const called = await isolates.call(app, {
-      request: {
-        method: head.method,
-        url: head.url,
-        headers: span === undefined ? head.headers : withContext(head.headers, span),
-        get body() {
-          return arrival.content.body;
-        },
-        bytes: () => arrival.content.bytes(),
-      },
-      store: storeTraced(
-        new SessionStore(session, {
-          space,
-          limits: this.#services.limits,
-          nowMs: this.#services.nowMs,
-          use: run,
-        }),
-        span,
-      ),
-      context: {
-        sessionId: this.#sessionId(session.id, version.app),
-        site,
-        version: version.version,
-        ...(arrival.remote === undefined ? {} : { remoteAddr: arrival.remote }),
-      },
-      ...(arrival.signal === undefined ? {} : { signal: arrival.signal }),
-      gate: () => run.gate(),
-      head: (headers, open) => run.finishHead(headers, open),
-      log: (entry) => this.#services.appLog(run.line(entry)),
-      ...(span === undefined ? {} : { span }),
-    });
-    const answer = redacted(called, (text) => this.#services.redact(version.app, text));
+    metrics.attached(session.how, run.attachedMs - begunMs);
+    const answer = this.#redacted(await isolates.call(prepared.app, run), version.app);
     metrics.invoked(version, run.ranMs(), answer.kind === "error" ? answer.code : undefined);
     endInvoke(span, answer);
     traffic?.answered(version.app, begunMs, hasFailed(answer));
     if (answer.kind === "response") return respond(answer.response);
     const headers: [string, string][] = [];
-    await run.finishHead(headers, answer.kind === "upgrade");
+    await run.head(headers, answer.kind === "upgrade");
     if (answer.kind === "upgrade") {
       return {
         kind: "socket",
@@ -195,22 +166,18 @@ export class AppRunner {
   /** A session that has seen nothing, as a client would present it. */
   async newSession(): Promise<OpenedToken> {
     const { replica, tokens, nowMs } = this.#services;
-    const session = await replica.attach(null).catch((error) => {
-      throw storeProblem(error);
-    });
+    const session = await attach(replica, [], () => {}, "");
     const state = session.token(false);
-    return { text: tokens.seal(state, []).text, state, issuedMs: nowMs() };
+    const names = new SessionNames(session.id);
+    return { text: tokens.seal(state, [], names).text, state, issuedMs: nowMs(), names };
   }
 
-  /** An app's name of a session; remembered, since deriving it costs as much as opening a token. */
-  #sessionId(session: Uint8Array, app: string): string {
-    const key = app + byteString(session);
-    const known = this.#sessionIds.get(key);
-    if (known !== undefined) return known;
-    const id = sessionIdOf(session, app);
-    if (this.#sessionIds.size >= SESSION_IDS_MAX) this.#sessionIds.clear();
-    this.#sessionIds.set(key, id);
-    return id;
+  /** R5 */
+  #redacted(answer: IsolateAnswer, app: string): IsolateAnswer {
+    if (answer.kind !== "error") return answer;
+    const { redact } = this.#services;
+    const { stack, ...rest } = { ...answer, message: redact(app, answer.message) };
+    return stack === undefined ? rest : { ...rest, stack: redact(app, stack) };
   }
 
   async #failure(
@@ -232,13 +199,22 @@ export class AppRunner {
   #prepare(version: LiveVersion): Prepared {
     const known = this.#prepared.get(version);
     if (known !== undefined) return known;
-    const prepared = { app: this.#services.isolateApp(version), space: appSpace(version.app), highest: 0 };
+    const { appLog, redact, isolateApp } = this.#services;
+    const { app, version: id } = version;
+    const prepared: Prepared = {
+      app: isolateApp(version),
+      space: appSpace(app),
+      strayLog: ({ level, text }) =>
+        appLog({ app, version: id, level, text: redact(app, text), traceId: newTraceId() }),
+      highest: 0,
+    };
     this.#prepared.set(version, prepared);
     return prepared;
   }
 }
 
 interface RunCall {
+  readonly arrival: Arrival;
   readonly session: AttachedSession;
   readonly presented: readonly OpenedToken[];
   readonly head: RequestHead;
@@ -249,21 +225,54 @@ interface RunCall {
   readonly span: Span | undefined;
 }
 
-/** What one run holds: its session, what the function used of it, and the head that answers. */
-class Run implements StoreUse {
+/**
+ * What one run holds: its session, what the function used of it, and the head that answers. It is the isolate's
+ * call itself: an object and a closure for each of its parts were a tenth of what a short request costs.
+ */
+class Run implements StoreUse, IsolateCall {
   readonly #services: RunnerServices;
   readonly #call: RunCall;
-  readonly #attachedMs = performance.now();
   readonly #prepared: Prepared;
+  readonly #names: SessionNames;
+  readonly attachedMs = performance.now();
+  readonly request: CallRequest;
+  readonly store: StoreClient;
+  readonly context: IsolateCall["context"];
+  readonly signal: GoneSignal | undefined;
+  readonly span: Span | undefined;
   storeMs = 0;
   #traceId: string | undefined;
   #steps = 0;
   #stepsAtGate = 0;
 
   constructor(services: RunnerServices, prepared: Prepared, call: RunCall) {
+    const { arrival, session, presented, head, version, span } = call;
     this.#services = services;
     this.#prepared = prepared;
     this.#call = call;
+    this.#names = presented[0]?.names ?? new SessionNames(session.id);
+    this.request = new RunRequest(head, arrival, span);
+    const { limits, nowMs, site } = services;
+    this.store = storeTraced(
+      new SessionStore(session, { space: prepared.space, limits, nowMs, use: this }),
+      span,
+    );
+    this.context = {
+      sessionId: this.#names.of(version.app),
+      site,
+      version: version.version,
+      remoteAddr: arrival.remote,
+    };
+    this.signal = arrival.signal;
+    this.span = span;
+  }
+
+  get strayLog(): Prepared["strayLog"] {
+    return this.#prepared.strayLog;
+  }
+
+  log(entry: { level: string; text: string }): void {
+    this.#services.appLog(this.line(entry));
   }
 
   /** A store call of the function begins or ends. */
@@ -276,17 +285,19 @@ class Run implements StoreUse {
     this.#prepared.highest = Math.max(this.#prepared.highest, this.#call.session.highest);
   }
 
-  /** Resolves when all that the function's isolate has touched so far is on disk here (R4). */
-  gate(): Promise<void> {
+  /** Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. */
+  gate(): Promise<void> | void {
     this.#note();
     this.#stepsAtGate = this.#steps;
-    const durable = this.#services.replica.durable(this.#prepared.highest);
+    const { replica } = this.#services, { highest } = this.#prepared;
+    if (replica.isDurable(highest)) return;
+    const durable = replica.durable(highest);
     return this.#call.span === undefined ? durable : gateTraced(this.#call.span, durable);
   }
 
   /** Since its session was attached. */
   ranMs(): number {
-    return performance.now() - this.#attachedMs;
+    return performance.now() - this.attachedMs;
   }
 
   /** A line of the function's console, with what tells which request it belongs to. */
@@ -306,13 +317,13 @@ class Run implements StoreUse {
   }
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
-  finishHead(headers: [string, string][], open: boolean): Promise<void> | void {
+  head(headers: [string, string][], open: boolean): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
     const ownTiming = takeOver(headers);
     const state = session.token(open);
-    const token = this.#services.tokens.seal(state, presented).text;
-    const appMs = performance.now() - this.#attachedMs - this.storeMs;
-    const handoff = `handoff;desc=${session.how};dur=${ms(this.#attachedMs - begunMs)}`;
+    const token = this.#services.tokens.seal(state, presented, this.#names).text;
+    const appMs = performance.now() - this.attachedMs - this.storeMs;
+    const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;
     headers.push(
       ["sojourn-site", this.#services.site],
       ["sojourn-version", version.version],
@@ -327,16 +338,32 @@ class Run implements StoreUse {
   }
 }
 
-/** R5 */
-function redacted(answer: IsolateAnswer, redact: (text: string) => string): IsolateAnswer {
-  if (answer.kind !== "error") return answer;
-  const { stack, ...rest } = { ...answer, message: redact(answer.message) };
-  return stack === undefined ? rest : { ...rest, stack: redact(stack) };
+/** The request as the isolate gets it. */
+class RunRequest implements CallRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: [string, string][];
+  readonly #content: ArrivalContent;
+
+  constructor(head: RequestHead, arrival: Arrival, span: Span | undefined) {
+    this.method = head.method;
+    this.url = head.url;
+    this.headers = span === undefined ? head.headers : withContext(head.headers, span);
+    this.#content = arrival.content;
+  }
+
+  get body(): CallRequest["body"] {
+    return this.#content.body;
+  }
+
+  bytes(): Promise<Uint8Array> {
+    return this.#content.bytes();
+  }
 }
 
 /** Whether the app, or what runs it, is to blame. */
 const hasFailed = (answer: IsolateAnswer): boolean =>
-  answer.kind === "error" || (answer.kind === "response" && answer.response.status >= 500);
+  answer.kind === "error" || (answer.kind === "response" && answer.status >= 500);
 
 /** Of one connection, which is the platform's and not the app's (RFC 9110, 7.6.1). */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set(
@@ -359,19 +386,24 @@ function takeOver(headers: [string, string][]): string {
   return timing;
 }
 
-async function attach(
+function attach(
   replica: Pick<Replica, "attach" | "attachAll">,
   presented: readonly OpenedToken[],
   failed: () => void,
   trace: string,
-): Promise<AttachedSession> {
-  try {
-    const [first] = presented;
-    if (presented.length > 1) return await replica.attachAll(presented.map((token) => token.state), trace);
-    return await replica.attach(first === undefined ? null : first.state, trace);
-  } catch (error) {
+): AttachedSession | Promise<AttachedSession> {
+  const refuse = (error: unknown): never => {
     failed();
     throw storeProblem(error);
+  };
+  try {
+    const [first] = presented;
+    const attached = presented.length > 1
+      ? replica.attachAll(presented.map((token) => token.state), trace)
+      : replica.attach(first === undefined ? null : first.state, trace);
+    return attached instanceof Promise ? attached.catch(refuse) : attached;
+  } catch (error) {
+    return refuse(error);
   }
 }
 

@@ -26,6 +26,7 @@ Deno.test("what leaves an isolate waits for what another request of its version 
     site: "here",
     replica: {
       attach: () => Promise.resolve(sessions.shift()),
+      isDurable: () => false,
       durable: (position: number) => {
         waitedFor.push(position);
         return Promise.resolve();
@@ -73,7 +74,11 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
   ];
   const services = {
     site: "here",
-    replica: { attach: () => Promise.resolve(sessionAt(0)), durable: () => Promise.resolve() },
+    replica: {
+      attach: () => Promise.resolve(sessionAt(0)),
+      isDurable: () => true,
+      durable: () => Promise.resolve(),
+    },
     isolates: {
       call: async (_: IsolateApp, call: IsolateCall) => {
         await call.head?.(head, false);

@@ -4,6 +4,10 @@
  *
  * Life of a departure: `await` (registered) → looked at, once it is SLOW_MS old → aborted when the client has gone,
  * or `done` when it has its answer. A body that streams is cancelled by the server itself.
+ *
+ * D1  Who waits is a list through the departures themselves, and one that leaves it points at none of them. (A Set
+ *     with as many additions is rebuilt over and over, and each old table that has grown old keeps all that came
+ *     after it from being collected young: a fifth of the CPU time of a site under load.)
  */
 
 /** The part of an `AbortSignal` that tells of the end; an `AbortSignal` is one. */
@@ -23,6 +27,9 @@ export class Departure implements GoneSignal {
   #aborted = false;
   #watched = false;
   #listeners: (() => void)[] | null = null;
+  /** Neighbours among those that wait; itself where it does not (D1). */
+  before: Departure = this;
+  after: Departure = this;
 
   constructor(request: Pick<Request, "signal">, sinceMs: number) {
     this.#request = request;
@@ -64,8 +71,10 @@ export class Departure implements GoneSignal {
 
 /** The requests of one gateway that wait. */
 export class Departures {
-  readonly #waiting = new Set<Departure>();
+  /** Stands before the first and after the last that waits. */
+  readonly #ends = new Departure({ signal: AbortSignal.abort() }, 0);
   readonly #nowMs: () => number;
+  #size = 0;
   #timer: ReturnType<typeof setInterval> | null = null;
   #closed = false;
 
@@ -75,31 +84,41 @@ export class Departures {
 
   /** How many wait. */
   get size(): number {
-    return this.#waiting.size;
+    return this.#size;
   }
 
   /** A request begins to wait. */
   begin(request: Pick<Request, "signal">): Departure {
     const departure = new Departure(request, this.#nowMs());
-    this.#waiting.add(departure);
+    const last = this.#ends.before;
+    departure.before = last;
+    departure.after = this.#ends;
+    last.after = this.#ends.before = departure;
+    this.#size++;
     if (!this.#closed) this.#timer ??= setInterval(() => this.look(), SLOW_MS);
     return departure;
   }
 
   /** It has its answer. */
   done(departure: Departure): void {
-    this.#waiting.delete(departure);
+    if (departure.after === departure) return;
+    this.#size--;
+    departure.before.after = departure.after;
+    departure.after.before = departure.before;
+    departure.before = departure.after = departure;
     departure.forget();
   }
 
   /** Looks at those that have waited long; stops looking where nobody waits. */
   look(): void {
     const beforeMs = this.#nowMs() - SLOW_MS;
-    for (const departure of this.#waiting) {
+    const ends = this.#ends, slow: Departure[] = [];
+    for (let departure = ends.after; departure !== ends; departure = departure.after) {
       if (departure.sinceMs > beforeMs) break; // in the order in which they began
-      departure.watch();
+      slow.push(departure);
     }
-    if (this.#waiting.size === 0) this.#rest();
+    for (const departure of slow) departure.watch(); // who is told may leave the list
+    if (ends.after === ends) this.#rest();
   }
 
   /** Looks no more, whatever comes. */

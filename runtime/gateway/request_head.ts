@@ -58,7 +58,7 @@ export function readHead(
   let reset = false;
   let navigation = false;
   let secure = address.origin.startsWith("https:");
-  for (const pair of request.headers) {
+  for (const pair of pairsOf(request.headers)) {
     const [name, value] = pair;
     bytes += name.length + value.length + 4; // ": " and CRLF
     switch (name) {
@@ -119,6 +119,14 @@ export function readHead(
     secure,
     navigation: navigation && request.method === "GET",
   };
+}
+
+/** Headers' own forEach makes no iterator results: half the cost of iterating. */
+function pairsOf(headers: Iterable<[string, string]>): Iterable<[string, string]> {
+  if (!(headers instanceof Headers)) return headers;
+  const pairs: [string, string][] = [];
+  headers.forEach((value, name) => pairs.push([name, value]));
+  return pairs;
 }
 
 function presented(

@@ -55,26 +55,23 @@ export function endRequest(span: Span | undefined, status: number, problem: stri
   span.end();
 }
 
-/** Attaching a session: `sojourn.handoff` says how it came here. */
-export async function attachTraced(
+/** Attaching a session: `sojourn.handoff` says how it came here. At once where it needs nothing. */
+export function attachTraced(
   span: Span | undefined,
-  attach: (trace: string) => Promise<AttachedSession>,
-): Promise<AttachedSession> {
+  attach: (trace: string) => AttachedSession | Promise<AttachedSession>,
+): AttachedSession | Promise<AttachedSession> {
   const step = span?.child("session");
-  if (step === undefined) return await attach("");
-  const session = await step.around(
-    attach(formatTraceparent(step)).then((session) => {
-      step.name = `session ${session.how}`;
-      step.set("sojourn.handoff", session.how);
-      if (session.how === "carry") {
-        step.set("sojourn.handoff.rows", session.carried.rows);
-        step.set("sojourn.handoff.bytes", session.carried.bytes);
-      }
-      return session;
-    }),
-    errorCode,
-  );
-  return session;
+  if (step === undefined) return attach("");
+  const attached = Promise.try(attach, formatTraceparent(step)).then((session) => {
+    step.name = `session ${session.how}`;
+    step.set("sojourn.handoff", session.how);
+    if (session.how === "carry") {
+      step.set("sojourn.handoff.rows", session.carried.rows);
+      step.set("sojourn.handoff.bytes", session.carried.bytes);
+    }
+    return session;
+  });
+  return step.around(attached, errorCode);
 }
 
 /** The isolate's call. */

@@ -7,8 +7,9 @@
  *     and its client gets no new cookie, until the token is old enough to be renewed.
  */
 import type { TokenState } from "../../store/api.ts";
-import type { OpenedToken as TokenOpening } from "../../store/token.ts";
+import { type OpenedToken as TokenOpening, sessionIdOf } from "../../store/token.ts";
 import { Problem } from "./problem.ts";
+import { TokenCache } from "./token_cache.ts";
 
 /** Seals and opens tokens under the cluster's keys (store/token.ts). */
 export interface TokenCodec {
@@ -16,15 +17,36 @@ export interface TokenCodec {
   open(text: string): TokenOpening;
 }
 
+/** By what apps call a session; remembered, since deriving a name costs as much as opening a token. */
+export class SessionNames {
+  readonly #session: Uint8Array;
+  #app = "";
+  #name = "";
+
+  constructor(session: Uint8Array) {
+    this.#session = session;
+  }
+
+  /** The session's name in an app. Most sessions use one. */
+  of(app: string): string {
+    if (app !== this.#app) {
+      this.#name = sessionIdOf(this.#session, app);
+      this.#app = app;
+    }
+    return this.#name;
+  }
+}
+
 /** A token that opened. */
 export interface OpenedToken {
   readonly text: string;
   readonly state: TokenState;
   readonly issuedMs: number;
+  /** Of the session, and passed on from token to token. */
+  readonly names: SessionNames;
 }
 
-interface Remembered {
-  readonly token: OpenedToken;
+interface Remembered extends OpenedToken {
   readonly untilMs: number;
 }
 
@@ -32,8 +54,6 @@ interface Remembered {
 const TOKEN_CHARS_MAX = 1024;
 /** More than a client library keeps (one a site) is an attempt to make us wait on many. */
 const TOKENS_MAX = 8;
-/** Opening costs 8 µs, a look here 0.1; sessions that are active within seconds fit. Two generations of so many. */
-const CACHE_MAX = 8_192;
 /** A cached token is opened again after this long, so that expiry and rotated keys are noticed. */
 const CACHE_MS_MAX = 10_000;
 /** An unchanged token is renewed after a day, of the thirty that a cookie lives. */
@@ -45,8 +65,7 @@ const COOKIE_S = 30 * 24 * 60 * 60;
 export class SessionTokens {
   readonly #codec: TokenCodec;
   readonly #nowMs: () => number;
-  #recent = new Map<string, Remembered>();
-  #older = new Map<string, Remembered>();
+  readonly #cache = new TokenCache<Remembered>();
 
   constructor(codec: TokenCodec, nowMs: () => number) {
     this.#codec = codec;
@@ -61,13 +80,15 @@ export class SessionTokens {
         `${texts.length} tokens in one request; at most ${TOKENS_MAX} are accepted`,
       );
     }
+    const [only] = texts;
+    if (texts.length === 1 && only !== undefined) return [this.#open(only)];
     return texts.map((text) => this.#open(text));
   }
 
   #open(text: string): OpenedToken {
     const nowMs = this.#nowMs();
-    const cached = this.#recent.get(text) ?? this.#older.get(text);
-    if (cached !== undefined && cached.untilMs > nowMs) return cached.token;
+    const cached = this.#cache.get(text);
+    if (cached !== undefined && cached.untilMs > nowMs) return cached;
     if (text.length > TOKEN_CHARS_MAX) {
       throw new Problem(
         "token_oversized",
@@ -76,32 +97,34 @@ export class SessionTokens {
     }
     const opened = this.#codec.open(text);
     if (!opened.ok) throw new Problem(opened.code, opened.message);
-    const token = { text, state: opened.token, issuedMs: opened.issuedMs };
-    this.#remember(token, nowMs);
+    const { token: state, issuedMs } = opened;
+    const token = {
+      text,
+      state,
+      issuedMs,
+      names: cached?.names ?? new SessionNames(state.session),
+      untilMs: nowMs + CACHE_MS_MAX,
+    };
+    this.#cache.put(token);
     return token;
   }
 
-  /** A token that we sealed comes back soon, mostly here: it need not be opened. */
-  #remember(token: OpenedToken, nowMs: number): void {
-    if (this.#recent.size >= CACHE_MAX) {
-      this.#older = this.#recent;
-      this.#recent = new Map();
-    }
-    this.#recent.set(token.text, { token, untilMs: nowMs + CACHE_MS_MAX });
-  }
-
   /** The text that an answer leaves with (T2); `changed` where it is not what came. */
-  seal(state: TokenState, presented: readonly OpenedToken[]): { text: string; changed: boolean } {
+  seal(
+    state: TokenState,
+    presented: readonly OpenedToken[],
+    names: SessionNames = new SessionNames(state.session),
+  ): { text: string; changed: boolean } {
     const [only] = presented;
+    const nowMs = this.#nowMs();
     if (
       presented.length === 1 && only !== undefined && sameState(only.state, state) &&
-      this.#nowMs() - only.issuedMs < RENEW_MS
+      nowMs - only.issuedMs < RENEW_MS
     ) {
       return { text: only.text, changed: false };
     }
     const text = this.#codec.seal(state);
-    const nowMs = this.#nowMs();
-    this.#remember({ text, state, issuedMs: nowMs }, nowMs);
+    this.#cache.put({ text, state, issuedMs: nowMs, names, untilMs: nowMs + CACHE_MS_MAX });
     return { text, changed: true };
   }
 }
@@ -111,6 +134,7 @@ export function sameState(a: TokenState, b: TokenState): boolean {
   if (
     a.replica !== b.replica || a.clock !== b.clock || a.open !== b.open || a.path.length !== b.path.length
   ) return false;
+  if (a.session === b.session && a.path === b.path) return true;
   for (let i = 0; i < a.path.length; i++) if (a.path[i] !== b.path[i]) return false;
   for (let i = 0; i < a.session.length; i++) if (a.session[i] !== b.session[i]) return false;
   return a.session.length === b.session.length;

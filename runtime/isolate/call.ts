@@ -56,18 +56,20 @@ export interface IsolateCall {
     readonly sessionId: string;
     readonly site: string;
     readonly version: string;
-    readonly remoteAddr?: string;
+    readonly remoteAddr?: string | undefined;
   };
   /** Awaited before anything leaves: a response head, a chunk, a message, an outgoing fetch. */
-  gate(): Promise<void>;
+  gate(): Promise<void> | void;
   /** Adds the site's headers to a response's, after the gate; `open`: the call goes on after its head. */
   head?(headers: [string, string][], open: boolean): Promise<void> | void;
   /** Aborts when the client goes; the app's `request.signal` follows it. */
-  readonly signal?: ClientSignal;
+  readonly signal?: ClientSignal | undefined;
   /** Where the request is recorded: what happens in the isolate goes below it. */
-  readonly span?: Span;
+  readonly span?: Span | undefined;
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
+  /** What it prints while none of its requests runs. Kept by the isolate: one for all calls of a version. */
+  readonly strayLog?: (entry: { level: string; text: string }) => void;
 }
 
 /**

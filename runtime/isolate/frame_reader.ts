@@ -60,6 +60,11 @@ export class Payload {
     return this.#view.getFloat64(this.#take(8), true);
   }
 
+  /** A view of all that is left (F2), which stays to be taken. */
+  view(): Uint8Array {
+    return this.#bytes.subarray(this.#at, this.#end);
+  }
+
   /** A view of all that is left (F2). */
   restView(): Uint8Array {
     return this.#bytes.subarray(this.#take(this.left), this.#end);

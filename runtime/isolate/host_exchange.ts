@@ -8,7 +8,7 @@
  *     also once it said that it has settled, though the rest of a body may still be on its way.
  */
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
-import { ResponseAnswer } from "./answer.ts";
+import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
 import type { PendingCall } from "./call.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
@@ -181,10 +181,10 @@ export class HostExchange {
       return this.#finish();
     }
     if (body !== BODY.stream) {
-      const bytes = body === BODY.inline ? payload.restForRequest() : null;
+      const whole = body === BODY.inline ? wholeBody(head, payload) : null;
       this.#insideSettled = settles;
       this.#finish();
-      return this.#answer(head, bytes);
+      return this.#answer(head, whole);
     }
     this.#open = true;
     if (settles) {
@@ -193,7 +193,7 @@ export class HostExchange {
     }
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,
-      before: () => this.pending.call.gate(),
+      before: async () => await this.pending.call.gate(),
       closed: () => {
         this.#open = false;
         this.#finish();
@@ -202,29 +202,34 @@ export class HostExchange {
     this.#answer(head, this.#receiver.stream);
   }
 
-  #answer(
-    head: ResponseHead,
-    body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  ): void {
+  #answer(head: ResponseHead, body: AnswerBody): void {
     this.pending.hasEffects = true;
-    this.#letOut(head).then(
-      () => this.pending.settle(new ResponseAnswer(head, body, this)),
-      (error) => this.#gateFailed(error),
-    );
+    const answer = new ResponseAnswer(head, body, this);
+    let out: Promise<void> | void;
+    try {
+      out = this.#letOut(head);
+    } catch (error) {
+      return this.#gateFailed(error);
+    }
+    if (out === undefined) return this.pending.settle(answer);
+    out.then(() => this.pending.settle(answer), (error) => this.#gateFailed(error));
   }
 
-  /** Waits for the gate, and lets the gateway add its headers. */
-  async #letOut(head: ResponseHead): Promise<void> {
-    const { call } = this.pending;
-    await call.gate();
-    if (call.head !== undefined) await call.head(head.headers, !this.#ended && !this.#quiet);
+  /** Waits for the gate, where there is something to wait for, and lets the gateway add its headers. */
+  #letOut(head: ResponseHead): Promise<void> | void {
+    const gate = this.pending.call.gate();
+    return gate === undefined ? this.#addHeaders(head) : gate.then(() => this.#addHeaders(head));
+  }
+
+  #addHeaders(head: ResponseHead): Promise<void> | void {
+    return this.pending.call.head?.(head.headers, !this.#ended && !this.#quiet);
   }
 
   #upgrade(protocol: string): void {
     if (this.#headSeen) return;
     this.#headSeen = true;
     this.#open = true;
-    const gate = () => this.pending.call.gate();
+    const gate = async () => await this.pending.call.gate();
     const socket = this.#socket = new HostSocket(this.#writer, this.id, {
       protocol,
       gate,
@@ -246,7 +251,7 @@ export class HostExchange {
     this.#finish();
     const error = readError(payload);
     const stack = payload.text();
-    this.pending.call.gate().then(
+    Promise.try(() => this.pending.call.gate()).then(
       () => this.pending.fail(error.code, error.message, stack),
       (reason) => this.#gateFailed(reason),
     );

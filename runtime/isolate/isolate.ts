@@ -10,6 +10,7 @@
  */
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
+import { ExchangeTable } from "./exchange_table.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { FETCH_ID_BASE, FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
@@ -59,7 +60,7 @@ const LAST_WORDS_MS = 200;
 /** One isolate. */
 export class Isolate {
   readonly pid: number;
-  readonly exchanges = new Map<number, HostExchange>();
+  readonly exchanges = new ExchangeTable<HostExchange>();
   /** Resolves when the bootstrap waits for a bundle; rejects when the process ends before. */
   readonly ready: Promise<void>;
   readonly ended: Promise<IsolateEnd>;
@@ -75,7 +76,7 @@ export class Isolate {
   #over = false;
   #nextId = 1;
   /** For lines that belong to no open request: they are still the app's. */
-  #lastCall: IsolateCall | undefined;
+  #strayLog: IsolateCall["strayLog"];
   /** Frames of this isolate so far: while the number moves, its event loop turns. */
   framesSeen = 0;
   /** Set by the watchdog while the event loop does not turn: nothing new is sent there. */
@@ -132,13 +133,14 @@ export class Isolate {
   start(pending: PendingCall, nowMs: number): void {
     pending.placements++;
     const id = this.#nextId++;
-    this.#lastCall = pending.call;
-    pending.call.span?.set("faas.coldstart", id === 1).set("faas.instance", String(this.pid));
+    const { call } = pending;
+    this.#strayLog = call.strayLog ?? this.#strayLog;
+    call.span?.set("faas.coldstart", id === 1).set("faas.instance", String(this.pid));
     const exchange = new HostExchange(this.#writer, id, pending, {
       dueMs: nowMs + pending.app.limits.wallMs,
       closed: this.#exchangeClosed,
     });
-    this.exchanges.set(id, exchange);
+    this.exchanges.add(exchange);
     exchange.begin();
   }
 
@@ -247,8 +249,9 @@ export class Isolate {
   };
 
   #log(id: number, level: string, text: string): void {
-    const call = this.exchanges.get(id)?.pending.call ?? this.#lastCall;
-    call?.log({ level, text });
+    const call = this.exchanges.get(id)?.pending.call;
+    if (call !== undefined) call.log({ level, text });
+    else this.#strayLog?.({ level, text });
   }
 }
 

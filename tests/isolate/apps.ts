@@ -95,6 +95,7 @@ export function callOf(
     context: services.context ?? { sessionId: "s1", site: "edge-1", version: "v", remoteAddr: "127.0.0.1:9" },
     gate: services.gate ?? (() => Promise.resolve()),
     log: services.log ?? (() => {}),
+    strayLog: services.strayLog ?? services.log ?? (() => {}),
     ...(services.signal ? { signal: services.signal } : {}),
   };
 }

@@ -85,7 +85,7 @@ class Handler {
     const [only] = tokens;
     const attached = tokens.length > 1
       ? process.replica.attachAll(tokens)
-      : process.replica.attach(only ?? null);
+      : Promise.try(() => process.replica.attach(only ?? null));
     const session = await this.#step("attaching", attached);
     around.probes.count(session.how);
     if (tokens.length > 1) around.probes.count("merged tokens");

@@ -79,6 +79,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       attach: () => Promise.resolve(session),
       attachAll: () => Promise.resolve(session),
       durable: () => session.durable(),
+      isDurable: () => false,
       system: session,
       connected: () => {},
       disconnected: () => {},

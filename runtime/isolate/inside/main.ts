@@ -10,6 +10,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import { buildEnv } from "../../../functions/env.ts";
+import { ExchangeTable } from "../exchange_table.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
@@ -51,7 +52,7 @@ export interface IsolatePaths {
 }
 
 const running = new AsyncLocalStorage<Exchange>();
-const exchanges = new Map<number, Exchange>();
+const exchanges = new ExchangeTable<Exchange>();
 let app: LoadedApp | undefined;
 /** The app's secrets. A request keeps those that it began with. */
 let secrets: Readonly<Record<string, string>> = {};
@@ -168,7 +169,7 @@ function start(
   if (app === undefined) throw new Error("a request came before its app");
   writeMark(id);
   const exchange = new Exchange(app, writer, id, closed);
-  exchanges.set(id, exchange);
+  exchanges.add(exchange);
   const request = exchange.open(payload);
   if (request !== null) running.run(exchange, () => void exchange.run(request));
 }

@@ -60,6 +60,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       attach: async (token) => wrap(await inner.attach(token === null ? null : change(token))),
       attachAll: async (tokens) => wrap(await inner.attachAll(tokens.map(change))),
       durable: (position) => inner.durable(position),
+      isDurable: (position) => inner.isDurable(position),
       system: inner.system,
       connected: (site, role) => inner.connected(site, role),
       disconnected: (site) => inner.disconnected(site),
