@@ -8,11 +8,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
-import { startCluster } from "../e2e/cluster.ts";
+import { startCluster } from "./cluster.ts";
 
 type Answers = Readonly<Record<string, string>>;
 
-const FOLDER = join(import.meta.dirname ?? ".", "kv");
+const FOLDER = join(import.meta.dirname ?? ".", "..", "compat", "kv");
 
 /** Probes that answer something else here, and why. */
 const DIFFERENT: Readonly<Record<string, string>> = {
