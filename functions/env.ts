@@ -7,6 +7,7 @@
  * N1  An env reaches the store only through its own request's StoreClient.
  * N2  A name that was not declared is undefined; a declared one that can't be used here throws `not_available`
  *     when it is used, never when the env is built.
+ * N3  A declared variable or secret is also `env.NAME`; no name of the platform's is ever another.
  */
 import { AppError, notAvailable } from "./errors.ts";
 import type { BaseEnv, TableDefinition } from "./define.ts";
@@ -39,6 +40,7 @@ interface PreparedApp {
   readonly sessions: object;
   readonly secrets: object;
   readonly vars: Readonly<Record<string, string>>;
+  readonly Env: typeof RequestEnv;
 }
 
 /** Where a getter on a prepared prototype finds its request. */
@@ -54,7 +56,8 @@ const prepared = new WeakMap<object, PreparedApp>();
 
 /** The env of one request of the app with this default export. */
 export function buildEnv(defaultExport: unknown, services: EnvServices): BaseEnv {
-  return new RequestEnv(prepare(defaultExport), services);
+  const app = prepare(defaultExport);
+  return new app.Env(app, services);
 }
 
 class RequestEnv implements BaseEnv {
@@ -86,6 +89,31 @@ class RequestEnv implements BaseEnv {
   get completed(): Promise<void> {
     return this.#services.completed ?? Promise.resolve();
   }
+}
+
+/** Where Workers look for variables and secrets: on env itself, where nothing of the platform has that name (N3). */
+function envClass(
+  vars: Readonly<Record<string, unknown>>,
+  secrets: Readonly<Record<string, unknown>>,
+): typeof RequestEnv {
+  class AppEnv extends RequestEnv {}
+  const taken: ReadonlySet<string> = new Set([
+    ...["kv", "tables", "queues", "sessions", "secrets", "vars"],
+    ...Object.getOwnPropertyNames(RequestEnv.prototype),
+  ]);
+  for (const group of ["vars", "secrets"] as const) {
+    for (const name of Object.keys(group === "vars" ? vars : secrets)) {
+      if (taken.has(name)) continue;
+      // On the prototype: printing an env shows no secret.
+      Object.defineProperty(AppEnv.prototype, name, {
+        configurable: true,
+        get(this: RequestEnv): unknown {
+          return Reflect.get(this[group], name);
+        },
+      });
+    }
+  }
+  return AppEnv;
 }
 
 function parseAddress(text: string): BaseEnv["remoteAddr"] {
@@ -134,6 +162,7 @@ function prepare(defaultExport: unknown): PreparedApp {
       sessions: unbuilt(groupOf(app["sessions"]), "stateful session"),
       secrets: secretPrototype(groupOf(app["secrets"])),
       vars: groupOf(app["vars"]) as Record<string, string>,
+      Env: envClass(groupOf(app["vars"]), groupOf(app["secrets"])),
     };
     prepared.set(app, found);
   }

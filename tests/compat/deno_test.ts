@@ -96,6 +96,35 @@ for (const [what, code, says] of REFUSED) {
   });
 }
 
+Deno.test("what Deno has and a function has not refuses as it would fail, and Deno.openKv knows one key space", async () => {
+  await using app = await runApp(`
+    const failure = (work: () => unknown) => { try { return work(); } catch (error) { return String(error); } };
+    Deno.serve(async () => {
+      const [a, b] = [await Deno.openKv("/some/path"), await Deno.openKv()];
+      await a.set(["x"], 1);
+      a.close();
+      return Response.json([
+        (await b.get(["x"])).value,
+        await Deno.readTextFile("x").catch(String),
+        failure(() => Deno.readTextFileSync("x")),
+        failure(() => new Deno.Command("id")),
+        failure(() => Deno.exit()),
+        typeof Deno.stdin,
+        Deno.args,
+      ]);
+    });`);
+  assert.deepEqual(await (await app.fetch("/")).json(), [
+    1,
+    "TypeError: Deno.readTextFile is not available in a function: import files into the bundle, or serve them as assets",
+    "TypeError: Deno.readTextFileSync is not available in a function: import files into the bundle, or serve them as assets",
+    "TypeError: Deno.Command is not available in a function",
+    "TypeError: Deno.exit is not available in a function: a function cannot end its isolate",
+    "undefined",
+    [],
+  ]);
+  assert.equal(app.lines.filter((line) => line.includes("Deno.Command was used")).length, 1);
+});
+
 Deno.test("Deno.serve while a request runs is refused", async () => {
   await using app = await runApp(`
     Deno.serve(() => {

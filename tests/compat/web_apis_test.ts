@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { runBundle } from "./apps.ts";
 import { startEcho } from "./echo_server.ts";
+import { pageSection, rowNames } from "./page.ts";
 
 type Answers = Readonly<Record<string, string>>;
 
@@ -85,4 +86,10 @@ Deno.test("Web APIs inside an isolate answer what Deno's answer, but for what is
   );
   assert.deepEqual([...theirs ?? []].filter((name) => !ours?.has(name)).toSorted(), ABSENT);
   assert.deepEqual([...ours ?? []].filter((name) => !theirs?.has(name)).toSorted(), ADDED);
+});
+
+Deno.test("the page on compatibility lists the differences of the Web APIs", async () => {
+  const section = await pageSection("### Web APIs");
+  assert.deepEqual(rowNames(section).toSorted(), Object.keys(DIFFERENT).toSorted());
+  for (const name of [...ABSENT, ...ADDED]) assert.ok(section.includes(`\`${name}\``), name);
 });

@@ -5,7 +5,8 @@ import { MemoryStore } from "../isolate/apps.ts";
 import { bundleText, runApp, runBundle, untilTrue } from "./apps.ts";
 
 Deno.test("a Workers module finds what Workers have", async () => {
-  await using app = await runApp(`
+  await using app = await runApp(
+    `
     const routes: Record<string, (request: Request, env: Record<string, unknown>, ctx: ExecutionContext) => unknown> = {
       "/json": () => ({ a: 1 }),
       "/wait": async () => {
@@ -20,6 +21,7 @@ Deno.test("a Workers module finds what Workers have", async () => {
         message(() => crypto.subtle.timingSafeEqual("a" as never, "a" as never)),
       ],
       "/agent": () => navigator.userAgent,
+      "/names": (request, env) => [env.NAME, env.vars?.NAME, process.env.NAME, process.platform, typeof process.nextTick, request.cf],
       "/ctx": (_, __, ctx) => [typeof ctx.passThroughOnException(), ctx.props],
       "/socket": () => message(() => new WebSocket("ws://127.0.0.1:1/")),
       "/absent": () => ["HTMLRewriter", "Worker", "BroadcastChannel", "localStorage", "EventSource", "close"]
@@ -27,10 +29,13 @@ Deno.test("a Workers module finds what Workers have", async () => {
     };
     const message = (work: () => unknown) => { try { return work(); } catch (error) { return String(error); } };
     export default {
+      vars: { NAME: "declared" },
       async fetch(request: Request, env: Record<string, unknown>, ctx: ExecutionContext): Promise<Response> {
         return Response.json(await routes[new URL(request.url).pathname]?.(request, env, ctx) ?? null);
       },
-    } satisfies ExportedHandler;`);
+    } satisfies ExportedHandler;`,
+    { vars: { NAME: "given" } },
+  );
   const json = async (path: string) => await (await app.fetch(path)).json();
   assert.deepEqual(await json("/json"), { a: 1 });
   assert.deepEqual(await json("/wait"), ["TimeoutError", null]);
@@ -41,6 +46,7 @@ Deno.test("a Workers module finds what Workers have", async () => {
     "TypeError: timingSafeEqual takes an ArrayBuffer or a view of one, not string",
   ]);
   assert.equal(await json("/agent"), navigator.userAgent);
+  assert.deepEqual(await json("/names"), ["given", "given", "given", "linux", "function", null]);
   assert.deepEqual(await json("/ctx"), ["undefined", {}]);
   assert.match(await json("/socket"), /^TypeError: new WebSocket is not available in a function/);
   assert.deepEqual(await json("/absent"), []);
@@ -95,6 +101,7 @@ const ENTRYPOINT = `
   import { env, waitUntil, WorkerEntrypoint } from "cloudflare:workers";
   interface Env { vars: Record<string, string>; kv: { set(key: string[], value: unknown): Promise<unknown> } }
   export default class extends WorkerEntrypoint<Env> {
+    static vars = { NAME: "declared" };
     #made = 0;
     async fetch(request: Request): Promise<Response> {
       waitUntil(this.env.kv.set(["seen"], 1));
@@ -110,7 +117,8 @@ Deno.test("a WorkerEntrypoint class is an app, with an object for each request",
     assert.deepEqual(await (await app.fetch(path)).json(), ["given", "given", path, "function", 1]);
   }
   assert.equal(store.rows.size, 1);
-  assert.deepEqual((await app.manifest() as { handlers: string[] }).handlers, ["fetch", "scheduled"]);
+  const { handlers, vars } = await app.manifest() as { handlers: string[]; vars: unknown };
+  assert.deepEqual([handlers, vars], [["fetch", "scheduled"], { NAME: "declared" }]);
 });
 
 Deno.test("what Workers have and functions have not is refused where it is bundled", async () => {

@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
+import { pageSection, rowNames } from "../compat/page.ts";
 import { startCluster } from "./cluster.ts";
 
 type Answers = Readonly<Record<string, string>>;
@@ -96,4 +97,8 @@ Deno.test("a program for Deno.openKv sees the same on Deno's KV and in a cluster
     if (!(name in DIFFERENT)) console.log(`## ${name}\n  in Deno: ${theirs[name]}\n  here:    ${ours[name]}`);
   }
   assert.deepEqual(different.toSorted(), Object.keys(DIFFERENT).toSorted());
+});
+
+Deno.test("the page on compatibility lists the differences of the KV", async () => {
+  assert.deepEqual(rowNames(await pageSection("### KV")).toSorted(), Object.keys(DIFFERENT).toSorted());
 });

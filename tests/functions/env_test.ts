@@ -188,3 +188,21 @@ Deno.test("the ambient env and kv are the running request's, and throw where non
     Reflect.deleteProperty(globalThis, CONTEXT_SLOT);
   }
 });
+
+Deno.test("declared variables and secrets are also env.NAME, as in Workers, but for the platform's names (N3)", () => {
+  const app = {
+    fetch: () => new Response(),
+    vars: { GREETING: "hello", kv: "mine", constructor: "mine", remoteAddr: "mine" },
+    secrets: { KEY: {}, NONE: {} },
+  };
+  const env = buildEnv(app, services({ vars: { GREETING: "given" }, secrets: { KEY: "k", OTHER: "o" } }));
+  const named = env as unknown as Record<string, unknown>;
+  assert.deepEqual([named["GREETING"], named["KEY"], named["OTHER"]], ["given", "k", undefined]);
+  assert.throws(() => named["NONE"], /the secret NONE has no value/);
+  assert.equal(typeof env.kv.get, "function");
+  assert.equal(typeof named["constructor"], "function");
+  assert.equal(env.remoteAddr.transport, "tcp");
+  assert.ok(!Deno.inspect(env).includes(`"k"`));
+  const other = buildEnv({ fetch: app.fetch }, services()) as unknown as Record<string, unknown>;
+  assert.equal(other["GREETING"], undefined);
+});
