@@ -20,6 +20,7 @@ import { readyRoutes } from "./placement.ts";
 import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
 import { rolloutRoutes } from "./rollout.ts";
+import { hostRoutes } from "./routes.ts";
 import { siteRoutes } from "./sites.ts";
 
 /** The admin handlers of a site. */
@@ -41,6 +42,7 @@ export function adminApp(services: AdminServices): AdminHono {
   blobRoutes(app, services);
   deployRoutes(app, services);
   rolloutRoutes(app, services);
+  hostRoutes(app, services);
   if (services.secrets !== undefined) {
     secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
   }

@@ -3,7 +3,8 @@
  *
  * A1  A change that was answered is durable at the root.
  */
-import type { Change, Deployments, Refusal } from "../deploy/deployments.ts";
+import type { Change, Refusal } from "../deploy/app_rows.ts";
+import type { Deployments } from "../deploy/deployments.ts";
 import { BUNDLE_BYTES_MAX } from "../deploy/records.ts";
 import { parseBlobRef } from "../deploy/version_files.ts";
 import { parseWeight } from "../deploy/rollout.ts";

@@ -5,7 +5,7 @@
  *     and it holds the bundle of the version that the change is about.
  */
 import { ADMIN_PATH } from "../deploy/client.ts";
-import type { Change } from "../deploy/deployments.ts";
+import type { Change } from "../deploy/app_rows.ts";
 import { VERSION } from "../deploy/records.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { Tell } from "./progress.ts";

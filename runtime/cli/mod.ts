@@ -9,6 +9,7 @@ import { deploy } from "./deploy.ts";
 import { init } from "./init.ts";
 import { logs } from "./logs.ts";
 import { rollout } from "./rollout.ts";
+import { routes } from "./routes.ts";
 import { kv, tables } from "./rows.ts";
 import { top } from "./top.ts";
 import { nearest } from "./nearest.ts";
@@ -34,6 +35,7 @@ export const commands: readonly Command[] = [
   versions,
   rollback,
   rollout,
+  routes,
   sites,
   kv,
   tables,
@@ -46,7 +48,6 @@ export const commands: readonly Command[] = [
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
-  routes: "shows routes and custom hosts",
   sessions: "shows stateful sessions",
   queues: "shows queues",
   why: "explains where a key is placed",

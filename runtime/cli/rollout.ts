@@ -17,6 +17,7 @@ export const rollout: Command = {
     "yet comes of `sojourn deploy --weight 0%`.)",
   ].join("\n"),
   options: { ...CLUSTER_OPTIONS, ...WAIT_OPTIONS },
+  verbs: { at: 1, names: ["show", "finish", "abort"] },
   words: [1, 3],
   async run(args, shell) {
     const [app = "", verb = "show", text] = args.words;

@@ -71,6 +71,7 @@ export class AppTable {
   readonly #listeners = new Set<() => void>();
   /** Reads what versions have in blobs: static files, source maps. */
   readonly blobs: BlobReader;
+  #hosts: ReadonlyMap<string, string> = new Map();
   #unwatch = () => {};
   #stale = false;
   #pass: Promise<void> | null = null;
@@ -120,6 +121,11 @@ export class AppTable {
   /** Whether the view shows an app's row as of a versionstamp, or a newer one; of a deleted app too. */
   shows(name: string, stamp: string): boolean {
     return (this.#shown.get(name) ?? "") >= stamp;
+  }
+
+  /** The apps that have hosts of their own, by host. */
+  get hosts(): ReadonlyMap<string, string> {
+    return this.#hosts;
   }
 
   /** Calls back after the view changed; the result unsubscribes. */
@@ -176,6 +182,11 @@ export class AppTable {
       }
     }
     this.#shown = shown;
+    if (changed) {
+      this.#hosts = new Map(
+        this.list().flatMap(({ name, record }) => (record.hosts ?? []).map((host) => [host, name])),
+      );
+    }
     this.#forget();
     return changed;
   }

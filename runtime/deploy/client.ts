@@ -5,97 +5,50 @@
 import { z } from "zod";
 import { type Key, keyBytes } from "../../store/key.ts";
 import { readNdjson } from "../observe/ndjson.ts";
+import {
+  appsSchema,
+  type AppSummary,
+  type Deployed,
+  placementSchema,
+  problemSchema,
+  type ProgressEvent,
+  progressSchema,
+  rolloutSchema,
+  type RolloutState,
+  routesSchema,
+  type RouteSummary,
+  rowsSchema,
+  type SecretListing,
+  secretSetSchema,
+  type SecretSetSummary,
+  secretsSchema,
+  sitesSchema,
+  type SiteSummary,
+  type StoredRowSummary,
+  versionsSchema,
+  type VersionSummary,
+} from "./answers.ts";
 import type { BlobRef } from "./blobs.ts";
 import { showBlobRef } from "./version_files.ts";
 
-/** Where every site has its admin handlers. */
-export const ADMIN_PATH = "/_sojourn/admin";
-
-const placementSchema = z.object({
-  app: z.string(),
-  version: z.string(),
-  changed: z.boolean(),
-  sites: z.array(z.object({ id: z.string(), ms: z.number() })),
-  missing: z.array(z.string()),
-});
-/** What a deploy or a rollback did, and where it has arrived. */
-export type Deployed = z.infer<typeof placementSchema>;
-
-const appsSchema = z.array(z.object({
-  app: z.string(),
-  version: z.string(),
-  versions: z.number(),
-  deployedMs: z.number(),
-  tables: z.array(z.string()),
-}));
-/** An app, as `apps` lists it. */
-export type AppSummary = z.infer<typeof appsSchema>[number];
-
-const versionsSchema = z.array(
-  z.object({
-    version: z.string(),
-    createdMs: z.number(),
-    current: z.boolean(),
-    weight: z.number().optional(),
-  }),
-);
-/** A version, as `versions` lists it. */
-export type VersionSummary = z.infer<typeof versionsSchema>[number];
-
-const rolloutSchema = z.object({
-  app: z.string(),
-  current: z.string(),
-  rollout: z.object({ version: z.string(), weight: z.number(), sinceMs: z.number() }).nullable(),
-});
-/** What serves an app, and what a part of its sessions gets instead. */
-export type RolloutState = z.infer<typeof rolloutSchema>;
-
-const sitesSchema = z.array(z.object({
-  id: z.string(),
-  parent: z.string().nullable(),
-  depth: z.number(),
-  tier: z.string(),
-  url: z.string(),
-}));
-/** A site, as `sites` lists it. */
-export type SiteSummary = z.infer<typeof sitesSchema>[number];
+export type {
+  AppSummary,
+  Deployed,
+  ProgressEvent,
+  RolloutState,
+  RouteSummary,
+  SecretListing,
+  SecretSetSummary,
+  SiteSummary,
+  StoredRowSummary,
+  VersionSummary,
+};
 
 /** Rows in one answer: at 1 MiB a value this bounds what the root holds for it. */
 export const ROWS_A_CALL_MAX = 100;
 
-const rowsSchema = z.array(z.object({
-  /** Packed key below the app, hexadecimal. */
-  key: z.string(),
-  versionstamp: z.string(),
-  /** Tagged value, base64. */
-  value: z.string(),
-}));
-/** A stored row of an app, still encoded. */
-export type StoredRowSummary = z.infer<typeof rowsSchema>[number];
-
-const secretSetSchema = z.object({
-  app: z.string(),
-  name: z.string(),
-  changed: z.boolean(),
-  tier: z.enum(["root", "everywhere"]),
-  declared: z.boolean().nullable(),
-  redacted: z.boolean(),
-});
-/** What setting a secret did. */
-export type SecretSetSummary = z.infer<typeof secretSetSchema>;
-
-const secretsSchema = z.array(z.object({
-  name: z.string(),
-  setMs: z.number().nullable(),
-  tier: z.enum(["root", "everywhere"]),
-  declared: z.boolean(),
-  from: z.enum(["command", "dotenv"]).nullable(),
-  readable: z.boolean(),
-}));
-/** A secret, as `secrets APP list` shows it: never its value. */
-export type SecretListing = z.infer<typeof secretsSchema>[number];
-
-const problemSchema = z.looseObject({ code: z.string(), detail: z.string(), place: z.string().optional() });
+/** Where every site has its admin handlers. */
+export const ADMIN_PATH = "/_sojourn/admin";
 
 /** A refusal or failure of the cluster, known by its code. */
 export class AdminError extends Error {
@@ -140,16 +93,6 @@ export interface Progress {
   readonly tell?: ((event: ProgressEvent) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
-
-const progressSchema = z.discriminatedUnion("event", [
-  z.object({ event: z.literal("evaluated"), app: z.string(), version: z.string() }),
-  z.object({ event: z.literal("live"), app: z.string(), version: z.string(), changed: z.boolean() }),
-  z.object({ event: z.literal("site"), id: z.string(), ms: z.number() }),
-  z.object({ event: z.literal("removed"), rows: z.number() }),
-  z.object({ event: z.literal("answer"), status: z.number(), body: z.unknown() }),
-]);
-/** What happened on the way of a change. */
-export type ProgressEvent = z.infer<typeof progressSchema>;
 
 /** Talks to the admin handlers of one site. Every method throws {@link AdminError}. */
 export class AdminClient {
@@ -217,6 +160,24 @@ export class AdminClient {
     progress?: Progress,
   ): Promise<Deployed> {
     return await this.#change(`/apps/${encodeURIComponent(app)}/rollout/${how}`, { waitMs }, progress);
+  }
+
+  /** Where an app is reached. */
+  async routes(app: string): Promise<RouteSummary> {
+    return routesSchema.parse(await this.#ask("GET", `/apps/${encodeURIComponent(app)}/routes`));
+  }
+
+  /** Gives a host to an app, or takes it. */
+  async changeHost(
+    app: string,
+    how: "add" | "remove",
+    host: string,
+    waitMs: number,
+    progress?: Progress,
+  ): Promise<Deployed> {
+    const path = `/apps/${encodeURIComponent(app)}/hosts/${encodeURIComponent(host)}`;
+    const method = how === "add" ? "PUT" : "DELETE";
+    return placementSchema.parse(await this.#follow(method, path, { waitMs }, progress ?? {}, null));
   }
 
   /** The apps that serve. */

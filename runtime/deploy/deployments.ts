@@ -6,70 +6,33 @@
  * version and app row together, durable → the sites follow → settle → remove what is given up.
  *
  * P1  Nothing is written before the bundle has been evaluated and its manifest accepted.
- * P2  The app row is written under a check of the row it was computed from; deploys of one root take turns, so
- *     that a failed check means another root process and is reported, not retried blindly.
+ * P2  Changes take turns, and each is one write (app_rows.ts).
  * P3  Deploying what already serves writes nothing.
  * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
-import type { StoreMutation } from "../../store/api.ts";
-import { type Row, versionstamp } from "../../store/row.ts";
+import { AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
 import { changedKey, findVersion, versionBefore, withVersion } from "./app_versions.ts";
 import { type BlobRef, Blobs } from "./blobs.ts";
 import { removeUnused, retire, writeBundle } from "./bundle_rows.ts";
+import { Hosts } from "./hosts.ts";
 import {
   APP_NAME,
-  appKey,
   type AppRecord,
   BUNDLE_BYTES_MAX,
   bundleChunks,
   bundleDigest,
-  decodeApp,
-  decodeVersion,
-  encodeSystem,
   type StoredManifest,
   storedManifest,
-  versionKey,
   versionOf,
 } from "./records.ts";
 import { serving, servingAlone } from "./rollout.ts";
 import type { SystemStore } from "./system_store.ts";
-import { type FilesRefusal, VersionFiles } from "./version_files.ts";
+import { VersionFiles } from "./version_files.ts";
 
 /** What became of a bundle that was run for its manifest. */
 export type Evaluation =
   | { readonly ok: true; readonly manifest: unknown }
   | { readonly ok: false; readonly message: string; readonly stack?: string };
-
-/** Why a change of the control plane was refused. */
-export interface Refusal {
-  readonly ok: false;
-  readonly code:
-    | "deploy_invalid"
-    | "app_unknown"
-    | "version_unknown"
-    | "limit_bundle"
-    | "check_failed"
-    | "rollout_running"
-    | "rollout_none"
-    | "app_deleting"
-    | "interrupted"
-    | FilesRefusal["code"];
-  readonly message: string;
-  /** Stack or place in the bundle, where there is one. */
-  readonly place?: string;
-}
-
-/** What a change of an app did. */
-export interface Change {
-  readonly ok: true;
-  readonly app: string;
-  /** The version that it is about: the one that serves now, or a part of the sessions gets. */
-  readonly version: string;
-  /** false: it was so already. */
-  readonly changed: boolean;
-  /** Versionstamp of the app's row: a site that shows it has followed. */
-  readonly stamp: string;
-}
 
 /** A bundle to deploy. */
 export interface DeployRequest {
@@ -105,25 +68,23 @@ export interface DeploymentServices {
 /** A bundle with static files is deployed twice in a row, without and with them: it is evaluated once. */
 const EVALUATIONS_MAX = 8;
 
-/** An app's row, and what it says. */
-interface Found {
-  readonly row: Row | undefined;
-  readonly record: AppRecord | null;
-}
-
 /** The control plane's writer. One per root process. */
 export class Deployments {
   readonly #services: DeploymentServices;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly rows: AppRows;
   /** Changes of what serves, until every site has followed. */
   readonly #unsettled = new Map<string, { before: readonly StoredManifest[]; after: StoredManifest }>();
   readonly #evaluations = new Map<string, Evaluation>();
   /** Static files and source maps on their way to a version. */
   readonly blobs: Blobs;
   readonly #files: VersionFiles;
+  /** Custom hosts. */
+  readonly hosts: Hosts;
 
   constructor(services: DeploymentServices) {
     this.#services = services;
+    this.rows = new AppRows(services.system);
+    this.hosts = new Hosts(this.rows, () => services.nowMs());
     this.blobs = new Blobs(services.system, () => services.nowMs());
     this.#files = new VersionFiles(services.system, this.blobs);
   }
@@ -149,7 +110,7 @@ export class Deployments {
             "give --app, or a name in defineApp",
       );
     }
-    return await this.inTurn(async () => {
+    return await this.rows.inTurn(async () => {
       try {
         signal?.throwIfAborted();
         const accepted = await this.#files.accept(manifest, request.files);
@@ -182,9 +143,9 @@ export class Deployments {
    * served before: while a rollout runs, the current one, without it.
    */
   rollback(app: string, version?: string): Promise<Change | Refusal> {
-    return this.#changing(app, async (found, record) => {
+    return this.rows.changing(app, async (found, record) => {
       if (version === undefined && record.rollout !== undefined && record.current !== null) {
-        return await this.#point(found, servingAlone(record, record.current), record.current);
+        return await this.rows.write(found, servingAlone(record, record.current), record.current);
       }
       const target = version === undefined ? versionBefore(record) : findVersion(record, version);
       if (!("version" in target)) return refuse("version_unknown", target.message);
@@ -197,7 +158,7 @@ export class Deployments {
 
   /** Gives a version to a part of the sessions, or another part to the one that has one. */
   rollout(app: string, version: string, weight: number): Promise<Change | Refusal> {
-    return this.#changing(app, async (found, record) => {
+    return this.rows.changing(app, async (found, record) => {
       const target = findVersion(record, version);
       if (!("version" in target)) return refuse("version_unknown", target.message);
       const next = this.#weighted(record, target.version, weight);
@@ -211,7 +172,7 @@ export class Deployments {
 
   /** Ends a rollout: its version serves all, or nobody. */
   endRollout(app: string, how: "finish" | "abort"): Promise<Change | Refusal> {
-    return this.#changing(app, async (found, record) => {
+    return this.rows.changing(app, async (found, record) => {
       const { rollout, current } = record;
       if (rollout === undefined || current === null) {
         return refuse(
@@ -220,7 +181,7 @@ export class Deployments {
         );
       }
       const version = how === "finish" ? rollout.version : current;
-      return await this.#point(found, servingAlone(record, version), version);
+      return await this.rows.write(found, servingAlone(record, version), version);
     });
   }
 
@@ -235,7 +196,7 @@ export class Deployments {
 
   /** Removes versions that no app names, and what deploys left that did not come to their end. */
   tidy(followed: boolean): Promise<string[]> {
-    return this.inTurn(() => this.#removeUnused(followed));
+    return this.rows.inTurn(() => this.#removeUnused(followed));
   }
 
   async #removeUnused(followed: boolean): Promise<string[]> {
@@ -245,37 +206,12 @@ export class Deployments {
     return removed;
   }
 
-  /** One change at a time. */
-  inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(step);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
-  }
-
-  #changing(
-    app: string,
-    change: (found: Found, record: AppRecord) => Promise<Change | Refusal>,
-  ): Promise<Change | Refusal> {
-    return this.inTurn(async () => {
-      const found = await this.#app(app);
-      if (found.record === null || found.record.deleted === true) {
-        return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
-      }
-      return await change(found, found.record);
-    });
-  }
-
-  async #app(name: string): Promise<Found> {
-    const [row] = await this.#services.system.get([appKey(name)]);
-    return { row, record: row?.value ? decodeApp(row.value) : null };
-  }
-
   async #install(app: string, manifest: StoredManifest, request: DeployRequest): Promise<Change | Refusal> {
     const { system, nowMs } = this.#services;
     const { bundle, weight, signal } = request;
     const version = versionOf(manifest, bundle);
     request.begun?.({ app, version });
-    const found = await this.#app(app);
+    const found = await this.rows.find(app);
     if (found.record?.deleted === true) {
       return refuse(
         "app_deleting",
@@ -290,7 +226,7 @@ export class Deployments {
     }
     const refused = changedKey(
       manifest,
-      await this.#manifests(before.versions.map((entry) => entry.version)),
+      await this.rows.manifests(before.versions.map((entry) => entry.version)),
     );
     if (refused !== null) return refuse("deploy_invalid", refused);
     const createdMs = nowMs();
@@ -309,7 +245,7 @@ export class Deployments {
     }, bundle);
     await this.#prepare(before, manifest);
     signal?.throwIfAborted(); // P4
-    return await this.#point(found, record, version, [...written, ...map, ...retire(dropped, createdMs)]);
+    return await this.rows.write(found, record, version, [...written, ...map, ...retire(dropped, createdMs)]);
   }
 
   #weighted(record: AppRecord, version: string, weight: number): AppRecord | Refusal {
@@ -333,52 +269,19 @@ export class Deployments {
 
   /** Points an app to a version that it has. */
   async #serve(found: Found, next: AppRecord, version: string): Promise<Change | Refusal> {
-    const [manifest] = await this.#manifests([version]);
+    const [manifest] = await this.rows.manifests([version]);
     if (manifest === undefined || found.record === null) {
       return refuse("version_unknown", `version ${version} of app ${next.name} is not here`);
     }
     await this.#prepare(found.record, manifest);
-    return await this.#point(found, next, version);
+    return await this.rows.write(found, next, version);
   }
 
   async #prepare(before: AppRecord, after: StoredManifest): Promise<void> {
-    const manifests = await this.#manifests(serving(before));
+    const manifests = await this.rows.manifests(serving(before));
     this.#unsettled.set(before.name, { before: manifests, after });
     await this.#services.prepare?.(before.name, manifests, after);
   }
-
-  async #point(
-    { row }: Found,
-    next: AppRecord,
-    version: string,
-    also: readonly StoreMutation[] = [],
-  ): Promise<Change | Refusal> {
-    const { system } = this.#services;
-    const key = appKey(next.name);
-    const result = await system.write(
-      [...also, { kind: "set", key, value: encodeSystem(next) }],
-      [{ key, version: row ?? null }],
-    );
-    if (!result.ok) {
-      return refuse("check_failed", `app ${next.name} was changed by someone else meanwhile; try again`);
-    }
-    await system.durable();
-    return { ok: true, app: next.name, version, changed: true, stamp: versionstamp(result.version) };
-  }
-
-  /** The manifests of versions, in their order; those that are not here are left out. */
-  async #manifests(versions: readonly string[]): Promise<StoredManifest[]> {
-    const rows = await this.#services.system.get(versions.map(versionKey));
-    return rows.flatMap((row) => row?.value ? [decodeVersion(row.value).manifest] : []);
-  }
 }
 
-const refuse = (code: Refusal["code"], message: string): Refusal => ({ ok: false, code, message });
 const place = (stack: string | undefined): { place?: string } => stack === undefined ? {} : { place: stack };
-const unchanged = ({ row, record }: Found, version: string): Change => ({
-  ok: true,
-  app: record?.name ?? "",
-  version,
-  changed: false,
-  stamp: row === undefined ? "" : versionstamp(row),
-});

@@ -47,6 +47,8 @@ const appRecordSchema = z.object({
     weight: z.number().min(0).max(100),
     sinceMs: z.number(),
   }).optional(),
+  /** Names at which it is served beside its path (hosts.ts); sorted. */
+  hosts: z.array(z.string()).optional(),
   /** A version that is to serve: sites write the entries of its indexes already (index_keeper.ts). */
   preparing: z.object({ version: z.string().regex(VERSION), sinceMs: z.number() }).optional(),
   /** Its rows are being removed: it serves nowhere, and its name is taken until they are. */

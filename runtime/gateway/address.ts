@@ -2,8 +2,11 @@
  * Where a request goes: to the platform, to an app, or to the site's front page. Slices the URL text that
  * `Deno.serve` gives instead of parsing it: this runs for every request.
  *
+ * A0  The platform's own paths are the platform's at every host.
  * A1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
  */
+
+import { bareHost } from "../deploy/hosts.ts";
 
 /** A request's destination. */
 export type Address =
@@ -23,8 +26,14 @@ export type Address =
 const PLATFORM = "/_sojourn/";
 const HOST_SUFFIX = ".localhost";
 
-/** The destination that an absolute http(s) URL names. */
-export function addressOf(url: string): Address {
+const NO_HOSTS: ReadonlyMap<string, string> = new Map();
+
+/**
+ * The destination that an absolute http(s) URL names.
+ *
+ * @param hosts apps that have hosts of their own.
+ */
+export function addressOf(url: string, hosts: ReadonlyMap<string, string> = NO_HOSTS): Address {
   const hostAt = url.indexOf("//") + 2;
   let pathAt = url.indexOf("/", hostAt);
   if (pathAt < 0) pathAt = url.length;
@@ -33,7 +42,8 @@ export function addressOf(url: string): Address {
     return { kind: "platform", path: pathOf(target) };
   }
   const origin = url.slice(0, pathAt);
-  const app = appOfHost(url.slice(hostAt, pathAt));
+  const host = url.slice(hostAt, pathAt);
+  const app = (hosts.size === 0 ? undefined : hosts.get(bareHost(host))) ?? appOfHost(host);
   if (app !== null) return { kind: "app", app, prefix: "", origin, target };
   const end = segmentEnd(target);
   const name = target.slice(1, end);

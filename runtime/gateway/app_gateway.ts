@@ -60,6 +60,11 @@ export class AppGateway {
     this.#services = services;
   }
 
+  /** Apps that have hosts of their own, by host. */
+  get hosts(): ReadonlyMap<string, string> {
+    return this.#services.apps.hosts;
+  }
+
   /**
    * The head of a request for an app: everything that can be said of it before it runs.
    *

@@ -22,6 +22,8 @@ const LINK_PATH = "/_sojourn/link";
 export interface GatewayServices {
   /** null until the site is ready. */
   readonly apps: () => AppGateway | null;
+  /** Apps that have hosts of their own, by host. */
+  readonly hosts?: () => ReadonlyMap<string, string> | undefined;
   readonly platform: (request: Request, path: string) => Response | Promise<Response>;
   readonly front: () => Response;
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
@@ -56,7 +58,7 @@ export class Gateway {
   readonly handle = (request: Request, client: Client): Response | Promise<Response> => {
     this.requests++;
     const { url } = request;
-    const address = addressOf(url);
+    const address = addressOf(url, this.#services.hosts?.());
     if (address.kind === "app") return this.#app(request, client, url, address);
     if (address.kind === "front") return this.#services.front();
     if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);

@@ -66,7 +66,7 @@ async function serveApp(
   forwarded: ForwardedRequest,
   request: LinkRequest,
 ): Promise<LinkReply> {
-  const address = addressOf(forwarded.url);
+  const address = addressOf(forwarded.url, services.apps.hosts);
   if (address.kind !== "app") throw new Problem("not_found", `${forwarded.url} names no app`);
   const span = services.telemetry.forwarded(forwarded);
   const arrival: Arrival = {

@@ -18,6 +18,7 @@ const CODES = {
   chaos_refused: [403, "fix"],
   app_unknown: [404, "fix"],
   version_unknown: [404, "fix"],
+  host_unknown: [404, "fix"],
   not_found: [404, "fix"],
   method_not_allowed: [405, "fix"],
   check_failed: [409, "retry"],

@@ -149,6 +149,7 @@ export class Site {
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
+      hosts: () => this.#apps?.table.hosts,
       platform: (request, path) => platform(services, request, path),
       link: async (socket, source) => await this.#hub?.accept(await overWebSocket(socket), source),
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),

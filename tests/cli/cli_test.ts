@@ -250,6 +250,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
     "versions",
     "rollback",
     "rollout",
+    "routes",
     "sites",
     "kv",
     "tables",
@@ -263,7 +264,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
   }
   for (
     const name of [
-      "routes",
       "sessions",
       "queues",
       "why",

@@ -20,6 +20,8 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   apps: [],
   versions: ["shop"],
   rollback: ["shop"],
+  rollout: ["shop"],
+  routes: ["shop"],
   sites: [],
   kv: ["list", "shop"],
   tables: ["shop"],

@@ -66,7 +66,7 @@ Deno.test("Ctrl-C while a deploy bundles leaves no folder behind", async () => {
     }
     child.kill("SIGINT");
     const { code, stderr } = await child.output();
-    assert.deepEqual([code, new TextDecoder().decode(stderr)], [1, "interrupted\n"]);
+    assert.deepEqual([code, new TextDecoder().decode(stderr)], [1, "interrupted: nothing was changed\n"]);
     assert.deepEqual((await names()).filter((name) => name.startsWith("sojourn-")), []);
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -1,0 +1,134 @@
+/**
+ * The rows of apps at the root, changed one at a time.
+ *
+ * R1  An app's row is written under a check of the row that it was computed from. Changes of one root take turns, so
+ *     that a failed check means another root process: it is reported, not retried blindly.
+ * R2  A change that was answered is durable.
+ */
+import type { StoreCheck, StoreMutation } from "../../store/api.ts";
+import { type Row, versionstamp } from "../../store/row.ts";
+import {
+  appKey,
+  type AppRecord,
+  decodeApp,
+  decodeVersion,
+  encodeSystem,
+  type StoredManifest,
+  versionKey,
+} from "./records.ts";
+import type { SystemStore } from "./system_store.ts";
+import type { FilesRefusal } from "./version_files.ts";
+
+/** Why a change of the control plane was refused. */
+export interface Refusal {
+  readonly ok: false;
+  readonly code:
+    | "deploy_invalid"
+    | "app_unknown"
+    | "version_unknown"
+    | "limit_bundle"
+    | "check_failed"
+    | "rollout_running"
+    | "rollout_none"
+    | "app_deleting"
+    | "interrupted"
+    | "host_taken"
+    | "host_unknown"
+    | FilesRefusal["code"];
+  readonly message: string;
+  /** Stack or place in the bundle, where there is one. */
+  readonly place?: string;
+}
+
+/** What a change of an app did. */
+export interface Change {
+  readonly ok: true;
+  readonly app: string;
+  /** The version that it is about: the one that serves now, or a part of the sessions gets. */
+  readonly version: string;
+  /** false: it was so already. */
+  readonly changed: boolean;
+  /** Versionstamp of the app's row: a site that shows it has followed. */
+  readonly stamp: string;
+}
+
+/** An app's row, and what it says. */
+export interface Found {
+  readonly row: Row | undefined;
+  readonly record: AppRecord | null;
+}
+
+/** Reads and writes the rows of apps. One per root process. */
+export class AppRows {
+  readonly system: SystemStore;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(system: SystemStore) {
+    this.system = system;
+  }
+
+  /** One change at a time. */
+  inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(step);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** A change of an app that there is, in its turn. */
+  changing(
+    app: string,
+    change: (found: Found, record: AppRecord) => Promise<Change | Refusal>,
+  ): Promise<Change | Refusal> {
+    return this.inTurn(async () => {
+      const found = await this.find(app);
+      if (found.record === null || found.record.deleted === true) {
+        return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
+      }
+      return await change(found, found.record);
+    });
+  }
+
+  /** An app's row. */
+  async find(name: string): Promise<Found> {
+    const [row] = await this.system.get([appKey(name)]);
+    return { row, record: row?.value ? decodeApp(row.value) : null };
+  }
+
+  /** Writes an app's row, and what belongs to the same change, together (R1). */
+  async write(
+    { row }: Found,
+    next: AppRecord,
+    version: string,
+    also: readonly StoreMutation[] = [],
+    checks: readonly StoreCheck[] = [],
+  ): Promise<Change | Refusal> {
+    const key = appKey(next.name);
+    const result = await this.system.write(
+      [...also, { kind: "set", key, value: encodeSystem(next) }],
+      [{ key, version: row ?? null }, ...checks],
+    );
+    if (!result.ok) {
+      return refuse("check_failed", `app ${next.name} was changed by someone else meanwhile; try again`);
+    }
+    await this.system.durable();
+    return { ok: true, app: next.name, version, changed: true, stamp: versionstamp(result.version) };
+  }
+
+  /** The manifests of versions, in their order; those that are not here are left out. */
+  async manifests(versions: readonly string[]): Promise<StoredManifest[]> {
+    const rows = await this.system.get(versions.map(versionKey));
+    return rows.flatMap((row) => row?.value ? [decodeVersion(row.value).manifest] : []);
+  }
+}
+
+/** A refusal. */
+export const refuse = (code: Refusal["code"], message: string): Refusal => ({ ok: false, code, message });
+
+/** What a change answers that changed nothing. */
+export const unchanged = ({ row, record }: Found, version: string): Change => ({
+  ok: true,
+  app: record?.name ?? "",
+  version,
+  changed: false,
+  stamp: row === undefined ? "" : versionstamp(row),
+});
