@@ -5,7 +5,12 @@
 import { strict as assert } from "node:assert";
 import { readPage } from "../pages/reader.ts";
 
-const PAGES = ["docs/guides/first-app.md", "docs/guides/tables-and-kv.md", "docs/guides/moving-users.md"];
+const PAGES = [
+  "docs/guides/first-app.md",
+  "docs/guides/tables-and-kv.md",
+  "docs/guides/moving-users.md",
+  "docs/guides/operating.md",
+];
 
 for (const page of PAGES) {
   Deno.test(`${page} does what it says`, async () => {

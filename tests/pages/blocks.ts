@@ -5,8 +5,12 @@
  *   ```sh                  commands, one a line (a backslash continues one)
  *   ```console             commands after "$ ", each followed by what it prints
  *
- * `<!-- not run: why -->` before a block of commands says why a test can't run it. What is printed may leave out
- * parts: `…` stands for anything within a line, and on a line of its own for any lines.
+ * What is printed may leave out parts: `…` stands for anything within a line, and on a line of its own for any
+ * lines. Three comments, invisible to readers, make a page of examples into something that can be done:
+ *
+ *   <!-- given: COMMANDS -->     what the page takes for granted, one command a line
+ *   <!-- where: TEXT = WORDS --> from here on, TEXT in commands and files is what the shell makes of WORDS
+ *   <!-- not run: WHY -->        before a block of commands that no test can run
  */
 
 /** A file that the reader saves. */
@@ -32,8 +36,15 @@ export interface LeftOut {
   readonly why: string;
 }
 
+/** A name that stands for something else in this run. */
+export interface StandIn {
+  readonly kind: "where";
+  readonly text: string;
+  readonly words: string;
+}
+
 /** What a reader does with a page, in order. */
-export type Step = SavedFile | TypedCommand | LeftOut;
+export type Step = SavedFile | TypedCommand | LeftOut | StandIn;
 
 interface Block {
   readonly language: string;
@@ -44,29 +55,38 @@ interface Block {
 }
 
 const FENCE = /^```(\w*) ?(\S*)/;
-const NOT_RUN = /^<!-- not run: (.+) -->$/;
+const COMMENT = /^<!-- (given|where|not run):\s*/;
 
 /** The steps of a page. */
 export function stepsOf(page: string): Step[] {
-  return blocksOf(page.split("\n")).flatMap(stepsOfBlock);
-}
-
-function blocksOf(lines: readonly string[]): Block[] {
-  const blocks: Block[] = [];
+  const lines = page.split("\n");
+  const steps: Step[] = [];
   let why: string | null = null;
   for (let i = 0; i < lines.length; i++) {
-    const fence = FENCE.exec(lines[i] ?? "");
-    if (fence === null) {
-      if (lines[i] !== "") why = NOT_RUN.exec(lines[i] ?? "")?.[1] ?? null;
-      continue;
-    }
-    const end = lines.indexOf("```", i + 1);
-    const [, language = "", path = ""] = fence;
-    blocks.push({ language, path, lines: lines.slice(i + 1, end), line: i + 2, why });
-    why = null;
-    i = end;
+    const line = lines[i] ?? "";
+    const comment = COMMENT.exec(line);
+    const fence = FENCE.exec(line);
+    if (comment !== null) {
+      const end = lines.findIndex((each, at) => at >= i && each.endsWith("-->"));
+      const text = lines.slice(i, end + 1).join("\n").slice(comment[0].length, -"-->".length).trim();
+      if (comment[1] === "given") steps.push(...typed(text.split("\n"), i + 1));
+      else if (comment[1] === "where") steps.push(standIn(text));
+      else why = text;
+      i = end;
+    } else if (fence !== null) {
+      const end = lines.indexOf("```", i + 1);
+      const [, language = "", path = ""] = fence;
+      steps.push(...stepsOfBlock({ language, path, lines: lines.slice(i + 1, end), line: i + 2, why }));
+      why = null;
+      i = end;
+    } else if (line !== "") why = null;
   }
-  return blocks;
+  return steps;
+}
+
+function standIn(comment: string): StandIn {
+  const at = comment.indexOf(" = ");
+  return { kind: "where", text: comment.slice(0, at), words: comment.slice(at + 3) };
 }
 
 function stepsOfBlock(block: Block): Step[] {

@@ -2,23 +2,28 @@
  * A reader who does what a page says: saves its files into an empty folder, types its commands into one shell, and
  * holds what they print against the page.
  *
- * R1  Commands run as they stand. Only three things differ from a reader's: `deno task` in this folder runs the
- *     checkout's tasks, a cluster takes free ports (the page's ports are replaced, in commands and in what they
- *     print), and `npx --yes deno@2.9.6` is the deno that runs the test.
+ * R1  Commands run as they stand. Only this differs from a reader's: `deno task` in this folder runs the checkout's
+ *     tasks, ports are free ones (the page's are replaced, in files, commands and what they print), `deno task dev`
+ *     runs behind the next commands, and `npx --yes deno@2.9.6` is the deno that runs the test.
  * R2  A command must succeed, or end with the code that a comment names: `# exits 3`. `curl -N` is stopped after a
  *     moment, since it would follow for ever.
  * R3  A `curl` that only reads is typed again for some seconds until it prints what the page shows: what one session
  *     has written takes its time to another.
+ * R4  What a page shows is what goes to standard output; of a command that is refused, to both outputs.
  */
 import { strict as assert } from "node:assert";
 import { dirname, join, resolve } from "node:path";
 import { startCluster, type TestCluster } from "../e2e/cluster.ts";
+import { FreePorts } from "../../runtime/dev/free_port.ts";
 import { isAsShown, type Step, stepsOf, type TypedCommand } from "./blocks.ts";
 import { Shell } from "./shell.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 /** The order in which `dev` gives out ports from 8000. */
 const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];
+/** Ports of sites that a page starts by hand: HTTP and links. */
+const BY_HAND = [8000, 8001, 8002, 7000, 7001, 7002];
+const SITE = /deno task site\b/;
 const DEV = /^(?:npx --yes deno@2\.9\.6|deno) task dev\b([^#]*)/;
 const EXITS = /# exits (\d+)/;
 const READS = /^curl (?!.*(?:--json| -d | -X | -F | -N ))/;
@@ -27,17 +32,23 @@ const READS_MS_MAX = 20_000;
 const FOLLOW_S = 4;
 
 const PRELUDE = [
-  'deno() { if [ "$1" = task ]; then shift; command deno task --quiet "$@"; else command deno "$@"; fi; }',
-  'npx() { shift 2; deno "$@"; }',
   `curl() { case " $* " in *" -N "*) timeout ${FOLLOW_S} curl -s "$@" || [ $? = 124 ];; *) command curl -s "$@";; esac; }`,
   "export NO_COLOR=1",
+  'export PATH="$PWD/.bin:$PATH"',
+  "trap 'kill $(jobs -p) 2>/dev/null' EXIT",
 ].join("\n");
+/** R1: programs that stand before the machine's own. */
+const PROGRAMS = {
+  deno: `[ "$1" = task ] || exec ${Deno.execPath()} "$@"; shift; exec ${Deno.execPath()} task --quiet "$@"`,
+  npx: 'shift 2; exec deno "$@"',
+};
 
 /** Does all that a page says; resolves to the number of commands that ran. */
 export async function readPage(path: string): Promise<number> {
   const steps = stepsOf(await Deno.readTextFile(join(ROOT, path)));
   const folder = await Deno.makeTempDir({ prefix: "page-" });
   await using reader = await Reader.sitDown(folder);
+  if (steps.some((step) => step.kind === "command" && SITE.test(step.text))) reader.drawPorts();
   let commands = 0;
   for (const step of steps) {
     if (step.kind === "command") commands++;
@@ -50,6 +61,8 @@ class Reader implements AsyncDisposable {
   readonly #folder: string;
   readonly #shell: Shell;
   #cluster: TestCluster | null = null;
+  /** From the page's words to this run's: ports, and what `where` says. */
+  readonly #standIns: [page: string, real: string][] = [];
 
   private constructor(folder: string, shell: Shell) {
     this.#folder = folder;
@@ -65,6 +78,10 @@ class Reader implements AsyncDisposable {
       text.replace("deno run -A ", `deno run -A --config ${join(ROOT, "deno.json")} ${ROOT}/`),
     ]);
     await Deno.writeTextFile(join(folder, "deno.json"), JSON.stringify({ tasks: Object.fromEntries(here) }));
+    await Deno.mkdir(join(folder, ".bin"));
+    for (const [name, program] of Object.entries(PROGRAMS)) {
+      await Deno.writeTextFile(join(folder, ".bin", name), `#!/bin/sh\n${program}\n`, { mode: 0o755 });
+    }
     const shell = new Shell(folder);
     await shell.run(PRELUDE);
     return new Reader(folder, shell);
@@ -72,10 +89,14 @@ class Reader implements AsyncDisposable {
 
   async do(step: Step, page: string): Promise<void> {
     if (step.kind === "left out") return;
+    if (step.kind === "where") {
+      const { printed } = await this.#shell.run(`printf %s ${this.#real(step.words)}`);
+      return void this.#standIns.push([step.text, printed]);
+    }
     if (step.kind === "file") {
       const file = join(this.#folder, step.path);
       await Deno.mkdir(dirname(file), { recursive: true });
-      return await Deno.writeTextFile(file, step.text);
+      return await Deno.writeTextFile(file, this.#real(step.text));
     }
     const dev = DEV.exec(step.text);
     if (dev !== null) return await this.#dev((dev[1] ?? "").trim().split(/\s+/).filter(Boolean));
@@ -90,36 +111,42 @@ class Reader implements AsyncDisposable {
     }));
     const data = join(this.#folder, ".sojourn");
     this.#cluster = await startCluster({ data, apps: apps.length === 0 ? ["guestbook"] : apps });
+    for (const [i, site] of SITES.entries()) {
+      const url = this.#cluster.sites[site]?.url;
+      if (url !== undefined) this.#standIns.push([`:${8000 + i}`, `:${new URL(url).port}`]);
+    }
   }
 
   async #type(command: TypedCommand, page: string): Promise<void> {
-    const real = this.#ports(command.text, "real");
-    const untilMs = performance.now() + (READS.test(command.text) ? READS_MS_MAX : 0);
-    let { code, printed } = await this.#shell.run(real);
-    const isShown = () => command.prints === null || isAsShown(this.#ports(printed, "page"), command.prints);
-    while (!isShown() && performance.now() < untilMs) ({ code, printed } = await this.#shell.run(real)); // R3
-    const where = `${page}:${command.line}: ${command.text}`;
+    const real = this.#real(command.text);
     const wanted = Number(EXITS.exec(command.text)?.[1] ?? 0);
-    assert.equal(code, wanted, `${where}\nended with ${code}:\n${printed}`);
-    if (command.prints === null) return;
-    const asPage = this.#ports(printed, "page");
-    assert(
-      isAsShown(asPage, command.prints),
-      `${where}\nprinted:\n${asPage}\nthe page shows:\n${command.prints}`,
-    );
+    const untilMs = performance.now() + (READS.test(command.text) ? READS_MS_MAX : 0);
+    for (;;) {
+      const { code, printed, errors } = await this.#shell.run(real);
+      // Of a command that was refused, the page shows why; of others, progress and notes go by.
+      const asPage = this.#asPage(wanted === 0 ? printed : printed + errors);
+      const isShown = command.prints === null || isAsShown(asPage, command.prints);
+      if (code === wanted && isShown) return;
+      if (performance.now() < untilMs) continue; // R3
+      assert.fail(
+        `${page}:${command.line}: ${command.text}\nended with ${code}, printed:\n${asPage}${errors}\n` +
+          `the page shows:\n${command.prints}`,
+      );
+    }
   }
 
-  /** R1 */
-  #ports(text: string, to: "real" | "page"): string {
-    if (this.#cluster === null) return text;
-    SITES.forEach((site, i) => {
-      const url = this.#cluster?.sites[site]?.url;
-      if (url === undefined) return;
-      const real = `:${new URL(url).port}`;
-      const page = `:${8000 + i}`;
-      text = to === "real" ? text.replaceAll(page, real) : text.replaceAll(real, page);
-    });
-    return text;
+  /** For sites that the page starts by hand. */
+  drawPorts(): void {
+    const free = new FreePorts();
+    for (const port of BY_HAND) this.#standIns.push([`:${port}`, `:${free.draw()}`]);
+  }
+
+  #real(text: string): string {
+    return this.#standIns.reduce((all, [page, real]) => all.replaceAll(page, real), text);
+  }
+
+  #asPage(text: string): string {
+    return this.#standIns.reduce((all, [page, real]) => real === "" ? all : all.replaceAll(real, page), text);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,8 +3,9 @@
 /** How a command ended. */
 export interface Ended {
   readonly code: number;
-  /** What it wrote, to both outputs. */
   readonly printed: string;
+  /** What it wrote to standard error. */
+  readonly errors: string;
 }
 
 /** A command that hangs is a failure. */
@@ -13,12 +14,14 @@ const COMMAND_MS_MAX = 90_000;
 /** A shell. */
 export class Shell {
   readonly #child: Deno.ChildProcess;
+  readonly #errors: string;
   readonly #input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
   readonly #output: ReadableStreamDefaultReader<string>;
   #text = "";
   #commands = 0;
 
   constructor(folder: string) {
+    this.#errors = `${folder}/.errors`;
     this.#child = new Deno.Command("bash", {
       args: ["--noprofile", "--norc", "-c", "exec 2>&1; exec bash --noprofile --norc -s"],
       cwd: folder,
@@ -34,7 +37,9 @@ export class Shell {
   async run(command: string): Promise<Ended> {
     const mark = `end-${++this.#commands}-${crypto.randomUUID()}`;
     await this.#input.write(
-      new TextEncoder().encode(`{ ${command}\n} </dev/null\nprintf '\\n%s %s\\n' ${mark} $?\n`),
+      new TextEncoder().encode(
+        `{ ${command}\n} </dev/null 2>${this.#errors}\nprintf '\\n%s %s\\n' ${mark} $?\n`,
+      ),
     );
     const giveUp = setTimeout(() => this.#child.kill("SIGKILL"), COMMAND_MS_MAX);
     try {
@@ -43,7 +48,7 @@ export class Shell {
         if (end !== null) {
           const printed = this.#text.slice(0, end.index);
           this.#text = this.#text.slice(end.index + end[0].length);
-          return { code: Number(end[1]), printed };
+          return { code: Number(end[1]), printed, errors: await Deno.readTextFile(this.#errors) };
         }
         const { done, value } = await this.#output.read();
         if (done) throw new Error(`the shell ended within: ${command}\n${this.#text}`);
