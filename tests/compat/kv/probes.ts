@@ -1,6 +1,6 @@
 /**
  * A program for `Deno.openKv()`, in the manner of Deno's own tests of it: each probe works in a key space of its
- * own and answers what it saw. tests/e2e/kv_compat_test.ts runs it on Deno's KV and on an app's.
+ * own and answers what it saw. tests/e2e/compat_test.ts runs it on Deno's KV and on an app's.
  */
 import { type Probes, rejection } from "../probes/probe.ts";
 
