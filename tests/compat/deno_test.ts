@@ -47,6 +47,17 @@ for (const [how, call] of Object.entries(SERVED)) {
   });
 }
 
+Deno.test("a program that calls Deno.serve declares what it needs by named exports", async () => {
+  await using app = await runApp(`
+    export const fetchHosts = ["api.example"];
+    export const vars = { NAME: "declared" };
+    export const other = 1;
+    Deno.serve((_request, info) => new Response((info as unknown as { vars: { NAME: string } }).vars.NAME));`);
+  const { fetchHosts, vars, handlers } = await app.manifest() as Record<string, unknown>;
+  assert.deepEqual([fetchHosts, vars, handlers], [["api.example"], { NAME: "declared" }, ["fetch"]]);
+  assert.equal(await (await app.fetch("/")).text(), "declared");
+});
+
 Deno.test("Deno.serve tells its address to onListen, and its errors to onError", async () => {
   await using app = await runApp(`
     const seen: unknown[] = [];

@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { runApp, runBundle, type RunningApp, untilTrue } from "./apps.ts";
-import { checkCases } from "./hono/cases.ts";
+import { CASES, checkCases } from "./hono/cases.ts";
+import { pageSection } from "./page.ts";
 
 let code: string | undefined;
 async function start(): Promise<RunningApp> {
@@ -21,6 +22,7 @@ async function start(): Promise<RunningApp> {
 Deno.test("Hono's features work as on its other runtimes", async () => {
   await using app = await start();
   await checkCases(app.fetch);
+  assert.match(await pageSection("## Hono"), new RegExp(`sends ${CASES.length} requests`));
 });
 
 Deno.test("Hono answers 304 to the ETag that it gave", async () => {

@@ -184,6 +184,20 @@ Deno.test("caches.default keeps responses in the isolate, within its rules", asy
   });
 });
 
+Deno.test("two apps have caches of their own", async () => {
+  const code = `export default { async fetch(request) {
+    if (request.method === "PUT") await caches.default.put("http://c/", new Response(await request.text()));
+    return new Response(await (await caches.default.match("http://c/"))?.text() ?? "nothing");
+  } };`;
+  await using one = runBundle(code);
+  await using other = runBundle(`${code} // another version`);
+  assert.equal(await (await one.fetch("/", { method: "PUT", body: "kept" })).text(), "kept");
+  assert.deepEqual([await (await one.fetch("/")).text(), await (await other.fetch("/")).text()], [
+    "kept",
+    "nothing",
+  ]);
+});
+
 const NODE = `
   import assert from "node:assert";
   import { AsyncLocalStorage } from "node:async_hooks";

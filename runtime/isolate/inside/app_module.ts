@@ -3,7 +3,8 @@
  *
  * - `export default { fetch, … }` (Workers, `deno serve`, Hono, `defineApp`): as it is;
  * - `export default class extends WorkerEntrypoint { fetch() … }`: an object per call;
- * - `Deno.serve(handler)` while the module loads, with no default export: its handler.
+ * - `Deno.serve(handler)` while the module loads, with no default export: its handler, with what the module
+ *   exports by the names of declarations.
  */
 import { WORKER_ENTRYPOINT } from "../../../functions/worker_entrypoint.ts";
 
@@ -11,6 +12,18 @@ type Handler = (...args: never[]) => unknown;
 
 /** The handlers that a platform calls. */
 const HANDLERS = ["fetch", "scheduled", "queue"] as const;
+
+/** Exports by which a module without a default export declares what it needs. */
+const DECLARATIONS = [
+  "assets",
+  "cron",
+  "fetchHosts",
+  "routes",
+  "scheduled",
+  "secrets",
+  "tables",
+  "vars",
+] as const;
 
 /** What `Deno.serve` takes beside its handler; what is about sockets is accepted and without effect. */
 interface ServeOptions {
@@ -43,16 +56,20 @@ export class ServedHandler {
   };
 
   /** The module has loaded: what it amounts to. @throws TypeError for one that says two things. */
-  appOf(defaultExport: unknown): unknown {
+  appOf(module: Readonly<Record<string, unknown>>): unknown {
     this.#isLoading = false;
+    const { default: defaultExport } = module;
     if (isEntrypoint(defaultExport)) return entrypointApp(defaultExport);
     if (this.#handler === undefined) return defaultExport;
-    if (defaultExport === undefined) return { fetch: this.#handler };
+    if (defaultExport === undefined) return { ...declarationsOf(module), fetch: this.#handler };
     throw new TypeError(
       "an app has a default export or calls Deno.serve, not both: it is not said which answers",
     );
   }
 }
+
+const declarationsOf = (module: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(DECLARATIONS.flatMap((name) => name in module ? [[name, module[name]]] : []));
 
 const caught = (handler: Handler, onError: (error: unknown) => unknown): Handler => async (...args) => {
   try {

@@ -189,9 +189,9 @@ async function load(
     const url = URL.createObjectURL(
       new Blob([code], { type: "text/javascript" }),
     );
-    const module = await import(url) as { default?: unknown };
+    const module = await import(url) as Record<string, unknown>;
     URL.revokeObjectURL(url);
-    const exported = realm.served.appOf(module.default);
+    const exported = realm.served.appOf(module);
     const manifest = evaluator?.manifestOf(exported) ?? {};
     app = loadedApp(exported, options);
     writer.begin(FRAME.loaded, 0).text(JSON.stringify(manifest)).end();
