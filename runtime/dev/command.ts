@@ -247,6 +247,7 @@ class DevRun {
     const first = apps[0];
     if (at === undefined || first === undefined) return;
     this.#shell.out(`try        curl -i ${at.url}/${first}/`);
+    this.#shell.out(`dashboard  ${sites[0]?.url}/_sojourn/dashboard#token=${this.#cluster.adminToken}`);
     this.#shell.out(`           ${first} is redeployed when its files change; Ctrl-C stops all sites`);
   }
 

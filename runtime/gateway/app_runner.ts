@@ -319,7 +319,7 @@ class Run implements StoreUse, IsolateCall {
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
   head(headers: [string, string][], open: boolean): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
-    const ownTiming = takeOver(headers);
+    const ownTiming = takeOver(headers, head);
     const state = session.token(open);
     const token = this.#services.tokens.seal(state, presented, this.#names).text;
     const appMs = performance.now() - this.attachedMs - this.storeMs;
@@ -374,17 +374,22 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set(
  * An app does not speak for the platform: what it says under the platform's names is dropped. Its `Server-Timing`
  * is returned, to follow the platform's.
  */
-function takeOver(headers: [string, string][]): string {
+function takeOver(headers: [string, string][], head: RequestHead): string {
   let timing = "";
   for (let i = headers.length - 1; i >= 0; i--) {
     const [name, value] = headers[i] ?? ["", ""];
     const platform = name.startsWith("sojourn-") || CONNECTION_HEADERS.has(name) ||
       (name === "set-cookie" && value.startsWith(SESSION_COOKIE + "="));
     if (name === "server-timing") timing = `, ${value}${timing}`;
-    if (platform || name === "server-timing") headers.splice(i, 1);
+    // Below a prefix an app is one of many on its host: a service worker of it must not answer for the others.
+    const worker = name === "service-worker-allowed" && isPrefixed(head);
+    if (platform || worker || name === "server-timing") headers.splice(i, 1);
   }
   return timing;
 }
+
+const isPrefixed = (head: RequestHead): boolean =>
+  head.headers.some(([name]) => name === "x-forwarded-prefix");
 
 function attach(
   replica: Pick<Replica, "attach" | "attachAll">,

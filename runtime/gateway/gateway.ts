@@ -10,6 +10,7 @@ import type { Arrival, Outcome } from "./arrival.ts";
 import { Departures } from "./departures.ts";
 import { refusal } from "./link_requests.ts";
 import { bridge, ClientSocket } from "./message_socket.ts";
+import { readable } from "./page_calls.ts";
 import { Problem } from "./problem.ts";
 import type { RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
@@ -82,10 +83,10 @@ export class Gateway {
 
   async #platform(request: Request, path: string): Promise<Response> {
     try {
-      return await this.#services.platform(request, path);
+      return readable(request, await this.#services.platform(request, path));
     } catch (error) {
       this.#faulty(error);
-      return refusal(error);
+      return readable(request, refusal(error));
     }
   }
 

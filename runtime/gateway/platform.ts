@@ -4,11 +4,12 @@
  *
  * P1  What is not built answers `not_available`.
  * P2  Outside dev, everything but health, readiness, sites and the session's reset needs a token. In dev a call
- *     without a token is an admin's, unless a page of another origin made it.
+ *     without a token is an admin's, unless a page made it (page_calls.ts) or the name is not this machine's own.
  */
 import type { Holder, Role, TokenRoles } from "../deploy/mod.ts";
 import { allows } from "../deploy/roles.ts";
 import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
+import { madeByPage, preflight } from "./page_calls.ts";
 import { Problem } from "./problem.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
 
@@ -29,6 +30,8 @@ export interface PlatformServices {
   readonly metrics: () => string;
   /** Faults on purpose (runtime/chaos); null where the site file lacks `chaos: true`. */
   readonly chaos: { handle(request: Request, path: string, role: Role | null): Promise<Response> } | null;
+  /** The dashboard's page and its parts. */
+  readonly dashboard: (request: Request, path: string) => Promise<Response>;
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
   /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
@@ -44,6 +47,8 @@ export function platform(
   path: string,
 ): Response | Promise<Response> {
   const name = path.slice(ROOT.length);
+  const asked = preflight(request);
+  if (asked !== null) return asked;
   switch (name) {
     case "healthz":
       return Response.json({ site: services.site });
@@ -58,9 +63,9 @@ export function platform(
     case "session/reset":
       return reset(request);
     case "client.js":
-    case "dashboard":
       throw new Problem("not_available", `${path} is not available in this version of Sojourn`);
   }
+  if (name === "dashboard" || name.startsWith("dashboard/")) return services.dashboard(request, path);
   if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
   const admin = /^admin\/chaos(\/|$)/.test(name) ? chaosOf(services, path) : services.admin();
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
@@ -99,10 +104,8 @@ function holderOf(services: PlatformServices, request: Request): Holder | null {
   const holder = services.adminTokens.holderOf(request.headers);
   if (holder !== null || !services.dev) return holder;
   if (request.headers.has("authorization")) return null;
-  const { origin, hostname } = new URL(request.url);
-  const from = request.headers.get("origin");
-  const isHere = LOOPBACK.test(hostname) && (from === null || from === origin);
-  return isHere ? { role: "admin", name: null } : null;
+  const isOurs = LOOPBACK.test(new URL(request.url).hostname) && !madeByPage(request);
+  return isOurs ? { role: "admin", name: null } : null;
 }
 
 /** Names of this machine alone: a name that somebody else's DNS could point here is another origin (P2). */

@@ -16,6 +16,7 @@ function setUp(more: Partial<PlatformServices> = {}): PlatformServices {
     status: () => ({ site: "edge-1" }),
     metrics: () => "sojourn_requests_total 3\n",
     chaos: null,
+    dashboard: () => Promise.resolve(new Response("page")),
     admin: () => (_request, role) => Response.json({ role }),
     ...more,
   };
@@ -51,7 +52,8 @@ Deno.test("outside dev only what is public needs no token (P2)", async () => {
     ["status", reader, 200],
     ["metrics", {}, "admin_token_invalid"],
     ["metrics", reader, 200],
-    ["dashboard", {}, "not_available"],
+    ["dashboard", {}, 200],
+    ["dashboard/main.js", {}, 200],
     ["client.js", {}, "not_available"],
     ["nothing", {}, "not_found"],
     ["admin", {}, "not_found"],
@@ -74,7 +76,11 @@ Deno.test("the admin handlers are told who asks: in dev an admin, unless another
     [true, "http://localhost", {}, "admin"],
     [true, "http://app.localhost", {}, "admin"],
     [true, "http://[::1]", {}, "admin"],
-    [true, "http://127.0.0.1", { origin: "http://127.0.0.1:8000" }, "admin"],
+    // A page: of an app on this very host, of somebody else, the sandboxed dashboard.
+    [true, "http://127.0.0.1", { origin: "http://127.0.0.1:8000" }, null],
+    [true, "http://127.0.0.1", { "sec-fetch-site": "same-origin" }, null],
+    [true, "http://127.0.0.1", { "sec-fetch-site": "cross-site" }, null],
+    [true, "http://127.0.0.1", { "sec-fetch-site": "none" }, "admin"], // an address that somebody typed
     [true, "http://127.0.0.1", { origin: "http://evil.example" }, null],
     [true, "http://127.0.0.1", { origin: "null" }, null],
     // A name of somebody else's that resolves to this machine.

@@ -14,6 +14,7 @@ import type { Replica } from "../../store/api.ts";
 import type { Network } from "../../store/ports.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
 import { type ChaosFile, SiteChaos } from "../chaos/site_chaos.ts";
+import { Dashboard } from "../dashboard/files.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { platform, type PlatformServices, type Readiness } from "../gateway/platform.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -50,6 +51,7 @@ export class Site {
   readonly isolates = new IsolateMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
+  readonly #dashboard = new Dashboard(() => this.table.list());
   #replica: Replica | null = null;
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
@@ -178,6 +180,7 @@ export class Site {
       admin: () => this.#apps?.admin ?? null,
       adminCall: (fields) => this.log.line("info", "admin_call", fields),
       chaos: this.#chaos,
+      dashboard: (request, path) => this.#dashboard.answer(request, path),
     };
     const certified = config.tls?.http === true ? tls?.own ?? {} : {};
     this.#server = Deno.serve(

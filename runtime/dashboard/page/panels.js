@@ -1,0 +1,183 @@
+/** The panels beside the tree: totals, one site's facts, the apps. */
+import { announce, byId, bytes, counted, duration, el, millis, rate, say, sparkline } from "./show.js";
+
+const KEPT_S = 60;
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const most = (values) =>
+  values.reduce((top, value) => value === null ? top : Math.max(top ?? 0, value), null);
+
+/** Terms and what they are; those that are there change their text only. */
+function describe(list, rows) {
+  while (list.children.length > rows.length) list.lastElementChild.remove();
+  rows.forEach(([term, text, tone = ""], i) => {
+    let row = list.children[i];
+    if (row === undefined) list.append(row = el("div", {}, el("dt"), el("dd")));
+    say(row.firstElementChild, term);
+    say(row.lastElementChild, text);
+    row.className = tone;
+  });
+}
+
+/** One line over all sites. */
+export class Totals {
+  #list;
+
+  constructor(list) {
+    this.#list = list;
+  }
+
+  show(view) {
+    const all = view.sites.flatMap((site) => site.reachable && site.rates !== null ? [site.rates.all] : []);
+    const errors = sum(all.map(({ errorsPerS }) => errorsPerS));
+    const pending = sum(view.sites.map(({ status }) => status?.pending ?? 0));
+    const size = sum(view.sites.map(({ status }) => status?.pendingBytes ?? 0));
+    describe(this.#list, [
+      ["sites", `${all.length} of ${view.sites.length}`, all.length < view.sites.length ? "warn" : ""],
+      ["requests/s", rate(sum(all.map(({ requestsPerS }) => requestsPerS)))],
+      ["errors/s", rate(errors), errors > 0 ? "bad" : ""],
+      ["slowest p99", millis(most(all.map(({ p99Ms }) => p99Ms)))],
+      [
+        "most lag",
+        duration(most(view.sites.map(({ reachable, status }) => reachable ? status?.lagMs ?? null : null))),
+      ],
+      ["pending", pending === 0 ? "0" : `${counted(pending, "row")}, ${bytes(size)}`],
+    ]);
+  }
+}
+
+/** The site that is selected. */
+export class SitePanel {
+  #faults;
+  #view = null;
+  selected = null;
+
+  constructor(_section, faults) {
+    this.#faults = faults;
+  }
+
+  select(id) {
+    this.selected = id;
+    if (this.#view !== null) {
+      this.show(this.#view);
+      announce(`${id} is shown`);
+    }
+    for (const card of document.querySelectorAll(".card")) {
+      const isMine = card.querySelector(".name")?.firstChild?.textContent === id;
+      card.classList.toggle("selected", isMine);
+      card.setAttribute("aria-pressed", String(isMine));
+    }
+  }
+
+  show(view) {
+    this.#view = view;
+    const site = view.sites.find(({ id }) => id === this.selected) ?? view.sites[0];
+    if (site === undefined) return;
+    this.selected = site.id;
+    const { status, rates, reachable } = site;
+    say(byId("site-title"), site.id);
+    const badge = byId("site-state");
+    const alerts = status?.alerts ?? [];
+    say(
+      badge,
+      !reachable ? "does not answer" : alerts.length > 0 ? alerts[0].code.replaceAll("_", " ") : "serves",
+    );
+    badge.className = `badge ${!reachable || alerts.length > 0 ? "bad" : "good"}`;
+    describe(byId("facts"), facts(site, status, rates));
+    this.#faults.show(site, view);
+  }
+}
+
+function facts(site, status, rates) {
+  const rows = [["address", site.url]];
+  if (!site.reachable) {
+    rows.push(["last answer", site.ageMs === null ? "never" : `${duration(site.ageMs)} ago`, "warn"]);
+  }
+  if (status !== null) {
+    const { parent, coverage } = status;
+    if (parent !== null) {
+      const link = parent.connected ? `${millis(parent.rttMs)} round trip` : "cut";
+      rows.push([`uplink to ${parent.id}`, link, parent.connected ? "" : "bad"]);
+    }
+    rows.push(["lag", `${duration(status.lagMs)} at most`]);
+    rows.push([
+      "pending",
+      status.pending === 0 ? "nothing" : `${counted(status.pending, "row")}, ${bytes(status.pendingBytes)}`,
+    ]);
+    rows.push([
+      "covers",
+      `${counted(coverage.ranges, "range")}, ${bytes(coverage.bytes)} of ${bytes(coverage.capacityBytes)}`,
+    ]);
+    rows.push(["journal", `position ${status.position}, incarnation ${status.incarnation}`]);
+  }
+  if (rates !== null) {
+    const { arrivals, process } = rates;
+    rows.push([
+      "sessions came",
+      `${arrivals.new} new, ${arrivals.nothing} with nothing, ${arrivals.carry} carried, ` +
+      `${arrivals.wait} after a wait`,
+    ]);
+    rows.push([
+      "process",
+      `up ${duration(process.upMs)}, ${Math.round(process.cpu * 100)} % of a core, ${
+        bytes(process.rssBytes)
+      }`,
+    ]);
+  }
+  return rows;
+}
+
+/** Apps over all sites. */
+export class Apps {
+  #body;
+  #history = new Map();
+
+  constructor(body) {
+    this.#body = body;
+  }
+
+  show(view) {
+    const live = view.sites.filter((site) => site.reachable && site.status !== null && site.rates !== null);
+    const names = [...new Set(view.sites.flatMap((site) => site.status?.apps.map(({ name }) => name) ?? []))]
+      .sort();
+    this.#body.replaceChildren(
+      ...names.map((name) => this.#row(name, live)),
+      ...names.length > 0
+        ? []
+        : [el("tr", {}, el("td", { colSpan: 9, class: "none" }, "no app is deployed"))],
+    );
+  }
+
+  #row(name, live) {
+    const deployed = live.flatMap((site) => site.status.apps.filter((app) => app.name === name));
+    const asked = live.flatMap((site) => site.rates.apps.filter(({ app }) => app === name));
+    const perS = sum(asked.map(({ requestsPerS }) => requestsPerS));
+    const errorsPerS = sum(asked.map(({ errorsPerS }) => errorsPerS));
+    const versions = [...new Set(deployed.map(({ version }) => version))];
+    const history = this.#history.get(name) ?? new Array(KEPT_S).fill(0);
+    history.push(perS);
+    history.shift();
+    this.#history.set(name, history);
+    const n = (text, tone = "") => el("td", { class: `n ${tone}` }, text);
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, name),
+      el(
+        "td",
+        { class: "code" },
+        ...versions.flatMap((version, i) => [
+          ...i === 0 ? [] : [" "],
+          el("span", { title: version }, version.slice(0, 8)),
+        ]),
+      ),
+      n(String(deployed.length)),
+      n(String(sum(deployed.map(({ isolates }) => isolates)))),
+      n(rate(perS)),
+      el("td", {}, sparkline(history)),
+      n(rate(errorsPerS), errorsPerS > 0 ? "bad" : ""),
+      n(millis(most(asked.map(({ p50Ms }) => p50Ms)))),
+      n(millis(most(asked.map(({ p99Ms }) => p99Ms)))),
+    );
+  }
+}

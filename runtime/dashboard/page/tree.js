@@ -1,0 +1,186 @@
+/**
+ * The tree: a list of sites within lists (that is what a screen reader gets), each site a button that stands at its
+ * place, and behind them the links, drawn.
+ */
+import { briefly, bytes, duration, el, millis, rate, say, svg } from "./show.js";
+
+const CARD = { width: 174, height: 84 };
+const ROW = 150;
+const PAD = { top: 8, bottom: 66, side: 8 };
+const GAP = 16;
+
+export class Tree {
+  #parts;
+  #select;
+  #cards = new Map();
+  #wires = new Map();
+  #shape = "";
+  #places = new Map();
+
+  constructor(parts, select) {
+    this.#parts = parts;
+    this.#select = select;
+    new ResizeObserver(() => this.#place()).observe(parts.stage);
+  }
+
+  /** The middle of a site's lower edge, from where its sessions leave; undefined where it has none. */
+  foot(id) {
+    const place = this.#places.get(id);
+    return place && { x: place.x, y: place.y + CARD.height };
+  }
+
+  /** Where moving things are drawn. */
+  get canvas() {
+    return this.#parts.wires;
+  }
+
+  show(view, chaos, selected) {
+    const shape = view.sites.map((site) => `${site.id}<${site.parent}`).join();
+    if (shape !== this.#shape) {
+      this.#shape = shape;
+      this.#build(view.sites);
+    }
+    const sites = new Map(view.sites.map((site) => [site.id, site]));
+    for (const site of view.sites) {
+      this.#fill(this.#cards.get(site.id), site, chaos, selected);
+      const wire = this.#wires.get(site.id);
+      if (wire !== undefined) this.#wire(wire, site, sites.get(site.parent), chaos);
+    }
+  }
+
+  #build(sites) {
+    this.#cards.clear();
+    this.#wires.clear();
+    const known = new Set(sites.map(({ id }) => id));
+    const childrenOf = (id) =>
+      sites.filter(({ parent }) => id === null ? parent === null || !known.has(parent) : parent === id);
+    this.#places = layout(childrenOf);
+    const branch = (id) =>
+      childrenOf(id).map((site) => {
+        const children = branch(site.id);
+        return el("li", {}, this.#card(site), ...children.length === 0 ? [] : [el("ul", {}, ...children)]);
+      });
+    this.#parts.list.replaceChildren(...branch(null));
+    const wires = sites.filter(({ parent }) => known.has(parent)).map((site) => {
+      const wire = {
+        path: svg("path", { class: "wire" }),
+        label: svg("text", { class: "wire-label", "text-anchor": "middle" }),
+      };
+      this.#wires.set(site.id, { ...wire, parent: site.parent });
+      return svg("g", {}, wire.path, wire.label);
+    });
+    this.#parts.wires.replaceChildren(...wires);
+    this.#place();
+  }
+
+  #card({ id, tier }) {
+    const card = {
+      rate: el("span", { class: "big" }),
+      lag: el("span"),
+      pendingText: el("span"),
+      state: el("span", { class: "state" }),
+    };
+    card.pending = el(
+      "span",
+      { class: "pending", title: "rows and bytes that the parent has not acknowledged" },
+      card.pendingText,
+      el("span", { class: "unseen" }, " rows and bytes pending"),
+    );
+    card.button = el(
+      "button",
+      { type: "button", class: "card", onclick: () => this.#select(id) },
+      el(
+        "span",
+        { class: "title" },
+        el("span", { class: "name" }, id, el("span", { class: "tier" }, ` ${tier}`)),
+        card.state,
+      ),
+      el("span", { class: "row" }, card.rate, el("span", { class: "unit" }, " requests/s")),
+      el("span", { class: "row small" }, el("span", { class: "key" }, "lag "), card.lag, card.pending),
+    );
+    this.#cards.set(id, card);
+    return card.button;
+  }
+
+  #fill(card, site, chaos, selected) {
+    const { status, rates, reachable } = site;
+    const alerts = status?.alerts ?? [];
+    const paused = chaos?.paused.includes(site.id), down = chaos?.down.includes(site.id);
+    const state = !reachable ? "away" : alerts.length > 0 ? "alert" : "ok";
+    card.button.className = `card ${state}${selected === site.id ? " selected" : ""}`;
+    card.button.setAttribute("aria-pressed", String(selected === site.id));
+    const gone = down ? "killed" : paused ? "paused" : site.ageMs === null ? "never seen" : "away";
+    say(
+      card.state,
+      !reachable
+        ? `${gone}${site.ageMs === null ? "" : ` ${briefly(site.ageMs)}`}`
+        : alerts.map(({ code }) => code.replaceAll("_", " ")).join(", "),
+    );
+    say(card.rate, reachable ? rate(rates?.all.requestsPerS ?? 0) : "–");
+    say(card.lag, reachable ? duration(status?.lagMs) : "–");
+    const pending = status?.pending ?? 0;
+    card.pending.hidden = !reachable || pending === 0;
+    say(card.pendingText, ` ↑ ${pending}, ${bytes(status?.pendingBytes ?? 0)}`);
+  }
+
+  #wire({ path, label, parent }, site, above, chaos) {
+    const isCut =
+      chaos?.cuts.some(({ a, b }) => (a === site.id && b === parent) || (a === parent && b === site.id)) ??
+        false;
+    const seenAbove = above?.reachable
+      ? above.status?.children.find(({ id }) => id === site.id)?.connected ?? false
+      : null;
+    const isUp = site.reachable ? site.status?.parent?.connected ?? false : seenAbove;
+    const state = isCut || isUp === false ? "cut" : isUp === null ? "unknown" : "up";
+    path.setAttribute("class", `wire ${state}`);
+    const rttMs = site.status?.parent?.rttMs;
+    const rtt = rttMs === null || rttMs === undefined ? "" : millis(rttMs);
+    const broken = isCut || site.reachable ? "cut" : "down";
+    say(label, { up: rtt, cut: broken, unknown: "?" }[state]);
+    label.setAttribute("class", `wire-label ${state}`);
+  }
+
+  #place() {
+    const leaves = Math.max(1, ...[...this.#places.values()].map(({ column }) => column + 1));
+    const depth = Math.max(0, ...[...this.#places.values()].map(({ row }) => row));
+    const { stage, wires } = this.#parts;
+    const width = Math.max(stage.clientWidth, leaves * (CARD.width + GAP) + 2 * PAD.side);
+    const height = PAD.top + depth * ROW + CARD.height + PAD.bottom;
+    const columnWidth = (width - 2 * PAD.side) / leaves;
+    this.#parts.list.style.width = `${width}px`;
+    this.#parts.list.style.height = `${height}px`;
+    wires.setAttribute("width", width);
+    wires.setAttribute("height", height);
+    wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    for (const [id, place] of this.#places) {
+      place.x = PAD.side + (place.column + 0.5) * columnWidth;
+      place.y = PAD.top + place.row * ROW;
+      const { style } = this.#cards.get(id).button;
+      style.left = `${place.x - CARD.width / 2}px`;
+      style.top = `${place.y}px`;
+      style.width = `${CARD.width}px`;
+      style.height = `${CARD.height}px`;
+    }
+    for (const [id, { path, label, parent }] of this.#wires) {
+      const from = this.#places.get(parent), to = this.#places.get(id);
+      const y0 = from.y + CARD.height, y1 = to.y, middle = (y0 + y1) / 2;
+      path.setAttribute("d", `M${from.x} ${y0}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${y1}`);
+      label.setAttribute("x", String((from.x + to.x) / 2));
+      label.setAttribute("y", String(middle + 4));
+    }
+  }
+}
+
+/** Leaves side by side, parents above the middle of their children. */
+function layout(childrenOf) {
+  const places = new Map();
+  let column = 0;
+  const visit = (id, row) => {
+    const children = childrenOf(id).map((child) => visit(child.id, row + 1));
+    const at = children.length === 0 ? column++ : (Math.min(...children) + Math.max(...children)) / 2;
+    if (id !== null) places.set(id, { column: at, row, x: 0, y: 0 });
+    return at;
+  };
+  visit(null, -1);
+  return places;
+}
