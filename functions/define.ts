@@ -155,12 +155,15 @@ export interface AppContext {
 
 /** A cron job that is due. */
 export interface ScheduledEvent {
+  readonly type: "scheduled";
   /** Its name in `cron`. */
   readonly name: string;
   /** Its five fields. */
   readonly cron: string;
   /** Milliseconds since 1970 at which it was due. */
   readonly scheduledTime: number;
+  /** Says that a failure of this run is not to be tried again. */
+  noRetry(): void;
 }
 
 /** A tier of the tree of sites. */

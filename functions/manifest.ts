@@ -7,6 +7,7 @@
  * M2  parseManifest(JSON of a manifest) is that manifest.
  */
 import { z } from "zod";
+import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./errors.ts";
 
 /** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
@@ -36,8 +37,9 @@ const sessionSchema = z.strictObject({
 const routePattern = z.string().refine(isRoutePattern, {
   error: "a URLPattern path that begins with /, such as /login/*",
 });
-const cronExpression = z.string().refine(isCronExpression, {
-  error: "a cron expression of five fields (minute hour day month weekday), such as 0 3 * * *",
+const cronExpression = z.string().max(256).superRefine((text, context) => {
+  const problem = cronProblem(text);
+  if (problem !== null) context.addIssue({ code: "custom", message: problem });
 });
 const HOST = /^(?:(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/;
 const host = z.string().max(260).regex(HOST, {
@@ -160,6 +162,10 @@ function each(group: unknown, read: (name: string, value: unknown) => unknown): 
 
 /** What no single field shows. */
 function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
+  const jobs = Object.keys(manifest.cron);
+  if (jobs.length > 0 && !manifest.handlers.includes("scheduled")) {
+    yield { path: "cron", value: show(jobs), expected: "a scheduled handler, which is what they run" };
+  }
   for (const [table, { key, indexes }] of Object.entries(manifest.tables)) {
     if (new Set(key).size < key.length) {
       yield { path: `tables.${table}.key`, value: show(key), expected: "each field once" };
@@ -209,22 +215,4 @@ function isRoutePattern(pattern: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Fields of a cron expression, from the minute on: lowest and highest value. */
-const CRON_FIELDS = [[0, 59], [0, 23], [1, 31], [1, 12], [0, 7]] as const;
-
-function isCronExpression(text: string): boolean {
-  const fields = text.trim().split(/\s+/);
-  return fields.length === CRON_FIELDS.length &&
-    CRON_FIELDS.every(([low, high], i) =>
-      (fields[i] ?? "").split(",").every((item) => {
-        const match = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/.exec(item);
-        if (match === null) return false;
-        const from = Number(match[1] ?? low),
-          to = Number(match[2] ?? match[1] ?? high),
-          step = Number(match[3] ?? 1);
-        return from >= low && to <= high && from <= to && step >= 1;
-      })
-    );
 }

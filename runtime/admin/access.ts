@@ -25,6 +25,8 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /apps/:app/secrets": "read",
   "PUT /apps/:app/secrets/:name": "admin",
   "DELETE /apps/:app/secrets/:name": "admin",
+  "GET /apps/:app/cron": "read",
+  "POST /apps/:app/cron/:name/run": "deploy",
   "POST /deploy": "deploy",
   "POST /blobs/missing": "deploy",
   "PUT /blobs/:digest": "deploy",

@@ -12,6 +12,7 @@ import { ADMIN_PATH } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole, roleNeeded } from "./access.ts";
 import { appRoutes } from "./apps.ts";
+import { cronRoutes } from "./cron.ts";
 import { clusterRoutes } from "./cluster.ts";
 import { blobRoutes } from "./blobs.ts";
 import { deployRoutes } from "./deploy.ts";
@@ -43,6 +44,7 @@ export function adminApp(services: AdminServices): AdminHono {
   deployRoutes(app, services);
   rolloutRoutes(app, services);
   hostRoutes(app, services);
+  cronRoutes(app, services, services.cron ?? null);
   if (services.secrets !== undefined) {
     secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
   }

@@ -5,6 +5,7 @@ import type { Context, Hono } from "hono";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Deployments } from "../deploy/deployments.ts";
+import type { CronScheduler } from "../cron/mod.ts";
 import type { Role } from "../deploy/roles.ts";
 import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
@@ -25,6 +26,8 @@ export interface AdminServices {
   warm?(app: string, version: string): Promise<void>;
   /** Seals at every site; the writer only at the root. */
   readonly secrets?: { readonly ring: SecretRing; readonly store: SecretStore | null };
+  /** Only at the root. */
+  readonly cron?: CronScheduler | null;
   /** What the site keeps to be looked at. */
   readonly observed?: Omit<LogServices & ClusterServices, "site" | "forward" | "nowMs">;
   nowMs(): number;

@@ -14,6 +14,7 @@ import { kv, tables } from "./rows.ts";
 import { top } from "./top.ts";
 import { nearest } from "./nearest.ts";
 import { versions as ownVersions } from "./version.ts";
+import { cron } from "./cron.ts";
 import { secrets } from "./secrets.ts";
 
 export {
@@ -40,6 +41,7 @@ export const commands: readonly Command[] = [
   kv,
   tables,
   secrets,
+  cron,
   logs,
   top,
   chaos,

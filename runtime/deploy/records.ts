@@ -67,6 +67,7 @@ const manifestSchema = z.looseObject({
   routes: z.record(z.string(), z.looseObject({ at: z.enum(["root", "core", "edge"]) })).default({}),
   vars: z.record(z.string(), z.string()).default({}),
   fetchHosts: z.array(z.string()).default([]),
+  cron: z.record(z.string(), z.string()).default({}),
   secrets: z.record(z.string(), z.looseObject({ at: z.string().optional() })).default({}),
   tables: z.record(
     z.string(),

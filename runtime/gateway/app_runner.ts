@@ -92,7 +92,8 @@ const APP_CODES: ReadonlySet<string> = new Set(
 /** What an app's log says beside its own lines: its author is to know, whoever the client was. */
 const FAULTS: ReadonlySet<ProblemCode> = new Set(["app_error", "isolate_killed", "wall_time"]);
 
-interface Prepared {
+/** A version as its runs share it. */
+export interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
   readonly strayLog: (entry: { level: string; text: string }) => void;
@@ -131,7 +132,7 @@ export class AppRunner {
     const session = attaching instanceof Promise ? await attaching : attaching;
     traffic?.arrived(session.how, presented[0]?.state.replica);
     const span = beginInvoke(arrival.span, version);
-    const prepared = this.#prepare(version);
+    const prepared = this.prepared(version);
     const run = new Run(this.#services, prepared, {
       arrival,
       session,
@@ -196,7 +197,8 @@ export class AppRunner {
     return problemResponse(code, hidden ? "the app failed; its log says why" : answer.message, more);
   }
 
-  #prepare(version: LiveVersion): Prepared {
+  /** What all runs of a version share, requests and others. */
+  prepared(version: LiveVersion): Prepared {
     const known = this.#prepared.get(version);
     if (known !== undefined) return known;
     const { appLog, redact, isolateApp } = this.#services;

@@ -22,6 +22,7 @@ const CODES = {
   not_found: [404, "fix"],
   method_not_allowed: [405, "fix"],
   check_failed: [409, "retry"],
+  cron_running: [409, "retry"],
   assets_needed: [409, "fix"],
   blobs_missing: [409, "retry"],
   rollout_running: [409, "fix"],

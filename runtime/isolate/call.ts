@@ -48,9 +48,23 @@ export interface ClientSignal {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
+/** A cron job that is due, instead of a request. */
+export interface ScheduledCall {
+  readonly name: string;
+  readonly cron: string;
+  /** Milliseconds since 1970 at which it was due. */
+  readonly scheduledTime: number;
+  /** The handler wants no other try. */
+  noRetry(): void;
+  /** In place of the limits of a request. */
+  readonly limits: { readonly wallMs: number; readonly cpuMs: number };
+}
+
 /** One request's services, made by the gateway. */
 export interface IsolateCall {
   readonly request: CallRequest;
+  /** Runs the `scheduled` handler; the request is none then. Its answer is an empty response. */
+  readonly scheduled?: ScheduledCall;
   readonly store: StoreClient;
   readonly context: {
     readonly sessionId: string;
@@ -112,6 +126,16 @@ export class PendingCall {
     if (!hadStarted) return this.placements < PLACEMENTS_MAX;
     const { method } = this.call.request;
     return ++this.cutShort < 2 && this.bodyKind === BODY.none && (method === "GET" || method === "HEAD");
+  }
+
+  /** Until its response head. */
+  get wallMs(): number {
+    return this.call.scheduled?.limits.wallMs ?? this.app.limits.wallMs;
+  }
+
+  /** CPU time of all of it; the event loop is held for a request's at most. */
+  get cpuMs(): number {
+    return this.call.scheduled?.limits.cpuMs ?? this.app.limits.cpuMs;
   }
 
   settle(answer: IsolateAnswer): void {

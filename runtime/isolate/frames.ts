@@ -23,6 +23,7 @@ export const FRAME = {
   ping: 5,
   fetchHead: 6,
   secrets: 7,
+  scheduled: 8,
   // isolate → site
   ready: 20,
   loaded: 21,
@@ -38,6 +39,7 @@ export const FRAME = {
   fetchAbort: 31,
   upgrade: 32,
   started: 33,
+  noRetry: 34,
   // both ways, on any channel
   data: 50,
   end: 51,

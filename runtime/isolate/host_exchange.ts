@@ -57,7 +57,16 @@ export class HostExchange {
   /** Sends the request. */
   begin(): void {
     const { call, inlineBody, bodyKind } = this.pending;
-    const { request, context } = call;
+    const { request, context, scheduled } = call;
+    if (scheduled !== undefined) {
+      const { name, cron, scheduledTime } = scheduled;
+      const { sessionId: session, site, version } = context;
+      const text = JSON.stringify({
+        event: { name, cron, scheduledTime },
+        context: { session, site, version },
+      });
+      return this.#writer.begin(FRAME.scheduled, this.id).text(text).end();
+    }
     const writer = this.#writer.begin(FRAME.request, this.id);
     const own = [context.sessionId, context.site, context.version, context.remoteAddr ?? ""];
     writeRequestHead(writer, own, request, bodyKind);
@@ -127,6 +136,8 @@ export class HostExchange {
         return this.#socket?.fromApp(payload.rest());
       case FRAME.socketClose:
         return this.#socket?.closeFromApp(payload.u16(), payload.text());
+      case FRAME.noRetry:
+        return this.pending.call.scheduled?.noRetry();
       case FRAME.settled:
         this.#insideSettled = true;
         return this.#finish();
@@ -136,9 +147,10 @@ export class HostExchange {
   /** Ends what is overdue. A stream or a socket may last. */
   expireAt(nowMs: number): void {
     if (nowMs < this.#dueMs || this.#open) return;
-    const { wallMs, waitUntilMs } = this.pending.app.limits;
+    const { waitUntilMs } = this.pending.app.limits;
     if (!this.#headSeen) {
-      this.pending.fail("wall_time", `the handler gave no response in ${wallMs} ms`);
+      const missing = this.pending.call.scheduled === undefined ? "gave no response" : "did not end";
+      this.pending.fail("wall_time", `the handler ${missing} in ${this.pending.wallMs} ms`);
     } else {
       this.pending.call.log({ level: "warn", text: `waitUntil work was cut off after ${waitUntilMs} ms` });
     }

@@ -137,7 +137,7 @@ export class Isolate {
     this.#strayLog = call.strayLog ?? this.#strayLog;
     call.span?.set("faas.coldstart", id === 1).set("faas.instance", String(this.pid));
     const exchange = new HostExchange(this.#writer, id, pending, {
-      dueMs: nowMs + pending.app.limits.wallMs,
+      dueMs: nowMs + pending.wallMs,
       closed: this.#exchangeClosed,
     });
     this.exchanges.add(exchange);

@@ -184,8 +184,9 @@ function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undef
   const alone = open === 1 && quiet && only !== undefined ? only.id : 0;
   if (alone !== 0 && alone === pulse.alone && only !== undefined) {
     only.cpuMs += used;
-    if (!only.headSeen && only.cpuMs >= limits.cpuMs) {
-      return `a request used more than ${limits.cpuMs} ms of CPU time`;
+    const { cpuMs: cpuMsMax } = only.pending;
+    if (!only.headSeen && only.cpuMs >= cpuMsMax) {
+      return `a request used more than ${cpuMsMax} ms of CPU time`;
     }
   }
   pulse.alone = alone;

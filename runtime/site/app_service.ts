@@ -16,7 +16,7 @@ import {
 } from "../deploy/mod.ts";
 import { AppStacks } from "../deploy/app_stacks.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
-import { AppRunner } from "../gateway/app_runner.ts";
+import { AppRunner, type RunnerServices } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
 import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
 import { appSpace, SessionStore } from "../gateway/session_store.ts";
@@ -32,6 +32,7 @@ import type { SiteConfig } from "./config.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { SiteLog } from "./log.ts";
 import type { SiteTable } from "./site_table.ts";
+import { openCron } from "./cron_service.ts";
 import { openSecretStore, withoutSecrets } from "./app_secrets.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
 
@@ -100,7 +101,7 @@ export async function startApps(
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
   const traffic = new Traffic();
   const load = new ProcessLoad();
-  const runner = new AppRunner({
+  const running: RunnerServices = {
     site: config.id,
     replica,
     isolates,
@@ -114,6 +115,11 @@ export async function startApps(
     redact: (app, text) => secrets.redact(app, text),
     nowMs: () => clock.nowMs(),
     dev: config.dev,
+  };
+  const runner = new AppRunner(running);
+  const cron = await openCron({
+    ...{ config, system, apps: table, clock, runner, running },
+    note: (event, detail) => log.line("warn", event, detail),
   });
   const gateway = new AppGateway({
     tier: config.tier,
@@ -157,6 +163,7 @@ export async function startApps(
     apps: table,
     deployments,
     secrets: { ring: secretServices.ring, store: secretStore },
+    cron,
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
     warm: async (app, version) => {
@@ -186,6 +193,7 @@ export async function startApps(
         admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
       }, request),
     close: async () => {
+      cron?.close();
       table.close();
       secrets.close();
       await isolates.close();

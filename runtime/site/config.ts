@@ -51,6 +51,9 @@ const limits = z.strictObject({
   atomicBytes: bytes.default(4 * 1024 * 1024),
   cpuMs: ms.default(1000),
   wallMs: ms.default(30_000),
+  /** A cron job's run: a nightly job that reads all rows of a table takes minutes. */
+  cronMs: ms.default(15 * 60_000),
+  cronCpuMs: ms.default(30_000),
   heapMb: z.number().int().min(16).default(128),
   requestsPerIsolate: z.number().int().min(1).default(256),
   waitUntilMs: ms.default(30_000),

@@ -26,6 +26,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   kv: ["list", "shop"],
   tables: ["shop"],
   secrets: ["shop", "list"],
+  cron: ["shop"],
   logs: [],
   top: ["--once"],
   chaos: ["kill", "edge-1"],

@@ -22,6 +22,8 @@ const shown = (read) => { try { return read(); } catch (error) { return error.me
 export default defineApp({
   secrets: { KEY: {}, PEPPER: { at: "root" } },
   routes: { "/root/*": { at: "root" } },
+  cron: { leaks: "0 0 1 1 *" },
+  scheduled: (_event, env) => { throw new Error("with " + env.secrets.PEPPER); },
   fetch(request, env) {
     const { pathname } = new URL(request.url);
     // Answers are the app's own: only what it prints and throws is looked through.
@@ -103,7 +105,10 @@ async function everything(cluster: TestCluster): Promise<Map<string, string>> {
     }
   }
   for (
-    const args of [["secrets", "vault", "list"], ["secrets", "vault", "list", "--json"], ["apps", "--json"]]
+    const args of [["secrets", "vault", "list"], ["secrets", "vault", "list", "--json"], ["cron", "vault"], [
+      "apps",
+      "--json",
+    ]]
   ) {
     const { out: text, err } = await sojourn(cluster, args);
     out.set(args.join(" "), text + err);
@@ -139,6 +144,8 @@ async function nothingShows(cluster: TestCluster) {
       if (path !== "/print") assert(!text.includes(value), `${path}: ${text}`);
     }
   }
+  const job = await sojourn(cluster, ["cron", "vault", "run", "leaks"]);
+  assert.match(job.err, /app_error: with \[secret PEPPER\]/);
   await eventually("the log has what was printed", () => Promise.resolve(/nobody takes/.test(cluster.log())));
   assert.match(cluster.log(), /KEY: \[secret KEY\] \{ key: .{0,2}\[secret KEY\].{0,2} \} \[secret KEY\]/);
   const spelled = Object.values(VALUES).flatMap((value) => [value, btoa(value).replace(/=+$/, "")]);

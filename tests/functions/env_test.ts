@@ -76,6 +76,7 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
     [{ fetch, routes: { "/a": { at: "cloud" } } }, "routes./a.at", /"cloud"/, /"root"\|"core"\|"edge"/],
     [{ fetch, cron: { nightly: "0 25 * * *" } }, "cron.nightly", /25/, /five fields/],
     [{ fetch, cron: { nightly: "daily" } }, "cron.nightly", /daily/, /five fields/],
+    [{ fetch, cron: { nightly: "0 3 * * *" } }, "cron", /nightly/, /a scheduled handler/],
     [{ fetch, fetchHosts: ["https://a.example"] }, "fetchHosts.0", /https/, /host or host:port/],
   ];
   for (const [app, path, value, expected] of refused) {
@@ -91,7 +92,9 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
       },
     );
   }
-  for (const cron of ["* * * * *", "*/5 0-6,12 1 1-12/2 0,7"]) readManifest({ fetch, cron: { c: cron } });
+  for (const cron of ["* * * * *", "*/5 0-6,12 1 1-12/2 0,7"]) {
+    readManifest({ scheduled: fetch, cron: { c: cron } });
+  }
   const primary = { fetch, tables: { t: { ...good, consistency: "primary" } } };
   assert.throws(() => readManifest(primary), {
     code: "not_available",

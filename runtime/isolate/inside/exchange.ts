@@ -15,6 +15,7 @@ import { BODY, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { bindSignal } from "./request_signal.ts";
 import { inlineBody, plainBody, webSocketOf } from "./response.ts";
+import { ScheduledController, type ScheduledFrame, Waits } from "./scheduled.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { RemoteStore } from "./store.ts";
@@ -22,6 +23,7 @@ import { RemoteStore } from "./store.ts";
 /** The fetch handler of an app, and the environment it is called with. */
 export interface LoadedApp {
   fetch(request: Request, env: unknown, ctx: unknown): unknown;
+  scheduled(event: unknown, env: unknown, ctx: unknown): unknown;
   env(exchange: Exchange): Record<string, unknown>;
   readonly waitUntilMs: number;
 }
@@ -73,6 +75,8 @@ export class Exchange {
   #abort: AbortController | undefined;
   #cancelled = false;
   #pending = 0;
+  /** Of a scheduled run, whose result they are part of. */
+  #waits: Waits | undefined;
   #responded = false;
   #bodyOpen = false;
   #ended = false;
@@ -144,7 +148,22 @@ export class Exchange {
     }
   }
 
+  /** Runs the scheduled handler: it has ended when its promise and all that it gave to `waitUntil` have. */
+  async runScheduled({ event, context }: ScheduledFrame): Promise<void> {
+    const waits = this.#waits = new Waits();
+    try {
+      this.ctx = new HandlerContext(this, context);
+      const noRetry = () => this.#writer.signal(FRAME.noRetry, this.id);
+      await this.#app.scheduled(new ScheduledController(event, noRetry), this.env, this.ctx);
+      await waits.ended();
+      if (!this.#responded) this.#whole(new Response(null, { status: 204 }), null);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
   waitUntil(promise: Promise<unknown>): void {
+    this.#waits?.add(promise);
     this.#pending++;
     const settle = () => {
       this.#pending--;

@@ -17,6 +17,7 @@ import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { captureConsole } from "./console.ts";
 import { Exchange, type LoadedApp } from "./exchange.ts";
+import type { ScheduledFrame } from "./scheduled.ts";
 import { installFetchedResponse } from "./fetched_response.ts";
 import { OutgoingFetches } from "./outgoing.ts";
 import { blockImports } from "./imports.ts";
@@ -96,6 +97,7 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   try {
     await readFrames(connection, FRAME_BYTES_MAX, (type, id, payload) => {
       if (type === FRAME.request) return start(writer, id, payload, closed);
+      if (type === FRAME.scheduled) return startScheduled(writer, id, payload, closed);
       if (type === FRAME.ping) return writer.signal(FRAME.pong, id);
       if (type === FRAME.secrets) {
         secrets = JSON.parse(payload.text()) as Record<string, string>;
@@ -174,6 +176,20 @@ function start(
   if (request !== null) running.run(exchange, () => void exchange.run(request));
 }
 
+function startScheduled(
+  writer: FrameWriter,
+  id: number,
+  payload: Payload,
+  closed: (exchange: Exchange) => void,
+): void {
+  if (app === undefined) throw new Error("a scheduled run came before its app");
+  writeMark(id);
+  const exchange = new Exchange(app, writer, id, closed);
+  exchanges.add(exchange);
+  const call = JSON.parse(payload.text()) as ScheduledFrame;
+  running.run(exchange, () => void exchange.runScheduled(call));
+}
+
 async function load(
   writer: FrameWriter,
   payload: Payload,
@@ -203,8 +219,12 @@ async function load(
 }
 
 function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
-  const handler = (defaultExport as { fetch?: unknown } | undefined)?.fetch;
+  const { fetch: handler, scheduled } = Object(defaultExport) as { fetch?: unknown; scheduled?: unknown };
   return {
+    scheduled: (event, env, ctx) => {
+      if (typeof scheduled !== "function") throw new TypeError("the app has no scheduled handler");
+      return Reflect.apply(scheduled, defaultExport, [event, env, ctx]);
+    },
     fetch: (request, env, ctx) => {
       if (typeof handler !== "function") throw new TypeError("the app has no fetch handler");
       return Reflect.apply(handler, defaultExport, [request, env, ctx]);

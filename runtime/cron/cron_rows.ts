@@ -1,0 +1,49 @@
+/**
+ * Rows of cron jobs: written at the root, read at every site.
+ *
+ *   ["s", "cron", app, name] → {@link JobState}
+ */
+import { z } from "zod";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
+import { prefixRange, type Range } from "../../store/range.ts";
+import { decodeSystem, encodeSystem } from "../deploy/records.ts";
+import type { JobState } from "./job.ts";
+
+const lastSchema = z.object({
+  scheduledMs: z.number(),
+  startedMs: z.number(),
+  endedMs: z.number(),
+  ok: z.boolean(),
+  attempts: z.number(),
+  manual: z.boolean(),
+  error: z.string().optional(),
+});
+
+/** JSON has no Infinity: a job that never comes due again has none. */
+const jobSchema = z.object({
+  cron: z.string(),
+  dueMs: z.number().nullable().transform((ms) => ms ?? Infinity),
+  attempts: z.number(),
+  startedMs: z.number(),
+  running: z.boolean(),
+  retryMs: z.number(),
+  last: lastSchema.nullable(),
+});
+
+const LEAD = ["s", "cron"] as const;
+
+/** The row of a job. */
+export const jobKey = (app: string, name: string): Key => packKey([...LEAD, app, name]);
+/** All jobs; of one app where it is named. */
+export const jobRange = (app?: string): Range =>
+  prefixRange(packKey([...LEAD, ...app === undefined ? [] : [app]]));
+
+/** What a job's key says. */
+export function jobOf(key: Key): { app: string; name: string } {
+  const parts = unpackKey(key);
+  return { app: String(parts.at(-2)), name: String(parts.at(-1)) };
+}
+
+export const encodeJob = (job: JobState): Uint8Array<ArrayBuffer> => encodeSystem(job);
+/** @throws where the bytes are no job's row. */
+export const decodeJob = (bytes: Uint8Array): JobState => jobSchema.parse(decodeSystem(bytes));

@@ -1,0 +1,120 @@
+/**
+ * Runs a cron job of an app at this site: a call of its `scheduled` handler, with a session of its own.
+ *
+ * Y1  A run has ended well only when what it wrote or read is on disk here (the output gate).
+ * Y2  What it prints or throws leaves without the values of the app's secrets.
+ */
+import { type AttachedSession, StoreUnavailable } from "../../store/api.ts";
+import { sessionIdOf } from "../../store/token.ts";
+import type { RunOutcome } from "../cron/job.ts";
+import type { DueEvent } from "../cron/scheduler.ts";
+import type { LiveVersion } from "../deploy/app_table.ts";
+import type { CallRequest, IsolateAnswer, ScheduledCall } from "../isolate/call.ts";
+import { newTraceId } from "../telemetry/mod.ts";
+import type { Prepared, RunnerServices } from "./app_runner.ts";
+import { SessionStore, type StoreUse } from "./session_store.ts";
+
+/** What a run needs beside what requests need. */
+export interface ScheduledServices extends
+  Pick<
+    RunnerServices,
+    "site" | "replica" | "isolates" | "limits" | "appLog" | "redact" | "nowMs" | "mapStack"
+  > {
+  readonly scheduledLimits: ScheduledCall["limits"];
+}
+
+/** No request is behind it. Not a GET: what has begun is not run a second time in silence. */
+const NO_REQUEST: CallRequest = {
+  method: "POST",
+  url: "http://localhost/",
+  headers: [],
+  body: null,
+  bytes: () => Promise.resolve(new Uint8Array()),
+};
+
+/** Runs a job once. */
+export async function runScheduled(
+  services: ScheduledServices,
+  prepared: Prepared,
+  version: LiveVersion,
+  event: DueEvent,
+): Promise<RunOutcome> {
+  let session: AttachedSession;
+  try {
+    session = await services.replica.attach(null);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return { ok: false, code: error.code, message: error.message, retry: true };
+  }
+  const run = new ScheduledRun(services, prepared, version, session);
+  const answer = await services.isolates.call(prepared.app, run.call(event));
+  return await run.outcome(answer);
+}
+
+/** What one run holds. */
+class ScheduledRun implements StoreUse {
+  readonly #services: ScheduledServices;
+  readonly #prepared: Prepared;
+  readonly #version: LiveVersion;
+  readonly #session: AttachedSession;
+  readonly #traceId = newTraceId();
+  #retry = true;
+  storeMs = 0;
+
+  constructor(
+    services: ScheduledServices,
+    prepared: Prepared,
+    version: LiveVersion,
+    session: AttachedSession,
+  ) {
+    this.#services = services;
+    this.#prepared = prepared;
+    this.#version = version;
+    this.#session = session;
+  }
+
+  step(): void {
+    this.#prepared.highest = Math.max(this.#prepared.highest, this.#session.highest);
+  }
+
+  call(event: DueEvent) {
+    const { site, limits, nowMs, scheduledLimits } = this.#services;
+    const { app, version } = this.#version;
+    return {
+      request: NO_REQUEST,
+      scheduled: { ...event, limits: scheduledLimits, noRetry: () => void (this.#retry = false) },
+      store: new SessionStore(this.#session, { space: this.#prepared.space, limits, nowMs, use: this }),
+      context: { sessionId: sessionIdOf(this.#session.id, app), site, version },
+      gate: () => this.#gate(),
+      strayLog: this.#prepared.strayLog,
+      log: (line: { level: string; text: string }) => this.#log(line.level, line.text),
+    };
+  }
+
+  /** Y1 */
+  #gate(): Promise<void> {
+    this.step();
+    return this.#services.replica.durable(this.#prepared.highest);
+  }
+
+  async outcome(answer: IsolateAnswer): Promise<RunOutcome> {
+    const { redact, mapStack } = this.#services;
+    const { app, version } = this.#version;
+    if (answer.kind === "response") return { ok: true };
+    if (answer.kind === "upgrade") throw new Error("a scheduled run upgrades nothing"); // it has no request
+    const stack = redact(app, answer.stack || answer.message); // Y2
+    this.#log("error", await mapStack?.(version, stack) ?? stack);
+    return { ok: false, code: answer.code, message: redact(app, answer.message), retry: this.#retry };
+  }
+
+  #log(level: string, text: string): void {
+    const { app, version } = this.#version;
+    this.#services.appLog({
+      app,
+      version,
+      level,
+      text: this.#services.redact(app, text),
+      traceId: this.#traceId,
+    });
+  }
+}
