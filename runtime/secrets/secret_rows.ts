@@ -4,7 +4,7 @@
  *   ["s", "secret", app, name]       at every site
  *   ["r", "", "secret", app, name]   at the root only: below "r" nothing is replicated, and no app is called ""
  *
- * S1  A name has one row: the second kind unless the app's current version declares it without `at: "root"`.
+ * S1  A name has one row: the second kind unless a version that serves declares it without `at: "root"`.
  */
 import { z } from "zod";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";

@@ -4,7 +4,7 @@
  * Life: `open` (seals anew what is under an old key) → changes, one at a time → nothing to close.
  *
  * W1  A change that was answered is durable at the root.
- * W2  A value that may leave the root (its app's current version declares it so) has its row under "s"; every other
+ * W2  A value that may leave the root (a version that serves declares it so) has its row under "s"; every other
  *     one, also of an app or name that nobody knows yet, stays at the root.
  * W3  No value is in an answer, a message or a log line.
  */
@@ -34,7 +34,7 @@ import type { DeclaredSecrets } from "./secret_table.ts";
 export interface SecretStoreServices {
   readonly system: SystemStore;
   readonly ring: SecretRing;
-  /** What the app's current version declares; null where no app of that name serves. */
+  /** What the app's versions that serve declare; null where no app of that name serves. */
   readonly declared: (app: string) => DeclaredSecrets | null;
   readonly nowMs: () => number;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
@@ -129,6 +129,17 @@ export class SecretStore {
       await this.#write(found.map(({ row }) => ({ kind: "delete", key: row.key })));
       return { ok: true };
     });
+  }
+
+  /** The apps that have secrets. */
+  async apps(): Promise<Set<string>> {
+    const out = new Set<string>();
+    for (const tier of tiersAt(true)) {
+      for (const row of await this.#services.system.list(secretRange(tier))) {
+        if (row.value !== null) out.add(placeOf(row.key).app);
+      }
+    }
+    return out;
   }
 
   /** Deletes all secrets of an app that is gone. */

@@ -1,13 +1,27 @@
 /**
  * What a site does with secrets beside holding them: the root's writer, which follows the apps that serve, and log
  * lines of isolates without values.
+ *
+ * A1  A secret may leave the root while a version that serves, to all or to a part of the sessions, declares it so.
+ * A2  The secrets of an app go with the app; those that were set before it was deployed stay.
  */
+import { appKey, decodeApp } from "../deploy/records.ts";
 import type { AppTable, LiveApp } from "../deploy/mod.ts";
-import { SecretStore, type SecretTable } from "../secrets/mod.ts";
+import { type DeclaredSecrets, SecretStore, type SecretTable } from "../secrets/mod.ts";
 
 type StoreServices = Omit<Parameters<typeof SecretStore.open>[0], "declared">;
 
-/** The writer of secrets; it moves rows whenever another version serves. */
+/** What the versions that serve declare: a name that one of them lets out is let out (A1). */
+function declaredBy({ current, rollout }: LiveApp): DeclaredSecrets {
+  const out: Record<string, { at?: string | undefined }> = { ...current.manifest.secrets };
+  for (const [name, next] of Object.entries(rollout?.next.manifest.secrets ?? {})) {
+    const known = out[name];
+    if (known === undefined || next.at !== "root") out[name] = next;
+  }
+  return out;
+}
+
+/** The writer of secrets; it moves rows whenever other versions serve. */
 export async function openSecretStore(services: StoreServices, apps: AppTable): Promise<SecretStore> {
   const store = await SecretStore.open({
     ...services,
@@ -16,31 +30,39 @@ export async function openSecretStore(services: StoreServices, apps: AppTable): 
       return live === undefined ? null : declaredBy(live);
     },
   });
+  /** What each app was last placed for. */
   const placed = new Map<string, string>();
-  const place = () => {
+  const follow = async () => {
     for (const live of apps.list()) {
-      const { name } = live;
       const versions = `${live.current.version} ${live.rollout?.next.version}`;
-      if (placed.get(name) === versions) continue;
-      placed.set(name, versions);
-      store.place(name, declaredBy(live), { widen: false }).catch((error: unknown) => {
-        placed.delete(name);
-        services.note("secrets_unplaced", { app: name, error: String(error) });
-      });
+      if (placed.get(live.name) === versions) continue;
+      placed.set(live.name, versions);
+      await store.place(live.name, declaredBy(live), { widen: false });
+    }
+    for (const app of await store.apps()) {
+      if (apps.get(app) === undefined && await isGone(services, app, placed.has(app))) {
+        placed.delete(app);
+        await store.deleteApp(app);
+      }
     }
   };
-  apps.onChange(place);
-  place();
+  let turn = Promise.resolve();
+  const changed = () => {
+    turn = turn.then(follow).catch((error: unknown) => {
+      placed.clear(); // all are looked at again with the next change
+      services.note("secrets_unplaced", { error: String(error) });
+    });
+  };
+  apps.onChange(changed);
+  changed();
   return store;
 }
 
-/** What an app declares; while a rollout runs, what either version needs where it is declared widest. */
-function declaredBy({ current, rollout }: LiveApp): LiveApp["current"]["manifest"]["secrets"] {
-  const declared = { ...current.manifest.secrets };
-  for (const [name, secret] of Object.entries(rollout?.next.manifest.secrets ?? {})) {
-    if (declared[name]?.at !== undefined || !Object.hasOwn(declared, name)) declared[name] = secret;
-  }
-  return declared;
+/** A2 */
+async function isGone({ system }: StoreServices, app: string, served: boolean): Promise<boolean> {
+  const [row] = await system.get([appKey(app)]);
+  if (!row?.value) return served;
+  return decodeApp(row.value).deleted === true;
 }
 
 /** A log line's fields without the values of the secrets of the app that it names. */
