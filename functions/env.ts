@@ -52,6 +52,9 @@ interface RequestState {
   readonly services: EnvServices;
 }
 
+/** Of an app that declares none: most, and a request's own would cost each of them. */
+const NO_SECRETS: object = Object.freeze(Object.create(null));
+
 const prepared = new WeakMap<object, PreparedApp>();
 
 /** The env of one request of the app with this default export. */
@@ -77,7 +80,9 @@ class RequestEnv implements BaseEnv {
     this.tables = Object.create(app.tables, { [REQUEST]: { value: state } });
     this.queues = app.queues;
     this.sessions = app.sessions;
-    this.secrets = Object.create(app.secrets, { [REQUEST]: { value: state } });
+    this.secrets = app.secrets === NO_SECRETS
+      ? NO_SECRETS
+      : Object.create(app.secrets, { [REQUEST]: { value: state } });
     this.vars = { ...app.vars, ...services.vars };
     this.#services = services;
   }
@@ -130,6 +135,7 @@ function parseAddress(text: string): BaseEnv["remoteAddr"] {
  * serialising an env shows none.
  */
 function secretPrototype(declared: Readonly<Record<string, unknown>>): object {
+  if (Object.keys(declared).length === 0) return NO_SECRETS;
   const prototype: object = Object.create(null);
   for (const [name, definition] of Object.entries(declared)) {
     const staysAtRoot = (definition as { at?: unknown } | null)?.at === "root";
