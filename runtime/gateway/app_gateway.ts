@@ -89,13 +89,17 @@ export class AppGateway {
     const { tokens, runner, bodyBytesMax } = this.#services;
     let presented: readonly OpenedToken[] = tokens.open(head.tokens);
     const live = this.#live(app);
+    // A page and its parts come without a session, hence all from one version: the current one.
+    const isFresh = live.rollout !== undefined && presented.length === 0 && head.version === null;
+    const early = isFresh ? await this.#asset(live.current, head, arrival) : null;
+    if (early !== null) return respond(early);
     // A session that the request makes is made here, so that its id decides, wherever the request then runs.
     if (live.rollout !== undefined && presented.length === 0) presented = [await runner.newSession()];
     const chosen = this.#version(live, head.version, presented);
     const version = arrival.version = chosen instanceof Promise ? await chosen : chosen;
     describeApp(arrival.span, version);
     if (version.files !== undefined) {
-      const asset = await answerAsset(this.#services.assets, version, head, arrival);
+      const asset = await this.#asset(version, head, arrival);
       if (asset !== null) return respond(asset);
       if (version.manifest.handlers?.includes("fetch") === false) {
         throw new Problem("not_found", `${app} has no file of this path, and no fetch handler`);
@@ -114,6 +118,16 @@ export class AppGateway {
       return outcome;
     }
     return await runner.run(arrival, head, version, presented, forwarded === null);
+  }
+
+  async #asset(version: LiveVersion, head: RequestHead, arrival: Arrival): Promise<Response | null> {
+    if (version.files === undefined) return null;
+    const answer = await answerAsset(this.#services.assets, version, head, arrival);
+    if (answer !== null) {
+      arrival.version = version;
+      describeApp(arrival.span, version);
+    }
+    return answer;
   }
 
   #live(app: string): LiveApp {

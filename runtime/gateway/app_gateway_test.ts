@@ -22,7 +22,7 @@ const STATE: TokenState = {
   open: false,
 };
 
-function setUp(tier: Tier, links: Partial<RequestLinks> = {}) {
+function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {}) {
   const ring = deriveKeyRing([new Uint8Array(32)]);
   const random = { bytes: (length: number) => new Uint8Array(length) };
   const tokens = new SessionTokens({
@@ -41,7 +41,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}) {
     telemetry: new RequestTelemetry("edge-1", INERT),
     tier,
     parent: tier === "root" ? null : "above",
-    assets: { site: "edge-1", reader: { body: () => Promise.reject(new Error("no version has files")) } },
+    assets: { site: "edge-1", reader: { body: (content) => Promise.resolve(content.sha256.slice(0, 3)) } },
     links: {
       request: (to, kind, head) => {
         sent.push({ to, kind, head: decodeRequestHead(head) });
@@ -54,11 +54,12 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}) {
       ...links,
     },
     apps: {
-      get: (name: string) => name === "book" ? { current } : undefined,
+      get: (name: string) => name === "book" ? { name, current, ...live } : undefined,
       version: () => Promise.resolve(undefined),
     } as unknown as AppTable,
     tokens,
     runner: {
+      newSession: () => Promise.resolve({ text: "", state: STATE, issuedMs: 0 }),
       run: (
         _arrival: unknown,
         head: { target: string },
@@ -161,5 +162,40 @@ Deno.test("a parent that cannot be reached is a problem that says so", async () 
     (error) =>
       error instanceof Problem && error.code === "store_unreachable" &&
       /above cannot be reached/.test(error.message),
+  );
+});
+
+/** A version with one file at `/app.js`. */
+const withFile = (mark: string, handlers = ["fetch"]) => ({
+  app: "book",
+  version: mark.repeat(64),
+  manifest: { handlers },
+  tierOf: (): Tier => "root",
+  files: () => Promise.resolve(new Map([["/app.js", { sha256: mark.repeat(64), bytes: 3 }]])),
+});
+
+Deno.test("a file is answered where it is asked for, in the version that its session gets", async () => {
+  const only = { current: withFile("a") };
+  const { handle, ran, sent, token } = setUp("edge", {}, only);
+  const textOf = async (outcome: Awaited<ReturnType<typeof handle>>) =>
+    outcome.kind === "response" ? await outcome.response.text() : "";
+  assert.equal(await textOf(await handle("http://h/book/app.js")), "aaa");
+  assert.deepEqual([ran.length, sent.length], [0, 0], "whatever tier the route names");
+  await handle("http://h/book/other.js");
+  assert.equal(sent.length, 1, "what is no file goes the route's way");
+
+  const half = setUp("edge", {}, { ...only, rollout: { next: withFile("b"), weight: 100 } });
+  assert.equal(
+    await textOf(await half.handle("http://h/book/app.js")),
+    "aaa",
+    "nobody's session: the current one",
+  );
+  const mine = await half.handle("http://h/book/app.js", { "sojourn-session": token });
+  assert.equal(await textOf(mine), "bbb");
+
+  const page = setUp("edge", {}, { current: withFile("a", []) });
+  await assert.rejects(
+    page.handle("http://h/book/other.js"),
+    (error) => error instanceof Problem && error.code === "not_found",
   );
 });
