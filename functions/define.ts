@@ -121,6 +121,8 @@ export interface BaseEnv {
   readonly remoteAddr: { readonly transport: "tcp"; readonly hostname: string; readonly port: number };
   /** Resolves when the response has been sent. */
   readonly completed: Promise<void>;
+  /** The app's static files, as its own routes may answer with them; 404 where none has the path. */
+  readonly ASSETS: { fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> };
 }
 
 /** The env of an app that declared `R` and the stateful sessions `S` (class instance types by name). */

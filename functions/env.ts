@@ -32,6 +32,8 @@ export interface EnvServices {
   readonly remoteAddr?: string;
   /** Resolves when the response has been sent. Read only when the app asks; a getter costs nothing before. */
   readonly completed?: Promise<void>;
+  /** Fetches a static file of the app's version. */
+  readonly assets?: (request: Request) => Promise<Response>;
 }
 
 interface PreparedApp {
@@ -41,6 +43,7 @@ interface PreparedApp {
   readonly secrets: object;
   readonly vars: Readonly<Record<string, string>>;
   readonly Env: typeof RequestEnv;
+  readonly hasAssets: boolean;
 }
 
 /** Where a getter on a prepared prototype finds its request. */
@@ -71,6 +74,7 @@ class RequestEnv implements BaseEnv {
   readonly secrets: object;
   readonly vars: Readonly<Record<string, string>>;
   readonly #services: EnvServices;
+  readonly #hasAssets: boolean;
 
   constructor(app: PreparedApp, services: EnvServices) {
     const { store } = services;
@@ -85,6 +89,19 @@ class RequestEnv implements BaseEnv {
       : Object.create(app.secrets, { [REQUEST]: { value: state } });
     this.vars = { ...app.vars, ...services.vars };
     this.#services = services;
+    this.#hasAssets = app.hasAssets;
+  }
+
+  get ASSETS(): BaseEnv["ASSETS"] {
+    return {
+      fetch: (input, init) => {
+        const { assets } = this.#services;
+        if (!this.#hasAssets || assets === undefined) {
+          return Promise.reject(new AppError("not_available", "env.ASSETS: the app declares no assets"));
+        }
+        return assets(new Request(input, init));
+      },
+    };
   }
 
   get remoteAddr(): BaseEnv["remoteAddr"] {
@@ -169,6 +186,7 @@ function prepare(defaultExport: unknown): PreparedApp {
       secrets: secretPrototype(groupOf(app["secrets"])),
       vars: groupOf(app["vars"]) as Record<string, string>,
       Env: envClass(groupOf(app["vars"]), groupOf(app["secrets"])),
+      hasAssets: typeof app["assets"] === "string",
     };
     prepared.set(app, found);
   }

@@ -3,6 +3,7 @@
  * route names, since every site can have every file.
  */
 import { type AssetReader, serveAsset } from "../assets/mod.ts";
+import type { IsolateApp } from "../isolate/call.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import { storeProblem } from "./app_runner.ts";
 import type { Arrival } from "./arrival.ts";
@@ -47,6 +48,30 @@ export async function answerAsset(
     throw new Problem("store_unreachable", error instanceof Error ? error.message : String(error));
   }
 }
+
+/** `env.ASSETS.fetch` of a version's isolates: the same answer as a client gets, uncompressed, or 404. */
+export function assetFetcher(services: AssetServices, version: LiveVersion): IsolateApp["assets"] {
+  const { files } = version;
+  if (files === undefined) return undefined;
+  return async ({ method, url, headers }) => {
+    const { pathname, search } = new URL(url);
+    const given = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]));
+    const prefix = given.get("x-forwarded-prefix") ?? "";
+    const answer = await serveAsset(await files(), {
+      method,
+      target: pathname + search,
+      prefix: PREFIX.test(prefix) ? prefix : "",
+      bare: false,
+      // The app may read what it gets; whoever it passes that on to may not understand another encoding.
+      header: (name) => name === "accept-encoding" ? null : given.get(name) ?? null,
+    }, services.reader) ?? new Response("there is no such file", { status: 404 });
+    const { status, statusText, body } = answer;
+    return { status, statusText, headers: [...answer.headers], body };
+  };
+}
+
+/** What the gateway puts there; an app may have put anything. */
+const PREFIX = /^\/[a-z][a-z0-9-]*$/;
 
 function headerOf(head: RequestHead, name: string): string | null {
   return head.headers.find((pair) => pair[0] === name)?.[1] ?? null;

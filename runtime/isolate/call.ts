@@ -7,6 +7,7 @@
  * C2  It runs a second time only if it never started, or if it is a GET or HEAD without a body that wrote nothing
  *     and sent nothing; and then only once more.
  */
+import type { OutgoingRequest, OutgoingResponse } from "./outgoing_http.ts";
 import type { StoreClient } from "../../functions/store_client.ts";
 import type { Span } from "../telemetry/mod.ts";
 import type { IsolateAnswer } from "./answer.ts";
@@ -29,6 +30,8 @@ export interface IsolateApp {
   readonly atRoot?: boolean;
   /** Hosts that the app declared for its outgoing fetches: patterns of egress_rules.ts. */
   readonly fetchHosts: readonly string[];
+  /** Answers `env.ASSETS.fetch`; absent where the version has no static files. */
+  readonly assets?: (request: OutgoingRequest) => Promise<OutgoingResponse>;
 }
 
 /** A request as the app is to see it. A `Request` is one; a gateway that only passes it on need not make one. */

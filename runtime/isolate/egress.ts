@@ -7,6 +7,7 @@
  * E3  Redirects are followed here, each step checked like the first.
  * E4  Nothing leaves before the output gate of the request has resolved.
  */
+import { ASSETS_ORIGIN } from "./assets_origin.ts";
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
 import type { Payload } from "./frame_reader.ts";
@@ -38,16 +39,21 @@ interface OpenFetch {
   sender?: BodySender;
 }
 
+type AssetFetch = (request: OutgoingRequest) => Promise<OutgoingResponse>;
+
 /** Fetches of one isolate at the same time: a socket each on the site. */
 const OPEN_MAX = 256;
 
 /** {@link Egress} over node:http(s), to checked addresses. */
 export class HostEgress implements Egress {
   readonly #rules: EgressRules;
+  readonly #assets: AssetFetch | undefined;
   readonly #open = new Map<number, OpenFetch>();
 
-  constructor(rules: EgressRules) {
+  /** @param assets answers what is asked of {@link ASSETS_ORIGIN}, which leaves nothing */
+  constructor(rules: EgressRules, assets?: AssetFetch) {
     this.#rules = rules;
+    this.#assets = assets;
   }
 
   start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void {
@@ -111,11 +117,10 @@ export class HostEgress implements Egress {
         `fetch(${shown(request.url)}): ${OPEN_MAX} fetches are open already`,
       );
     }
-    await owner.pending.call.gate();
-    owner.pending.hasEffects = true;
-    const { step, request: traced } = beginFetch(owner.pending.call, request);
-    const following = this.#follow(traced, redirect);
-    const { response, url } = await (step === undefined ? following : endFetch(step, following));
+    const own = request.url.startsWith(ASSETS_ORIGIN + "/") ? this.#assets?.(request) : undefined;
+    const { response, url } = own === undefined
+      ? await this.#outwards(owner, request, redirect)
+      : { response: await own, url: request.url };
     writer.begin(FRAME.fetchHead, id).text(url);
     writeResponseHead(
       writer,
@@ -128,6 +133,19 @@ export class HostEgress implements Egress {
     if (response.body === null) return;
     open.sender = new BodySender(writer, id, { credit: WINDOW_BYTES });
     await open.sender.send(response.body);
+  }
+
+  /** E4 */
+  async #outwards(
+    owner: HostExchange,
+    request: OutgoingRequest,
+    redirect: string,
+  ): Promise<{ response: OutgoingResponse; url: string }> {
+    await owner.pending.call.gate();
+    owner.pending.hasEffects = true;
+    const { step, request: traced } = beginFetch(owner.pending.call, request);
+    const following = this.#follow(traced, redirect);
+    return await (step === undefined ? following : endFetch(step, following));
   }
 
   async #follow(

@@ -260,6 +260,7 @@ export class IsolatePool {
     );
     const egress = new HostEgress(
       new EgressRules({ ...this.#options.egress, fetchHosts: app.fetchHosts }),
+      app.assets,
     );
     try {
       const outcome = await isolate.load({ app, bundle, evaluate }, owner, egress);

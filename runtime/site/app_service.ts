@@ -15,6 +15,7 @@ import {
   type StoredManifest,
 } from "../deploy/mod.ts";
 import { AppStacks } from "../deploy/app_stacks.ts";
+import { assetFetcher } from "../gateway/asset_answer.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
 import { AppRunner, type RunnerServices } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
@@ -97,7 +98,11 @@ export async function startApps(
   });
   site.isolates.watch(isolates);
   secrets.onChange((app) => isolates.refreshSecrets(app));
-  const appOf = (version: LiveVersion) => isolateApp(version, config, secrets);
+  const assets = { site: config.id, reader: table.blobs };
+  const appOf = (version: LiveVersion): IsolateApp => {
+    const fetcher = assetFetcher(assets, version);
+    return { ...isolateApp(version, config, secrets), ...fetcher === undefined ? {} : { assets: fetcher } };
+  };
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
   const traffic = new Traffic();
   const load = new ProcessLoad();
@@ -131,7 +136,7 @@ export async function startApps(
     telemetry: site.requests,
     headerBytesMax: config.limits.headerBytes,
     bodyBytesMax: config.limits.bodyBytes,
-    assets: { site: config.id, reader: table.blobs },
+    assets,
   });
   const storeOf = (app: string) =>
     new SessionStore(system, {

@@ -11,16 +11,18 @@ const SITES = ["cloud", "core-1", "core-2", "edge-1", "edge-2", "edge-3"];
 const CSS = "body { color: red }\n".repeat(200);
 
 /** Line 6 throws, with a cause from line 5; line 10 logs. */
-const APP = `import { defineApp } from "sojourn";
+const APP = `import { defineApp, type EnvOf } from "sojourn";
 interface Row { name: string }
 async function inner(row: Row): Promise<never> {
   await Promise.resolve();
   const cause = new TypeError("deep");
   throw new RangeError("boom " + row.name, { cause });
 }
-const fetch = async (request: Request) => {
+const fetch = async (request: Request, env: EnvOf) => {
   if (request.url.endsWith("/boom")) await inner({ name: "x" });
   if (request.url.endsWith("/log")) console.error(new Error("told"));
+  const own = new URL(request.url).searchParams.get("own");
+  if (own !== null) return await env.ASSETS.fetch(new URL(own, request.url), { headers: request.headers });
   return new Response("the app: " + new URL(request.url).pathname);
 };
 export default defineApp({ name: "files", assets: "./public", fetch, routes: { "/*": { at: "root" } } });
@@ -59,6 +61,11 @@ async function everywhere(cluster: TestCluster, big: Uint8Array): Promise<void> 
     assert.equal((await ask(`${url}/docs`)).headers.get("location"), "/files/docs/");
     assert.equal((await ask(`${url}/elsewhere`)).text, "the app: /elsewhere");
     assert.equal((await ask(`${url}/.env`)).text, "the app: /.env");
+    const own = await ask(`${url}/x?own=/docs/`);
+    assert.deepEqual([own.status, own.text], [200, "<p>docs</p>"], site);
+    assert.equal((await ask(`${url}/x?own=/docs`)).headers.get("location"), "/files/docs/");
+    assert.equal((await ask(`${url}/x?own=/../app.ts`)).status, 404);
+    assert.equal((await ask(`${url}/x?own=/style.css`)).text, CSS);
     const part = await fetch(`${url}/big.bin`, { headers: { range: "bytes=1000000-2000000" } });
     assert.equal(part.status, 206, part.status === 206 ? "" : site + await part.text());
     assert.deepEqual(await part.bytes(), big.slice(1_000_000, 2_000_001), site);

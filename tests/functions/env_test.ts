@@ -209,3 +209,18 @@ Deno.test("declared variables and secrets are also env.NAME, as in Workers, but 
   const other = buildEnv({ fetch: app.fetch }, services()) as unknown as Record<string, unknown>;
   assert.equal(other["GREETING"], undefined);
 });
+
+Deno.test("env.ASSETS fetches an app's own files, and says where there are none", async () => {
+  const asked: string[] = [];
+  const assets = (request: Request) => {
+    asked.push(request.url);
+    return Promise.resolve(new Response("a file"));
+  };
+  const own = buildEnv({ assets: "./public" }, services({ assets }));
+  assert.equal(await (await own.ASSETS.fetch("http://any.example/x.txt")).text(), "a file");
+  assert.deepEqual(asked, ["http://any.example/x.txt"]);
+  await assert.rejects(
+    buildEnv({}, services({ assets })).ASSETS.fetch("http://any.example/x.txt"),
+    (error) => codeOf(error) === "not_available",
+  );
+});

@@ -55,6 +55,7 @@ export interface IsolatePaths {
 const running = new AsyncLocalStorage<Exchange>();
 const exchanges = new ExchangeTable<Exchange>();
 let app: LoadedApp | undefined;
+let assets: (request: Request) => Promise<Response>;
 /** The app's secrets. A request keeps those that it began with. */
 let secrets: Readonly<Record<string, string>> = {};
 let mark: Deno.FsFile | undefined;
@@ -73,6 +74,7 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   const exit = Deno.exit.bind(Deno);
   const writer = new FrameWriter(connection, () => exit(1));
   const fetches = new OutgoingFetches(writer, () => running.getStore());
+  assets = fetches.assets;
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
     value: Object.freeze({
       current: () => running.getStore()?.env,
@@ -238,6 +240,7 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
         atRoot: options.atRoot,
         remoteAddr: exchange.remoteAddr,
         completed: exchange.completed,
+        assets: (request) => assets(request),
       }) as unknown as Record<string, unknown>,
     waitUntilMs: options.waitUntilMs,
   };

@@ -7,6 +7,7 @@
  * O3  A redirect that keeps its body comes back here, since the site holds no bodies: it is followed with the
  *     body once more where that is none that streams.
  */
+import { ASSETS_ORIGIN } from "../assets_origin.ts";
 import { BodyReceiver, BodySender } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
@@ -70,6 +71,15 @@ export class OutgoingFetches {
       ? body
       : undefined;
     return await this.#follow(owner.id, request, again);
+  };
+
+  /** `env.ASSETS.fetch`: a file of the app's own version, or the 404 of one that it has not. */
+  readonly assets = (request: Request): Promise<Response> => {
+    const { method, headers, signal, url } = request;
+    const { pathname, search } = new URL(url);
+    return this.fetch(
+      new Request(ASSETS_ORIGIN + pathname + search, { method, headers, signal, redirect: "manual" }),
+    );
   };
 
   async #follow(owner: number, first: Request, again: BodyInit | undefined): Promise<Response> {
