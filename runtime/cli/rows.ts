@@ -1,6 +1,7 @@
 /**
  * Commands that look into an app's data: kv and tables. They decode here, in the operator's own process.
  */
+import { isKvU64 } from "../../functions/kv_u64.ts";
 import { decodeValue } from "../../functions/value.ts";
 import { type Key, keyFromBytes, type KeyPart, packKey, unpackKey } from "../../store/key.ts";
 import { type AdminClient, AdminError, ROWS_A_CALL_MAX, type StoredRowSummary } from "../deploy/client.ts";
@@ -60,6 +61,7 @@ function keyPart(part: unknown): KeyPart | undefined {
 export function jsonValue(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (_name, field: unknown) => {
+      if (isKvU64(field)) return { $u64: `${field.value}` };
       if (typeof field === "bigint") return { $bigint: `${field}` };
       if (field instanceof Uint8Array) return { $bytes: field.toBase64() };
       if (field instanceof Map) return { $map: [...field] };

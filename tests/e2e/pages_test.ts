@@ -9,6 +9,7 @@ const PAGES = [
   "docs/guides/first-app.md",
   "docs/guides/tables-and-kv.md",
   "docs/guides/moving-users.md",
+  "docs/commands.md",
   "docs/guides/operating.md",
 ];
 
