@@ -22,6 +22,8 @@ export interface ClusterOptions {
   readonly data: string;
   /** First HTTP port; 0 takes free ones. */
   readonly port: number;
+  /** Module of the command line that has `site`. */
+  readonly main: string;
   readonly onExit: (site: string, code: number, signal: string | null, nextMs: number | null) => void;
 }
 
@@ -104,7 +106,7 @@ export class Cluster {
           id: site.id,
           file,
           chaosFile,
-          main: join(SOURCE, "main.ts"),
+          main: options.main,
           denoConfig: join(SOURCE, "..", "deno.json"),
           onExit: (code, signal, nextMs) => options.onExit(site.id, code, signal, nextMs),
         }),

@@ -5,6 +5,7 @@
  * `ready` → changes watched → Ctrl-C → all stopped.
  */
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import {
   type Command,
   DATA_DEFAULT,
@@ -82,6 +83,7 @@ async function runCluster(
   const starts = new Starts();
   const cluster = await Cluster.create({
     ...what,
+    main: fileURLToPath(Deno.mainModule), // sites are what this command line makes of them
     onExit: (site, code, signal, nextMs) => {
       if (nextMs === null) return;
       shell.err(`${site} ended (${signal ?? code}); it starts again in ${nextMs} ms`);

@@ -44,6 +44,8 @@ export interface ClusterOptions {
   readonly apps?: readonly string[];
   /** Folder that stays; without one the data goes when the cluster stops. */
   readonly data?: string;
+  /** Another command line than Sojourn's, for sites that are broken on purpose. */
+  readonly main?: string;
   /** Over the sites' environment: `SOJOURN_LIMITS_CPUMS: "200"`. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -63,7 +65,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       "-A",
       "--config",
       join(ROOT, "deno.json"),
-      join(ROOT, "runtime", "main.ts"),
+      options.main ?? join(ROOT, "runtime", "main.ts"),
       "dev",
       ...(options.apps ?? [PROBE]),
       ...["--json", "--port", "0"],
