@@ -52,7 +52,8 @@ class StubbornBrowser {
   }
 }
 
-async function chaos(cluster: TestCluster, action: object): Promise<void> {
+/** Breaks something (docs/chaos.md). */
+export async function chaos(cluster: TestCluster, action: object): Promise<void> {
   const url = `${cluster.url("edge-2")}/_sojourn/admin/chaos`;
   const answer = await read(await fetch(url, { method: "POST", body: JSON.stringify(action) }));
   assert.equal(answer.status, 200, answer.text);

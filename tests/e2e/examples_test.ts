@@ -4,17 +4,24 @@
  */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
-import { walkAccess } from "./access_walk.ts";
+import { chaos, walkAccess } from "./access_walk.ts";
+import { walkChat } from "./chat_walk.ts";
 import { startCluster } from "./cluster.ts";
+import { walkEditor } from "./editor_walk.ts";
 
 const NO_HANDOFF = join(import.meta.dirname ?? "", "no_handoff_main.ts");
 
 Deno.test("the examples keep their promises over several sites, one of them killed", async (t) => {
-  await using cluster = await startCluster({ apps: ["access"] });
+  await using cluster = await startCluster({ apps: ["access", "editor"] });
+  await t.step("editor: a ride over three edges keeps every step", () => walkEditor(cluster));
   await t.step("access: login and logout hold everywhere at once", () => walkAccess(cluster));
 });
 
 Deno.test("the examples break their promises where sites hand nothing over", async (t) => {
-  await using cluster = await startCluster({ apps: ["access"], main: NO_HANDOFF });
+  await using cluster = await startCluster({ apps: ["access", "editor", "chat"], main: NO_HANDOFF });
   await t.step("access", () => assert.rejects(walkAccess(cluster), /after the logout, edge-1 refuses/));
+  // However slow this machine is, the feed to edge-3 is slower.
+  await chaos(cluster, { action: "delay", a: "cloud", b: "core-2", rttMs: 1000 });
+  await t.step("editor", () => assert.rejects(walkEditor(cluster), /stands behind all others/));
+  await t.step("chat", () => assert.rejects(walkChat(cluster), /is missing at the next site/));
 });
