@@ -82,6 +82,8 @@ export const SCRIPT = `
     events.onopen = () => { if (state.textContent.includes("not answer")) state.textContent = ""; };
   }
 
+  show(shown);
+
   const arrival = performance.getEntriesByType("navigation")[0]?.serverTiming?.find(({ name }) => name === "handoff");
   if (arrival) {
     state.textContent = "the session arrived at " + here + ": " + arrival.description + ", " + arrival.duration.toFixed(1) + " ms";
@@ -106,7 +108,7 @@ export const SCRIPT = `
       stops.set(id, { url, tier, link });
     });
   }).finally(() => {
-    show(shown);
+    show(shown); // now that the bus has stops
     watch();
     const left = Number(new URLSearchParams(location.search).get("ride"));
     if (left > 0) setTimeout(() => ride(Math.min(left, 30)), 700);

@@ -149,9 +149,12 @@ async function partition(cluster: TestCluster): Promise<void> {
   await eventually("the silence is noticed", async () => !await isConnected(cluster, "edge-1"));
   assert.equal(await heard(cluster, "edge-1"), bytes, "no byte has arrived meanwhile");
   assert.equal((await ask(note(cluster, "edge-3", "covered"))).text, "0");
-  // It holds for a process that did not live when it was made.
-  await doChaos(cluster, "restart", "edge-1");
-  await cluster.ready("edge-1");
+  // It holds for processes that did not live when it was made, at both ends.
+  for (const site of ["core-1", "edge-1"]) {
+    await doChaos(cluster, "restart", site);
+    await cluster.ready(site);
+  }
+  await eventually("its parent has joined the others", () => isConnected(cluster, "core-1"));
   assert.equal((await client.fetch(at("covered"))).text, "20");
   assert.equal(await heard(cluster, "edge-1"), 0);
   await doChaos(cluster, "heal");
