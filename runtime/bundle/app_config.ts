@@ -1,11 +1,13 @@
 /**
- * The configuration that an app is bundled with: its own import map (its nearest deno.json), over what every app
- * finds without one (`hono`, `zod`), with `sojourn` always the installed copy, so that apps outside of the
- * checkout work.
+ * The configuration that an app is bundled with: its own import map (its nearest deno.json, or the dependencies of
+ * its package.json), over what every app finds without one (`hono`, `zod`), with `sojourn` always the installed
+ * copy, so that apps outside of the checkout work.
  */
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { z } from "zod";
 import { fromFileUrl, toFileUrl } from "./file_url.ts";
+import { parseJsonc } from "./jsonc.ts";
+import { nearest, nodeProject } from "./node_project.ts";
 
 const INSTALLED = new URL("../../deno.json", import.meta.url);
 const CONFIG_NAMES = ["deno.json", "deno.jsonc"];
@@ -26,19 +28,24 @@ export interface AppConfig {
 /**
  * The configuration for the app with this entry module.
  *
- * @throws Error for a deno.json that is not one.
+ * @throws Error for a deno.json, package.json or tsconfig.json that is none.
  */
 export async function appConfig(entry: string): Promise<AppConfig> {
   const installedPath = fromFileUrl(INSTALLED);
-  const own = await nearestConfig(dirname(entry));
-  if (own === undefined || own === installedPath) return { kind: "path", value: installedPath };
+  const folder = dirname(entry);
+  const own = await nearest(folder, CONFIG_NAMES);
+  const project = await nodeProject(folder, own === undefined ? undefined : dirname(own));
+  if (project === undefined && (own === undefined || own === installedPath)) {
+    return { kind: "path", value: installedPath };
+  }
   const installed = await readConfig(installedPath);
-  const config = await readConfig(own);
-  const base = toFileUrl(own);
+  const config = own === undefined || own === installedPath ? {} : await readConfig(own);
+  const base = own === undefined ? INSTALLED : toFileUrl(own);
   const text = JSON.stringify({
     nodeModulesDir: "none",
     imports: {
       ...absolute(installed.imports ?? {}, INSTALLED),
+      ...project?.imports,
       ...absolute(config.imports ?? {}, base),
       sojourn: new URL("functions/mod.ts", INSTALLED).href,
       "cloudflare:workers": new URL("functions/cloudflare_workers.ts", INSTALLED).href,
@@ -48,7 +55,9 @@ export async function appConfig(entry: string): Promise<AppConfig> {
         [scope, map],
       ) => [new URL(scope, base).href, absolute(map, base)]),
     ),
-    ...(config.compilerOptions ? { compilerOptions: config.compilerOptions } : {}),
+    compilerOptions: { ...project?.compilerOptions, ...config.compilerOptions },
+    // Node's bundlers find `./page` and `./pages` too.
+    ...(project === undefined ? {} : { unstable: ["sloppy-imports"] }),
   });
   return { kind: "text", value: text };
 }
@@ -62,32 +71,8 @@ function absolute(map: Readonly<Record<string, string>>, base: URL): Record<stri
   );
 }
 
-async function nearestConfig(folder: string): Promise<string | undefined> {
-  for (let at = folder;; at = dirname(at)) {
-    for (const name of CONFIG_NAMES) {
-      const path = join(at, name);
-      const found = await Deno.stat(path).catch(() => undefined); // absent, or not ours to see
-      if (found?.isFile) return path;
-    }
-    if (dirname(at) === at) return undefined;
-  }
-}
-
 async function readConfig(path: string): Promise<z.infer<typeof importMap>> {
-  const text = await Deno.readTextFile(path);
-  let value: unknown;
-  try {
-    // Comments and trailing commas, which deno.jsonc may have, outside of strings.
-    value = JSON.parse(
-      text.replace(/("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, "$1").replace(
-        /("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])/g,
-        "$1",
-      ),
-    );
-  } catch (error) {
-    throw new Error(`${path} is not JSON: ${error instanceof Error ? error.message : error}`);
-  }
-  const parsed = importMap.safeParse(value);
+  const parsed = importMap.safeParse(parseJsonc(await Deno.readTextFile(path), path));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new Error(`${path}: ${issue?.path.join(".")}: ${issue?.message}`);

@@ -1,6 +1,6 @@
 /** Packages from npm that nobody here wrote, unchanged: routers, validators, CommonJS, rendering. */
 import assert from "node:assert/strict";
-import { runApp } from "./apps.ts";
+import { bundleText, runApp } from "./apps.ts";
 
 interface Package {
   readonly code: string;
@@ -82,3 +82,50 @@ for (const [name, { code, path = "/", init, answer }] of Object.entries(PACKAGES
     else assert.match(text, answer);
   });
 }
+
+/** A Hono project as its starter for Workers makes one: package.json, tsconfig.json, JSX, imports without extensions. */
+const PROJECT: Readonly<Record<string, string>> = {
+  "package.json": `{
+    "name": "my-app",
+    "dependencies": { "hono": "4.13.19", "router": "npm:itty-router@6.0.0", "mine": "file:../mine" },
+    "devDependencies": { "itty-router": "^6.0.0" }
+  }`,
+  "tsconfig.json": `{
+    "compilerOptions": {
+      "strict": true, // as the starter has it
+      "jsx": "react-jsx",
+      "jsxImportSource": "hono/jsx",
+      "paths": { "@/*": ["./*"] },
+    },
+  }`,
+  "index.tsx": `
+    import { Hono } from "hono";
+    import { json } from "router";
+    import { text } from "itty-router";
+    import { Page } from "./page";
+    import { title } from "@/title";
+    const app = new Hono();
+    app.get("/", (c) => c.html(<Page title={title} />));
+    app.get("/json", () => json([typeof text]));
+    export default app;`,
+  "page.tsx": `export const Page = ({ title }: { title: string }) => <h1>{title}</h1>;`,
+  "title.ts": `export const title = "Hello";`,
+};
+
+Deno.test("a project made for npm and Workers runs as it is", async () => {
+  await using app = await runApp(PROJECT, { entry: "index.tsx" });
+  assert.equal(await (await app.fetch("/")).text(), "<h1>Hello</h1>");
+  assert.equal(await (await app.fetch("/json")).text(), `["function"]`);
+});
+
+Deno.test("a project's broken or missing parts are named where it is bundled", async () => {
+  const cases: readonly (readonly [file: string, text: string, says: RegExp])[] = [
+    ["package.json", `{ "dependencies": `, /package\.json is not JSON/],
+    ["package.json", `{ "dependencies": { "hono": 4 } }`, /package\.json: dependencies\.hono: /],
+    ["tsconfig.json", `[]`, /tsconfig\.json: /],
+    ["title.ts", `export { title } from "mine";`, /"mine" not a dependency/],
+  ];
+  for (const [file, text, says] of cases) {
+    await assert.rejects(bundleText({ ...PROJECT, [file]: text }, "index.tsx"), says, file);
+  }
+});
