@@ -12,4 +12,5 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   link: () => import("./link.ts"),
   storage: () => import("./storage.ts"),
   store: () => import("./store.ts"),
+  telemetry: () => import("./telemetry.ts"),
 };
