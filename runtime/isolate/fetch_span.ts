@@ -3,9 +3,10 @@
  * wherever there is a trace to go on with.
  *
  * T1  Of the address only host and port are told: paths and queries of other people's APIs hold keys.
- * T2  A `traceparent` that the app has set is its own, and stays.
+ * T2  A `traceparent` that the app has set names the parent, where it is one of this trace (inside/opentelemetry.ts
+ *     sets it for the app's own span); any other is the app's, and stays.
  */
-import { contextOf, errorCode, type Span, SPAN_KIND, TRACEPARENT, withContext } from "../telemetry/mod.ts";
+import { contextOf, errorCode, type Span, SPAN_KIND, withContext } from "../telemetry/mod.ts";
 import type { IsolateCall } from "./call.ts";
 import type { OutgoingRequest } from "./outgoing_http.ts";
 
@@ -17,9 +18,12 @@ export function beginFetch(
   call: Pick<IsolateCall, "span" | "request">,
   request: OutgoingRequest,
 ): { readonly step: Span | undefined; readonly request: OutgoingRequest } {
-  const step = call.span?.child(request.method.slice(0, METHOD_CHARACTERS_MAX), SPAN_KIND.client);
+  const own = contextOf(request.headers.map(([name, value]) => [name.toLowerCase(), value]));
+  const isOurs = own !== null && own.traceId === call.span?.traceId;
+  const name = request.method.slice(0, METHOD_CHARACTERS_MAX);
+  const step = call.span?.child(name, SPAN_KIND.client, isOurs ? own : call.span);
   if (step !== undefined) describe(step, request);
-  if (request.headers.some(([name]) => name.toLowerCase() === TRACEPARENT)) return { step, request };
+  if (own !== null && !isOurs) return { step, request };
   const context = step ?? call.span ?? contextOf(call.request.headers);
   if (context === null) return { step, request };
   return { step, request: { ...request, headers: withContext(request.headers, context) } };

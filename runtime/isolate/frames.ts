@@ -40,6 +40,7 @@ export const FRAME = {
   upgrade: 32,
   started: 33,
   noRetry: 34,
+  span: 35,
   // both ways, on any channel
   data: 50,
   end: 51,

@@ -7,6 +7,7 @@
  * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused; its store calls
  *     also once it said that it has settled, though the rest of a body may still be on its way.
  */
+import { takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
 import type { PendingCall } from "./call.ts";
@@ -138,6 +139,9 @@ export class HostExchange {
         return this.#socket?.closeFromApp(payload.u16(), payload.text());
       case FRAME.noRetry:
         return this.pending.call.scheduled?.noRetry();
+      case FRAME.span:
+        if (this.pending.call.span !== undefined) takeAppSpan(this.pending.call.span, payload.text());
+        return;
       case FRAME.settled:
         this.#insideSettled = true;
         return this.#finish();

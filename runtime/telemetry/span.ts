@@ -26,6 +26,19 @@ export interface SpanSink {
   ended(span: Span): void;
 }
 
+/** A span that has ended before it came here. */
+export interface AdoptedSpan {
+  readonly spanId: string;
+  readonly parentId: string;
+  readonly name: string;
+  readonly kind: SpanKind;
+  readonly beganMs: number;
+  readonly endedMs: number;
+  readonly failed: boolean;
+  /** Names and values by turns. */
+  readonly attributes: readonly AttributeValue[];
+}
+
 /** What the spans of one trace at one site share. */
 class LocalTrace {
   spans = 1;
@@ -39,7 +52,7 @@ export const SPANS_MAX = 1_024;
 /** A part of a request's way that is recorded. */
 export class Span implements TraceContext {
   readonly traceId: string;
-  readonly spanId: string = newSpanId();
+  readonly spanId: string;
   readonly parentId: string;
   readonly sampled = true;
   readonly kind: SpanKind;
@@ -56,8 +69,14 @@ export class Span implements TraceContext {
     local: LocalTrace,
     first: boolean,
     parent: { readonly traceId: string; readonly spanId: string },
-    begin: { readonly name: string; readonly kind: SpanKind; readonly beganMs?: number | undefined },
+    begin: {
+      readonly name: string;
+      readonly kind: SpanKind;
+      readonly beganMs?: number | undefined;
+      readonly spanId?: string;
+    },
   ) {
+    this.spanId = begin.spanId ?? newSpanId();
     this.#local = local;
     this.#isFirst = first;
     this.traceId = parent.traceId;
@@ -85,15 +104,40 @@ export class Span implements TraceContext {
     return this.endedMs !== 0;
   }
 
-  /** Begins a span below this one; undefined when the trace has too many (S2). */
-  child(name: string, kind: SpanKind = SPAN_KIND.internal, beganMs?: number): Span | undefined {
+  /**
+   * Begins a span below this one, or below another of its trace; undefined when the trace has too many (S2).
+   */
+  child(
+    name: string,
+    kind: SpanKind = SPAN_KIND.internal,
+    below: { readonly traceId: string; readonly spanId: string } = this,
+  ): Span | undefined {
+    return this.#mayGrow() ? new Span(this.#local, false, below, { name, kind }) : undefined;
+  }
+
+  /** Takes in a span that was made elsewhere for this one, whole; its time is bounded by this one's. */
+  adopt(made: AdoptedSpan): void {
+    if (!this.#mayGrow()) return;
+    const nowMs = this.#local.sink.nowMs();
+    const within = (ms: number) => Math.min(Math.max(ms, this.beganMs), nowMs);
+    const { traceId } = this;
+    const { name, kind, spanId } = made;
+    const span = new Span(this.#local, false, { traceId, spanId: made.parentId }, {
+      name,
+      kind,
+      spanId,
+      beganMs: within(made.beganMs),
+    });
+    span.attributes.push(...made.attributes);
+    span.failed = made.failed;
+    span.end(within(made.endedMs));
+  }
+
+  #mayGrow(): boolean {
     const local = this.#local;
-    if (local.spans >= SPANS_MAX) {
-      local.dropped++;
-      return undefined;
-    }
-    local.spans++;
-    return new Span(local, false, this, { name, kind, beganMs });
+    if (local.spans < SPANS_MAX) return ++local.spans > 0;
+    local.dropped++;
+    return false;
   }
 
   /** Says something of it (S1). */

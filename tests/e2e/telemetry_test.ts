@@ -169,6 +169,44 @@ async function asksOthers(setting: Setting): Promise<void> {
   }
 }
 
+/** Spans that an app makes by OpenTelemetry's API, in an isolate without a network, are in the trace. */
+async function spansOfApps(setting: Setting): Promise<void> {
+  const heard: (string | null)[] = [];
+  const other = Deno.serve({ hostname: "127.0.0.1", port: OTHER_PORT, onListen: () => {} }, (request) => {
+    heard.push(request.headers.get("traceparent"));
+    return new Response("heard");
+  });
+  try {
+    const { traceId, headers } = caller();
+    const url = `${setting.cluster.url("edge-3")}/traced/work/${OTHER_PORT}`;
+    const told = JSON.parse((await ask(url, { headers })).text);
+    const spans = await traceOf(setting, traceId, (all) => all.some((s) => s.kind === SERVER));
+    const call = find(spans, "edge-3", "traced fetch");
+    const outer = find(spans, "edge-3", "outer");
+    const inner = find(spans, "edge-3", "inner");
+    const asked = find(spans, "edge-3", "GET");
+    isChain([call, outer, inner]);
+    isChain([outer, asked]);
+    assert.deepEqual([outer.attributes, inner.kind, inner.failed, outer.failed], [
+      { step: 1 },
+      CLIENT,
+      true,
+      false,
+    ]);
+    assert.equal(heard[0], `00-${traceId}-${asked.spanId}-01`);
+    assert.deepEqual(told, {
+      carrier: { traceparent: `00-${traceId}-${outer.spanId}-01` },
+      recording: { traceId, spanId: inner.spanId, traceFlags: 1 },
+      seen: true,
+    });
+    const quiet = await ask(url);
+    assert.equal(JSON.parse(quiet.text).recording.traceFlags, 0, "nothing is recorded that nobody asked for");
+    assert.equal(heard[1], null);
+  } finally {
+    await other.shutdown();
+  }
+}
+
 /** A failure is told by its code. */
 async function fails(setting: Setting): Promise<void> {
   const { traceId, headers } = caller();
@@ -250,6 +288,7 @@ Deno.test("telemetry of a cluster", async (t) => {
     );
     await t.step("a handoff that carries names the site that it carries from", () => carries(setting));
     await t.step("an app's outgoing fetch goes on with the trace", () => asksOthers(setting));
+    await t.step("an app's own spans are in the trace", () => spansOfApps(setting));
     await t.step("a failure is told by its code", () => fails(setting));
     await t.step("metrics reach scrapers and collectors", () => counts(setting));
     await t.step(

@@ -70,6 +70,7 @@ export class Exchange {
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: Exchange) => void;
   #requestBody: BodyReceiver | undefined;
+  #received: Request | undefined;
   #sender: BodySender | undefined;
   #socket: IsolateSocket | undefined;
   #abort: AbortController | undefined;
@@ -109,6 +110,11 @@ export class Exchange {
     return this.#completed.promise;
   }
 
+  /** The `traceparent` that the request came with. */
+  get traceparent(): string | null {
+    return this.#received?.headers.get("traceparent") ?? null;
+  }
+
   /** Reads the request frame; null where it makes no Request, which has been answered then. */
   open(payload: Payload): Request | null {
     try {
@@ -133,7 +139,7 @@ export class Exchange {
     }
     bindSignal(request, this);
     // Appending is cheaper than a list in the constructor, which copies it twice.
-    const { headers } = request;
+    const { headers } = this.#received = request;
     for (let i = 6; i + 1 < fields.length; i += 2) headers.append(fields[i] ?? "", fields[i + 1] ?? "");
     return request;
   }

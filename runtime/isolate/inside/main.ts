@@ -21,6 +21,7 @@ import type { ScheduledFrame } from "./scheduled.ts";
 import { installFetchedResponse } from "./fetched_response.ts";
 import { OutgoingFetches } from "./outgoing.ts";
 import { blockImports } from "./imports.ts";
+import { OpenTelemetry } from "./opentelemetry.ts";
 import { cutRealm, type Realm } from "./realm.ts";
 import { installRequestSignal } from "./request_signal.ts";
 import { installResponse } from "./response.ts";
@@ -73,7 +74,12 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   await revokeAll(paths);
   const exit = Deno.exit.bind(Deno);
   const writer = new FrameWriter(connection, () => exit(1));
-  const fetches = new OutgoingFetches(writer, () => running.getStore());
+  const telemetry = new OpenTelemetry(
+    () => running.getStore(),
+    (request, text) => writer.begin(FRAME.span, request).text(text).end(),
+  );
+  telemetry.install();
+  const fetches = new OutgoingFetches(writer, () => running.getStore(), telemetry.traceparent);
   assets = fetches.assets;
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
     value: Object.freeze({

@@ -45,13 +45,20 @@ class FetchError extends TypeError {
 export class OutgoingFetches {
   readonly #writer: FrameWriter;
   readonly #owner: () => { readonly id: number } | undefined;
+  readonly #trace: () => string | undefined;
   readonly #open = new Map<number, OpenFetch>();
   readonly #local = globalThis.fetch;
   #next = FETCH_ID_BASE;
 
-  constructor(writer: FrameWriter, owner: () => { readonly id: number } | undefined) {
+  /** @param trace the `traceparent` of the app's span that is active, if any. */
+  constructor(
+    writer: FrameWriter,
+    owner: () => { readonly id: number } | undefined,
+    trace: () => string | undefined,
+  ) {
     this.#writer = writer;
     this.#owner = owner;
+    this.#trace = trace;
   }
 
   /** The global `fetch`. */
@@ -66,6 +73,8 @@ export class OutgoingFetches {
         `fetch(${request.url}) works while a request runs, not while a module loads`,
       );
     }
+    const trace = this.#trace();
+    if (trace !== undefined && !request.headers.has("traceparent")) request.headers.set("traceparent", trace);
     const body = init?.body ?? null;
     const again = request.redirect === "follow" && body !== null && !(body instanceof ReadableStream)
       ? body

@@ -1,4 +1,5 @@
 /** An app whose requests are recorded: it says something, keeps something, and asks somebody else. */
+import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { defineApp, type EnvOf, table } from "sojourn";
 import { Hono } from "hono";
 import { z } from "zod";
@@ -26,6 +27,22 @@ http.get("/ask/:port", async (c) => {
   const answer = await fetch(`http://127.0.0.1:${c.req.param("port")}/there?key=hidden-query`);
   return c.text(await answer.text());
 });
+
+/** Spans of its own, by the API that libraries use. */
+http.get(
+  "/work/:port",
+  (c) =>
+    trace.getTracer("traced").startActiveSpan("outer", { attributes: { step: 1 } }, async (outer) => {
+      const inner = trace.getTracer("traced").startSpan("inner", { kind: SpanKind.CLIENT });
+      inner.setStatus({ code: SpanStatusCode.ERROR }).end();
+      const answer = await fetch(`http://127.0.0.1:${c.req.param("port")}/`);
+      await answer.text();
+      const carrier: Record<string, string> = {};
+      propagation.inject(context.active(), carrier);
+      outer.end();
+      return c.json({ carrier, recording: inner.spanContext(), seen: trace.getActiveSpan() === outer });
+    }),
+);
 
 /** Hono answers what its handlers throw by itself; this reaches the platform. */
 const handle: typeof http.fetch = (request, env, ctx) => {

@@ -1,0 +1,36 @@
+/**
+ * Spans that an app made inside its isolate, as they arrive at the site (inside/opentelemetry.ts).
+ *
+ * A1  What is no span is dropped: an app's telemetry never ends its isolate.
+ * A2  It lies in the request's trace and within the request's time.
+ */
+import { z } from "zod";
+import type { Span } from "../telemetry/mod.ts";
+
+const id = z.string().regex(/^[0-9a-f]{16}$/);
+const appSpan = z.strictObject({
+  spanId: id,
+  parentId: id,
+  name: z.string().max(256),
+  /** The API's numbers begin with 0, OTLP's with 1. */
+  kind: z.number().int().min(0).max(4),
+  beganMs: z.number(),
+  endedMs: z.number(),
+  failed: z.boolean(),
+  attributes: z.array(z.tuple([
+    z.string().max(256),
+    z.union([z.string().max(1024), z.number(), z.boolean()]),
+  ])).max(64),
+});
+
+/** Takes in a span of an app, below its request's call. */
+export function takeAppSpan(call: Span, text: string): void {
+  let made: z.infer<typeof appSpan>;
+  try {
+    made = appSpan.parse(JSON.parse(text));
+  } catch {
+    return; // A1
+  }
+  const { kind, attributes, ...span } = made;
+  call.adopt({ ...span, kind: (kind + 1) as 1 | 2 | 3 | 4 | 5, attributes: attributes.flat() });
+}
