@@ -225,7 +225,8 @@ function anchored(raw: Record<string, unknown>, names: string[], folder: string)
 function overlayEnv(raw: unknown, env: Record<string, string>): unknown {
   if (!isRecord(raw)) return raw;
   const out = structuredClone(raw);
-  for (const [name, text] of Object.entries(env)) {
+  // A whole before its parts: `SOJOURN_OTEL=true` does not undo `SOJOURN_OTEL_RATIO=1`.
+  for (const [name, text] of Object.entries(env).sort(([a], [b]) => a < b ? -1 : 1)) {
     const parts = /^SOJOURN_([A-Z_]+)$/.exec(name)?.[1]?.toLowerCase().split("_");
     if (parts === undefined || parts[0] === undefined || CLIENT_VARIABLES.has(name)) continue;
     setField(out, parts, schema.shape, envValue(text), name);

@@ -74,6 +74,27 @@ Deno.test("variables go over the file", () => {
   assert.ok(parseSiteConfig(FILE, { SOJOURN_URL: "http://x", SOJOURN_TOKEN: "t" }, "/srv"));
 });
 
+Deno.test("telemetry is a switch or fields, in the file and in variables", () => {
+  const sampled = (file: unknown, env: Record<string, string>) =>
+    parseSiteConfig({ ...FILE, ...(file === undefined ? {} : { otel: file }) }, env, "/srv").otel?.sampling
+      .ratio;
+  assert.equal(sampled(undefined, {}), undefined);
+  assert.equal(sampled(true, {}), 0.01);
+  assert.equal(sampled({ ratio: 0.5 }, {}), 0.5);
+  assert.equal(sampled({ ratio: 0.5 }, { SOJOURN_OTEL_RATIO: "0.2" }), 0.2);
+  assert.equal(sampled(undefined, { SOJOURN_OTEL_RATIO: "1", SOJOURN_OTEL: "true" }), 1);
+  assert.equal(sampled({ ratio: 0.5 }, { SOJOURN_OTEL: "false" }), undefined);
+  assert.match(refused(FILE, { SOJOURN_OTEL_RATIO: "2" }), /otel\.ratio: found 2/);
+  assert.match(
+    refused(FILE, { SOJOURN_OTEL_SPEED: "2" }),
+    /otel\.speed: is no field here|SOJOURN_OTEL_SPEED names no/,
+  );
+  assert.match(
+    refused({ ...FILE, otel: true }, { OTEL_TRACES_SAMPLER_ARG: "x" }),
+    /OTEL_TRACES_SAMPLER_ARG: found "x"/,
+  );
+});
+
 Deno.test("links are reached over TCP, TLS and WebSocket; certificates are found beside the file (C2)", () => {
   const at = (url: string) =>
     parseSiteConfig({ ...FILE, parent: { id: "core-1", url } }, {}, "/srv").parent?.url;
