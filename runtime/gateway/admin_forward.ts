@@ -12,6 +12,7 @@ import {
   nextHop,
   type RequestLinks,
 } from "./forward.ts";
+import type { OperatorTelemetry } from "./operator_telemetry.ts";
 import { Problem } from "./problem.ts";
 
 /** What forwarding needs of its site. */
@@ -20,6 +21,7 @@ export interface AdminForwardServices {
   readonly parent: string | null;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
   readonly links: RequestLinks;
+  readonly telemetry: OperatorTelemetry;
 }
 
 type AdminHandler = (request: Request, role: Role | null) => Response | Promise<Response>;
@@ -39,7 +41,16 @@ export class AdminForwarder {
   }
 
   /** Takes an admin call from a link: runs it here, or passes it on. */
-  async serve(
+  serve(
+    head: ForwardedRequest,
+    body: ReadableStream<Uint8Array> | null,
+    signal: AbortSignal,
+    handle: AdminHandler,
+  ): Promise<Response> {
+    return this.#services.telemetry.served(head, (traced) => this.#serve(traced, body, signal, handle));
+  }
+
+  async #serve(
     head: ForwardedRequest,
     body: ReadableStream<Uint8Array> | null,
     signal: AbortSignal,
@@ -62,7 +73,7 @@ export class AdminForwarder {
     body: ReadableStream<Uint8Array> | null,
     signal: AbortSignal,
   ): Promise<Response> {
-    const { site, parent, sites, links } = this.#services;
+    const { site, parent, sites, links, telemetry } = this.#services;
     const to = head.to ?? "root";
     const next = to === "root" ? parent : hopTowards(sites(), site, to);
     if (next === null) {
@@ -70,7 +81,11 @@ export class AdminForwarder {
     }
     try {
       return answerResponse(
-        await links.request(next, FORWARD_KIND.admin, encodeRequestHead(head), { body, signal }),
+        await telemetry.passed(
+          head,
+          next,
+          (traced) => links.request(next, FORWARD_KIND.admin, encodeRequestHead(traced), { body, signal }),
+        ),
       );
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);

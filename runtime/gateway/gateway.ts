@@ -83,7 +83,9 @@ export class Gateway {
 
   async #platform(request: Request, path: string): Promise<Response> {
     try {
-      return readable(request, await this.#services.platform(request, path));
+      const { telemetry, platform } = this.#services;
+      const answer = await telemetry.operator.called(request, path, (request) => platform(request, path));
+      return readable(request, answer);
     } catch (error) {
       this.#faulty(error);
       return readable(request, refusal(error));

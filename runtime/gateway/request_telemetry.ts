@@ -16,6 +16,7 @@ import {
 } from "../telemetry/mod.ts";
 import type { Arrival } from "./arrival.ts";
 import type { ForwardedRequest } from "./forward.ts";
+import { OperatorTelemetry } from "./operator_telemetry.ts";
 import { Problem } from "./problem.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 import { describeRequest, endRequest } from "./request_spans.ts";
@@ -23,12 +24,14 @@ import { describeRequest, endRequest } from "./request_spans.ts";
 /** Spans and counts of a site's requests. */
 export class RequestTelemetry {
   readonly metrics = new RequestMetrics();
+  readonly operator: OperatorTelemetry;
   readonly #site: string;
   readonly #tracer: Tracer;
 
   constructor(site: string, tracer: Tracer) {
     this.#site = site;
     this.#tracer = tracer;
+    this.operator = new OperatorTelemetry(site, tracer);
   }
 
   /** Everything that is counted of requests. */

@@ -157,6 +157,7 @@ export async function startApps(
   // What a deploy left that the last process did not bring to its end.
   deployments?.tidy(false).catch((error) => log.line("warn", "tidy_failed", { error: String(error) }));
   const forwarder = new AdminForwarder({
+    telemetry: site.requests.operator,
     site: config.id,
     parent: config.parent?.id ?? null,
     sites: () => site.table.sites,

@@ -22,8 +22,8 @@ import { newTraceId } from "./trace_ids.ts";
 export interface Tracer {
   /** False: nothing is ever recorded. */
   readonly isOn: boolean;
-  /** A request of a client: recorded if its caller says so, or by chance. */
-  arrived(headers: { get(name: string): string | null }): Span | undefined;
+  /** A request of a client: recorded if its caller says so, or by chance; by `ratio` where that is given. */
+  arrived(headers: { get(name: string): string | null }, ratio?: number): Span | undefined;
   /** A request over a link: recorded if the site that it came from does. */
   forwarded(headers: readonly (readonly [string, string])[]): Span | undefined;
   /** Work of another site on behalf of a trace, by the context that came with its message. */
@@ -68,8 +68,8 @@ export class SamplingTracer implements Tracer {
     this.#random = random;
   }
 
-  arrived(headers: { get(name: string): string | null }): Span | undefined {
-    const { followCallers, ratio } = this.#options;
+  arrived(headers: { get(name: string): string | null }, ratio = this.#options.ratio): Span | undefined {
+    const { followCallers } = this.#options;
     const text = followCallers ? headers.get(TRACEPARENT) : null;
     const caller = text === null ? null : parseTraceparent(text, headers.get(TRACESTATE));
     const wanted = caller === null ? ratio > 0 && this.#random() < ratio : caller.sampled;

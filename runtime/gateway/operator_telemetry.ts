@@ -1,0 +1,90 @@
+/**
+ * Spans of operators' calls (`/_sojourn/admin/…`) and of their way over the links.
+ *
+ * O1  A call that changes something is recorded always, one that only looks as rarely as a request.
+ * O2  Of its path only the subject is told: what follows names rows and secrets.
+ */
+import { contextOf, type Span, SPAN_KIND, type Tracer, withContext } from "../telemetry/mod.ts";
+import type { ForwardedRequest } from "./forward.ts";
+import { Problem, problemStatus } from "./problem.ts";
+import { endRequest, knownMethod } from "./request_spans.ts";
+
+const ADMIN = "/_sojourn/admin/";
+
+/** Records operators' calls at one site. */
+export class OperatorTelemetry {
+  readonly #site: string;
+  readonly #tracer: Tracer;
+
+  constructor(site: string, tracer: Tracer) {
+    this.#site = site;
+    this.#tracer = tracer;
+  }
+
+  /** Answers a call of a client. */
+  async called(
+    request: Request,
+    path: string,
+    answer: (request: Request) => Response | Promise<Response>,
+  ): Promise<Response> {
+    if (!this.#tracer.isOn || !path.startsWith(ADMIN)) return await answer(request);
+    const looks = request.method === "GET" || request.method === "HEAD";
+    const span = this.#tracer.arrived(request.headers, looks ? undefined : 1);
+    if (span === undefined) return await answer(request);
+    const traced = new Request(request, { headers: withContext([...request.headers], span) });
+    return await this.#recorded(span, request, () => answer(traced));
+  }
+
+  /** Answers a call of another site. */
+  async served(
+    head: ForwardedRequest,
+    answer: (head: ForwardedRequest) => Promise<Response>,
+  ): Promise<Response> {
+    const span = this.#tracer.forwarded(head.headers)?.set("sojourn.forwarded", true);
+    if (span === undefined) return await answer(head);
+    return await this.#recorded(
+      span,
+      head,
+      () => answer({ ...head, headers: withContext(head.headers, span) }),
+    );
+  }
+
+  /** Sends a call to the next site. */
+  async passed<T>(
+    head: ForwardedRequest,
+    to: string,
+    send: (head: ForwardedRequest) => Promise<T>,
+  ): Promise<T> {
+    const context = this.#tracer.isOn ? contextOf(head.headers) : null;
+    const span = this.#tracer.continued(context, `forward ${to}`, SPAN_KIND.client)?.set(
+      "server.address",
+      to,
+    );
+    if (span === undefined) return await send(head);
+    return await span.around(send({ ...head, headers: withContext(head.headers, span) }), codeOf);
+  }
+
+  async #recorded(
+    span: Span,
+    { method, url }: { readonly method: string; readonly url: string },
+    answer: () => Response | Promise<Response>,
+  ): Promise<Response> {
+    const subject = /\/_sojourn\/admin\/([a-z-]{1,40})/.exec(url)?.[1] ?? "";
+    const route = `${ADMIN}${subject}`; // O2
+    span.name = `${knownMethod(method)} ${route}`;
+    span.set("http.request.method", knownMethod(method)).set("http.route", route).set(
+      "sojourn.site",
+      this.#site,
+    );
+    try {
+      const response = await answer();
+      endRequest(span, response.status, null);
+      return response;
+    } catch (error) {
+      endRequest(span, error instanceof Problem ? problemStatus(error.code) : 500, codeOf(error));
+      throw error;
+    }
+  }
+}
+
+const codeOf = (error: unknown): string => error instanceof Problem ? error.code : "internal";
