@@ -78,6 +78,12 @@ export class Blobs {
     return missing;
   }
 
+  /** Whether a blob is whole here and has the size that is said of it; if so, it stays for a while. */
+  async has(blob: BlobRef): Promise<boolean> {
+    const [record] = await this.#records([blob.sha256]);
+    return record?.bytes === blob.bytes && (await this.missing([blob.sha256])).length === 0;
+  }
+
   /** Stores a blob, which may come in pieces; what does not have its digest is not kept (B1). */
   async put(digest: string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Stored> {
     const before = this.#puts.get(digest);

@@ -30,6 +30,13 @@ export interface ModuleUpload {
   readonly waitMs: number;
 }
 
+/** What is told of an upload on its way. */
+export interface UploadProgress extends Progress {
+  readonly bundled?: (bytes: number) => void;
+  /** Static files that the cluster lacks are about to be sent. */
+  readonly sending?: (files: { readonly count: number; readonly of: number }) => void;
+}
+
 /**
  * Bundles and deploys a module.
  *
@@ -38,7 +45,7 @@ export interface ModuleUpload {
 export async function deployModule(
   upload: ModuleUpload,
   to: AdminTarget | AdminClient,
-  progress: Progress & { readonly bundled?: (bytes: number) => void } = {},
+  progress: UploadProgress = {},
 ): Promise<Deployed> {
   const { module, app, fallback, weight, waitMs } = upload;
   const client = to instanceof AdminClient ? to : new AdminClient(to);
@@ -48,7 +55,7 @@ export async function deployModule(
   progress.signal?.throwIfAborted();
   progress.bundled?.(code.length);
   try {
-    const sourceMap = await sendMap(client, bundled.map);
+    const sourceMap = await sendMap(client, bundled.map, progress.signal);
     const upload = { bundle: code, app, fallback, weight, waitMs, sourceMap };
     return await deployWithFiles(client, dirname(module), upload, progress);
   } catch (error) {
@@ -72,7 +79,7 @@ async function deployWithFiles(
   client: AdminClient,
   folder: string,
   upload: Upload,
-  progress: Progress,
+  progress: UploadProgress,
 ): Promise<Deployed> {
   let files: BlobRef | undefined;
   let assets = "";
@@ -84,15 +91,20 @@ async function deployWithFiles(
       if (!(error instanceof AdminError) || tries >= TRIES_MAX) throw error;
       if (error.code === "assets_needed") assets = error.place ?? "";
       else if (error.code !== "blobs_missing") throw error;
-      files = await sendFiles(client, folder, assets);
+      files = await sendFiles(client, folder, assets, progress);
     }
   }
 }
 
-async function sendFiles(client: AdminClient, folder: string, assets: string): Promise<BlobRef> {
+async function sendFiles(
+  client: AdminClient,
+  folder: string,
+  assets: string,
+  progress: UploadProgress,
+): Promise<BlobRef> {
   try {
     const { index, indexDigest, blobs } = await collectAssets(folder, assets);
-    await sendBlobs(client, new Map<string, Outgoing>([...blobs, [indexDigest, held(index)]]));
+    await sendBlobs(client, new Map<string, Outgoing>([...blobs, [indexDigest, held(index)]]), progress);
     return { sha256: indexDigest, bytes: index.length };
   } catch (error) {
     if (error instanceof AssetsRefused) throw new AdminError("deploy_invalid", error.message);
@@ -100,20 +112,30 @@ async function sendFiles(client: AdminClient, folder: string, assets: string): P
   }
 }
 
-async function sendMap(client: AdminClient, map: Uint8Array<ArrayBuffer>): Promise<BlobRef | undefined> {
+async function sendMap(
+  client: AdminClient,
+  map: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal | undefined,
+): Promise<BlobRef | undefined> {
   if (map.length > ASSET_BYTES_MAX) return undefined; // stacks then name places in the bundle
   const sha256 = createHash("sha256").update(map).digest("hex");
-  await sendBlobs(client, new Map([[sha256, held(map)]]));
+  await sendBlobs(client, new Map([[sha256, held(map)]]), { signal });
   return { sha256, bytes: map.length };
 }
 
 const held = (bytes: Uint8Array<ArrayBuffer>): Outgoing => ({ bytesOf: () => Promise.resolve(bytes) });
 
 /** Sends those that the cluster lacks. */
-async function sendBlobs(client: AdminClient, blobs: ReadonlyMap<string, Outgoing>): Promise<void> {
+async function sendBlobs(
+  client: AdminClient,
+  blobs: ReadonlyMap<string, Outgoing>,
+  progress: Pick<UploadProgress, "sending" | "signal">,
+): Promise<void> {
   const missing = await client.missingBlobs([...blobs.keys()]);
+  progress.sending?.({ count: missing.length, of: blobs.size });
   const send = async () => {
     for (let digest = missing.pop(); digest !== undefined; digest = missing.pop()) {
+      progress.signal?.throwIfAborted();
       const blob = blobs.get(digest);
       if (blob !== undefined) await client.putBlob(digest, await blob.bytesOf());
     }

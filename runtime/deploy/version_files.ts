@@ -65,8 +65,7 @@ export class VersionFiles {
         place: manifest.assets,
       };
     }
-    const absent = await this.#blobs.missing([given.sha256]);
-    if (absent.length > 0) return blobsMissing(1);
+    if (!await this.#blobs.has(given)) return blobsMissing(1);
     if (given.bytes > ASSET_INDEX_BYTES_MAX) {
       return invalid(
         `the index of the static files has ${given.bytes} bytes, not at most ${ASSET_INDEX_BYTES_MAX}`,
@@ -87,7 +86,7 @@ export class VersionFiles {
 
   /** The mutation that names a version's source map; none where it is named so already, or not here. */
   async mapOf(version: string, map: BlobRef | undefined): Promise<StoreMutation[]> {
-    if (map === undefined || (await this.#blobs.missing([map.sha256])).length > 0) return [];
+    if (map === undefined || !await this.#blobs.has(map)) return [];
     const before = await readMapRef(this.#system, version);
     if (before?.sha256 === map.sha256) return [];
     return [{ kind: "set", key: mapKey(version), value: encodeSystem(map) }];

@@ -132,6 +132,8 @@ Deno.test("a version with assets is written when all its files are here, and its
   await put(index);
   assert.equal(await refusal(), "blobs_missing", "the page");
   await put(page);
+  const lying = await deployments.deploy({ bundle, app: "shop", files: { ...files, bytes: 2 ** 40 } });
+  assert.ok(!lying.ok && lying.code === "blobs_missing", "of another size");
   const first = await deployments.deploy({ bundle, app: "shop", files });
   assert.ok(first.ok);
   assert.equal(evaluations(), 1, "one bundle is evaluated once");

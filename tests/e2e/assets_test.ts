@@ -39,10 +39,14 @@ async function write(folder: string, files: Record<string, string | Uint8Array>)
 }
 
 /** The bytes of an answer as they came, which `fetch` would unpack. */
-async function raw(url: string, headers: string): Promise<{ head: string; body: Uint8Array }> {
-  const { hostname, port, pathname } = new URL(url);
+async function raw(
+  url: string,
+  headers: string,
+  path = new URL(url).pathname,
+): Promise<{ head: string; body: Uint8Array }> {
+  const { hostname, port } = new URL(url);
   using connection = await Deno.connect({ hostname, port: Number(port) });
-  const request = `GET ${pathname} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${headers}\r\n`;
+  const request = `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${headers}\r\n`;
   await connection.write(new TextEncoder().encode(request));
   const bytes = new Uint8Array(await new Response(connection.readable, {}).arrayBuffer());
   const end = bytes.findIndex((_, i) => i >= 3 && bytes[i] === 10 && bytes[i - 2] === 10);
@@ -81,6 +85,31 @@ async function compressed(cluster: TestCluster): Promise<void> {
   const plain = await raw(url, "");
   assert.doesNotMatch(plain.head, /content-encoding/i);
   assert.equal(new TextDecoder().decode(plain.body), CSS);
+}
+
+/** Paths as no URL parser lets them through, typed into the connection. */
+async function hostile(cluster: TestCluster): Promise<void> {
+  const { port } = new URL(cluster.url("edge-1"));
+  const paths = [
+    "..",
+    "%2e%2e",
+    "..%2f..",
+    "%2e%2e%2f%2e%2e",
+    "..\\..",
+    "..%5c..",
+    "%252e%252e%252f",
+    ".%00.",
+    "//etc",
+  ]
+    .flatMap((climb) =>
+      ["app.ts", "etc/passwd", "public/.env", ".env"].map((name) => `/files/${climb}/${name}`)
+    );
+  for (const path of [...paths, "/files/.env", "/files/%2eenv", "/files//etc/passwd", "/files/STYLE.CSS"]) {
+    const { head, body } = await raw(`http://127.0.0.1:${port}${path}`, "", path);
+    const text = new TextDecoder().decode(body);
+    assert.match(head, /^HTTP\/1\.1 [1-5]\d\d /, path);
+    assert.doesNotMatch(text, /defineApp|root:|SECRET|color: red/, path);
+  }
 }
 
 /** A further version sends only what is new; a preview, a rollback and other versions each have their own files. */
@@ -145,6 +174,7 @@ Deno.test("static files and source maps on a running cluster", async (t) => {
     await using cluster = await startCluster({ apps: [folder] });
     await t.step("every site serves every file, and the app the rest", () => everywhere(cluster, big));
     await t.step("compressed where the client takes it", () => compressed(cluster));
+    await t.step("no path reaches another file", () => hostile(cluster));
     await t.step("stacks name the author's lines", () => stacks(cluster));
     await t.step("a changed file redeploys; versions keep their own", async () => {
       await write(folder, { "public/docs/index.html": "<p>changed</p>" });
