@@ -43,7 +43,9 @@ export function topLines(view: TopView): string[] {
   const says = away === 0 ? "" : `, ${away} ${away === 1 ? "does" : "do"} not answer`;
   const time = new Date(view.atMs).toISOString().slice(11, 19);
   return [
-    `${view.sites.length} sites${says}  ·  ${time} UTC  ·  seen from ${view.by}`,
+    `${view.sites.length} ${
+      view.sites.length === 1 ? "site" : "sites"
+    }${says}  ·  ${time} UTC  ·  seen from ${view.by}`,
     "",
     ...aligned([SITE_HEAD, ...inTree(view.sites).map(siteRow)], 3),
     "",

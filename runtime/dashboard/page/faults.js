@@ -22,10 +22,14 @@ export class Faults {
       try {
         const answer = await this.#cluster.call("/chaos", { signal });
         if (answer.ok) this.state = await answer.json();
-        else if ([404, 501].includes(answer.status)) this.state = null;
+        else if (answer.status !== 503) this.state = null;
       } catch (error) {
-        // 403: this cluster takes no faults. A wrong token is told by the other streams.
-        if (error instanceof Refused) this.state = null;
+        // This cluster takes no faults, or the token is none, which the other streams say: nothing to ask again.
+        if (error instanceof Refused) {
+          this.state = null;
+          byId("faults").hidden = true;
+          return;
+        }
       }
       byId("faults").hidden = this.state === null;
       await new Promise((resolve) => setTimeout(resolve, this.state === null ? 4 * LOOK_MS : LOOK_MS));

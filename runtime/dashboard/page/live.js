@@ -52,7 +52,8 @@ export class Cluster {
     });
     if (answer.status === 401 || answer.status === 403) {
       const problem = await answer.json().catch(() => ({}));
-      throw new Refused(problem.detail ?? `HTTP ${answer.status}`);
+      const said = problem.detail ?? `HTTP ${answer.status}`;
+      throw new Refused(this.#token === null ? "What the sites say is for operators." : said);
     }
     return answer;
   }
