@@ -6,6 +6,7 @@
  *     frame it nor read what it holds. It loads nothing from elsewhere, and has no inline script.
  * D3  It is not served on a host that belongs to an app: a service worker of that app could stand in for it.
  */
+import { bareHost } from "../deploy/hosts.ts";
 import { Problem } from "../gateway/problem.ts";
 
 const TYPES = {
@@ -34,11 +35,19 @@ interface LoadedFile {
 /** Serves the dashboard. */
 export class Dashboard {
   readonly #sites: () => readonly { readonly url: string }[];
+  readonly #appHosts: () => { has(host: string): boolean } | undefined;
   readonly #files = new Map<FileName, Promise<LoadedFile>>();
 
-  /** @param sites where the page may go on when the site that it came from is gone. */
-  constructor(sites: () => readonly { readonly url: string }[]) {
+  /**
+   * @param sites where the page may go on when the site that it came from is gone.
+   * @param appHosts hosts that belong to apps.
+   */
+  constructor(
+    sites: () => readonly { readonly url: string }[],
+    appHosts: () => { has(host: string): boolean } | undefined,
+  ) {
     this.#sites = sites;
+    this.#appHosts = appHosts;
   }
 
   /** Answers a path at or below {@link DASHBOARD_PATH}. @throws Problem */
@@ -46,8 +55,8 @@ export class Dashboard {
     if (request.method !== "GET" && request.method !== "HEAD") {
       throw new Problem("method_not_allowed", `the dashboard takes GET, not ${request.method}`);
     }
-    const { hostname } = new URL(request.url);
-    if (hostname.endsWith(".localhost")) {
+    const hostname = bareHost(new URL(request.url).hostname);
+    if (hostname.endsWith(".localhost") || this.#appHosts()?.has(hostname) === true) {
       throw new Problem("not_found", `${hostname} is an app's; the dashboard is at the site's own address`); // D3
     }
     const name = path === DASHBOARD_PATH || path === DASHBOARD_PATH + "/"

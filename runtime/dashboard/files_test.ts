@@ -2,7 +2,10 @@ import { strict as assert } from "node:assert";
 import { Problem } from "../gateway/problem.ts";
 import { Dashboard, DASHBOARD_PATH } from "./files.ts";
 
-const dashboard = new Dashboard(() => [{ url: "http://127.0.0.1:8001/x" }, { url: "no url" }]);
+const dashboard = new Dashboard(
+  () => [{ url: "http://127.0.0.1:8001/x" }, { url: "no url" }],
+  () => new Set(["shop.example"]),
+);
 
 async function ask(
   path: string,
@@ -76,6 +79,8 @@ Deno.test("what has not changed is not sent again", async () => {
 
 Deno.test("an app's host has no dashboard (D3)", async () => {
   assert.equal(await ask(DASHBOARD_PATH, {}, "shop.localhost:8000"), "not_found");
+  assert.equal(await ask(DASHBOARD_PATH, {}, "shop.example"), "not_found");
+  assert.equal(await ask(DASHBOARD_PATH, {}, "Shop.example.:8000"), "not_found");
   const here = await ask(DASHBOARD_PATH, {}, "localhost:8000");
   assert(here instanceof Response);
   await here.body?.cancel();

@@ -51,7 +51,7 @@ export class Site {
   readonly isolates = new IsolateMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
-  readonly #dashboard = new Dashboard(() => this.table.list());
+  readonly #dashboard = new Dashboard(() => this.table.list(), () => this.#apps?.table.hosts);
   #replica: Replica | null = null;
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
