@@ -19,6 +19,7 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /logs": "read",
   "GET /cluster": "read",
   "GET /apps/:app/rows": "admin",
+  "DELETE /apps/:app": "admin",
   "GET /apps/:app/routes": "read",
   "PUT /apps/:app/hosts/:host": "admin",
   "DELETE /apps/:app/hosts/:host": "admin",

@@ -15,6 +15,7 @@ import { appRoutes } from "./apps.ts";
 import { cronRoutes } from "./cron.ts";
 import { clusterRoutes } from "./cluster.ts";
 import { blobRoutes } from "./blobs.ts";
+import { deletionRoutes } from "./deletion.ts";
 import { deployRoutes } from "./deploy.ts";
 import { logRoutes } from "./logs.ts";
 import { readyRoutes } from "./placement.ts";
@@ -45,6 +46,7 @@ export function adminApp(services: AdminServices): AdminHono {
   rolloutRoutes(app, services);
   hostRoutes(app, services);
   cronRoutes(app, services, services.cron ?? null);
+  deletionRoutes(app, services);
   if (services.secrets !== undefined) {
     secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
   }

@@ -48,7 +48,8 @@ export async function changing(
     }
     const { app, version, changed } = result;
     tell({ event: "live", app, version, changed });
-    const placement = await placed(services, result, waitMs(c), tell);
+    const mark = await deployments.isUnsettled(app) ? crypto.randomUUID() : undefined;
+    const placement = await placed(services, { ...result, mark }, waitMs(c), tell);
     if (placement.missing.length === 0) await deployments.settle(app);
     return Response.json({ app, version, changed, ...placement });
   });

@@ -3,10 +3,13 @@
  *
  * A2  A site is reported only when it has followed a change: its table shows the app's row as the change left it,
  *     and it holds the bundle of the version that the change is about.
+ * A3  A site that is asked to leave a mark is reported only when the mark has arrived at the root, and with it
+ *     every row that the site wrote before it had followed: journals are first in, first out.
  */
+import { pointRange } from "../../store/range.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import type { Change } from "../deploy/app_rows.ts";
-import { VERSION } from "../deploy/records.ts";
+import { encodeSystem, markKey, VERSION } from "../deploy/records.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { Tell } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
@@ -15,8 +18,13 @@ import { readSites } from "./sites.ts";
 /** A site that restarts is back within a second or two; asking it this often costs it nothing. */
 const ASK_AGAIN_MS = 200;
 
+const MARK = /^[0-9a-f-]{36}$/;
+
 /** A change that a site is to follow. */
-type Awaited = Pick<Change, "app" | "version" | "stamp">;
+export type Awaited = Pick<Change, "app" | "version" | "stamp"> & {
+  /** Also: that it has left this mark (A3). */
+  readonly mark?: string | undefined;
+};
 
 /** Where a version has arrived. */
 export interface Placement {
@@ -32,7 +40,9 @@ export function readyRoutes(app: AdminHono, services: AdminServices): void {
   app.get("/ready/:app/:version", async (c) => {
     const { app: name, version } = c.req.param();
     if (!VERSION.test(version)) return problemResponse("version_unknown", `${version} is no version`);
-    const change = { app: name, version, stamp: c.req.query("stamp") ?? "" };
+    const mark = c.req.query("mark");
+    if (mark !== undefined && !MARK.test(mark)) return problemResponse("query_invalid", "a mark is a UUID");
+    const change = { app: name, version, stamp: c.req.query("stamp") ?? "", mark };
     const ready = await readyHere(services, change, waitMs(c));
     return ready
       ? c.json({ site: services.site })
@@ -60,7 +70,10 @@ export async function placed(
     const ready = id === services.site
       ? await readyHere(services, change, timeoutMs)
       : await readyThere(services, id, change, timeoutMs);
-    if (!ready) return void missing.push(id);
+    const untilMs = begunMs + timeoutMs;
+    if (!ready || !await marked(services, id, change, untilMs - services.nowMs())) {
+      return void missing.push(id);
+    }
     const site = { id, ms: Math.round(services.nowMs() - begunMs) };
     sites.push(site);
     tell({ event: "site", ...site });
@@ -76,8 +89,9 @@ async function readyThere(
   change: Awaited,
   timeoutMs: number,
 ): Promise<boolean> {
-  const url =
-    `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?stamp=${change.stamp}&waitMs=${timeoutMs}`;
+  const query = new URLSearchParams({ stamp: change.stamp, waitMs: `${timeoutMs}` });
+  if (change.mark !== undefined) query.set("mark", change.mark);
+  const url = `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?${query}`;
   const over = new AbortController();
   const asking = async () => {
     while (!over.signal.aborted) {
@@ -98,6 +112,31 @@ async function readyThere(
   return ready;
 }
 
+/** Waits, at the root, until a site's mark has arrived, and takes it away (A3). */
+async function marked(
+  { system }: AdminServices,
+  site: string,
+  { mark }: Awaited,
+  timeoutMs: number,
+): Promise<boolean> {
+  if (mark === undefined) return true;
+  const key = markKey(site, mark);
+  const there = Promise.withResolvers<boolean>();
+  const look = async () => {
+    const [row] = await system.get([key]);
+    if (row?.value) there.resolve(true);
+  };
+  const unwatch = system.watch([pointRange(key)], () => void look().catch(there.reject));
+  try {
+    await look();
+    if (!await within(there.promise, timeoutMs)) return false;
+    await system.write([{ kind: "delete", key }]);
+    return true;
+  } finally {
+    unwatch();
+  }
+}
+
 /** Resolves after a time, or at once when the signal aborts. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -115,7 +154,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** Waits until this site serves a version of an app (A2). */
 async function readyHere(
   services: AdminServices,
-  { app, version, stamp }: Awaited,
+  { app, version, stamp, mark }: Awaited,
   timeoutMs: number,
 ): Promise<boolean> {
   const { apps } = services;
@@ -129,11 +168,19 @@ async function readyHere(
     const live = await apps.version(app, version);
     const fetched = Promise.all([live?.bundle(), live?.files?.()])
       .then(() => services.warm?.(app, version))
+      .then(() => mark === undefined ? undefined : leaveMark(services, app, mark))
       .then(() => true);
     return await within(fetched, timeoutMs);
   } finally {
     unlisten();
   }
+}
+
+/** A3: not before what is being written as the site saw it before has been written. */
+async function leaveMark({ site, system, written }: AdminServices, app: string, mark: string): Promise<void> {
+  await written?.(app);
+  await system.write([{ kind: "set", key: markKey(site, mark), value: encodeSystem(true) }]);
+  await system.durable();
 }
 
 /** What a promise says, or false when it has said nothing in time or failed. A limit of 0 still takes one turn. */

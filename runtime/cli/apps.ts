@@ -8,28 +8,14 @@ import {
   type Command,
   EXIT,
   type ExitCode,
-  numberOption,
-  type OptionSpec,
   type Parsed,
   type Shell,
+  UsageError,
 } from "./command.ts";
 
+import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
+import { deleteApp } from "./delete_app.ts";
 import { Following } from "./following.ts";
-
-/** Seconds to wait for the sites: a feed takes milliseconds, a site that restarts takes a few seconds. */
-const TIMEOUT_S = { min: 0, max: 600, or: 30 };
-
-/** `--timeout` of commands that wait for the sites. */
-export const WAIT_OPTIONS: Record<string, OptionSpec> = {
-  timeout: {
-    type: "string",
-    value: "SECONDS",
-    says: `how long to wait for the sites, ${TIMEOUT_S.or} by default`,
-  },
-};
-
-/** Milliseconds that `--timeout` names. @throws UsageError */
-export const waitMs = (args: Parsed): number => numberOption(args, "timeout", TIMEOUT_S) * 1000;
 
 /** Digits of a version that people are shown; enough that two of one app never share them. */
 export const VERSION_DIGITS = 12;
@@ -66,14 +52,27 @@ export function showDeployed(deployed: Deployed, args: Parsed, shell: Shell): Ex
   return missing.length === 0 ? EXIT.done : EXIT.partly;
 }
 
-/** `sojourn apps` */
+/** `sojourn apps [delete APP]` */
 export const apps: Command = {
   name: "apps",
-  usage: "",
-  summary: "Lists the apps that serve.",
-  options: CLUSTER_OPTIONS,
-  words: [0, 0],
+  usage: "[delete APP [--yes]]",
+  summary: [
+    "Lists the apps that serve. `delete` ends an app at once and for good: its versions, hosts, secrets and all of",
+    "its rows are removed; there is no way back. It asks for the name, unless --yes is given.",
+  ].join("\n"),
+  options: {
+    ...CLUSTER_OPTIONS,
+    ...WAIT_OPTIONS,
+    yes: { type: "boolean", says: "delete without asking" },
+  },
+  verbs: { at: 0, names: ["delete"] },
+  words: [0, 2],
   async run(args, shell) {
+    const [verb, app] = args.words;
+    if (verb !== undefined) {
+      if (verb !== "delete") throw new UsageError(`apps has delete, not ${verb}`);
+      return await deleteApp(app, args, shell);
+    }
     const rows = await (await findCluster(args, shell)).apps();
     const cells = rows.map((row) => [
       row.app,

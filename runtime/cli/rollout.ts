@@ -2,7 +2,8 @@
  * `sojourn rollout`: a version for a part of the sessions, another part, all, or nobody.
  */
 import { parseWeight, WEIGHT_MAX } from "../deploy/rollout.ts";
-import { date, showDeployed, VERSION_DIGITS, WAIT_OPTIONS, waitMs } from "./apps.ts";
+import { date, showDeployed, VERSION_DIGITS } from "./apps.ts";
+import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "./command.ts";
 import { Following } from "./following.ts";

@@ -1,7 +1,7 @@
 /**
  * `sojourn routes`: where an app is reached, and the hosts that are its own.
  */
-import { WAIT_OPTIONS, waitMs } from "./apps.ts";
+import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import {
   columns,

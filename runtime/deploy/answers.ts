@@ -9,6 +9,8 @@ export const placementSchema = z.object({
   changed: z.boolean(),
   sites: z.array(z.object({ id: z.string(), ms: z.number() })),
   missing: z.array(z.string()),
+  /** Removed with an app. */
+  rows: z.number().optional(),
 });
 /** What a deploy or a rollback did, and where it has arrived. */
 export type Deployed = z.infer<typeof placementSchema>;

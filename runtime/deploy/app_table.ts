@@ -50,6 +50,8 @@ export interface LiveApp {
   readonly current: LiveVersion;
   /** A version that a part of the sessions gets instead. */
   readonly rollout?: { readonly next: LiveVersion; readonly weight: number };
+  /** A version that is to serve: whoever writes rows writes for its indexes already. */
+  readonly preparing?: LiveVersion;
 }
 
 type Note = (event: string, detail?: Record<string, unknown>) => void;
@@ -201,13 +203,17 @@ export class AppTable {
       const current = await this.#serving(name, record.current);
       if (current === undefined) return false;
       const { rollout } = record;
-      if (rollout === undefined) {
-        this.#apps.set(name, { name, record, current });
-        return true;
-      }
-      const next = await this.#serving(name, rollout.version);
-      if (next === undefined) return false;
-      this.#apps.set(name, { name, record, current, rollout: { next, weight: rollout.weight } });
+      const next = rollout && await this.#serving(name, rollout.version);
+      const preparing = record.preparing && await this.#serving(name, record.preparing.version);
+      if (rollout !== undefined && next === undefined) return false;
+      if (record.preparing !== undefined && preparing === undefined) return false;
+      this.#apps.set(name, {
+        name,
+        record,
+        current,
+        ...rollout === undefined || next === undefined ? {} : { rollout: { next, weight: rollout.weight } },
+        ...preparing === undefined ? {} : { preparing },
+      });
       return true;
     } catch (error) {
       this.#note("app_row_invalid", { app: name, error: String(error) });

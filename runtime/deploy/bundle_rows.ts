@@ -9,6 +9,7 @@
  * B2  Chunks without a version row are what a deploy left that did not come to its end; no deploy runs meanwhile,
  *     since whoever removes takes a turn with them (deployments.ts).
  */
+import { z } from "zod";
 import type { StoreMutation } from "../../store/api.ts";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
@@ -59,22 +60,22 @@ export async function writeBundle(
 }
 
 /** What an app's row says when it gives versions up, in the same write. */
-export const retire = (versions: readonly string[], nowMs: number): StoreMutation[] =>
+export const retire = (app: string, versions: readonly string[], nowMs: number): StoreMutation[] =>
   versions.map((version) => ({
     kind: "set",
     key: retiredKey(version),
-    value: encodeSystem({ atMs: nowMs }),
+    value: encodeSystem({ app, atMs: nowMs } satisfies Retired),
   }));
 
 /**
  * Removes the rows of versions that no app names (B1). Call in a turn with deploys (B2).
  *
- * @param followed every site has followed what the apps' rows say: retired versions need not wait any more.
+ * @param followed an app whose row every site has followed: versions that it gave up need not wait any more.
  * @returns the versions that were removed.
  */
 export async function removeUnused(
   system: SystemStore,
-  options: { readonly followed: boolean; readonly nowMs: number },
+  options: { readonly followed: string | null; readonly nowMs: number },
 ): Promise<string[]> {
   const used = new Set<string>();
   for (const row of await system.list(APPS)) {
@@ -86,8 +87,8 @@ export async function removeUnused(
   for (const row of await system.list(RETIRED)) {
     const version = String(unpackKey(row.key)[2]);
     if (used.has(version)) stale.push(row.key);
-    else if (options.followed || options.nowMs - atMs(row.value) > RETIRED_MS_MAX) gone.add(version);
-    else waiting.add(version);
+    else if (waits(row.value, options)) waiting.add(version);
+    else gone.add(version);
   }
   for (const version of [...await versionsIn(system, VERSIONS, 2), ...await versionsIn(system, BUNDLES, 1)]) {
     if (!used.has(version) && !waiting.has(version)) gone.add(version);
@@ -151,7 +152,14 @@ async function versionsIn(system: SystemStore, range: Range, part: number): Prom
   }
 }
 
-function atMs(value: Uint8Array | null): number {
-  const record = value === null ? null : decodeSystem(value);
-  return typeof record === "object" && record !== null && "atMs" in record ? Number(record.atMs) : 0;
+/** Since when a version is named by no app, and which was the last to name it. */
+const retiredSchema = z.object({ app: z.string(), atMs: z.number() });
+type Retired = z.infer<typeof retiredSchema>;
+
+function waits(
+  value: Uint8Array | null,
+  { followed, nowMs }: { followed: string | null; nowMs: number },
+): boolean {
+  const retired = retiredSchema.safeParse(value === null ? null : decodeSystem(value)).data;
+  return retired !== undefined && retired.app !== followed && nowMs - retired.atMs <= RETIRED_MS_MAX;
 }

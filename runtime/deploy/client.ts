@@ -180,6 +180,12 @@ export class AdminClient {
     return placementSchema.parse(await this.#follow(method, path, { waitMs }, progress ?? {}, null));
   }
 
+  /** Deletes an app and its rows. */
+  async deleteApp(app: string, waitMs: number, progress?: Progress): Promise<Deployed> {
+    const path = `/apps/${encodeURIComponent(app)}`;
+    return placementSchema.parse(await this.#follow("DELETE", path, { waitMs }, progress ?? {}, null));
+  }
+
   /** The apps that serve. */
   async apps(): Promise<AppSummary[]> {
     return appsSchema.parse(await this.#ask("GET", "/apps"));

@@ -10,17 +10,24 @@
  * P3  Deploying what already serves writes nothing.
  * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
+import { addedIndexes, type IndexFill } from "../../functions/index_fill.ts";
+import type { StoreMutation } from "../../store/api.ts";
+import type { Range } from "../../store/range.ts";
 import { AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
 import { changedKey, findVersion, versionBefore, withVersion } from "./app_versions.ts";
 import { type BlobRef, Blobs } from "./blobs.ts";
 import { removeUnused, retire, writeBundle } from "./bundle_rows.ts";
+import { Deletion } from "./deletion.ts";
 import { Hosts } from "./hosts.ts";
 import {
   APP_NAME,
+  appRanges,
   type AppRecord,
+  APPS,
   BUNDLE_BYTES_MAX,
   bundleChunks,
   bundleDigest,
+  decodeApp,
   type StoredManifest,
   storedManifest,
   versionOf,
@@ -58,11 +65,17 @@ export interface DeploymentServices {
   /** Runs a bundle in an isolate with no store and no network, and answers its validated manifest. */
   evaluate(bundle: Uint8Array): Promise<Evaluation>;
   nowMs(): number;
+  /** Rows of an app beside its own and the control plane's: removed with it. */
+  owned?(app: string): readonly Range[];
+  /** Makes ready what a version needs beside indexes, before it serves anyone. */
+  prepare?(app: string, after: StoredManifest): Promise<void>;
   /**
-   * Fills indexes that a version has and those that serve have not. Called before the version serves anyone, and
-   * again when every site has followed; filling twice is harmless.
+   * Waits until every site has followed a change, and all rows that it wrote before have arrived at the root;
+   * answers the sites that have not in time.
    */
-  prepare?(app: string, before: readonly StoredManifest[], after: StoredManifest): Promise<void>;
+  follow?(change: Change): Promise<readonly string[]>;
+  /** Fills indexes from the rows at the root; filling twice is harmless. */
+  fill?(app: string, indexes: readonly IndexFill[]): Promise<void>;
 }
 
 /** A bundle with static files is deployed twice in a row, without and with them: it is evaluated once. */
@@ -72,18 +85,21 @@ const EVALUATIONS_MAX = 8;
 export class Deployments {
   readonly #services: DeploymentServices;
   readonly rows: AppRows;
-  /** Changes of what serves, until every site has followed. */
-  readonly #unsettled = new Map<string, { before: readonly StoredManifest[]; after: StoredManifest }>();
   readonly #evaluations = new Map<string, Evaluation>();
   /** Static files and source maps on their way to a version. */
   readonly blobs: Blobs;
   readonly #files: VersionFiles;
   /** Custom hosts. */
   readonly hosts: Hosts;
+  readonly deletion: Deletion;
 
   constructor(services: DeploymentServices) {
     this.#services = services;
     this.rows = new AppRows(services.system);
+    this.deletion = new Deletion(this.rows, {
+      owned: (app) => [...appRanges(app), ...services.owned?.(app) ?? []],
+      nowMs: () => services.nowMs(),
+    });
     this.hosts = new Hosts(this.rows, () => services.nowMs());
     this.blobs = new Blobs(services.system, () => services.nowMs());
     this.#files = new VersionFiles(services.system, this.blobs);
@@ -116,7 +132,8 @@ export class Deployments {
         const accepted = await this.#files.accept(manifest, request.files);
         return accepted.ok ? await this.#install(app, accepted.manifest, request) : accepted;
       } catch (error) {
-        await this.#removeUnused(false).catch(() => {}); // the next change tries again; the first error counts
+        // The next change tries again; the first error counts.
+        await this.#giveUp(app).then(() => this.#removeUnused(null)).catch(() => {});
         if (signal?.aborted === true) {
           return refuse("interrupted", "the caller has gone; nothing was deployed");
         }
@@ -185,21 +202,63 @@ export class Deployments {
     });
   }
 
-  /** Every site has followed: fills again what versions before may have written meanwhile, and removes what is given up. */
+  /** Whether indexes of an app are to be filled again when every site has followed. */
+  async isUnsettled(app: string): Promise<boolean> {
+    return (await this.rows.find(app)).record?.unsettled !== undefined;
+  }
+
+  /**
+   * Every site has followed, and left its mark where the app is unsettled: fills what a site may have written
+   * without entries, and removes versions that are given up.
+   */
   async settle(app: string): Promise<void> {
-    const change = this.#unsettled.get(app);
-    if (change === undefined) return;
-    this.#unsettled.delete(app);
-    await this.#services.prepare?.(app, change.before, change.after);
-    await this.tidy(true);
+    await this.rows.inTurn(async () => {
+      const found = await this.rows.find(app);
+      const { record } = found;
+      if (record === null || record.unsettled === undefined) return;
+      const { unsettled, ...rest } = record;
+      for (const after of await this.rows.manifests(serving(record))) {
+        await this.#services.fill?.(app, await this.#addedSince(unsettled, after));
+      }
+      await this.rows.write(found, rest, record.current ?? "");
+    });
+    await this.rows.inTurn(() => this.#removeUnused(app));
+  }
+
+  /** The apps that `settle` has something to do for. */
+  async unsettled(): Promise<Change[]> {
+    const found: Change[] = [];
+    for (const row of await this.#services.system.list(APPS)) {
+      const record = row.value ? decodeApp(row.value) : null;
+      if (record?.unsettled === undefined || record.deleted === true) continue;
+      found.push(unchanged({ row, record }, record.current ?? ""));
+    }
+    return found;
+  }
+
+  /** Undoes what the process before left half done: a version that was being prepared does not come. */
+  async recover(): Promise<void> {
+    await this.rows.inTurn(async () => {
+      for (const row of await this.#services.system.list(APPS)) {
+        if (row.value) await this.#giveUp(decodeApp(row.value).name);
+      }
+    });
+    await this.tidy();
+  }
+
+  async #giveUp(app: string): Promise<void> {
+    const found = await this.rows.find(app);
+    if (found.record?.preparing === undefined) return;
+    const { preparing: _, ...rest } = found.record;
+    await this.rows.write(found, rest, rest.current ?? "");
   }
 
   /** Removes versions that no app names, and what deploys left that did not come to their end. */
-  tidy(followed: boolean): Promise<string[]> {
-    return this.rows.inTurn(() => this.#removeUnused(followed));
+  tidy(): Promise<string[]> {
+    return this.rows.inTurn(() => this.#removeUnused(null));
   }
 
-  async #removeUnused(followed: boolean): Promise<string[]> {
+  async #removeUnused(followed: string | null): Promise<string[]> {
     const { system, nowMs } = this.#services;
     const removed = await removeUnused(system, { followed, nowMs: nowMs() });
     await this.#files.forget(removed);
@@ -243,9 +302,14 @@ export class Deployments {
       bundleChunks: bundleChunks(bundle).length,
       createdMs,
     }, bundle);
-    await this.#prepare(before, manifest);
+    const prepared = await this.#prepare({ ...found, record: before }, { version, manifest, written });
     signal?.throwIfAborted(); // P4
-    return await this.rows.write(found, record, version, [...written, ...map, ...retire(dropped, createdMs)]);
+    return await this.rows.write(
+      prepared.found,
+      { ...record, ...prepared.more },
+      version,
+      [...written, ...map, ...retire(app, dropped, createdMs)],
+    );
   }
 
   #weighted(record: AppRecord, version: string, weight: number): AppRecord | Refusal {
@@ -264,7 +328,8 @@ export class Deployments {
       );
     }
     const sinceMs = rollout?.sinceMs ?? this.#services.nowMs();
-    return { ...record, rollout: { version, weight, sinceMs } };
+    const { preparing: _, ...rest } = record;
+    return { ...rest, rollout: { version, weight, sinceMs } };
   }
 
   /** Points an app to a version that it has. */
@@ -273,14 +338,47 @@ export class Deployments {
     if (manifest === undefined || found.record === null) {
       return refuse("version_unknown", `version ${version} of app ${next.name} is not here`);
     }
-    await this.#prepare(found.record, manifest);
-    return await this.rows.write(found, next, version);
+    const prepared = await this.#prepare(found, { version, manifest, written: [] });
+    return await this.rows.write(prepared.found, { ...next, ...prepared.more }, version);
   }
 
-  async #prepare(before: AppRecord, after: StoredManifest): Promise<void> {
-    const manifests = await this.rows.manifests(serving(before));
-    this.#unsettled.set(before.name, { before: manifests, after });
-    await this.#services.prepare?.(before.name, manifests, after);
+  /**
+   * Makes a version ready to serve. Where it has indexes that those that serve have not, sites are told first, so
+   * that from then on they write the entries of what the others put (app_writes.ts); what was put before is filled
+   * here when it has arrived. Answers the app's row as it is then, and what the next one is to say of it.
+   */
+  async #prepare(
+    { row, record }: Found,
+    next: {
+      readonly version: string;
+      readonly manifest: StoredManifest;
+      readonly written: readonly StoreMutation[];
+    },
+  ): Promise<{ found: Found; more: Pick<AppRecord, "unsettled"> }> {
+    const { fill, follow, prepare, nowMs } = this.#services;
+    if (record === null) return { found: { row, record }, more: {} };
+    const { name: app } = record;
+    await prepare?.call(this.#services, app, next.manifest);
+    const before = serving(record);
+    if (before.includes(next.version)) return { found: { row, record }, more: {} };
+    const added = await this.#addedSince(before, next.manifest);
+    if (added.length === 0 || fill === undefined) return { found: { row, record }, more: {} };
+    const preparing = { version: next.version, sinceMs: nowMs() };
+    const told = await this.rows.write({ row, record }, { ...record, preparing }, next.version, next.written);
+    if (!told.ok) throw new Error(told.message);
+    const missing = await follow?.call(this.#services, told) ?? [];
+    await fill.call(this.#services, app, added);
+    const unsettled = [...new Set([...record.unsettled ?? [], ...missing.length === 0 ? [] : before])];
+    return {
+      found: await this.rows.find(app),
+      more: unsettled.length === 0 ? {} : { unsettled },
+    };
+  }
+
+  /** The indexes of a manifest that one of these versions does not know. */
+  async #addedSince(versions: readonly string[], { tables }: StoredManifest): Promise<IndexFill[]> {
+    const manifests = await this.rows.manifests(versions);
+    return manifests.flatMap((before) => addedIndexes(before.tables, tables));
   }
 }
 

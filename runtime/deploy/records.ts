@@ -51,6 +51,11 @@ const appRecordSchema = z.object({
   hosts: z.array(z.string()).optional(),
   /** A version that is to serve: sites write the entries of its indexes already (index_keeper.ts). */
   preparing: z.object({ version: z.string().regex(VERSION), sinceMs: z.number() }).optional(),
+  /**
+   * Versions that served before and that some site may still have run when the indexes of what serves now were
+   * filled: those are filled again when every site has followed.
+   */
+  unsettled: z.array(z.string().regex(VERSION)).optional(),
   /** Its rows are being removed: it serves nowhere, and its name is taken until they are. */
   deleted: z.boolean().optional(),
 });
@@ -102,6 +107,11 @@ export type VersionRecord = z.infer<typeof versionRecordSchema>;
 
 /** The row of an app. */
 export const appKey = (name: string): Key => packKey(["s", "app", name]);
+/** All rows that an app's functions have written, replicated below the root and not. */
+export const appRanges = (name: string): Range[] => [
+  prefixRange(packKey(["a", name])),
+  prefixRange(packKey(["r", name])),
+];
 /** All app rows. */
 export const APPS: Range = prefixRange(packKey(["s", "app"]));
 /** The row of a version. */
@@ -118,6 +128,10 @@ export const BUNDLES: Range = prefixRange(packKey(["b"]));
 export const retiredKey = (version: string): Key => packKey(["s", "retired", version]);
 /** All of those. */
 export const RETIRED: Range = prefixRange(packKey(["s", "retired"]));
+/** A row that a site writes behind all that it wrote before: where it has arrived, so has that. */
+export const markKey = (site: string, mark: string): Key => packKey(["s", "mark", site, mark]);
+/** All of those. */
+export const MARKS: Range = prefixRange(packKey(["s", "mark"]));
 /** All site rows (store/api.ts: SiteRecord). */
 export const SITES: Range = prefixRange(packKey(["s", "site"]));
 

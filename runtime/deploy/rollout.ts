@@ -40,6 +40,6 @@ export const serving = (record: AppRecord): string[] => [
 
 /** An app that serves one version to all: a rollout that ran is over. */
 export function servingAlone(record: AppRecord, version: string): AppRecord {
-  const { rollout: _, ...rest } = record;
+  const { rollout: _rollout, preparing: _preparing, ...rest } = record;
   return { ...rest, current: version };
 }

@@ -18,6 +18,7 @@ import type { Traffic } from "../observe/traffic.ts";
 import type { CallRequest, IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { type Arrival, type ArrivalContent, type Outcome, respond } from "./arrival.ts";
 import type { GoneSignal } from "./departures.ts";
+import type { AppWrites, VersionWrites } from "./app_writes.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
 import { contextOf, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
@@ -43,6 +44,8 @@ export interface RunnerServices {
   readonly limits: StoreLimits;
   /** An app version with this site's limits. */
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
+  /** What functions write goes through here. */
+  readonly writes?: AppWrites;
   readonly appLog: (line: RunLine) => void;
   /** An app's text without the values of its secrets: for all that leaves towards logs, errors and operators. */
   readonly redact: (app: string, text: string) => string;
@@ -96,6 +99,7 @@ const FAULTS: ReadonlySet<ProblemCode> = new Set(["app_error", "isolate_killed",
 export interface Prepared {
   readonly app: IsolateApp;
   readonly space: AppSpace;
+  readonly writes: VersionWrites | undefined;
   readonly strayLog: (entry: { level: string; text: string }) => void;
   /** The highest position that any request of this version wrote or read: its isolates may remember it (R4). */
   highest: Position;
@@ -206,6 +210,7 @@ export class AppRunner {
     const prepared: Prepared = {
       app: isolateApp(version),
       space: appSpace(app),
+      writes: this.#services.writes?.of(version),
       strayLog: ({ level, text }) =>
         appLog({ app, version: id, level, text: redact(app, text), traceId: newTraceId() }),
       highest: 0,
@@ -256,7 +261,7 @@ class Run implements StoreUse, IsolateCall {
     this.request = new RunRequest(head, arrival, span);
     const { limits, nowMs, site } = services;
     this.store = storeTraced(
-      new SessionStore(session, { space: prepared.space, limits, nowMs, use: this }),
+      new SessionStore(session, { space: prepared.space, limits, nowMs, use: this, writes: prepared.writes }),
       span,
     );
     this.context = {

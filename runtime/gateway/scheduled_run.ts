@@ -83,7 +83,13 @@ class ScheduledRun implements StoreUse {
     return {
       request: NO_REQUEST,
       scheduled: { ...event, limits: scheduledLimits, noRetry: () => void (this.#retry = false) },
-      store: new SessionStore(this.#session, { space: this.#prepared.space, limits, nowMs, use: this }),
+      store: new SessionStore(this.#session, {
+        space: this.#prepared.space,
+        limits,
+        nowMs,
+        use: this,
+        writes: this.#prepared.writes,
+      }),
       context: { sessionId: sessionIdOf(this.#session.id, app), site, version },
       gate: () => this.#gate(),
       strayLog: this.#prepared.strayLog,

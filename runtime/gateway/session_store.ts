@@ -26,6 +26,7 @@ import { type Key, KeyError, packKey, unpackKey } from "../../store/key.ts";
 import { MergeError, resolve } from "../../store/merge.ts";
 import type { Range } from "../../store/range.ts";
 import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
+import type { VersionWrites } from "./app_writes.ts";
 import { Problem } from "./problem.ts";
 
 /** What the site allows of a write (docs/http.md). */
@@ -64,16 +65,24 @@ export class SessionStore implements StoreClient {
   readonly #limits: StoreLimits;
   readonly #nowMs: () => number;
   readonly #use: StoreUse;
+  readonly #writes: VersionWrites | undefined;
 
   constructor(
     session: StoreAccess,
-    options: { space: AppSpace; limits: StoreLimits; nowMs: () => number; use: StoreUse },
+    options: {
+      space: AppSpace;
+      limits: StoreLimits;
+      nowMs: () => number;
+      use: StoreUse;
+      writes?: VersionWrites | undefined;
+    },
   ) {
     this.#session = session;
     this.#space = options.space;
     this.#limits = options.limits;
     this.#nowMs = options.nowMs;
     this.#use = options.use;
+    this.#writes = options.writes;
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
@@ -119,9 +128,9 @@ export class SessionStore implements StoreClient {
       if (version === null && check.versionstamp !== null) return { ok: false }; // no row ever has it
       storeChecks.push({ key: this.#absolute(check.key), version });
     }
-    const result = await this.#timed(
-      this.#session.write(mutations.map((mutation) => this.#mutation(mutation)), storeChecks),
-    );
+    const written = this.#writes?.extended(mutations) ?? mutations;
+    const write = this.#session.write(written.map((mutation) => this.#mutation(mutation)), storeChecks);
+    const result = await this.#timed(this.#writes?.track(write) ?? write);
     return result.ok ? { ok: true, versionstamp: versionstamp(result.version) } : result;
   }
 

@@ -5,4 +5,4 @@
 export { SecretRing } from "./sealing.ts";
 export { type DeclaredSecrets, SecretTable } from "./secret_table.ts";
 export { SecretStore, type SecretSummary, valueProblem } from "./secret_store.ts";
-export { SECRET_BYTES_MAX, SECRET_NAME, type SecretSource } from "./secret_rows.ts";
+export { SECRET_BYTES_MAX, SECRET_NAME, secretRanges, type SecretSource } from "./secret_rows.ts";

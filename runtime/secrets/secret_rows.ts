@@ -45,6 +45,9 @@ export const secretKey = (tier: SecretTier, app: string, name: string): Key =>
 export const secretRange = (tier: SecretTier, app?: string): Range =>
   prefixRange(packKey([...LEAD[tier], ...app === undefined ? [] : [app]]));
 
+/** All secrets of an app. */
+export const secretRanges = (app: string): Range[] => TIERS.map((tier) => secretRange(tier, app));
+
 /** The tiers whose rows a site has. */
 export const tiersAt = (isRoot: boolean): readonly SecretTier[] => isRoot ? TIERS : ["everywhere"];
 

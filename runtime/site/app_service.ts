@@ -3,20 +3,15 @@
  * the serving end of forwarded requests.
  */
 import type { Replica } from "../../store/api.ts";
-import { addedIndexes, fillIndexes } from "../../functions/index_fill.ts";
+import { fillIndexes } from "../../functions/index_fill.ts";
 import { parseManifest } from "../../functions/manifest.ts";
-import { adminApp } from "../admin/mod.ts";
-import {
-  AppTable,
-  Deployments,
-  type Evaluation,
-  type LiveVersion,
-  type Role,
-  type StoredManifest,
-} from "../deploy/mod.ts";
+import { adminApp, type AdminServices, placed } from "../admin/mod.ts";
+import { Background } from "./background.ts";
+import { AppTable, Deployments, type Evaluation, type LiveVersion, type Role } from "../deploy/mod.ts";
 import { AppStacks } from "../deploy/app_stacks.ts";
 import { assetFetcher } from "../gateway/asset_answer.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
+import { AppWrites } from "../gateway/app_writes.ts";
 import { AppRunner, type RunnerServices } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
 import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
@@ -24,11 +19,12 @@ import { appSpace, SessionStore } from "../gateway/session_store.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
+import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
-import { SecretRing, SecretTable } from "../secrets/mod.ts";
+import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { SiteLog } from "./log.ts";
@@ -69,6 +65,9 @@ export interface AppServicePorts {
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
 }
 
+/** A site that does not answer by then is away; a deploy with a new index goes on without it. */
+const FOLLOW_MS = 5_000;
+
 /** Starts serving apps. Call when the replica is ready. */
 export async function startApps(
   site: SiteParts,
@@ -106,7 +105,9 @@ export async function startApps(
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
   const traffic = new Traffic();
   const load = new ProcessLoad();
+  const writes = new AppWrites(table);
   const running: RunnerServices = {
+    writes,
     site: config.id,
     replica,
     isolates,
@@ -149,13 +150,16 @@ export async function startApps(
     system,
     evaluate: (bundle) => evaluate(isolates, bundle),
     nowMs: () => clock.nowMs(),
-    prepare: async (app, before, after) => {
-      await prepareIndexes(storeOf(app), before, after);
-      await secretStore?.place(app, after.secrets, { widen: true });
+    prepare: async (app, after) => await secretStore?.place(app, after.secrets, { widen: true }),
+    fill: async (app, indexes) => {
+      for (const fill of indexes) await fillIndexes(storeOf(app), fill);
     },
+    follow: async (change) => {
+      const { missing } = await placed(services, { ...change, mark: crypto.randomUUID() }, FOLLOW_MS);
+      return missing;
+    },
+    owned: (app) => [...secretRanges(app), jobRange(app)],
   });
-  // What a deploy left that the last process did not bring to its end.
-  deployments?.tidy(false).catch((error) => log.line("warn", "tidy_failed", { error: String(error) }));
   const forwarder = new AdminForwarder({
     telemetry: site.requests.operator,
     site: config.id,
@@ -163,7 +167,7 @@ export async function startApps(
     sites: () => site.table.sites,
     links: hub,
   });
-  const handlers = adminApp({
+  const services: AdminServices = {
     site: config.id,
     system,
     apps: table,
@@ -185,7 +189,10 @@ export async function startApps(
       status: () => site.status(),
       rates: () => siteRates(traffic, site.table, load),
     },
-  });
+    written: (app) => writes.written(app),
+  };
+  const handlers = adminApp(services);
+  const background = new Background(services, table, isolates);
   const admin = (request: Request, role: Role | null) => handlers.fetch(request, { role });
   return {
     table,
@@ -200,6 +207,7 @@ export async function startApps(
       }, request),
     close: async () => {
       cron?.close();
+      background.close();
       table.close();
       secrets.close();
       await isolates.close();
@@ -218,17 +226,6 @@ function siteRates(traffic: Traffic, table: SiteTable, load: ProcessLoad): SiteR
     moved: moved.map(({ replica, ...kinds }) => ({ from: names.get(replica) ?? null, ...kinds })),
     process: load.look(),
   };
-}
-
-/** Fills what a new version indexes and an older one did not. */
-async function prepareIndexes(
-  store: SessionStore,
-  before: readonly StoredManifest[],
-  after: StoredManifest,
-): Promise<void> {
-  for (const { tables } of before) {
-    for (const fill of addedIndexes(tables, after.tables)) await fillIndexes(store, fill);
-  }
 }
 
 /** A bundle's manifest: run in an isolate, then checked here, since an isolate's word is not trusted. */

@@ -219,7 +219,7 @@ Deno.test("a command line that is none exits 2", async (t) => {
   const cases: [string[], RegExp][] = [
     [["nonsense"], /"nonsense" is no command/],
     [["deploy"], /an argument is missing/],
-    [["apps", "more"], /"more" is one argument too many/],
+    [["apps", "more"], /apps has delete, not more/],
     [["apps", "--loud"], /Unknown option '--loud'/],
     [["apps", "--json=yes"], /--json/],
     [["deploy", "x", "--app", "Shop"], /--app takes a name like guestbook/],

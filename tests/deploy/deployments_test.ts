@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { AppTable, Deployments, type Evaluation, type StoredManifest } from "../../runtime/deploy/mod.ts";
+import { AppTable, Deployments, type Evaluation } from "../../runtime/deploy/mod.ts";
 import {
   APP_VERSIONS_MAX,
   BUNDLE_BYTES_MAX,
@@ -23,17 +23,8 @@ function setUp() {
     }
     return Promise.resolve({ ok: true, manifest: JSON.parse(text.split("\n")[0] ?? "") });
   };
-  const prepared: unknown[] = [];
-  const prepare = (
-    _app: string,
-    before: readonly StoredManifest[],
-    after: StoredManifest,
-  ): Promise<void> => {
-    prepared.push([...before.map((manifest) => manifest.vars.v), after.vars.v]);
-    return Promise.resolve();
-  };
-  const deployments = new Deployments({ system, evaluate, nowMs: () => clockMs++, prepare });
-  return { system, deployments, prepared };
+  const deployments = new Deployments({ system, evaluate, nowMs: () => clockMs++ });
+  return { system, deployments };
 }
 
 const bundleOf = (manifest: unknown, body = "") => bytes(`${JSON.stringify(manifest)}\n${body}`);
@@ -223,24 +214,12 @@ Deno.test("a row that is no app record is noted and hurts no other app", async (
   table.close();
 });
 
-Deno.test("a change is prepared against what served before it, and once more when it has settled", async () => {
-  const { deployments, prepared } = setUp();
-  const version = (v: string) => deployed(deployments, bundleOf({ vars: { v } }));
-  await version("1");
-  await version("2");
-  await deployments.rollback("shop");
-  await version("3"); // after 1, not after the newest
-  await deployments.settle("shop");
-  await deployments.settle("shop");
-  assert.deepEqual(prepared, [["1"], ["1", "2"], ["2", "1"], ["1", "3"], ["1", "3"]]);
-});
-
 Deno.test("what a deploy left that did not come to its end is removed by the next change", async () => {
   const { system, deployments } = setUp();
   await deployed(deployments, bundleOf({}));
   const rows = [...system.rows.keys()];
   await system.write([{ kind: "set", key: chunkKey("a".repeat(64), 0), value: bytes("half") }]);
-  assert.deepEqual(await deployments.tidy(false), ["a".repeat(64)]);
+  assert.deepEqual(await deployments.tidy(), ["a".repeat(64)]);
   assert.deepEqual([...system.rows.keys()], rows);
 });
 
