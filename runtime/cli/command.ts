@@ -5,6 +5,7 @@
  * C2  Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
  */
 import { parseArgs, type ParseArgsConfig } from "node:util";
+import { z } from "zod";
 import { AdminError } from "../deploy/client.ts";
 import { nearest } from "./nearest.ts";
 import { OutFile } from "./out_file.ts";
@@ -116,6 +117,12 @@ export async function runCommand(command: Command, args: readonly string[], shel
       return EXIT.usage;
     }
     if (error instanceof AdminError) return failed(error, json, shell);
+    if (error instanceof z.ZodError) {
+      // The answers of a site are all that commands check so; what people type has messages of its own.
+      const why = z.prettifyError(error).split("\n").slice(0, 3).join(" ");
+      const message = `what answered is no site of a cluster, or one of another version: ${why}`;
+      return failed(new AdminError("answer_invalid", message), json, shell);
+    }
     throw error;
   } finally {
     file?.close();

@@ -364,7 +364,14 @@ function answered(status: number, body: unknown): unknown {
 function problemOf(answer: Pick<Response, "status" | "statusText">, text: string): AdminError {
   const problem = problemSchema.safeParse(parseJson(text));
   if (!problem.success) {
-    return new AdminError("http_" + answer.status, text.slice(0, 500) || answer.statusText);
+    const [line = ""] = text.trim().split("\n");
+    const said = [answer.status, answer.statusText, line.slice(0, 200)].filter((part) => part !== "").join(
+      " ",
+    );
+    return new AdminError(
+      "http_" + answer.status,
+      `what answers is no site of a cluster, or one in trouble: ${said}`,
+    );
   }
   return new AdminError(problem.data.code, problem.data.detail, problem.data.place);
 }
