@@ -3,7 +3,7 @@
  * output stays free for what a command prints. The last lines stay in memory, where `logs` finds them
  * (runtime/observe).
  *
- * L1  Every line of an app goes through {@link SiteLog.app}: what must not be in a log is taken out there.
+ * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by who ran it.
  */
 import type { SiteId } from "../../store/ports.ts";
 import type { LogLevel } from "../observe/log_line.ts";
