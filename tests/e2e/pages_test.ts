@@ -11,6 +11,9 @@ const PAGES = [
   "docs/guides/moving-users.md",
   "docs/commands.md",
   "docs/guides/operating.md",
+  "docs/chaos.md",
+  "examples/access/README.md",
+  "examples/editor/README.md",
 ];
 
 for (const page of PAGES) {
