@@ -37,6 +37,11 @@ export const CARRY_BYTES_MAX = 16 << 20;
  */
 export const BOUNDED_ROWS = 32;
 
+/** Rows kept in memory as the disk has them (row_cache.ts): tens of thousands of small ones. */
+export const ROW_CACHE_BYTES = 16 << 20;
+/** A longer row costs more to keep than to read again: 32 of them at least fit. */
+export const ROW_CACHE_ROW_BYTES_MAX = ROW_CACHE_BYTES / 2 / 32;
+
 /** Steps kept of each monotone function (steps.ts): old positions get coarser bounds, never wrong ones. */
 export const STEPS_MAX = 64;
 

@@ -18,6 +18,7 @@ import { Lock } from "./lock.ts";
 import { isMerge, joinRows, resolve } from "./merge.ts";
 import type { Commit, SiteId, Storage } from "./ports.ts";
 import { holds, keyAfter, type Range } from "./range.ts";
+import { RowCache } from "./row_cache.ts";
 import { compareVersions, type Position, type Row, rowBytes } from "./row.ts";
 
 /** A row as it comes from a writer, a neighbour or a carry. */
@@ -55,6 +56,9 @@ export class Rows {
   #sources = new Map<Key, SiteId>();
   #committing: ReadonlyMap<Key, Row | null> = new Map();
   #records = new Map<string, Uint8Array | null>();
+  readonly #cache = new RowCache();
+  /** Commits that settled: tells a read whether what it found may be old (row_cache.ts C1). */
+  #settled = 0;
 
   constructor(o: { storage: Storage; clock: HybridClock; nowMs: () => number; applied: (row: Row) => void }) {
     this.#storage = o.storage;
@@ -154,16 +158,44 @@ export class Rows {
 
   // ── Reads ──
 
-  /** The newest rows, applied ones included; values as stored. */
-  async lookup(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    const found = keys.map((key) => this.#active.has(key) || this.#committing.has(key));
-    if (found.every(Boolean)) return keys.map((key) => this.#over(key, undefined));
-    // Taken before the read: a commit that ends meanwhile must not hide what it held.
-    const over = keys.map((key) => this.#over(key, undefined));
-    const missing = keys.filter((_, i) => !found[i]);
+  /** The newest rows, applied ones included; values as stored. At once where none is read from the disk. */
+  lookup(keys: readonly Key[]): (Row | undefined)[] | Promise<(Row | undefined)[]> {
+    const found: (Row | undefined)[] = [];
+    const missing: Key[] = [], places: number[] = [];
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as Key;
+      const row = this.#known(key);
+      found.push(row ?? undefined);
+      if (row !== undefined) continue;
+      missing.push(key);
+      places.push(i);
+    }
+    return missing.length === 0 ? found : this.#fill(found, missing, places);
+  }
+
+  /** What is known of a key without a look at the disk; null: it has no row. */
+  #known(key: Key): Row | null | undefined {
+    const active = this.#active.get(key);
+    if (active !== undefined) return active;
+    const committing = this.#committing.get(key);
+    return committing !== undefined ? committing : this.#cache.get(key);
+  }
+
+  /** Rows from the disk, into their places. What stands in the others was taken before: a commit that ends
+   *  meanwhile must not hide what it held. */
+  async #fill(
+    found: (Row | undefined)[],
+    missing: readonly Key[],
+    places: readonly number[],
+  ): Promise<(Row | undefined)[]> {
+    const settled = this.#settled;
     const stored = await this.#storage.getMany(missing);
-    let next = 0;
-    return keys.map((_, i) => found[i] ? over[i] : stored[next++]);
+    for (let i = 0; i < missing.length; i++) {
+      const row = stored[i];
+      found[places[i] ?? 0] = row;
+      if (settled === this.#settled) this.#cache.put(missing[i] as Key, row ?? null);
+    }
+    return found;
   }
 
   /** Rows of a range as committed; only between commits. */
@@ -173,8 +205,15 @@ export class Rows {
 
   /** Rows as committed; only between commits. */
   async committed(keys: readonly Key[]): Promise<Row[]> {
-    const rows = await this.#storage.getMany(keys);
-    return rows.filter((row) => row !== undefined);
+    const out: Row[] = [], missing: Key[] = [];
+    for (const key of keys) {
+      const row = this.#cache.get(key);
+      if (row === undefined) missing.push(key);
+      else if (row !== null) out.push(row);
+    }
+    if (missing.length === 0) return out;
+    for (const row of await this.#storage.getMany(missing)) if (row !== undefined) out.push(row);
+    return out;
   }
 
   /**
@@ -252,6 +291,8 @@ export class Rows {
 
   /** The frozen commit is on disk. */
   settle(frozen: Frozen): void {
+    this.#settled++;
+    for (const [key, row] of frozen.changes) this.#cache.put(key, row);
     this.#committing = new Map();
     this.#committedHead = frozen.head;
   }
