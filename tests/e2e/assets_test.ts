@@ -112,6 +112,19 @@ async function hostile(cluster: TestCluster): Promise<void> {
   }
 }
 
+/** With the root away a site has what it has; what it never had is a problem that passes. */
+async function rootAway(cluster: TestCluster, big: Uint8Array): Promise<void> {
+  await cluster.control("kill", "cloud");
+  const url = `${cluster.url("edge-3")}/files`;
+  assert.equal((await ask(`${url}/`)).text, "<p>two</p>");
+  assert.deepEqual(await (await fetch(`${url}/big.bin`)).bytes(), big);
+  assert.equal((await ask(`${url}/rare.txt`, { method: "HEAD" })).headers.get("content-length"), "4");
+  const rare = await ask(`${url}/rare.txt`);
+  assert.deepEqual([rare.status, JSON.parse(rare.text).code], [503, "store_unreachable"]);
+  await cluster.control("start", "cloud");
+  await eventually("the file arrives", async () => (await ask(`${url}/rare.txt`)).text === "rare");
+}
+
 /** A further version sends only what is new; a preview, a rollback and other versions each have their own files. */
 async function versions(cluster: TestCluster, app: string): Promise<void> {
   const url = `${cluster.url("edge-1")}/files/`;
@@ -170,6 +183,7 @@ Deno.test("static files and source maps on a running cluster", async (t) => {
       "public/style.css": CSS,
       "public/big.bin": big,
       "public/.env": "SECRET=1",
+      "public/rare.txt": "rare",
     });
     await using cluster = await startCluster({ apps: [folder] });
     await t.step("every site serves every file, and the app the rest", () => everywhere(cluster, big));
@@ -191,6 +205,7 @@ Deno.test("static files and source maps on a running cluster", async (t) => {
         await Deno.remove(copy, { recursive: true });
       }
     });
+    await t.step("with the root away, what is here is served", () => rootAway(cluster, big));
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
