@@ -96,10 +96,11 @@ export class RequestMetrics {
   }
 
   /** A function has answered, or failed with a code. */
-  invoked(version: LiveVersion, ms: number, failure?: string): void {
-    let series = this.#invokes.get(version);
+  invoked(version: LiveVersion, ms: number, failure?: string, trigger: "http" | "timer" = "http"): void {
+    let series = trigger === "http" ? this.#invokes.get(version) : undefined;
     if (series === undefined) {
-      this.#invokes.set(version, series = this.#invoke.of([...appLabels(version), ["faas.trigger", "http"]]));
+      series = this.#invoke.of([...appLabels(version), ["faas.trigger", trigger]]);
+      if (trigger === "http") this.#invokes.set(version, series);
     }
     series.observe(ms / 1000);
     if (failure !== undefined) this.#errors.of([...appLabels(version), ["error.type", failure]]).add();

@@ -78,12 +78,11 @@ export function attachTraced(
 export function beginInvoke(
   span: Span | undefined,
   version: LiveVersion,
-  handler: "fetch" | "scheduled" = "fetch",
 ): Span | undefined {
-  return span?.child(`${version.app} ${handler}`)
+  return span?.child(`${version.app} fetch`)
     ?.set("faas.name", version.app)
     .set("faas.version", version.version)
-    .set("faas.trigger", handler === "fetch" ? "http" : "timer");
+    .set("faas.trigger", "http");
 }
 
 /** Its answer, or what became of it. */

@@ -14,6 +14,7 @@ import {
   TRACEPARENT,
   type Tracer,
 } from "../telemetry/mod.ts";
+import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Arrival } from "./arrival.ts";
 import type { ForwardedRequest } from "./forward.ts";
 import { OperatorTelemetry } from "./operator_telemetry.ts";
@@ -57,6 +58,19 @@ export class RequestTelemetry {
     return response;
   }
 
+  /** A run of a cron job: the trace begins with it. */
+  timed(
+    version: LiveVersion,
+    event: { readonly cron: string; readonly scheduledTime: number },
+  ): Span | undefined {
+    const span = this.#tracer.arrived(NO_HEADERS, 1);
+    if (span === undefined) return undefined;
+    span.name = `${version.app} scheduled`;
+    span.set("sojourn.site", this.#site).set("faas.name", version.app).set("faas.version", version.version);
+    span.set("faas.trigger", "timer").set("faas.time", new Date(event.scheduledTime).toISOString());
+    return span.set("faas.cron", event.cron);
+  }
+
   /** A request of another site. */
   forwarded(request: ForwardedRequest): Span | undefined {
     if (!this.#tracer.isOn) return undefined;
@@ -83,6 +97,8 @@ export class RequestTelemetry {
     return { step, headers: this.#tracer.passed(headers, step ?? span) };
   }
 }
+
+const NO_HEADERS = { get: () => null };
 
 /** A problem's code; of anything else what kind of error it is. */
 export const codeOf = (error: unknown): string => error instanceof Problem ? error.code : errorCode(error);

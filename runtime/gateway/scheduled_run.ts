@@ -10,16 +10,21 @@ import type { RunOutcome } from "../cron/job.ts";
 import type { DueEvent } from "../cron/scheduler.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { CallRequest, IsolateAnswer, ScheduledCall } from "../isolate/call.ts";
-import { newTraceId } from "../telemetry/mod.ts";
+import { newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import type { Prepared, RunnerServices } from "./app_runner.ts";
+import { endInvoke, gateTraced } from "./request_spans.ts";
+import type { RequestTelemetry } from "./request_telemetry.ts";
 import { SessionStore, type StoreUse } from "./session_store.ts";
+import { storeTraced } from "./store_spans.ts";
 
 /** What a run needs beside what requests need. */
 export interface ScheduledServices extends
   Pick<
     RunnerServices,
-    "site" | "replica" | "isolates" | "limits" | "appLog" | "redact" | "nowMs" | "mapStack"
+    "site" | "replica" | "isolates" | "limits" | "appLog" | "redact" | "nowMs" | "mapStack" | "metrics"
   > {
+  /** Every run is recorded where telemetry is on: there are few. */
+  readonly telemetry: Pick<RequestTelemetry, "timed">;
   readonly scheduledLimits: ScheduledCall["limits"];
 }
 
@@ -46,8 +51,13 @@ export async function runScheduled(
     if (!(error instanceof StoreUnavailable)) throw error;
     return { ok: false, code: error.code, message: error.message, retry: true };
   }
-  const run = new ScheduledRun(services, prepared, version, session);
+  const begunMs = performance.now();
+  const span = services.telemetry.timed(version, event);
+  const run = new ScheduledRun(services, prepared, { version, session, span });
   const answer = await services.isolates.call(prepared.app, run.call(event));
+  endInvoke(span, answer);
+  const failure = answer.kind === "error" ? answer.code : undefined;
+  services.metrics.invoked(version, performance.now() - begunMs, failure, "timer");
   return await run.outcome(answer);
 }
 
@@ -57,20 +67,22 @@ class ScheduledRun implements StoreUse {
   readonly #prepared: Prepared;
   readonly #version: LiveVersion;
   readonly #session: AttachedSession;
-  readonly #traceId = newTraceId();
+  readonly #span: Span | undefined;
+  readonly #traceId: string;
   #retry = true;
   storeMs = 0;
 
   constructor(
     services: ScheduledServices,
     prepared: Prepared,
-    version: LiveVersion,
-    session: AttachedSession,
+    { version, session, span }: { version: LiveVersion; session: AttachedSession; span: Span | undefined },
   ) {
     this.#services = services;
     this.#prepared = prepared;
     this.#version = version;
     this.#session = session;
+    this.#span = span;
+    this.#traceId = span?.traceId ?? newTraceId();
   }
 
   step(): void {
@@ -80,16 +92,21 @@ class ScheduledRun implements StoreUse {
   call(event: DueEvent) {
     const { site, limits, nowMs, scheduledLimits } = this.#services;
     const { app, version } = this.#version;
+    const span = this.#span;
     return {
-      request: NO_REQUEST,
+      request: span === undefined ? NO_REQUEST : { ...NO_REQUEST, headers: withContext([], span) },
       scheduled: { ...event, limits: scheduledLimits, noRetry: () => void (this.#retry = false) },
-      store: new SessionStore(this.#session, {
-        space: this.#prepared.space,
-        limits,
-        nowMs,
-        use: this,
-        writes: this.#prepared.writes,
-      }),
+      store: storeTraced(
+        new SessionStore(this.#session, {
+          space: this.#prepared.space,
+          limits,
+          nowMs,
+          use: this,
+          writes: this.#prepared.writes,
+        }),
+        span,
+      ),
+      ...(span === undefined ? {} : { span }),
       context: { sessionId: sessionIdOf(this.#session.id, app), site, version },
       gate: () => this.#gate(),
       strayLog: this.#prepared.strayLog,
@@ -100,7 +117,7 @@ class ScheduledRun implements StoreUse {
   /** Y1 */
   #gate(): Promise<void> {
     this.step();
-    return this.#services.replica.durable(this.#prepared.highest);
+    return gateTraced(this.#span, this.#services.replica.durable(this.#prepared.highest));
   }
 
   async outcome(answer: IsolateAnswer): Promise<RunOutcome> {
@@ -121,6 +138,7 @@ class ScheduledRun implements StoreUse {
       level,
       text: this.#services.redact(app, text),
       traceId: this.#traceId,
+      ...(this.#span === undefined ? {} : { spanId: this.#span.spanId }),
     });
   }
 }

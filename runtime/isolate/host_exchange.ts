@@ -7,6 +7,7 @@
  * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused; its store calls
  *     also once it said that it has settled, though the rest of a body may still be on its way.
  */
+import { formatTraceparent } from "../telemetry/mod.ts";
 import { takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
@@ -65,6 +66,7 @@ export class HostExchange {
       const text = JSON.stringify({
         event: { name, cron, scheduledTime },
         context: { session, site, version },
+        ...(call.span === undefined ? {} : { traceparent: formatTraceparent(call.span) }),
       });
       return this.#writer.begin(FRAME.scheduled, this.id).text(text).end();
     }

@@ -124,7 +124,8 @@ export async function startApps(
   };
   const runner = new AppRunner(running);
   const cron = await openCron({
-    ...{ config, system, apps: table, clock, runner, running },
+    ...{ config, system, apps: table, clock, runner },
+    running: { ...running, telemetry: site.requests },
     note: (event, detail) => log.line("warn", event, detail),
   });
   const gateway = new AppGateway({

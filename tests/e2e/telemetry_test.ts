@@ -260,11 +260,35 @@ async function operates(setting: Setting): Promise<void> {
   });
 }
 
+/** A run of a cron job begins a trace, and is recorded always. */
+async function runsJobs(setting: Setting): Promise<void> {
+  const { cluster, collector } = setting;
+  const ran = await ask(`${cluster.url("cloud")}/_sojourn/admin/apps/traced/cron/nightly/run`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${cluster.adminToken}` },
+  });
+  assert.equal(JSON.parse(ran.text).ok, true, ran.text);
+  const job = () => collector.spans.find((span) => span.name === "traced scheduled");
+  await eventually("the run has been told", () => Promise.resolve(job() !== undefined));
+  const run = job();
+  assert.ok(run !== undefined);
+  const spans = collector.trace(run.traceId);
+  assert.deepEqual([run.site, run.parent, run.kind], ["cloud", "", SERVER]);
+  assert.deepEqual([run.attributes["faas.trigger"], run.attributes["faas.cron"]], ["timer", "0 3 * * *"]);
+  isChain([run, find(spans, "cloud", "inside")]);
+  isChain([run, find(spans, "cloud", "commit kv")]);
+}
+
 /** Nobody asked, and the ratio is 0: nothing was recorded but what callers asked for. */
 function nothingElse({ collector }: Setting): void {
-  // The deploys that dev makes are operators' calls, recorded always.
+  // Jobs and what operators change are recorded always: the deploys that dev makes are.
   const others = collector.spans.filter((span) => !span.traceId.startsWith("aaaaaa"));
-  assert.deepEqual(others.filter((span) => !/^(?:POST|PUT) \/_sojourn\/admin\//.test(span.name)), []);
+  const isAlways = ({ name }: SeenSpan) =>
+    /^(?:(?:POST|PUT) \/_sojourn\/admin\/|traced scheduled$)/.test(name);
+  const always = new Set(
+    others.filter((span) => span.parent === "" && isAlways(span)).map((span) => span.traceId),
+  );
+  assert.deepEqual(others.filter((span) => !always.has(span.traceId)), []);
   assert.doesNotMatch(collector.text, /hidden/);
   assert.deepEqual([...collector.keys], ["the key"]);
   assert.deepEqual(collector.refused, []);
@@ -334,6 +358,7 @@ Deno.test("telemetry of a cluster", async (t) => {
     await t.step("an app's own spans are in the trace", () => spansOfApps(setting));
     await t.step("a failure is told by its code", () => fails(setting));
     await t.step("an operator's call is one trace over the sites", () => operates(setting));
+    await t.step("a run of a cron job is a trace", () => runsJobs(setting));
     await t.step("metrics reach scrapers and collectors", () => counts(setting));
     await t.step(
       "nothing is recorded that was not asked for, and nothing secret",

@@ -71,6 +71,7 @@ export class Exchange {
   readonly #closed: (exchange: Exchange) => void;
   #requestBody: BodyReceiver | undefined;
   #received: Request | undefined;
+  #trace: string | null = null;
   #sender: BodySender | undefined;
   #socket: IsolateSocket | undefined;
   #abort: AbortController | undefined;
@@ -112,7 +113,7 @@ export class Exchange {
 
   /** The `traceparent` that the request came with. */
   get traceparent(): string | null {
-    return this.#received?.headers.get("traceparent") ?? null;
+    return this.#received?.headers.get("traceparent") ?? this.#trace;
   }
 
   /** Reads the request frame; null where it makes no Request, which has been answered then. */
@@ -155,7 +156,8 @@ export class Exchange {
   }
 
   /** Runs the scheduled handler: it has ended when its promise and all that it gave to `waitUntil` have. */
-  async runScheduled({ event, context }: ScheduledFrame): Promise<void> {
+  async runScheduled({ event, context, traceparent }: ScheduledFrame): Promise<void> {
+    this.#trace = traceparent ?? null;
     const waits = this.#waits = new Waits();
     try {
       this.ctx = new HandlerContext(this, context);

@@ -4,6 +4,8 @@
 export interface ScheduledFrame {
   readonly event: { readonly name: string; readonly cron: string; readonly scheduledTime: number };
   readonly context: { readonly session: string; readonly site: string; readonly version: string };
+  /** Where the run is recorded. */
+  readonly traceparent?: string;
 }
 
 /** The first argument of the handler. */

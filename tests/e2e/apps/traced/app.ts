@@ -55,4 +55,9 @@ export default defineApp({
   fetch: handle,
   routes: { "/root/*": { at: "root" } },
   fetchHosts: ["127.0.0.1"],
+  cron: { nightly: "0 3 * * *" },
+  scheduled: async (_event, env: Env) => {
+    trace.getTracer("traced").startSpan("inside").end();
+    await env.kv.set(["ran"], 1);
+  },
 });
