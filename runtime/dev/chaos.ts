@@ -68,7 +68,7 @@ export class ClusterChaos {
   /** Does one action (X3). @throws ChaosRefused */
   do(action: ChaosAction): Promise<ChaosDone> {
     const done = this.#last.then(async () => {
-      await this.#allowed(action);
+      await this.allow(action);
       return { action: action.action, missing: [], ...await this.#do(action) };
     });
     this.#last = done.catch(() => {});
@@ -76,8 +76,14 @@ export class ClusterChaos {
   }
 
   /** Throws unless all sites that an action names are there, and are configured to be broken. */
-  async #allowed(action: ChaosAction): Promise<void> {
-    for (const id of namesIn(action)) this.#site(id);
+  async allow(action: ChaosAction): Promise<void> {
+    const sites = namesIn(action).map((id) => this.#site(id));
+    if (action.action === "wipe" && sites[0]?.parent === null) {
+      throw new ChaosRefused(
+        "chaos_invalid",
+        `${action.site} is the root, whose disk has everything: end \`dev\` and start it with an empty --data instead`,
+      );
+    }
     for (const site of this.#cluster.sites) {
       const config = await readSiteConfig(site.file, Deno.env.toObject());
       if (!config.chaos) {
@@ -149,12 +155,6 @@ export class ClusterChaos {
 
   async #wipe(site: ClusterSite): Promise<Did> {
     const { id, process } = site;
-    if (site.parent === null) {
-      throw new ChaosRefused(
-        "chaos_invalid",
-        `${id} is the root, whose disk has everything: end \`dev\` and start it with an empty --data instead`,
-      );
-    }
     const wasUp = process.pid !== 0;
     await process.stop();
     this.#paused.delete(id);
@@ -247,7 +247,7 @@ export class ClusterChaos {
     const missing = await this.#put([id]);
     if (state !== "ok") {
       const how = state === "full" ? "takes no more (every commit fails)" : "fails (commits and reads)";
-      const then = "at its next write the site stops acknowledging: 503 disk_failed";
+      const then = "within a second the site stops acknowledging: 503 disk_failed";
       return { did: `the disk of ${id} ${how}; ${then}`, undo: `chaos disk ${id} ok`, missing };
     }
     if (!await hasFailed(site)) return { did: `the disk of ${id} works`, undo: "nothing to undo", missing };

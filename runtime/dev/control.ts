@@ -92,6 +92,7 @@ async function takeChaos(
   const action = parsed.data;
   try {
     if (endsItsMessenger(action, request.headers.get(CHAOS_VIA))) {
+      await chaos.allow(action);
       setTimeout(() => void chaos.do(action).then(changed, () => {}), LAST_WORD_MS);
       const done: ChaosDone = {
         action: action.action,

@@ -75,6 +75,9 @@ async function refusals(cluster: TestCluster): Promise<void> {
   assert.match(await post({ action: "kill", site: "edge-1" }, { authorization: "Bearer wrong" }), /^401/);
   assert.match(await post({ action: "kill", site: "edge-1" }, { origin: "http://evil.example" }), /^401/);
   assert.match(await post("x".repeat(100_000)), /^413/);
+  const own = `${cluster.url("cloud")}/_sojourn/admin/chaos`;
+  const wiped = await ask(own, { method: "POST", body: JSON.stringify({ action: "wipe", site: "cloud" }) });
+  assert.equal(wiped.status, 422, "the root neither, at its own door");
   const usage: [string[], RegExp][] = [
     [["frob"], /chaos has kill, restart/],
     [["kill"], /a site is missing/],
