@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { scryptSync } from "node:crypto";
 import { MemoryStore } from "../isolate/apps.ts";
+import { startEcho } from "./echo_server.ts";
 import { bundleText, runApp, runBundle, untilTrue } from "./apps.ts";
 
 Deno.test("a Workers module finds what Workers have", async () => {
@@ -77,6 +78,68 @@ Deno.test("AsyncLocalStorage keeps requests apart, through streams and waitUntil
   assert.deepEqual(texts, names.map((name) => `in ${name}`));
   await untilTrue("every waitUntil has logged", () => app.lines.length === names.length);
   assert.deepEqual(app.lines.toSorted(), names.map((name) => `info after ${name}`));
+});
+
+Deno.test("a pair's sockets give bytes as an ArrayBuffer", async () => {
+  await using app = await runApp(`
+    export default {
+      fetch(): Response {
+        const [client, server] = Object.values(new WebSocketPair());
+        server.accept();
+        server.addEventListener("message", ({ data }) => server.send(data instanceof ArrayBuffer ? "bytes " + data.byteLength : data));
+        return new Response(null, { status: 101, webSocket: client });
+      },
+    };`);
+  const answer = await app.call(new Request("http://localhost/", { headers: { upgrade: "websocket" } }));
+  assert.equal(answer.kind, "upgrade");
+  if (answer.kind !== "upgrade") return;
+  const got: unknown[] = [];
+  answer.socket.bridge({ message: (data) => got.push(data), close: () => {} });
+  answer.socket.send(new Uint8Array(3));
+  await untilTrue("an answer", () => got.length === 1);
+  assert.deepEqual(got, ["bytes 3"]);
+  answer.socket.close(1000, "");
+  await answer.settled;
+});
+
+Deno.test("a Workers module passes requests on to another server, and its answers back", async () => {
+  await using echo = startEcho();
+  await using app = await runApp(
+    `
+    export default {
+      async fetch(request: Request): Promise<Response> {
+        const { pathname, search } = new URL(request.url);
+        const response = await fetch(new Request("${echo.url}" + pathname + search, request), { redirect: "manual" });
+        return pathname === "/changed" ? new Response(response.body, { ...response, headers: { ...Object.fromEntries(response.headers), "x-by": "proxy" } }) : response;
+      },
+    };`,
+    { mayFetch: [`127.0.0.1:${echo.port}`] },
+  );
+  const posted = await app.fetch("/p?q=1", {
+    method: "PUT",
+    body: "body",
+    headers: { "x-a": "1", cookie: "c=1" },
+  });
+  const { method, path, headers, body } = await posted.json();
+  assert.deepEqual([method, path, body, headers["x-a"], headers.cookie, headers.host], [
+    "PUT",
+    "/p?q=1",
+    "body",
+    "1",
+    "c=1",
+    `127.0.0.1:${echo.port}`,
+  ]);
+  const zipped = await app.fetch("/gzip", { headers: { "accept-encoding": "gzip" } });
+  assert.deepEqual([await zipped.text(), zipped.headers.get("content-encoding")], ["zipped", null]);
+  assert.deepEqual((await app.fetch("/cookies")).headers.getSetCookie(), ["a=1; Path=/", "b=2"]);
+  const redirect = await app.fetch("/redirect/302?to=/there");
+  assert.deepEqual([redirect.status, redirect.headers.get("location")], [302, "/there"]);
+  const head = await app.fetch("/", { method: "HEAD" });
+  assert.deepEqual([head.status, await head.text()], [200, ""]);
+  assert.equal((await app.fetch("/status/204")).status, 204);
+  assert.equal((await (await app.fetch("/big")).bytes()).length, 2_000_000);
+  const changed = await app.fetch("/changed");
+  assert.deepEqual([changed.headers.get("x-by"), (await changed.json()).path], ["proxy", "/changed"]);
 });
 
 Deno.test("a Workers module transforms streams", async () => {

@@ -52,6 +52,7 @@ export class IsolateSocket extends EventTarget {
     const client = new IsolateSocket();
     const server = new IsolateSocket();
     client.#other = server;
+    client.binaryType = server.binaryType = "arraybuffer"; // as Workers have it
     server.#accepted = false;
     server.readyState = OPEN;
     return [client, server];
