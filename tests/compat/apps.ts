@@ -23,6 +23,8 @@ export interface RunningApp extends AsyncDisposable {
   /** What its manifest says; evaluated as a deploy does. */
   manifest(): Promise<unknown>;
   call(path: string | Request, init?: RequestInit): Promise<IsolateAnswer>;
+  /** Runs a cron job once; what came of it. */
+  schedule(name: string): Promise<string>;
   /** The response; throws for anything else. */
   fetch(path: string | Request, init?: RequestInit): Promise<Response>;
 }
@@ -63,11 +65,12 @@ export function runBundle(code: string, options: RunOptions = {}): RunningApp {
   });
   const store = options.store ?? new MemoryStore();
   const lines: string[] = [];
+  const log = ({ level, text }: { level: string; text: string }) => void lines.push(`${level} ${text}`);
   const call = (path: string | Request, init?: RequestInit) => {
     const request = typeof path === "string" ? new Request(`http://localhost${path}`, init) : path;
     return pool.call(
       app,
-      callOf(request, { store, log: ({ level, text }) => lines.push(`${level} ${text}`) }),
+      callOf(request, { store, log }),
     );
   };
   return {
@@ -78,6 +81,14 @@ export function runBundle(code: string, options: RunOptions = {}): RunningApp {
       const result = await pool.evaluate(new TextEncoder().encode(code), { vars: options.vars ?? {} });
       if (result.kind === "error") throw new Error(`${result.code}: ${result.message}`);
       return result.manifest;
+    },
+    schedule: async (name) => {
+      const limits = { wallMs: 10_000, cpuMs: 5_000 };
+      const answer = await pool.call(app, {
+        ...callOf(new Request("http://localhost/", { method: "POST" }), { store, log }),
+        scheduled: { name, cron: "* * * * *", scheduledTime: 0, noRetry: () => {}, limits },
+      });
+      return answer.kind === "error" ? answer.message : answer.kind;
     },
     fetch: async (path, init) => {
       const answer = await call(path, init);

@@ -58,6 +58,19 @@ Deno.test("a program that calls Deno.serve declares what it needs by named expor
   assert.equal(await (await app.fetch("/")).text(), "declared");
 });
 
+Deno.test("jobs of Deno.cron are the app's cron, and run as its scheduled handler", async () => {
+  await using app = await runApp(`
+    const kv = await Deno.openKv();
+    Deno.cron("every night", "0 3 * JAN-MAR mon-fri", async () => { await kv.set(["ran"], 1); });
+    Deno.cron("hourly", "0 * * * *", { backoffSchedule: [1000] }, () => {});
+    Deno.serve(async () => Response.json((await kv.get(["ran"])).value));`);
+  const { cron, handlers } = await app.manifest() as Record<string, unknown>;
+  assert.deepEqual(cron, { "every-night": "0 3 * JAN-MAR mon-fri", hourly: "0 * * * *" });
+  assert.deepEqual(handlers, ["fetch", "scheduled"]);
+  assert.equal(await app.schedule("every-night"), "response");
+  assert.equal(await (await app.fetch("/")).text(), "1");
+});
+
 Deno.test("Deno.serve tells its address to onListen, and its errors to onError", async () => {
   await using app = await runApp(`
     const seen: unknown[] = [];
@@ -84,10 +97,19 @@ const REFUSED: readonly (readonly [what: string, code: string, says: RegExp])[] 
   ],
   ["Deno.serve without a handler", `Deno.serve({ port: 1 } as never);`, /a handler is missing/],
   [
-    "Deno.cron",
-    `Deno.cron("x", "* * * * *", () => {}); Deno.serve(() => new Response());`,
-    /Deno\.cron is not available.*scheduled/,
+    "Deno.cron beside a default export",
+    `Deno.cron("x", "* * * * *", () => {}); export default {};`,
+    /not by Deno\.cron/,
   ],
+  ["a weekday by its number", `Deno.cron("x", "0 3 * * 1-5", () => {});`, /"1-5": weekdays by their names/],
+  ["a schedule that is none", `Deno.cron("x", { hour: 3 }, () => {});`, /a text of five fields/],
+  ["a schedule that cron has not", `Deno.cron("x", "61 3 * * *", () => {});`, /cron\.x is "61 3 \* \* \*"/],
+  [
+    "two jobs of one name",
+    `for (const n of ["a b", "a-b"]) Deno.cron(n, "* * * * *", () => {});`,
+    /a job "a-b" already/,
+  ],
+  ["a job without a handler", `Deno.cron("x", "* * * * *", {} as never);`, /a handler is missing/],
   [
     "a file",
     `const text = Deno.readTextFileSync("x"); Deno.serve(() => new Response(text));`,

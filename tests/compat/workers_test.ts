@@ -165,12 +165,15 @@ const ENTRYPOINT = `
   interface Env { vars: Record<string, string>; kv: { set(key: string[], value: unknown): Promise<unknown> } }
   export default class extends WorkerEntrypoint<Env> {
     static vars = { NAME: "declared" };
+    static cron = { any: "* * * * *" };
     #made = 0;
     async fetch(request: Request): Promise<Response> {
       waitUntil(this.env.kv.set(["seen"], 1));
       return Response.json([this.env.vars["NAME"], env.vars["NAME"], new URL(request.url).pathname, typeof this.ctx.waitUntil, ++this.#made]);
     }
-    scheduled() {}
+    async scheduled(controller: { cron: string }) {
+      await this.env.kv.set(["scheduled"], controller.cron);
+    }
   }`;
 
 Deno.test("a WorkerEntrypoint class is an app, with an object for each request", async () => {
@@ -180,6 +183,8 @@ Deno.test("a WorkerEntrypoint class is an app, with an object for each request",
     assert.deepEqual(await (await app.fetch(path)).json(), ["given", "given", path, "function", 1]);
   }
   assert.equal(store.rows.size, 1);
+  assert.equal(await app.schedule("any"), "response");
+  assert.equal(store.rows.size, 2);
   const { handlers, vars } = await app.manifest() as { handlers: string[]; vars: unknown };
   assert.deepEqual([handlers, vars], [["fetch", "scheduled"], { NAME: "declared" }]);
 });

@@ -7,6 +7,7 @@
  *   exports by the names of declarations.
  */
 import { WORKER_ENTRYPOINT } from "../../../functions/worker_entrypoint.ts";
+import { CronJobs } from "./deno_cron.ts";
 
 type Handler = (...args: never[]) => unknown;
 
@@ -37,6 +38,8 @@ interface ServeOptions {
 export class ServedHandler {
   #handler: Handler | undefined;
   #isLoading = true;
+  /** `Deno.cron`, which such programs use beside it. */
+  readonly jobs = new CronJobs();
 
   /** Takes the handler. */
   readonly serve = (...args: unknown[]): object => {
@@ -59,9 +62,14 @@ export class ServedHandler {
   appOf(module: Readonly<Record<string, unknown>>): unknown {
     this.#isLoading = false;
     const { default: defaultExport } = module;
+    const jobs = this.jobs.declarations();
+    if (jobs !== undefined && defaultExport !== undefined) {
+      throw new TypeError("an app with a default export declares cron and scheduled there, not by Deno.cron");
+    }
+    if (jobs !== undefined && this.#handler === undefined) return { ...declarationsOf(module), ...jobs };
     if (isEntrypoint(defaultExport)) return entrypointApp(defaultExport);
     if (this.#handler === undefined) return defaultExport;
-    if (defaultExport === undefined) return { ...declarationsOf(module), fetch: this.#handler };
+    if (defaultExport === undefined) return { ...declarationsOf(module), ...jobs, fetch: this.#handler };
     throw new TypeError(
       "an app has a default export or calls Deno.serve, not both: it is not said which answers",
     );

@@ -79,7 +79,7 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
     ),
     upgradeWebSocket,
     serve: served.serve,
-    cron: refusal("Deno.cron", 'declare cron: { name: "0 3 * * *" } and scheduled in the default export'),
+    cron: served.jobs.cron,
     args: Object.freeze([]),
   });
   for (const name of REMOVED_GLOBALS) Reflect.deleteProperty(globalThis, name);

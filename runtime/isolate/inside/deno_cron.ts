@@ -1,0 +1,71 @@
+/**
+ * `Deno.cron` while a module loads, for programs that also call `Deno.serve`: its jobs become `cron` and
+ * `scheduled` of the app.
+ *
+ * D1  A schedule that would mean something else here is refused: numbers of weekdays, which Deno's parser counts
+ *     from another day than cron's.
+ */
+
+type Job = () => unknown;
+
+/** What the jobs amount to. */
+export interface CronDeclarations {
+  readonly cron: Readonly<Record<string, string>>;
+  readonly scheduled: (event: { readonly name: string }) => unknown;
+}
+
+/** The jobs that a module declares. */
+export class CronJobs {
+  readonly #jobs = new Map<string, { readonly schedule: string; readonly run: Job }>();
+  #isLoading = true;
+
+  /** Takes a job. Deno's promise resolves when the job is taken off, which it never is. */
+  readonly cron = (name: unknown, schedule: unknown, ...rest: unknown[]): Promise<void> => {
+    if (!this.#isLoading) {
+      throw new TypeError("Deno.cron works while the module loads, not while a request runs");
+    }
+    const run = rest.find((arg): arg is Job => typeof arg === "function");
+    if (run === undefined) throw new TypeError("Deno.cron: a handler is missing");
+    const declared = jobName(name);
+    if (this.#jobs.has(declared)) throw new TypeError(`Deno.cron: there is a job "${declared}" already`);
+    this.#jobs.set(declared, { schedule: checked(schedule), run });
+    return new Promise(() => {});
+  };
+
+  /** The module has loaded: its jobs, if it has any. */
+  declarations(): CronDeclarations | undefined {
+    this.#isLoading = false;
+    if (this.#jobs.size === 0) return undefined;
+    return {
+      cron: Object.fromEntries([...this.#jobs].map(([name, { schedule }]) => [name, schedule])),
+      scheduled: ({ name }) => this.#jobs.get(name)?.run(),
+    };
+  }
+}
+
+/** A name of cron jobs has no spaces here. */
+function jobName(name: unknown): string {
+  if (typeof name !== "string" || !/^[\w\s-]{1,64}$/.test(name)) {
+    throw new TypeError(
+      `Deno.cron: a name has 1 to 64 letters, digits, spaces, _ and -, not ${Deno.inspect(name)}`,
+    );
+  }
+  return name.trim().replace(/\s+/g, "-");
+}
+
+/** A schedule in five fields. The root parses it, with the manifest. */
+function checked(schedule: unknown): string {
+  const fields = typeof schedule === "string" ? schedule.trim().split(/\s+/) : [];
+  const weekday = fields[4];
+  if (fields.length !== 5 || weekday === undefined) {
+    throw new TypeError(
+      `Deno.cron: a schedule is a text of five fields, such as "0 3 * * *", not ${Deno.inspect(schedule)}`,
+    );
+  }
+  if (/\d/.test(weekday.replace(/\/\d+/g, ""))) {
+    throw new TypeError(
+      `Deno.cron: "${weekday}": weekdays by their names here, such as MON-FRI: Deno and cron count them differently`,
+    );
+  }
+  return fields.join(" ");
+}
