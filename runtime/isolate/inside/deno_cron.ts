@@ -2,9 +2,11 @@
  * `Deno.cron` while a module loads, for programs that also call `Deno.serve`: its jobs become `cron` and
  * `scheduled` of the app.
  *
- * D1  A schedule that would mean something else here is refused: numbers of weekdays, which Deno's parser counts
- *     from another day than cron's.
+ * D1  A schedule means what it means in Deno, whose weekdays are 1 (Sunday) to 7 (Saturday): they are told by name,
+ *     since cron counts from 0.
  */
+
+const WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 type Job = () => unknown;
 
@@ -28,7 +30,7 @@ export class CronJobs {
     if (run === undefined) throw new TypeError("Deno.cron: a handler is missing");
     const declared = jobName(name);
     if (this.#jobs.has(declared)) throw new TypeError(`Deno.cron: there is a job "${declared}" already`);
-    this.#jobs.set(declared, { schedule: checked(schedule), run });
+    this.#jobs.set(declared, { schedule: translated(schedule), run });
     return new Promise(() => {});
   };
 
@@ -53,19 +55,19 @@ function jobName(name: unknown): string {
   return name.trim().replace(/\s+/g, "-");
 }
 
-/** A schedule in five fields. The root parses it, with the manifest. */
-function checked(schedule: unknown): string {
+/** A schedule in five fields (D1). The root parses it, with the manifest. */
+function translated(schedule: unknown): string {
   const fields = typeof schedule === "string" ? schedule.trim().split(/\s+/) : [];
-  const weekday = fields[4];
-  if (fields.length !== 5 || weekday === undefined) {
+  const weekday = fields.pop();
+  if (fields.length !== 4 || weekday === undefined) {
     throw new TypeError(
       `Deno.cron: a schedule is a text of five fields, such as "0 3 * * *", not ${Deno.inspect(schedule)}`,
     );
   }
-  if (/\d/.test(weekday.replace(/\/\d+/g, ""))) {
-    throw new TypeError(
-      `Deno.cron: "${weekday}": weekdays by their names here, such as MON-FRI: Deno and cron count them differently`,
-    );
-  }
-  return fields.join(" ");
+  const named = weekday.replace(/(?<![/#\d])\d+/g, (number) => {
+    const name = WEEKDAYS[Number(number) - 1];
+    if (name !== undefined) return name;
+    throw new TypeError(`Deno.cron: a weekday is 1 (Sunday) to 7 (Saturday), not ${number}`);
+  });
+  return [...fields, named].join(" ");
 }
