@@ -29,6 +29,8 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
     seal: (state) => sealToken(state, ring, { nowMs: 1.8e12, random }),
     open: (text) => openToken(text, ring, 1.8e12),
   }, () => 1.8e12);
+  const counted: string[] = [];
+  const traffic = { answered: (app: string) => void counted.push(app) };
   const ran: { target: string; fromClient: boolean }[] = [];
   const sent: { to: string; kind: string; head: ForwardedRequest }[] = [];
   const current = {
@@ -41,7 +43,11 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
     telemetry: new RequestTelemetry("edge-1", INERT),
     tier,
     parent: tier === "root" ? null : "above",
-    assets: { site: "edge-1", reader: { body: (content) => Promise.resolve(content.sha256.slice(0, 3)) } },
+    assets: {
+      site: "edge-1",
+      traffic,
+      reader: { body: (content) => Promise.resolve(content.sha256.slice(0, 3)) },
+    },
     links: {
       request: (to, kind, head) => {
         sent.push({ to, kind, head: decodeRequestHead(head) });
@@ -90,7 +96,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
     };
     return gateway.handle(arrival, gateway.head(arrival, address), address.app, forwarded);
   };
-  return { handle, ran, sent, token: tokens.seal(STATE, []).text };
+  return { handle, ran, sent, counted, token: tokens.seal(STATE, []).text };
 }
 
 Deno.test("a request runs at the nearest site of its route's tier, upwards (G2)", async () => {
@@ -176,11 +182,12 @@ const withFile = (mark: string, handlers = ["fetch"]) => ({
 
 Deno.test("a file is answered where it is asked for, in the version that its session gets", async () => {
   const only = { current: withFile("a") };
-  const { handle, ran, sent, token } = setUp("edge", {}, only);
+  const { handle, ran, sent, counted, token } = setUp("edge", {}, only);
   const textOf = async (outcome: Awaited<ReturnType<typeof handle>>) =>
     outcome.kind === "response" ? await outcome.response.text() : "";
   assert.equal(await textOf(await handle("http://h/book/app.js")), "aaa");
   assert.deepEqual([ran.length, sent.length], [0, 0], "whatever tier the route names");
+  assert.deepEqual(counted, ["book"]);
   await handle("http://h/book/other.js");
   assert.equal(sent.length, 1, "what is no file goes the route's way");
 

@@ -5,6 +5,7 @@
 import { type AssetReader, serveAsset } from "../assets/mod.ts";
 import type { IsolateApp } from "../isolate/call.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
+import type { Traffic } from "../observe/traffic.ts";
 import { storeProblem } from "./app_runner.ts";
 import type { Arrival } from "./arrival.ts";
 import { Problem } from "./problem.ts";
@@ -14,6 +15,8 @@ import type { RequestHead } from "./request_head.ts";
 export interface AssetServices {
   readonly site: string;
   readonly reader: AssetReader;
+  /** What the site's overview counts: a file is a request of its app. */
+  readonly traffic?: Pick<Traffic, "answered">;
 }
 
 /**
@@ -30,6 +33,7 @@ export async function answerAsset(
   if (version.files === undefined || head.upgrade || (head.method !== "GET" && head.method !== "HEAD")) {
     return null;
   }
+  const begunMs = performance.now();
   const prefix = headerOf(head, "x-forwarded-prefix") ?? "";
   try {
     const answer = await serveAsset(await version.files(), {
@@ -39,10 +43,12 @@ export async function answerAsset(
       bare: prefix !== "" && isBare(arrival.url, prefix),
       header: (name) => headerOf(head, name),
     }, services.reader);
+    if (answer !== null) services.traffic?.answered(version.app, begunMs, false);
     answer?.headers.set("sojourn-site", services.site);
     answer?.headers.set("sojourn-version", version.version);
     return answer;
   } catch (error) {
+    services.traffic?.answered(version.app, begunMs, true);
     const problem = storeProblem(error);
     if (problem instanceof Problem) throw problem;
     throw new Problem("store_unreachable", error instanceof Error ? error.message : String(error));

@@ -97,13 +97,13 @@ export async function startApps(
   });
   site.isolates.watch(isolates);
   secrets.onChange((app) => isolates.refreshSecrets(app));
-  const assets = { site: config.id, reader: table.blobs };
+  const traffic = new Traffic();
+  const assets = { site: config.id, reader: table.blobs, traffic };
   const appOf = (version: LiveVersion): IsolateApp => {
     const fetcher = assetFetcher(assets, version);
     return { ...isolateApp(version, config, secrets), ...fetcher === undefined ? {} : { assets: fetcher } };
   };
   const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
-  const traffic = new Traffic();
   const load = new ProcessLoad();
   const writes = new AppWrites(table);
   const running: RunnerServices = {
