@@ -34,6 +34,7 @@ function describeApp(live: ReturnType<AppTable["list"]>[number]) {
     app: live.name,
     version: live.current.version,
     versions: live.record.versions.length,
+    ...live.record.rollout === undefined ? {} : { rollout: live.record.rollout },
     deployedMs: newest?.createdMs ?? 0,
     tables: Object.keys(live.current.manifest.tables),
   };

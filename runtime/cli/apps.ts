@@ -79,9 +79,12 @@ export const apps: Command = {
       row.version.slice(0, VERSION_DIGITS),
       `${row.versions}`,
       date(row.deployedMs),
+      row.rollout === undefined
+        ? ""
+        : `${row.rollout.weight} % get ${row.rollout.version.slice(0, VERSION_DIGITS)}`,
     ]);
     return show(rows, args, shell, {
-      head: ["app", "version", "versions", "deployed"],
+      head: ["app", "version", "versions", "deployed", ""],
       cells,
       none: "no app is deployed",
     });

@@ -19,6 +19,7 @@ export const appsSchema = z.array(z.object({
   app: z.string(),
   version: z.string(),
   versions: z.number(),
+  rollout: z.object({ version: z.string(), weight: z.number() }).optional(),
   deployedMs: z.number(),
   tables: z.array(z.string()),
 }));

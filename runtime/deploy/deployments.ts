@@ -16,7 +16,7 @@ import type { Range } from "../../store/range.ts";
 import { AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
 import { changedKey, findVersion, versionBefore, withVersion } from "./app_versions.ts";
 import { type BlobRef, Blobs } from "./blobs.ts";
-import { removeUnused, retire, writeBundle } from "./bundle_rows.ts";
+import { removeRange, removeUnused, retire, writeBundle } from "./bundle_rows.ts";
 import { Deletion } from "./deletion.ts";
 import { Hosts } from "./hosts.ts";
 import {
@@ -28,6 +28,7 @@ import {
   bundleChunks,
   bundleDigest,
   decodeApp,
+  MARKS,
   type StoredManifest,
   storedManifest,
   versionOf,
@@ -242,6 +243,7 @@ export class Deployments {
       for (const row of await this.#services.system.list(APPS)) {
         if (row.value) await this.#giveUp(decodeApp(row.value).name);
       }
+      await removeRange(this.#services.system, MARKS); // nobody waits for one any more
     });
     await this.tidy();
   }

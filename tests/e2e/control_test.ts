@@ -106,6 +106,7 @@ function constantRequests(control: Control) {
         failed.push(`${site}: ${error}`);
       }
       done++;
+      await new Promise((resolve) => setTimeout(resolve, 5)); // so that the machine has time for the deploys
     }
   });
   return async () => {

@@ -1,7 +1,7 @@
 /** Filling the indexes that a new version of an app adds. */
 import assert from "node:assert/strict";
 import { z } from "zod";
-import { table } from "../../functions/define.ts";
+import { table, type TableDefinition } from "../../functions/define.ts";
 import { addedIndexes, fillIndexes } from "../../functions/index_fill.ts";
 import { PreparedTable } from "../../functions/prepared_table.ts";
 import { ReadBatch } from "../../functions/read_batch.ts";
@@ -72,4 +72,28 @@ Deno.test("a row that changes while its index is filled gets no entry of its pas
     [...store.rows.keys()].filter((key) => key.startsWith(packKey(["i", "orders", "drinks"]))).length,
     1,
   );
+});
+
+Deno.test("a row is in an index by the fields that it was stored with, whatever upgrade makes of it", async () => {
+  const store = new MemoryStore();
+  const old = table({ schema: z.object({ id: z.number(), town: z.string() }), key: ["id"] });
+  const people = (definition: TableDefinition) =>
+    new RequestTable(new PreparedTable("people", definition), store, new ReadBatch(store));
+  await people(old).put({ id: 1, town: "Rome" });
+  const next = table({
+    schema: z.object({ id: z.number(), town: z.string(), zip: z.number(), done: z.boolean().default(false) }),
+    key: ["id"],
+    indexes: { byTown: ["town"], byZip: ["zip"], byDone: ["done"] },
+    upgrade: (row) => ({ ...row as { id: number; town: string }, zip: 7 }),
+  });
+  const fill = { table: "people", at: undefined, indexes: next.indexes };
+  assert.deepEqual(await fillIndexes(store, fill), { rows: 1, entries: 1, skipped: 0 });
+  const now = people(next);
+  const found = async (index: string) => (await now.list({ index })).rows.map((row) => row.value["zip"]);
+  assert.deepEqual(await found("byTown"), [7], "stored with it");
+  assert.deepEqual([await found("byZip"), await found("byDone")], [[], []], "stored without");
+  const row = await now.get([1]);
+  assert.deepEqual(row?.value, { id: 1, town: "Rome", zip: 7, done: false });
+  await now.put(row?.value);
+  assert.deepEqual([await found("byTown"), await found("byZip"), await found("byDone")], [[7], [7], [7]]);
 });
