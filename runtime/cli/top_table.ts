@@ -23,12 +23,21 @@ export const topViewSchema = z.object({
       lagMs: latency,
       pending: count,
       pendingBytes: count,
-      apps: z.array(z.object({ name: z.string(), version: z.string(), isolates: z.number() })).default([]),
+      apps: z.array(z.object({
+        name: z.string(),
+        version: z.string(),
+        isolates: z.number(),
+        next: z.object({ version: z.string(), weight: z.number(), isolates: z.number() }).optional(),
+      })).default([]),
       alerts: z.array(z.object({ code: z.string() })).default([]),
     }).nullable(),
     rates: z.object({
       all: z.object(rates),
-      apps: z.array(z.object({ app: z.string(), ...rates })),
+      apps: z.array(z.object({
+        app: z.string(),
+        ...rates,
+        versions: z.array(z.object({ version: z.string(), ...rates })).default([]),
+      })),
       arrivals: z.object({ new: count, nothing: count, carry: count, wait: count }),
       process: z.object({ rssBytes: count, cpu: count }),
     }).nullable(),
@@ -108,39 +117,51 @@ function siteRow({ site, label }: { site: TopSite; label: string }): string[] {
 const uplink = (parent: NonNullable<TopSite["status"]>["parent"]): string =>
   parent === null ? "-" : !parent.connected ? "cut" : parent.rttMs === null ? "up" : millis(parent.rttMs);
 
-/** Apps over all sites: rates added, the slowest site's latencies. */
+/** Apps over all sites, and their versions where more than one serves. */
 function appRows(view: TopView): string[][] {
   const names = [...new Set(view.sites.flatMap((site) => site.status?.apps.map(({ name }) => name) ?? []))];
-  return names.sort().map((name) => {
+  return names.sort().flatMap((name) => {
     const live = view.sites.filter((site) => site.reachable);
     const deployed = live.flatMap((site) => site.status?.apps.filter((app) => app.name === name) ?? []);
     const asked = live.flatMap((site) => site.rates?.apps.filter(({ app }) => app === name) ?? []);
+    const isolates = sum(deployed.map((app) => app.isolates + (app.next?.isolates ?? 0)));
     const versions = [...new Set(deployed.map(({ version }) => version.slice(0, 8)))];
-    const worst = (pick: (rates: typeof asked[number]) => number | null) =>
-      asked.reduce<number | null>((most, each) => Math.max(most ?? 0, pick(each) ?? 0) || most, null);
+    const row = [name, versions.join(" "), String(deployed.length), String(isolates), ...over(asked)];
+    const shares = new Map(
+      deployed.flatMap(({ next }) => next === undefined ? [] : [[next.version, next.weight]]),
+    );
+    if (shares.size === 0) return [row];
+    const byVersion = [...new Set([...deployed.map(({ version }) => version), ...shares.keys()])];
     return [
-      name,
-      versions.join(" "),
-      String(deployed.length),
-      String(sum(deployed.map(({ isolates }) => isolates))),
-      ...rateCells({
-        requestsPerS: sum(asked.map(({ requestsPerS }) => requestsPerS)),
-        errorsPerS: sum(asked.map(({ errorsPerS }) => errorsPerS)),
-        p50Ms: worst(({ p50Ms }) => p50Ms),
-        p99Ms: worst(({ p99Ms }) => p99Ms),
+      row,
+      ...byVersion.map((version) => {
+        const weight = shares.get(version);
+        const running = deployed.map((app) =>
+          app.version === version ? app.isolates : app.next?.version === version ? app.next.isolates : 0
+        );
+        const own = asked.flatMap((app) => app.versions.filter((each) => each.version === version));
+        const share = weight === undefined ? "  current" : `  ${weight}%`;
+        return [share, version.slice(0, 8), "", String(sum(running)), ...over(own)];
       }),
     ];
   });
 }
 
-const rateCells = (
-  { requestsPerS, errorsPerS, p50Ms, p99Ms }: {
-    requestsPerS: number;
-    errorsPerS: number;
-    p50Ms: number | null;
-    p99Ms: number | null;
-  },
-): string[] => [
+type Rated = { requestsPerS: number; errorsPerS: number; p50Ms: number | null; p99Ms: number | null };
+
+/** Rates of several sites: added; latencies of the slowest. */
+function over(asked: readonly Rated[]): string[] {
+  const worst = (values: readonly (number | null)[]) =>
+    values.reduce((most, value) => value === null ? most : Math.max(most ?? 0, value), null);
+  return rateCells({
+    requestsPerS: sum(asked.map(({ requestsPerS }) => requestsPerS)),
+    errorsPerS: sum(asked.map(({ errorsPerS }) => errorsPerS)),
+    p50Ms: worst(asked.map(({ p50Ms }) => p50Ms)),
+    p99Ms: worst(asked.map(({ p99Ms }) => p99Ms)),
+  });
+}
+
+const rateCells = ({ requestsPerS, errorsPerS, p50Ms, p99Ms }: Rated): string[] => [
   requestsPerS.toFixed(1),
   errorsPerS.toFixed(1),
   p50Ms === null ? "-" : millis(p50Ms),

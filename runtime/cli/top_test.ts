@@ -55,6 +55,30 @@ Deno.test("top shows the tree of sites and the apps over all of them", () => {
   ]);
 });
 
+Deno.test("top shows both versions while a part of the sessions gets another one", () => {
+  const part = { ...rates, requestsPerS: 2 };
+  const next = { version: "fedcba9876543210", weight: 25, isolates: 2 };
+  const one = site("cloud", null);
+  const view = topViewSchema.parse({
+    atMs: 0,
+    by: "cloud",
+    sites: [{
+      ...one,
+      status: { ...one.status, apps: [{ name: "shop", version: "0123456789abcdef", isolates: 1, next }] },
+      rates: {
+        ...one.rates,
+        apps: [{ app: "shop", ...rates, versions: [{ version: next.version, ...part }] }],
+      },
+    }],
+  });
+  assert.deepEqual(topLines(view).slice(5), [
+    "APP        VERSION   SITES  ISOLATES  REQ/S  ERR/S     P50     P99",
+    "shop       01234567      1         3   12.3    0.0  1.5 ms  250 ms",
+    "  current  01234567                1    0.0    0.0       -       -",
+    "  25%      fedcba98                2    2.0    0.0  1.5 ms  250 ms",
+  ]);
+});
+
 Deno.test("a frame is cut to the terminal, and says that it is", () => {
   const size = { columns: () => 5, rows: () => 3 };
   const text = frame(["one", "two and more", "three", "four"], size);

@@ -131,7 +131,7 @@ export class AppRunner {
     const begunMs = performance.now();
     const attaching = attachTraced(
       arrival.span,
-      (trace) => attach(replica, presented, () => traffic?.answered(version.app, begunMs, true), trace),
+      (trace) => attach(replica, presented, () => traffic?.answered(version, begunMs, true), trace),
     );
     const session = attaching instanceof Promise ? await attaching : attaching;
     traffic?.arrived(session.how, presented[0]?.state.replica);
@@ -151,7 +151,7 @@ export class AppRunner {
     const answer = this.#redacted(await isolates.call(prepared.app, run), version.app);
     metrics.invoked(version, run.ranMs(), answer.kind === "error" ? answer.code : undefined);
     endInvoke(span, answer);
-    traffic?.answered(version.app, begunMs, hasFailed(answer));
+    traffic?.answered(version, begunMs, hasFailed(answer));
     if (answer.kind === "response") return respond(answer.response);
     const headers: [string, string][] = [];
     await run.head(headers, answer.kind === "upgrade");

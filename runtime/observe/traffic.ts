@@ -1,8 +1,8 @@
 /**
- * What a site serves, counted as it goes: requests, errors and latencies per app over the last seconds, and sessions
+ * What a site serves, counted as it goes: requests, errors and latencies per version of an app over the last seconds, and sessions
  * by how they arrived. Written on every request, read a few times a second at most.
  *
- * T1  A request costs a few additions: arrays are made once an app, nothing is allocated after that.
+ * T1  A request costs a few additions: arrays are made once a version, nothing is allocated after that.
  * T2  Rates and latencies are of the last {@link WINDOW_S} seconds; totals since the site started.
  */
 import type { AttachedSession } from "../../store/api.ts";
@@ -48,15 +48,22 @@ export interface Moved {
   readonly wait: number;
 }
 
+/** Rates of an app, and of each version that ran. */
+export interface AppRates extends Rates {
+  readonly app: string;
+  readonly versions: readonly ({ readonly version: string } & Rates)[];
+}
+
 /** What a site has counted. */
 export interface TrafficSnapshot {
   readonly all: Rates;
-  readonly apps: readonly ({ readonly app: string } & Rates)[];
+  readonly apps: readonly AppRates[];
   readonly arrivals: Readonly<Record<Arrival, number>>;
   readonly moved: readonly Moved[];
 }
 
-class AppTraffic {
+/** Of one version. */
+class VersionTraffic {
   /** Per slot: requests, errors, latencies by bucket. */
   readonly slots = new Uint32Array(SLOTS * SLOT_LENGTH);
   /** Which second each slot is of. */
@@ -70,7 +77,7 @@ class AppTraffic {
 export class Traffic {
   readonly #nowMs: () => number;
   readonly #begunMs: number;
-  readonly #apps = new Map<string, AppTraffic>();
+  readonly #apps = new Map<string, Map<string, VersionTraffic>>();
   readonly #arrivals = { new: 0, same: 0, nothing: 0, carry: 0, wait: 0 };
   readonly #moved = new Map<number, { nothing: number; carry: number; wait: number }>();
 
@@ -93,10 +100,9 @@ export class Traffic {
   }
 
   /** A request that began at a time, by the clock of this object, has its answer's head. */
-  answered(app: string, begunMs: number, failed: boolean): void {
+  answered({ app, version }: { app: string; version: string }, begunMs: number, failed: boolean): void {
     const nowMs = this.#nowMs();
-    let traffic = this.#apps.get(app);
-    if (traffic === undefined) this.#apps.set(app, traffic = new AppTraffic());
+    const traffic = this.#apps.get(app)?.get(version) ?? this.#begin(app, version);
     const second = Math.floor(nowMs / 1000);
     const slot = second % SLOTS;
     const at = slot * SLOT_LENGTH;
@@ -115,34 +121,41 @@ export class Traffic {
     traffic.errors++;
   }
 
+  #begin(app: string, version: string): VersionTraffic {
+    let versions = this.#apps.get(app);
+    if (versions === undefined) this.#apps.set(app, versions = new Map());
+    const traffic = new VersionTraffic();
+    versions.set(version, traffic);
+    return traffic;
+  }
+
   /** What was counted. */
   snapshot(): TrafficSnapshot {
     const nowMs = this.#nowMs();
     const second = Math.floor(nowMs / 1000);
     // Whole seconds and the part of the one that runs, but not from before the start.
     const spanS = Math.max(Math.min(WINDOW_S + nowMs / 1000 - second, (nowMs - this.#begunMs) / 1000), 0.001);
-    const all = new Float64Array(SLOT_LENGTH);
-    let requests = 0, errors = 0;
-    const apps: ({ app: string } & Rates)[] = [];
-    for (const [app, traffic] of this.#apps) {
-      if (second - traffic.lastSecond > FORGET_S) {
-        this.#apps.delete(app);
-        continue;
-      }
-      const sums = new Float64Array(SLOT_LENGTH);
-      for (let slot = 0; slot < SLOTS; slot++) {
-        if (second - (traffic.seconds[slot] ?? -1) > WINDOW_S) continue;
-        for (let i = 0; i < SLOT_LENGTH; i++) {
-          sums[i] = (sums[i] ?? 0) + (traffic.slots[slot * SLOT_LENGTH + i] ?? 0);
+    const all = new Sums();
+    const apps: AppRates[] = [];
+    for (const [app, byVersion] of this.#apps) {
+      const sums = new Sums();
+      const versions: AppRates["versions"][number][] = [];
+      for (const [version, traffic] of byVersion) {
+        if (second - traffic.lastSecond > FORGET_S) {
+          byVersion.delete(version);
+          continue;
         }
+        const own = new Sums();
+        own.add(traffic, second);
+        sums.join(own);
+        versions.push({ version, ...own.rates(spanS) });
       }
-      sums.forEach((value, i) => all[i] = (all[i] ?? 0) + value);
-      requests += traffic.requests;
-      errors += traffic.errors;
-      apps.push({ app, ...ratesOf(sums, spanS), requests: traffic.requests, errors: traffic.errors });
+      if (byVersion.size === 0) this.#apps.delete(app);
+      else apps.push({ app, ...sums.rates(spanS), versions });
+      all.join(sums);
     }
     return {
-      all: { ...ratesOf(all, spanS), requests, errors },
+      all: all.rates(spanS),
       apps: apps.sort((a, b) => (a.app < b.app ? -1 : 1)),
       arrivals: { ...this.#arrivals },
       moved: [...this.#moved].map(([replica, kinds]) => ({ replica, ...kinds })),
@@ -150,19 +163,47 @@ export class Traffic {
   }
 }
 
+/** Counts of a window, added up. */
+class Sums {
+  readonly #counts = new Float64Array(SLOT_LENGTH);
+  #requests = 0;
+  #errors = 0;
+
+  /** The seconds of the window that ends with one. */
+  add(traffic: VersionTraffic, second: number): void {
+    this.#requests += traffic.requests;
+    this.#errors += traffic.errors;
+    for (let slot = 0; slot < SLOTS; slot++) {
+      if (second - (traffic.seconds[slot] ?? -1) > WINDOW_S) continue;
+      for (let i = 0; i < SLOT_LENGTH; i++) {
+        this.#counts[i] = (this.#counts[i] ?? 0) + (traffic.slots[slot * SLOT_LENGTH + i] ?? 0);
+      }
+    }
+  }
+
+  join(other: Sums): void {
+    this.#requests += other.#requests;
+    this.#errors += other.#errors;
+    other.#counts.forEach((value, i) => this.#counts[i] = (this.#counts[i] ?? 0) + value);
+  }
+
+  rates(spanS: number): Rates {
+    const counts = this.#counts;
+    const count = counts[REQUESTS] ?? 0;
+    return {
+      requestsPerS: round(count / spanS),
+      errorsPerS: round((counts[ERRORS] ?? 0) / spanS),
+      p50Ms: percentile(counts, count, 0.5),
+      p99Ms: percentile(counts, count, 0.99),
+      requests: this.#requests,
+      errors: this.#errors,
+    };
+  }
+}
+
 function bucketOf(ms: number): number {
   const bucket = Math.ceil(Math.log2(ms / FIRST_MS) * PER_OCTAVE);
   return bucket > 0 ? Math.min(bucket, BUCKETS - 1) : 0; // a NaN is 0 too
-}
-
-function ratesOf(sums: Float64Array, spanS: number): Omit<Rates, "requests" | "errors"> {
-  const count = sums[REQUESTS] ?? 0;
-  return {
-    requestsPerS: round(count / spanS),
-    errorsPerS: round((sums[ERRORS] ?? 0) / spanS),
-    p50Ms: percentile(sums, count, 0.5),
-    p99Ms: percentile(sums, count, 0.99),
-  };
 }
 
 /** The middle of the bucket in which the request of that rank lies. */

@@ -8,10 +8,10 @@ Deno.test("rates and percentiles are of the last seconds, totals since the start
     for (let i = 0; i < 100; i++) {
       const tookMs = i < 95 ? 2 : 300;
       nowMs = 10_000 + second * 1_000 + i * 10;
-      traffic.answered("shop", nowMs - tookMs, i % 10 === 0);
+      traffic.answered({ app: "shop", version: i < 50 ? "1" : "2" }, nowMs - tookMs, i % 10 === 0);
     }
   }
-  traffic.answered("other", nowMs - 1, false);
+  traffic.answered({ app: "other", version: "1" }, nowMs - 1, false);
   const { all, apps } = traffic.snapshot();
   assert.deepEqual(apps.map(({ app }) => app), ["other", "shop"]);
   const shop = apps[1];
@@ -21,6 +21,13 @@ Deno.test("rates and percentiles are of the last seconds, totals since the start
   assert(Math.abs(shop.errorsPerS - 10) < 1, `${shop.errorsPerS}`);
   assert(Math.abs((shop.p50Ms ?? 0) / 2 - 1) < 0.1, `${shop.p50Ms}`);
   assert(Math.abs((shop.p99Ms ?? 0) / 300 - 1) < 0.1, `${shop.p99Ms}`);
+  assert.deepEqual(
+    shop.versions.map(({ version, requests, p99Ms }) => [version, requests, (p99Ms ?? 0) > 100]),
+    [
+      ["1", 500, false],
+      ["2", 500, true],
+    ],
+  );
   nowMs += 20_000;
   const later = traffic.snapshot().apps[1];
   assert.deepEqual([later?.requestsPerS, later?.p50Ms, later?.requests], [0, null, 1_000]);
@@ -30,7 +37,9 @@ Deno.test("rates and percentiles are of the last seconds, totals since the start
 
 Deno.test("latencies beyond the scale count at its ends", () => {
   const traffic = new Traffic(() => 1_000_000);
-  for (const tookMs of [0, -1, NaN, 1e9]) traffic.answered("shop", 1_000_000 - tookMs, false);
+  for (const tookMs of [0, -1, NaN, 1e9]) {
+    traffic.answered({ app: "shop", version: "1" }, 1_000_000 - tookMs, false);
+  }
   const { p50Ms, p99Ms } = traffic.snapshot().all;
   assert(p50Ms !== null && p50Ms < 0.1 && p99Ms !== null && p99Ms > 50_000, `${p50Ms} ${p99Ms}`);
 });

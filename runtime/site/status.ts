@@ -48,9 +48,18 @@ export function siteStatus(parts: StatusParts) {
 
 function appStatus(apps: AppService | null) {
   const running = apps?.isolates.status().apps ?? [];
-  return (apps?.table.list() ?? []).map(({ name, current: { version } }) => ({
+  const isolates = (name: string, version: string) =>
+    running.find((app) => app.app === name && app.version === version)?.isolates.length ?? 0;
+  return (apps?.table.list() ?? []).map(({ name, current: { version }, rollout }) => ({
     name,
     version,
-    isolates: running.find((app) => app.app === name && app.version === version)?.isolates.length ?? 0,
+    isolates: isolates(name, version),
+    ...rollout === undefined ? {} : {
+      next: {
+        version: rollout.next.version,
+        weight: rollout.weight,
+        isolates: isolates(name, rollout.next.version),
+      },
+    },
   }));
 }

@@ -127,7 +127,7 @@ function facts(site, status, rates) {
   return rows;
 }
 
-/** Apps over all sites. */
+/** Apps over all sites, and their versions while a part of the sessions gets another one. */
 export class Apps {
   #body;
   #history = new Map();
@@ -141,43 +141,71 @@ export class Apps {
     const names = [...new Set(view.sites.flatMap((site) => site.status?.apps.map(({ name }) => name) ?? []))]
       .sort();
     this.#body.replaceChildren(
-      ...names.map((name) => this.#row(name, live)),
+      ...names.flatMap((name) => this.#rows(name, live)),
       ...names.length > 0
         ? []
         : [el("tr", {}, el("td", { colSpan: 9, class: "none" }, "no app is deployed"))],
     );
   }
 
-  #row(name, live) {
+  #rows(name, live) {
     const deployed = live.flatMap((site) => site.status.apps.filter((app) => app.name === name));
     const asked = live.flatMap((site) => site.rates.apps.filter(({ app }) => app === name));
-    const perS = sum(asked.map(({ requestsPerS }) => requestsPerS));
-    const errorsPerS = sum(asked.map(({ errorsPerS }) => errorsPerS));
-    const versions = [...new Set(deployed.map(({ version }) => version))];
     const history = this.#history.get(name) ?? new Array(KEPT_S).fill(0);
-    history.push(perS);
+    history.push(sum(asked.map(({ requestsPerS }) => requestsPerS)));
     history.shift();
     this.#history.set(name, history);
-    const n = (text, tone = "") => el("td", { class: `n ${tone}` }, text);
-    return el(
+    const versions = [...new Set(deployed.map(({ version }) => version))];
+    const shares = new Map(
+      deployed.flatMap(({ next }) => next === undefined ? [] : [[next.version, next.weight]]),
+    );
+    const isolates = sum(deployed.map((app) => app.isolates + (app.next?.isolates ?? 0)));
+    const whole = el(
       "tr",
       {},
       el("th", { scope: "row" }, name),
-      el(
-        "td",
-        { class: "code" },
-        ...versions.flatMap((version, i) => [
-          ...i === 0 ? [] : [" "],
-          el("span", { title: version }, version.slice(0, 8)),
-        ]),
-      ),
+      el("td", { class: "code" }, versions.map((version) => version.slice(0, 8)).join(" ")),
       n(String(deployed.length)),
-      n(String(sum(deployed.map(({ isolates }) => isolates)))),
-      n(rate(perS)),
-      el("td", {}, sparkline(history)),
-      n(rate(errorsPerS), errorsPerS > 0 ? "bad" : ""),
-      n(millis(most(asked.map(({ p50Ms }) => p50Ms)))),
-      n(millis(most(asked.map(({ p99Ms }) => p99Ms)))),
+      n(String(isolates)),
+      ...cells(asked, sparkline(history)),
     );
+    if (shares.size === 0) return [whole];
+    return [
+      whole,
+      ...[...new Set([...versions, ...shares.keys()])].map((version) => {
+        const weight = shares.get(version);
+        const running = deployed.map((app) =>
+          app.version === version ? app.isolates : app.next?.version === version ? app.next.isolates : 0
+        );
+        return el(
+          "tr",
+          { class: "version" },
+          el(
+            "th",
+            { scope: "row" },
+            el("span", { class: "unseen" }, `${name}, `),
+            weight === undefined ? "current" : `${weight} %`,
+          ),
+          el("td", { class: "code" }, version.slice(0, 8)),
+          n(""),
+          n(String(sum(running))),
+          ...cells(asked.flatMap((app) => app.versions.filter((each) => each.version === version)), ""),
+        );
+      }),
+    ];
   }
+}
+
+const n = (text, tone = "") => el("td", { class: `n ${tone}` }, text);
+
+/** Rates of several sites: added; latencies of the slowest. */
+function cells(asked, line) {
+  const errorsPerS = sum(asked.map((each) => each.errorsPerS));
+  return [
+    n(rate(sum(asked.map(({ requestsPerS }) => requestsPerS)))),
+    el("td", {}, line),
+    n(rate(errorsPerS), errorsPerS > 0 ? "bad" : ""),
+    n(millis(most(asked.map(({ p50Ms }) => p50Ms)))),
+    n(millis(most(asked.map(({ p99Ms }) => p99Ms)))),
+  ];
 }
