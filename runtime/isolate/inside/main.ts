@@ -96,10 +96,11 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   captureConsole((level, text) => {
     writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(appFrames(text)).end();
   });
-  catchUncaught();
   blockImports();
   const realm = cutRealm(fetches.fetch);
   await warmUp();
+  // Not before: a bootstrap that fails says so on its way out.
+  catchUncaught();
   writer.signal(FRAME.ready, 0);
   const closed = (exchange: Exchange) => exchanges.delete(exchange.id);
   try {
