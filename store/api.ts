@@ -49,7 +49,7 @@ export interface ReplicaPorts {
   /** Rare events worth a log line, and counters for probes. */
   readonly note: (event: string, detail?: Record<string, unknown>) => void;
   /** Work begins here on behalf of another site's trace; the result, if any, is called at its end. */
-  readonly traced?: (trace: string) => (() => void) | undefined;
+  readonly traced?: (trace: string, what: "handoff" | "fetch") => (() => void) | undefined;
 }
 
 export type Level = "eventual" | "session";
@@ -112,6 +112,8 @@ export interface AttachedSession {
   watch(ranges: readonly Range[], changed: () => void): () => void;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
   durable(): Promise<void>;
+  /** Given to `traced` at the sites that are asked for what this session misses here. */
+  trace?: string;
   /** The highest position of this site's journal that this session wrote or read. */
   readonly highest: Position;
   /** The token to leave with. `open`: the session can still write here after this (stream, socket, waitUntil). */

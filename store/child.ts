@@ -17,6 +17,8 @@ export interface ChildFetch extends Fetch {
   part: Range | null;
   /** This site is fetching it from its own parent. */
   asked: boolean;
+  /** Ends its span, where it is recorded. */
+  readonly answered: (() => void) | undefined;
 }
 
 export class Child {

@@ -45,7 +45,7 @@ interface Host {
   /** Resolves when everything applied so far is on disk. */
   durable(): Promise<void>;
   /** Covers a range of a child's here first. */
-  fetch(range: Range, limit: number, reverse: boolean): Promise<void>;
+  fetch(fetch: Fetch): Promise<void>;
   eager(): void;
 }
 
@@ -276,7 +276,8 @@ export class Downlinks {
   }
 
   #fetch(child: Child, fetch: Fetch): void {
-    child.fetches.push({ ...fetch, part: null, asked: false });
+    const answered = fetch.trace === "" ? undefined : this.#core.ports.traced?.(fetch.trace, "fetch");
+    child.fetches.push({ ...fetch, part: null, asked: false, answered });
     this.#due.add(child);
     this.#core.wake();
   }
@@ -428,8 +429,12 @@ export class Downlinks {
     child.fetches = [];
     for (const fetch of fetches) {
       const answer = await this.#answer(child, fetch, mark);
-      if (answer === null) waiting.push(fetch);
-      else replies.push(...answer);
+      if (answer === null) {
+        waiting.push(fetch);
+        continue;
+      }
+      fetch.answered?.();
+      replies.push(...answer);
     }
     child.fetches.unshift(...waiting);
     return replies;
@@ -478,6 +483,6 @@ export class Downlinks {
       this.#due.add(child);
       this.#core.wake();
     };
-    this.#host.fetch(fetch.range, fetch.limit, fetch.reverse).then(ready, ready);
+    this.#host.fetch(fetch).then(ready, ready);
   }
 }

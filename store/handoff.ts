@@ -242,7 +242,7 @@ export class Handoff {
 
   /** Answers for the rows pending here, or passes on what came from below with them added (bottom-up, C2). */
   async asked(from: SiteId, ask: Ask): Promise<void> {
-    const ended = ask.trace === "" ? undefined : this.#core.ports.traced?.(ask.trace);
+    const ended = ask.trace === "" ? undefined : this.#core.ports.traced?.(ask.trace, "handoff");
     try {
       await this.#answer(from, ask);
     } finally {

@@ -78,6 +78,8 @@ export interface Fetch {
   /** 0: the whole range. */
   readonly limit: number;
   readonly reverse: boolean;
+  /** As in {@link Ask}: of the first who waits for it. */
+  readonly trace: string;
 }
 
 /** Follows a feed message up to the head as of which the rows were read. */
@@ -213,7 +215,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return writeRows(w, message.rows).done();
     case "fetch":
       w.uint(message.id).uint(message.limit).flag(message.reverse);
-      return writeRange(w, message.range).done();
+      return writeTrace(writeRange(w, message.range), message.trace).done();
     case "fetched":
       writeRange(w.uint(message.id).flag(message.more).flag(message.refused), message.range);
       return writeRows(w, message.rows).done();
@@ -226,8 +228,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.uint(message.id).uint(message.replica).done();
     case "ask":
       w.uint(message.id).text(message.to).uint(message.replica).uint(message.depth).uint(message.need);
-      writeRows(w, message.rows);
-      return (message.trace === "" ? w : w.text(message.trace)).done();
+      return writeTrace(writeRows(w, message.rows), message.trace).done();
     case "carry":
       w.uint(message.id).byte(OUTCOMES.indexOf(message.outcome)).uint(message.need).uint(message.clock);
       return writeRows(w, message.rows).done();
@@ -288,7 +289,14 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         rows: readRows(r),
       };
     case "fetch":
-      return { kind, id: r.uint(), limit: r.uint(), reverse: r.flag(), range: readRange(r) };
+      return {
+        kind,
+        id: r.uint(),
+        limit: r.uint(),
+        reverse: r.flag(),
+        range: readRange(r),
+        trace: readTrace(r),
+      };
     case "fetched":
       return {
         kind,
@@ -333,6 +341,8 @@ function readBody(kind: Message["kind"], r: Reader): Message {
 }
 
 /** Behind everything else, and only where there is one. */
+const writeTrace = (w: Writer, trace: string): Writer => trace === "" ? w : w.text(trace);
+
 function readTrace(r: Reader): string {
   if (r.isAtEnd) return "";
   const trace = r.text();

@@ -89,7 +89,8 @@ export class SiteReplica implements Replica {
     this.#downlinks = new Downlinks(core, {
       number: () => this.#number(),
       durable: () => this.#durable(core.rows.head),
-      fetch: (range, limit, reverse) => this.#uplink?.fetch(range, limit, reverse) ?? Promise.resolve(),
+      fetch: ({ range, limit, reverse, trace }) =>
+        this.#uplink?.fetch(range, limit, reverse, trace) ?? Promise.resolve(),
       eager: () => this.#uplink?.eager(),
     });
     this.#handoff = new Handoff(core, () => this.#stableNow(), () => this.#uplink?.eager());

@@ -65,6 +65,7 @@ export class Session implements AttachedSession {
   /** Highest own position touched, by the depth that its row was known at. */
   readonly #touched: Position[] = [];
   #collected = false;
+  trace = "";
   /** Highest own position read or written: what the answer waits for. */
   #highest: Position = 0;
 
@@ -179,7 +180,7 @@ export class Session implements AttachedSession {
   #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
     const { uplink } = this.#host;
     if (uplink === null) return Promise.resolve();
-    return uplink.fetchSoon(range, limit, reverse);
+    return uplink.fetchSoon(range, limit, reverse, this.trace);
   }
 
   /** What it touches is noted from its first touch on: most requests of some apps touch nothing. */

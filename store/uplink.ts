@@ -310,7 +310,7 @@ export class Uplink {
   // ── Fetch ──
 
   /** Resolves when the range (or the first or last `limit` live rows of it) is covered. */
-  fetch(range: Range, limit: number, reverse: boolean): Promise<void> {
+  fetch(range: Range, limit: number, reverse: boolean, trace = ""): Promise<void> {
     for (const f of this.#fetching.values()) {
       const inside = f.range.start <= range.start && f.range.end >= range.end;
       const same = f.range.start === range.start && f.range.end === range.end && f.reverse === reverse;
@@ -325,6 +325,7 @@ export class Uplink {
       range,
       limit,
       reverse,
+      trace,
       done: Promise.withResolvers<void>(),
       stager: new Stager(),
     };
@@ -336,7 +337,7 @@ export class Uplink {
   }
 
   /** The same, for a reader that does not wait for ever. */
-  async fetchSoon(range: Range, limit: number, reverse: boolean): Promise<void> {
+  async fetchSoon(range: Range, limit: number, reverse: boolean, trace: string): Promise<void> {
     const timeout = Promise.withResolvers<void>();
     const cancel = this.#core.ports.clock.after(
       WAIT_MS_MAX,
@@ -349,15 +350,15 @@ export class Uplink {
         ),
     );
     try {
-      await Promise.race([this.fetch(range, limit, reverse), timeout.promise]);
+      await Promise.race([this.fetch(range, limit, reverse, trace), timeout.promise]);
     } finally {
       cancel();
       timeout.resolve();
     }
   }
 
-  #request({ id, range, limit, reverse }: Fetching): void {
-    this.#send({ kind: "fetch", id, range, limit, reverse });
+  #request({ id, range, limit, reverse, trace }: Fetching): void {
+    this.#send({ kind: "fetch", id, range, limit, reverse, trace });
   }
 
   async #fetched(fetched: Fetched): Promise<void> {

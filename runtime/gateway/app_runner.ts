@@ -20,7 +20,7 @@ import { type Arrival, type ArrivalContent, type Outcome, respond } from "./arri
 import type { GoneSignal } from "./departures.ts";
 import type { AppWrites, VersionWrites } from "./app_writes.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
-import { contextOf, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
+import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
 import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
@@ -136,6 +136,7 @@ export class AppRunner {
     const session = attaching instanceof Promise ? await attaching : attaching;
     traffic?.arrived(session.how, presented[0]?.state.replica);
     const span = beginInvoke(arrival.span, version);
+    if (span !== undefined) session.trace = formatTraceparent(span);
     const prepared = this.prepared(version);
     const run = new Run(this.#services, prepared, {
       arrival,

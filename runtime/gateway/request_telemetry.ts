@@ -79,9 +79,10 @@ export class RequestTelemetry {
     return span?.set("sojourn.forwarded", true);
   }
 
-  /** This site is asked for what a session needs elsewhere; the result ends the span. */
-  readonly asked = (trace: string): (() => void) | undefined => {
-    const span = this.#tracer.continued(parseTraceparent(trace), "session handoff", SPAN_KIND.server)
+  /** This site is asked for what a session needs at another; the result ends the span. */
+  readonly asked = (trace: string, what: "handoff" | "fetch"): (() => void) | undefined => {
+    const name = what === "handoff" ? "session handoff" : "store fetch";
+    const span = this.#tracer.continued(parseTraceparent(trace), name, SPAN_KIND.server)
       ?.set("sojourn.site", this.#site);
     return span && (() => span.end());
   };

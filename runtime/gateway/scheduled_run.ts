@@ -10,7 +10,7 @@ import type { RunOutcome } from "../cron/job.ts";
 import type { DueEvent } from "../cron/scheduler.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { CallRequest, IsolateAnswer, ScheduledCall } from "../isolate/call.ts";
-import { newTraceId, type Span, withContext } from "../telemetry/mod.ts";
+import { formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import type { Prepared, RunnerServices } from "./app_runner.ts";
 import { endInvoke, gateTraced } from "./request_spans.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
@@ -53,6 +53,7 @@ export async function runScheduled(
   }
   const begunMs = performance.now();
   const span = services.telemetry.timed(version, event);
+  if (span !== undefined) session.trace = formatTraceparent(span);
   const run = new ScheduledRun(services, prepared, { version, session, span });
   const answer = await services.isolates.call(prepared.app, run.call(event));
   endInvoke(span, answer);

@@ -139,6 +139,19 @@ async function carries(setting: Setting): Promise<void> {
   assert.equal(find(spans, "edge-2", "get notes").attributes["db.response.returned_rows"], 1);
 }
 
+/** A row that the edge does not hold: the sites that it is fetched from are in the trace. */
+async function fetches(setting: Setting): Promise<void> {
+  const { cluster } = setting;
+  await ask(`${cluster.url("cloud")}/traced/notes/far`, { method: "PUT", body: "far" });
+  const { traceId, headers } = caller();
+  const got = await ask(`${cluster.url("edge-3")}/traced/notes/far`, { headers });
+  assert.equal(got.text, "far");
+  const spans = await traceOf(setting, traceId, parts(3));
+  const call = find(spans, "edge-3", "traced fetch");
+  isChain([call, find(spans, "edge-3", "get notes")]);
+  for (const site of ["core-2", "cloud"]) isChain([call, find(spans, site, "store fetch")]);
+}
+
 /** What an app asks of others is part of the trace, at both ends. */
 async function asksOthers(setting: Setting): Promise<void> {
   const heard: (string | null)[] = [];
@@ -354,6 +367,7 @@ Deno.test("telemetry of a cluster", async (t) => {
       () => crossesSites(setting),
     );
     await t.step("a handoff that carries names the site that it carries from", () => carries(setting));
+    await t.step("a row that is fetched names the sites it is fetched from", () => fetches(setting));
     await t.step("an app's outgoing fetch goes on with the trace", () => asksOthers(setting));
     await t.step("an app's own spans are in the trace", () => spansOfApps(setting));
     await t.step("a failure is told by its code", () => fails(setting));

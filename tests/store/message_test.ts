@@ -60,7 +60,14 @@ const message: fc.Arbitrary<Message> = fc.oneof(
     rows,
     more: fc.boolean(),
   }),
-  fc.record({ kind: fc.constant("fetch" as const), id: uint, range, limit: uint, reverse: fc.boolean() }),
+  fc.record({
+    kind: fc.constant("fetch" as const),
+    id: uint,
+    range,
+    limit: uint,
+    reverse: fc.boolean(),
+    trace: fc.oneof(fc.constant(""), fc.string()),
+  }),
   fc.record({
     kind: fc.constant("fetched" as const),
     id: uint,

@@ -94,7 +94,7 @@ class StubChild {
 
   fetch(): Message {
     const range = prefixRange(packKey(["a", "load", this.hot ? "hot" : this.id]));
-    return { kind: "fetch", id: 1, range, limit: 0, reverse: false };
+    return { kind: "fetch", id: 1, range, limit: 0, reverse: false, trace: "" };
   }
 
   push(clock: number): Message {
