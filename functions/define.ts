@@ -157,6 +157,7 @@ export interface AppContext {
 
 /** A cron job that is due. */
 export interface ScheduledEvent {
+  /** As a Workers event says what it is. */
   readonly type: "scheduled";
   /** Its name in `cron`. */
   readonly name: string;

@@ -63,6 +63,7 @@ async function everywhere(cluster: TestCluster, big: Uint8Array): Promise<void> 
     const again = await ask(`${url}/`, { headers: { "if-none-match": page.headers.get("etag") ?? "" } });
     assert.deepEqual([again.status, again.text], [304, ""]);
     assert.equal((await ask(`${url}/docs`)).headers.get("location"), "/files/docs/");
+    assert.equal((await ask(`${url}?q=//x`)).headers.get("location"), "/files/?q=//x");
     assert.equal((await ask(`${url}/elsewhere`)).text, "the app: /elsewhere");
     assert.equal((await ask(`${url}/.env`)).text, "the app: /.env");
     const own = await ask(`${url}/x?own=/docs/`);
