@@ -30,7 +30,7 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
     open: (text) => openToken(text, ring, 1.8e12),
   }, () => 1.8e12);
   const counted: string[] = [];
-  const traffic = { answered: (app: string) => void counted.push(app) };
+  const traffic = { answered: (version: { app: string }) => void counted.push(version.app) };
   const ran: { target: string; fromClient: boolean }[] = [];
   const sent: { to: string; kind: string; head: ForwardedRequest }[] = [];
   const current = {

@@ -43,12 +43,12 @@ export async function answerAsset(
       bare: prefix !== "" && isBare(arrival.url, prefix),
       header: (name) => headerOf(head, name),
     }, services.reader);
-    if (answer !== null) services.traffic?.answered(version.app, begunMs, false);
+    if (answer !== null) services.traffic?.answered(version, begunMs, false);
     answer?.headers.set("sojourn-site", services.site);
     answer?.headers.set("sojourn-version", version.version);
     return answer;
   } catch (error) {
-    services.traffic?.answered(version.app, begunMs, true);
+    services.traffic?.answered(version, begunMs, true);
     const problem = storeProblem(error);
     if (problem instanceof Problem) throw problem;
     throw new Problem("store_unreachable", error instanceof Error ? error.message : String(error));
