@@ -103,6 +103,15 @@ async function resolve(url: URL, host: string, rules: EgressRules): Promise<read
 const portOf = (url: URL): number =>
   url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
 
+/**
+ * An agent for one request that knows no proxy: with `NODE_USE_ENV_PROXY` set, the default ones would hand the name
+ * to the proxy of the site's environment, which looks it up by itself.
+ */
+function directAgent(protocol: string): http.Agent {
+  const options = { proxyEnv: {} } as http.AgentOptions; // newer than the types that come with Deno
+  return protocol === "https:" ? new https.Agent(options) : new http.Agent(options);
+}
+
 function send(request: OutgoingRequest, url: URL, address: string): Promise<OutgoingResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<OutgoingResponse>();
   const family = isIP(address);
@@ -112,7 +121,7 @@ function send(request: OutgoingRequest, url: URL, address: string): Promise<Outg
     path: url.pathname + url.search,
     method: request.method,
     headers: headersOf(request, url),
-    agent: false,
+    agent: directAgent(url.protocol),
     signal: request.signal,
     lookup: (_host, options, callback) => {
       const all = (options as { all?: boolean }).all === true;

@@ -211,6 +211,29 @@ Deno.test("the address that was checked is the one connected to, whatever the na
   });
 });
 
+Deno.test("a proxy in the site's environment is not asked: it would look names up by itself", async () => {
+  await withServer(async (port, _pool, seen) => {
+    const module = (name: string) => new URL(`../../runtime/isolate/${name}.ts`, import.meta.url).href;
+    const code = `
+      import { sendChecked } from ${JSON.stringify(module("outgoing_http"))};
+      import { EgressRules } from ${JSON.stringify(module("egress_rules"))};
+      const rules = new EgressRules({
+        fetchHosts: ["named.test"], privateHosts: ["named.test:${port}"], lookup: () => Promise.resolve(["127.0.0.1"]),
+      });
+      const answer = await sendChecked({
+        method: "GET", url: "http://named.test:${port}/direct", headers: [], body: null, signal: new AbortController().signal,
+      }, rules);
+      await answer.body.cancel();`;
+    const proxy = "http://127.0.0.1:9";
+    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["eval", "--no-check", code],
+      env: { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy },
+    }).output();
+    assert(success, new TextDecoder().decode(stderr));
+    assert.deepEqual(seen, [`GET /direct named.test:${port}`]);
+  });
+});
+
 async function withServer(
   work: (port: number, pool: IsolatePool, seen: string[]) => Promise<void>,
 ): Promise<void> {
