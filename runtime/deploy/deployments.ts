@@ -219,7 +219,7 @@ export class Deployments {
       if (record === null || record.unsettled === undefined) return;
       const { unsettled, ...rest } = record;
       for (const after of await this.rows.manifests(serving(record))) {
-        await this.#services.fill?.(app, await this.#addedSince(unsettled, after));
+        await this.#services.fill?.(app, await this.#addedSince(record, unsettled, after));
       }
       await this.rows.write(found, rest, record.current ?? "");
     });
@@ -363,7 +363,7 @@ export class Deployments {
     await prepare?.call(this.#services, app, next.manifest);
     const before = serving(record);
     if (before.includes(next.version)) return { found: { row, record }, more: {} };
-    const added = await this.#addedSince(before, next.manifest);
+    const added = await this.#addedSince(record, before, next.manifest);
     if (added.length === 0 || fill === undefined) return { found: { row, record }, more: {} };
     const preparing = { version: next.version, sinceMs: nowMs() };
     const told = await this.rows.write({ row, record }, { ...record, preparing }, next.version, next.written);
@@ -377,10 +377,24 @@ export class Deployments {
     };
   }
 
-  /** The indexes of a manifest that one of these versions does not know. */
-  async #addedSince(versions: readonly string[], { tables }: StoredManifest): Promise<IndexFill[]> {
+  /**
+   * The indexes of a manifest that one of these versions does not know. A table that it does not know either may
+   * have rows of an earlier version.
+   */
+  async #addedSince(
+    { versions: all }: AppRecord,
+    versions: readonly string[],
+    { tables }: StoredManifest,
+  ): Promise<IndexFill[]> {
+    const earlier = await this.rows.manifests(all.map(({ version }) => version));
+    const bare = Object.entries(tables).filter(([name]) =>
+      earlier.some((older) => Object.hasOwn(older.tables, name))
+    )
+      .map(([name, { key }]) => [name, { key, indexes: {} }] as const);
     const manifests = await this.rows.manifests(versions);
-    return manifests.flatMap((before) => addedIndexes(before.tables, tables));
+    return manifests.flatMap((before) =>
+      addedIndexes({ ...Object.fromEntries(bare), ...before.tables }, tables)
+    );
   }
 }
 

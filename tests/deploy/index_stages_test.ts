@@ -4,8 +4,10 @@ import { AppTable, Deployments } from "../../runtime/deploy/mod.ts";
 import { appKey, decodeApp } from "../../runtime/deploy/records.ts";
 import { MemorySystem } from "./memory_system.ts";
 
-const bundleOf = (indexes: Record<string, string[]>, body = "") =>
-  new TextEncoder().encode(`${JSON.stringify({ tables: { users: { key: ["id"], indexes } } })}\n${body}`);
+const bundleOf = (indexes: Record<string, string[]> | null, body = "") => {
+  const tables = indexes === null ? {} : { users: { key: ["id"], indexes } };
+  return new TextEncoder().encode(`${JSON.stringify({ tables })}\n${body}`);
+};
 
 async function setUp() {
   const system = new MemorySystem();
@@ -34,7 +36,7 @@ async function setUp() {
       return fails ? Promise.reject(new Error("rows change too fast")) : Promise.resolve();
     },
   });
-  const deploy = async (indexes: Record<string, string[]>, body?: string) => {
+  const deploy = async (indexes: Record<string, string[]> | null, body?: string) => {
     const result = await deployments.deploy({ bundle: bundleOf(indexes, body), app: "shop" });
     assert(result.ok, JSON.stringify(result));
     return result.version;
@@ -74,6 +76,17 @@ Deno.test("a version that comes back fills what was written without it", async (
   await deployments.rollback("shop");
   taken();
   assert((await deployments.rollout("shop", two, 10)).ok);
+  assert.deepEqual(taken(), ["follow:  serve, byTown prepared", "fill shop: byTown"]);
+  table.close();
+});
+
+Deno.test("a table that was left out for a while has rows of before, a fresh one has none", async () => {
+  const { table, deploy, taken } = await setUp();
+  await deploy(null);
+  await deploy(TOWN);
+  assert.deepEqual(taken(), [], "a fresh table");
+  await deploy(null, "without");
+  await deploy(TOWN, "again");
   assert.deepEqual(taken(), ["follow:  serve, byTown prepared", "fill shop: byTown"]);
   table.close();
 });

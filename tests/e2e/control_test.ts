@@ -415,7 +415,7 @@ async function interrupted(control: Control) {
     "slow",
     `const until = Date.now() + 3000; while (Date.now() < until);\n${says("slow")}`,
   );
-  const child = control.command(["deploy", path]).spawn();
+  const child = control.command(["deploy", path, "--to", control.url("edge-1", "")]).spawn();
   let told = "";
   for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
     const before = told.includes("uploading");
