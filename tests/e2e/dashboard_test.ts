@@ -41,6 +41,7 @@ async function showsTheCluster(page: Page, cluster: TestCluster): Promise<void> 
     "the session is seen moving",
     `[...document.querySelectorAll("#moves tr")].some((row) => row.textContent.startsWith("edge-1edge-3"))`,
   );
+  await movesOrLightsUp(page, cluster, client);
   await page.until(
     "the app has its row",
     `document.querySelector("#apps tr")?.textContent.startsWith("talker")`,
@@ -57,6 +58,29 @@ async function showsTheCluster(page: Page, cluster: TestCluster): Promise<void> 
     "the log is filtered by level",
     `((text) => text.includes("said /warned") && !text.includes("said /shown"))(document.querySelector("#lines").textContent)`,
   );
+}
+
+async function movesOrLightsUp(page: Page, cluster: TestCluster, client: HeaderClient): Promise<void> {
+  await page.evaluate(`{
+    window.drawn = { ways: 0, dots: 0 };
+    new MutationObserver((changes) => {
+      for (const { addedNodes } of changes) {
+        for (const node of addedNodes) {
+          if (node.classList?.contains("way")) drawn.ways++;
+          if (node.classList?.contains("dot")) drawn.dots++;
+        }
+      }
+    }).observe(document.querySelector("#wires"), { childList: true });
+  }`);
+  await page.send("Emulation.setEmulatedMedia", {
+    features: [{ name: "prefers-reduced-motion", value: "reduce" }],
+  });
+  await client.fetch(`${cluster.url("edge-2")}/talker/shown`);
+  await page.until("the way lights up where motion is not wanted", "drawn.ways > 0");
+  assert.equal(await page.evaluate("drawn.dots"), 0);
+  await page.send("Emulation.setEmulatedMedia", { features: [] });
+  await client.fetch(`${cluster.url("edge-1")}/talker/shown`);
+  await page.until("it flies elsewhere", "drawn.dots > 0");
 }
 
 /** With the keyboard alone, and by what a screen reader is given. */
