@@ -6,12 +6,16 @@ import { strict as assert } from "node:assert";
 import { readPage } from "../pages/reader.ts";
 
 const PAGES = [
+  "README.md",
   "docs/guides/first-app.md",
   "docs/guides/tables-and-kv.md",
   "docs/guides/moving-users.md",
   "docs/commands.md",
   "docs/guides/operating.md",
   "docs/chaos.md",
+  "examples/guestbook/README.md",
+  "examples/board/README.md",
+  "examples/chat/README.md",
   "examples/access/README.md",
   "examples/editor/README.md",
 ];
