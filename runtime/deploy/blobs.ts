@@ -38,7 +38,7 @@ const partsRange = (digest: string): Range => prefixRange(packKey(["b", "part", 
 /** About 2 MB in one write or read, as for bundles. */
 const PARTS_AT_ONCE = 32;
 /** A deploy uploads and then names its blobs; one that has not within this long is over. */
-const ANNOUNCED_MS = 10 * 60_000;
+export const ANNOUNCED_MS = 10 * 60_000;
 
 /** What became of an upload. */
 export type Stored = { readonly ok: true } | {

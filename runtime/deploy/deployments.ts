@@ -103,7 +103,7 @@ export class Deployments {
     });
     this.hosts = new Hosts(this.rows, () => services.nowMs());
     this.blobs = new Blobs(services.system, () => services.nowMs());
-    this.#files = new VersionFiles(services.system, this.blobs);
+    this.#files = new VersionFiles(services.system, this.blobs, () => services.nowMs());
   }
 
   /** Deploys a bundle: it serves all, or with a weight a part of the sessions. */
@@ -263,7 +263,7 @@ export class Deployments {
   async #removeUnused(followed: string | null): Promise<string[]> {
     const { system, nowMs } = this.#services;
     const removed = await removeUnused(system, { followed, nowMs: nowMs() });
-    await this.#files.forget(removed);
+    await this.#files.sweep();
     return removed;
   }
 

@@ -8,10 +8,10 @@
  */
 import { z } from "zod";
 import type { Replica, StoreMutation } from "../../store/api.ts";
-import { packKey } from "../../store/key.ts";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import { prefixRange } from "../../store/range.ts";
 import { type Asset, ASSET_INDEX_BYTES_MAX, contentsOf, decodeAssetIndex } from "../assets/asset_index.ts";
-import { type BlobReader, type BlobRef, type Blobs, DIGEST } from "./blobs.ts";
+import { ANNOUNCED_MS, type BlobReader, type BlobRef, type Blobs, DIGEST } from "./blobs.ts";
 import { decodeSystem, decodeVersion, encodeSystem, type StoredManifest, VERSION } from "./records.ts";
 
 type SystemStore = Replica["system"];
@@ -36,18 +36,22 @@ export interface FilesRefusal {
 }
 
 const mapKey = (version: string) => packKey(["b", "map", version]);
+const MAPS = prefixRange(packKey(["b", "map"]));
 const VERSIONS = prefixRange(packKey(["s", "version"]));
 
 /** The files of versions, at the root. Its methods are called in the turn that writes the version. */
 export class VersionFiles {
   readonly #system: SystemStore;
   readonly #blobs: Blobs;
+  readonly #nowMs: () => number;
+  #sweptMs = -Infinity;
   /** Digests that an index names; an index never changes. */
   readonly #named = new Map<string, readonly string[]>();
 
-  constructor(system: SystemStore, blobs: Blobs) {
+  constructor(system: SystemStore, blobs: Blobs, nowMs: () => number) {
     this.#system = system;
     this.#blobs = blobs;
+    this.#nowMs = nowMs;
   }
 
   /** The manifest with its files (V1). */
@@ -92,23 +96,32 @@ export class VersionFiles {
     return [{ kind: "set", key: mapKey(version), value: encodeSystem(map) }];
   }
 
-  /** Removes the named versions' map rows, and the blobs that no version that is left refers to. */
-  async forget(removed: readonly string[]): Promise<void> {
-    if (removed.length > 0) {
-      await this.#system.write(removed.map((version) => ({ kind: "delete", key: mapKey(version) })));
-    }
+  /** Removes the maps of versions that are gone, and the blobs that no version that is left refers to. */
+  async sweep(): Promise<void> {
+    const nowMs = this.#nowMs();
+    if (nowMs - this.#sweptMs < ANNOUNCED_MS) return; // what could go by now could go then, but for a few
+    this.#sweptMs = nowMs;
     const referred = new Set<string>();
     const indexes = new Set<string>();
+    const versions = new Set<string>();
     for (const row of await this.#system.list(VERSIONS)) {
       if (row.value === null) continue;
       const { version, manifest } = decodeVersion(row.value);
-      const map = await readMapRef(this.#system, version);
-      if (map !== undefined) referred.add(map.sha256);
+      versions.add(version);
       if (manifest.files === undefined) continue;
       indexes.add(manifest.files.sha256);
       referred.add(manifest.files.sha256);
-      for (const digest of await this.#digestsOf(manifest.files)) referred.add(digest);
+      const digests = await this.#digestsOf(manifest.files).catch(() => null);
+      if (digests === null) return; // what it refers to is not known: nothing goes, and no deploy fails for it
+      for (const digest of digests) referred.add(digest);
     }
+    const maps: Key[] = [];
+    for (const row of await this.#system.list(MAPS)) {
+      const map = row.value === null ? undefined : blobRef.safeParse(decodeSystem(row.value)).data;
+      if (map !== undefined && versions.has(String(unpackKey(row.key)[2]))) referred.add(map.sha256);
+      else maps.push(row.key);
+    }
+    if (maps.length > 0) await this.#system.write(maps.map((key) => ({ kind: "delete", key })));
     for (const index of [...this.#named.keys()]) if (!indexes.has(index)) this.#named.delete(index);
     await this.#blobs.sweep(referred);
   }
