@@ -9,6 +9,7 @@ import { type BundleOutcome, runDenoBundle } from "./deno_bundle.ts";
 import { moduleComments, splice } from "./cuts.ts";
 import { type BundleIssue, checkImports, forbiddenImports, parseModule } from "./imports.ts";
 import { withTempFolder } from "./temp_folder.ts";
+import { processCuts } from "./node_process.ts";
 import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
@@ -55,7 +56,7 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   const comments: Comment[] = [];
   const program = parseModule(bundled, comments);
   if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
-  const loader = requireCuts(program);
+  const loader = [...requireCuts(program), ...processCuts(program)];
   const code = splice(bundled, [...loader, ...moduleComments(comments, bundled)]);
   // Parsing a large bundle takes long: once is enough where no import was replaced.
   const [issue] = loader.length === 0 ? forbiddenImports(program) : checkImports(code);

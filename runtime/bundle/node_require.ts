@@ -6,6 +6,7 @@ import type { AnyNode, Program } from "acorn";
 import { isAllowedBuiltin } from "./builtins.ts";
 import type { Cut } from "./cuts.ts";
 import { visit } from "./imports.ts";
+import { isProcess, PROCESS_EXPRESSION } from "./node_process.ts";
 
 /** The cuts that replace a bundle's `createRequire`; none where it has none. */
 export function requireCuts(program: Program): Cut[] {
@@ -14,13 +15,17 @@ export function requireCuts(program: Program): Cut[] {
   const required = new Set<string>();
   visit(program, (node) => {
     const specifier = callOf(node, loader.name);
-    if (specifier !== undefined && isAllowedBuiltin(specifier)) required.add(specifier);
+    if (specifier !== undefined && (isAllowedBuiltin(specifier) || isProcess(specifier))) {
+      required.add(specifier);
+    }
   });
   const names = [...required];
   const imports = names.map((specifier, i) =>
-    `import __sojourn_node_${i} from ${JSON.stringify(nodeName(specifier))};`
+    isProcess(specifier) ? "" : `import __sojourn_node_${i} from ${JSON.stringify(nodeName(specifier))};`
   );
-  const table = names.map((specifier, i) => `[${JSON.stringify(specifier)}, __sojourn_node_${i}]`).join(", ");
+  const table = names.map((specifier, i) =>
+    `[${JSON.stringify(specifier)}, ${isProcess(specifier) ? PROCESS_EXPRESSION : `__sojourn_node_${i}`}]`
+  ).join(", ");
   // On one line, as what it replaces: the source map's lines stay right.
   const shim = `((table) => (id) => { if (table.has(id)) return table.get(id); ` +
     `throw new TypeError(\`a function can't require "\${id}"\`); })(new Map([${table}]))`;

@@ -58,6 +58,12 @@ const PACKAGES: Readonly<Record<string, Package>> = {
       export default { fetch: () => Response.json(_.chunk([1, 2, 3], 2)) };`,
     answer: "[[1,2],[3]]",
   },
+  "yaml (CommonJS, asks for node:process)": {
+    code: `
+      import { parse } from "npm:yaml@2.9.1";
+      export default { fetch: () => Response.json(parse("a: [1, b]")) };`,
+    answer: `{"a":[1,"b"]}`,
+  },
   "react-dom (streams HTML)": {
     code: `
       import { createElement, Suspense, use } from "npm:react@19.3.1";
@@ -82,6 +88,35 @@ for (const [name, { code, path = "/", init, answer }] of Object.entries(PACKAGES
     else assert.match(text, answer);
   });
 }
+
+Deno.test("node:process is the isolate's own, however it is imported", async () => {
+  await using app = await runApp({
+    "app.ts": `
+      import process from "node:process";
+      import * as all from "node:process";
+      import { cwd, default as again, env as given } from "process";
+      import { other } from "./other.ts";
+      const failure = (work: () => unknown) => { try { return work(); } catch (error) { return String(error); } };
+      export default {
+        fetch: () => Response.json([
+          process.env["NAME"], given["NAME"], all.env["NAME"], again === process, cwd(), other(),
+          process === globalThis.process, failure(() => process.exit(1)), process.on("exit", () => {}) === process,
+        ]),
+      };`,
+    "other.ts": `import { platform } from "node:process";\nexport const other = () => platform;`,
+  }, { vars: { NAME: "given" } });
+  assert.deepEqual(await (await app.fetch("/")).json(), [
+    "given",
+    "given",
+    "given",
+    true,
+    "/",
+    "linux",
+    true,
+    "TypeError: process.exit is not available in a function: a function cannot end its isolate",
+    true,
+  ]);
+});
 
 /** A Hono project as its starter for Workers makes one: package.json, tsconfig.json, JSX, imports without extensions. */
 const PROJECT: Readonly<Record<string, string>> = {

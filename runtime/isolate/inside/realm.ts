@@ -12,6 +12,7 @@ import { KvAtomicOperation } from "../../../functions/kv_atomic.ts";
 import { KvU64 } from "../../../functions/kv_u64.ts";
 import { cutMembers, refusal } from "./absent.ts";
 import { ServedHandler } from "./app_module.ts";
+import { processObject } from "./process_object.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { addWorkersGlobals } from "./workers_globals.ts";
 
@@ -89,7 +90,7 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
   addWorkersGlobals(define);
   // Blocking the only thread of an isolate has no use.
   define(Atomics, "wait", refusal("Atomics.wait", "use Atomics.waitAsync"));
-  const process = { env: {} as Record<string, string>, nextTick, platform: "linux", versions: {}, argv: [] };
+  const process = processObject();
   define(globalThis, "process", process);
   return {
     served,
@@ -99,9 +100,6 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
     },
   };
 }
-
-const nextTick = (callback: (...args: unknown[]) => void, ...args: unknown[]): void =>
-  queueMicrotask(() => callback(...args));
 
 function cutDeno(members: Record<string, unknown>): void {
   cutMembers(Deno, "Deno", KEPT);
