@@ -48,9 +48,15 @@ export async function changing(
     }
     const { app, version, changed } = result;
     tell({ event: "live", app, version, changed });
-    const mark = await deployments.isUnsettled(app) ? crypto.randomUUID() : undefined;
+    const isUnsettled = await deployments.isUnsettled(app);
+    const mark = isUnsettled ? crypto.randomUUID() : undefined;
     const placement = await placed(services, { ...result, mark }, waitMs(c), tell);
-    if (placement.missing.length === 0) await deployments.settle(app);
+    if (placement.missing.length === 0) {
+      const settled = deployments.settle(app);
+      // Removing what is given up is for nobody to wait for, and is tried again with the next change.
+      if (isUnsettled) await settled;
+      else settled.catch((error) => services.note("apps_not_tidied", { error: String(error) }));
+    }
     return Response.json({ app, version, changed, ...placement });
   });
 }
