@@ -152,13 +152,14 @@ Deno.test("a version with assets is written when all its files are here, and its
 });
 
 Deno.test("files go with the last version that has them", async () => {
-  const { clock, put, blobs, deployments, bundle } = root();
+  const { system, clock, put, blobs, deployments, bundle } = root();
   const shared = await put(bytesOf("shared")), own: { sha256: string; bytes: number }[] = [];
   for (let i = 0; i < 52; i++) {
     own.push(await put(bytesOf(`own ${i}`)));
     const index = encodeAssetIndex(new Map([["/shared", shared], ["/own", own[i] ?? shared]]));
     clock.nowMs += 60_000;
-    assert.ok((await deployments.deploy({ bundle, app: "shop", files: await put(index) })).ok);
+    const files = await put(index), sourceMap = own[i] ?? shared;
+    assert.ok((await deployments.deploy({ bundle, app: "shop", files, sourceMap })).ok);
   }
   clock.nowMs += 11 * 60_000;
   assert.ok((await deployments.deploy({ bundle: bytesOf("{}"), app: "shop" })).ok);
@@ -167,6 +168,8 @@ Deno.test("files go with the last version that has them", async () => {
   const gone = await blobs.missing(digests);
   assert.deepEqual(gone, digests.slice(0, 3), "50 versions are kept");
   assert.deepEqual(await blobs.missing([shared.sha256]), []);
+  const maps = await system.list(prefixRange(packKey(["b", "map"])));
+  assert.equal(maps.length, 49, "each goes with its version; the last one came without");
 });
 
 Deno.test("lines leave in order with their places told; a bad map leaves them as they are (L1, L2)", async () => {
