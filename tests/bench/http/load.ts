@@ -27,6 +27,8 @@ export interface LoadResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly requests: number;
+  /** With those of the warm-up. */
+  readonly total: number;
   readonly errors: number;
 }
 
@@ -34,7 +36,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("latin1");
 
 /** One connection; answers are small, so most arrive in one read. */
-class Connection {
+export class Connection {
   readonly #conn: Deno.TcpConn;
   readonly #buffer = new Uint8Array(65_536);
 
@@ -71,7 +73,7 @@ function isWhole(text: string, end: number): boolean {
 /** Runs the load and returns its figures. */
 export async function run(input: LoadInput): Promise<LoadResult> {
   const tookMs: number[] = [];
-  let errors = 0;
+  let errors = 0, total = 0;
   const begun = performance.now();
   const countFrom = begun + input.warmMs, end = countFrom + input.runMs;
   const tokens = new Map<number, string>();
@@ -87,6 +89,7 @@ export async function run(input: LoadInput): Promise<LoadResult> {
           (token === undefined ? "" : `sojourn-session: ${token}\r\n`) + "\r\n",
       );
       const now = performance.now();
+      total++;
       if (start >= countFrom) tookMs.push(now - start);
       if (status !== 200) errors++;
       const fresh = /\r\nsojourn-session: ([^\r]+)/i.exec(head)?.[1];
@@ -100,6 +103,7 @@ export async function run(input: LoadInput): Promise<LoadResult> {
     p50Ms: quantile(tookMs, 0.5),
     p99Ms: quantile(tookMs, 0.99),
     requests: tookMs.length,
+    total,
     errors,
   };
 }
