@@ -54,8 +54,7 @@ export function logRoutes(app: Hono<{ Bindings: { role: Role | null } }>, servic
     if (readers >= READERS_MAX) {
       return problemResponse("overloaded", `${READERS_MAX} readers follow the logs at ${site} already`);
     }
-    readers++;
-    const leave = () => void readers--;
-    return new Response(gatherLogs({ sites, ask, nowMs }, query, leave), { headers: NDJSON_HEADERS });
+    const counted = { begun: () => void readers++, ended: () => void readers-- };
+    return new Response(gatherLogs({ sites, ask, nowMs }, query, counted), { headers: NDJSON_HEADERS });
   });
 }

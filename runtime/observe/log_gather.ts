@@ -36,19 +36,27 @@ const tailSchema = z.union([
   z.object({ at: z.string() }),
 ]);
 
-/** The stream of lines that a query asks for; `ended` is told once, when it is over or its reader has gone. */
+/**
+ * The stream of lines that a query asks for. `readers` is told once of its beginning, when somebody begins to read,
+ * and once of its end.
+ */
 export function gatherLogs(
   sources: LogSources,
   query: LogQuery,
-  ended: () => void,
+  readers: { begun(): void; ended(): void },
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const gone = new AbortController();
   const gathering = new Gathering(sources, query, gone.signal);
-  return pulledBody(() => gathering.next(), () => {
+  let isBegun = false;
+  return pulledBody(() => {
+    if (!isBegun) readers.begun();
+    isBegun = true;
+    return gathering.next();
+  }, () => {
     if (gone.signal.aborted) return;
     gone.abort();
     gathering.close();
-    ended();
+    if (isBegun) readers.ended();
   });
 }
 

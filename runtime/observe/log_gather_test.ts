@@ -26,6 +26,7 @@ class Sites {
   readonly down = new Set<string>();
   /** Streams that are open, by site. */
   readonly open = new Map<string, Set<AbortController>>();
+  begun = 0;
   ended = 0;
 
   gather(text: string): ReadableStream<Uint8Array> {
@@ -36,7 +37,7 @@ class Sites {
         nowMs: () => 500_000,
       },
       query(text),
-      () => void this.ended++,
+      { begun: () => void this.begun++, ended: () => void this.ended++ },
     );
   }
 
@@ -167,7 +168,9 @@ Deno.test("when the reader has gone nothing is held (G2)", async () => {
   const next = reader.read(); // the sanitizer of resources sees timers that are left
   await reader.cancel();
   assert.equal((await next).done, true);
-  assert.equal(sites.ended, 1);
+  assert.deepEqual([sites.begun, sites.ended], [1, 1]);
+  await sites.gather("follow=1").cancel(); // of an answer that nobody begins to read
+  assert.deepEqual([sites.begun, sites.ended], [1, 1]);
   for (const ring of sites.rings.values()) assert.equal(ring.waiting, 0);
   for (const streams of sites.open.values()) assert.equal(streams.size, 0);
 });

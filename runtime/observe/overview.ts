@@ -93,16 +93,16 @@ export class Overview {
   /** One object a second. A reader that is slow gets the newest when it comes back. */
   follow(): ReadableStream<Uint8Array<ArrayBuffer>> {
     const gone = new AbortController();
-    let isFirst = true;
-    this.#readers++;
+    let isBegun = false; // a body that nobody reads (HEAD) is no reader
     return pulledBody(async () => {
-      if (!isFirst) await pause(this.#roundBegunMs + ROUND_MS - performance.now(), gone.signal);
-      isFirst = false;
+      if (isBegun) await pause(this.#roundBegunMs + ROUND_MS - performance.now(), gone.signal);
+      else this.#readers++;
+      isBegun = true;
       return gone.signal.aborted ? null : ndjsonLine(await this.look());
     }, () => {
       if (gone.signal.aborted) return;
       gone.abort();
-      this.#readers--;
+      if (isBegun) this.#readers--;
     });
   }
 

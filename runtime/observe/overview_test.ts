@@ -60,6 +60,8 @@ Deno.test("readers share a round, and nobody is asked when none is left (O2)", a
   const next = await readers[0]?.next(); // a second later
   assert.equal((next?.value as ClusterView).by, "root");
   assert.equal(state.asked, 6);
+  overview.follow(); // of an answer that nobody begins to read
+  assert.equal(overview.readers, 3);
   await Promise.all(readers.map((reader) => reader.return(undefined)));
   assert.equal(overview.readers, 0);
 });
