@@ -1,27 +1,32 @@
 /**
- * Pages, read by somebody who does what they say. A page with commands is either read here, or every block of
- * commands in it says why it is not run.
+ * Pages, read by somebody who does what they say. Every page with commands is read, or says of each block of them
+ * why it is not run.
  */
 import { strict as assert } from "node:assert";
+import { stepsOf } from "../pages/blocks.ts";
 import { readPage } from "../pages/reader.ts";
+import { walk } from "../structure/walk.ts";
 
-const PAGES = [
-  "README.md",
-  "docs/guides/first-app.md",
-  "docs/guides/tables-and-kv.md",
-  "docs/guides/moving-users.md",
-  "docs/commands.md",
-  "docs/guides/operating.md",
-  "docs/chaos.md",
-  "examples/guestbook/README.md",
-  "examples/board/README.md",
-  "examples/chat/README.md",
-  "examples/access/README.md",
-  "examples/editor/README.md",
-];
+const root = new URL("../../", import.meta.url);
+const pages: string[] = (await commands("README.md")) > 0 ? ["README.md"] : [];
+for (const folder of ["docs", "examples"]) {
+  for await (const path of walk(root, folder)) {
+    if (path.endsWith(".md") && (await commands(path)) > 0) pages.push(path);
+  }
+}
 
-for (const page of PAGES) {
+async function commands(path: string): Promise<number> {
+  const steps = stepsOf(await Deno.readTextFile(new URL(path, root)));
+  return steps.filter(({ kind }) => kind === "command").length;
+}
+
+Deno.test("the README, the guides and the examples are pages to do", () => {
+  const some = ["README.md", "docs/guides/first-app.md", "docs/operating.md", "examples/chat/README.md"];
+  for (const page of some) assert(pages.includes(page), `${page} has no command`);
+});
+
+for (const page of pages) {
   Deno.test(`${page} does what it says`, async () => {
-    assert((await readPage(page)) > 0);
+    assert.equal(await readPage(page), await commands(page));
   });
 }

@@ -34,6 +34,7 @@ const FOLLOW_S = 4;
 const PRELUDE = [
   `curl() { case " $* " in *" -N "*) timeout ${FOLLOW_S} curl -s "$@" || [ $? = 124 ];; *) command curl -s "$@";; esac; }`,
   "export NO_COLOR=1",
+  `export CHECKOUT=${ROOT}`,
   'export PATH="$PWD/.bin:$PATH"',
   "trap 'kill $(jobs -p) 2>/dev/null' EXIT",
 ].join("\n");
