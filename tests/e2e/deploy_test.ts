@@ -100,7 +100,7 @@ async function outsideApp(cluster: TestCluster, workshop: Workshop) {
 /** The app of the README does what the README says. */
 async function readmeApp(cluster: TestCluster, workshop: Workshop) {
   const readme = await Deno.readTextFile(join(ROOT, "README.md"));
-  const [, app = ""] = /```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+  const [, app = ""] = /```ts[^\n]*\n([\s\S]*?)```/.exec(readme) ?? [];
   await deploy(cluster, await workshop.write("cafe", { "app.ts": app }));
   const client = new HeaderClient();
   const mocha = await client.fetch(`${cluster.url("edge-2")}/cafe/orders/ann/mocha`, { method: "POST" });
