@@ -4,7 +4,8 @@
  * E1  Only where app and operator both say so (egress_rules.ts), and of those hosts only public addresses; a
  *     private one only where the operator's configuration names exactly that `host:port`.
  * E2  The address that was checked is the one connected to: the name is not looked up again.
- * E3  Redirects are followed here, each step checked like the first.
+ * E3  Redirects are followed here, each step checked like the first. One that keeps a body which the isolate can
+ *     send again goes back to it ("replay"): what it asks for then is checked as anything else.
  * E4  Nothing leaves before the output gate of the request has resolved.
  */
 import { ASSETS_ORIGIN } from "./assets_origin.ts";

@@ -146,7 +146,7 @@ Deno.test("what Deno has and a function has not refuses as it would fail, and De
         failure(() => Deno.readTextFileSync("x")),
         failure(() => new Deno.Command("id")),
         failure(() => Deno.exit()),
-        typeof Deno.stdin,
+        [typeof Deno.stdin, typeof Deno.pid, typeof Deno.mainModule, typeof Deno.permissions],
         Deno.args,
       ]);
     });`);
@@ -156,7 +156,7 @@ Deno.test("what Deno has and a function has not refuses as it would fail, and De
     "TypeError: Deno.readTextFileSync is not available in a function: import files into the bundle, or serve them as assets",
     "TypeError: Deno.Command is not available in a function",
     "TypeError: Deno.exit is not available in a function: a function cannot end its isolate",
-    "undefined",
+    ["undefined", "undefined", "undefined", "undefined"],
     [],
   ]);
   assert.equal(app.lines.filter((line) => line.includes("Deno.Command was used")).length, 1);

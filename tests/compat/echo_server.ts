@@ -32,7 +32,7 @@ async function answer(request: Request): Promise<Response> {
         headers: { location: url.searchParams.get("to") ?? "/" },
       });
     case "loop":
-      return new Response(null, { status: 302, headers: { location: "/loop" } });
+      return new Response(null, { status: Number(argument || 302), headers: { location: url.pathname } });
     case "cookies":
       return new Response("x", {
         headers: [["set-cookie", "a=1; Path=/"], ["set-cookie", "b=2"], ["x-many", "1"], ["x-many", "2"]],

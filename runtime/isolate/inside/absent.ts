@@ -12,6 +12,9 @@ const INSTEAD: readonly (readonly [names: RegExp, instead: string])[] = [
   [/^(exit|kill|addSignalListener)/, "a function cannot end its isolate"],
 ];
 
+/** Members behind a getter that are no functions. */
+const DATA: ReadonlySet<string> = new Set(["exitCode", "jupyter", "mainModule", "pid", "ppid", "telemetry"]);
+
 /** The error for a member that is not there. */
 const absent = (what: string, instead: string | undefined): TypeError =>
   new TypeError(`${what} is not available in a function${instead === undefined ? "" : `: ${instead}`}`);
@@ -32,7 +35,7 @@ export function cutMembers(target: object, name: string, kept: ReadonlySet<strin
     Reflect.deleteProperty(target, key);
     if (typeof key !== "string" || found === undefined) continue;
     // A getter is not asked: some load what only they need.
-    if (found.get === undefined && typeof found.value !== "function") continue;
+    if (found.get === undefined ? typeof found.value !== "function" : DATA.has(key)) continue;
     const what = `${name}.${key}`;
     const instead = INSTEAD.find(([names]) => names.test(key))?.[1];
     // As the function in whose place it stands would fail.
