@@ -43,3 +43,21 @@ export class HybridClock {
     return seen > this.wall(-CLOCK_AHEAD_MS_MAX);
   }
 }
+
+/** Time for intervals: the wall clock's, but where that is set back, this one goes on from where it was. */
+export class SteadyClock {
+  readonly #wall: Clock;
+  #lastMs = -Infinity;
+  #setBackMs = 0;
+
+  constructor(wall: Clock) {
+    this.#wall = wall;
+  }
+
+  nowMs(): number {
+    const nowMs = this.#wall.nowMs();
+    if (nowMs < this.#lastMs) this.#setBackMs += this.#lastMs - nowMs;
+    this.#lastMs = nowMs;
+    return nowMs + this.#setBackMs;
+  }
+}

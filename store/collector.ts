@@ -117,7 +117,7 @@ export class Collector {
   /** Collects what may go by now. */
   async collect(): Promise<void> {
     const core = this.#core, nowMs = core.ports.clock.nowMs();
-    const fedUpTo = this.#downlinks.fedUpTo(nowMs);
+    const fedUpTo = this.#downlinks.fedUpTo();
     const later: typeof core.mortal = [];
     const due = core.mortal.splice(0).filter((entry) => {
       if (entry.position <= fedUpTo) return true;

@@ -9,7 +9,7 @@
  * O2  They are advanced after the rows they speak of were applied, with no await in between (PROTOCOL I2).
  */
 import type { ReplicaConfig, ReplicaPorts } from "./api.ts";
-import { HybridClock } from "./clock.ts";
+import { HybridClock, SteadyClock } from "./clock.ts";
 import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
@@ -39,6 +39,8 @@ export class Core {
   readonly config: ReplicaConfig;
   readonly ports: ReplicaPorts;
   readonly clock: HybridClock;
+  /** For how long something has been so; what expires goes by the wall clock. */
+  readonly steady: SteadyClock;
   readonly rows: Rows;
   readonly coverage: Coverage;
   readonly clockGuard = new ClockGuard(this);
@@ -86,6 +88,7 @@ export class Core {
     this.config = config;
     this.ports = ports;
     this.clock = new HybridClock(ports.clock);
+    this.steady = new SteadyClock(ports.clock);
     this.rows = new Rows({
       storage: ports.storage,
       clock: this.clock,

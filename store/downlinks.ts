@@ -81,7 +81,7 @@ export class Downlinks {
   }
 
   #nowMs(): number {
-    return this.#core.ports.clock.nowMs();
+    return this.#core.steady.nowMs();
   }
 
   *all(): IterableIterator<Child> {
@@ -122,7 +122,8 @@ export class Downlinks {
   }
 
   /** The lowest position that some child may still have to be fed: what lies past it must stay in the journal. */
-  fedUpTo(nowMs: number): Position {
+  fedUpTo(): Position {
+    const nowMs = this.#nowMs();
     let fed = this.#core.rows.committedHead;
     for (const child of this.#children.values()) {
       if (child.replica === 0) continue;

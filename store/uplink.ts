@@ -211,7 +211,7 @@ export class Uplink {
     if (connection !== this.#connection) return MARK_IDLE_MS;
     this.#sentUpTo = mark.head;
     this.#sentStable = stable;
-    this.#sentAtMs = this.#core.ports.clock.nowMs();
+    this.#sentAtMs = this.#core.steady.nowMs();
     this.#sendAll([...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => ({
       kind: "push",
       upTo: mark.head,
@@ -224,7 +224,7 @@ export class Uplink {
 
   #pushWaitMs(mark: Mark): number {
     if (this.#dirty.size > 0) return 0;
-    const now = this.#core.ports.clock.nowMs();
+    const now = this.#core.steady.nowMs();
     const news = mark.head > this.#sentUpTo || now < this.#eagerSentMs + EAGER_MS;
     if ((mark.stable.at(-1) ?? 0) <= this.#sentStable) return MARK_IDLE_MS;
     return this.#sentAtMs + (news ? MARK_MS_MIN : MARK_IDLE_MS) - now;
@@ -243,7 +243,7 @@ export class Uplink {
 
   /** Asks the parent for marks at once, for a while: somebody here waits. */
   eager(): void {
-    const now = this.#core.ports.clock.nowMs();
+    const now = this.#core.steady.nowMs();
     if (!this.#welcomed || now < this.#eagerSentMs + EAGER_MS / 2) return;
     this.#eagerSentMs = now;
     this.#send({ kind: "eager" });

@@ -84,7 +84,7 @@ export class Warming {
   arrived(session: Uint8Array, from: ReplicaNumber): void {
     const core = this.#core, source = core.topology.incarnation(from)?.site;
     if (this.#uplink === null || source === undefined || source === core.config.site) return;
-    const footprint = this.footprint(session), nowMs = core.ports.clock.nowMs();
+    const footprint = this.footprint(session), nowMs = core.steady.nowMs();
     if (nowMs < footprint.askedAtMs + WARM_EVERY_MS) return;
     footprint.askedAtMs = nowMs;
     const cancel = core.ports.clock.after(WARM_AFTER_MS, () => {

@@ -30,6 +30,7 @@ const calm = (point: string, nth: number) => (plan: Plan): Plan => ({
     evict: 6,
     nap: 0,
     diskFull: 0,
+    leap: 0,
     point: 0,
   },
   crashes: [{ point, nth }],

@@ -2,6 +2,7 @@
  * What goes wrong in the safety phase: crashes, stops, lost disks, cut and stalled links, evictions, long naps.
  * All are over before the liveness phase.
  */
+import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { SimNetwork } from "./network.ts";
@@ -29,6 +30,11 @@ const COLLECT_MS = 40_000;
 const COLLECT_AFTER_MS: readonly [number, number] = [5, 300];
 const DOWN_MS: readonly [number, number] = [2, 400];
 const CUT_MS: readonly [number, number] = [5, 800];
+/** Past what neighbours accept (store/limits.ts CLOCK_AHEAD_MS_MAX), and back within it in the liveness phase. */
+const LEAP_MS: readonly [number, number] = [60_500, 63_000];
+/** Sites differ by so much without any fault, and are asked to join again a second later. */
+const SKEWS_MS = 3_000;
+const LEAP_FOR_MS: readonly [number, number] = [20, 800];
 const GRACE_MS: readonly [number, number] = [0, 50];
 
 /** Small enough that most points are reached in most runs. */
@@ -54,6 +60,8 @@ export class Faults {
   /** How often a point is still to be passed before the site that passes it crashes. */
   readonly #points = new Map<string, number[]>();
   #over = false;
+  /** Until then something that a site said during a leap may be refused. */
+  #datedUntilMs = 0;
 
   constructor(around: FaultSurroundings, draws: Draws) {
     this.#around = around;
@@ -104,6 +112,9 @@ export class Faults {
     this.#over = true;
     this.#around.network.heal();
     for (const site of [...this.#down]) await this.#restart(site);
+    const { world } = this.#around;
+    const leftMs = this.#datedUntilMs - world.nowMs;
+    if (leftMs > 0) await new Promise<void>((resolve) => world.after(leftMs, resolve));
   }
 
   #say(text: string): void {
@@ -153,6 +164,8 @@ export class Faults {
           if (this.#over) void this.#restart(site);
           else this.#away(site);
         });
+      case "leap":
+        return this.#leap(site);
       case "point":
         return;
     }
@@ -163,6 +176,22 @@ export class Faults {
     this.#say("all clocks jump");
     world.sleptMs += ms;
     for (const each of sites) each.napped();
+  }
+
+  #leap(site: SimSite): void {
+    const draws = this.#draws;
+    const ms = Math.round(draws.between(...LEAP_MS)) * (draws.chance(0.7) ? 1 : -1);
+    this.#say(`the clock of ${site.plan.id} leaps ${ms} ms`);
+    site.leap(ms);
+    const forMs = draws.between(...LEAP_FOR_MS);
+    this.#datedUntilMs = Math.max(
+      this.#datedUntilMs,
+      this.#around.world.nowMs + forMs + Math.abs(ms) - CLOCK_AHEAD_MS_MAX + SKEWS_MS,
+    );
+    this.#around.world.after(forMs, () => {
+      this.#say(`the clock of ${site.plan.id} is right again`);
+      site.leap(0);
+    });
   }
 
   #away(site: SimSite): void {

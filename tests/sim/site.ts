@@ -197,6 +197,11 @@ export class SimSite {
   }
 
   /** The wall clock has jumped (World.sleptMs). */
+  /** The clock of the process that runs now is wrong by so much; 0 puts it right. */
+  leap(ms: number): void {
+    if (this.#process !== null) this.#process.clock.leapMs = ms;
+  }
+
   napped(): void {
     this.#process?.clock.napped();
   }

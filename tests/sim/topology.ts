@@ -43,6 +43,8 @@ export interface FaultPlan {
   readonly evict: number;
   readonly nap: number;
   readonly diskFull: number;
+  /** One site's clock is too far off for its neighbours, for a while. */
+  readonly leap: number;
   /** Crashes at a point of the protocol: as the n-th message of a kind leaves or arrives, or a commit begins or ends. */
   readonly point: number;
 }
@@ -122,6 +124,7 @@ function drawMixed(draws: Draws): Plan {
     draws.chance(probability) ? draws.between(least, greatest) : 0;
   const faulty = draws.chance(0.85);
   const fault = (probability: number, greatest: number) => faulty ? some(probability, 0.5, greatest) : 0;
+  const leaps = draws.fork("leaps");
   const keysPerGroup = draws.integer(1, 4);
   const sites = drawSites(draws);
   const groups = draws.integer(1, 3);
@@ -168,6 +171,7 @@ function drawMixed(draws: Draws): Plan {
       nap: fault(0.25, 3),
       diskFull: fault(0.1, 1.5),
       point: fault(0.5, 5),
+      leap: leaps.chance(0.06) ? leaps.integer(1, 2) : 0,
     },
     watch: draws.chance(0.2) ? { site: draws.pick(sites).id, group: draws.integer(0, groups - 1) } : null,
     systemWrites: draws.chance(0.3) ? draws.integer(1, 10) : 0,

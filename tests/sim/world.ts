@@ -124,6 +124,8 @@ const LONG_MS = 5_000;
 export class ProcessClock implements Clock {
   readonly #world: World;
   readonly #skewMs: number;
+  /** How wrong it has become while the process ran. */
+  leapMs = 0;
   readonly #long = new Set<{ readonly cancel: () => void; readonly callback: () => void }>();
   #alive = true;
 
@@ -133,7 +135,7 @@ export class ProcessClock implements Clock {
   }
 
   nowMs(): number {
-    return Math.floor(START_MS + this.#world.nowMs + this.#world.sleptMs + this.#skewMs);
+    return Math.floor(START_MS + this.#world.nowMs + this.#world.sleptMs + this.#skewMs + this.leapMs);
   }
 
   after(ms: number, callback: () => void): () => void {
