@@ -18,8 +18,7 @@ import { z } from "zod";
 import type { Replica, StoreMutation } from "../../store/api.ts";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
-import { VALUE_TAG } from "../../store/value.ts";
-import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem } from "./records.ts";
+import { BUNDLE_CHUNK_BYTES, decodeSystem, encodeSystem, taggedBytes } from "./records.ts";
 
 type SystemStore = Replica["system"];
 
@@ -109,7 +108,7 @@ export class Blobs {
         return { ok: false, code: "limit_bundle", message: `blob ${digest} has more than ${bytesMax} bytes` };
       }
       hash.update(value);
-      parts.push({ kind: "set", key: partKey(digest, index++), value: tagged(value) });
+      parts.push({ kind: "set", key: partKey(digest, index++), value: taggedBytes(value) });
       if (parts.length < PARTS_AT_ONCE) continue;
       await this.#system.write(parts);
       parts = [];
@@ -163,14 +162,6 @@ const set = (digest: string, record: BlobRecord): StoreMutation => ({
   key: recordKey(digest),
   value: encodeSystem(record),
 });
-
-/** Bytes of any kind as a value: without the tag, some would be taken for a merge value. */
-function tagged(bytes: Uint8Array): Uint8Array {
-  const value = new Uint8Array(bytes.length + 1);
-  value[0] = VALUE_TAG.bytes;
-  value.set(bytes, 1);
-  return value;
-}
 
 /** Pieces as they come, cut to the size of a part. */
 async function* cut(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array<ArrayBuffer>> {

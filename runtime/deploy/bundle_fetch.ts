@@ -2,6 +2,7 @@
  * A bundle's bytes, from the rows that the root wrote (bundle_rows.ts).
  */
 import type { Range } from "../../store/range.ts";
+import { VALUE_TAG } from "../../store/value.ts";
 import { bundleDigest, bundleRange, type VersionRecord } from "./records.ts";
 import type { SystemStore } from "./system_store.ts";
 
@@ -20,9 +21,10 @@ export async function fetchBundle(system: SystemStore, record: VersionRecord): P
   for (let left = record.bundleChunks; left > 0;) {
     const rows = await system.list(range, { limit: Math.min(left, CHUNKS_A_READ) });
     for (const row of rows) {
-      if (row.value === null || at + row.value.length > bundle.length) break;
-      bundle.set(row.value, at);
-      at += row.value.length;
+      const chunk = untagged(row.value ?? new Uint8Array());
+      if (row.value === null || at + chunk.length > bundle.length) break;
+      bundle.set(chunk, at);
+      at += chunk.length;
     }
     const last = rows.at(-1);
     if (last === undefined) break;
@@ -36,3 +38,6 @@ export async function fetchBundle(system: SystemStore, record: VersionRecord): P
   }
   return bundle;
 }
+
+/** A chunk's bytes. What was deployed before chunks had tags is text, which does not begin with that byte. */
+const untagged = (value: Uint8Array): Uint8Array => value[0] === VALUE_TAG.bytes ? value.subarray(1) : value;

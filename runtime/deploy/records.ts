@@ -5,7 +5,7 @@
  *
  *   ["s", "app", name]        → {@link AppRecord}      one row an app; `current` is the pointer that rollback moves
  *   ["s", "version", version] → {@link VersionRecord}  immutable once written
- *   ["b", version, i]         → raw bytes              chunk i of the bundle, i a number from 0
+ *   ["b", version, i]         → tag and raw bytes      chunk i of the bundle, i a number from 0
  *   ["b", "blob" | "part" | "map", …]                  static files and source maps (blobs.ts, version_files.ts)
  *
  * System values are the tag byte of JSON (store/value.ts) and UTF-8 JSON.
@@ -187,7 +187,15 @@ export function canonicalJson(value: unknown): string {
 export function bundleChunks(bundle: Uint8Array): Uint8Array[] {
   const chunks: Uint8Array[] = [];
   for (let at = 0; at === 0 || at < bundle.length; at += BUNDLE_CHUNK_BYTES) {
-    chunks.push(bundle.slice(at, at + BUNDLE_CHUNK_BYTES));
+    chunks.push(taggedBytes(bundle.subarray(at, at + BUNDLE_CHUNK_BYTES)));
   }
   return chunks;
+}
+
+/** Bytes as a value: without the tag, some would be taken for one of the store's own kinds. */
+export function taggedBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const value = new Uint8Array(bytes.length + 1);
+  value[0] = VALUE_TAG.bytes;
+  value.set(bytes, 1);
+  return value;
 }

@@ -8,6 +8,7 @@ import {
   chunkKey,
   versionKey,
 } from "../../runtime/deploy/records.ts";
+import { VALUE_TAG } from "../../store/value.ts";
 import { MemorySystem } from "./memory_system.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -57,6 +58,18 @@ Deno.test("a bundle of several chunks comes back whole", async () => {
   assert.equal((await system.list(bundleRange(version))).length, 41);
   const table = await AppTable.open(system);
   assert.deepEqual(await table.get("shop")?.current.bundle(), bundle);
+  table.close();
+});
+
+Deno.test("a bundle of any bytes makes chunks that the store takes for bytes, and comes back whole", async () => {
+  const { system, deployments } = setUp();
+  const bundle = bundleOf({ name: "odd" }, "\x10".repeat(3 * BUNDLE_CHUNK_BYTES));
+  const result = await deployments.deploy({ bundle });
+  assert(result.ok);
+  const rows = await system.list(bundleRange(result.version));
+  assert.deepEqual(rows.map((row) => row.value?.[0]), rows.map(() => VALUE_TAG.bytes));
+  const table = await AppTable.open(system);
+  assert.deepEqual(await table.get("odd")?.current.bundle(), bundle);
   table.close();
 });
 
