@@ -8,8 +8,8 @@ import { type AdminServices, resumeChanges } from "../admin/mod.ts";
 import type { AppTable } from "../deploy/mod.ts";
 import type { IsolatePool } from "../isolate/mod.ts";
 
-/** A site that was away is back for a while before what waits for it goes on; looking costs a list of the apps. */
-const LOOK_MS = 30_000;
+/** What waits for a site goes on so soon after it is back; looking costs two lists of the apps' rows. */
+const LOOK_MS = 5_000;
 
 /** Work in the background. */
 export class Background {

@@ -298,10 +298,10 @@ async function newIndex(control: Control) {
       });
       if (status === 200) written++;
       else failed.push(text);
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await new Promise((resolve) => setTimeout(resolve, 30));
     }
   });
-  await eventually("there are rows", () => Promise.resolve(written > 60));
+  await eventually("there are rows", () => Promise.resolve(written > 30));
   const version = await control.deploy("people", NEW, 30);
   const preview = { "sojourn-version": version };
   const lost: string[] = [];
@@ -323,6 +323,30 @@ async function newIndex(control: Control) {
     await eventually(`${site} has all rows`, async () => await look(site) === written);
   }
   assert.deepEqual(lost, []);
+}
+
+/** A site that is cut off while an index is filled: what it wrote meanwhile is found when it has been heard. */
+async function newIndexAway(control: Control) {
+  await control.deploy("away", OLD);
+  const cut = await control.sojourn("chaos", "partition", "edge-3");
+  assert.equal(cut.code, 0, cut.err);
+  const put = (path: string) => ask(control.url("edge-3", path), { method: "PUT" });
+  try {
+    assert.equal((await put("/away/ann/rome")).status, 200);
+    const bundle = await control.bundle("away", NEW);
+    const { missing } = await control.client.deploy({ bundle, app: "away", waitMs: 1000 });
+    assert(missing.includes("edge-3"), `${missing}`);
+    assert.equal((await put("/away/bob/oslo")).status, 200, "it goes on with the version that it has");
+  } finally {
+    assert.equal((await control.sojourn("chaos", "heal")).code, 0);
+  }
+  for (const site of ["edge-3", "edge-1", "cloud"]) {
+    await eventually(`${site} finds all rows`, async () => {
+      const { text } = await ask(control.url(site, "/away/"));
+      const { byTown } = JSON.parse(text) as { byTown: string[] | null };
+      return byTown?.length === 2;
+    });
+  }
 }
 
 const upgraded = `
@@ -360,11 +384,26 @@ async function upgrade(control: Control) {
 /** Nothing of a deleted app is left, whoever was writing; a crash in between is gone on from. */
 async function deletion(control: Control) {
   let running = true;
-  const writing = EDGES.map(async (site) => {
+  const writing = Promise.allSettled(EDGES.map(async (site) => {
     for (let i = 0; running; i++) {
       await ask(control.url(site, `/people/late-${site}-${i}/x`), { method: "PUT" });
     }
-  });
+  }));
+  try {
+    await deletedUnderWrites(control);
+  } finally {
+    running = false;
+    await writing;
+  }
+  await control.deploy("people", OLD);
+  for (const site of SITES) {
+    const { text } = await ask(control.url(site, "/people/"));
+    assert.deepEqual(JSON.parse(text).byKey, [], `a new app starts empty at ${site}`);
+  }
+  assert.equal((await control.sojourn("apps", "delete", "nobody", "--yes")).code, 1);
+}
+
+async function deletedUnderWrites(control: Control) {
   await control.deploy("people", OLD);
   const asked = await control.sojourn("apps", "delete", "people");
   assert.equal(asked.code, 2);
@@ -378,14 +417,6 @@ async function deletion(control: Control) {
     const answer = await ask(control.url(site, "/people/x"));
     assert.deepEqual([answer.status, JSON.parse(answer.text).code], [404, "app_unknown"], site);
   }
-  running = false;
-  await Promise.all(writing);
-  await control.deploy("people", OLD);
-  for (const site of SITES) {
-    const { text } = await ask(control.url(site, "/people/"));
-    assert.deepEqual(JSON.parse(text).byKey, [], `a new app starts empty at ${site}`);
-  }
-  assert.equal((await control.sojourn("apps", "delete", "nobody", "--yes")).code, 1);
 }
 
 /** A site that is away keeps a deletion open, over a crash of the root too. */
@@ -436,6 +467,7 @@ Deno.test("the control plane changes what serves and drops nothing", async (t) =
   await t.step("a gradual rollout", () => rollout(control));
   await t.step("hosts", () => hosts(control));
   await t.step("a new index has every row", () => newIndex(control));
+  await t.step("a new index while a site is cut off", () => newIndexAway(control));
   await t.step("upgrade", () => upgrade(control));
   await t.step("Ctrl-C", () => interrupted(control));
   await t.step("deletion under writes", () => deletion(control));
