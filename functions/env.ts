@@ -30,8 +30,8 @@ export interface EnvServices {
   readonly atRoot?: boolean;
   /** `host`, `host:port` or `[host]:port`. */
   readonly remoteAddr?: string;
-  /** Resolves when the response has been sent. Read only when the app asks; a getter costs nothing before. */
-  readonly completed?: Promise<void>;
+  /** Resolves when the response has been sent. Called only when the app asks: few do. */
+  readonly completed?: () => Promise<void>;
   /** Fetches a static file of the app's version. */
   readonly assets?: (request: Request) => Promise<Response>;
 }
@@ -55,8 +55,8 @@ interface RequestState {
   readonly services: EnvServices;
 }
 
-/** Of an app that declares none: most, and a request's own would cost each of them. */
-const NO_SECRETS: object = Object.freeze(Object.create(null));
+/** Tables or secrets of an app that declares none: most, and a request's own would cost each of them. */
+const NOTHING: object = Object.freeze(Object.create(null));
 
 const prepared = new WeakMap<object, PreparedApp>();
 
@@ -81,11 +81,13 @@ class RequestEnv implements BaseEnv {
     const reads = new ReadBatch(store);
     const state: RequestState = { store, reads, services };
     this.kv = new RequestKv(store, reads);
-    this.tables = Object.create(app.tables, { [REQUEST]: { value: state } });
+    this.tables = app.tables === NOTHING
+      ? NOTHING
+      : Object.create(app.tables, { [REQUEST]: { value: state } });
     this.queues = app.queues;
     this.sessions = app.sessions;
-    this.secrets = app.secrets === NO_SECRETS
-      ? NO_SECRETS
+    this.secrets = app.secrets === NOTHING
+      ? NOTHING
       : Object.create(app.secrets, { [REQUEST]: { value: state } });
     this.vars = { ...app.vars, ...services.vars };
     this.#services = services;
@@ -109,7 +111,7 @@ class RequestEnv implements BaseEnv {
   }
 
   get completed(): Promise<void> {
-    return this.#services.completed ?? Promise.resolve();
+    return this.#services.completed?.() ?? Promise.resolve();
   }
 }
 
@@ -152,7 +154,7 @@ function parseAddress(text: string): BaseEnv["remoteAddr"] {
  * serialising an env shows none.
  */
 function secretPrototype(declared: Readonly<Record<string, unknown>>): object {
-  if (Object.keys(declared).length === 0) return NO_SECRETS;
+  if (Object.keys(declared).length === 0) return NOTHING;
   const prototype: object = Object.create(null);
   for (const [name, definition] of Object.entries(declared)) {
     const staysAtRoot = (definition as { at?: unknown } | null)?.at === "root";
@@ -198,6 +200,7 @@ const groupOf = (group: unknown): Record<string, unknown> =>
 
 /** A prototype whose getters make a request's table on first use. */
 function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
+  if (Object.keys(tables).length === 0) return NOTHING;
   const prototype: object = Object.create(null);
   for (const [name, definition] of Object.entries(tables)) {
     const table = new PreparedTable(name, definition as TableDefinition);

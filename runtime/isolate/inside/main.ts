@@ -246,7 +246,7 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
         app: options.name,
         atRoot: options.atRoot,
         remoteAddr: exchange.remoteAddr,
-        completed: exchange.completed,
+        completed: () => exchange.completed,
         assets: (request) => assets(request),
       }) as unknown as Record<string, unknown>,
     waitUntilMs: options.waitUntilMs,
