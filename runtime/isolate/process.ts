@@ -110,14 +110,7 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
     "--cached-only",
     "--no-config",
     "--no-lock",
-    `--v8-flags=${
-      [
-        `--max-old-space-size=${options.heapMib}`,
-        `--max-semi-space-size=${SEMI_SPACE_MIB}`,
-        // Helper threads cost a sixth more CPU time, and use it where nobody charges it to a request.
-        "--single-threaded-gc",
-      ].join(",")
-    }`,
+    `--v8-flags=--max-old-space-size=${options.heapMib},--max-semi-space-size=${SEMI_SPACE_MIB}`,
     `--allow-read=${path}`,
     `--allow-write=${path},${markPath}`,
     `--allow-net=unix:${path}`,
