@@ -2,9 +2,10 @@
  * Deleting apps: `DELETE /apps/:app`, and going on with changes that were cut short.
  */
 import type { Change } from "../deploy/app_rows.ts";
+import type { Removed } from "../deploy/deletion.ts";
 import type { Deployments } from "../deploy/deployments.ts";
 import { problemResponse } from "../gateway/problem.ts";
-import { placed, type Placement, waitMs } from "./placement.ts";
+import { placed, waitMs } from "./placement.ts";
 import { type Tell, withProgress } from "./progress.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 
@@ -18,7 +19,10 @@ export function deletionRoutes(app: AdminHono, services: AdminServices): void {
       if (!begun.ok) return problemResponse(begun.code, begun.message);
       const { app: name, version } = begun;
       tell({ event: "live", app: name, version, changed: true });
-      const done = await remove(services, deployments, begun, waitMs(c), tell);
+      const done = await deployments.deletion.once(
+        name,
+        () => remove(services, deployments, begun, waitMs(c), tell),
+      );
       return Response.json({ app: name, version, changed: true, ...done });
     });
   });
@@ -31,13 +35,13 @@ async function remove(
   begun: Change,
   timeoutMs: number,
   tell: Tell,
-): Promise<Placement & { readonly rows: number }> {
+): Promise<Removed> {
   const { deletion } = deployments;
   const change = { ...begun, version: begun.version || NO_VERSION, mark: crypto.randomUUID() };
   const placement = await placed(services, change, timeoutMs, tell);
-  const rows = await deletion.removeRows(begun.app, (sofar) => tell({ event: "removed", rows: sofar }));
+  const rows = await deletion.removeRows(begun, (sofar) => tell({ event: "removed", rows: sofar }));
   if (placement.missing.length === 0) {
-    await deletion.finish(begun.app);
+    await deletion.finish(begun);
     await deployments.settle(begun.app);
   }
   return { ...placement, rows };
@@ -57,10 +61,15 @@ export async function resumeChanges(services: AdminServices): Promise<void> {
     const { missing } = await placed(services, { ...change, mark: crypto.randomUUID() }, RESUME_WAIT_MS);
     if (missing.length === 0) await deployments.settle(change.app);
   }
-  for (const app of await deployments.deletion.unfinished()) {
-    const begun = await deployments.deletion.begin(app);
+  const { deletion } = deployments;
+  for (const app of await deletion.unfinished()) {
+    if (deletion.isGoing(app)) continue;
+    const begun = await deletion.begin(app);
     if (!begun.ok) continue;
-    const { missing, rows } = await remove(services, deployments, begun, RESUME_WAIT_MS, () => {});
+    const { missing, rows } = await deletion.once(
+      app,
+      () => remove(services, deployments, begun, RESUME_WAIT_MS, () => {}),
+    );
     services.note("app_deletion_resumed", { deleted: app, rows, missing });
   }
 }

@@ -120,13 +120,20 @@ export async function removeRange(
 ): Promise<number> {
   let total = 0;
   for (;;) {
-    const rows = await system.list(range, { limit: KEYS_A_WRITE, bytesMax: LIST_BYTES_MAX });
-    if (rows.length === 0) return total;
-    await system.write(rows.map((row) => ({ kind: "delete", key: row.key })));
-    await system.durable();
-    total += rows.length;
-    removed(rows.length);
+    const rows = await removeStep(system, range);
+    if (rows === 0) return total;
+    total += rows;
+    removed(rows);
   }
+}
+
+/** One of those steps: removes the first rows of a range; answers how many, 0 where there are none. */
+export async function removeStep(system: SystemStore, range: Range): Promise<number> {
+  const rows = await system.list(range, { limit: KEYS_A_WRITE, bytesMax: LIST_BYTES_MAX });
+  if (rows.length === 0) return 0;
+  await system.write(rows.map((row) => ({ kind: "delete", key: row.key })));
+  await system.durable();
+  return rows.length;
 }
 
 /** Rows that are read to be removed come with their values. */

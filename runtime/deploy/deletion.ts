@@ -7,10 +7,13 @@
  *
  * X1  An app that is deployed under the name later finds no row of this one: the name is free only when no site can
  *     write one any more.
+ * X2  One deletion removes rows and frees the name, however often it is asked for: a later look at the app's row,
+ *     in each step, sees whether it is still this deletion's.
  */
 import type { Range } from "../../store/range.ts";
-import { type AppRows, type Change, type Refusal, refuse } from "./app_rows.ts";
-import { named, removeRange, retire } from "./bundle_rows.ts";
+import { versionstamp } from "../../store/row.ts";
+import { type AppRows, type Change, type Found, type Refusal, refuse, unchanged } from "./app_rows.ts";
+import { named, removeStep, retire } from "./bundle_rows.ts";
 import { releaseHosts } from "./hosts.ts";
 import { appKey, APPS, decodeApp } from "./records.ts";
 
@@ -21,24 +24,35 @@ export interface DeletionServices {
   readonly nowMs: () => number;
 }
 
+/** What a deletion's work has come to: which sites have followed, and how many rows it removed. */
+export interface Removed {
+  readonly sites: readonly { readonly id: string; readonly ms: number }[];
+  readonly missing: readonly string[];
+  readonly rows: number;
+}
+
 /** Deletes apps. One per root process. */
 export class Deletion {
   readonly #rows: AppRows;
   readonly #services: DeletionServices;
+  readonly #going = new Map<string, Promise<Removed>>();
 
   constructor(rows: AppRows, services: DeletionServices) {
     this.#rows = rows;
     this.#services = services;
   }
 
-  /** The app serves nowhere from now on; nothing of its rows is removed yet. The change names what served. */
+  /**
+   * The app serves nowhere from now on; nothing of its rows is removed yet. The change names what served. Of an app
+   * that is being deleted it is the change that began it.
+   */
   begin(app: string): Promise<Change | Refusal> {
     return this.#rows.inTurn(async () => {
       const found = await this.#rows.find(app);
       const { record } = found;
       if (record === null) return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
       const version = record.current ?? "";
-      if (record.deleted === true) return await this.#rows.write(found, record, version); // asks all sites again
+      if (record.deleted === true) return unchanged(found, version);
       return await this.#rows.write(
         found,
         { name: app, versions: [], current: null, deleted: true },
@@ -48,20 +62,41 @@ export class Deletion {
     });
   }
 
-  /** Removes the rows that a deleted app has at the root; answers how many. */
-  async removeRows(app: string, removed: (rows: number) => void = () => {}): Promise<number> {
+  /** Whether the work of a deletion is being done. */
+  isGoing(app: string): boolean {
+    return this.#going.has(app);
+  }
+
+  /** Does the work of a deletion; whoever asks for it while it is being done gets what comes of it. */
+  async once(app: string, work: () => Promise<Removed>): Promise<Removed> {
+    const going = this.#going.get(app);
+    if (going !== undefined) return await going;
+    const begun = work().finally(() => this.#going.delete(app));
+    this.#going.set(app, begun);
+    return await begun;
+  }
+
+  /** Removes the rows that a deleted app has at the root; answers how many (X2). */
+  async removeRows({ app, stamp }: Change, removed: (rows: number) => void = () => {}): Promise<number> {
     let total = 0;
     for (const range of this.#services.owned(app)) {
-      await removeRange(this.#rows.system, range, (rows) => removed(total += rows));
+      for (;;) {
+        const rows = await this.#rows.inTurn(async () =>
+          isOf(await this.#rows.find(app), stamp) ? await removeStep(this.#rows.system, range) : 0
+        );
+        if (rows === 0) break;
+        removed(total += rows);
+      }
     }
     return total;
   }
 
-  /** Frees the name of a deleted app (X1); call when every site has followed and nothing is left. */
-  finish(app: string): Promise<void> {
+  /** Frees the name of a deleted app (X1, X2); call when every site has followed and nothing is left. */
+  finish({ app, stamp }: Change): Promise<void> {
     return this.#rows.inTurn(async () => {
-      const { row, record } = await this.#rows.find(app);
-      if (row === undefined || record?.deleted !== true) return;
+      const found = await this.#rows.find(app);
+      const { row } = found;
+      if (row === undefined || !isOf(found, stamp)) return;
       const key = appKey(app);
       await this.#rows.system.write([{ kind: "delete", key }], [{ key, version: row }]);
       await this.#rows.system.durable();
@@ -77,3 +112,7 @@ export class Deletion {
     });
   }
 }
+
+/** Whether an app's row is still the one that a deletion wrote. */
+const isOf = ({ row, record }: Found, stamp: string): boolean =>
+  record?.deleted === true && row !== undefined && versionstamp(row) === stamp;
