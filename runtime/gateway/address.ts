@@ -4,6 +4,8 @@
  *
  * A0  The platform's own paths are the platform's at every host.
  * A1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
+ * A2  A host that is none (`Deno.serve` puts into the URL whatever the header said) has no destination: apps parse
+ *     URLs, and would fail for what a client sent.
  */
 
 import { bareHost } from "../deploy/hosts.ts";
@@ -12,6 +14,7 @@ import { bareHost } from "../deploy/hosts.ts";
 export type Address =
   | { readonly kind: "platform"; readonly path: string }
   | { readonly kind: "front" }
+  | { readonly kind: "invalid" }
   | {
     readonly kind: "app";
     readonly app: string;
@@ -38,12 +41,14 @@ export function addressOf(url: string, hosts: ReadonlyMap<string, string> = NO_H
   let pathAt = url.indexOf("/", hostAt);
   if (pathAt < 0) pathAt = url.length;
   const target = url.slice(pathAt) || "/";
+  const host = url.slice(hostAt, pathAt);
+  if (!isHost(host)) return { kind: "invalid" };
   if (target.startsWith(PLATFORM) || target === "/_sojourn") {
     return { kind: "platform", path: pathOf(target) };
   }
   const origin = url.slice(0, pathAt);
-  const host = url.slice(hostAt, pathAt);
-  const app = (hosts.size === 0 ? undefined : hosts.get(bareHost(host))) ?? appOfHost(host);
+  const bare = bareHost(host);
+  const app = (hosts.size === 0 ? undefined : hosts.get(bare)) ?? appOfHost(bare);
   if (app !== null) return { kind: "app", app, prefix: "", origin, target };
   const end = segmentEnd(target);
   const name = target.slice(1, end);
@@ -64,13 +69,24 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query);
 }
 
-/** The app that a host names: the label before `.localhost`, whatever the port. */
+/** The app that a host names, bare: the label before `.localhost`. */
 function appOfHost(host: string): string | null {
-  const port = host.lastIndexOf(":");
-  const name = port < 0 || host.endsWith("]") ? host : host.slice(0, port);
-  if (!name.endsWith(HOST_SUFFIX)) return null;
-  const label = name.slice(0, -HOST_SUFFIX.length);
+  if (!host.endsWith(HOST_SUFFIX)) return null;
+  const label = host.slice(0, -HOST_SUFFIX.length);
   return label === "" || label.includes(".") ? null : label;
+}
+
+/** Hosts that are some, as requests named them: a site is reached by few, and parsing costs more than the rest. */
+const knownHosts = new Set<string>();
+const KNOWN_HOSTS_MAX = 1_000;
+
+/** A2: whether a text is a host with or without a port, and nothing else of a URL. */
+function isHost(host: string): boolean {
+  if (knownHosts.has(host)) return true;
+  if (/[\s/?#@\\]/.test(host) || !URL.canParse(`http://${host}/`)) return false;
+  if (knownHosts.size >= KNOWN_HOSTS_MAX) knownHosts.clear();
+  knownHosts.add(host);
+  return true;
 }
 
 /** Where the first path segment ends. */

@@ -12,6 +12,8 @@ Deno.test("addressOf names app, prefix and target in both forms", () => {
     ["http://book.localhost:8000/x?q=1", "book", "", "/x?q=1"],
     ["http://book.localhost/", "book", "", "/"],
     ["http://book.localhost", "book", "", "/"],
+    ["http://Book.LocalHost:8000/x", "book", "", "/x"],
+    ["http://book.localhost./x", "book", "", "/x"],
     ["http://localhost:8000/book/x", "book", "/book", "/x"],
     ["http://a.book.localhost/other/x", "other", "/other", "/x"],
     ["http://[::1]:8000/book/x", "book", "/book", "/x"],
@@ -39,6 +41,27 @@ Deno.test("addressOf keeps the platform's paths and the front page from apps", (
   for (const url of ["http://h/", "http://h", "http://h/?q=1"]) {
     assert.equal(addressOf(url).kind, "front", url);
   }
+});
+
+Deno.test("addressOf has no destination when the host is none (A2)", () => {
+  for (
+    const host of [
+      "h:abc",
+      "h:99999",
+      "a b",
+      "a%00b",
+      "1.2.3.4.5",
+      "x@y",
+      "x@y/_sojourn",
+      "h\\x",
+      "[::1",
+      "h#x",
+    ]
+  ) {
+    assert.equal(addressOf(`http://${host}/book/x`).kind, "invalid", host);
+  }
+  // A slash in the header moves the path, and cannot be told from one; it names nothing that a path could not.
+  assert.equal(addressOf("http://h/_sojourn/readyz/book").kind, "platform");
 });
 
 Deno.test("pathOf drops the query", () => {

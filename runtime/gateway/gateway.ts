@@ -62,6 +62,9 @@ export class Gateway {
     const address = addressOf(url, this.#services.hosts?.());
     if (address.kind === "app") return this.#app(request, client, url, address);
     if (address.kind === "front") return this.#services.front();
+    if (address.kind === "invalid") {
+      return refusal(new Problem("query_invalid", "the Host header names no host"));
+    }
     if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);
     return this.#platform(request, address.path);
   };
