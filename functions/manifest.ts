@@ -46,6 +46,11 @@ const host = z.string().max(260).regex(HOST, {
   error: "a host or host:port in lower case, such as api.example, *.api.example or localhost:8080",
 });
 
+/** Each is a row at every site; the root runs few at a time. */
+const CRON_JOBS_MAX = 100;
+/** A manifest is one row, which every site holds and a change of it resends whole: as large as any row may be. */
+const MANIFEST_CHARS_MAX = 1024 * 1024;
+
 const manifestSchema = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9-]{0,39}$/, {
     error: "an app name: a lower-case letter, then at most 39 lower-case letters, digits and -",
@@ -165,6 +170,17 @@ function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
   const jobs = Object.keys(manifest.cron);
   if (jobs.length > 0 && !manifest.handlers.includes("scheduled")) {
     yield { path: "cron", value: show(jobs), expected: "a scheduled handler, which is what they run" };
+  }
+  if (jobs.length > CRON_JOBS_MAX) {
+    yield { path: "cron", value: `${jobs.length} jobs`, expected: `at most ${CRON_JOBS_MAX}` };
+  }
+  const chars = JSON.stringify(manifest).length;
+  if (chars > MANIFEST_CHARS_MAX) {
+    yield {
+      path: "default",
+      value: `${chars} characters of JSON without its functions`,
+      expected: `at most ${MANIFEST_CHARS_MAX}: what is large belongs into the module or into static files`,
+    };
   }
   for (const [table, { key, indexes }] of Object.entries(manifest.tables)) {
     if (new Set(key).size < key.length) {

@@ -7,7 +7,6 @@
  * arrives and travels with it, since a link is authenticated; access.ts says which role a path needs.
  */
 import { Hono } from "hono";
-import { StoreUnavailable } from "../../store/api.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole, roleNeeded } from "./access.ts";
@@ -17,6 +16,7 @@ import { clusterRoutes } from "./cluster.ts";
 import { blobRoutes } from "./blobs.ts";
 import { deletionRoutes } from "./deletion.ts";
 import { deployRoutes } from "./deploy.ts";
+import { failure } from "./failure.ts";
 import { logRoutes } from "./logs.ts";
 import { readyRoutes } from "./placement.ts";
 import { secretRoutes } from "./secrets.ts";
@@ -28,11 +28,7 @@ import { siteRoutes } from "./sites.ts";
 /** The admin handlers of a site. */
 export function adminApp(services: AdminServices): AdminHono {
   const app = new Hono<{ Bindings: AdminBindings }>().basePath(ADMIN_PATH);
-  app.onError((error) => {
-    if (error instanceof StoreUnavailable) return problemResponse("store_unreachable", error.message);
-    services.note("admin_failed", { error: error.stack ?? error.message });
-    return problemResponse("admin_failed", error.message);
-  });
+  app.onError((error) => failure(error, services));
   app.notFound((c) =>
     problemResponse("not_available", `${c.req.method} ${new URL(c.req.url).pathname} is not available`)
   );

@@ -14,7 +14,7 @@ export function deletionRoutes(app: AdminHono, services: AdminServices): void {
   app.delete("/apps/:app", async (c) => {
     const { deployments } = services;
     if (deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
-    return await withProgress(c, async (tell) => {
+    return await withProgress(services, c, async (tell) => {
       const begun = await deployments.deletion.begin(c.req.param("app"));
       if (!begun.ok) return problemResponse(begun.code, begun.message);
       const { app: name, version } = begun;

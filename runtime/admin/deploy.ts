@@ -40,7 +40,7 @@ export async function changing(
 ): Promise<Response> {
   const { deployments } = services;
   if (deployments === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
-  return await withProgress(c, async (tell) => {
+  return await withProgress(services, c, async (tell) => {
     const result = await change(deployments, tell);
     if (!result.ok) {
       const more = result.place === undefined ? {} : { place: result.place };

@@ -3,7 +3,8 @@
  * `{event: "answer", status, body}`. For callers who ask for it (`accept: application/x-ndjson`).
  */
 import { NDJSON_HEADERS } from "../observe/ndjson.ts";
-import type { AdminContext } from "./services.ts";
+import { failure } from "./failure.ts";
+import type { AdminContext, AdminServices } from "./services.ts";
 
 /** Tells the caller of something that happened on the way. */
 export type Tell = (event: Readonly<Record<string, unknown>>) => void;
@@ -14,6 +15,7 @@ const wantsProgress = (c: AdminContext): boolean =>
 
 /** Answers a call that may take a while: at its end, or line by line. */
 export async function withProgress(
+  services: Pick<AdminServices, "note">,
   c: AdminContext,
   work: (tell: Tell) => Promise<Response>,
 ): Promise<Response> {
@@ -25,13 +27,8 @@ export async function withProgress(
   const writer = lines.writable.getWriter();
   const write = (line: unknown) => void writer.write(line).catch(() => {}); // the caller has gone
   void work((event) => write(event))
-    .catch((error: unknown) => failed(error))
+    .catch((error: unknown) => failure(error, services))
     .then(async (answer) => write({ event: "answer", status: answer.status, body: await answer.json() }))
     .finally(() => writer.close().catch(() => {}));
   return new Response(lines.readable, { headers: NDJSON_HEADERS });
 }
-
-const failed = (error: unknown): Response =>
-  Response.json({ code: "admin_failed", detail: error instanceof Error ? error.message : String(error) }, {
-    status: 500,
-  });

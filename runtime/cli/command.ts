@@ -89,6 +89,9 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+/** How `--json` tells of a command line that is none. */
+export const USAGE_CODE = "usage";
+
 /** Options that every command has. */
 export const COMMON: Readonly<Record<string, OptionSpec>> = {
   json: { type: "boolean", says: "JSON on stdout and nothing else" },
@@ -112,6 +115,7 @@ export async function runCommand(command: Command, args: readonly string[], shel
     return await command.run(parsed, file.shell(shell));
   } catch (error) {
     if (error instanceof UsageError) {
+      if (json) shell.out(JSON.stringify({ error: { code: USAGE_CODE, message: error.message } }));
       shell.err(`${command.name}: ${error.message}`);
       shell.err(`usage: sojourn ${command.name} ${command.usage}`);
       return EXIT.usage;

@@ -4,7 +4,7 @@
 import { apps, rollback, sites, versions } from "./apps.ts";
 import { chaos } from "./chaos.ts";
 import { completionCommand } from "./completion.ts";
-import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell } from "./command.ts";
+import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell, USAGE_CODE } from "./command.ts";
 import { deploy } from "./deploy.ts";
 import { init } from "./init.ts";
 import { logs } from "./logs.ts";
@@ -104,7 +104,9 @@ async function dispatch(
   }
   const meant = nearest(name, all.map((candidate) => candidate.name));
   const hint = meant === null ? "see sojourn --help" : `did you mean ${meant}? See sojourn --help`;
-  shell.err(`${JSON.stringify(name)} is no command; ${hint}`);
+  const message = `${JSON.stringify(name)} is no command; ${hint}`;
+  if (rest.includes("--json")) shell.out(JSON.stringify({ error: { code: USAGE_CODE, message } }));
+  shell.err(message);
   return EXIT.usage;
 }
 

@@ -235,6 +235,9 @@ Deno.test("a command line that is none exits 2", async (t) => {
       const { code, err, out } = await run(args);
       assert.deepEqual([code, out], [EXIT.usage, ""]);
       assert.match(err, says);
+      const told = await run([...args, "--json"]);
+      assert.equal(told.code, EXIT.usage);
+      assert.equal(JSON.parse(told.out).error.code, "usage");
     });
   }
   await close();

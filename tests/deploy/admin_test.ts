@@ -11,6 +11,7 @@ import {
   type Role,
 } from "../../runtime/deploy/mod.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
+import { Problem } from "../../runtime/gateway/problem.ts";
 import { memorySecrets } from "./memory_secrets.ts";
 import { MemorySystem } from "./memory_system.ts";
 
@@ -40,6 +41,7 @@ async function setUp() {
   });
   const tables: AppTable[] = [];
   const secrets = await memorySecrets(system);
+  const gone = { root: false, noted: [] as string[] };
   const site = async (id: string, isRoot: boolean): Promise<ReturnType<typeof adminApp>> => {
     const apps = await AppTable.open(system);
     tables.push(apps);
@@ -50,8 +52,11 @@ async function setUp() {
       deployments: isRoot ? deployments : null,
       secrets: isRoot ? secrets : { ...secrets, store: null },
       nowMs: () => performance.now(),
-      note: () => {},
-      forwardToRoot: async (request, role) => await cloud.fetch(request, { role }),
+      note: (event) => void gone.noted.push(event),
+      forwardToRoot: async (request, role) => {
+        if (gone.root) throw new Problem("store_unreachable", "root cannot be reached");
+        return await cloud.fetch(request, { role });
+      },
       forward: async (to, request, role) => {
         if (to !== "edge-1") throw new Error(`${to} is unreachable`);
         return await edge.fetch(request, { role });
@@ -63,7 +68,7 @@ async function setUp() {
   const call = async (path: string, role: Role | null = "admin", init: RequestInit = {}) =>
     await edge.fetch(new Request(`http://edge-1/_sojourn/admin${path}`, init), { role });
   const close = () => tables.forEach((table) => table.close());
-  return { system, cloud, edge, call, close };
+  return { system, cloud, edge, gone, call, close };
 }
 
 const post = (body: string): RequestInit => ({ method: "POST", body });
@@ -91,6 +96,34 @@ Deno.test("a refused deploy says why and where", async () => {
     "it is empty",
     "app.ts:1:1",
   ]);
+  close();
+});
+
+Deno.test("a root that cannot be reached, and a disk that fails, are told as what they are", async (t) => {
+  const { system, cloud, edge, gone, call, close } = await setUp();
+  await call("/deploy?app=shop", "deploy", post("code"));
+  const progress = { accept: "application/x-ndjson" };
+  const url = "http://here/_sojourn/admin/apps/shop";
+  await t.step("at a site whose root is away", async () => {
+    gone.root = true;
+    const answer = await edge.fetch(new Request(url, { method: "DELETE", headers: progress }), {
+      role: "admin",
+    });
+    assert.deepEqual([answer.status, (await answer.json()).code], [503, "store_unreachable"]);
+  });
+  await t.step("in an answer that has begun", async () => {
+    system.failAfterWrites = 0;
+    const answer = await cloud.fetch(new Request(url, { method: "DELETE", headers: progress }), {
+      role: "admin",
+    });
+    const last = JSON.parse((await answer.text()).trim().split("\n").at(-1) ?? "");
+    assert.deepEqual([last.status, last.body.code, last.body.detail], [
+      500,
+      "admin_failed",
+      "the disk is full",
+    ]);
+  });
+  assert.deepEqual(gone.noted.filter((event) => event !== "site_silent"), ["admin_failed"]);
   close();
 });
 

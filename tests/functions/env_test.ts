@@ -54,6 +54,8 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
   const fetch = () => new Response();
   const schema = z.object({ id: z.string() });
   const good = table({ schema, key: ["id"] });
+  const many = (count: number, value: string) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, value]));
   const refused: [unknown, string, RegExp, RegExp][] = [
     [undefined, "default", /undefined/, /default export with a fetch/],
     [{}, "handlers", /\[\]/, /at least one handler/],
@@ -77,6 +79,8 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
     [{ fetch, cron: { nightly: "0 25 * * *" } }, "cron.nightly", /25/, /five fields/],
     [{ fetch, cron: { nightly: "daily" } }, "cron.nightly", /daily/, /five fields/],
     [{ fetch, cron: { nightly: "0 3 * * *" } }, "cron", /nightly/, /a scheduled handler/],
+    [{ fetch, scheduled: fetch, cron: many(101, "0 3 * * *") }, "cron", /101 jobs/, /at most 100/],
+    [{ fetch, vars: many(17, "x".repeat(65_000)) }, "default", /\d{7} characters/, /at most 1048576/],
     [{ fetch, fetchHosts: ["https://a.example"] }, "fetchHosts.0", /https/, /host or host:port/],
   ];
   for (const [app, path, value, expected] of refused) {
