@@ -46,7 +46,10 @@ export const CLUSTER_OPTIONS: Record<string, OptionSpec> = {
 /** Long enough for a busy site on loopback, short enough to go on to the next one. */
 const PROBE_MS = 2000;
 
-/** A client of the cluster that the arguments and the environment name. */
+/** A site across an ocean, busy, over a link that loses: past this it stands still, and would be waited for for ever. */
+const AWAKE_MS = 5_000;
+
+/** A client of the cluster that the arguments and the environment name. @throws AdminError where none answers. */
 export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClient> {
   const token = shell.env("SOJOURN_TOKEN");
   const named = args.text("to") ?? shell.env("SOJOURN_URL");
@@ -54,6 +57,7 @@ export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClie
     if (!URL.canParse(named)) {
       throw new UsageError(`${JSON.stringify(named)} is no URL like http://host:8000`);
     }
+    await assertAwake(named);
     return new AdminClient({ url: named, token });
   }
   const data = args.text("data") ?? DATA_DEFAULT;
@@ -105,6 +109,20 @@ export async function readCluster(data: string): Promise<ClusterFile | null> {
   } catch (error) {
     const message = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
     throw new AdminError("cluster_file_invalid", `${path} is no cluster file: ${message}`);
+  }
+}
+
+/** Throws for a site that takes connections and never says a word; what else is wrong the call itself will tell. */
+async function assertAwake(url: string): Promise<void> {
+  try {
+    const answer = await fetch(new URL("/_sojourn/healthz", url), { signal: AbortSignal.timeout(AWAKE_MS) });
+    await answer.body?.cancel();
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === "TimeoutError")) return;
+    throw new AdminError(
+      "site_unreachable",
+      `no site answers at ${url}: nothing came within ${AWAKE_MS / 1000} s`,
+    );
   }
 }
 

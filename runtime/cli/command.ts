@@ -117,7 +117,7 @@ export async function runCommand(command: Command, args: readonly string[], shel
     if (error instanceof UsageError) {
       if (json) shell.out(JSON.stringify({ error: { code: USAGE_CODE, message: error.message } }));
       shell.err(`${command.name}: ${error.message}`);
-      shell.err(`usage: sojourn ${command.name} ${command.usage}`);
+      shell.err(`usage: sojourn ${command.name} ${command.usage}`.trimEnd());
       return EXIT.usage;
     }
     if (error instanceof AdminError) return failed(error, json, shell);

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { type Key, keyBytes } from "../../store/key.ts";
+import { Silence } from "./silence.ts";
 import { readNdjson } from "../observe/ndjson.ts";
 import {
   appsSchema,
@@ -234,19 +235,22 @@ export class AdminClient {
     const { url } = this.#target;
     const gone = (error: unknown) =>
       new AdminError("site_unreachable", `the stream of ${url} has broken off: ${messageOf(error)}`);
+    using silence = new Silence(signal);
     let answer: Response;
     try {
-      answer = await this.#fetch("GET", path, null, signal);
+      answer = await this.#fetch("GET", path, null, silence.signal);
       if (!answer.ok) throw problemOf(answer, await answer.text());
     } catch (error) {
       if (signal?.aborted) return;
       throw error;
     }
-    const values = answer.body === null ? null : readNdjson(answer.body, signal);
+    const values = answer.body === null ? null : readNdjson(answer.body, silence.signal);
     for (;;) {
       let next: IteratorResult<unknown> | undefined;
       try {
+        silence.begins();
         next = await values?.next();
+        silence.throwIfLong();
       } catch (error) {
         if (signal?.aborted) return;
         throw gone(error);
@@ -332,7 +336,7 @@ export class AdminClient {
         ...signal === undefined ? {} : { signal },
       });
     } catch (error) {
-      throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
+      throw new AdminError("site_unreachable", `no site answers at ${url}: ${whyOf(error)}`);
     }
   }
 
@@ -379,6 +383,11 @@ function problemOf(answer: Pick<Response, "status" | "statusText">, text: string
 const secretsPath = (app: string): string => `/apps/${encodeURIComponent(app)}/secrets`;
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error);
+/** What a fetch that failed says is "fetch failed"; why is in its cause. */
+const whyOf = (error: unknown): string => {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return messageOf(cause);
+};
 
 function parseJson(text: string): unknown {
   try {

@@ -169,9 +169,10 @@ export class ClusterChaos {
 
   // ── Links ──
 
-  async #partition({ a, b }: Of<"partition">): Promise<Did> {
+  async #partition(action: Of<"partition">): Promise<Did> {
     const all = this.#cluster.sites.map((site) => site.id);
-    const rest = b ?? all.filter((id) => !a.includes(id));
+    const a = [...new Set(action.a)];
+    const rest = action.b === undefined ? all.filter((id) => !a.includes(id)) : [...new Set(action.b)];
     const both = a.find((id) => rest.includes(id));
     if (both !== undefined) {
       throw new ChaosRefused("chaos_invalid", `${both} cannot be in both groups of a partition`);

@@ -89,7 +89,10 @@ export class AdminForwarder {
       );
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      throw new Problem("store_unreachable", `${to} cannot be reached over ${next}: ${why}`);
+      const name = to === "root" ? "the root" : to;
+      const isTarget = next === to || (to === "root" && sites().get(next)?.parent === null);
+      const way = isTarget ? "" : ` over ${next}`;
+      throw new Problem("store_unreachable", `${name} cannot be reached${way}: ${why}`);
     }
   }
 }

@@ -19,6 +19,7 @@ import type { LinkCounters } from "./counters.ts";
 import { Emulation, type LinkControl, type LinkShape } from "./emulation.ts";
 import type { IncomingRequest, LinkAnswer, ReceivedAnswer, RequestOptions } from "./exchanges.ts";
 import { dial } from "./dial.ts";
+import { DialNotes } from "./dial_notes.ts";
 import { Doorkeeper } from "./doorkeeper.ts";
 import { type Acquaintance, type Arrival, HandshakeError, type Identity } from "./handshake.ts";
 import { BOOT_BYTES } from "./hello.ts";
@@ -109,6 +110,7 @@ export class LinkHub {
   readonly #doorkeeper: Doorkeeper;
   readonly #links = new Map<string, SiteLink>();
   readonly #refusals: Refusals;
+  readonly #dialNotes: DialNotes;
   readonly #emulation: Emulation;
   /** Everything that runs until the hub is closed. */
   readonly #tasks = new Set<Promise<void>>();
@@ -133,6 +135,7 @@ export class LinkHub {
     this.#transport = options.transport ?? TCP;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#self = { site: options.site, incarnation: options.incarnation, boot: randomBytes(BOOT_BYTES) };
+    this.#dialNotes = new DialNotes(this.#nowMs);
     this.#refusals = new Refusals(this.#nowMs, (source, reason, before) => {
       options.log({ level: "warn", event: "link.refused", source, reason, before });
     });
@@ -265,6 +268,7 @@ export class LinkHub {
   }
 
   #onConnected(link: SiteLink): void {
+    this.#dialNotes.connected(link.site);
     const incarnation = link.connection?.acquaintance.incarnation ?? "";
     this.#options.log({
       level: "info",
@@ -367,19 +371,11 @@ export class LinkHub {
   /** Keeps the link to the parent up, with growing pauses between attempts. */
   async #keepParent(site: string, address: string): Promise<void> {
     let pauseMs = this.#limits.retryMsMin;
-    let lastReason = "";
     while (!this.#closed) {
       try {
-        await this.#dial(site, address, "parent", () => {
-          pauseMs = this.#limits.retryMsMin;
-          lastReason = "";
-        });
+        await this.#dial(site, address, "parent", () => pauseMs = this.#limits.retryMsMin);
       } catch (error) {
-        const reason = errorText(error);
-        if (reason !== lastReason && !this.#closed) {
-          this.#options.log({ level: "warn", event: "link.dial_failed", site, address, reason });
-        }
-        lastReason = reason;
+        this.#noteFailedDial("warn", site, address, error);
       }
       if (this.#closed) return;
       // Between half and all of it, so that a thousand children of a restarted parent do not come at once.
@@ -424,9 +420,17 @@ export class LinkHub {
       // Both have dialled: the other's connection is about to arrive.
       if (error instanceof HandshakeError && error.message.endsWith(DOUBLE)) await this.#arrival(link);
       if (link.live || this.#closed) return;
-      const reason = errorText(error);
-      this.#options.log({ level: "info", event: "link.dial_failed", site: link.site, address, reason });
+      this.#noteFailedDial("info", link.site, address, error);
       link.drop();
+    }
+  }
+
+  #noteFailedDial(level: "info" | "warn", site: string, address: string, error: unknown): void {
+    if (this.#closed) return;
+    const reason = errorText(error);
+    const more = this.#dialNotes.failed(site, reason);
+    if (more !== null) {
+      this.#options.log({ level, event: "link.dial_failed", site, address, reason, ...more });
     }
   }
 

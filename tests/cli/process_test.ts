@@ -24,11 +24,13 @@ Deno.test("a command whose reader leaves ends quietly", async () => {
   assert.equal(new TextDecoder().decode(stdout), "# fish completion of sojourn\n0\n0\n0\n");
 });
 
-/** A site that takes a request and never answers; it tells when the first has come, and its path. */
-function silentSite() {
+/** A site that lives, takes a request and never answers; it tells when the first has come, and its path. */
+function silentSite(lives = true) {
   const asked = Promise.withResolvers<string>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
-    asked.resolve(new URL(request.url).pathname);
+    const { pathname } = new URL(request.url);
+    if (lives && pathname === "/_sojourn/healthz") return new Response();
+    asked.resolve(pathname);
     return new Promise<Response>((end) =>
       request.signal.addEventListener("abort", () => end(new Response()))
     );
@@ -52,6 +54,17 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     await site.close();
   });
 }
+
+Deno.test("a command at a site that stands still gives up with a line, exit 1", async () => {
+  const site = silentSite(false);
+  const { code, stderr } = await sojourn(["rollback", "cafe", "--to", site.url]).output();
+  assert.match(
+    new TextDecoder().decode(stderr),
+    /^site_unreachable: no site answers at http.*: nothing came within 5 s\n$/,
+  );
+  assert.equal(code, 1);
+  await site.close();
+});
 
 Deno.test("Ctrl-C while a deploy bundles leaves no folder behind", async () => {
   const folder = await Deno.makeTempDir({ prefix: "sojourn-interrupted-" });

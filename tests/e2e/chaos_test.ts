@@ -131,7 +131,11 @@ async function partition(cluster: TestCluster): Promise<void> {
   const at = (id: string) => note(cluster, "edge-1", id);
   assert.equal((await client.fetch(at("covered"), put("0"))).status, 201);
   assert.equal((await client.fetch(at("covered"))).text, "0");
-  await doChaos(cluster, "partition", "edge-1");
+  assert.match(
+    await doChaos(cluster, "partition", "edge-1,edge-1"),
+    /5 links cut/,
+    "a name said twice is one",
+  );
   assert.equal((await inForce(cluster)).cuts.length, 5);
   assert.equal((await inForce(cluster, "edge-1")).cuts.length, 5, "the cut-off site is no exception");
   const bytes = await heard(cluster, "edge-1");
@@ -150,6 +154,11 @@ async function partition(cluster: TestCluster): Promise<void> {
   });
   assert.match((await elsewhere).text, /source_unreachable/, "never silently stale");
   await eventually("the silence is noticed", async () => !await isConnected(cluster, "edge-1"));
+  const change = await ask(`${cluster.url("edge-1")}/_sojourn/admin/apps/probe/rollback`, { method: "POST" });
+  assert.match(
+    `${change.status} ${change.text}`,
+    /^503 .*store_unreachable.*the root cannot be reached over core-1/,
+  );
   assert.equal(await heard(cluster, "edge-1"), bytes, "no byte has arrived meanwhile");
   assert.equal((await ask(note(cluster, "edge-3", "covered"))).text, "0");
   // It holds for processes that did not live when it was made, at both ends.

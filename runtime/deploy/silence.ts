@@ -1,0 +1,43 @@
+/**
+ * The end of patience with a stream that says nothing: every stream of a site gives a sign of life (a line, or a blank
+ * one) each few seconds, so one without is of a site that stands still, though its connection does not know.
+ *
+ * Life: `begins` before each read → `throwIfLong` after it → `using` ends it.
+ */
+import { clearTimeout, setTimeout } from "node:timers";
+
+/** Three signs of life (IDLE_MS of runtime/observe/log_gather.ts), so that one that is late on a busy machine is not missed. */
+export const SILENCE_MS_MAX = 15_000;
+
+/** Watches one stream. */
+export class Silence {
+  readonly #long = new AbortController();
+  readonly #msMax: number;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  /** Aborts when it was silent for too long, or the given signal does. */
+  readonly signal: AbortSignal;
+
+  constructor(signal: AbortSignal | undefined, msMax: number = SILENCE_MS_MAX) {
+    this.#msMax = msMax;
+    this.signal = signal === undefined ? this.#long.signal : AbortSignal.any([signal, this.#long.signal]);
+    this.begins();
+  }
+
+  /** From now on it is silent. */
+  begins(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = setTimeout(
+      () => this.#long.abort(new Error(`nothing came within ${this.#msMax / 1000} s`)),
+      this.#msMax,
+    );
+  }
+
+  /** Throws when it was silent for too long. */
+  throwIfLong(): void {
+    this.#long.signal.throwIfAborted();
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+}
