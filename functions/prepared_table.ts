@@ -145,7 +145,11 @@ export class PreparedTable {
   async #upgrade(stored: StoredRow, raw: unknown, error: unknown): Promise<PlainEntry> {
     const { upgrade, schema } = this.#definition;
     if (upgrade === undefined || codeOf(error) !== "row_invalid") throw error;
-    const row = await validate(schema, upgrade(raw), `an upgraded row of the table ${this.name}`);
+    const row = await validate(
+      schema,
+      this.#upgraded(upgrade, raw),
+      `an upgraded row of the table ${this.name}`,
+    );
     const entry = this.#entry(stored, row);
     if (this.packKey(entry.key) !== stored.key) {
       throw new AppError("row_invalid", `the upgrade of a row of the table ${this.name} changed its key`, {
@@ -153,6 +157,21 @@ export class PreparedTable {
       });
     }
     return entry;
+  }
+
+  /** An upgrade that throws does not take the row for one of its own: so it is with a schema's `parse` in it. */
+  #upgraded(upgrade: (old: unknown) => unknown, raw: unknown): unknown {
+    try {
+      return upgrade(raw);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const invalid = new AppError(
+        "row_invalid",
+        `the upgrade of a row of the table ${this.name} threw: ${why}`,
+      );
+      invalid.cause = error;
+      throw invalid;
+    }
   }
 }
 

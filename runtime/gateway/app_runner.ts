@@ -283,6 +283,10 @@ class Run implements StoreUse, IsolateCall {
     this.#services.appLog(this.line(entry));
   }
 
+  redact(text: string): string {
+    return this.#services.redact(this.#call.version.app, text);
+  }
+
   /** A store call of the function begins or ends. */
   step(): void {
     this.#steps++;
@@ -313,12 +317,11 @@ class Run implements StoreUse, IsolateCall {
     const { span, head, version } = this.#call;
     this.#traceId ??= span?.traceId ?? contextOf(head.headers)?.traceId ?? newTraceId();
     const { app, version: id } = version;
-    const text = this.#services.redact(app, entry.text);
     return {
       app,
       version: id,
       level: entry.level,
-      text,
+      text: this.redact(entry.text),
       traceId: this.#traceId,
       ...(span && { spanId: span.spanId }),
     };

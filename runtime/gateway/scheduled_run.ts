@@ -111,6 +111,7 @@ class ScheduledRun implements StoreUse {
       context: { sessionId: sessionIdOf(this.#session.id, app), site, version },
       gate: () => this.#gate(),
       strayLog: this.#prepared.strayLog,
+      redact: (text: string) => this.#services.redact(this.#version.app, text),
       log: (line: { level: string; text: string }) => this.#log(line.level, line.text),
     };
   }

@@ -3,6 +3,7 @@
  *
  * A1  What is no span is dropped: an app's telemetry never ends its isolate.
  * A2  It lies in the request's trace and within the request's time.
+ * A3  Its texts leave without the values of the app's secrets, as log lines do.
  */
 import { z } from "zod";
 import type { Span } from "../telemetry/mod.ts";
@@ -23,14 +24,23 @@ const appSpan = z.strictObject({
   ])).max(64),
 });
 
-/** Takes in a span of an app, below its request's call. */
-export function takeAppSpan(call: Span, text: string): void {
+/**
+ * Takes in a span of an app, below its request's call.
+ *
+ * @param redact takes the values of secrets out of a text (A3).
+ */
+export function takeAppSpan(call: Span, text: string, redact: (text: string) => string): void {
   let made: z.infer<typeof appSpan>;
   try {
     made = appSpan.parse(JSON.parse(text));
   } catch {
     return; // A1
   }
-  const { kind, attributes, ...span } = made;
-  call.adopt({ ...span, kind: (kind + 1) as 1 | 2 | 3 | 4 | 5, attributes: attributes.flat() });
+  const { kind, name, attributes, ...span } = made;
+  call.adopt({
+    ...span,
+    name: redact(name),
+    kind: (kind + 1) as 1 | 2 | 3 | 4 | 5,
+    attributes: attributes.flat().map((part) => typeof part === "string" ? redact(part) : part),
+  });
 }

@@ -13,14 +13,14 @@ const GOOD = {
   attributes: [["n", 1], ["text", "x"]],
 };
 
-function recorded(frames: readonly string[]): Span[] {
+function recorded(frames: readonly string[], redact = (text: string) => text): Span[] {
   const spans: Span[] = [];
   const sink = { nowMs: () => 2_000, ended: (span: Span) => void spans.push(span) };
   const call = new SamplingTracer(sink, { ratio: 1, followCallers: true, tracesPerSecondMax: 9 }).arrived(
     new Headers(),
   );
   assert.ok(call !== undefined);
-  for (const frame of frames) takeAppSpan(call, frame);
+  for (const frame of frames) takeAppSpan(call, frame, redact);
   for (const span of spans) assert.equal(span.traceId, call.traceId);
   return spans;
 }
@@ -37,6 +37,17 @@ Deno.test("an app's span is taken in with its own id, parent and attributes, wit
   ]);
   assert.deepEqual(span?.attributes, ["n", 1, "text", "x"]);
   assert.deepEqual([span?.beganMs, span?.endedMs], [2_000, 2_000]);
+});
+
+Deno.test("an app's span has no value of a secret in its name or its attributes (A3)", () => {
+  const told = {
+    ...GOOD,
+    name: "work s3cr3t",
+    attributes: [["s3cr3t", 1], ["exception.message", "bad s3cr3t"]],
+  };
+  const [span] = recorded([JSON.stringify(told)], (text) => text.replaceAll("s3cr3t", "[secret KEY]"));
+  assert.equal(span?.name, "work [secret KEY]");
+  assert.deepEqual(span?.attributes, ["[secret KEY]", 1, "exception.message", "bad [secret KEY]"]);
 });
 
 Deno.test("what is no span is dropped (A1)", () => {

@@ -83,6 +83,8 @@ export interface IsolateCall {
   readonly signal?: ClientSignal | undefined;
   /** Where the request is recorded: what happens in the isolate goes below it. */
   readonly span?: Span | undefined;
+  /** Takes the values of the app's secrets out of a text that leaves the site. */
+  redact?(text: string): string;
   /** The app's console. */
   log(entry: { level: string; text: string }): void;
   /** What it prints while none of its requests runs. Kept by the isolate: one for all calls of a version. */

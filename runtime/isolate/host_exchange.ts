@@ -142,8 +142,7 @@ export class HostExchange {
       case FRAME.noRetry:
         return this.pending.call.scheduled?.noRetry();
       case FRAME.span:
-        if (this.pending.call.span !== undefined) takeAppSpan(this.pending.call.span, payload.text());
-        return;
+        return this.#span(payload.text());
       case FRAME.settled:
         this.#insideSettled = true;
         return this.#finish();
@@ -175,6 +174,11 @@ export class HostExchange {
     this.#socket?.closeFromApp(1011, why.slice(0, 100));
     this.#settled?.resolve();
     this.#closed(this);
+  }
+
+  #span(text: string): void {
+    const { call } = this.pending;
+    if (call.span !== undefined) takeAppSpan(call.span, text, (told) => call.redact?.(told) ?? told);
   }
 
   #storeCall(payload: Payload): void {

@@ -194,8 +194,11 @@ async function spansOfApps(setting: Setting): Promise<void> {
     return new Response("heard");
   });
   try {
+    const site = setting.cluster.url("edge-3");
+    await ask(`${site}/_sojourn/admin/apps/traced/secrets/KEY`, { method: "PUT", body: "hidden-secret" });
+    await eventually("the secret is there", async () => (await ask(`${site}/traced/has-key`)).status === 200);
     const { traceId, headers } = caller();
-    const url = `${setting.cluster.url("edge-3")}/traced/work/${OTHER_PORT}`;
+    const url = `${site}/traced/work/${OTHER_PORT}`;
     const told = JSON.parse((await ask(url, { headers })).text);
     const spans = await traceOf(setting, traceId, parts(1));
     const call = find(spans, "edge-3", "traced fetch");
@@ -210,6 +213,7 @@ async function spansOfApps(setting: Setting): Promise<void> {
       true,
       false,
     ]);
+    assert.equal(inner.attributes["exception.message"], "refused: [secret KEY]");
     assert.equal(heard[0], `00-${traceId}-${asked.spanId}-01`);
     assert.deepEqual(told, {
       carrier: { traceparent: `00-${traceId}-${outer.spanId}-01` },

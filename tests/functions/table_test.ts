@@ -72,6 +72,18 @@ Deno.test("a stored row that no longer parses throws row_invalid, unless the tab
   const upgrade = (row: unknown) => ({ id: "1", first: z.object({ name: z.string() }).parse(row).name });
   const { orders: upgrading } = open(table({ schema, key: ["id"], upgrade }), store);
   assert.deepEqual((await upgrading.get(["1"]))?.value, { id: "1", first: "Ann" });
+  await before.put({ id: "3", name: "Eve" });
+  const throwing = table({
+    schema,
+    key: ["id"],
+    upgrade: (row) => z.object({ age: z.number() }).parse(row) as never,
+  });
+  await assert.rejects(() => open(throwing, store).orders.get(["3"]), (error: Error & { code?: string }) => {
+    assert.equal(error.code, "row_invalid");
+    assert.match(error.message, /the upgrade of a row of the table orders threw/);
+    assert(error.cause instanceof z.ZodError);
+    return true;
+  });
   const moving = table({ schema, key: ["id"], upgrade: () => ({ id: "2", first: "" }) });
   await assert.rejects(() => open(moving, store).orders.get(["1"]), {
     code: "row_invalid",

@@ -152,8 +152,8 @@ class AppSpan extends QuietSpan {
     if (value === undefined || value === null || this.#attributes.size >= ATTRIBUTES_MAX) return this;
     const plain = typeof value === "number" && Number.isFinite(value) || typeof value === "boolean"
       ? value
-      : String(value).slice(0, TEXT_MAX);
-    this.#attributes.set(String(name).slice(0, NAME_MAX), plain);
+      : cut(String(value), TEXT_MAX);
+    this.#attributes.set(cut(String(name), NAME_MAX), plain);
     return this;
   }
 
@@ -185,7 +185,7 @@ class AppSpan extends QuietSpan {
     this.#send(JSON.stringify({
       spanId: this.spanContext().spanId,
       parentId: this.#parentId,
-      name: this.#name.slice(0, NAME_MAX),
+      name: cut(this.#name, NAME_MAX),
       kind: this.#kind,
       beganMs: this.#beganMs,
       endedMs: timeOf(time),
@@ -194,6 +194,10 @@ class AppSpan extends QuietSpan {
     }));
   }
 }
+
+/** A text that was cut says so: the site then looks for the beginning of a secret at its end. */
+const cut = (text: string, charsMax: number): string =>
+  text.length <= charsMax ? text : text.slice(0, charsMax - 1) + "…";
 
 /** The API's TimeInput: nothing, milliseconds of one of two clocks, a Date, or seconds and nanoseconds. */
 function timeOf(time: unknown): number {

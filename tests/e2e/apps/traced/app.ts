@@ -6,6 +6,7 @@ import { z } from "zod";
 
 const resources = {
   tables: { notes: table({ schema: z.object({ id: z.string(), text: z.string() }), key: ["id"] }) },
+  secrets: { KEY: {} },
 } as const;
 type Env = EnvOf<typeof resources>;
 
@@ -28,13 +29,17 @@ http.get("/ask/:port", async (c) => {
   return c.text(await answer.text());
 });
 
+http.get("/has-key", (c) => c.text(`${c.env.secrets.KEY.length}`));
+
 /** Spans of its own, by the API that libraries use. */
 http.get(
   "/work/:port",
   (c) =>
     trace.getTracer("traced").startActiveSpan("outer", { attributes: { step: 1 } }, async (outer) => {
       const inner = trace.getTracer("traced").startSpan("inner", { kind: SpanKind.CLIENT });
-      inner.setStatus({ code: SpanStatusCode.ERROR }).end();
+      inner.setStatus({ code: SpanStatusCode.ERROR });
+      inner.recordException(new Error(`refused: ${c.env.secrets.KEY}`));
+      inner.end();
       const answer = await fetch(`http://127.0.0.1:${c.req.param("port")}/`);
       await answer.text();
       const carrier: Record<string, string> = {};
