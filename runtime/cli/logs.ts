@@ -5,16 +5,12 @@
  *     printed twice for that.
  * L2  What an app prints cannot steer the terminal: control characters are shown, not sent.
  */
-import { AdminError } from "../deploy/client.ts";
+import { type AdminClient, AdminError } from "../deploy/client.ts";
 import { LINES_MAX, LOG_LEVELS, type LogLine, logLineSchema } from "../observe/log_line.ts";
 import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
-
-/** Lines of other sites may come this much later than what was printed last. */
-const OVERLAP_MS = 3_000;
-/** Lines by which those that come again are known. */
-const KNOWN_MAX = 4_096;
+import { LogMemory } from "./log_memory.ts";
 
 /** `sojourn logs [APP]` */
 export const logs: Command = {
@@ -36,6 +32,10 @@ export const logs: Command = {
     const printer = new Printer(args.json, shell);
     const stop = args.flag("follow") ? shell.interrupted?.() : undefined;
     let client = await findCluster(args, shell);
+    const unknown = await unknownApp(client, args.words[0]);
+    if (unknown !== null && stop !== undefined) {
+      shell.err(`${unknown}; its lines are shown when there is one`);
+    }
     let connected = false;
     for (;;) {
       try {
@@ -43,7 +43,11 @@ export const logs: Command = {
           connected = true;
           if (value !== undefined && !printer.print(logLineSchema.parse(value))) return EXIT.done;
         }
-        if (stop === undefined) return printer.isPartial ? EXIT.partly : EXIT.done;
+        if (stop === undefined) {
+          // The lines of an app that was deleted are there for a while.
+          if (unknown !== null && !printer.hasShown) throw new AdminError("app_unknown", unknown);
+          return printer.isPartial ? EXIT.partly : EXIT.done;
+        }
       } catch (error) {
         // A follower that has seen nothing yet is told what is wrong; later it looks for another site (L1).
         const isLost = error instanceof AdminError && error.code === "site_unreachable";
@@ -54,11 +58,19 @@ export const logs: Command = {
       const next = await findClusterAgain(args, shell, stop);
       if (next === null) return EXIT.done;
       client = next;
-      if (printer.lastMs > 0) query.set("since", String(printer.lastMs - OVERLAP_MS));
+      printer.memory.brokeOff();
+      const { sinceMs } = printer.memory;
+      if (sinceMs !== null) query.set("since", String(sinceMs));
       query.set("limit", String(LINES_MAX));
     }
   },
 };
+
+/** That there is no such app, in words; null where there is, or where none is named. */
+async function unknownApp(client: AdminClient, app: string | undefined): Promise<string | null> {
+  if (app === undefined || (await client.apps()).some(({ app: name }) => name === app)) return null;
+  return `no app is called ${JSON.stringify(app)}`;
+}
 
 function queryOf(args: Parsed): URLSearchParams {
   const query = new URLSearchParams();
@@ -75,16 +87,17 @@ function queryOf(args: Parsed): URLSearchParams {
   return query;
 }
 
-/** Prints each line once. */
+/** Prints lines, and remembers them. */
 class Printer {
   readonly #json: boolean;
   readonly #shell: Shell;
   readonly #colours: boolean;
-  readonly #known = new Set<string>();
+  readonly memory = new LogMemory();
   #siteWidth = 7;
   #sourceWidth = 12;
   isPartial = false;
-  lastMs = 0;
+  /** Whether a line of a log was among what came. */
+  hasShown = false;
 
   constructor(json: boolean, shell: Shell) {
     this.#json = json;
@@ -94,19 +107,11 @@ class Printer {
 
   /** @returns whether there is still a reader. */
   print(line: LogLine): boolean {
-    const text = JSON.stringify(line);
     if (line.notice === "unreachable") this.isPartial = true;
-    if (this.#known.has(text)) return true;
-    this.#known.add(text);
-    const [oldest] = this.#known.size > KNOWN_MAX ? this.#known : [];
-    if (oldest !== undefined) this.#known.delete(oldest);
-    return this.#show(line, text);
-  }
-
-  #show(line: LogLine, json: string): boolean {
-    this.lastMs = Math.max(this.lastMs, line.atMs);
+    if (line.notice === undefined) this.hasShown = true;
+    if (!this.memory.isNew(line)) return true;
     try {
-      this.#shell.out(this.#json ? json : this.#human(line));
+      this.#shell.out(this.#json ? JSON.stringify(line) : this.#human(line));
       return true;
     } catch (error) {
       if (error instanceof Deno.errors.BrokenPipe) return false; // `logs | head`

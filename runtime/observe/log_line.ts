@@ -102,7 +102,10 @@ export function timeOf(text: string, nowMs: number): number {
 export function siteQuery(query: LogQuery, more: { follow: boolean; after: string | null }): URLSearchParams {
   const params = new URLSearchParams({ here: "1", level: query.level, limit: String(query.limit) });
   if (query.app !== null) params.set("app", query.app);
-  if (query.sinceMs !== null) params.set("since", String(Math.max(query.sinceMs, 1e9)));
+  // What comes after a place is new, whatever the site's clock says.
+  if (query.sinceMs !== null && more.after === null) {
+    params.set("since", String(Math.max(query.sinceMs, 1e9)));
+  }
   if (more.follow) params.set("follow", "1");
   if (more.after !== null) params.set("after", more.after);
   return params;

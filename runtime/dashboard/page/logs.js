@@ -46,14 +46,23 @@ export class Logs {
         const { value } = byId(`log-${name}`);
         if (value !== "") query.set(name, value);
       }
-      let seenMs = 0;
+      let recent = [];
+      let again = new Map();
       await this.#cluster.follow(`/logs?${query}`, {
         value: (line) => {
-          // After a stream broke off, its end comes again.
-          if (line.atMs < seenMs) return;
+          // After a stream broke off, its end comes again: each line as often as it was there. Times would not do,
+          // since a site's clock may be an hour off.
+          const text = JSON.stringify(line);
+          const left = again.get(text) ?? 0;
+          if (left > 0) return again.set(text, left - 1);
+          recent.push(text);
+          if (recent.length > 2 * LINES_MAX) recent = recent.slice(-LINES_MAX);
           this.#add(line);
         },
-        lost: () => seenMs = this.#newestMs(),
+        lost: () => {
+          again = new Map();
+          for (const text of recent.slice(-LINES_MAX)) again.set(text, (again.get(text) ?? 0) + 1);
+        },
       }, AbortSignal.any([signal, this.#filters.signal]));
     }
   }
@@ -64,11 +73,6 @@ export class Logs {
       .sort();
     offerIn(byId("log-app"), apps);
     offerIn(byId("log-site"), view.sites.map(({ id }) => id));
-  }
-
-  #newestMs() {
-    const last = this.#waiting.at(-1)?.atMs ?? Number(this.#list.lastElementChild?.dataset.atMs ?? 0);
-    return last + 1;
   }
 
   #add(line) {
@@ -94,7 +98,7 @@ export class Logs {
     const source = app === undefined ? "" : version === undefined ? app : `${app}@${version.slice(0, 8)}`;
     const row = el(
       "li",
-      { class: notice === undefined ? level : "notice", "data-at-ms": String(atMs) },
+      { class: notice === undefined ? level : "notice" },
       el("time", { dateTime: new Date(atMs).toISOString() }, new Date(atMs).toISOString().slice(11, 23)),
       el("span", { class: "at" }, site),
       el("span", { class: "level" }, level),
