@@ -9,7 +9,8 @@
  *     moment, since it would follow for ever.
  * R3  A `curl` that only reads is typed again for some seconds until it prints what the page shows: what one session
  *     has written takes its time to another.
- * R4  What a page shows is what goes to standard output; of a command that is refused, to both outputs.
+ * R4  What a page shows is what goes to standard output; of a command that is refused, to both outputs, but
+ *     for the progress of slow ones.
  */
 import { strict as assert } from "node:assert";
 import { dirname, join, resolve } from "node:path";
@@ -28,6 +29,8 @@ const DEV = /^(?:npx --yes deno@2\.9\.6|deno) task dev\b([^#]*)/;
 const EXITS = /# exits (\d+)/;
 const READS = /^curl (?!.*(?:--json| -d | -X | -F | -N ))/;
 const READS_MS_MAX = 20_000;
+/** What commands print while they take longer than a second. */
+const PROGRESS = /^ +\d+\.\d s .*\n/gm;
 /** Long enough for what is on its way to be printed. */
 const FOLLOW_S = 4;
 
@@ -125,7 +128,7 @@ class Reader implements AsyncDisposable {
     for (;;) {
       const { code, printed, errors } = await this.#shell.run(real);
       // Of a command that was refused, the page shows why; of others, progress and notes go by.
-      const asPage = this.#asPage(wanted === 0 ? printed : printed + errors);
+      const asPage = this.#asPage(wanted === 0 ? printed : printed + errors.replace(PROGRESS, ""));
       const isShown = command.prints === null || isAsShown(asPage, command.prints);
       if (code === wanted && isShown) return;
       if (performance.now() < untilMs) continue; // R3

@@ -152,13 +152,16 @@ export const takesForSuccessor: Variant = {
   change: (plan) => ({ ...withFaults({ wipe: 6 })(plan), moveChance: 0.1 }),
 };
 
-/** A token whose clock shows 0 to whoever looks first: the clock that would be moved past it. */
-function withoutClock(token: TokenState): TokenState {
-  let looks = 0;
+/**
+ * A token whose clock shows 0 to those who look first: to the guard against clocks that are far ahead, where the token
+ * is another incarnation's, and to the clock that would be moved past it.
+ */
+function withoutClock(token: TokenState, replica: Replica): TokenState {
+  let looks = token.replica === replica.status().replica ? 1 : 2;
   return {
     ...token,
     get clock() {
-      return looks++ === 0 ? 0 : token.clock;
+      return looks-- > 0 ? 0 : token.clock;
     },
   };
 }
