@@ -127,6 +127,7 @@ export const rollback: Command = {
     const back = new Following(shell).run(
       client,
       (progress) => client.rollback(app, version, wait, progress),
+      { look: `versions ${app}` },
     );
     return showDeployed(await back, args, shell);
   },

@@ -18,15 +18,14 @@ export async function deleteApp(app: string | undefined, args: Parsed, shell: Sh
   const { rows = 0, sites, missing } = await new Following(shell).run(
     null,
     (progress) => client.deleteApp(app, wait, progress),
+    { look: "apps", made: `${app} is deleted all the same; its rows are removed at the root` },
   );
   if (args.json) shell.out(JSON.stringify({ app, rows, sites, missing }));
   else shell.out(`${app} is deleted: ${rows} rows removed`);
   if (missing.length === 0) return EXIT.done;
   shell.err(
-    `${
-      missing.join(", ")
-    } did not answer: the name ${app} is free, and rows that come from there are removed, ` +
-      "when they do",
+    `${missing.join(", ")} did not answer: ` +
+      `when they do, rows that come from there are removed, and the name ${app} is free`,
   );
   return EXIT.partly;
 }

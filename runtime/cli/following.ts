@@ -2,13 +2,28 @@
  * Following a change of the cluster from the command line: what happens on the way is told on stderr, once it takes
  * longer than a moment, and Ctrl-C gives it up with a line that says what has become of it.
  *
- * F1  A command that was interrupted exits 1, after it has said whether its change is live.
+ * F1  A command that was interrupted, or whose answer broke off (the root went away), exits 1, after it has said
+ *     whether its change is live.
  */
-import { type AdminClient, AdminError, type Progress, type ProgressEvent } from "../deploy/client.ts";
+import {
+  type AdminClient,
+  AdminError,
+  AnswerBrokenOff,
+  type Progress,
+  type ProgressEvent,
+} from "../deploy/client.ts";
 import type { Shell } from "./command.ts";
 
 /** Who waits longer than this wants to know for what. */
 const QUIET_MS = 1000;
+
+/** A change that is one short request, which nothing takes back once it is sent. */
+export interface SentChange {
+  /** The command that tells whether it was made. */
+  readonly look: string;
+  /** What is said when it was; else that its version is live. */
+  readonly made?: string;
+}
 
 /** What is told on the way of a change. */
 export class Following {
@@ -38,28 +53,39 @@ export class Following {
   /**
    * Runs the change. Ctrl-C aborts it.
    *
+   * @param sent where it is no deploy.
    * @throws AdminError `interrupted` (F1).
    */
-  async run<T>(client: AdminClient | null, change: (progress: Progress) => Promise<T>): Promise<T> {
+  async run<T>(
+    client: AdminClient | null,
+    change: (progress: Progress) => Promise<T>,
+    sent?: SentChange,
+  ): Promise<T> {
     const signal = this.#signal;
     try {
       const result = await change({ ...this.progress, signal });
       signal?.throwIfAborted();
       return result;
     } catch (error) {
-      if (signal?.aborted !== true) throw error;
-      throw new AdminError("interrupted", await this.#fate(client));
+      if (signal?.aborted === true) throw new AdminError("interrupted", await this.#fate(client, sent));
+      if (!(error instanceof AnswerBrokenOff)) throw error;
+      // The root may have written what no other site has seen yet.
+      const fate = this.#live === null
+        ? unknown(sent?.look ?? "versions APP")
+        : await this.#fate(client, sent);
+      throw new AdminError(error.code, `${error.message}; ${fate}`);
     } finally {
       clearTimeout(this.#timer);
     }
   }
 
   /** What has become of a change whose command was interrupted. */
-  async #fate(client: AdminClient | null): Promise<string> {
+  async #fate(client: AdminClient | null, sent: SentChange | undefined): Promise<string> {
     const live = this.#live;
     if (live !== null) {
-      return `it is live all the same: ${live.app} ${live.version}; only waiting was given up`;
+      return sent?.made ?? `it is live all the same: ${live.app} ${live.version}; only waiting was given up`;
     }
+    if (sent !== undefined) return unknown(sent.look);
     const asked = this.#evaluated;
     if (asked === null || client === null) return "nothing was changed";
     const versions = await client.versions(asked.app).catch((error: unknown) =>
@@ -93,3 +119,5 @@ export class Following {
     for (const line of this.#kept.splice(0)) this.#shell.err(line);
   }
 }
+
+const unknown = (look: string): string => `whether it was done is not known: sojourn ${look} tells`;

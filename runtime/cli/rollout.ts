@@ -35,6 +35,7 @@ export const rollout: Command = {
         verb === "finish" || verb === "abort"
           ? client.endRollout(app, verb, wait, progress)
           : client.rollout(app, { version: verb, weight }, wait, progress),
+      { look: `rollout ${app}` },
     );
     return showDeployed(deployed, args, shell);
   },

@@ -36,6 +36,7 @@ export const routes: Command = {
     const { missing } = await new Following(shell).run(
       client,
       (progress) => client.changeHost(app, verb, host, wait, progress),
+      { look: `routes ${app}`, made: "it is done all the same; only waiting was given up" },
     );
     for (const id of missing) shell.err(`${id} has not followed yet`);
     const shown = await show(app, args, shell);

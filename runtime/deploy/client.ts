@@ -64,6 +64,13 @@ export class AdminError extends Error {
   }
 }
 
+/** An answer that had begun and has no end: what it was to tell of may have happened. */
+export class AnswerBrokenOff extends AdminError {
+  constructor(message: string) {
+    super("site_unreachable", message);
+  }
+}
+
 /** How to reach a cluster. */
 export interface AdminTarget {
   /** Any site's. */
@@ -304,7 +311,7 @@ export class AdminClient {
     const answer = await this.#fetch(method, `${path}?${asked}`, body, progress.signal, NDJSON_ACCEPTED);
     if (!answer.ok || answer.body === null) throw problemOf(answer, await answer.text());
     const broken = (why: string) =>
-      new AdminError("site_unreachable", `the answer of ${this.#target.url} has broken off${why}`);
+      new AnswerBrokenOff(`the answer of ${this.#target.url} has broken off${why}`);
     try {
       for await (const line of readNdjson(answer.body, progress.signal)) {
         const event = progressSchema.safeParse(line).data; // another release may tell of more

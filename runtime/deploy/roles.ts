@@ -3,7 +3,8 @@
  *
  *     deploy 3f1c… ci
  *
- * A line with a token alone is an admin token. Empty lines and `#` comments are skipped.
+ * A line with a token alone is an admin token. Empty lines are skipped, and comments: a `#` that begins a word, and
+ * what follows it. Inside a word it is the token's.
  *
  * K1  Tokens are compared by digest, all of them: neither length nor common prefix shows in the time it takes.
  * K2  An error names a line by its number, and never shows what stands in it.
@@ -49,7 +50,7 @@ export class AdminTokens implements TokenRoles {
    */
   constructor(text: string) {
     this.#tokens = text.split("\n").flatMap((line, index) => {
-      const words = line.replace(/#.*/, "").trim().split(/\s+/).filter((word) => word !== "");
+      const words = line.replace(/(^|\s)#.*/, "").trim().split(/\s+/).filter((word) => word !== "");
       return words.length === 0 ? [] : [knownToken(words, index + 1)];
     });
   }

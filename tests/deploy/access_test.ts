@@ -71,7 +71,8 @@ Deno.test("a path that is no admin path tells nothing to who has no token", asyn
 
 Deno.test("a line of admin tokens is a role, a token and perhaps a name", () => {
   const held = new AdminTokens(
-    "# rotated in May\nread 0123456789abcdef grafana # its own\n\ndeploy aaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n",
+    "# rotated in May\nread 0123456789abcdef grafana # its own\n\ndeploy aaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n" +
+      "read cccccccccccccccc#dddd #its own\n",
   );
   const holder = (token: string) => held.holderOf(new Headers({ authorization: `Bearer ${token}` }));
   const shown = (token: string) => {
@@ -81,7 +82,8 @@ Deno.test("a line of admin tokens is a role, a token and perhaps a name", () => 
   assert.equal(shown("0123456789abcdef"), "read grafana");
   assert.equal(shown("aaaaaaaaaaaaaaaa"), "deploy null");
   assert.equal(shown("bbbbbbbbbbbbbbbb"), "admin null");
-  for (const token of ["0123456789abcde", "0123456789abcdef0", "grafana", ""]) {
+  assert.equal(shown("cccccccccccccccc#dddd"), "read null");
+  for (const token of ["cccccccccccccccc", "0123456789abcde", "0123456789abcdef0", "grafana", ""]) {
     assert.equal(shown(token), null, token);
   }
   const bad = [
