@@ -21,6 +21,7 @@ import { type AppSource, findApp, watchFolder } from "./app_source.ts";
 import { answers, Cluster } from "./cluster.ts";
 import { openControl } from "./control.ts";
 import { deployApp } from "./deploy_app.ts";
+import { lockData } from "./data_lock.ts";
 import { EnvFile } from "./env_file.ts";
 import { loadTopology, type Topology } from "./topology.ts";
 
@@ -80,6 +81,7 @@ async function runCluster(
   args: Parsed,
   shell: Shell,
 ): Promise<ExitCode> {
+  using _lock = await lockData(what.data);
   const starts = new Starts();
   const cluster = await Cluster.create({
     ...what,

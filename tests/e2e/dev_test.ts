@@ -77,6 +77,29 @@ Deno.test("dev and site refuse bad arguments and files, and say what is wrong", 
   }
 });
 
+Deno.test("a second dev on the same data is refused, and leaves the first one alone", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const held = await Deno.open(join(folder, "lock"), { create: true, write: true });
+    await held.write(new TextEncoder().encode("4711\n"));
+    await held.lock(true);
+    const ended = await run("dev", "--topology", "single", "--port", "0", "--data", folder);
+    assert.equal(ended.code, 1);
+    assert.match(
+      ended.err,
+      /^process 4711 runs a cluster on .* already; stop it first, or give --data another/,
+    );
+    assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["lock"], "nothing was written");
+    held.close();
+    const file = join(folder, "lock");
+    const inFile = await run("dev", "--topology", "single", "--port", "0", "--data", file);
+    assert.equal(inFile.code, 1);
+    assert.match(inFile.err, /^cannot use --data /);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("dev redeploys an app when its files change, and keeps the old version when they are bad", async () => {
   const folder = await Deno.makeTempDir({ prefix: "app-" }); // the folder's name is the app's
   try {

@@ -71,6 +71,8 @@ export class Tree {
     });
     this.#parts.wires.replaceChildren(...wires);
     this.#place();
+    const { stage } = this.#parts;
+    stage.scrollLeft = (stage.scrollWidth - stage.clientWidth) / 2; // on a phone: the root, not its left
   }
 
   #card({ id, tier }) {
