@@ -113,7 +113,7 @@ async function getRow(
   throw new AdminError("row_absent", `${text} is absent`);
 }
 
-/** Shows rows below a prefix, one a line, and tells on stderr how to go on where there are more. */
+/** Shows rows below a prefix, one a line, and tells on stderr how to go on where there are more; answers how many. */
 async function listRows(
   client: AdminClient,
   places: readonly Place[],
@@ -134,9 +134,9 @@ async function listRows(
       last = JSON.stringify(open.key);
       shown++;
     }
-    if (shown > 0) break;
+    if (shown > 0) return shown;
   }
-  return EXIT.done;
+  return 0;
 }
 
 interface Listed {
@@ -188,7 +188,8 @@ export const kv: Command = {
     }
     if (verb !== "list") throw new UsageError(`kv has get and list, not ${verb}`);
     const list = listed(args, text);
-    return await listRows(await findCluster(args, shell), places, list, args, shell);
+    await listRows(await findCluster(args, shell), places, list, args, shell);
+    return EXIT.done;
   },
 };
 
@@ -214,7 +215,13 @@ export const tables: Command = {
       return await getRow(await findCluster(args, shell), places, text, args, shell);
     }
     const list = listed(args, text);
-    return await listRows(await findCluster(args, shell), places, list, args, shell);
+    const client = await findCluster(args, shell);
+    const shown = await listRows(client, places, list, args, shell);
+    const declared = (shown > 0 ? [] : await client.apps()).find((found) => found.app === app)?.tables;
+    if (declared?.includes(table) === false) {
+      shell.err(`note: ${app} declares no table called ${table}; it has: ${declared.join(", ") || "none"}`);
+    }
+    return EXIT.done;
   },
 };
 

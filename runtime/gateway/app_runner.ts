@@ -93,7 +93,14 @@ const APP_CODES: ReadonlySet<string> = new Set(
 );
 
 /** What an app's log says beside its own lines: its author is to know, whoever the client was. */
-const FAULTS: ReadonlySet<ProblemCode> = new Set(["app_error", "isolate_killed", "wall_time"]);
+const FAULTS: ReadonlySet<ProblemCode> = new Set([
+  "app_error",
+  "isolate_killed",
+  "wall_time",
+  "not_available",
+]);
+/** What only the app's author and its operator are told, outside dev: a secret that has no value is named in one. */
+const HIDDEN: ReadonlySet<ProblemCode> = new Set(["app_error", "not_available"]);
 
 /** A version as its runs share it. */
 export interface Prepared {
@@ -198,7 +205,7 @@ export class AppRunner {
     }
     const stack = dev ? answer.stack : undefined;
     const more = stack === undefined ? {} : { stack: await mapStack?.(version, stack) ?? stack };
-    const hidden = code === "app_error" && !this.#services.dev;
+    const hidden = HIDDEN.has(code) && !dev;
     return problemResponse(code, hidden ? "the app failed; its log says why" : answer.message, more);
   }
 

@@ -105,3 +105,37 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
     "sojourn-session",
   ]);
 });
+
+Deno.test("outside dev, clients are not told what only author and operator should know; the log is", async () => {
+  const logged: string[] = [];
+  const services = {
+    site: "here",
+    dev: false,
+    replica: {
+      attach: () => Promise.resolve(sessionAt(0)),
+      isDurable: () => true,
+      durable: () => Promise.resolve(),
+    },
+    isolates: { call: () => Promise.resolve(answer) },
+    tokens: { seal: () => ({ text: "token" }) },
+    isolateApp: () => ({}),
+    nowMs: () => 0,
+    metrics: new RequestMetrics(),
+    redact: (_app: string, text: string) => text,
+    appLog: ({ text }: { text: string }) => void logged.push(text),
+  } as unknown as RunnerServices;
+  let answer = { kind: "error", code: "", message: "", stack: "" };
+  const version = { app: "app", version: "v" } as LiveVersion;
+  const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+  const told = async (code: string) => {
+    answer = { kind: "error", code, message: `why: ${code}`, stack: "" };
+    const head = { headers: [] } as unknown as RequestHead;
+    const outcome = await new AppRunner(services).run(arrival, head, version, [], false);
+    assert(outcome.kind === "response");
+    return JSON.stringify(await outcome.response.json());
+  };
+  assert.doesNotMatch(await told("app_error"), /why: /);
+  assert.doesNotMatch(await told("not_available"), /why: /);
+  assert.match(await told("row_invalid"), /why: row_invalid/);
+  assert.deepEqual(logged, ["why: app_error", "why: not_available"]);
+});

@@ -156,6 +156,9 @@ Deno.test("kv and tables show rows in the open", async () => {
   assert.deepEqual(row.value, { at: "1970-01-01T00:00:00.000Z", tags: { $set: ["x"] } });
   assert.equal((await run(["tables", "shop", "users"])).out, '["ann"]  {"name":"ann"}');
   assert.equal((await run(["tables", "list", "shop", "users"])).out, '["ann"]  {"name":"ann"}');
+  const slip = await run(["tables", "shop", "user"]);
+  assert.deepEqual([slip.code, slip.out], [EXIT.done, ""]);
+  assert.match(slip.err, /^note: shop declares no table called user; it has: users$/);
   assert.equal((await run(["tables", "get", "shop", "users", "ann"])).out, '["ann"]  {"name":"ann"}');
   const absent = await run(["kv", "get", "shop", '["guests","bob"]', "--json"]);
   assert.deepEqual([absent.code, absent.err], [EXIT.failed, 'row_absent: ["guests","bob"] is absent']);
