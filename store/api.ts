@@ -149,6 +149,12 @@ export interface ReplicaStatus {
   readonly counters: Readonly<Record<string, number>>;
 }
 
+/** What became of a removal; refusals change nothing. */
+export type Removed =
+  | { readonly kind: "removed"; readonly stable: ClockValue }
+  | { readonly kind: "unknown" | "root" }
+  | { readonly kind: "has_children"; readonly children: readonly SiteId[] };
+
 export interface Replica {
   readonly site: SiteId;
   /** Resolves when this site has its number and its system ranges. */
@@ -168,6 +174,14 @@ export interface Replica {
   isDurable(position: Position): boolean;
   /** The host's own reads and writes (control plane), outside any session. */
   readonly system: Pick<AttachedSession, "get" | "list" | "write" | "watch" | "durable">;
+  /** Who belongs to the tree (store/removal.ts). */
+  readonly members: {
+    /** Takes a site off the tree for good: at the root only. On disk when it resolves. */
+    remove(id: SiteId): Promise<Removed>;
+    /** Lets a removed site in again, with an empty disk: at the root only; false where it was not removed. */
+    admit(id: SiteId): Promise<boolean>;
+    isRemoved(id: SiteId): boolean;
+  };
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;
   receive(from: SiteId, message: Uint8Array): void;

@@ -31,6 +31,7 @@ import {
 } from "./message.ts";
 import type { SiteId } from "./ports.ts";
 import { overlap, type Range } from "./range.ts";
+import { Removals } from "./removal.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -53,6 +54,7 @@ export class Downlinks {
   readonly #core: Core;
   readonly #host: Host;
   readonly #enrolment: Enrolment;
+  readonly removals: Removals;
   readonly #children = new Map<SiteId, Child>();
   readonly #subscriptions = new Subscriptions<Child>();
   /** Children with something due at the next flush. */
@@ -66,6 +68,7 @@ export class Downlinks {
     this.#core = core;
     this.#host = host;
     this.#enrolment = new Enrolment(core, host);
+    this.removals = new Removals(core, this);
   }
 
   restore(name: string, value: Uint8Array): boolean {
@@ -86,6 +89,13 @@ export class Downlinks {
 
   *all(): IterableIterator<Child> {
     yield* this.#children.values();
+  }
+
+  /** A child is none any more. */
+  dismiss(child: Child): void {
+    this.disconnect(child.id);
+    this.#children.delete(child.id);
+    this.#core.rows.record(CHILD_RECORD + child.id, null);
   }
 
   /** Every entry of the children's subtrees up to this clock is applied here (PROTOCOL I4). */
@@ -188,7 +198,7 @@ export class Downlinks {
     // An earlier one that still waits to be answered is void.
     child.hello = null;
     const connection = ++child.connection;
-    if (this.#refuses(child, hello.clock)) return;
+    if (this.removals.refuses(child.id, hello.replica) || this.#refuses(child, hello.clock)) return;
     if (core.replica === 0) {
       child.hello = hello;
       return;

@@ -61,6 +61,7 @@ export class SiteReplica implements Replica {
   readonly site: SiteId;
   readonly ready: Promise<void>;
   readonly system: Replica["system"];
+  readonly members: Replica["members"];
   readonly #core: Core;
   readonly #uplink: Uplink | null;
   readonly #downlinks: Downlinks;
@@ -112,6 +113,20 @@ export class SiteReplica implements Replica {
       watch: (ranges, changed) => system().watch(ranges, changed),
       durable: () => this.#durable(core.rows.head),
     };
+    const { removals } = this.#downlinks;
+    this.members = {
+      remove: async (id) => {
+        const removed = await removals.remove(id);
+        await this.#durable(core.rows.head);
+        return removed;
+      },
+      admit: async (id) => {
+        const admitted = await removals.admit(id);
+        await this.#durable(core.rows.head);
+        return admitted;
+      },
+      isRemoved: (id) => core.topology.isRemoved(id),
+    };
     this.#host = host;
     core.onWake(() => this.#wake());
   }
@@ -127,6 +142,7 @@ export class SiteReplica implements Replica {
     core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));
     if (core.resyncing) core.rows.record(RESYNC, new Uint8Array());
     this.#collector.sweepTo(core.rows.head);
+    await this.#downlinks.removals.sweep();
     if (core.isRoot) await this.#startRoot();
     this.#scheduleCollect();
     this.#checkReady();
@@ -271,13 +287,10 @@ export class SiteReplica implements Replica {
     }
     const connection = this.#inbox(from).connection;
     this.#enqueue(from, connection, async () => {
-      if (from === this.#core.config.parent) {
-        await this.#uplink?.receive(message);
-        this.#checkReady();
-      } else {
-        await this.#downlinks.receive(from, message);
-        this.#checkReady();
-      }
+      if (from === this.#core.config.parent) await this.#uplink?.receive(message);
+      else await this.#downlinks.receive(from, message);
+      await this.#downlinks.removals.sweep();
+      this.#checkReady();
     });
   }
 

@@ -6,7 +6,9 @@
  *   ["s", "site", id]        SiteRecord, JSON
  *   ["s", "replica", number] {site, path, parent}: whose incarnation this is, the ids from the root down to it,
  *                            and its parent's incarnation
- *   ["s", "ended", number]   {stable}: the incarnation is over; what it wrote after that clock may be lost
+ *   ["s", "ended", number]   {stable, removed?}: the incarnation is over; what it wrote after that clock may be
+ *                            lost. `removed`: its site was taken off the tree, and its disk is not taken any more
+ *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  */
 import { SYSTEM } from "./api.ts";
 import type { SiteRecord } from "./api.ts";
@@ -23,6 +25,7 @@ export const ROOT_ONLY_RANGE: Range = prefixRange(packKey(["r"]));
 export const siteKey = (id: SiteId): Key => packKey([SYSTEM, "site", id]);
 export const replicaKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "replica", number]);
 export const endedKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "ended", number]);
+export const removedKey = (id: SiteId): Key => packKey([SYSTEM, "removed", id]);
 
 interface Incarnation {
   readonly site: SiteId;
@@ -55,21 +58,53 @@ export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
+  /** Sites that are off the tree, and incarnations that ended so. */
+  readonly #removed = new Set<SiteId>();
+  readonly #endedByRemoval = new Set<ReplicaNumber>();
+  /** A site was removed, or let in again, since this was set to false. */
+  removalsChanged = false;
 
   /** Takes a row in; true where it was one of ours. System rows are written by sites only, so they are trusted. */
   apply(row: Row): boolean {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
     const [, space, name] = unpackKey(row.key);
     if (row.value === null && space === "site" && typeof name === "string") return this.#sites.delete(name);
+    if (space === "removed" && typeof name === "string") return this.#remove(name, row.value !== null);
     const value = decodeJson(row.value);
     if (value === undefined) return false;
     if (space === "site" && typeof name === "string") this.#sites.set(name, value as SiteRecord);
     else if (space === "replica" && typeof name === "number") {
       this.#incarnations.set(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
-      this.#ended.set(name, (value as { stable: number }).stable);
+      const { stable, removed } = value as { stable: number; removed?: boolean };
+      this.#ended.set(name, stable);
+      if (removed === true) this.#endedByRemoval.add(name);
+      this.removalsChanged ||= removed === true;
     } else return false;
     return true;
+  }
+
+  #remove(id: SiteId, isRemoved: boolean): true {
+    if (isRemoved) this.#removed.add(id);
+    else this.#removed.delete(id);
+    return this.removalsChanged = true;
+  }
+
+  /** Whether a site is off the tree. */
+  isRemoved(id: SiteId): boolean {
+    return this.#removed.has(id);
+  }
+
+  /** Whether an incarnation ended because its site was taken off the tree. */
+  endedByRemoval(number: ReplicaNumber): boolean {
+    return this.#endedByRemoval.has(number);
+  }
+
+  /** The incarnations of a site that have not ended, as far as is known here. */
+  living(id: SiteId): ReplicaNumber[] {
+    return [...this.#incarnations].flatMap(([number, { site }]) =>
+      site === id && !this.#ended.has(number) ? [number] : []
+    );
   }
 
   incarnation(number: ReplicaNumber): Incarnation | undefined {
@@ -95,7 +130,8 @@ export class Topology {
     return this.#sites.get(id);
   }
 
+  /** The sites of the tree: a row of one that was removed may be newer than its removal. */
   sites(): SiteRecord[] {
-    return [...this.#sites.values()];
+    return [...this.#sites.values()].filter(({ id }) => !this.#removed.has(id));
   }
 }

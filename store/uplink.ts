@@ -383,6 +383,7 @@ export class Uplink {
     const old = new Map(seen.map((row) => [row.key, row]));
     for (const row of seen) {
       if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue;
+      core.topology.apply({ ...row, value: null });
       this.#drop(row.key);
     }
     for (const row of rows) core.rows.apply(old.get(row.key), this.#fromAbove(row));

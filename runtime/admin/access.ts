@@ -15,6 +15,8 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /apps": "read",
   "GET /apps/:app/versions": "read",
   "GET /sites": "read",
+  "DELETE /sites/:site": "admin",
+  "POST /sites/:site/admit": "admin",
   "GET /ready/:app/:version": "read",
   "GET /logs": "read",
   "GET /cluster": "read",

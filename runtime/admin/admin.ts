@@ -18,6 +18,7 @@ import { deletionRoutes } from "./deletion.ts";
 import { deployRoutes } from "./deploy.ts";
 import { failure } from "./failure.ts";
 import { logRoutes } from "./logs.ts";
+import { membershipRoutes } from "./membership.ts";
 import { readyRoutes } from "./placement.ts";
 import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
@@ -36,6 +37,7 @@ export function adminApp(services: AdminServices): AdminHono {
 
   appRoutes(app, services);
   siteRoutes(app, services);
+  membershipRoutes(app, services, services.members ?? null);
   readyRoutes(app, services);
   blobRoutes(app, services);
   deployRoutes(app, services);

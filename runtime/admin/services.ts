@@ -2,6 +2,7 @@
  * What admin handlers are given: their site, and with each request the caller's role.
  */
 import type { Context, Hono } from "hono";
+import type { Replica } from "../../store/api.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AppTable, SystemStore } from "../deploy/app_table.ts";
 import type { Deployments } from "../deploy/deployments.ts";
@@ -28,6 +29,8 @@ export interface AdminServices {
   warm?(app: string, version: string): Promise<void>;
   /** Seals at every site; the writer only at the root. */
   readonly secrets?: { readonly ring: SecretRing; readonly store: SecretStore | null };
+  /** Only at the root. */
+  readonly members?: Replica["members"] | null;
   /** Only at the root. */
   readonly cron?: CronScheduler | null;
   /** What the site keeps to be looked at. */

@@ -1,5 +1,5 @@
 /**
- * Commands that show and move versions: apps, versions, rollback, sites.
+ * Commands that show and move versions: apps, versions, rollback.
  */
 import type { Deployed, VersionSummary } from "../deploy/client.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
@@ -21,7 +21,7 @@ import { Following } from "./following.ts";
 export const VERSION_DIGITS = 12;
 
 /** Prints rows as a table, or all of them as one JSON value. */
-function show(
+export function show(
   rows: readonly object[],
   args: Parsed,
   shell: Shell,
@@ -130,19 +130,5 @@ export const rollback: Command = {
       { look: `versions ${app}` },
     );
     return showDeployed(await back, args, shell);
-  },
-};
-
-/** `sojourn sites` */
-export const sites: Command = {
-  name: "sites",
-  usage: "",
-  summary: "Lists the sites of the cluster, root first.",
-  options: CLUSTER_OPTIONS,
-  words: [0, 0],
-  async run(args, shell) {
-    const rows = await (await findCluster(args, shell)).sites();
-    const cells = rows.map((row) => [row.id, row.tier, row.parent ?? "-", row.url]);
-    return show(rows, args, shell, { head: ["site", "tier", "parent", "url"], cells, none: "no sites" });
   },
 };

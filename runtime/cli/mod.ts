@@ -1,7 +1,7 @@
 /**
  * The commands of `sojourn`: a table, and the dispatcher that main.ts calls with the commands it adds (dev, site).
  */
-import { apps, rollback, sites, versions } from "./apps.ts";
+import { apps, rollback, versions } from "./apps.ts";
 import { chaos } from "./chaos.ts";
 import { completionCommand } from "./completion.ts";
 import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell, USAGE_CODE } from "./command.ts";
@@ -11,6 +11,7 @@ import { logs } from "./logs.ts";
 import { rollout } from "./rollout.ts";
 import { routes } from "./routes.ts";
 import { kv, tables } from "./rows.ts";
+import { sites } from "./sites.ts";
 import { top } from "./top.ts";
 import { nearest } from "./nearest.ts";
 import { versions as ownVersions } from "./version.ts";

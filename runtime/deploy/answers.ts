@@ -64,6 +64,19 @@ export const sitesSchema = z.array(z.object({
 /** A site, as `sites` lists it. */
 export type SiteSummary = z.infer<typeof sitesSchema>[number];
 
+/** What `sites remove` is told. */
+export const removedSchema = z.object({
+  site: z.string(),
+  connected: z.boolean(),
+  /** What the site said that it had not pushed; null where it was away. */
+  pending: z.number().nullable(),
+  pendingBytes: z.number().nullable(),
+  /** The root has all that the site knew until then; null: nothing is certain. */
+  keptUntilMs: z.number().nullable(),
+});
+/** What `sites add` is told. */
+export const admittedSchema = z.object({ site: z.string() });
+
 export const rowsSchema = z.array(z.object({
   /** Packed key below the app, hexadecimal. */
   key: z.string(),

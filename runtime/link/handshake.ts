@@ -169,7 +169,10 @@ export async function receiveIntroduction(
   message.set(verdict);
   message.set(verdictProof(keys.verdictKey, verdict), verdict.length);
   await messages.send(message);
-  if (reason !== null) throw new HandshakeError(`not admitted: ${reason}`, true);
+  if (reason !== null) {
+    await wire.landed();
+    throw new HandshakeError(`not admitted: ${reason}`, true);
+  }
   return {
     arrival,
     acquaintance: {

@@ -237,6 +237,11 @@ export class LinkHub {
     return this.#doorkeeper.take(connection, source);
   }
 
+  /** Ends the link to a site that is no neighbour any more; whether it may come again is for `admit` to say. */
+  dismiss(site: string, reason: string): void {
+    void this.#links.get(site)?.connection?.goodbye(reason);
+  }
+
   /** Says goodbye to all sites, and stops. Nothing is delivered after it has resolved. */
   async close(): Promise<void> {
     if (this.#closed) return;

@@ -125,6 +125,13 @@ export class Wire {
     this.#delivering = false;
   }
 
+  /** Resolves when what was written is no longer on its way over the emulated link: to close sooner loses it. */
+  async landed(): Promise<void> {
+    while (this.#flights.length > 0 && !this.#isClosed) {
+      await this.#unlessClosed(new Promise((resolve) => this.#landed = resolve));
+    }
+  }
+
   async #uncut(): Promise<void> {
     while (this.#conditions?.cut && !this.#isClosed) await this.#unlessClosed(this.#conditions.healed());
   }

@@ -173,6 +173,7 @@ export async function startApps(
     system,
     apps: table,
     deployments,
+    members: config.parent === null ? replica.members : null,
     secrets: { ring: secretServices.ring, store: secretStore },
     cron,
     forwardToRoot: (request, role) => forwarder.send("root", request, role),

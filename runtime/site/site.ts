@@ -144,7 +144,7 @@ export class Site {
       storage: disks.measured(storage),
       network,
       fatal: (error) => this.#fatal(error),
-      note: (event, detail) => this.log.line(event === "clock_ahead" ? "warn" : "debug", event, detail),
+      note: (event, detail) => this.#noted(event, detail),
       traced: this.requests.asked,
     });
     this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
@@ -191,6 +191,15 @@ export class Site {
     void this.#becomeReady(replica, { secrets, codec: codecOf(secrets, this.clock, this.random) });
   }
 
+  /** What the replica has to say. */
+  #noted(event: string, detail?: Record<string, unknown>): void {
+    const isWarning = event === "clock_ahead" || event === "child_removed";
+    this.log.line(isWarning ? "warn" : "debug", event, detail);
+    if (event !== "child_removed") return;
+    const child = String(detail?.child);
+    this.#hub?.dismiss(child, detail?.why === "removed" ? removedText(child) : oldDiskText(child));
+  }
+
   #startLinks(
     replica: Replica,
     { secret, disk, transport }: { secret: Uint8Array; disk: string; transport: Transport },
@@ -207,6 +216,7 @@ export class Site {
       isCut: (site) => this.#chaos?.isCut(site) ?? false,
       addressOf: (site) => this.table.sites.get(site)?.linkAddress ?? null,
       admit: (site, role) => {
+        if (replica.members.isRemoved(site)) return removedText(site);
         const known = this.table.sites.get(site);
         if (role === "child" && known !== undefined && known.parent !== config.id) {
           return `site ${site} is a child of ${known.parent}`;
@@ -296,6 +306,13 @@ export class Site {
     clearTimeout(timer);
   }
 }
+
+/** Why a site that was removed is not let in. */
+const removedText = (site: string): string =>
+  `site ${site} was removed: \`sojourn sites add ${site}\` lets it in again, with an empty data folder`;
+/** Why one that was let in again is not. */
+const oldDiskText = (site: string): string =>
+  `the disk of site ${site} is from before its removal: start it with an empty data folder`;
 
 /** How clients speak to `listen.http`. */
 const scheme = ({ tls }: SiteConfig): string => tls?.cert !== undefined && tls.http ? "https" : "http";

@@ -76,11 +76,12 @@ class SitesCheck {
       case "end":
         return this.#ended(event);
       case "start":
-        // Its watchers went with its process.
-        for (const name of [...this.#watched.keys()]) {
-          if (name.startsWith(`${event.site} `)) this.#watched.delete(name);
-        }
-        return this.#start(event);
+        this.#unwatch(event.site);
+        if (event.blank) this.#lost(event);
+        return;
+      case "gone":
+        this.#unwatch(event.site);
+        return this.#lost(event);
       case "commit":
         return this.#commit(event);
       case "watched":
@@ -175,8 +176,13 @@ class SitesCheck {
     }
   }
 
-  #start(event: HistoryEvent & { kind: "start" }): void {
-    if (!event.blank) return;
+  /** A site's watchers went with its process. */
+  #unwatch(site: string): void {
+    for (const name of [...this.#watched.keys()]) if (name.startsWith(`${site} `)) this.#watched.delete(name);
+  }
+
+  /** A disk was lost. */
+  #lost(event: { readonly site: string; readonly atMs: number }): void {
     this.#blanks.push(event);
     this.#sites.delete(event.site);
     for (const record of this.#ledger.writes.values()) {

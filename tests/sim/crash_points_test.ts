@@ -32,6 +32,7 @@ const calm = (point: string, nth: number) => (plan: Plan): Plan => ({
     diskFull: 0,
     leap: 0,
     point: 0,
+    remove: 0,
   },
   crashes: [{ point, nth }],
 });

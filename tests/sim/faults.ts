@@ -3,6 +3,7 @@
  * All are over before the liveness phase.
  */
 import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
+import { Departures } from "./departures.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { SimNetwork } from "./network.ts";
@@ -57,6 +58,7 @@ export class Faults {
   readonly #around: FaultSurroundings;
   readonly #draws: Draws;
   readonly #down = new Set<SimSite>();
+  readonly #departures: Departures;
   /** How often a point is still to be passed before the site that passes it crashes. */
   readonly #points = new Map<string, number[]>();
   #over = false;
@@ -67,6 +69,7 @@ export class Faults {
     this.#around = around;
     this.#draws = draws;
     const { plan, world } = around;
+    this.#departures = new Departures(around, draws.fork("departures"));
     for (const { point, nth } of plan.crashes) this.#await(point, nth);
     for (const [name, expected] of Object.entries(plan.faults) as [keyof FaultPlan, number][]) {
       for (let left = expected; left > 0; left--) {
@@ -99,7 +102,7 @@ export class Faults {
     this.#points.set(point, left.filter((times) => times > 0));
     if (!left.includes(0)) return;
     this.#around.world.after(0, () => {
-      if (this.#over || this.#down.has(site)) return;
+      if (this.#over || this.#down.has(site) || this.#departures.isAway(site)) return;
       this.#around.probes.count(`crash point: ${point}`);
       this.#say(`${site.plan.id} crashes: ${point}`);
       site.crash();
@@ -115,6 +118,12 @@ export class Faults {
     const { world } = this.#around;
     const leftMs = this.#datedUntilMs - world.nowMs;
     if (leftMs > 0) await new Promise<void>((resolve) => world.after(leftMs, resolve));
+    await this.#departures.ended();
+  }
+
+  /** Whether a site was taken off the tree and is not to come back. */
+  isGone(site: SimSite): boolean {
+    return this.#departures.isGone(site);
   }
 
   #say(text: string): void {
@@ -125,7 +134,7 @@ export class Faults {
     const { sites, probes } = this.#around;
     probes.count(`fault: ${name}`);
     const draws = this.#draws;
-    const upSites = sites.filter((site) => !this.#down.has(site));
+    const upSites = sites.filter((site) => !this.#down.has(site) && !this.#departures.isAway(site));
     const [site] = upSites.length > 0 ? [draws.pick(upSites)] : [];
     if (site === undefined) return;
     switch (name) {
@@ -154,10 +163,15 @@ export class Faults {
         this.#nap(NAP_MS);
         // What is collected now follows from marks that pass after the first jump.
         return void this.#around.world.after(draws.between(...COLLECT_AFTER_MS), () => this.#nap(COLLECT_MS));
+      case "remove": {
+        const leaves = upSites.filter(({ plan, process }) => plan.tier === "edge" && process !== null);
+        if (leaves.length > 0) this.#departures.begin(draws.pick(leaves));
+        return;
+      }
       case "diskFull":
         this.#say(`the disk of ${site.plan.id} is full`);
         return site.fillDisk(() => {
-          if (this.#down.has(site)) return;
+          if (this.#down.has(site) || this.#departures.isAway(site)) return;
           this.#say(`${site.plan.id} gives up`);
           site.crash();
           this.#down.add(site);
@@ -211,7 +225,7 @@ export class Faults {
     this.#say(`${site.plan.id} stops`);
     const closed = await site.stop(this.#draws.between(...GRACE_MS));
     if (!closed) this.#say(`stuck: ${site.plan.id} did not close`);
-    if (site.process !== null || this.#down.has(site)) return;
+    if (site.process !== null || this.#down.has(site) || this.#departures.isAway(site)) return;
     this.#down.add(site);
     if (this.#over) await this.#restart(site);
     else this.#away(site);

@@ -94,6 +94,8 @@ export type HistoryEvent =
   }
   /** A process starts over the disk's rows; `blank`: the disk was lost, and with it the incarnation. */
   | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
+  /** A site was lost for good, with its disk; should it be let in again, it starts on a blank one. */
+  | { readonly kind: "gone"; readonly atMs: number; readonly site: SiteId }
   /** What a watcher at a site read after it was told of a change: all that is live of these keys. */
   | {
     readonly kind: "watched";

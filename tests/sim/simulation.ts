@@ -199,17 +199,22 @@ class Simulation {
   }
 
   #isPushed(): boolean {
-    return this.#sites.values().every((site) => {
+    return this.#present().every((site) => {
       const process = site.process;
       return process !== null && process.ready && process.replica.status().pending === 0 &&
         !process.storage.isCommitting;
     });
   }
 
+  /** All sites that belong to the tree. */
+  #present(): SimSite[] {
+    return [...this.#sites.values()].filter((site) => !this.#faults.isGone(site));
+  }
+
   #isConverged(): boolean {
     const root = this.#sites.get(this.#root)?.process?.storage;
     if (root === undefined) return false;
-    return this.#sites.values().every((site) => {
+    return this.#present().every((site) => {
       const storage = site.process?.storage;
       if (storage === undefined) return false;
       return storage.covered.values().every((key) => isSame(storage.rows.get(key), root.rows.get(key)));
@@ -226,7 +231,7 @@ class Simulation {
       void Promise.all(looks).then(() => this.#isLooking = false);
     }
     const shown = [...this.#systemRows.values()].map((rows) => rows.join());
-    return shown.length === this.#sites.size && new Set(shown).size === 1;
+    return shown.length === this.#present().length && new Set(shown).size === 1;
   }
 
   #finish(): void {

@@ -132,7 +132,13 @@ export class SimSite {
         if (this.#isDiskFull) return this.#failed();
         said(`fatal: ${error.stack ?? error.message}`);
       },
-      note: (event) => probes.count(`note ${event}`),
+      note: (event, detail) => {
+        probes.count(`note ${event}`);
+        // As a site does: a child that is none any more dials again, and is told so until it is let in.
+        if (event === "child_removed") {
+          network.partition(id, String(detail?.child), world.nowMs + DISMISSED_MS);
+        }
+      },
     });
     if (attempt !== this.#starting) return;
     const running = new Set<Running>();
@@ -241,5 +247,6 @@ export class SimSite {
 }
 
 const RESTART_SKEW_MS = 200;
+const DISMISSED_MS = 20;
 /** A replica that has not closed by then never will: its disk takes milliseconds. */
 const CLOSE_MS_MAX = 5_000;

@@ -81,6 +81,11 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       durable: () => session.durable(),
       isDurable: () => false,
       system: session,
+      members: {
+        remove: () => Promise.resolve({ kind: "removed", stable: 0 }),
+        admit: () => Promise.resolve(true),
+        isRemoved: () => true,
+      },
       connected: () => {},
       disconnected: () => {},
       receive: () => {},

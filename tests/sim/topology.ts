@@ -47,6 +47,8 @@ export interface FaultPlan {
   readonly leap: number;
   /** Crashes at a point of the protocol: as the n-th message of a kind leaves or arrives, or a commit begins or ends. */
   readonly point: number;
+  /** Edges that are lost for good and taken off the tree; some are let in again. */
+  readonly remove: number;
 }
 
 export interface Plan {
@@ -97,7 +99,8 @@ export function drawPlan(seed: number): Plan {
   const draws = new Draws(`plan ${seed}`);
   const plan = drawMixed(draws);
   const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
-  return draws.fork("core").chance(0.1) ? losingCore(drawn) : drawn;
+  const lossy = draws.fork("core").chance(0.1) ? losingCore(drawn) : drawn;
+  return removing(lossy, draws.fork("remove"));
 }
 
 /** Deletions, long absences and lost disks together: what collects tombstones, and what could let a row live again. */
@@ -118,6 +121,13 @@ const aboutDeletions = (plan: Plan, draws: Draws): Plan => ({
 
 /** One inner site loses its disk. */
 const losingCore = (plan: Plan): Plan => ({ ...plan, faults: { ...plan.faults, wipe: 0, wipeInner: 1 } });
+
+/** In some runs sites are removed, in some of those while their parent's disk is lost. */
+function removing(plan: Plan, draws: Draws): Plan {
+  if (!draws.chance(0.12)) return plan;
+  const drawn = draws.chance(0.3) ? losingCore(plan) : plan;
+  return { ...drawn, faults: { ...drawn.faults, remove: draws.between(1, 3) } };
+}
 
 function drawMixed(draws: Draws): Plan {
   const some = (probability: number, least: number, greatest: number) =>
@@ -172,6 +182,7 @@ function drawMixed(draws: Draws): Plan {
       diskFull: fault(0.1, 1.5),
       point: fault(0.5, 5),
       leap: leaps.chance(0.06) ? leaps.integer(1, 2) : 0,
+      remove: 0,
     },
     watch: draws.chance(0.2) ? { site: draws.pick(sites).id, group: draws.integer(0, groups - 1) } : null,
     systemWrites: draws.chance(0.3) ? draws.integer(1, 10) : 0,

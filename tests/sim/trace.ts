@@ -40,6 +40,8 @@ function lineOf(event: HistoryEvent): string {
         (event.covers.length > 0 ? ` covers ${event.covers.map(([k, on]) => `${on ? "+" : "-"}${k}`)}` : "");
     case "start":
       return `  ${event.site} starts${event.blank ? " on a blank disk" : ""}`;
+    case "gone":
+      return `  ${event.site} is gone with its disk`;
     case "watched":
       return `  ${event.site} watches ${event.keys}: ${event.rows.map(seen).join(", ")}`;
     case "system":

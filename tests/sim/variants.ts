@@ -20,6 +20,7 @@ import {
   evictsCovered,
   forgetsEnds,
   losesDeletions,
+  removesWithoutEnd,
   sharesNumbers,
   skipsFeed,
   skipsPush,
@@ -85,4 +86,5 @@ export const VARIANTS: readonly Variant[] = [
   skipsFeed,
   skipsPush,
   sharesNumbers,
+  removesWithoutEnd,
 ];

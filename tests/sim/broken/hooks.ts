@@ -62,6 +62,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       durable: (position) => inner.durable(position),
       isDurable: (position) => inner.isDurable(position),
       system: inner.system,
+      members: inner.members,
       connected: (site, role) => inner.connected(site, role),
       disconnected: (site) => inner.disconnected(site),
       receive: (from, bytes) => {

@@ -102,6 +102,13 @@ export const forgetsEnds: Variant = {
   change: (plan) => restless(withFaults({ wipe: 6 })(plan)),
 };
 
+export const removesWithoutEnd: Variant = {
+  name: "a site removed without an end",
+  rule: "removal R1: the incarnation of a removed site ends, for all sites, at what its branch had pushed",
+  make: forgetsEnds.make,
+  change: (plan) => restless(withFaults({ wipe: 0, wipeInner: 0, remove: 4 })(plan)),
+};
+
 export const stableAlone: Variant = {
   name: "stable ignoring children",
   rule: "I4: the minimum of the own clock and each child's stable",

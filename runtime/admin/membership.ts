@@ -1,0 +1,122 @@
+/**
+ * Who belongs to the tree: `DELETE /sites/:site` and `POST /sites/:site/admit`, made by the root.
+ *
+ * M1  A site that answers, or that its parent is connected to, is removed only with `force=1`; the refusal names
+ *     what it would lose.
+ */
+import { z } from "zod";
+import type { Removed, Replica } from "../../store/api.ts";
+import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { ADMIN_PATH } from "../deploy/client.ts";
+import { problemResponse } from "../gateway/problem.ts";
+import type { AdminHono, AdminServices } from "./services.ts";
+import { readSites } from "./sites.ts";
+
+/** Far above a round trip over the tree, and short enough for a person who waits. */
+const ANSWER_MS = 2_000;
+
+const statusSchema = z.object({
+  status: z.object({
+    pending: z.number(),
+    pendingBytes: z.number(),
+    children: z.array(z.object({ id: z.string(), connected: z.boolean() })),
+  }),
+});
+type Status = z.infer<typeof statusSchema>["status"];
+
+/** What a site that is to be removed has not pushed; null where it does not say. */
+interface Connected {
+  readonly pending: number | null;
+  readonly pendingBytes: number | null;
+}
+
+/** Adds the routes. @param members null below the root. */
+export function membershipRoutes(
+  app: AdminHono,
+  services: AdminServices,
+  members: Replica["members"] | null,
+): void {
+  app.delete("/sites/:site", async (c) => {
+    if (members === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    const id = c.req.param("site");
+    const force = c.req.query("force") ?? "0";
+    if (force !== "0" && force !== "1") return problemResponse("query_invalid", "force takes 0 or 1");
+    const connected = await connection(services, id);
+    if (connected !== null && force === "0") return stillThere(id, connected);
+    const removed = await members.remove(id);
+    if (removed.kind !== "removed") return refusal(id, removed);
+    services.note("site_removed", { removed: id, connected: connected !== null });
+    const keptUntilMs = removed.stable === 0 ? null : Math.floor(removed.stable / CLOCK_TICKS_PER_MS);
+    return c.json({
+      site: id,
+      connected: connected !== null,
+      pending: connected?.pending ?? null,
+      pendingBytes: connected?.pendingBytes ?? null,
+      keptUntilMs,
+    });
+  });
+
+  app.post("/sites/:site/admit", async (c) => {
+    if (members === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    const id = c.req.param("site");
+    if (await members.admit(id)) return c.json({ site: id });
+    return problemResponse(
+      "site_unknown",
+      `no site called ${JSON.stringify(id)} was removed; a new one joins by its site file alone`,
+    );
+  });
+}
+
+function stillThere(id: string, { pending, pendingBytes }: Connected): Response {
+  const lost = pending === null
+    ? "what it has not pushed would be lost"
+    : `${pending} rows (${pendingBytes} bytes) that it has not pushed would be lost`;
+  return problemResponse(
+    "site_connected",
+    `site ${id} is connected: ${lost}. Stop it first, or remove it with --force`,
+    { pending, pendingBytes },
+  );
+}
+
+function refusal(id: string, removed: Exclude<Removed, { kind: "removed" }>): Response {
+  switch (removed.kind) {
+    case "unknown":
+      return problemResponse("site_unknown", `no site is called ${JSON.stringify(id)}`);
+    case "root":
+      return problemResponse("site_needed", `site ${id} is the root: the tree ends with it`);
+    case "has_children":
+      return problemResponse(
+        "site_needed",
+        `site ${id} has children: ${removed.children.join(", ")}. Remove them first`,
+        { children: removed.children },
+      );
+  }
+}
+
+/** M1: what the site says, or its parent says of it; null where it is away. */
+async function connection(services: AdminServices, id: string): Promise<Connected | null> {
+  const record = (await readSites(services.system)).find((site) => site.id === id);
+  if (record === undefined || record.parent === null) return null;
+  const [own, parents] = await Promise.all([statusOf(services, id), statusOf(services, record.parent)]);
+  if (own !== null) return own;
+  const isThere = parents?.children.some((child) => child.id === id && child.connected) ?? false;
+  return isThere ? { pending: null, pendingBytes: null } : null;
+}
+
+/** A site's own status, wherever it is; null where it does not answer. */
+async function statusOf(services: AdminServices, id: string): Promise<Status | null> {
+  const { site, forward, observed } = services;
+  if (id === site) return statusSchema.shape.status.safeParse(observed?.status()).data ?? null;
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  try {
+    const answer = await forward(
+      id,
+      new Request(`http://${id}${ADMIN_PATH}/cluster?here=1`, { signal }),
+      "read",
+    );
+    const text = await answer.text();
+    return answer.ok ? statusSchema.parse(JSON.parse(text)).status : null;
+  } catch {
+    return null; // whatever stands between, it does not answer
+  }
+}

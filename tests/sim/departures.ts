@@ -1,0 +1,107 @@
+/**
+ * Sites that are lost for good: an operator takes them off the tree at the root, and lets some in again with a
+ * blank disk.
+ */
+import type { HistoryEvent } from "./history.ts";
+import type { Probes } from "./probes.ts";
+import type { Draws } from "./random.ts";
+import type { SimSite } from "./site.ts";
+import type { World } from "./world.ts";
+
+/** What departures act upon. */
+interface Surroundings {
+  readonly world: World;
+  readonly probes: Probes;
+  readonly sites: readonly SimSite[];
+  readonly record: (event: HistoryEvent) => void;
+}
+
+const BEFORE_REMOVAL_MS: readonly [number, number] = [0, 600];
+const BEFORE_RETURN_MS: readonly [number, number] = [0, 600];
+/** Between two tries of the operator, whose root may be down. */
+const RETRY_MS = 50;
+
+/** Removes sites, and brings some back. */
+export class Departures {
+  readonly #around: Surroundings;
+  readonly #draws: Draws;
+  readonly #away = new Set<SimSite>();
+  readonly #gone = new Set<SimSite>();
+  readonly #running: Promise<void>[] = [];
+
+  constructor(around: Surroundings, draws: Draws) {
+    this.#around = around;
+    this.#draws = draws;
+  }
+
+  /** Whether a site is down for now or for ever: nothing else starts it. */
+  isAway(site: SimSite): boolean {
+    return this.#away.has(site);
+  }
+
+  /** Whether it is not to come back. */
+  isGone(site: SimSite): boolean {
+    return this.#gone.has(site);
+  }
+
+  /** A site goes up in smoke. */
+  begin(site: SimSite): void {
+    const returns = this.#draws.chance(0.5);
+    this.#away.add(site);
+    if (!returns) this.#gone.add(site);
+    this.#running.push(this.#depart(site, returns));
+  }
+
+  /** Resolves when everybody is removed, or back. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+
+  async #depart(site: SimSite, returns: boolean): Promise<void> {
+    const { world, record, probes } = this.#around;
+    const { id } = site.plan;
+    this.#say(`${id} is lost for good`);
+    site.wipe();
+    record({ kind: "gone", atMs: world.nowMs, site: id });
+    await world.sleep(this.#draws.between(...BEFORE_REMOVAL_MS));
+    await this.#atRoot(async (members) => {
+      const { kind } = await members.remove(id);
+      return kind === "removed" || members.isRemoved(id);
+    });
+    probes.count(returns ? "removed: returns" : "removed");
+    this.#say(`${id} is removed`);
+    if (!returns) return;
+    await world.sleep(this.#draws.between(...BEFORE_RETURN_MS));
+    await this.#atRoot(async (members) => await members.admit(id) || !members.isRemoved(id));
+    this.#say(`${id} is let in again`);
+    this.#away.delete(site);
+    await site.start();
+  }
+
+  /** Tries until it is done; a site that the root has never heard of needs no removal. */
+  async #atRoot(
+    act: (members: NonNullable<SimSite["process"]>["replica"]["members"]) => Promise<boolean>,
+  ): Promise<void> {
+    const { world, sites } = this.#around;
+    const root = sites.find(({ plan }) => plan.parent === null);
+    for (let tries = 0;; tries++) {
+      const process = root?.process;
+      if (process !== null && process !== undefined && process.ready) {
+        // A root that dies meanwhile answers nothing.
+        const done = await Promise.race([
+          act(process.replica.members).catch(() => false),
+          world.sleep(10 * RETRY_MS).then(() => false),
+        ]);
+        if (done || tries > TRIES_MAX) return;
+      }
+      await world.sleep(RETRY_MS);
+    }
+  }
+
+  #say(text: string): void {
+    this.#around.record({ kind: "fault", atMs: this.#around.world.nowMs, text });
+  }
+}
+
+/** A site that was lost before it had joined may still get a row from its parent within this. */
+const TRIES_MAX = 60;
