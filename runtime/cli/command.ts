@@ -138,7 +138,7 @@ function failed(error: AdminError, json: boolean, shell: Shell): ExitCode {
   const { code, message, place } = error;
   if (json) shell.out(JSON.stringify({ error: { code, message, ...place === undefined ? {} : { place } } }));
   shell.err(`${code}: ${message}`);
-  if (place !== undefined) shell.err(place);
+  if (place !== undefined && !place.endsWith(message)) shell.err(place); // else it is the same, without a place
   return EXIT.failed;
 }
 

@@ -52,7 +52,7 @@ export const logs: Command = {
         // A follower that has seen nothing yet is told what is wrong; later it looks for another site (L1).
         const isLost = error instanceof AdminError && error.code === "site_unreachable";
         if (stop === undefined || !isLost || !connected) throw error;
-        shell.err(error.message);
+        shell.err(`${error.message}; looking for a site that answers`);
       }
       if (stop.aborted) return EXIT.done;
       const next = await findClusterAgain(args, shell, stop);

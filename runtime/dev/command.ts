@@ -58,13 +58,14 @@ export const devCommand: Command = {
   words: [0, Infinity],
   async run(args, shell) {
     const port = portOf(args);
+    const stop = interrupted(); // from here on there is something to take back
     try {
       const topology = await loadTopology(args.text("topology") ?? TOPOLOGY_DEFAULT);
       const apps = await Promise.all((args.words.length === 0 ? [APP_DEFAULT] : args.words).map(findApp));
       const kept = args.text("data") ?? DATA_DEFAULT;
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
       try {
-        return await runCluster({ topology, data, port, apps }, args, shell);
+        return await runCluster({ topology, data, port, apps }, stop, args, shell);
       } finally {
         if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
       }
@@ -78,6 +79,7 @@ export const devCommand: Command = {
 
 async function runCluster(
   what: { topology: Topology; data: string; port: number; apps: readonly AppSource[] },
+  stop: AbortSignal,
   args: Parsed,
   shell: Shell,
 ): Promise<ExitCode> {
@@ -92,7 +94,7 @@ async function runCluster(
       starts.failed(site);
     },
   });
-  return await new DevRun(cluster, what.apps, args, shell).until(interrupted(), starts);
+  return await new DevRun(cluster, what.apps, args, shell).until(stop, starts);
 }
 
 function portOf(args: Parsed): number {
