@@ -15,16 +15,17 @@ export class Refused extends Error {}
 export class Cluster {
   #token = null;
   #urls;
-  #at = 0;
+  #base;
 
   constructor(token) {
     this.#token = token;
-    this.#urls = [new URL(location.href).origin];
+    this.#base = new URL(location.href).origin;
+    this.#urls = [this.#base];
   }
 
   /** Where calls go now. */
   get base() {
-    return this.#urls[this.#at % this.#urls.length];
+    return this.#base;
   }
 
   setToken(token) {
@@ -33,16 +34,14 @@ export class Cluster {
 
   /** All sites, where to go on. */
   knows(urls) {
-    const { base } = this;
     this.#urls = [...new Set([this.#urls[0], ...urls])];
-    this.#at = Math.max(0, this.#urls.indexOf(base));
   }
 
-  async call(path, { method = "GET", body, signal } = {}) {
+  async call(path, { method = "GET", body, signal, base = this.#base } = {}) {
     const headers = {};
     if (this.#token !== null) headers.authorization = `Bearer ${this.#token}`;
     if (body !== undefined) headers["content-type"] = "application/json";
-    const answer = await fetch(`${this.base}/_sojourn/admin${path}`, {
+    const answer = await fetch(`${base}/_sojourn/admin${path}`, {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -63,31 +62,32 @@ export class Cluster {
    * each time that it breaks off. Throws only Refused.
    */
   async follow(path, on, signal) {
-    let failures = 0;
+    let { base } = this;
     while (!signal.aborted) {
       try {
-        await this.#read(path, (value) => {
-          failures = 0;
+        await this.#read(base, path, (value) => {
+          this.#base = base; // where calls go, too: it answers
           on.value(value);
         }, signal);
       } catch (error) {
         if (error instanceof Refused) throw error;
       }
       if (signal.aborted) return;
-      const lost = this.base;
-      if (failures++ > 0 || this.#urls.length > 1) this.#at++;
-      on.lost?.(lost, this.base);
+      // Each stream looks for itself: streams that moved one place together would pass over each other's finds.
+      const next = this.#urls[(this.#urls.indexOf(base) + 1) % this.#urls.length];
+      on.lost?.(base, next);
+      base = next;
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
 
-  async #read(path, take, signal) {
+  async #read(base, path, take, signal) {
     const own = new AbortController();
     const stop = () => own.abort();
     signal.addEventListener("abort", stop);
     let timer = setTimeout(stop, SILENT_MS);
     try {
-      const answer = await this.call(path, { signal: own.signal });
+      const answer = await this.call(path, { base, signal: own.signal });
       if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
