@@ -83,6 +83,28 @@ async function movesOrLightsUp(page: Page, cluster: TestCluster, client: HeaderC
   await page.until("it flies elsewhere", "drawn.dots > 0");
 }
 
+/** On a phone nothing of the tree lies beside the page. */
+async function fitsAPhone(page: Page): Promise<void> {
+  const size = { width: 390, height: 844, deviceScaleFactor: 1, mobile: true };
+  await page.send("Emulation.setDeviceMetricsOverride", size);
+  await page.until(
+    "all sites are within the page's width",
+    `[...document.querySelectorAll("#tree .card")].every((card) => {
+      const { left, right } = card.getBoundingClientRect();
+      return left >= 0 && right <= innerWidth;
+    }) && document.documentElement.scrollWidth <= innerWidth`,
+  );
+  const tops = await page.evaluate(
+    `[...document.querySelectorAll("#tree .card")].map((card) => card.getBoundingClientRect().top)`,
+  ) as number[];
+  assert.deepEqual(tops, [...new Set(tops)].sort((a, b) => a - b)); // in the order of the list, none over another
+  await page.send("Emulation.setDeviceMetricsOverride", { ...size, width: 1280, height: 900, mobile: false });
+  await page.until(
+    "they stand side by side again",
+    `new Set([...document.querySelectorAll("#tree .card")].map((card) => card.style.top)).size === 3`,
+  );
+}
+
 /** With the keyboard alone, and by what a screen reader is given. */
 async function isUsableWithoutPointer(page: Page): Promise<void> {
   await page.evaluate(`document.activeElement.blur()`);
@@ -222,6 +244,36 @@ const ATTACKS: Record<string, [script: string, outcome: unknown]> = {
     `await navigator.serviceWorker.register("/talker/worker.js", { scope: "/" }).then(() => "taken", ({ name }) => name)`,
     "SecurityError",
   ],
+  "following logs by a WebSocket": [
+    `await new Promise((resolve) => {
+      const socket = new WebSocket(location.origin.replace("http", "ws") + "/_sojourn/admin/logs?follow=1");
+      socket.onopen = () => resolve("open");
+      socket.onerror = () => resolve("closed");
+    })`,
+    "closed",
+  ],
+  "following logs by an EventSource": [
+    `await new Promise((resolve) => {
+      const source = new EventSource("/_sojourn/admin/logs?follow=1");
+      source.onopen = () => resolve("open");
+      source.onerror = () => { source.close(); resolve("closed"); };
+    })`,
+    "closed",
+  ],
+  "a window that is sent on to what only a person's own address opens": [
+    `await new Promise((resolve) => {
+      const other = open("/talker/away?to=/_sojourn/admin/cluster");
+      const untilMs = Date.now() + 1500;
+      const look = () => {
+        const text = other?.document?.body?.textContent ?? "";
+        if (/"sites"/.test(text)) return resolve("read");
+        if (/admin_token_invalid/.test(text) || Date.now() > untilMs) return resolve("refused");
+        setTimeout(look, 20);
+      };
+      look();
+    })`,
+    "refused",
+  ],
   "asking from a sandbox of its own": [
     `await new Promise((resolve) => {
       addEventListener("message", ({ data }) => resolve(data));
@@ -260,6 +312,7 @@ Deno.test({
         "shows sites, links, moving sessions, apps and logs",
         () => showsTheCluster(page, cluster),
       );
+      await t.step("fits a phone", () => fitsAPhone(page));
       await t.step("is used by keyboard and screen reader", () => isUsableWithoutPointer(page));
       await t.step("has an origin of its own, and breaks no rule of its policy", async () => {
         assert.equal(await page.evaluate("self.origin"), "null");

@@ -8,6 +8,8 @@ const CARD = { width: 174, height: 84 };
 const ROW = 150;
 const PAD = { top: 8, bottom: 66, side: 8 };
 const GAP = 16;
+/** Where the tree is wider than its place (a phone): one site below the other, as in a list of folders. */
+const NARROW = { row: CARD.height + 28, indent: 22, stem: 12 };
 
 export class Tree {
   #parts;
@@ -111,7 +113,7 @@ export class Tree {
     const state = !reachable ? "away" : alerts.length > 0 ? "alert" : "ok";
     card.button.className = `card ${state}${selected === site.id ? " selected" : ""}`;
     card.button.setAttribute("aria-pressed", String(selected === site.id));
-    const gone = down ? "killed" : paused ? "paused" : site.ageMs === null ? "never seen" : "away";
+    const gone = down ? "killed" : paused ? "paused" : site.ageMs === null ? "no word" : "away";
     say(
       card.state,
       !reachable
@@ -146,8 +148,10 @@ export class Tree {
     const leaves = Math.max(1, ...[...this.#places.values()].map(({ column }) => column + 1));
     const depth = Math.max(0, ...[...this.#places.values()].map(({ row }) => row));
     const { stage, wires } = this.#parts;
-    const width = Math.max(stage.clientWidth, leaves * (CARD.width + GAP) + 2 * PAD.side);
-    const height = PAD.top + depth * ROW + CARD.height + PAD.bottom;
+    const isNarrow = stage.clientWidth < leaves * (CARD.width + GAP) + 2 * PAD.side;
+    const width = stage.clientWidth;
+    const height = PAD.top + PAD.bottom + CARD.height +
+      (isNarrow ? (this.#places.size - 1) * NARROW.row : depth * ROW);
     const columnWidth = (width - 2 * PAD.side) / leaves;
     this.#parts.list.style.width = `${width}px`;
     this.#parts.list.style.height = `${height}px`;
@@ -155,32 +159,50 @@ export class Tree {
     wires.setAttribute("height", height);
     wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
     for (const [id, place] of this.#places) {
-      place.x = PAD.side + (place.column + 0.5) * columnWidth;
-      place.y = PAD.top + place.row * ROW;
+      place.left = isNarrow
+        ? PAD.side + place.row * NARROW.indent
+        : PAD.side + (place.column + 0.5) * columnWidth - CARD.width / 2;
+      place.y = PAD.top + (isNarrow ? place.order * NARROW.row : place.row * ROW);
+      const cardWidth = isNarrow ? Math.max(width - place.left - PAD.side, 80) : CARD.width;
+      place.x = place.left + cardWidth / 2;
       const { style } = this.#cards.get(id).button;
-      style.left = `${place.x - CARD.width / 2}px`;
+      style.left = `${place.left}px`;
       style.top = `${place.y}px`;
-      style.width = `${CARD.width}px`;
+      style.width = `${cardWidth}px`;
       style.height = `${CARD.height}px`;
     }
     for (const [id, { path, label, parent }] of this.#wires) {
-      const from = this.#places.get(parent), to = this.#places.get(id);
-      const y0 = from.y + CARD.height, y1 = to.y, middle = (y0 + y1) / 2;
-      path.setAttribute("d", `M${from.x} ${y0}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${y1}`);
-      label.setAttribute("x", String((from.x + to.x) / 2));
-      label.setAttribute("y", String(middle + 4));
+      const way = isNarrow ? elbow : curve;
+      const { d, x, y } = way(this.#places.get(parent), this.#places.get(id));
+      path.setAttribute("d", d);
+      label.setAttribute("x", String(x));
+      label.setAttribute("y", String(y + 4));
     }
   }
 }
 
-/** Leaves side by side, parents above the middle of their children. */
+/** A link from a site down to one below it, and where its label is. */
+function curve(from, to) {
+  const y0 = from.y + CARD.height, y1 = to.y, middle = (y0 + y1) / 2;
+  const d = `M${from.x} ${y0}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${y1}`;
+  return { d, x: (from.x + to.x) / 2, y: middle };
+}
+
+/** The same where sites stand below each other. */
+function elbow(from, to) {
+  const x = from.left + NARROW.stem, middle = to.y + CARD.height / 2;
+  return { d: `M${x} ${from.y + CARD.height}V${middle}H${to.left}`, x: to.left + 30, y: to.y - 14 };
+}
+
+/** Leaves side by side, parents above the middle of their children; `order` is that of a list. */
 function layout(childrenOf) {
   const places = new Map();
-  let column = 0;
+  let column = 0, count = 0;
   const visit = (id, row) => {
+    const order = id === null ? 0 : count++; // parents before their children
     const children = childrenOf(id).map((child) => visit(child.id, row + 1));
     const at = children.length === 0 ? column++ : (Math.min(...children) + Math.max(...children)) / 2;
-    if (id !== null) places.set(id, { column: at, row, x: 0, y: 0 });
+    if (id !== null) places.set(id, { column: at, row, order, left: 0, x: 0, y: 0 });
     return at;
   };
   visit(null, -1);

@@ -1,4 +1,4 @@
-/** An app that prints a line for each request, and has a service worker that would like more than is its own. */
+/** An app that prints a line for each request, and tries what a page may not: a wide service worker, a redirect away. */
 export default {
   fetch(request: Request): Response {
     const { pathname, searchParams } = new URL(request.url);
@@ -7,6 +7,7 @@ export default {
         headers: { "content-type": "text/javascript", "service-worker-allowed": "/" },
       });
     }
+    if (pathname === "/away") return Response.redirect(new URL(searchParams.get("to") ?? "/", request.url));
     if (searchParams.get("level") === "warn") console.warn(`said ${pathname}`);
     else console.log(`said ${pathname}`);
     return new Response("<!doctype html><title>talker</title>said", {
