@@ -91,7 +91,8 @@ async function findDoor(args: Parsed, shell: Shell): Promise<AdminClient> {
     const data = args.text("data") ?? DATA_DEFAULT;
     const cluster = await readCluster(data);
     if (cluster?.controlUrl !== undefined) {
-      const client = new AdminClient({ url: cluster.controlUrl, token: cluster.adminToken });
+      const token = shell.env("SOJOURN_TOKEN") ?? cluster.adminToken;
+      const client = new AdminClient({ url: cluster.controlUrl, token });
       try {
         await client.call("GET", PATH);
         return client;
