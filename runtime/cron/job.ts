@@ -8,6 +8,7 @@
  * J2  However many were missed, one is made up: the last of them.
  * J3  A state that says it was begun, read from a row, is of a run that was cut off: it counts as a failed attempt,
  *     so that a job that takes its site down does not do so for ever.
+ * J4  A clock that was ahead and has been set right leaves no job waiting for the time that it showed.
  */
 import { CronTimes } from "../../functions/cron_times.ts";
 
@@ -131,3 +132,9 @@ export const recovered = (job: JobState, nowMs: number): JobState =>
       nowMs,
     )
     : job;
+
+/** The job after the clock was set back (J4): due anew, where that is sooner than what it waits for by far. */
+export function setBack(job: JobState, nowMs: number): JobState {
+  if (job.running || dueAt(job) <= next(job.cron, next(job.cron, nowMs))) return job;
+  return newJob(job.cron, nowMs, job.last);
+}

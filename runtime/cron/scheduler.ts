@@ -10,7 +10,17 @@
  */
 import type { Clock } from "../../store/ports.ts";
 import type { AppTable, LiveVersion, SystemStore } from "../deploy/app_table.ts";
-import { begin, dueAt, end, endManual, type JobState, newJob, recovered, type RunOutcome } from "./job.ts";
+import {
+  begin,
+  dueAt,
+  end,
+  endManual,
+  type JobState,
+  newJob,
+  recovered,
+  type RunOutcome,
+  setBack,
+} from "./job.ts";
 import { decodeJob, encodeJob, jobKey, jobOf, jobRange } from "./cron_rows.ts";
 
 /** What a handler is told of its run. */
@@ -63,6 +73,8 @@ export class CronScheduler {
   readonly #jobs = new Map<string, Job>();
   readonly #versions = new Map<string, LiveVersion>();
   #runs = 0;
+  /** What the clock showed at the last look. */
+  #lookedMs = -Infinity;
   #cancel = () => {};
   #unlisten = () => {};
   #following: Promise<void> = Promise.resolve();
@@ -158,6 +170,7 @@ export class CronScheduler {
         const before = decodeJob(row.value);
         const job = { app, name, state: recovered(before, clock.nowMs()), busy: false, stale: false };
         this.#jobs.set(idOf(app, name), job);
+        await this.#setRight(job);
         if (before.running) cutOff.push(job);
       } catch (error) {
         note("cron_row_invalid", { app, job: name, error: String(error) });
@@ -196,10 +209,26 @@ export class CronScheduler {
   #look(): void {
     if (this.#closed) return;
     const nowMs = this.#services.clock.nowMs();
+    if (nowMs < this.#lookedMs) {
+      for (const job of this.#jobs.values()) {
+        if (!this.#mayRun(job)) continue;
+        this.#setRight(job).catch((error) => this.#services.note("cron_unwritten", { error: String(error) }));
+      }
+    }
+    this.#lookedMs = nowMs;
     const due = [...this.#jobs.values()].filter((job) => this.#mayRun(job) && dueAt(job.state) <= nowMs)
       .sort((a, b) => dueAt(a.state) - dueAt(b.state));
     for (const job of due.slice(0, RUNS_MAX - this.#runs)) void this.#runDue(job);
     this.#arm();
+  }
+
+  /** The clock may have been set back since the job's state was made. */
+  async #setRight(job: Job): Promise<void> {
+    const state = setBack(job.state, this.#services.clock.nowMs());
+    if (state === job.state) return;
+    job.state = state;
+    this.#services.note("cron_rescheduled", { app: job.app, job: job.name, why: "the clock was set back" });
+    await this.#write(job);
   }
 
   async #runDue(job: Job): Promise<void> {
@@ -214,7 +243,7 @@ export class CronScheduler {
       const outcome = await this.#run(job, version, job.state.dueMs);
       // Cut off by the end of this process: its row says that it was begun, and the next process goes on (J3).
       if (this.#closed) return;
-      job.state = end(job.state, outcome, clock.nowMs());
+      job.state = setBack(end(job.state, outcome, clock.nowMs()), clock.nowMs());
       if (!outcome.ok) this.#failed(job, outcome);
       await this.#write(job);
     } catch (error) {

@@ -39,6 +39,8 @@ export interface PlatformServices {
 }
 
 const ROOT = "/_sojourn/";
+/** Of a call in the log: whoever has no token can fill it too, and should not do so by the page. */
+const CALL_CHARS_MAX = 200;
 
 /** Answers one of the platform's paths. */
 export function platform(
@@ -76,7 +78,7 @@ export function platform(
     services.adminCall?.({
       by: holder?.name ?? null,
       role: holder?.role ?? null,
-      call: `${request.method} /${name}`,
+      call: `${request.method} /${name}`.slice(0, CALL_CHARS_MAX),
     });
   }
   return admin(request, holder?.role ?? null);

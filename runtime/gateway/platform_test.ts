@@ -120,3 +120,23 @@ Deno.test("metrics are lines that a scraper takes", async () => {
   assert.match(answer.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
   assert.equal(await answer.text(), "sojourn_requests_total 3\n");
 });
+
+Deno.test("changes are logged with who asked for them, reads and blobs are not, and no log is filled by a path", async () => {
+  const calls: string[] = [];
+  const adminTokens = new AdminTokens(`deploy ${ADMIN} ci\n`);
+  const services = setUp({
+    adminTokens,
+    adminCall: ({ by, role, call }) => void calls.push(`${by} ${role} ${call}`),
+  });
+  const authorization = `Bearer ${ADMIN}`;
+  const ask = (method: string, path: string, headers: Record<string, string> = { authorization }) =>
+    outcome(services, `http://h/_sojourn/admin/${path}`, { method, headers });
+  await ask("GET", "apps");
+  await ask("PUT", "blobs/00");
+  await ask("POST", "deploy?app=shop");
+  await ask("DELETE", "apps/shop", {});
+  await ask("POST", "x".repeat(5_000), {});
+  assert.deepEqual(calls.slice(0, 2), ["ci deploy POST /admin/deploy", "null null DELETE /admin/apps/shop"]);
+  assert.equal(calls.length, 3);
+  assert.ok((calls[2]?.length ?? 0) < 250);
+});

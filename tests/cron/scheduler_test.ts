@@ -41,6 +41,12 @@ class VirtualClock implements Pick<Clock, "nowMs" | "after"> {
     this.#nowMs = untilMs;
   }
 
+  /** The clock is set; timers go on as they were. */
+  set(byMs: number): void {
+    this.#nowMs += byMs;
+    for (const timer of this.#timers) timer.atMs += byMs;
+  }
+
   /** The machine was off: time has passed, and nobody was called. */
   skip(ms: number): void {
     this.#timers.clear();
@@ -256,6 +262,57 @@ Deno.test("a restart continues where the root was", async () => {
   await root.clock.pass(5 * MINUTE_MS);
   assert.deepEqual(root.times(), [[5, 5], [10, 10]]);
   root.crash();
+});
+
+Deno.test("a job is due again soon when the clock was ahead and has been set right (J4)", async (t) => {
+  const YEAR_MS = 365 * 24 * 60 * MINUTE_MS;
+  /** A root that has run its job at 12:05, and once a year later by a clock that was wrong. */
+  const ahead = async () => {
+    const root = await rootWith({ shop: { job: "*/5 * * * *" } });
+    await root.clock.pass(6 * MINUTE_MS);
+    root.clock.set(YEAR_MS);
+    await root.clock.pass(MINUTE_MS);
+    assert.equal(root.runs.length, 2);
+    return root;
+  };
+  const isRight = async (root: Root) => {
+    await root.clock.pass(4 * MINUTE_MS);
+    assert.deepEqual(root.times().slice(2), [[10, 10]]);
+    assert.equal(root.notes.filter((note) => note === "cron_rescheduled").length, 1);
+    root.crash();
+  };
+  await t.step("while the root runs", async () => {
+    const root = await ahead();
+    root.clock.set(-YEAR_MS);
+    await isRight(root);
+  });
+  await t.step("while it is down", async () => {
+    const root = await ahead();
+    root.crash();
+    root.clock.set(-YEAR_MS);
+    await root.start();
+    assert.equal((await root.row("job"))?.dueMs, Date.UTC(2026, 10, 21, 12, 10));
+    await isRight(root);
+  });
+  await t.step("during a run", async () => {
+    const root = await rootWith({ shop: { job: "*/5 * * * *" } });
+    root.outcome = null;
+    root.clock.set(YEAR_MS);
+    await root.clock.pass(MINUTE_MS);
+    root.clock.set(-YEAR_MS);
+    root.runs[0]?.end();
+    await root.clock.pass(5 * MINUTE_MS);
+    assert.deepEqual(root.times().slice(1), [[5, 5]]);
+    root.crash();
+  });
+  await t.step("and a small step back runs nothing twice", async () => {
+    const root = await rootWith({ shop: { job: "*/5 * * * *" } });
+    await root.clock.pass(5 * MINUTE_MS);
+    root.clock.set(-MINUTE_MS);
+    await root.clock.pass(6.5 * MINUTE_MS);
+    assert.deepEqual(root.times().map(([due]) => due), [5, 10]);
+    root.crash();
+  });
 });
 
 Deno.test("a job that goes away has no row and does not run; one that runs ends first", async () => {
