@@ -1,6 +1,7 @@
 /**
  * Admin calls between sites: from where they arrive to the root, and from the root to the sites that it asks. Each
- * site on the way passes them on along the tree; the caller's role travels with them.
+ * site on the way passes them on along the tree; the caller's role travels with them. Where the way is broken, what
+ * asks for nothing but an answer goes straight to its site, as handoffs do.
  */
 import type { Role } from "../deploy/mod.ts";
 import {
@@ -73,27 +74,42 @@ export class AdminForwarder {
     body: ReadableStream<Uint8Array> | null,
     signal: AbortSignal,
   ): Promise<Response> {
-    const { site, parent, sites, links, telemetry } = this.#services;
+    const { site, parent, sites } = this.#services;
     const to = head.to ?? "root";
     const next = to === "root" ? parent : hopTowards(sites(), site, to);
     if (next === null) {
       throw new Problem("store_unreachable", `site ${to} is not in the tree that ${site} knows`);
     }
     try {
-      return answerResponse(
-        await telemetry.passed(
-          head,
-          next,
-          (traced) => links.request(next, FORWARD_KIND.admin, encodeRequestHead(traced), { body, signal }),
-        ),
-      );
+      return await this.#send(head, next, body, signal);
     } catch (error) {
+      // The site itself may live where those on the way to it do not. A body has gone with the first attempt.
+      if (next !== to && to !== "root" && body === null && !signal.aborted) {
+        const direct = await this.#send(head, to, null, signal).catch(() => null);
+        if (direct !== null) return direct;
+      }
       const why = error instanceof Error ? error.message : String(error);
       const name = to === "root" ? "the root" : to;
       const isTarget = next === to || (to === "root" && sites().get(next)?.parent === null);
       const way = isTarget ? "" : ` over ${next}`;
       throw new Problem("store_unreachable", `${name} cannot be reached${way}: ${why}`);
     }
+  }
+
+  async #send(
+    head: ForwardedRequest,
+    by: string,
+    body: ReadableStream<Uint8Array> | null,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const { links, telemetry } = this.#services;
+    return answerResponse(
+      await telemetry.passed(
+        head,
+        by,
+        (traced) => links.request(by, FORWARD_KIND.admin, encodeRequestHead(traced), { body, signal }),
+      ),
+    );
   }
 }
 
