@@ -17,18 +17,24 @@ const siteId = z.string().regex(
   "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
 );
 /** "host:port"; port 0 takes a free one. */
-const ADDRESS = /^(\[[0-9a-f:]+\]|[^\s:/]+):\d{1,5}$/i;
-const address = z.string().regex(ADDRESS, "expected host:port, like 127.0.0.1:8000");
+const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[\p{L}\p{N}._-]+):\d{1,5}$/iu;
+/** That the host can be one, and the port too, is what URLs know. */
+const isAddress = (text: string): boolean => ADDRESS.test(text) && URL.canParse(`http://${text}`);
+const address = z.string().refine(isAddress, "expected host:port, like 127.0.0.1:8000");
 const httpUrl = z.url({ protocol: /^https?$/ });
+const WEB_SOCKET_URL = /^wss?:\/\/[^\s/]+\/\S*$/i;
 /** Where another site takes links. */
-const LINK_URL = /^(?:tcp|tls):\/\/(?:\[[0-9a-f:]+\]|[^\s:/]+):\d{1,5}$|^wss?:\/\/[^\s/]+\/\S*$/i;
-const linkUrl = z.string().regex(
-  LINK_URL,
+const isLinkUrl = (text: string): boolean =>
+  /^(?:tcp|tls):\/\//i.test(text)
+    ? isAddress(text.slice("tcp://".length))
+    : WEB_SOCKET_URL.test(text) && URL.canParse(text);
+const linkUrl = z.string().refine(
+  isLinkUrl,
   "expected tcp://host:port or tls://host:port of a link listener, or ws(s)://host/_sojourn/link",
 );
 /** The same, or as the listener speaks where it is only "host:port". */
 const linkAddress = z.string().refine(
-  (text) => LINK_URL.test(text) || ADDRESS.test(text),
+  (text) => isLinkUrl(text) || isAddress(text),
   "expected host:port, tcp://host:port, tls://host:port or ws(s)://host/_sojourn/link",
 );
 const bytes = z.number().int().min(0);

@@ -40,6 +40,16 @@ Deno.test("a bad field stops the start with path, value and what was expected (C
     [{ ...FILE, id: "Edge 1" }, /id: found "Edge 1"; expected a site id/],
     [{ ...FILE, listen: { http: "8000", link: "h:1" } }, /listen\.http: found "8000"; expected host:port/],
     [
+      { ...FILE, listen: { http: "h:65536", link: "h:1" } },
+      /listen\.http: found "h:65536"; expected host:port/,
+    ],
+    [{ ...FILE, listen: { http: "h:1", link: "927.0.0.1:1" } }, /listen\.link: found "927\.0\.0\.1:1"/],
+    [{ ...FILE, listen: { http: "h\0:1", link: "h:1" } }, /listen\.http: found "h\\u0000:1"/],
+    [
+      { ...FILE, parent: { id: "core-1", url: "tcp://h:99999" } },
+      /parent\.url: found "tcp:\/\/h:99999"; expected tcp:/,
+    ],
+    [
       { ...FILE, parent: { id: "core-1", url: "http://x" } },
       /parent\.url: found "http:\/\/x"; expected tcp:/,
     ],

@@ -15,6 +15,7 @@ import {
   unpackKey,
 } from "../../store/key.ts";
 import { holds, isPoint, KEY_END, keyAfter, pointRange, prefixRange, WHOLE } from "../../store/range.ts";
+import { keyPart as part, keyParts as parts, MAGNITUDE_MAX } from "./key_arbitrary.ts";
 import { runPython, storedVectors } from "../golden/python.ts";
 
 const hex = (key: string) => Buffer.from(key, "latin1").toString("hex");
@@ -48,19 +49,6 @@ function vectorOf(part: KeyPart): z.infer<typeof VectorPart> {
   bits.writeDoubleBE(part);
   return { number: bits.toString("hex") };
 }
-
-const MAGNITUDE_MAX = 2n ** 64n - 1n;
-const part: fc.Arbitrary<KeyPart> = fc.oneof(
-  fc.uint8Array({ maxLength: 12 }),
-  fc.array(fc.constantFrom(0, 1, 254, 255), { maxLength: 6 }).map((bytes) => new Uint8Array(bytes)),
-  fc.string({ maxLength: 12, unit: "binary" }),
-  fc.string({ maxLength: 6, unit: fc.constantFrom("\u0000", "\u0001", "a", "ÿ", "\uffff", "\u{10000}") }),
-  fc.bigInt({ min: -MAGNITUDE_MAX, max: MAGNITUDE_MAX }),
-  fc.bigInt({ min: -70_000n, max: 70_000n }),
-  fc.double(),
-  fc.boolean(),
-);
-const parts = fc.array(part, { maxLength: 5 });
 
 Deno.test("packKey gives what FoundationDB's specification of the tuple layer gives", () => {
   const documented: [KeyPart, string][] = [

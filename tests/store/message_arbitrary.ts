@@ -1,0 +1,101 @@
+/** Messages of every kind, for tests and fuzzing. */
+import fc from "fast-check";
+import { byteString, type Key } from "../../store/key.ts";
+import type { Message, WireRow } from "../../store/message.ts";
+
+const uint = fc.nat(Number.MAX_SAFE_INTEGER);
+const key = fc.uint8Array({ maxLength: 12 }).map((bytes) => byteString(bytes) as Key);
+const range = fc.record({ start: key, end: key });
+const row: fc.Arbitrary<WireRow> = fc.record({
+  key,
+  clock: uint,
+  replica: fc.nat(0xffffff),
+  known: fc.nat(5),
+  expiresAtMs: uint,
+  value: fc.option(fc.uint8Array({ maxLength: 20 }), { nil: null }),
+});
+const rows = fc.array(row, { maxLength: 4 });
+const uints = fc.array(uint, { maxLength: 4 });
+
+/** Any message. */
+export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
+  fc.record({
+    kind: fc.constant("hello" as const),
+    replica: uint,
+    parentReplica: uint,
+    cursor: uint,
+    clock: uint,
+    tier: fc.string(),
+    url: fc.string(),
+    linkAddress: fc.string(),
+    coverage: fc.array(range, { maxLength: 3 }),
+  }),
+  fc.record({
+    kind: fc.constant("welcome" as const),
+    replica: uint,
+    parentReplica: uint,
+    clock: uint,
+    pushed: uint,
+    path: fc.array(fc.string(), { maxLength: 3 }),
+    refused: fc.array(range, { maxLength: 3 }),
+  }),
+  fc.record({
+    kind: fc.constant("push" as const),
+    upTo: uint,
+    stable: uint,
+    clock: uint,
+    rows,
+    more: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant("feed" as const),
+    upTo: uint,
+    clock: uint,
+    down: uints,
+    stable: uints,
+    reach: fc.array(fc.tuple(uint, uint), { maxLength: 3 }),
+    acked: uint,
+    watermark: uint,
+    rows,
+    more: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constant("fetch" as const),
+    id: uint,
+    range,
+    limit: uint,
+    reverse: fc.boolean(),
+    trace: fc.oneof(fc.constant(""), fc.string()),
+  }),
+  fc.record({
+    kind: fc.constant("fetched" as const),
+    id: uint,
+    range,
+    rows,
+    more: fc.boolean(),
+    refused: fc.boolean(),
+  }),
+  fc.record({ kind: fc.constant("drop" as const), range }),
+  fc.record({ kind: fc.constantFrom("eager" as const, "again" as const) }),
+  fc.record({ kind: fc.constant("number" as const), id: uint, replica: uint }),
+  fc.record({
+    kind: fc.constant("ask" as const),
+    id: uint,
+    to: fc.string(),
+    replica: uint,
+    depth: uint,
+    need: uint,
+    rows,
+    trace: fc.oneof(fc.constant(""), fc.string()),
+  }),
+  fc.record({
+    kind: fc.constant("carry" as const),
+    id: uint,
+    outcome: fc.constantFrom("rows" as const, "refused" as const),
+    need: uint,
+    clock: uint,
+    rows,
+  }),
+  fc.record({ kind: fc.constant("warm" as const), session: fc.uint8Array({ maxLength: 16 }) }),
+  fc.record({ kind: fc.constant("footprint" as const), ranges: fc.array(range, { maxLength: 3 }) }),
+);
