@@ -35,7 +35,11 @@ export interface PlatformServices {
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
   /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
-  readonly adminCall?: (call: { by: string | null; role: Role | null; call: string }) => void;
+  readonly adminCall?: (
+    /** `debug` for what the dev process tells each site of one fault that somebody asked for. */
+    level: "info" | "debug",
+    call: { by?: string; role: Role | "none"; call: string },
+  ) => void;
 }
 
 const ROOT = "/_sojourn/";
@@ -75,9 +79,9 @@ export function platform(
   // A blob changes nothing before a deploy names it, and a deploy may send thousands.
   const changes = request.method !== "GET" && request.method !== "HEAD" && !name.startsWith("admin/blobs/");
   if (changes) {
-    services.adminCall?.({
-      by: holder?.name ?? null,
-      role: holder?.role ?? null,
+    services.adminCall?.(name.startsWith("admin/chaos/") ? "debug" : "info", {
+      ...(typeof holder?.name === "string" ? { by: holder.name } : {}),
+      role: holder?.role ?? "none",
       call: `${request.method} /${name}`.slice(0, CALL_CHARS_MAX),
     });
   }

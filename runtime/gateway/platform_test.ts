@@ -126,7 +126,8 @@ Deno.test("changes are logged with who asked for them, reads and blobs are not, 
   const adminTokens = new AdminTokens(`deploy ${ADMIN} ci\n`);
   const services = setUp({
     adminTokens,
-    adminCall: ({ by, role, call }) => void calls.push(`${by} ${role} ${call}`),
+    chaos: { handle: () => Promise.resolve(new Response()) },
+    adminCall: (level, fields) => void calls.push(`${level} ${Object.values(fields).join(" ")}`),
   });
   const authorization = `Bearer ${ADMIN}`;
   const ask = (method: string, path: string, headers: Record<string, string> = { authorization }) =>
@@ -136,7 +137,12 @@ Deno.test("changes are logged with who asked for them, reads and blobs are not, 
   await ask("POST", "deploy?app=shop");
   await ask("DELETE", "apps/shop", {});
   await ask("POST", "x".repeat(5_000), {});
-  assert.deepEqual(calls.slice(0, 2), ["ci deploy POST /admin/deploy", "null null DELETE /admin/apps/shop"]);
+  assert.deepEqual(calls.slice(0, 2), [
+    "info ci deploy POST /admin/deploy",
+    "info none DELETE /admin/apps/shop",
+  ]);
   assert.equal(calls.length, 3);
   assert.ok((calls[2]?.length ?? 0) < 250);
+  await ask("PUT", "chaos/site");
+  assert.equal(calls[3], "debug ci deploy PUT /admin/chaos/site"); // the same at each site, of one fault
 });

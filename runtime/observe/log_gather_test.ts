@@ -229,6 +229,7 @@ Deno.test("lines wait for older ones of other sites, and who adds too many waits
 Deno.test("a query that is none says what it would take", () => {
   const rows: [string, RegExp][] = [
     ["level=loud", /level takes one of debug, info, warn, error/],
+    [`app=${"a".repeat(41)}`, /app has at most 40 characters/],
     ["limit=5001", /5000/],
     ["limit=x", /limit takes a whole number/],
     ["since=soon", /since takes 90s, 10m.*"soon"/],

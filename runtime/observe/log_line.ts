@@ -36,10 +36,10 @@ const LINES_DEFAULT = 200;
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 const querySchema = z.object({
-  app: z.string().max(40).optional(),
-  site: z.string().max(40).optional(),
+  app: z.string().max(40, "app has at most 40 characters").optional(),
+  site: z.string().max(40, "site has at most 40 characters").optional(),
   level: z.enum(LOG_LEVELS, `level takes one of ${LOG_LEVELS.join(", ")}`).default("debug"),
-  since: z.string().max(40).optional(),
+  since: z.string().max(40, "since has at most 40 characters").optional(),
   limit: z.coerce.number(`limit takes a whole number from 0 to ${LINES_MAX}`).int().min(0).max(LINES_MAX)
     .default(LINES_DEFAULT),
   follow: z.enum(["0", "1"], "follow takes 0 or 1").default("0"),

@@ -178,7 +178,7 @@ export class Site {
       status: () => this.status(),
       metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,
-      adminCall: (fields) => this.log.line("info", "admin_call", fields),
+      adminCall: (level, fields) => this.log.line(level, "admin_call", { ...fields }),
       chaos: this.#chaos,
       dashboard: (request, path) => this.#dashboard.answer(request, path),
     };
