@@ -1,7 +1,7 @@
 /**
  * Admin calls between sites: from where they arrive to the root, and from the root to the sites that it asks. Each
- * site on the way passes them on along the tree; the caller's role travels with them. Where the way is broken, what
- * asks for nothing but an answer goes straight to its site, as handoffs do.
+ * site on the way passes them on along the tree; the caller's role travels with them. Where the way is broken or silent,
+ * what only reads goes straight to its site, as handoffs do.
  */
 import type { Role } from "../deploy/mod.ts";
 import {
@@ -80,19 +80,52 @@ export class AdminForwarder {
     if (next === null) {
       throw new Problem("store_unreachable", `site ${to} is not in the tree that ${site} knows`);
     }
+    // The site itself may live where those on the way to it do not.
+    const mayGoStraight = next !== to && to !== "root" && head.method === "GET" && body === null;
     try {
-      return await this.#send(head, next, body, signal);
+      return await (mayGoStraight
+        ? this.#eitherWay(head, { next, to }, signal)
+        : this.#send(head, next, body, signal));
     } catch (error) {
-      // The site itself may live where those on the way to it do not. A body has gone with the first attempt.
-      if (next !== to && to !== "root" && body === null && !signal.aborted) {
-        const direct = await this.#send(head, to, null, signal).catch(() => null);
-        if (direct !== null) return direct;
-      }
       const why = error instanceof Error ? error.message : String(error);
       const name = to === "root" ? "the root" : to;
       const isTarget = next === to || (to === "root" && sites().get(next)?.parent === null);
       const way = isTarget ? "" : ` over ${next}`;
       throw new Problem("store_unreachable", `${name} cannot be reached${way}: ${why}`);
+    }
+  }
+
+  /** Along the tree and, when that fails or takes too long, straight to the site: whichever answers first. */
+  async #eitherWay(
+    head: ForwardedRequest,
+    { next, to }: { readonly next: string; readonly to: string },
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const [alongOver, straightOver] = [new AbortController(), new AbortController()];
+    const along = this.#send(head, next, null, AbortSignal.any([signal, alongOver.signal]));
+    const late = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => late.resolve(false), STRAIGHT_AFTER_MS);
+    const straight = Promise.race([along.then(() => true, () => false), late.promise]).then(
+      async (isThere) => {
+        if (isThere || signal.aborted) throw new Error("not needed");
+        return await this.#send(head, to, null, AbortSignal.any([signal, straightOver.signal]));
+      },
+    );
+    let isWon = false;
+    const wins = (answer: Response, loser: AbortController): Response => {
+      if (!isWon) loser.abort(); // else this one is the loser, and over
+      isWon = true;
+      return answer;
+    };
+    try {
+      return await Promise.any([
+        along.then((answer) => wins(answer, straightOver)),
+        straight.then((answer) => wins(answer, alongOver)),
+      ]);
+    } catch {
+      return await along; // why it failed
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -113,5 +146,7 @@ export class AdminForwarder {
   }
 }
 
+/** Longer than a call takes through a tree; shorter than an overview waits for a site. */
+const STRAIGHT_AFTER_MS = 400;
 /** Hops that a call starts with: twice the deepest sensible tree. */
 const HOPS_FIRST = 16;

@@ -117,6 +117,14 @@ async function overviewOfAllSites(cluster: TestCluster): Promise<void> {
   await cluster.control("start", "cloud");
   await cluster.control("start", "core-1");
   await eventually("all are back", () => awayAre(""));
+  const chaos = async (action: object) => {
+    const url = `${cluster.url("edge-3")}/_sojourn/admin/chaos`;
+    assert.equal((await ask(url, { method: "POST", body: JSON.stringify(action) })).status, 200);
+  };
+  await chaos({ action: "partition", a: ["core-1"] }); // silence, and nobody who says no
+  await eventually("core-1 alone is away", () => awayAre("core-1"));
+  await chaos({ action: "heal" });
+  await eventually("all are back", () => awayAre(""));
   await values.return(undefined);
 }
 
