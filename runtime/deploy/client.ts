@@ -77,7 +77,12 @@ export interface AdminTarget {
   readonly url: string;
   /** Not needed in dev. */
   readonly token?: string | undefined;
+  /** How long a read may take; {@link READ_MS} where it is not given. */
+  readonly readMs?: number;
 }
+
+/** A site that stands still (stopped, swapping, behind a dead route) is told from one that is slow by this. */
+const READ_MS = 30_000;
 
 /** A bundle on its way to a cluster. */
 export interface Upload {
@@ -349,12 +354,22 @@ export class AdminClient {
 
   async #ask(method: string, path: string, body?: Uint8Array<ArrayBuffer>): Promise<unknown> {
     const { url } = this.#target;
-    const answer = await this.#fetch(method, path, body ?? null);
+    const { readMs = READ_MS } = this.#target;
+    const over = new AbortController();
+    // A change may take as long as it takes: a cron job that is run, a large file.
+    const timer = method === "GET"
+      ? setTimeout(() => over.abort(new Error(`nothing came in ${readMs} ms`)), readMs)
+      : undefined;
+    let answer: Response;
     let text: string;
     try {
+      answer = await this.#fetch(method, path, body ?? null, over.signal);
       text = await answer.text();
     } catch (error) {
+      if (error instanceof AdminError) throw error;
       throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
+    } finally {
+      clearTimeout(timer);
     }
     if (answer.ok) return parseJson(text);
     throw problemOf(answer, text);

@@ -196,3 +196,26 @@ Deno.test("the client reports problems by code, and a site that is not there", a
   );
   close();
 });
+
+Deno.test("a read of a site that stands still ends, and says what did not come", async (t) => {
+  const hold = Promise.withResolvers<void>();
+  for (
+    const [where, answer] of [
+      ["before the head", () => hold.promise.then(() => new Response())],
+      ["in the body", () => new Response(new ReadableStream({ start: (c) => c.enqueue(bytes("[")) }))],
+    ] as const
+  ) {
+    await t.step(where, async () => {
+      const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, answer);
+      const admin = new AdminClient({ url: `http://127.0.0.1:${server.addr.port}`, readMs: 50 });
+      await assert.rejects(
+        admin.apps(),
+        (error: unknown) =>
+          error instanceof AdminError && error.code === "site_unreachable" &&
+          error.message.includes("nothing came in 50 ms"),
+      );
+      hold.resolve();
+      await server.shutdown();
+    });
+  }
+});
