@@ -18,6 +18,13 @@ export type Readiness =
   | { readonly ready: true; readonly parent: "connected" | "unreachable" | "none" }
   | { readonly ready: false; readonly code: "not_ready" | "disk_failed"; readonly detail: string };
 
+/** A change that was asked for; `none` is the role of who has no valid token. */
+export interface AdminCall {
+  readonly by?: string;
+  readonly role: Role | "none";
+  readonly call: string;
+}
+
 /** What the platform's paths need of their site. */
 export interface PlatformServices {
   readonly site: string;
@@ -38,7 +45,7 @@ export interface PlatformServices {
   readonly adminCall?: (
     /** `debug` for what the dev process tells each site of one fault that somebody asked for. */
     level: "info" | "debug",
-    call: { by?: string; role: Role | "none"; call: string },
+    call: AdminCall,
   ) => void;
 }
 

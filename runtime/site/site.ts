@@ -23,6 +23,7 @@ import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { LinkHub, overWebSocket, TCP, tlsTransport, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
 import { Telemetry } from "../telemetry/mod.ts";
+import { adminCallLog } from "./admin_calls.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
@@ -178,7 +179,7 @@ export class Site {
       status: () => this.status(),
       metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,
-      adminCall: (level, fields) => this.log.line(level, "admin_call", { ...fields }),
+      adminCall: adminCallLog(this.log.line.bind(this.log), () => performance.now()),
       chaos: this.#chaos,
       dashboard: (request, path) => this.#dashboard.answer(request, path),
     };
