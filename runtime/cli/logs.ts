@@ -6,7 +6,7 @@
  * L2  What an app prints cannot steer the terminal: control characters are shown, not sent.
  */
 import { type AdminClient, AdminError } from "../deploy/client.ts";
-import { LINES_MAX, LOG_LEVELS, type LogLine, logLineSchema } from "../observe/log_line.ts";
+import { LINES_MAX, LOG_LEVELS, type LogLine, logLineSchema, timeOf } from "../observe/log_line.ts";
 import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
@@ -78,8 +78,12 @@ function queryOf(args: Parsed): URLSearchParams {
   if (level !== undefined && !LOG_LEVELS.some((known) => known === level)) {
     throw new UsageError(`--level takes one of ${LOG_LEVELS.join(", ")}, not ${level}`);
   }
+  const since = args.text("since");
+  if (since !== undefined && Number.isNaN(timeOf(since, Date.now()))) {
+    throw new UsageError(`--since takes 90s, 10m, 2h, 1d, or a date like 2026-01-31T12:00:00Z, not ${since}`);
+  }
   const [app] = args.words;
-  const asked = { app, level, site: args.text("site"), since: args.text("since") };
+  const asked = { app, level, site: args.text("site"), since };
   for (const [name, value] of Object.entries(asked)) if (value !== undefined) query.set(name, value);
   const or = asked.since === undefined ? 200 : LINES_MAX;
   query.set("limit", String(numberOption(args, "limit", { min: 0, max: LINES_MAX, or })));

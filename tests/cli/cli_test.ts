@@ -231,6 +231,7 @@ Deno.test("a command line that is none exits 2", async (t) => {
     [["kv", "get", "shop", "[1,"], /is no key/],
     [["apps", "--to", "here"], /"here" is no URL/],
     [["logs", "--level", "loud"], /--level takes one of debug, info, warn, error, not loud/],
+    [["logs", "--since", "yesterday"], /--since takes 90s, 10m, 2h, 1d, or a date .*, not yesterday/],
     [["logs", "--limit", "many"], /--limit takes a whole number from 0 to 5000, not many/],
   ];
   for (const [args, says] of cases) {
