@@ -121,8 +121,9 @@ export class ClusterChaos {
     const { id, process } = site;
     if (action === "wipe") return await this.#wipe(site);
     if (action === "restart") {
+      const was = process.pid === 0 ? "was down" : "was killed";
       await this.#restart(site);
-      return { did: `${id} was killed and starts again (pid ${process.pid})`, undo: "nothing to undo" };
+      return { did: `${id} ${was} and starts again (pid ${process.pid})`, undo: "nothing to undo" };
     }
     if (process.pid === 0) {
       if (action !== "kill") {

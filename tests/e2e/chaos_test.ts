@@ -102,7 +102,7 @@ async function processes(cluster: TestCluster): Promise<void> {
   await doChaos(cluster, "kill", "edge-3");
   assert.deepEqual((await inForce(cluster)).down, ["edge-3"]);
   await assert.rejects(ask(`${cluster.url("edge-3")}/_sojourn/healthz`), "it stays down");
-  await doChaos(cluster, "restart", "edge-3");
+  assert.match(await doChaos(cluster, "restart", "edge-3"), /^edge-3 was down and starts again/);
   await cluster.ready("edge-3");
   assert.notEqual((await cluster.site("edge-3")).pid, before.pid);
   await doChaos(cluster, "pause", "edge-3");
