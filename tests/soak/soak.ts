@@ -98,8 +98,10 @@ export async function soak(cluster: TestCluster, options: SoakOptions): Promise<
     stop.now = true;
     await Promise.all(living);
   }
+  options.say(`${rounds} rounds in ${(performance.now() - begunMs).toFixed(0)} ms; coming to rest`);
   if (findings.length === 0) findings.push(...await rest(cluster, clients, edges));
   const judged = await judge(cluster, history, findings);
+  findings.push(...await differences(history, await sitesOf(cluster)));
   findings.push(...tally.unexpected, ...endedByThemselves(cluster.log()));
   const sessions = history.sessions.length;
   const ms = performance.now() - begunMs;
@@ -191,7 +193,7 @@ async function rest(
   return findings;
 }
 
-/** Holds the records against the guarantees and the root, and the edges against the root. */
+/** Holds the records against the guarantees, and the root against the records. */
 export async function judge(
   cluster: TestCluster,
   history: History,
@@ -210,7 +212,6 @@ export async function judge(
     const found = await audit(history, new Map(), sendTo(root), cluster.adminToken);
     findings.push(...found.findings);
     Object.assign(audited, { rows: found.rows, counters: found.counters });
-    findings.push(...await differences(history, sites, root));
   } catch (error) {
     findings.push(`the audit could not be done: ${error instanceof Error ? error.message : error}`);
   }
@@ -218,29 +219,34 @@ export async function judge(
 }
 
 /** Rows and sums that an edge shows otherwise than the root once nothing is on its way. */
-async function differences(
-  history: History,
-  sites: readonly SiteAddress[],
-  root: SiteAddress,
-): Promise<string[]> {
+async function differences(history: History, sites: readonly SiteAddress[]): Promise<string[]> {
   const groups = new Set([...history.placements.values()].flat().map(({ group }) => group));
   const counters = new Set(history.sessions.flat().flatMap(({ added }) => added.map((each) => each.counter)));
+  const names = [...counters].map((counter) => String((JSON.parse(counter) as string[])[1]));
   const paths = [
     ...[...groups].map((group) => `/groups/${group}`),
-    ...[...counters].map((counter) => `/sums/${(JSON.parse(counter) as string[])[1]}`),
-    ...[...counters].map((counter) => `/kv/${(JSON.parse(counter) as string[])[1]}`),
+    ...names.flatMap((name) => [`/sums/${name}`, `/kv/${name}`]),
   ];
-  const read = async (site: SiteAddress, path: string) => await (await sendTo(site)(path, {})).text();
+  const read = async (site: SiteAddress, path: string) => {
+    try {
+      return await (await sendTo(site)(path, {})).text();
+    } catch (error) {
+      return String(error);
+    }
+  };
   const findings: string[] = [];
-  for (const path of paths) {
-    const wanted = await read(root, path);
-    for (const edge of sites.filter((site) => site.tier === "edge")) {
+  const root = sites.find((site) => site.parent === null);
+  const edges = sites.filter((site) => site.tier === "edge");
+  if (root === undefined) return ["the cluster has no root"];
+  await Promise.all(edges.map(async (edge) => {
+    for (const path of paths) {
+      const wanted = await read(root, path);
       let found = "";
       const untilMs = performance.now() + BACK_MS_MAX;
       while ((found = await read(edge, path)) !== wanted && performance.now() < untilMs) await pause(50);
       if (found !== wanted) findings.push(`${edge.id} shows ${path} as ${found}, the root as ${wanted}`);
     }
-  }
+  }));
   return findings;
 }
 
