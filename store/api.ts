@@ -181,6 +181,15 @@ export interface Replica {
     /** Lets a removed site in again, with an empty disk: at the root only; false where it was not removed. */
     admit(id: SiteId): Promise<boolean>;
     isRemoved(id: SiteId): boolean;
+    /**
+     * Announces that this site stops until then; all its sessions have ended. Resolves when the root has what they
+     * wrote and the announcement, however long that takes.
+     */
+    leave(untilMs: number): Promise<void>;
+    /** Takes the announcement back; a replica does so itself when it is ready. */
+    back(): Promise<void>;
+    /** Until when a site has said to be away. */
+    awayUntilMs(id: SiteId): number | undefined;
   };
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;

@@ -12,6 +12,8 @@
  *     sends them here; they are installed, at once and all of them, when all that they may depend on has
  *     arrived from a (`need`).
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
+ * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
+ *     sessions had ended.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
  */
 import { StoreUnavailable, type TokenState } from "./api.ts";
@@ -66,7 +68,7 @@ export class Handoff {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
       if (ended === "lost") throw this.#lost(token, source);
-      const path = token.open && ended === null ? null : this.#nothing(token, source);
+      const path = this.#nothing(token, source);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
     return this.#waitOrCarry(token, trace);
@@ -111,11 +113,13 @@ export class Handoff {
     const { topology } = core;
     const mine = here ? core.replica : topology.above(core.replica, depth);
     const byPosition = position !== null && down >= position && mine === topology.above(token.replica, depth);
-    if (!byClock && !byPosition) return null;
-    core.count(byClock ? "nothing_by_clock" : "nothing_by_position");
+    const byWord = mine === topology.above(token.replica, depth) &&
+      topology.hasAnnounced(token.replica, token.clock);
+    if (!byWord && (token.open || (!byClock && !byPosition))) return null;
+    core.count(byClock ? "nothing_by_clock" : byPosition ? "nothing_by_position" : "nothing_by_word");
     // Above the common ancestor the token's own positions hold; below it, what this site has of each.
     const path: (Position | null)[] = [...core.down, core.rows.head];
-    for (let j = 0; j < depth; j++) path[j] = token.path[j] ?? null;
+    for (let j = 0; j < depth; j++) path[j] = token.open ? null : token.path[j] ?? null;
     path[depth] = byPosition ? position : down;
     return path;
   }
@@ -132,7 +136,7 @@ export class Handoff {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
       if (ended === "lost") return outcome.reject(this.#lost(token, source));
-      const path = token.open && ended === null ? null : this.#nothing(token, source);
+      const path = this.#nothing(token, source);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
       if (asked || ended !== null) return;
       asked = true;

@@ -35,6 +35,7 @@ import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber } from "./row.ts";
 import { Session, type SessionHost } from "./session.ts";
+import { openMembers } from "./members.ts";
 import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
@@ -113,20 +114,7 @@ export class SiteReplica implements Replica {
       watch: (ranges, changed) => system().watch(ranges, changed),
       durable: () => this.#durable(core.rows.head),
     };
-    const { removals } = this.#downlinks;
-    this.members = {
-      remove: async (id) => {
-        const removed = await removals.remove(id);
-        await this.#durable(core.rows.head);
-        return removed;
-      },
-      admit: async (id) => {
-        const admitted = await removals.admit(id);
-        await this.#durable(core.rows.head);
-        return admitted;
-      },
-      isRemoved: (id) => core.topology.isRemoved(id),
-    };
+    this.members = openMembers(core, this.#downlinks.removals, durable);
     this.#host = host;
     core.onWake(() => this.#wake());
   }
@@ -185,6 +173,7 @@ export class SiteReplica implements Replica {
     }
     this.#isReady = true;
     this.#ready.resolve();
+    this.members.back().catch((error) => this.#fail(error));
     this.#downlinks.answerEarly().catch((error) => this.#fail(error));
   }
 
@@ -209,8 +198,13 @@ export class SiteReplica implements Replica {
   #arrived(token: TokenState, arrival: Arrival): AttachedSession {
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
     this.#warming.arrived(token.session, token.replica);
-    const identity = { id: token.session, sequence: token.sequence, clock: token.clock };
+    const identity = { id: token.session, sequence: token.sequence, clock: this.#clockOf(token) };
     return new Session(this.#host, identity, arrival);
+  }
+
+  /** What a session wrote after it was given an open token is older than what has come here of it by now. */
+  #clockOf(token: TokenState): ClockValue {
+    return token.open ? Math.max(token.clock, this.#core.clock.last) : token.clock;
   }
 
   async attachAll(tokens: readonly TokenState[], trace = ""): Promise<AttachedSession> {
@@ -221,7 +215,8 @@ export class SiteReplica implements Replica {
     for (const token of tokens) this.#warming.arrived(token.session, token.replica);
     const { identity, arrival } = mergedArrival(first, tokens, arrivals, this.#core.depth);
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
-    return new Session(this.#host, identity, arrival);
+    const clock = Math.max(identity.clock, ...tokens.map((token) => this.#clockOf(token)));
+    return new Session(this.#host, { ...identity, clock }, arrival);
   }
 
   async #serving(): Promise<void> {

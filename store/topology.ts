@@ -8,6 +8,7 @@
  *                            and its parent's incarnation
  *   ["s", "ended", number]   {stable, removed?}: the incarnation is over; what it wrote after that clock may be
  *                            lost. `removed`: its site was taken off the tree, and its disk is not taken any more
+ *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  */
 import { SYSTEM } from "./api.ts";
@@ -25,6 +26,7 @@ export const ROOT_ONLY_RANGE: Range = prefixRange(packKey(["r"]));
 export const siteKey = (id: SiteId): Key => packKey([SYSTEM, "site", id]);
 export const replicaKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "replica", number]);
 export const endedKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "ended", number]);
+export const awayKey = (id: SiteId): Key => packKey([SYSTEM, "away", id]);
 export const removedKey = (id: SiteId): Key => packKey([SYSTEM, "removed", id]);
 
 interface Incarnation {
@@ -58,6 +60,9 @@ export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
+  readonly #away = new Map<SiteId, number>();
+  /** By incarnation: all that it had told its sessions up to this clock has come here. */
+  readonly #announced = new Map<ReplicaNumber, ClockValue>();
   /** Sites that are off the tree, and incarnations that ended so. */
   readonly #removed = new Set<SiteId>();
   readonly #endedByRemoval = new Set<ReplicaNumber>();
@@ -70,6 +75,7 @@ export class Topology {
     const [, space, name] = unpackKey(row.key);
     if (row.value === null && space === "site" && typeof name === "string") return this.#sites.delete(name);
     if (space === "removed" && typeof name === "string") return this.#remove(name, row.value !== null);
+    if (space === "away" && typeof name === "string") return this.#leave(name, row);
     const value = decodeJson(row.value);
     if (value === undefined) return false;
     if (space === "site" && typeof name === "string") this.#sites.set(name, value as SiteRecord);
@@ -88,6 +94,26 @@ export class Topology {
     if (isRemoved) this.#removed.add(id);
     else this.#removed.delete(id);
     return this.removalsChanged = true;
+  }
+
+  #leave(id: SiteId, { value, replica, clock }: Row): true {
+    const away = decodeJson(value) as { untilMs: number } | undefined;
+    if (away === undefined) this.#away.delete(id);
+    else {
+      this.#away.set(id, away.untilMs);
+      this.#announced.set(replica, Math.max(clock, this.#announced.get(replica) ?? 0));
+    }
+    return true;
+  }
+
+  /** Until when a site has said to be away. */
+  awayUntilMs(id: SiteId): number | undefined {
+    return this.#away.get(id);
+  }
+
+  /** Whether all that an incarnation had told its sessions up to a clock has come here, as it said itself. */
+  hasAnnounced(number: ReplicaNumber, clock: ClockValue): boolean {
+    return clock <= (this.#announced.get(number) ?? -1);
   }
 
   /** Whether a site is off the tree. */

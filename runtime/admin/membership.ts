@@ -30,6 +30,10 @@ interface Connected {
   readonly pendingBytes: number | null;
 }
 
+/** A stop that is announced for longer is no stop that is planned: take the site off the tree. */
+const AWAY_MS_MAX = 7 * 86_400_000;
+const AWAY_MS_DEFAULT = 600_000;
+
 /** Adds the routes. @param members null below the root. */
 export function membershipRoutes(
   app: AdminHono,
@@ -54,6 +58,21 @@ export function membershipRoutes(
       pendingBytes: connected?.pendingBytes ?? null,
       keptUntilMs,
     });
+  });
+
+  app.post("/sites/:site/drain", async (c) => {
+    const id = c.req.param("site");
+    if (id !== services.site) {
+      const known = (await readSites(services.system)).some((site) => site.id === id);
+      if (!known) return problemResponse("site_unknown", `no site is called ${JSON.stringify(id)}`);
+      return await services.forward(id, c.req.raw, c.env.role ?? "read");
+    }
+    const forMs = Number(c.req.query("forMs") ?? AWAY_MS_DEFAULT);
+    if (!Number.isInteger(forMs) || forMs < 1_000 || forMs > AWAY_MS_MAX) {
+      return problemResponse("query_invalid", `forMs takes milliseconds from 1000 to ${AWAY_MS_MAX}`);
+    }
+    if (services.drain === undefined) return problemResponse("not_available", "this site cannot be drained");
+    return c.json({ site: id, ...await services.drain(services.nowMs() + forMs) });
   });
 
   app.post("/sites/:site/admit", async (c) => {

@@ -12,6 +12,15 @@ import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
 import type { SecretRing, SecretStore } from "../secrets/mod.ts";
 
+/** How a planned stop went. */
+export interface Drained {
+  readonly untilMs: number;
+  /** Rows that had not been pushed when it stopped; they are on its disk. */
+  readonly pending: number;
+  /** Whether the root has all. */
+  readonly complete: boolean;
+}
+
 /** What the admin handlers need of their site. */
 export interface AdminServices {
   readonly site: string;
@@ -29,6 +38,8 @@ export interface AdminServices {
   warm?(app: string, version: string): Promise<void>;
   /** Seals at every site; the writer only at the root. */
   readonly secrets?: { readonly ring: SecretRing; readonly store: SecretStore | null };
+  /** Drains this site (runtime/site/drain.ts). */
+  readonly drain?: (untilMs: number) => Promise<Drained>;
   /** Only at the root. */
   readonly members?: Replica["members"] | null;
   /** Only at the root. */

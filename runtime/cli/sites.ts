@@ -1,32 +1,40 @@
 /**
  * `sojourn sites`: lists the sites, and changes who belongs to the tree.
  */
-import { admittedSchema, removedSchema } from "../deploy/answers.ts";
+import { admittedSchema, drainedSchema, removedSchema } from "../deploy/answers.ts";
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "./command.ts";
 
-/** `sojourn sites [remove SITE [--force] | add SITE]` */
+/** `sojourn sites [remove SITE [--force] | add SITE | drain SITE [--for TIME]]` */
 export const sites: Command = {
   name: "sites",
-  usage: "[remove SITE [--force] | add SITE]",
+  usage: "[remove SITE [--force] | add SITE | drain SITE [--for TIME]]",
   summary: [
     "Lists the sites of the cluster, root first. `remove` takes a site that will never come back off the tree: what",
     "it had not pushed is lost, and sessions that saw such things are told so. A site that is connected is only",
-    "removed with --force. `add` lets a removed site in again, with an empty data folder.",
+    "removed with --force. `add` lets a removed site in again, with an empty data folder. `drain` stops a site as",
+    "planned: it takes no requests any more, pushes what is pending and tells the others until when it is away, so",
+    "that its sessions go on elsewhere with nothing to carry; then its process ends. Exit 3 where rows stayed there.",
   ].join("\n"),
   options: {
     ...CLUSTER_OPTIONS,
+    for: {
+      type: "string",
+      value: "TIME",
+      says: "how long a drained site is away: 90s, 10m, 2h, 1d; 10m by default",
+    },
     force: { type: "boolean", says: "remove a site although it is connected" },
   },
-  verbs: { at: 0, names: ["remove", "add"] },
+  verbs: { at: 0, names: ["remove", "add", "drain"] },
   words: [0, 2],
   async run(args, shell) {
     const [verb, site] = args.words;
     if (verb === undefined) return await list(args, shell);
-    if (verb !== "remove" && verb !== "add") throw new UsageError(`sites has remove and add, not ${verb}`);
+    const run = VERBS[verb];
+    if (run === undefined) throw new UsageError(`sites has remove, add and drain, not ${verb}`);
     if (site === undefined) throw new UsageError(`${verb} takes the site's id`);
-    return await (verb === "remove" ? remove : add)(site, args, shell);
+    return await run(site, args, shell);
   },
 };
 
@@ -60,3 +68,26 @@ async function add(site: string, args: Parsed, shell: Shell): Promise<ExitCode> 
   else shell.out(`${site} may join again: start it with an empty data folder`);
   return EXIT.done;
 }
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+async function drain(site: string, args: Parsed, shell: Shell): Promise<ExitCode> {
+  const text = args.text("for") ?? "10m";
+  const [, count = "", unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const forMs = Number(count) * (UNIT_MS[unit] ?? 0);
+  if (forMs === 0) {
+    throw new UsageError(`--for takes a time like 90s, 10m, 2h or 1d, not ${JSON.stringify(text)}`);
+  }
+  const client = await findCluster(args, shell);
+  const drained = drainedSchema.parse(await client.call("POST", `${pathOf(site)}/drain?forMs=${forMs}`));
+  if (args.json) shell.out(JSON.stringify(drained));
+  else {
+    shell.out(`${site} is drained and stops; it is away until ${new Date(drained.untilMs).toISOString()}`);
+    if (!drained.complete) {
+      shell.err(`${drained.pending} rows stay on its disk: the root could not be reached`);
+    }
+  }
+  return drained.complete ? EXIT.done : EXIT.partly;
+}
+
+const VERBS: Readonly<Record<string, typeof remove | undefined>> = { remove, add, drain };

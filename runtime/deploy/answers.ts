@@ -74,6 +74,13 @@ export const removedSchema = z.object({
   /** The root has all that the site knew until then; null: nothing is certain. */
   keptUntilMs: z.number().nullable(),
 });
+/** What `sites drain` is told. */
+export const drainedSchema = z.object({
+  site: z.string(),
+  untilMs: z.number(),
+  pending: z.number(),
+  complete: z.boolean(),
+});
 /** What `sites add` is told. */
 export const admittedSchema = z.object({ site: z.string() });
 

@@ -124,6 +124,7 @@ export class SiteProcess {
     this.#child = child;
     this.#ended = child.status.then((status) => {
       this.#child = null;
+      if (status.success) this.#wanted = false; // it was drained: an operator wants it down
       child.stdin.close().catch(() => {}); // its reader is gone already
       const nextMs = this.#wanted ? this.#again(Date.now() - startedMs) : null;
       this.#command.onExit(status.code, status.signal, nextMs);

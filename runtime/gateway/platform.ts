@@ -16,7 +16,11 @@ import { CLEARED_COOKIE } from "./session_tokens.ts";
 /** Whether a site can serve, and what it says of its parent. */
 export type Readiness =
   | { readonly ready: true; readonly parent: "connected" | "unreachable" | "none" }
-  | { readonly ready: false; readonly code: "not_ready" | "disk_failed"; readonly detail: string };
+  | {
+    readonly ready: false;
+    readonly code: "not_ready" | "draining" | "disk_failed";
+    readonly detail: string;
+  };
 
 /** A change that was asked for; `none` is the role of who has no valid token. */
 export interface AdminCall {

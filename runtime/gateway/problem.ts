@@ -53,6 +53,7 @@ const CODES = {
   disk_failed: [503, "operator"],
   overloaded: [503, "retry"],
   not_ready: [503, "retry"],
+  draining: [503, "retry"],
   wall_time: [504, "retry"],
   internal: [500, "operator"],
 } as const satisfies Record<string, readonly [number, Retry]>;

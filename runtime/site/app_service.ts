@@ -52,6 +52,7 @@ export interface SiteParts {
   readonly requests: RequestTelemetry;
   /** As `/_sojourn/status` says it. */
   status(): unknown;
+  drain: NonNullable<AdminServices["drain"]>;
   readonly isolates: IsolateMetrics;
   readonly random: SystemRandom;
 }
@@ -173,6 +174,7 @@ export async function startApps(
     system,
     apps: table,
     deployments,
+    drain: (untilMs) => site.drain(untilMs),
     members: config.parent === null ? replica.members : null,
     secrets: { ring: secretServices.ring, store: secretStore },
     cron,

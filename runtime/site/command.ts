@@ -55,7 +55,7 @@ async function runSite(
     shell.err(error.message);
     return EXIT.failed;
   }
-  await stopAsked(supervised);
+  await Promise.race([stopAsked(supervised), site.drained]);
   await site.stop();
   return EXIT.done;
 }

@@ -11,6 +11,7 @@
  */
 import { openReplica } from "../../store/replica.ts";
 import type { Replica } from "../../store/api.ts";
+import type { Drained } from "../admin/services.ts";
 import type { Network } from "../../store/ports.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
 import { type ChaosFile, SiteChaos } from "../chaos/site_chaos.ts";
@@ -28,6 +29,8 @@ import { ConfigError, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
+import { DiskSpace } from "./alerts.ts";
+import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
@@ -39,6 +42,9 @@ import { SystemClock, SystemRandom } from "./system_ports.ts";
 
 /** Requests that run when a site stops get this long to end; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
+/** Between the answer to whoever drains a site and its stop. */
+const ANSWER_MS = 100;
+const DRAINING = "the site is about to stop, as planned; another site takes this session";
 
 /** A running site. */
 export class Site {
@@ -59,11 +65,15 @@ export class Site {
   #gateway: Gateway | null = null;
   #server: Deno.HttpServer<Deno.NetAddr> | null = null;
   #fault: Error | null = null;
+  readonly #disk: DiskSpace;
+  #isDraining = false;
+  readonly #drained = Promise.withResolvers<void>();
   #stopping: Promise<void> | null = null;
   #closeStorage: () => Promise<void> = () => Promise.resolve();
 
   private constructor(config: SiteConfig, chaos: ChaosFile | null) {
     this.config = config;
+    this.#disk = new DiskSpace(config.data);
     this.log = new SiteLog(config.id, config.log);
     this.telemetry = new Telemetry({
       settings: config.otel,
@@ -110,6 +120,7 @@ export class Site {
   readiness(): Readiness {
     if (this.#fault !== null) return { ready: false, code: "disk_failed", detail: this.#fault.message };
     if (this.#stopping !== null) return { ready: false, code: "not_ready", detail: "the site is stopping" };
+    if (this.#isDraining) return { ready: false, code: "draining", detail: DRAINING };
     if (this.#apps === null) {
       return {
         ready: false,
@@ -256,6 +267,7 @@ export class Site {
   /** The app gateway, or null while apps cannot be served. */
   #serving(): AppService["gateway"] | null {
     if (this.#fault !== null) throw new Problem("disk_failed", this.#fault.message);
+    if (this.#isDraining) throw new Problem("draining", DRAINING);
     return this.#stopping === null ? this.#apps?.gateway ?? null : null;
   }
 
@@ -265,7 +277,17 @@ export class Site {
   }
 
   #parts(replica: Replica, gateway: Gateway) {
-    return { config: this.config, replica, gateway, hub: this.#hub, apps: this.#apps, fault: this.#fault };
+    return {
+      config: this.config,
+      replica,
+      gateway,
+      hub: this.#hub,
+      apps: this.#apps,
+      fault: this.#fault,
+      disk: this.#disk,
+      sites: () => this.table.list(),
+      nowMs: this.clock.nowMs(),
+    };
   }
 
   /** S2 */
@@ -277,6 +299,28 @@ export class Site {
       says: "nothing is acknowledged any more",
     });
     void this.#hub?.close();
+  }
+
+  /** Stops taking requests, lets go of all that the others need, and then stops; the process ends after that. */
+  async drain(untilMs: number): Promise<Drained> {
+    if (this.#replica === null || this.#apps === null || this.#isDraining) {
+      throw new Problem("draining", `site ${this.config.id} is being drained`);
+    }
+    this.#isDraining = true;
+    const { log } = this;
+    log.line("info", "draining", { until: new Date(untilMs).toISOString() });
+    const gateway = this.#gateway;
+    const requests = { count: () => gateway?.active ?? 0, cut: () => gateway?.close() };
+    const drained = await drain({ replica: this.#replica, apps: this.#apps, requests, untilMs });
+    log.line(drained.complete ? "info" : "warn", "drained", { ...drained });
+    // The answer leaves first.
+    setTimeout(() => this.#drained.resolve(), ANSWER_MS);
+    return drained;
+  }
+
+  /** Resolves when it has been drained. */
+  get drained(): Promise<void> {
+    return this.#drained.promise;
   }
 
   /** Stops in order; the second call waits for the first. */

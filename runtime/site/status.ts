@@ -2,6 +2,7 @@
 import type { Replica } from "../../store/api.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { LinkHub } from "../link/mod.ts";
+import { alertsOf, type DiskSpace } from "./alerts.ts";
 import type { AppService } from "./app_service.ts";
 import type { SiteConfig } from "./config.ts";
 
@@ -13,6 +14,9 @@ export interface StatusParts {
   readonly hub: LinkHub | null;
   readonly apps: AppService | null;
   readonly fault: Error | null;
+  readonly disk: DiskSpace;
+  readonly sites: () => readonly { readonly id: string; readonly parent: string | null }[];
+  readonly nowMs: number;
 }
 
 /** The status object. */
@@ -33,13 +37,17 @@ export function siteStatus(parts: StatusParts) {
     children: status.children,
     apps: appStatus(parts.apps),
     sessions: 0,
-    alerts: [
-      ...parts.fault === null ? [] : [{ code: "disk_failed", detail: parts.fault.message }],
-      ...status.clocksAhead.map((site) => ({
-        code: "clock_ahead",
-        detail: `site ${site} is refused: its clock is more than a minute ahead of this site's`,
-      })),
-    ],
+    alerts: alertsOf({
+      fault: parts.fault,
+      replica: status,
+      diskFree: parts.disk.free(),
+      away: parts.sites().flatMap(({ id, parent }) => {
+        const untilMs = parts.replica.members.awayUntilMs(id);
+        const near = id === status.parent?.id || parent === status.site;
+        return untilMs === undefined ? [] : [{ id, untilMs, near }];
+      }),
+      nowMs: parts.nowMs,
+    }),
     links: links?.links ?? [],
     refused: links?.refused ?? 0,
     counters: status.counters,

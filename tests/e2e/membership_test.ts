@@ -76,8 +76,10 @@ async function freesItsParent(cluster: TestCluster): Promise<void> {
   assert.deepEqual([answer.site, answer.connected], ["edge-2", false]);
   assert.ok(answer.keptUntilMs > 0 && answer.keptUntilMs <= Date.now());
   await cluster.ready("core-1");
-  const sites = JSON.parse((await sojourn(cluster, "sites", "--json")).out) as { id: string }[];
-  assert.ok(!sites.some(({ id }) => id === "edge-2"));
+  await eventually("the other region knows the site no more", async () => {
+    const sites = JSON.parse((await sojourn(cluster, "sites", "--json")).out) as { id: string }[];
+    return !sites.some(({ id }) => id === "edge-2");
+  });
   for (const site of ["edge-1", "edge-3"]) {
     const told = await ask(note(cluster, site, "lost"), { headers: { "sojourn-session": lost.token } });
     assert.equal(told.status, 410, `${site}: ${told.text}`);
@@ -135,5 +137,53 @@ Deno.test("a site is taken off the tree, and let in again", async (t) => {
     "a removed site is refused until it is added, and then with an empty disk",
     () => comesBack(cluster),
   );
+  await t.step("a drained site leaves nothing to carry, and comes back", () => drains(cluster));
   await t.step("a connected site goes by force", () => byForce(cluster));
 });
+
+async function drains(cluster: TestCluster): Promise<void> {
+  const client = new HeaderClient();
+  await client.fetch(note(cluster, "edge-1", "drained"), { method: "PUT", body: "written just before" });
+  const before = await counters(cluster, "edge-3");
+  const away = await sojourn(cluster, "sites", "drain", "edge-1", "--for", "5m", "--json");
+  assert.equal(away.code, EXIT.done, away.err);
+  const drained = JSON.parse(away.out) as {
+    site: string;
+    untilMs: number;
+    pending: number;
+    complete: boolean;
+  };
+  assert.deepEqual([drained.site, drained.pending, drained.complete], ["edge-1", 0, true]);
+  assert.ok(Math.abs(drained.untilMs - Date.now() - 300_000) < 60_000);
+  await eventually(
+    "its process has ended",
+    () => ask(`${cluster.url("edge-1")}/_sojourn/healthz`).then(() => false, () => true),
+  );
+  const moved = await client.fetch(note(cluster, "edge-3", "drained"));
+  assert.deepEqual([moved.status, moved.text], [200, "written just before"]);
+  const after = await counters(cluster, "edge-3");
+  for (const name of ["attach_carry", "ask"]) assert.equal(after[name] ?? 0, before[name] ?? 0, name);
+  const alerts = async () =>
+    (JSON.parse((await ask(`${cluster.url("core-1")}/_sojourn/status`)).text) as {
+      alerts: { code: string }[];
+    })
+      .alerts.map(({ code }) => code);
+  assert.ok((await alerts()).includes("site_away"));
+  await cluster.control("start", "edge-1");
+  await cluster.ready("edge-1");
+  await eventually("its parent knows that it is back", async () => !(await alerts()).includes("site_away"));
+  assert.equal((await client.fetch(note(cluster, "edge-1", "drained"))).text, "written just before");
+  const rows: [string[], string][] = [[["drain", "nobody"], "site_unknown"]];
+  for (const [args, code] of rows) {
+    const refused = await sojourn(cluster, "sites", ...args, "--json");
+    assert.equal((JSON.parse(refused.out) as { error: { code: string } }).error.code, code);
+  }
+  for (const time of ["", "5", "0m", "x"]) {
+    assert.equal((await sojourn(cluster, "sites", "drain", "edge-1", "--for", time)).code, EXIT.usage, time);
+  }
+}
+
+async function counters(cluster: TestCluster, site: string): Promise<Record<string, number>> {
+  const status = await ask(`${cluster.url(site)}/_sojourn/status`);
+  return (JSON.parse(status.text) as { counters: Record<string, number> }).counters;
+}

@@ -118,7 +118,7 @@ export class Client {
     this.busy++;
     await world.sleep(CLIENT_LINK_MS);
     const process = sites.get(site)?.process ?? null;
-    if (process === null) {
+    if (process === null || process.draining) {
       probes.count("request: site down");
       this.busy--;
       return "down";

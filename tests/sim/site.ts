@@ -51,6 +51,8 @@ export interface SiteProcess extends Endpoint {
   readonly running: Set<Running>;
   alive: boolean;
   ready: boolean;
+  /** Takes no requests any more. */
+  draining: boolean;
 }
 
 /** A site. */
@@ -149,6 +151,7 @@ export class SimSite {
       running,
       alive: true,
       ready: false,
+      draining: false,
       connected: (site, role) => replica.connected(site, role),
       disconnected: (site) => replica.disconnected(site),
       receive: (from, message) => replica.receive(from, message),
@@ -192,6 +195,8 @@ export class SimSite {
     const { world } = this.#around;
     await world.sleep(graceMs);
     if (!process.alive) return true;
+    if (process.ready && this.#draws.fork(`stop ${this.#starting}`).chance(0.5)) await this.#drain(process);
+    if (!process.alive) return true;
     const closed = await Promise.race([
       process.replica.close().then(() => true),
       world.sleep(CLOSE_MS_MAX).then(() => false),
@@ -200,6 +205,18 @@ export class SimSite {
     this.#kill();
     this.#disk = this.#disk.crash();
     return closed;
+  }
+
+  /** A planned stop: no new requests, those that run end, and what is pending goes up, in bounded time. */
+  async #drain(process: SiteProcess): Promise<void> {
+    const { world, probes } = this.#around;
+    process.draining = true;
+    const untilMs = world.nowMs + DRAIN_MS_MAX;
+    while (process.alive && process.running.size > 0 && world.nowMs < untilMs) await world.sleep(1);
+    if (!process.alive || process.running.size > 0) return;
+    const left = process.replica.members.leave(world.nowMs + DRAIN_MS_MAX).then(() => true, () => false);
+    const done = await Promise.race([left, world.sleep(DRAIN_MS_MAX).then(() => false)]);
+    probes.count(done ? "drained" : "drained in part");
   }
 
   /** The wall clock has jumped (World.sleptMs). */
@@ -248,5 +265,6 @@ export class SimSite {
 
 const RESTART_SKEW_MS = 200;
 const DISMISSED_MS = 20;
+const DRAIN_MS_MAX = 1_500;
 /** A replica that has not closed by then never will: its disk takes milliseconds. */
 const CLOSE_MS_MAX = 5_000;

@@ -1,0 +1,113 @@
+/**
+ * What an operator should look at, by a closed list of codes (docs/operating.md says what to do about each).
+ *
+ * W1  An alert is a matter of now: it is gone from the status when its cause is.
+ */
+import { statfsSync } from "node:fs";
+import type { ReplicaStatus } from "../../store/api.ts";
+
+/** One of `status.alerts`. */
+export interface Alert {
+  readonly code:
+    | "disk_failed"
+    | "disk_low"
+    | "clock_ahead"
+    | "parent_away"
+    | "lag"
+    | "pending"
+    | "site_away"
+    | "site_overdue";
+  readonly detail: string;
+}
+
+/** What alerts are made of. */
+export interface Signs {
+  readonly fault: Error | null;
+  readonly replica: Pick<
+    ReplicaStatus,
+    "clocksAhead" | "parent" | "lagMs" | "pending" | "pendingBytes" | "children"
+  >;
+  /** Part of the disk that is free; null where that cannot be known. */
+  readonly diskFree: number | null;
+  /** Sites that have said to be away, and until when; `near`: the parent or a child. */
+  readonly away: readonly { readonly id: string; readonly untilMs: number; readonly near: boolean }[];
+  readonly nowMs: number;
+}
+
+/** A parent that restarts is back before. */
+const PARENT_AWAY_MS = 10_000;
+/** A healthy cluster lags by less than a second. */
+const LAG_MS = 60_000;
+/** Minutes of pushing over a slow link. */
+const PENDING_ROWS = 100_000;
+const PENDING_BYTES = 64 * 1024 * 1024;
+/** Time to act before writes fail. */
+const DISK_FREE_MIN = 0.05;
+
+/** What is to be looked at now. */
+export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Alert[] {
+  const alerts: Alert[] = [];
+  const add = (code: Alert["code"], detail: string) => void alerts.push({ code, detail });
+  if (fault !== null) add("disk_failed", fault.message);
+  if (diskFree !== null && diskFree < DISK_FREE_MIN) {
+    add("disk_low", `${(100 * diskFree).toFixed(1)} % of the disk is free`);
+  }
+  for (const site of replica.clocksAhead) {
+    add(
+      "clock_ahead",
+      `site ${site} is refused: its clock is more than a minute ahead of this site's`,
+    );
+  }
+  const { parent, lagMs, pending, pendingBytes } = replica;
+  const awayIds = new Map(away.map(({ id, untilMs }) => [id, untilMs]));
+  const isExpected = parent !== null && (awayIds.get(parent.id) ?? 0) > nowMs;
+  const parentMs = parent === null || parent.connected ? null : parent.feedLagMs;
+  if (parent !== null && parentMs !== null && parentMs > PARENT_AWAY_MS && !isExpected) {
+    add("parent_away", `nothing was heard of parent ${parent.id} for ${seconds(parentMs)}`);
+  }
+  // A site that is away holds the stable clock of all back, and is meant to.
+  const isHeldBack = away.some(({ untilMs }) => untilMs > nowMs);
+  if (lagMs !== null && lagMs > LAG_MS && !isHeldBack) {
+    add("lag", `what is written elsewhere is here ${seconds(lagMs)} later`);
+  }
+  if (pending > PENDING_ROWS || pendingBytes > PENDING_BYTES) {
+    add("pending", `${pending} rows (${pendingBytes} bytes) have not been acknowledged by the parent`);
+  }
+  for (const { id, untilMs, near } of away) {
+    if (!near) continue;
+    const at = new Date(untilMs).toISOString();
+    if (untilMs > nowMs) add("site_away", `site ${id} was drained, and is to be back by ${at}`);
+    else add("site_overdue", `site ${id} was drained, and should have been back at ${at}`);
+  }
+  return alerts;
+}
+
+const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;
+
+/** Looked up at most so often: a status is asked for each second, by several. */
+const DISK_LOOK_MS = 10_000;
+
+/** How much of a disk is free. */
+export class DiskSpace {
+  readonly #folder: string;
+  #free: number | null = null;
+  #lookedMs = -Infinity;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** The part that is free, 0 to 1; null where the system does not say. */
+  free(): number | null {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedMs < DISK_LOOK_MS) return this.#free;
+    this.#lookedMs = nowMs;
+    try {
+      const { bavail, blocks } = statfsSync(this.#folder);
+      this.#free = blocks > 0 ? bavail / blocks : null;
+    } catch {
+      this.#free = null;
+    }
+    return this.#free;
+  }
+}

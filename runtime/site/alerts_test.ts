@@ -1,0 +1,55 @@
+import { strict as assert } from "node:assert";
+import { alertsOf, DiskSpace, type Signs } from "./alerts.ts";
+
+const NOW_MS = 1_000_000;
+const PARENT = { id: "core", connected: true, acked: 0, feedLagMs: 5 };
+
+const calm: Signs = {
+  fault: null,
+  replica: { clocksAhead: [], parent: PARENT, lagMs: 300, pending: 3, pendingBytes: 60, children: [] },
+  diskFree: 0.5,
+  away: [],
+  nowMs: NOW_MS,
+};
+
+const withReplica = (change: Partial<Signs["replica"]>): Signs => ({
+  ...calm,
+  replica: { ...calm.replica, ...change },
+});
+const lostParent = withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_001 } });
+
+Deno.test("alerts name what is to be looked at, and nothing when all is well", () => {
+  const rows: [Signs, string[]][] = [
+    [calm, []],
+    [{ ...calm, fault: new Error("no space") }, ["disk_failed"]],
+    [{ ...calm, diskFree: 0.049 }, ["disk_low"]],
+    [{ ...calm, diskFree: 0.05 }, []],
+    [{ ...calm, diskFree: null }, []],
+    [withReplica({ clocksAhead: ["edge-1", "core"] }), ["clock_ahead", "clock_ahead"]],
+    [lostParent, ["parent_away"]],
+    [withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_000 } }), []],
+    [withReplica({ parent: { ...PARENT, feedLagMs: 10_001 } }), []],
+    [withReplica({ parent: null }), []],
+    [withReplica({ lagMs: 60_000 }), []],
+    [withReplica({ lagMs: 60_001 }), ["lag"]],
+    [withReplica({ lagMs: null }), []],
+    [withReplica({ pending: 100_001 }), ["pending"]],
+    [withReplica({ pendingBytes: 64 * 1024 * 1024 + 1 }), ["pending"]],
+    [{ ...calm, away: [{ id: "edge-1", untilMs: NOW_MS + 1, near: true }] }, ["site_away"]],
+    [{ ...calm, away: [{ id: "edge-1", untilMs: NOW_MS, near: true }] }, ["site_overdue"]],
+    [{ ...calm, away: [{ id: "edge-9", untilMs: NOW_MS + 1, near: false }] }, []],
+    [{ ...withReplica({ lagMs: 60_001 }), away: [{ id: "edge-9", untilMs: NOW_MS + 1, near: false }] }, []],
+    [{ ...lostParent, away: [{ id: "core", untilMs: NOW_MS + 1, near: true }] }, ["site_away"]],
+    [{ ...lostParent, away: [{ id: "core", untilMs: NOW_MS - 1, near: true }] }, [
+      "parent_away",
+      "site_overdue",
+    ]],
+  ];
+  for (const [signs, codes] of rows) assert.deepEqual(alertsOf(signs).map(({ code }) => code), codes);
+});
+
+Deno.test("disk space is a part of the whole, and unknown where there is no such folder", () => {
+  const free = new DiskSpace(".").free();
+  assert.ok(free !== null && free >= 0 && free <= 1);
+  assert.equal(new DiskSpace("./no such folder").free(), null);
+});

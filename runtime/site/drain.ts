@@ -1,0 +1,36 @@
+/**
+ * A planned stop: requests end → isolates end → the site announces until when it is away → the root has that, and
+ * all that came before it.
+ *
+ * D1  When the announcement is written nothing of an app runs here any more (store/members.ts A1).
+ */
+import type { Replica } from "../../store/api.ts";
+import type { Drained } from "../admin/services.ts";
+import { pause } from "../observe/pause.ts";
+
+/** What is drained. */
+interface Parts {
+  readonly replica: Replica;
+  readonly apps: { readonly isolates: { close(): Promise<void> } };
+  readonly requests: { readonly count: () => number; readonly cut: () => void };
+  readonly untilMs: number;
+}
+
+/** Requests that run get this long; as long as at any other stop (site.ts). */
+const REQUESTS_MS_MAX = 3_000;
+/** What is pending gets this long: tens of megabytes over a slow link. What is left stays on the disk. */
+const PUSH_MS_MAX = 10_000;
+const LOOK_MS = 10;
+
+/** Lets go of everything that another site may need. */
+export async function drain({ replica, apps, requests, untilMs }: Parts): Promise<Drained> {
+  const cutMs = performance.now() + REQUESTS_MS_MAX;
+  const gone = new AbortController();
+  while (requests.count() > 0 && performance.now() < cutMs) await pause(LOOK_MS, gone.signal);
+  requests.cut();
+  await apps.isolates.close();
+  const left = replica.members.leave(untilMs).then(() => true);
+  const complete = await Promise.race([left, pause(PUSH_MS_MAX, gone.signal).then(() => false)]);
+  gone.abort();
+  return { untilMs, pending: replica.status().pending, complete };
+}
