@@ -338,6 +338,11 @@ export class LinkHub {
       if (link.live && link.role === "child") return `site ${site} is connected as a child`;
       if (this.#isDouble(link, arrival)) return DOUBLE;
     }
+    // A lost disk is found out when the old connection has ended, within a few pings: until then it is another's.
+    const held = role === "child" && link?.role === "child" ? link.live?.acquaintance.incarnation : undefined;
+    if (held !== undefined && held !== arrival.incarnation) {
+      return `site ${site} is connected with another disk: do two sites have this id?`;
+    }
     return this.#options.admit(site, role);
   }
 

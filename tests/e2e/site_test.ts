@@ -183,3 +183,38 @@ Deno.test("a disk has one owner, and a cluster one secret", async () => {
   assert.ok(status.refused > 0);
   assert.deepEqual(status.children, []);
 });
+
+Deno.test("of two sites with one id the second is refused while the first is there", async () => {
+  await using pair = await Pair.make();
+  const root = await pair.start("root");
+  const first = await pair.start("edge");
+  await ready(root);
+  await ready(first);
+  const says = (site: RunningSite, text: RegExp) =>
+    eventually(`the log says ${text}`, () => Promise.resolve(text.test(site.log())));
+  const connected = async (site: RunningSite) => {
+    const status = await ask(`${site.url}/_sojourn/status`, bearer(TOKENS.read));
+    return (JSON.parse(status.text) as { parent: { connected: boolean } }).parent.connected;
+  };
+  const free = new FreePorts();
+  const http = free.draw();
+  const second = await pair.start("edge", { data: "data-second" }, {
+    SOJOURN_LISTEN_HTTP: `127.0.0.1:${http}`,
+    SOJOURN_LISTEN_LINK: `127.0.0.1:${free.draw()}`,
+  });
+  await says(
+    second,
+    /link\.dial_failed.*site edge is connected with another disk: do two sites have this id\?/,
+  );
+  await says(root, /link\.refused.*site edge is connected with another disk/);
+  assert.equal((await readyz(second)).status, 503);
+  assert.equal(await connected(first), true, "the first is not disturbed");
+  // While the first is away the second is what a site with a lost disk would be; then the first has to wait.
+  await first.end("SIGKILL");
+  await ready(second);
+  const again = await pair.start("edge");
+  await says(again, /link\.dial_failed.*site edge is connected with another disk/);
+  assert.deepEqual([await connected(second), await connected(again)], [true, false]);
+  await second.end("SIGKILL");
+  await eventually("the first is connected again", () => connected(again));
+});
