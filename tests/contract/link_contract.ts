@@ -129,9 +129,20 @@ const relations: Record<string, Case> = {
     assert.deepEqual(child.events, ["+core parent", "-core planned"]);
   },
 
+  async "a second disk under the name of a child that is connected is refused, by name"(start) {
+    const [parent, child] = await family(start);
+    const twin = start({ site: "edge", incarnation: "edge-2", parent });
+    await until(
+      "refused",
+      () => twin.log.some((entry) => /connected with another disk/.test(entry.reason ?? "")),
+    );
+    assert.deepEqual(parent.events, ["+edge child"]);
+    assert.deepEqual([child.isConnected("core"), twin.isConnected("core")], [true, false]);
+  },
+
   async "a new connection of a site ends the one before it"(start) {
     const [parent] = await family(start);
-    const twin = start({ site: "edge", incarnation: "edge-2", parent });
+    const twin = start({ site: "edge", incarnation: "edge-1", parent });
     await twin.connected("core");
     await until("replaced", () => parent.events.length >= 3);
     assert.deepEqual(parent.events.slice(0, 3), ["+edge child", "-edge lost", "+edge child"]);
