@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { fromFileUrl } from "./file_url.ts";
 
 const INSTALLED = fromFileUrl(new URL("../../", import.meta.url));
-/** Where Deno keeps npm packages: `…/npm/registry.npmjs.org/hono/4.13.19/dist/hono.js`. */
+/** Where Deno keeps npm packages: `…/npm/REGISTRY/hono/4.13.19/dist/hono.js`. */
 const PACKAGE = /\/npm\/[^/]+\/((?:@[^/]+\/)?[^/]+)\/(\d[^/]*)\/(.*)$/;
 
 interface RawMap {
