@@ -31,7 +31,8 @@ bind-address = "127.0.0.1:${ports.ingress}"
 
 /** Starts the server and the handler, and makes them known to each other. */
 export async function startRestate(modules: string, folder: string): Promise<Server> {
-  const home = join(folder, `restate-${crypto.randomUUID()}`);
+  // Short: its Unix sockets lie below, and their paths may have 107 characters.
+  const home = join(folder, `r${crypto.randomUUID().slice(0, 8)}`);
   await Deno.mkdir(home, { recursive: true });
   const ports = { node: freePort(), admin: freePort(), ingress: freePort() };
   const handlerPort = freePort();
