@@ -7,6 +7,7 @@
  */
 export type { KeyPart } from "../store/key.ts";
 export { env } from "./context.ts";
+export { contextOf } from "./context_of.ts";
 export {
   type AppContext,
   type AppDefinition,

@@ -3,7 +3,7 @@
  * `logout` run; what they decide is a certificate, one row, which `authorize` reads at whichever edge its user is.
  * One session ties them together: the edge sees the certificate as the last login or logout left it.
  */
-import { type AppContext, defineApp } from "sojourn";
+import { contextOf, defineApp } from "sojourn";
 import { Hono } from "hono";
 import { z } from "zod";
 import { type App, authorize, type Ctx, issue, revoke } from "./certificates.ts";
@@ -14,7 +14,7 @@ import { PERMISSIONS, resources } from "./resources.ts";
 
 const http = new Hono<App>();
 
-const siteOf = (c: Ctx): string => (c.executionCtx as unknown as AppContext).site;
+const siteOf = (c: Ctx): string => contextOf(c).site;
 
 http.get("/", (c) => c.html(page({ site: siteOf(c), prefix: c.req.header("x-forwarded-prefix") ?? "" })));
 

@@ -2,7 +2,7 @@
  * The operator's routes, at the root, for whoever has the token that the variable ADMIN_TOKEN names: filling the
  * board, archiving, and reading rows and counters as the root has them.
  */
-import type { AppContext } from "sojourn";
+import { contextOf } from "sojourn";
 import { Hono } from "hono";
 import { z } from "zod";
 import { moveOld } from "./archive.ts";
@@ -91,7 +91,7 @@ admin.post("/admin/read", async (c) => {
   );
   const counted = await Promise.all(sums.map((sum) => c.env.kv.get<number>(sum)));
   return c.json({
-    site: (c.executionCtx as unknown as AppContext).site,
+    site: contextOf(c).site,
     rows: found,
     sums: counted.map((entry) => entry.value),
   });

@@ -5,7 +5,7 @@
  * A cookie says that there is something to read, and nothing more: without it, the first page of every visitor
  * would ask the root for a row that is not there.
  */
-import type { AppContext } from "sojourn";
+import { contextOf } from "sojourn";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
 import { type App, base, type Ctx, type Login } from "./page.ts";
@@ -16,7 +16,7 @@ const LOGIN_MS = 30 * 86_400_000;
 
 const COOKIE = "board_login";
 
-const keyOf = (c: Ctx) => ["login", (c.executionCtx as unknown as AppContext).session.id];
+const keyOf = (c: Ctx) => ["login", contextOf(c).session.id];
 
 /** Puts the login, or null, into every handler's context. */
 export const withLogin = createMiddleware<App>(async (c, next) => {

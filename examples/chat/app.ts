@@ -2,7 +2,7 @@
  * Chat: rooms that people at different sites talk in. Messages are rows; a WebSocket and a stream of server-sent
  * events both follow them by the table's `watch`, so nobody has to be at the same site, isolate or socket.
  */
-import { type AppContext, defineApp } from "sojourn";
+import { contextOf, defineApp } from "sojourn";
 import { type Context, Hono } from "hono";
 import { upgradeWebSocket } from "hono/deno";
 import { streamSSE } from "hono/streaming";
@@ -16,7 +16,7 @@ const http = new Hono<{ Bindings: Env }>();
 
 /** An app sees the same paths under `/chat/…` and `chat.localhost`; links need what was cut off. */
 const prefixOf = (c: Ctx): string => c.req.header("x-forwarded-prefix") ?? "";
-const siteOf = (c: Ctx): string => (c.executionCtx as unknown as AppContext).site;
+const siteOf = (c: Ctx): string => contextOf(c).site;
 
 http.get("/", (c) => c.redirect(`${prefixOf(c)}/lobby`));
 

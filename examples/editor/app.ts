@@ -3,7 +3,7 @@
  * other; the bus passes edge after edge, and each request goes to the one that is near. Every step builds on the one
  * before, wherever that was made.
  */
-import { type AppContext, defineApp } from "sojourn";
+import { contextOf, defineApp } from "sojourn";
 import { type Context, Hono } from "hono";
 import { streamSSE } from "hono/streaming";
 import { page } from "./page.ts";
@@ -26,7 +26,7 @@ const http = new Hono<{ Bindings: Env }>();
 
 /** An app sees the same paths under `/editor/…` and `editor.localhost`; links need what was cut off. */
 const prefixOf = (c: Ctx): string => c.req.header("x-forwarded-prefix") ?? "";
-const siteOf = (c: Ctx): string => (c.executionCtx as unknown as AppContext).site;
+const siteOf = (c: Ctx): string => contextOf(c).site;
 
 /** What a page shows of a document. */
 const view = (steps: readonly Step[]) => ({

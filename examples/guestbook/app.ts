@@ -2,7 +2,7 @@
  * Guestbook: the smallest useful Sojourn app. A plain Hono app over `env.kv`, as one would write it for
  * `Deno.openKv()`; sessions keep seeing their own entries at whichever site they arrive.
  */
-import { type AppContext, defineApp, type EnvOf } from "sojourn";
+import { contextOf, defineApp, type EnvOf } from "sojourn";
 import { Hono } from "hono";
 import { streamSSE } from "hono/streaming";
 import { z } from "zod";
@@ -15,7 +15,7 @@ const http = new Hono<{ Bindings: EnvOf }>();
 const prefixOf = (request: Request): string => request.headers.get("x-forwarded-prefix") ?? "";
 
 http.get("/", async (c) => {
-  const { site } = c.executionCtx as unknown as AppContext;
+  const { site } = contextOf(c);
   const book = await listEntries(c.env.kv, c.req.query("cursor"));
   return c.html(page({ site, prefix: prefixOf(c.req.raw), ...book }));
 });
