@@ -2,13 +2,13 @@
  * The apps as a site sees them: a live view of the system rows, so that a request finds its app, version and
  * routes by one Map lookup.
  *
- * Life: `AppTable.open` reads the rows → a watch on them marks the view stale → it reads again, one pass at a time
- * → `close` ends the watch. Bundles are fetched when first asked for, and kept while their version is referred to.
+ * Life: `AppTable.open` reads the rows, and again whenever they change (live_view.ts) → `close` ends that. Bundles are fetched when first asked for, and kept while their version is referred to.
  *
  * T1  A reader never sees an app whose current version's record has not been read: until it has been, the app's
  *     former state stays.
  * T2  A bundle is given out only when its bytes have the digest of its record.
  */
+import { LiveView } from "./live_view.ts";
 import type { SystemStore } from "./system_store.ts";
 import { unpackKey } from "../../store/key.ts";
 import { type Row, versionstamp } from "../../store/row.ts";
@@ -74,22 +74,22 @@ export class AppTable {
   /** Reads what versions have in blobs: static files, source maps. */
   readonly blobs: BlobReader;
   #hosts: ReadonlyMap<string, string> = new Map();
-  #unwatch = () => {};
-  #stale = false;
-  #pass: Promise<void> | null = null;
-  #closed = false;
+  readonly #view: LiveView;
 
   private constructor(system: SystemStore, note: Note) {
     this.#system = system;
     this.#note = note;
     this.blobs = new BlobReader(system);
+    this.#view = new LiveView({
+      read: () => this.#read(),
+      failed: (error) => note("apps_unread", { error: String(error) }),
+    });
   }
 
   /** Reads the rows and watches them. Call when the replica is ready: before that the rows may not be here. */
   static async open(system: SystemStore, note: Note = () => {}): Promise<AppTable> {
     const table = new AppTable(system, note);
-    table.#unwatch = system.watch([APPS], () => table.#changed());
-    await table.refresh();
+    await table.#view.follow(system, [APPS]);
     return table;
   }
 
@@ -137,36 +137,17 @@ export class AppTable {
   }
 
   /** Resolves when the view shows every change that the replica had applied when it was called. */
-  async refresh(): Promise<void> {
-    this.#stale = true;
-    while (this.#stale && !this.#closed) {
-      this.#pass ??= this.#drain().finally(() => this.#pass = null);
-      await this.#pass;
-    }
+  refresh(): Promise<void> {
+    return this.#view.refresh();
   }
 
   /** Ends the watch. */
   close(): void {
-    this.#closed = true;
-    this.#unwatch();
+    this.#view.close();
     this.#listeners.clear();
   }
 
-  #changed(): void {
-    if (this.#closed) return;
-    this.refresh().catch((error: unknown) => this.#note("apps_unread", { error: String(error) }));
-  }
-
-  async #drain(): Promise<void> {
-    while (this.#stale && !this.#closed) {
-      this.#stale = false;
-      if (await this.#read()) {
-        for (const listener of [...this.#listeners]) listener();
-      }
-    }
-  }
-
-  async #read(): Promise<boolean> {
+  async #read(): Promise<void> {
     const rows = await this.#system.list(APPS);
     const shown = new Map<string, string>();
     let changed = false;
@@ -184,13 +165,12 @@ export class AppTable {
       }
     }
     this.#shown = shown;
-    if (changed) {
-      this.#hosts = new Map(
-        this.list().flatMap(({ name, record }) => (record.hosts ?? []).map((host) => [host, name])),
-      );
-    }
     this.#forget();
-    return changed;
+    if (!changed) return;
+    this.#hosts = new Map(
+      this.list().flatMap(({ name, record }) => (record.hosts ?? []).map((host) => [host, name])),
+    );
+    for (const listener of [...this.#listeners]) listener();
   }
 
   async #readApp(name: string, row: Row): Promise<boolean> {

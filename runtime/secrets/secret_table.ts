@@ -2,8 +2,8 @@
  * The secrets as a site sees them: a live view of the rows that it has, opened, for its isolates and for taking
  * values out of what it logs.
  *
- * Life: `SecretTable.open` reads the rows → a watch on them reads again → listeners are told of the apps whose
- * values changed → `close`.
+ * Life: `SecretTable.open` reads the rows, and again whenever they change (live_view.ts); listeners are told of the
+ * apps whose values changed → `close`.
  *
  * V1  Values are given out for names that the asking version declares, and below the root only for those that it
  *     does not keep at the root.
@@ -11,7 +11,8 @@
  */
 import type { Row } from "../../store/row.ts";
 import { versionstamp } from "../../store/row.ts";
-import type { SystemStore } from "../deploy/app_table.ts";
+import { LiveView } from "../deploy/live_view.ts";
+import type { SystemStore } from "../deploy/system_store.ts";
 import { Redactor } from "./redaction.ts";
 import type { SecretRing } from "./sealing.ts";
 import { decodeSecret, placeOf, secretRange, type SecretTier, tiersAt } from "./secret_rows.ts";
@@ -46,21 +47,20 @@ export class SecretTable {
   readonly #former = new Map<string, [name: string, value: string][]>();
   readonly #redactors = new Map<string, Redactor>();
   readonly #listeners = new Set<(app: string) => void>();
-  #unwatch = () => {};
-  #stale = false;
-  #pass: Promise<void> | null = null;
-  #closed = false;
+  readonly #view: LiveView;
 
   private constructor(services: SecretTableServices) {
     this.#services = services;
+    this.#view = new LiveView({
+      read: () => this.#read(),
+      failed: (error) => services.note("secrets_unread", { error: String(error) }),
+    });
   }
 
   /** Reads the rows and watches them. Call when the replica is ready. */
   static async open(services: SecretTableServices): Promise<SecretTable> {
     const table = new SecretTable(services);
-    const ranges = tiersAt(services.isRoot).map((tier) => secretRange(tier));
-    table.#unwatch = services.system.watch(ranges, () => table.#changed());
-    await table.refresh();
+    await table.#view.follow(services.system, tiersAt(services.isRoot).map((tier) => secretRange(tier)));
     return table;
   }
 
@@ -96,32 +96,15 @@ export class SecretTable {
   }
 
   /** Resolves when the view shows every change that the replica had applied when it was called. */
-  async refresh(): Promise<void> {
-    this.#stale = true;
-    while (this.#stale && !this.#closed) {
-      this.#pass ??= this.#drain().finally(() => this.#pass = null);
-      await this.#pass;
-    }
+  refresh(): Promise<void> {
+    return this.#view.refresh();
   }
 
   /** Ends the watch, and forgets the values. */
   close(): void {
-    this.#closed = true;
-    this.#unwatch();
+    this.#view.close();
     this.#listeners.clear();
     this.#apps = new Map();
-  }
-
-  #changed(): void {
-    if (this.#closed) return;
-    this.refresh().catch((error: unknown) => this.#services.note("secrets_unread", { error: String(error) }));
-  }
-
-  async #drain(): Promise<void> {
-    while (this.#stale && !this.#closed) {
-      this.#stale = false;
-      await this.#read();
-    }
   }
 
   async #read(): Promise<void> {
@@ -131,7 +114,7 @@ export class SecretTable {
     for (const tier of tiersAt(isRoot)) {
       for (const row of await system.list(secretRange(tier))) this.#take(row, tier, after);
     }
-    if (this.#closed) return;
+    if (this.#view.closed) return;
     this.#apps = after;
     for (const app of new Set([...before.keys(), ...after.keys()])) {
       if (!this.#differs(app, before.get(app), after.get(app))) continue;
