@@ -325,7 +325,10 @@ export class LinkHub {
 
   async #admitted(arrival: Arrival, wire: Wire, acquaintance: Acquaintance): Promise<void> {
     const link = this.#link(arrival.site, arrival.role);
-    link.cancelDial?.("the other side's connection was first");
+    // A peer's own dial goes on: the other side refuses it as a double (N1), and would count one that ends halfway
+    // as a stranger.
+    if (arrival.role === "peer") link.arrived?.();
+    else link.cancelDial?.("the other side's connection was first");
     await this.#carry(link, arrival.role, wire, acquaintance, false);
   }
 
@@ -369,7 +372,9 @@ export class LinkHub {
       timeoutMs: this.#limits.handshakeMs,
     });
     link.cancelDial = cancel;
-    const [wire, acquaintance] = await made.finally(() => link.cancelDial = null);
+    const [wire, acquaintance] = await made.finally(() => {
+      if (link.cancelDial === cancel) link.cancelDial = null;
+    });
     if (wire.closed || link.live) {
       wire.close();
       throw new HandshakeError("the other side's connection was first");
@@ -416,9 +421,10 @@ export class LinkHub {
     const settled = Promise.withResolvers<void>();
     link.dialling = settled.promise;
     const done = () => {
-      if (link.dialling === settled.promise) link.dialling = null;
+      if (link.dialling === settled.promise) link.dialling = link.arrived = null;
       settled.resolve();
     };
+    link.arrived = done;
     this.#task(this.#reachPeer(link, address, done).finally(done));
     return link;
   }
@@ -449,12 +455,12 @@ export class LinkHub {
     if (link.live) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, this.#limits.handshakeMs);
-      link.cancelDial = () => {
+      link.arrived = link.cancelDial = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    link.cancelDial = null;
+    link.arrived = link.cancelDial = null;
   }
 
   #tick(): void {

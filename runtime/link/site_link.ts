@@ -25,6 +25,8 @@ export class SiteLink {
   connection: Connection | null = null;
   /** A dial under way: resolves when it has succeeded or failed. */
   dialling: Promise<void> | null = null;
+  /** Tells who waits for a dial that the other side's connection was first. */
+  arrived: (() => void) | null = null;
   /** Gives up the dial under way. */
   cancelDial: CancelDial | null = null;
   #queue: Uint8Array[] = [];

@@ -1,6 +1,7 @@
 /** What a well-behaved app finds inside an isolate. */
 import assert from "node:assert/strict";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
+import { Isolate } from "../../runtime/isolate/isolate.ts";
 import { type IsolateAnswer, IsolatePool, type SocketSink } from "../../runtime/isolate/mod.ts";
 import { appOf, callOf, MemoryStore } from "./apps.ts";
 
@@ -380,12 +381,13 @@ Deno.test("request.signal aborts when the client goes", async () => {
   });
 });
 
-Deno.test("app that keeps its isolate busy gets a second one", async () => {
+/** Serves four clients at once; how many isolates the app has when `enough` says so. */
+async function isolatesUnderLoad(enough: (isolates: number) => boolean): Promise<number> {
+  let isolates = 0;
   await withPool(async (pool) => {
     const app = appOf(
       `export default { async fetch() {
-      const startMs = Date.now();
-      while (Date.now() - startMs < 5);
+      await new Promise((resolve) => setTimeout(resolve, 5));
       return new Response("x");
     } };`,
       { limits: { isolatesMax: 2 } },
@@ -395,12 +397,34 @@ Deno.test("app that keeps its isolate busy gets a second one", async () => {
       while (!stop) await responseOf(await pool.call(app, callOf("/"))).text();
     });
     try {
-      await untilTrue("a second isolate", () => pool.status().apps[0]?.isolates.length === 2);
+      await untilTrue("enough isolates, or looks", () => {
+        isolates = pool.status().apps[0]?.isolates.length ?? 0;
+        return enough(isolates);
+      });
     } finally {
       stop = true;
       await Promise.all(clients);
     }
   });
+  return isolates;
+}
+
+// What an isolate gets of a core is the machine's affair, which may have other things to do: so it is given here.
+Deno.test("app that keeps its isolate busy gets a second one, where there is a core for it (W6)", async (t) => {
+  const read = Isolate.prototype.cpuMs;
+  try {
+    await t.step("one that computes all the time", async () => {
+      Isolate.prototype.cpuMs = () => 2 * performance.now();
+      assert.equal(await isolatesUnderLoad((isolates) => isolates === 2), 2);
+    });
+    await t.step("none that gets half a core", async () => {
+      let looks = 0;
+      Isolate.prototype.cpuMs = () => (looks++, 0.5 * performance.now());
+      assert.equal(await isolatesUnderLoad(() => looks > 12), 1);
+    });
+  } finally {
+    Isolate.prototype.cpuMs = read;
+  }
 });
 
 Deno.test("store watch wakes the app after a change", async () => {

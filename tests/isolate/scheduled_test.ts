@@ -60,7 +60,8 @@ const APP = appOf(`
         case "never-ends":
           return await new Promise(() => {});
         case "computes":
-          for (let i = 0; i < 40; i++) {
+        case "goes-on-computing":
+          for (let i = 0; i < 40 || event.name === "goes-on-computing"; i++) {
             for (const until = performance.now() + 50; performance.now() < until;);
             await later(0);
           }
@@ -135,7 +136,7 @@ Deno.test("a scheduled handler may use more CPU than a request, and hold the eve
     });
     await t.step("in turns, up to its own limit", async () => {
       const { outcome } = await runOnce(pool, app, {
-        name: "computes",
+        name: "goes-on-computing", // a busy machine may give two seconds of "computes" less than the limit
         limits: { wallMs: 60_000, cpuMs: 600 },
       });
       assert.match(outcome, /isolate_killed: .*more than 600 ms of CPU time/);
