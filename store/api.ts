@@ -6,6 +6,8 @@
  * writes → `durable()` → `token()` leaves with the answer. One attached session serves one request.
  */
 import type { Key } from "./key.ts";
+import type { Choice, OwnersSettings } from "./owners/choose.ts";
+import type { Watched } from "./owners/detector.ts";
 import type { Clock, Network, Random, SiteId, Storage } from "./ports.ts";
 import type { Range } from "./range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row, Version } from "./row.ts";
@@ -37,6 +39,8 @@ export interface ReplicaConfig {
   readonly url: string;
   readonly linkAddress: string;
   readonly capacityBytes: number;
+  /** By whom what must survive the site's loss is held beside it; by nobody where this is left out. */
+  readonly owners?: OwnersSettings;
 }
 
 export interface ReplicaPorts {
@@ -145,6 +149,10 @@ export interface ReplicaStatus {
   readonly children: readonly { readonly id: SiteId; readonly connected: boolean; readonly ranges: number }[];
   /** Neighbours that are refused because their clocks are too far ahead of this site's. */
   readonly clocksAhead: readonly SiteId[];
+  /** Sites that may own what arrives here, or do. */
+  readonly watched: readonly Watched[];
+  /** Why there are not as many owners as there should be; null where there are, or f = 0. */
+  readonly ownersMissing: string | null;
   /** attach by kind, misses, evictions, … since start. */
   readonly counters: Readonly<Record<string, number>>;
 }
@@ -190,6 +198,14 @@ export interface Replica {
     back(): Promise<void>;
     /** Until when a site has said to be away. */
     awayUntilMs(id: SiteId): number | undefined;
+  };
+  /** Who holds what must survive this site's loss (store/owners/). */
+  readonly owners: {
+    readonly settings: OwnersSettings;
+    /** @throws OwnersError where the sites there are can't meet them: then nothing has changed. */
+    configure(settings: OwnersSettings): Promise<void>;
+    /** Whom it would be now, this site first. @throws OwnersError */
+    choose(): Choice;
   };
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;

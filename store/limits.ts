@@ -56,3 +56,27 @@ export const FOOTPRINT_SESSIONS_MAX = 10_000;
 export const WARM_AFTER_MS = 20;
 /** A session that goes there and back again is warmed at most this often at one site. */
 export const WARM_EVERY_MS = 5_000;
+
+/** What a source is refused for stands in the log once in so long. */
+export const QUIET_MS = 60_000;
+/** Sources remembered for that, at about 100 bytes each: more than a cluster has that misbehave at once. */
+export const QUIET_SOURCES_MAX = 1_024;
+
+/** Other owners of a tuple: each costs its bytes once more, and GeoRep's own figures end at two. */
+export const F_MAX = 8;
+/** Sites whose round trips are measured as candidates: a beat a second to each is nothing, to 10,000 it would be. */
+export const CANDIDATES_MAX = 32;
+/**
+ * A site from which nothing was heard is asked this often; it is asked less often the longer it has been silent, down
+ * to once in `BEAT_MS_MAX`, since each question dials it.
+ */
+export const BEAT_MS = 500;
+export const BEAT_MS_MAX = 10_000;
+/** Four beats: one may be lost with its connection, one with the dial of the next. */
+export const SUSPECT_MS = 2_000;
+/** A process is restarted, and a link found dead and dialled again, in less (runtime/link: 5 s). */
+export const DEAD_MS = 10_000;
+/** A site that is heard anyway is asked for its round trip this often: routes change rarely. */
+export const MEASURE_MS = 30_000;
+/** Nearer than this is taken for the same failure area: 1 ms is some 100 km, 10 ms beyond one city's power. */
+export const NEAR_MS = 10;

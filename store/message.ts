@@ -3,7 +3,7 @@
  *
  * child → parent   hello · push · fetch · drop · eager · number
  * parent → child   welcome · again · feed · fetched · number
- * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint
+ * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
@@ -154,6 +154,14 @@ export interface FootprintMessage {
   readonly ranges: readonly Range[];
 }
 
+/** Asks whether a site lives, and how far it is; or answers that (owners/detector.ts). */
+export interface Beat {
+  readonly kind: "beat";
+  /** The asker's, and given back to it. */
+  readonly stamp: number;
+  readonly isAnswer: boolean;
+}
+
 export type Message =
   | Hello
   | Welcome
@@ -168,7 +176,8 @@ export type Message =
   | Carry
   | Again
   | Warm
-  | FootprintMessage;
+  | FootprintMessage
+  | Beat;
 
 /** Wire numbers of the kinds: never reused. */
 const KINDS = [
@@ -186,6 +195,7 @@ const KINDS = [
   "again",
   "warm",
   "footprint",
+  "beat",
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
 
@@ -236,6 +246,8 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.bytes(message.session).done();
     case "footprint":
       return w.list(message.ranges, (range) => writeRange(w, range)).done();
+    case "beat":
+      return w.uint(message.stamp).flag(message.isAnswer).done();
   }
 }
 
@@ -337,6 +349,8 @@ function readBody(kind: Message["kind"], r: Reader): Message {
       return { kind, session: r.bytes() };
     case "footprint":
       return { kind, ranges: r.list(() => readRange(r)) };
+    case "beat":
+      return { kind, stamp: r.uint(), isAnswer: r.flag() };
   }
 }
 

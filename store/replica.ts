@@ -36,6 +36,8 @@ import type { Frozen } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber } from "./row.ts";
 import { Session, type SessionHost } from "./session.ts";
 import { openMembers } from "./members.ts";
+import { SiteOwners } from "./owners/site_owners.ts";
+import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
@@ -63,6 +65,7 @@ export class SiteReplica implements Replica {
   readonly ready: Promise<void>;
   readonly system: Replica["system"];
   readonly members: Replica["members"];
+  readonly owners: SiteOwners;
   readonly #core: Core;
   readonly #uplink: Uplink | null;
   readonly #downlinks: Downlinks;
@@ -115,6 +118,7 @@ export class SiteReplica implements Replica {
       durable: () => this.#durable(core.rows.head),
     };
     this.members = openMembers(core, this.#downlinks.removals, durable);
+    this.owners = new SiteOwners(core);
     this.#host = host;
     core.onWake(() => this.#wake());
   }
@@ -173,7 +177,7 @@ export class SiteReplica implements Replica {
     }
     this.#isReady = true;
     this.#ready.resolve();
-    this.members.back().catch((error) => this.#fail(error));
+    this.members.back().then(() => this.owners.ready()).catch((error) => this.#fail(error));
     this.#downlinks.answerEarly().catch((error) => this.#fail(error));
   }
 
@@ -269,6 +273,8 @@ export class SiteReplica implements Replica {
       this.#core.ports.note("message_malformed", { from, error: String(error) });
       return;
     }
+    this.owners.detector.heard(from);
+    if (message.kind === "beat") return this.owners.detector.received(from, message);
     // Questions of a handoff concern no tree edge: they may overtake what a neighbour sent.
     if (message.kind === "carry") return this.#handoff.answered(message);
     if (message.kind === "ask") {
@@ -412,46 +418,19 @@ export class SiteReplica implements Replica {
     for (const waiter of this.#waiting.splice(0)) waiter.reject(this.#failure);
     this.#cancelTimer();
     this.#cancelCollect();
+    this.owners.close();
     this.#core.ports.fatal(this.#failure);
   }
 
   // ── Operating ──
 
   status(): ReplicaStatus {
-    const core = this.#core, { config } = core;
-    const pending = core.isRoot ? { rows: 0, bytes: 0 } : core.pending.measure(core.acked, core.depth);
-    const stable = core.isRoot ? this.#stableNow() : core.stable[0] ?? 0;
-    return {
-      site: this.site,
-      replica: core.replica,
-      depth: core.depth,
-      position: core.rows.head,
-      parent: config.parent === null ? null : {
-        id: config.parent,
-        connected: this.#uplink?.connected ?? false,
-        acked: core.acked,
-        feedLagMs: this.#ageMs(core.fedClock),
-      },
-      coverage: { ranges: core.coverage.size, bytes: this.#bytes, capacityBytes: config.capacityBytes },
-      pending: pending.rows,
-      pendingBytes: pending.bytes,
-      lagMs: this.#ageMs(stable),
-      children: [...this.#downlinks.all()].map((c) => ({
-        id: c.id,
-        connected: c.connected,
-        ranges: c.ranges,
-      })),
-      clocksAhead: core.clockGuard.refused,
-      counters: { ...core.counters },
-    };
-  }
-
-  #ageMs(clock: ClockValue): number | null {
-    return clock === 0 ? null : Math.max(0, (this.#core.clock.wall() - clock) / CLOCK_TICKS_PER_MS);
-  }
-
-  get #bytes(): number {
-    return this.#core.counters["storage_bytes"] ?? 0;
+    return replicaStatus(this.#core, {
+      uplink: this.#uplink,
+      children: this.#downlinks.all(),
+      owners: this.owners,
+      stableNow: this.#stableNow(),
+    });
   }
 
   durable(position: Position): Promise<void> {
@@ -477,6 +456,7 @@ export class SiteReplica implements Replica {
     this.#cancelTimer();
     this.#cancelCollect();
     this.#warming.close();
+    this.owners.close();
     await this.#pumping;
     for (const waiter of this.#waiting.splice(0)) {
       waiter.reject(new StoreUnavailable("closed", `site ${this.site} is stopping`));

@@ -10,6 +10,7 @@
  *                            lost. `removed`: its site was taken off the tree, and its disk is not taken any more
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
+ *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
  */
 import { SYSTEM } from "./api.ts";
 import type { SiteRecord } from "./api.ts";
@@ -27,6 +28,7 @@ export const siteKey = (id: SiteId): Key => packKey([SYSTEM, "site", id]);
 export const replicaKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "replica", number]);
 export const endedKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "ended", number]);
 export const awayKey = (id: SiteId): Key => packKey([SYSTEM, "away", id]);
+export const areaKey = (id: SiteId): Key => packKey([SYSTEM, "area", id]);
 export const removedKey = (id: SiteId): Key => packKey([SYSTEM, "removed", id]);
 
 interface Incarnation {
@@ -61,6 +63,7 @@ export class Topology {
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
   readonly #away = new Map<SiteId, number>();
+  readonly #areas = new Map<SiteId, string>();
   /** By incarnation: all that it had told its sessions up to this clock has come here. */
   readonly #announced = new Map<ReplicaNumber, ClockValue>();
   /** Sites that are off the tree, and incarnations that ended so. */
@@ -68,15 +71,19 @@ export class Topology {
   readonly #endedByRemoval = new Set<ReplicaNumber>();
   /** A site was removed, or let in again, since this was set to false. */
   removalsChanged = false;
+  /** Counts the system rows that were taken in. */
+  revision = 0;
 
   /** Takes a row in; true where it was one of ours. System rows are written by sites only, so they are trusted. */
   apply(row: Row): boolean {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
+    this.revision++;
     const [, space, name] = unpackKey(row.key);
     if (row.value === null && space === "site" && typeof name === "string") return this.#sites.delete(name);
     if (space === "removed" && typeof name === "string") return this.#remove(name, row.value !== null);
     if (space === "away" && typeof name === "string") return this.#leave(name, row);
     const value = decodeJson(row.value);
+    if (space === "area" && typeof name === "string") return this.#place(name, value);
     if (value === undefined) return false;
     if (space === "site" && typeof name === "string") this.#sites.set(name, value as SiteRecord);
     else if (space === "replica" && typeof name === "number") {
@@ -96,6 +103,13 @@ export class Topology {
     return this.removalsChanged = true;
   }
 
+  #place(id: SiteId, value: unknown): true {
+    const { area } = (value ?? {}) as { area?: string };
+    if (area === undefined) this.#areas.delete(id);
+    else this.#areas.set(id, area);
+    return true;
+  }
+
   #leave(id: SiteId, { value, replica, clock }: Row): true {
     const away = decodeJson(value) as { untilMs: number } | undefined;
     if (away === undefined) this.#away.delete(id);
@@ -104,6 +118,11 @@ export class Topology {
       this.#announced.set(replica, Math.max(clock, this.#announced.get(replica) ?? 0));
     }
     return true;
+  }
+
+  /** What fails together with a site, as it says; null: it said nothing. */
+  area(id: SiteId): string | null {
+    return this.#areas.get(id) ?? null;
   }
 
   /** Until when a site has said to be away. */

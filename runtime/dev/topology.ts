@@ -3,10 +3,13 @@
  * of the same shape, checked whole.
  *
  * T1  One root; every other site's parent is a site of the topology; no cycles; ids are unique.
- * T2  A link between two sites that names no delay of its own has the sum of the delays along the tree.
+ * T2  No site wants more owners than there are sites, nor any that is not there.
+ * T3  A link between two sites that names no delay of its own has the sum of the delays along the tree.
  */
 import { z } from "zod";
+import { checkOwners, OwnersError } from "../../store/owners/choose.ts";
 import { ConfigError, explain } from "../site/config.ts";
+import { ownersCount, ownersFields } from "../site/owners_fields.ts";
 
 const siteId = z.string().regex(
   /^[a-z][a-z0-9-]{0,39}$/,
@@ -27,8 +30,9 @@ const schema = z.strictObject({
     parent: siteId.optional(),
     link: link.optional(),
     capacityBytes: z.number().int().min(1024 * 1024).optional(),
-    f: z.number().int().min(0).max(0, "expected 0: owners groups are not available yet").optional(),
-    area: z.string().optional(),
+    f: ownersCount.optional(),
+    area: z.string().min(1).max(64).optional(),
+    owners: ownersFields(siteId).optional(),
   })).min(1),
   peers: z.array(z.strictObject({ a: siteId, b: siteId, rttMs })).default([]),
 });
@@ -120,6 +124,14 @@ export function parseTopology(raw: unknown): Topology {
       bad(`sites.${i}.parent`, site.parent, "a parent that is not below the site itself");
     }
   });
+  sites.forEach((site, i) => {
+    try {
+      checkOwners(site.id, { f: site.f ?? 0, sites: site.owners?.sites ?? null }, [...byId.keys()]);
+    } catch (error) {
+      if (!(error instanceof OwnersError)) throw error;
+      throw new ConfigError(`the topology is invalid:\n  sites.${i}: ${error.message}`);
+    }
+  });
   peers.forEach((peer, i) => {
     for (const end of ["a", "b"] as const) {
       if (!byId.has(peer[end])) bad(`peers.${i}.${end}`, peer[end], `one of ${[...byId.keys()].join(", ")}`);
@@ -145,7 +157,7 @@ export function tierOf(topology: Topology, site: TopologySite): "root" | "core" 
   return topology.sites.some((other) => other.parent === site.id) ? "core" : "edge";
 }
 
-/** What the links of a site to every other site add (T2). */
+/** What the links of a site to every other site add (T3). */
 export function linksOf(topology: Topology, site: TopologySite): Record<string, LinkShape> {
   const byId = new Map(topology.sites.map((one) => [one.id, one]));
   const links: Record<string, LinkShape> = {};

@@ -31,7 +31,7 @@ Deno.test("the default topology has six sites in three tiers, and links as their
   assert.deepEqual(rtts, { "core-1": 2, "edge-2": 4, cloud: 22, "core-2": 42, "edge-3": 44 });
 });
 
-Deno.test("a peer link has a delay of its own where it names one (T2)", () => {
+Deno.test("a peer link has a delay of its own where it names one (T3)", () => {
   const topology = parseTopology({
     sites: [{ id: "r" }, { id: "a", parent: "r", link: { rttMs: 10 } }, {
       id: "b",
@@ -67,7 +67,14 @@ Deno.test("a bad topology is refused with path, value and what was expected (T1)
       /sites\.1\.link\.rttMs: found -1/,
     ],
     [{ sites: [{ id: "r", color: 1 }] }, /sites\.0\.color: is no field here/],
-    [{ sites: [{ id: "r", f: 1 }] }, /sites\.0\.f: found 1; expected 0/],
+    [
+      { sites: [{ id: "r", f: 1 }] },
+      /sites\.0: cannot keep tuples of r at f = 1 other sites: the tree has n = 1/,
+    ],
+    [
+      { sites: [{ id: "r", owners: { sites: ["x"] } }] },
+      /sites\.0: cannot take x as owners: no such site; the sites of the tree are r/,
+    ],
     [{ sites: [{ id: "r" }], peers: [{ a: "r", b: "x", rttMs: 1 }] }, /peers\.0\.b: found "x"/],
   ];
   for (const [raw, message] of rows) assert.match(refused(raw), message, JSON.stringify(raw));

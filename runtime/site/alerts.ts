@@ -16,7 +16,10 @@ export interface Alert {
     | "lag"
     | "pending"
     | "site_away"
-    | "site_overdue";
+    | "site_overdue"
+    | "site_suspected"
+    | "site_dead"
+    | "owners_missing";
   readonly detail: string;
 }
 
@@ -25,7 +28,14 @@ export interface Signs {
   readonly fault: Error | null;
   readonly replica: Pick<
     ReplicaStatus,
-    "clocksAhead" | "parent" | "lagMs" | "pending" | "pendingBytes" | "children"
+    | "clocksAhead"
+    | "parent"
+    | "lagMs"
+    | "pending"
+    | "pendingBytes"
+    | "children"
+    | "watched"
+    | "ownersMissing"
   >;
   /** Part of the disk that is free; null where that cannot be known. */
   readonly diskFree: number | null;
@@ -79,6 +89,13 @@ export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Aler
     if (untilMs > nowMs) add("site_away", `site ${id} was drained, and is to be back by ${at}`);
     else add("site_overdue", `site ${id} was drained, and should have been back at ${at}`);
   }
+  for (const { site, standing, silentMs } of replica.watched) {
+    if ((awayIds.get(site) ?? 0) > nowMs) continue;
+    const silence = `nothing was heard of site ${site} for ${seconds(silentMs)}`;
+    if (standing === "suspected") add("site_suspected", `${silence}: it gets nothing new to hold`);
+    if (standing === "dead") add("site_dead", `${silence}: others take its place`);
+  }
+  if (replica.ownersMissing !== null) add("owners_missing", replica.ownersMissing);
   return alerts;
 }
 

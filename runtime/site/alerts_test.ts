@@ -6,7 +6,16 @@ const PARENT = { id: "core", connected: true, acked: 0, feedLagMs: 5 };
 
 const calm: Signs = {
   fault: null,
-  replica: { clocksAhead: [], parent: PARENT, lagMs: 300, pending: 3, pendingBytes: 60, children: [] },
+  replica: {
+    clocksAhead: [],
+    parent: PARENT,
+    lagMs: 300,
+    pending: 3,
+    pendingBytes: 60,
+    children: [],
+    watched: [],
+    ownersMissing: null,
+  },
   diskFree: 0.5,
   away: [],
   nowMs: NOW_MS,
@@ -15,6 +24,12 @@ const calm: Signs = {
 const withReplica = (change: Partial<Signs["replica"]>): Signs => ({
   ...calm,
   replica: { ...calm.replica, ...change },
+});
+const watched = (standing: "unknown" | "alive" | "suspected" | "dead") => ({
+  site: "edge-2",
+  standing,
+  rttMs: null,
+  silentMs: 2_100,
 });
 const lostParent = withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_001 } });
 
@@ -44,6 +59,13 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
       "parent_away",
       "site_overdue",
     ]],
+    [withReplica({ watched: [watched("alive"), watched("unknown")] }), []],
+    [withReplica({ watched: [watched("suspected")] }), ["site_suspected"]],
+    [withReplica({ watched: [watched("dead")], ownersMissing: "too few" }), ["site_dead", "owners_missing"]],
+    [{
+      ...withReplica({ watched: [watched("suspected")] }),
+      away: [{ id: "edge-2", untilMs: NOW_MS + 1, near: false }],
+    }, []],
   ];
   for (const [signs, codes] of rows) assert.deepEqual(alertsOf(signs).map(({ code }) => code), codes);
 });

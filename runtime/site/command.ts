@@ -2,7 +2,7 @@
  * `sojourn site --config FILE`: one site, until it is told to stop.
  *
  * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long,
- * ends it at once.
+ * ends it at once. SIGHUP makes it read what its file says of owners again.
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
@@ -55,6 +55,7 @@ async function runSite(
     shell.err(error.message);
     return EXIT.failed;
   }
+  Deno.addSignalListener("SIGHUP", () => void site.reload(() => readSiteConfig(file, Deno.env.toObject())));
   await Promise.race([stopAsked(supervised), site.drained]);
   await site.stop();
   return EXIT.done;

@@ -9,6 +9,7 @@
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { hostPattern } from "../isolate/egress_rules.ts";
+import { ownersCount, ownersFields } from "./owners_fields.ts";
 import { otelSchema, type OtelSettings, otelSettings, OtelSettingsError } from "../telemetry/mod.ts";
 
 /** What a site may be called: also a host label and a folder name. */
@@ -99,6 +100,8 @@ const tls = z.strictObject({
   message: "expected cert and key, to listen with TLS, or ca, to trust when dialling, or all three",
 });
 
+const owners = ownersFields(siteId);
+
 /** A capacity that no small site outgrows unnoticed: what does not fit is evicted and fetched again. */
 const CAPACITY_BYTES_DEFAULT = 1024 * 1024 * 1024;
 
@@ -117,8 +120,9 @@ const schema = z.strictObject({
   tls: tls.optional(),
   engine: z.enum(["denokv", "sqlite", "memory"]).optional(),
   capacityBytes: z.number().int().min(1024 * 1024).default(CAPACITY_BYTES_DEFAULT),
-  f: z.number().int().min(0).max(0, "expected 0: owners groups are not available yet").default(0),
-  area: z.string().optional(),
+  f: ownersCount.default(0),
+  area: z.string().min(1).max(64).optional(),
+  owners: owners.default(owners.parse({})),
   adminTokenFile: z.string().min(1).optional(),
   limits: limits.default(limits.parse({})),
   egress: egress.default(egress.parse({})),

@@ -9,6 +9,7 @@
  * S2  After a fault (a broken invariant, a failed disk) nothing is acknowledged any more: links are closed, every
  *     request gets `disk_failed`, and the log says why. The process stays, so that its operator can look.
  */
+import { OwnersError } from "../../store/owners/choose.ts";
 import { openReplica } from "../../store/replica.ts";
 import type { Replica } from "../../store/api.ts";
 import type { Drained } from "../admin/services.ts";
@@ -32,6 +33,7 @@ import { type AppService, type AppServicePorts, startApps } from "./app_service.
 import { DiskSpace } from "./alerts.ts";
 import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
+import { ownersSettings } from "./owners_fields.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
@@ -44,6 +46,8 @@ import { SystemClock, SystemRandom } from "./system_ports.ts";
 const DRAIN_MS_MAX = 3_000;
 /** Between the answer to whoever drains a site and its stop. */
 const ANSWER_MS = 100;
+/** Notes of the store that an operator should see. */
+const WARNINGS = new Set(["clock_ahead", "child_removed", "beat_stranger"]);
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
 
 /** A running site. */
@@ -150,6 +154,7 @@ export class Site {
       url: config.advertise.http ?? `${scheme(config)}://${config.listen.http}`,
       linkAddress: linkAddress(config),
       capacityBytes: config.capacityBytes,
+      owners: ownersSettings(config),
     }, {
       clock: this.clock,
       random: this.random,
@@ -205,7 +210,7 @@ export class Site {
 
   /** What the replica has to say. */
   #noted(event: string, detail?: Record<string, unknown>): void {
-    const isWarning = event === "clock_ahead" || event === "child_removed";
+    const isWarning = WARNINGS.has(event);
     this.log.line(isWarning ? "warn" : "debug", event, detail);
     if (event !== "child_removed") return;
     const child = String(detail?.child);
@@ -299,6 +304,18 @@ export class Site {
       says: "nothing is acknowledged any more",
     });
     void this.#hub?.close();
+  }
+
+  /** Takes what a changed site file says of owners; the rest of it takes a restart. */
+  async reload(read: () => Promise<SiteConfig>): Promise<void> {
+    try {
+      const config = await read();
+      await this.#replica?.owners.configure(ownersSettings(config));
+      this.log.line("info", "reloaded", { f: config.f, area: config.area ?? null, owners: config.owners });
+    } catch (error) {
+      if (!(error instanceof ConfigError || error instanceof OwnersError)) throw error;
+      this.log.line("warn", "not_reloaded", { error: error.message });
+    }
   }
 
   /** Stops taking requests, lets go of all that the others need, and then stops; the process ends after that. */

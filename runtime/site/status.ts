@@ -35,6 +35,8 @@ export function siteStatus(parts: StatusParts) {
     pendingBytes: status.pendingBytes,
     lagMs: status.lagMs === null ? null : Math.round(status.lagMs),
     children: status.children,
+    f: parts.replica.owners.settings.f,
+    watched: status.watched.map((one) => ({ ...one, silentMs: Math.round(one.silentMs) })),
     apps: appStatus(parts.apps),
     sessions: 0,
     alerts: alertsOf({

@@ -145,6 +145,7 @@ class Simulation {
       null,
       () => this.#isPushed() && this.#isConverged() && this.#isSystemConverged(),
     );
+    await this.#peace("sites find each other alive", () => this.#isFound());
     this.#finish();
     const parents = new Map(this.#plan.sites.map((site) => [site.id, site.parent]));
     const history: History = { keys: this.#keyspace.size, root: this.#root, parents, events: this.#events };
@@ -203,6 +204,16 @@ class Simulation {
       const process = site.process;
       return process !== null && process.ready && process.replica.status().pending === 0 &&
         !process.storage.isCommitting;
+    });
+  }
+
+  /** Those who may own what arrives at a site are known to it as alive, and enough of them. */
+  #isFound(): boolean {
+    const present = this.#present();
+    return present.every((site) => {
+      const { watched = [], ownersMissing } = site.process?.replica.status() ?? {};
+      const isMet = ownersMissing === null || site.plan.owners.f >= present.length;
+      return isMet && watched.every(({ standing }) => standing === "alive");
     });
   }
 

@@ -96,7 +96,7 @@ export class SimSite {
     this.#isUp = true;
     const { world, network, keyspace, probes, record, open, passed } = this.#around;
     const attempt = ++this.#starting;
-    const { id, parent, tier, capacityBytes, skewMs } = this.plan;
+    const { id, parent, tier, capacityBytes, skewMs, owners } = this.plan;
     const storage = new RecordingStorage(this.#disk, {
       site: id,
       isRoot: parent === null,
@@ -117,7 +117,7 @@ export class SimSite {
       world,
       skewMs === 0 ? 0 : skewMs + random.integer(-RESTART_SKEW_MS, RESTART_SKEW_MS),
     );
-    const config: ReplicaConfig = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes };
+    const config: ReplicaConfig = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes, owners };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
     const replica = await open(config, {

@@ -2,6 +2,7 @@
  * A store that is trivially right: one copy of all rows, that every site reads and writes. The simulator and the
  * checkers are tried on it, and on what becomes of it when it is made wrong on purpose.
  */
+import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import type { AttachedSession, OpenReplica, Replica, StoreMutation, WriteResult } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
 import { contribute } from "../../store/merge.ts";
@@ -89,6 +90,11 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         back: () => Promise.resolve(),
         awayUntilMs: () => undefined,
       },
+      owners: {
+        settings: NO_OWNERS,
+        configure: () => Promise.resolve(),
+        choose: () => ({ owners: [config.site], missing: 0 }),
+      },
       connected: () => {},
       disconnected: () => {},
       receive: () => {},
@@ -104,6 +110,8 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         lagMs: 0,
         children: [],
         clocksAhead: [],
+        watched: [],
+        ownersMissing: null,
         counters: {},
       }),
       evict: () => Promise.resolve(),

@@ -2,6 +2,8 @@
  * What a run is made of, drawn from its seed (swarm testing: each seed turns some features off and others up,
  * so that rare combinations are reached that an even mix never reaches).
  */
+import type { OwnersSettings } from "../../store/owners/choose.ts";
+import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { Draws } from "./random.ts";
 
@@ -16,6 +18,7 @@ export interface SitePlan {
   /** Least and greatest one-way delay to the parent. */
   readonly linkMs: readonly [number, number];
   readonly commitMs: readonly [number, number];
+  readonly owners: OwnersSettings;
 }
 
 /** How often clients do what, as weights. */
@@ -100,7 +103,21 @@ export function drawPlan(seed: number): Plan {
   const plan = drawMixed(draws);
   const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
   const lossy = draws.fork("core").chance(0.1) ? losingCore(drawn) : drawn;
-  return removing(lossy, draws.fork("remove"));
+  return owning(removing(lossy, draws.fork("remove")), draws.fork("owners"));
+}
+
+/** In some runs sites look for owners: all with one f, timeouts in the measure of a run. */
+function owning(plan: Plan, draws: Draws): Plan {
+  if (!draws.chance(0.4)) return plan;
+  const f = draws.integer(1, Math.min(3, plan.sites.length - 1));
+  const beatMs = draws.pick([20, 60]);
+  const times = { beatMs, suspectMs: 4 * beatMs, deadMs: 15 * beatMs };
+  const settings = { ...NO_OWNERS, f, nearMs: draws.pick([0, 2, 10]), ...times };
+  const areas = ["x", "y", null];
+  return {
+    ...plan,
+    sites: plan.sites.map((site) => ({ ...site, owners: { ...settings, area: draws.pick(areas) } })),
+  };
 }
 
 /** Deletions, long absences and lost disks together: what collects tombstones, and what could let a row live again. */
@@ -223,6 +240,7 @@ function drawSites(draws: Draws): SitePlan[] {
       capacityBytes: small ? draws.integer(200, 4000) : 1 << 30,
       linkMs: [base, base * draws.pick([1.2, 3])],
       commitMs: [commit, commit * draws.pick([1, 4])],
+      owners: NO_OWNERS,
     };
   });
 }

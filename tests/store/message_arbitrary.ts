@@ -98,4 +98,5 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   }),
   fc.record({ kind: fc.constant("warm" as const), session: fc.uint8Array({ maxLength: 16 }) }),
   fc.record({ kind: fc.constant("footprint" as const), ranges: fc.array(range, { maxLength: 3 }) }),
+  fc.record({ kind: fc.constant("beat" as const), stamp: uint, isAnswer: fc.boolean() }),
 );

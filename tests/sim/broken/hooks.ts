@@ -63,6 +63,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       isDurable: (position) => inner.isDurable(position),
       system: inner.system,
       members: inner.members,
+      owners: inner.owners,
       connected: (site, role) => inner.connected(site, role),
       disconnected: (site) => inner.disconnected(site),
       receive: (from, bytes) => {

@@ -1,0 +1,45 @@
+/**
+ * What a site file says of owners groups: `f`, `area` and `owners` (docs/protocol/owners.md).
+ *
+ * F1  These fields are read again on SIGHUP; a file that is bad or that the cluster cannot meet changes nothing.
+ */
+import { z } from "zod";
+import { BEAT_MS, DEAD_MS, F_MAX, NEAR_MS, SUSPECT_MS } from "../../store/limits.ts";
+import type { OwnersSettings } from "../../store/owners/choose.ts";
+
+/** How many other sites hold what must survive this one. */
+export const ownersCount = z.number().int().min(0).max(F_MAX);
+
+/** A beat is a message: more of them say nothing sooner than a link of 10 ms. */
+const BEAT_MS_MIN = 20;
+
+/** Who they may be, and when one counts as lost. */
+export const ownersFields = (siteId: z.ZodString) =>
+  z.strictObject({
+    /** The only sites that may own; by default any of the tree. */
+    sites: z.array(siteId).optional(),
+    /** Sites nearer than this are a second choice. */
+    nearMs: z.number().min(0).default(NEAR_MS),
+    /** A site that nothing came from for so long is asked. */
+    beatMs: z.number().min(BEAT_MS_MIN).default(BEAT_MS),
+    /** After so long without an answer it gets nothing new. */
+    suspectMs: z.number().default(SUSPECT_MS),
+    /** After so long another takes its place. */
+    deadMs: z.number().default(DEAD_MS),
+  }).refine(({ beatMs, suspectMs }) => suspectMs >= 2 * beatMs, {
+    path: ["suspectMs"],
+    message: "expected at least twice beatMs: one beat may be lost with its connection",
+  }).refine(({ suspectMs, deadMs }) => deadMs >= suspectMs, {
+    path: ["deadMs"],
+    message: "expected at least suspectMs: a site is suspected before it is dead",
+  });
+
+/** The same, as the store takes it. */
+export function ownersSettings(config: {
+  readonly f: number;
+  readonly area?: string | undefined;
+  readonly owners: z.infer<ReturnType<typeof ownersFields>>;
+}): OwnersSettings {
+  const { sites = null, ...times } = config.owners;
+  return { f: config.f, area: config.area ?? null, sites, ...times };
+}

@@ -1,0 +1,174 @@
+/**
+ * The owners of one site: who may be, who lives, and whom it would choose now.
+ *
+ * Life: made with the replica → `ready`: the site tells its area, and with f ≥ 1 begins to measure candidates →
+ * `configure` as often as the operator likes → `close`.
+ *
+ * W1  With f = 0 nobody is measured and nothing is sent for it.
+ * W2  Settings that no choice can meet are refused and change nothing. Those a site starts with are not: the sites
+ *     that they need may join later; until then choosing is refused.
+ */
+import type { Core } from "../core.ts";
+import { BEAT_MS, CANDIDATES_MAX, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
+import type { SiteId } from "../ports.ts";
+import type { Position } from "../row.ts";
+import { areaKey, encodeJson } from "../topology.ts";
+import { checkOwners, type Choice, chooseOwners, type OwnersSettings } from "./choose.ts";
+import { Detector } from "./detector.ts";
+
+/** What holds where nothing is said: nothing is kept elsewhere. */
+export const NO_OWNERS: OwnersSettings = {
+  f: 0,
+  area: null,
+  sites: null,
+  nearMs: NEAR_MS,
+  beatMs: BEAT_MS,
+  suspectMs: SUSPECT_MS,
+  deadMs: DEAD_MS,
+};
+
+export class SiteOwners {
+  readonly #core: Core;
+  readonly detector: Detector;
+  #settings: OwnersSettings;
+  #isReady = false;
+  /** By candidate: ends the watch over it. */
+  readonly #candidates = new Map<SiteId, () => void>();
+  #revision = -1;
+  #forget: () => void = () => {};
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.#settings = core.config.owners ?? NO_OWNERS;
+    this.detector = new Detector({
+      nowMs: () => core.steady.nowMs(),
+      wallMs: () => core.ports.clock.nowMs(),
+      after: (ms, callback) => core.ports.clock.after(ms, callback),
+      send: (to, beat) => core.send(to, beat),
+      isKnown: (site) => core.topology.site(site) !== undefined && !core.topology.isRemoved(site),
+      knowsTree: () => this.#isReady,
+      awayUntilMs: (site) => core.topology.awayUntilMs(site),
+      count: (name) => core.count(name),
+      note: core.ports.note,
+    }, this.#settings);
+  }
+
+  get settings(): OwnersSettings {
+    return this.#settings;
+  }
+
+  /** The site has its system rows. */
+  async ready(): Promise<void> {
+    this.#isReady = true;
+    this.#forget = this.#core.onAdvance(() => this.#survey());
+    this.#survey();
+    await this.#tellArea();
+  }
+
+  /**
+   * Other settings from now on.
+   *
+   * @throws OwnersError where the sites there are can't meet them (W2).
+   */
+  async configure(settings: OwnersSettings): Promise<void> {
+    checkOwners(this.#core.config.site, settings, this.#known());
+    this.#settings = settings;
+    this.detector.configure(settings);
+    this.#revision = -1;
+    this.#survey();
+    if (this.#isReady) await this.#tellArea();
+  }
+
+  /**
+   * The owners of what arrives here now, this site first.
+   *
+   * @param f other owners; as configured by default.
+   * @throws OwnersError where there are not so many sites at all.
+   */
+  choose(f = this.#settings.f): Choice {
+    const { config: { site }, topology } = this.#core;
+    checkOwners(site, { f, sites: this.#settings.sites }, this.#known());
+    const candidates = this.detector.list().filter((one) => this.#candidates.has(one.site)).map((one) => ({
+      id: one.site,
+      area: topology.area(one.site),
+      rttMs: one.rttMs,
+      isAlive: one.standing === "alive" && !this.#isLeaving(one.site),
+    }));
+    return chooseOwners({ id: site, area: this.#settings.area }, { ...this.#settings, f }, candidates);
+  }
+
+  /** Why the settings cannot be met by the sites there are; null where they can. */
+  get unmet(): string | null {
+    if (this.#settings.f === 0) return null;
+    try {
+      const { missing } = this.choose();
+      return missing === 0 ? null : `${missing} of ${this.#settings.f} other owners are missing`;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  close(): void {
+    this.#forget();
+    this.detector.close();
+  }
+
+  /** It said so, which the detector may find a moment later. */
+  #isLeaving(site: SiteId): boolean {
+    return this.#core.ports.clock.nowMs() < (this.#core.topology.awayUntilMs(site) ?? -Infinity);
+  }
+
+  #known(): SiteId[] {
+    return this.#core.topology.sites().map(({ id }) => id);
+  }
+
+  /** Watches those who may be chosen, now that the tree has changed. */
+  #survey(): void {
+    const { topology } = this.#core;
+    if (!this.#isReady || topology.revision === this.#revision) return;
+    this.#revision = topology.revision;
+    const wanted = new Set(this.#settings.f === 0 ? [] : this.#worthMeasuring());
+    for (const [site, forget] of this.#candidates) {
+      if (wanted.has(site)) continue;
+      forget();
+      this.#candidates.delete(site);
+    }
+    for (const site of wanted) {
+      if (!this.#candidates.has(site)) this.#candidates.set(site, this.detector.watch(site));
+    }
+  }
+
+  /** All that may be chosen, or so many of them from near to far along the tree. */
+  #worthMeasuring(): SiteId[] {
+    const { config: { site }, path } = this.#core;
+    const may = (this.#settings.sites ?? this.#known()).filter((id) => id !== site);
+    if (may.length <= CANDIDATES_MAX) return may;
+    const parents = new Map(this.#core.topology.sites().map(({ id, parent }) => [id, parent]));
+    const hops = (id: SiteId): number => {
+      for (let at: SiteId | null = id, up = 0; at !== null; at = parents.get(at) ?? null, up++) {
+        const depth = path.indexOf(at);
+        if (depth >= 0) return up + path.length - depth;
+      }
+      return path.length + 1;
+    };
+    const far = may.map((id) => ({ id, hops: hops(id) }))
+      .sort((a, b) => a.hops - b.hops || (a.id < b.id ? -1 : 1));
+    return Array.from(
+      { length: CANDIDATES_MAX },
+      (_, i) => far[Math.floor(i * far.length / CANDIDATES_MAX)]?.id ?? site,
+    );
+  }
+
+  async #tellArea(): Promise<Position> {
+    const core = this.#core, { site } = core.config, { area } = this.#settings;
+    if (core.topology.area(site) === area) return core.rows.head;
+    const key = areaKey(site);
+    const position = await core.rows.lock.run(async () => {
+      const [old] = await core.rows.lookup([key]);
+      core.rows.apply(old, core.own(key, area === null ? null : encodeJson({ area })));
+      return core.rows.head;
+    });
+    core.wake();
+    return position;
+  }
+}

@@ -1,0 +1,51 @@
+/** What a replica says of itself. */
+import type { ReplicaStatus } from "./api.ts";
+import type { Child } from "./child.ts";
+import type { Core } from "./core.ts";
+import type { SiteOwners } from "./owners/site_owners.ts";
+import { CLOCK_TICKS_PER_MS, type ClockValue } from "./row.ts";
+import type { Uplink } from "./uplink.ts";
+
+interface Parts {
+  readonly uplink: Uplink | null;
+  readonly children: Iterable<Child>;
+  readonly owners: SiteOwners;
+  /** The site's own stable clock. */
+  readonly stableNow: ClockValue;
+}
+
+/** The status of a replica. */
+export function replicaStatus(core: Core, { uplink, children, owners, stableNow }: Parts): ReplicaStatus {
+  const { config } = core;
+  const pending = core.isRoot ? { rows: 0, bytes: 0 } : core.pending.measure(core.acked, core.depth);
+  const stable = core.isRoot ? stableNow : core.stable[0] ?? 0;
+  return {
+    site: config.site,
+    replica: core.replica,
+    depth: core.depth,
+    position: core.rows.head,
+    parent: config.parent === null ? null : {
+      id: config.parent,
+      connected: uplink?.connected ?? false,
+      acked: core.acked,
+      feedLagMs: ageMs(core, core.fedClock),
+    },
+    coverage: {
+      ranges: core.coverage.size,
+      bytes: core.counters["storage_bytes"] ?? 0,
+      capacityBytes: config.capacityBytes,
+    },
+    pending: pending.rows,
+    pendingBytes: pending.bytes,
+    lagMs: ageMs(core, stable),
+    children: [...children].map(({ id, connected, ranges }) => ({ id, connected, ranges })),
+    clocksAhead: core.clockGuard.refused,
+    watched: owners.detector.list(),
+    ownersMissing: owners.unmet,
+    counters: { ...core.counters },
+  };
+}
+
+function ageMs(core: Core, clock: ClockValue): number | null {
+  return clock === 0 ? null : Math.max(0, (core.clock.wall() - clock) / CLOCK_TICKS_PER_MS);
+}
