@@ -7,6 +7,7 @@ import type { SiteId } from "./ports.ts";
 import type { Range } from "./range.ts";
 import type { ClockValue, Position } from "./row.ts";
 import { Reader, Writer } from "./codec.ts";
+import type { Least } from "./least.ts";
 import { Stager } from "./stager.ts";
 
 /** Names the record of a child on disk, before its id. */
@@ -23,14 +24,13 @@ export interface ChildFetch extends Fetch {
 
 export class Child {
   readonly id: SiteId;
-  /** 0 until a hello was answered. */
-  replica: ReplicaNumber = 0;
+  readonly #stables: Least<Child>;
+  #replica: ReplicaNumber = 0;
+  #stable: ClockValue = 0;
   /** Its journal has been applied here up to this position. */
   pushed: Position = 0;
   /** The same, as committed: what may be acknowledged. */
   acked: Position = 0;
-  /** Its stable clock as of `pushed`. */
-  stable: ClockValue = 0;
   readonly pushes = new Stager();
 
   connected = false;
@@ -65,9 +65,36 @@ export class Child {
   /** Tombstones it may have missed were collected: on its return it starts with empty coverage. */
   outdated = false;
 
-  constructor(id: SiteId, seenAtMs: number) {
+  /** @param stables the stable clocks of all children that a hello was answered of: it keeps its own there. */
+  constructor(id: SiteId, seenAtMs: number, stables: Least<Child>) {
     this.id = id;
     this.seenAtMs = seenAtMs;
+    this.#stables = stables;
+  }
+
+  /** 0 until a hello was answered. */
+  get replica(): ReplicaNumber {
+    return this.#replica;
+  }
+
+  set replica(replica: ReplicaNumber) {
+    this.#replica = replica;
+    this.#keepStable();
+  }
+
+  /** Its stable clock as of `pushed`. */
+  get stable(): ClockValue {
+    return this.#stable;
+  }
+
+  set stable(stable: ClockValue) {
+    this.#stable = stable;
+    this.#keepStable();
+  }
+
+  #keepStable(): void {
+    if (this.#replica === 0) this.#stables.delete(this);
+    else this.#stables.set(this, this.#stable);
   }
 
   encode(): Uint8Array {

@@ -58,7 +58,11 @@ export class Writer {
   }
 
   bytes(value: Uint8Array): this {
-    this.uint(value.length);
+    return this.uint(value.length).raw(value);
+  }
+
+  /** What is encoded already. */
+  raw(value: Uint8Array): this {
     this.#room(value.length);
     this.#bytes.set(value, this.#length);
     this.#length += value.length;

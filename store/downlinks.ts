@@ -12,33 +12,17 @@ import { Child, CHILD_RECORD, type ChildFetch } from "./child.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
 import type { Key } from "./key.ts";
-import {
-  EAGER_MS,
-  HORIZON_MS,
-  MARK_IDLE_MS,
-  MARK_MS_MIN,
-  MARK_MS_PER_CHILD,
-  MESSAGE_BYTES_TARGET,
-} from "./limits.ts";
-import {
-  chunks,
-  type Feed,
-  type Fetch,
-  type Hello,
-  type Message,
-  type Push,
-  type WireRow,
-} from "./message.ts";
+import { EAGER_MS, HORIZON_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "./limits.ts";
+import { FlushReads } from "./flush_reads.ts";
+import { Least } from "./least.ts";
+import type { Feed, Fetch, Hello, Message, Push } from "./message.ts";
 import type { SiteId } from "./ports.ts";
 import { overlap, type Range } from "./range.ts";
 import { Removals } from "./removal.ts";
 import type { Frozen } from "./rows.ts";
-import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
+import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
-
-/** Rows read at once when a returning child is brought up to date. */
-const SCAN_ROWS = 2_000;
 
 interface Host {
   /** A number from the root. */
@@ -56,7 +40,10 @@ export class Downlinks {
   readonly #enrolment: Enrolment;
   readonly removals: Removals;
   readonly #children = new Map<SiteId, Child>();
+  readonly #stables = new Least<Child>();
   readonly #subscriptions = new Subscriptions<Child>();
+  /** Those with fetches, and some that had. */
+  readonly #asking = new Set<Child>();
   /** Children with something due at the next flush. */
   readonly #due = new Set<Child>();
   /** Children that pushed since the last freeze, with how far; and as of the freeze under way. */
@@ -79,7 +66,7 @@ export class Downlinks {
 
   #child(id: SiteId): Child {
     let child = this.#children.get(id);
-    if (child === undefined) this.#children.set(id, child = new Child(id, this.#nowMs()));
+    if (child === undefined) this.#children.set(id, child = new Child(id, this.#nowMs(), this.#stables));
     return child;
   }
 
@@ -95,16 +82,13 @@ export class Downlinks {
   dismiss(child: Child): void {
     this.disconnect(child.id);
     this.#children.delete(child.id);
+    this.#stables.delete(child);
     this.#core.rows.record(CHILD_RECORD + child.id, null);
   }
 
   /** Every entry of the children's subtrees up to this clock is applied here (PROTOCOL I4). */
   stable(): ClockValue {
-    let stable = Infinity;
-    for (const child of this.#children.values()) {
-      if (child.replica !== 0) stable = Math.min(stable, child.stable);
-    }
-    return stable;
+    return this.#stables.value;
   }
 
   /** What the children have of a lost disk is back: answers what they asked for meanwhile. */
@@ -118,17 +102,18 @@ export class Downlinks {
 
   /** Whether every child there was has pushed to this incarnation. */
   get haveAllPushed(): boolean {
-    return this.#core.topology.sites().every((site) =>
-      site.parent !== this.#core.config.site || this.#children.get(site.id)?.hasPushed === true
-    );
+    const { config, topology } = this.#core;
+    return topology.childrenOf(config.site).every(({ id }) => this.#children.get(id)?.hasPushed === true);
   }
 
   /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
   uses(range: Range): boolean {
     if (this.#subscriptions.touches(range)) return true;
-    return this.#children.values().some((child) =>
-      child.fetches.some((fetch) => overlap(fetch.range, range))
-    );
+    for (const child of this.#asking) {
+      if (child.fetches.length === 0) this.#asking.delete(child);
+      else if (child.fetches.some((fetch) => overlap(fetch.range, range))) return true;
+    }
+    return false;
   }
 
   /** The lowest position that some child may still have to be fed: what lies past it must stay in the journal. */
@@ -289,6 +274,7 @@ export class Downlinks {
   #fetch(child: Child, fetch: Fetch): void {
     const answered = fetch.trace === "" ? undefined : this.#core.ports.traced?.(fetch.trace, "fetch");
     child.fetches.push({ ...fetch, part: null, asked: false, answered });
+    this.#asking.add(child);
     this.#due.add(child);
     this.#core.wake();
   }
@@ -334,10 +320,10 @@ export class Downlinks {
 
   /** Sends what is due; returns after how many milliseconds it wants to be called again at the latest. */
   async flush(mark: Mark): Promise<number> {
-    const now = this.#nowMs();
+    const now = this.#nowMs(), reads = new FlushReads(this.#core, mark);
     const every = Math.max(MARK_MS_MIN, this.#children.size * MARK_MS_PER_CHILD);
-    const swept = now - this.#sweptAtMs >= every;
-    let waitMs = swept ? MARK_IDLE_MS : every;
+    const sinceMs = now - this.#sweptAtMs, swept = sinceMs >= every;
+    let waitMs = swept ? Math.max(every, MARK_IDLE_MS) : every - sinceMs;
     for (const child of [...(swept ? this.#children.values() : this.#due)]) {
       // A mark of an earlier incarnation speaks of other ancestors than this child was just told of.
       if (mark.replica !== this.#core.replica) return 0;
@@ -346,23 +332,25 @@ export class Downlinks {
       // A child's own last mark counts, not the last sweep: others' news must not keep an idle one uninformed.
       const idle = now - child.markedAtMs >= MARK_IDLE_MS;
       if (child.isDue || idle || (swept && (eager || child.isBehind(mark)))) {
-        if (child.isDue) await this.#flushChild(child, mark);
+        if (child.isDue) await this.#flushChild(child, reads);
         else this.#markChild(child, mark);
       }
-      const dueMs = eager || child.isBehind(mark) ? every : child.markedAtMs + MARK_IDLE_MS - now;
+      const idleMs = child.markedAtMs + MARK_IDLE_MS - now;
+      const dueMs = eager || child.isBehind(mark) ? every : Math.max(every, idleMs);
       waitMs = Math.min(waitMs, dueMs);
     }
     if (swept) this.#sweptAtMs = now;
     return waitMs;
   }
 
-  async #flushChild(child: Child, mark: Mark): Promise<void> {
+  async #flushChild(child: Child, reads: FlushReads): Promise<void> {
+    const { mark } = reads;
     this.#due.delete(child);
     const connection = child.connection;
-    const rows = await this.#changes(child, mark);
-    const replies = await this.#replies(child, mark);
+    const chunks = await this.#changes(child, reads);
+    const replies = await this.#replies(child, reads);
     if (connection !== child.connection) return;
-    const feeds = [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => this.#feed(child, mark, chunk));
+    const feeds = chunks.map((chunk) => this.#feed(child, mark, chunk));
     this.#marked(child, mark);
     this.#sendAll(child, [...feeds, ...replies]);
   }
@@ -408,38 +396,21 @@ export class Downlinks {
   }
 
   /** Committed rows that the child covers and has not got, in journal order (D1). */
-  async #changes(child: Child, mark: Mark): Promise<WireRow[]> {
-    const keys = [...child.dirty];
+  #changes(child: Child, reads: FlushReads) {
+    const has = (key: Key) => this.#subscriptions.has(child, key);
+    const keys = [...child.dirty].filter(has), after = child.scanFrom;
     child.dirty.clear();
-    const rows = new Map<Key, Row>();
-    for (const row of await this.#core.rows.committed(keys)) rows.set(row.key, row);
-    if (child.scanFrom !== null) {
-      for (let after = child.scanFrom;;) {
-        const page = await this.#core.ports.storage.journal(after, mark.head, SCAN_ROWS);
-        for (const row of page) rows.set(row.key, row);
-        const last = page.at(-1);
-        if (last === undefined || page.length < SCAN_ROWS) break;
-        after = last.position;
-      }
-      child.scanFrom = null;
-    }
-    return [...rows.values()]
-      .filter((row) => this.#subscriptions.at(row.key).has(child))
-      .sort((a, b) => a.position - b.position)
-      .map((row) => this.#wire(row, mark));
-  }
-
-  #wire(row: Row, mark: Mark): WireRow {
-    return { ...row, known: this.#core.knownDepth(row, mark.reach) };
+    child.scanFrom = null;
+    return after === null ? reads.changes(keys) : reads.changesSince(keys, after, has);
   }
 
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
-  async #replies(child: Child, mark: Mark): Promise<Message[]> {
+  async #replies(child: Child, reads: FlushReads): Promise<Message[]> {
     const replies: Message[] = [], waiting: ChildFetch[] = [];
     const fetches = child.fetches;
     child.fetches = [];
     for (const fetch of fetches) {
-      const answer = await this.#answer(child, fetch, mark);
+      const answer = await this.#answer(child, fetch, reads);
       if (answer === null) {
         waiting.push(fetch);
         continue;
@@ -448,10 +419,11 @@ export class Downlinks {
       replies.push(...answer);
     }
     child.fetches.unshift(...waiting);
+    if (waiting.length > 0) this.#asking.add(child);
     return replies;
   }
 
-  async #answer(child: Child, fetch: ChildFetch, mark: Mark): Promise<Message[] | null> {
+  async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
     const { id, range } = fetch;
     if (overlap(range, ROOT_ONLY_RANGE)) {
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
@@ -467,16 +439,15 @@ export class Downlinks {
     }
     const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
     const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
-      ? await this.#core.rows.committedScan(fetch.part, fetch.limit, fetch.reverse)
+      ? await reads.range(fetch.part, fetch.limit, fetch.reverse)
       : null;
-    if (result === null || (!whole && result.rows.length < fetch.limit)) {
+    if (result === null || (!whole && result.live < fetch.limit)) {
       this.#ask(child, fetch);
       return null;
     }
     this.#subscriptions.add(child, result.range);
     child.ranges++;
-    const rows = result.seen.map((row) => this.#wire(row, mark));
-    return [...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => ({
+    return result.chunks.map((chunk) => ({
       kind: "fetched",
       id,
       range: result.range,

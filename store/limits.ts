@@ -45,6 +45,12 @@ export const ROW_CACHE_ROW_BYTES_MAX = ROW_CACHE_BYTES / 2 / 32;
 /** Steps kept of each monotone function (steps.ts): old positions get coarser bounds, never wrong ones. */
 export const STEPS_MAX = 64;
 
+/**
+ * Answers to fetches that one flush keeps for others that ask the same (flush_reads.ts): when many join together
+ * they ask for the system rows and a few of their apps' ranges; more would keep large answers in memory for nothing.
+ */
+export const SHARED_RANGES_MAX = 8;
+
 /** Eviction goes down to this share of the capacity, so that it does not run again at the next write. */
 export const EVICT_TO_SHARE = 0.9;
 

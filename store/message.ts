@@ -373,7 +373,23 @@ function readOutcome(r: Reader): Carry["outcome"] {
 const writeRange = (w: Writer, range: Range): Writer => w.key(range.start).key(range.end);
 const readRange = (r: Reader): Range => ({ start: r.key(), end: r.key() });
 
+/** Rows that go to several sites: the second time they are encoded the bytes are kept. */
+const encoded = new WeakMap<readonly WireRow[], Uint8Array | null>();
+
+/** These rows go to another site, too. */
+export function shareRows(rows: readonly WireRow[]): void {
+  if (!encoded.has(rows)) encoded.set(rows, null);
+}
+
 function writeRows(w: Writer, rows: readonly WireRow[]): Writer {
+  const known = encoded.get(rows);
+  if (known === undefined) return writeEach(w, rows);
+  const bytes = known ?? writeEach(new Writer(4_096), rows).done();
+  encoded.set(rows, bytes);
+  return w.raw(bytes);
+}
+
+function writeEach(w: Writer, rows: readonly WireRow[]): Writer {
   return w.list(rows, (row) => {
     w.key(row.key).uint(row.clock).uint(row.replica).uint(row.known).uint(row.expiresAtMs);
     if (row.value === null) w.byte(0);

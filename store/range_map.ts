@@ -25,6 +25,16 @@ export class RangeMap<V> {
     return segment !== undefined && key < segment.end ? segment : undefined;
   }
 
+  /** The last segment that begins below a key. */
+  before(key: Key): Segment<V> | undefined {
+    return this.#byStart.nextLowerPair(key)?.[1];
+  }
+
+  /** Whether a segment shares a key with a range. */
+  touches(range: Range): boolean {
+    return range.start < range.end && (this.before(range.end)?.end ?? "") > range.start;
+  }
+
   /** Segments that share a key with a range, in key order. */
   overlapping(range: Range): Segment<V>[] {
     const found: Segment<V>[] = [];
@@ -51,7 +61,7 @@ export class RangeMap<V> {
   heldFrom(start: Key, end: Key): Key {
     let from = end;
     while (from > start) {
-      const segment = this.#byStart.nextLowerPair(from)?.[1];
+      const segment = this.before(from);
       if (segment === undefined || segment.end < from) break;
       from = segment.start;
     }

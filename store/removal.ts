@@ -44,7 +44,7 @@ export class Removals {
       const record = topology.site(id);
       if (!core.isRoot || record === undefined) return { kind: "unknown" };
       if (record.parent === null) return { kind: "root" };
-      const children = topology.sites().filter(({ parent }) => parent === id).map((site) => site.id);
+      const children = topology.childrenOf(id).map((site) => site.id);
       if (children.length > 0) return { kind: "has_children", children: children.sort() };
       const stable = this.#branchStable(record.number);
       const ends = new Set([record.number, ...topology.living(id)]);

@@ -2,90 +2,152 @@
  * Who is interested in which keys: one index from a key to its subscribers, so that the cost of routing a change
  * follows the number of interested subscribers, not of all.
  *
- * The key space is cut into segments at the ends of all subscribed ranges; each segment holds its set.
+ * A *place* is a range as it was subscribed to, with all who have just that one: thousands of children that cover
+ * the system rows are one place. Points, which most places are, lie in one map by key. The key space of the wider
+ * ones is cut into segments at their ends; a segment lists the places that hold it: few, since ranges nest.
  *
- * U1  A set is never empty, and never changed once it stands in a segment.
+ * Coming and going cost a subscriber what its own ranges are, however many others there are.
+ *
+ * U1  A place has subscribers, and a segment has places, in the order in which they came to be.
+ * U2  The ranges of one subscriber are disjoint: a new one trims those that it overlaps, as coverage.ts does. So a
+ *     key finds each of its subscribers once.
  */
 import type { Key } from "./key.ts";
-import { isEmpty, type Range } from "./range.ts";
-import { RangeMap } from "./range_map.ts";
+import { isEmpty, isPoint, type Range } from "./range.ts";
+import { RangeMap, type Segment } from "./range_map.ts";
+
+type Place<T> = Segment<Set<T>>;
 
 export class Subscriptions<T> {
-  readonly #segments = new RangeMap<ReadonlySet<T>>();
-  readonly #none: ReadonlySet<T> = new Set();
+  readonly #points = new RangeMap<Set<T>>();
+  readonly #segments = new RangeMap<readonly Place<T>[]>();
+  /** The places of each subscriber. */
+  readonly #of = new Map<T, RangeMap<Set<T>>>();
 
-  /** The subscribers of a key. */
-  at(key: Key): ReadonlySet<T> {
-    return this.#segments.at(key)?.value ?? this.#none;
+  /** The subscribers of a key, as of now. */
+  at(key: Key): readonly T[] {
+    const point = this.#points.at(key), segment = this.#segments.at(key);
+    if (segment === undefined) return point === undefined ? [] : [...point.value];
+    const [first, second] = segment.value;
+    if (first !== undefined && second === undefined && point === undefined) return [...first.value];
+    const all = segment.value.flatMap((place) => [...place.value]);
+    return point === undefined ? all : all.concat([...point.value]);
+  }
+
+  /** Whether a subscriber has a key. */
+  has(subscriber: T, key: Key): boolean {
+    return this.#of.get(subscriber)?.at(key) !== undefined;
   }
 
   /** Whether anyone subscribes to any key of a range. */
   touches(range: Range): boolean {
-    return this.#segments.overlapping(range).length > 0;
+    return this.#points.touches(range) || this.#segments.touches(range);
   }
 
   /** The subscribers of any key of a range. */
   within(range: Range): Set<T> {
-    return new Set(this.#segments.overlapping(range).flatMap((segment) => [...segment.value]));
+    const places = this.#segments.overlapping(range).flatMap(({ value }) => value);
+    return new Set([...this.#points.overlapping(range), ...places].flatMap((place) => [...place.value]));
   }
 
   /** Every range that someone subscribes to. */
   ranges(): Range[] {
-    return [...this.#segments].map(({ start, end }) => ({ start, end }));
-  }
-
-  /** Whether a subscriber has the whole range. */
-  has(subscriber: T, range: Range): boolean {
-    let at = range.start;
-    for (const segment of this.#segments.overlapping(range)) {
-      if (segment.start > at || !segment.value.has(subscriber)) return false;
-      at = segment.end;
-    }
-    return at >= range.end;
+    const places = new Set([...this.#segments].flatMap(({ value }) => value));
+    return [...this.#points, ...places].map(({ start, end }) => ({ start, end }));
   }
 
   add(subscriber: T, range: Range): void {
     if (isEmpty(range)) return;
-    let at = range.start;
-    for (const segment of this.#cut(range)) {
-      if (segment.start > at) {
-        this.#segments.insert({ start: at, end: segment.start, value: new Set([subscriber]) });
-      }
-      if (!segment.value.has(subscriber)) {
-        this.#segments.insert({ ...segment, value: new Set([...segment.value, subscriber]) });
-      }
-      at = segment.end;
-    }
-    if (at < range.end) this.#segments.insert({ start: at, end: range.end, value: new Set([subscriber]) });
+    let own = this.#of.get(subscriber);
+    if (own === undefined) this.#of.set(subscriber, own = new RangeMap());
+    if ((own.at(range.start)?.end ?? "") >= range.end) return;
+    this.#trim(subscriber, own, range);
+    this.#enter(subscriber, own, range);
   }
 
   remove(subscriber: T, range: Range): void {
-    if (isEmpty(range)) return;
-    for (const segment of this.#cut(range)) {
-      if (!segment.value.has(subscriber)) continue;
-      this.#segments.remove(segment);
-      const rest = new Set(segment.value);
-      rest.delete(subscriber);
-      if (rest.size > 0) this.#segments.insert({ ...segment, value: rest });
-    }
+    const own = this.#of.get(subscriber);
+    if (own === undefined || isEmpty(range)) return;
+    this.#trim(subscriber, own, range);
+    if (own.size === 0) this.#of.delete(subscriber);
   }
 
   /** Removes a subscriber everywhere. */
   removeAll(subscriber: T): void {
-    for (const segment of [...this.#segments]) {
-      if (segment.value.has(subscriber)) this.remove(subscriber, segment);
+    for (const place of this.#of.get(subscriber) ?? []) this.#leave(subscriber, place);
+    this.#of.delete(subscriber);
+  }
+
+  /** Takes a range out of a subscriber's (U2). */
+  #trim(subscriber: T, own: RangeMap<Set<T>>, range: Range): void {
+    for (const old of own.overlapping(range)) {
+      own.remove(old);
+      this.#leave(subscriber, old);
+      if (old.start < range.start) this.#enter(subscriber, own, { start: old.start, end: range.start });
+      if (old.end > range.end) this.#enter(subscriber, own, { start: range.end, end: old.end });
     }
   }
 
-  /** Cuts segments at the range's ends; the segments inside it. */
-  #cut(range: Range) {
-    for (const at of [range.start, range.end]) {
-      const segment = this.#segments.at(at);
-      if (segment === undefined || segment.start === at) continue;
-      this.#segments.remove(segment);
-      this.#segments.insert({ start: segment.start, end: at, value: segment.value });
-      this.#segments.insert({ start: at, end: segment.end, value: segment.value });
+  #enter(subscriber: T, own: RangeMap<Set<T>>, range: Range): void {
+    const place = this.#find(range) ?? this.#found(range);
+    place.value.add(subscriber);
+    own.insert(place);
+  }
+
+  #leave(subscriber: T, place: Place<T>): void {
+    place.value.delete(subscriber);
+    if (place.value.size > 0) return;
+    if (isPoint(place)) return this.#points.remove(place);
+    for (const { start, end, value } of this.#segments.overlapping(place)) {
+      const rest = value.filter((other) => other !== place);
+      if (rest.length === 0) this.#segments.remove({ start, end });
+      else this.#segments.insert({ start, end, value: rest });
     }
-    return this.#segments.overlapping(range);
+    this.#join(place.start);
+    this.#join(place.end);
+  }
+
+  #find(range: Range): Place<T> | undefined {
+    if (isPoint(range)) return this.#points.at(range.start);
+    return this.#segments.at(range.start)?.value
+      .find((place) => place.start === range.start && place.end === range.end);
+  }
+
+  /** A new place, with no subscriber yet. */
+  #found({ start, end }: Range): Place<T> {
+    const place: Place<T> = { start, end, value: new Set() };
+    if (isPoint(place)) {
+      this.#points.insert(place);
+      return place;
+    }
+    this.#cut(start);
+    this.#cut(end);
+    let at = start;
+    for (const segment of this.#segments.overlapping(place)) {
+      if (segment.start > at) this.#segments.insert({ start: at, end: segment.start, value: [place] });
+      this.#segments.insert({ ...segment, value: [...segment.value, place] });
+      at = segment.end;
+    }
+    if (at < end) this.#segments.insert({ start: at, end, value: [place] });
+    return place;
+  }
+
+  #cut(at: Key): void {
+    const segment = this.#segments.at(at);
+    if (segment === undefined || segment.start === at) return;
+    this.#segments.insert({ start: segment.start, end: at, value: segment.value });
+    this.#segments.insert({ start: at, end: segment.end, value: segment.value });
+  }
+
+  /** Undoes a cut where no place ends there any more. */
+  #join(at: Key): void {
+    const right = this.#segments.at(at);
+    const left = right?.start === at ? this.#segments.before(at) : undefined;
+    if (right === undefined || left === undefined || left.end !== at) return;
+    const isOne = left.value.length === right.value.length &&
+      left.value.every((place, i) => place === right.value[i]);
+    if (!isOne) return;
+    this.#segments.remove(right);
+    this.#segments.insert({ start: left.start, end: right.end, value: left.value });
   }
 }

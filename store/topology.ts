@@ -60,6 +60,8 @@ export function decodeJson(value: Uint8Array | null): unknown {
 
 export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
+  /** By parent. */
+  readonly #below = new Map<SiteId, Set<SiteId>>();
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
   readonly #away = new Map<SiteId, number>();
@@ -79,13 +81,13 @@ export class Topology {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
     this.revision++;
     const [, space, name] = unpackKey(row.key);
-    if (row.value === null && space === "site" && typeof name === "string") return this.#sites.delete(name);
+    if (row.value === null && space === "site" && typeof name === "string") return this.#stand(name, null);
     if (space === "removed" && typeof name === "string") return this.#remove(name, row.value !== null);
     if (space === "away" && typeof name === "string") return this.#leave(name, row);
     const value = decodeJson(row.value);
     if (space === "area" && typeof name === "string") return this.#place(name, value);
     if (value === undefined) return false;
-    if (space === "site" && typeof name === "string") this.#sites.set(name, value as SiteRecord);
+    if (space === "site" && typeof name === "string") this.#stand(name, value as SiteRecord);
     else if (space === "replica" && typeof name === "number") {
       this.#incarnations.set(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
@@ -94,6 +96,22 @@ export class Topology {
       if (removed === true) this.#endedByRemoval.add(name);
       this.removalsChanged ||= removed === true;
     } else return false;
+    return true;
+  }
+
+  /** Whether there was or is such a site. */
+  #stand(id: SiteId, record: SiteRecord | null): boolean {
+    const was = this.#sites.get(id);
+    if (was?.parent !== record?.parent) {
+      if (was?.parent != null) this.#below.get(was.parent)?.delete(id);
+      if (record?.parent != null) {
+        const siblings = this.#below.get(record.parent);
+        if (siblings === undefined) this.#below.set(record.parent, new Set([id]));
+        else siblings.add(id);
+      }
+    }
+    if (record === null) return this.#sites.delete(id);
+    this.#sites.set(id, record);
     return true;
   }
 
@@ -173,6 +191,14 @@ export class Topology {
 
   site(id: SiteId): SiteRecord | undefined {
     return this.#sites.get(id);
+  }
+
+  /** The sites below one, as `sites` has them. */
+  childrenOf(parent: SiteId): SiteRecord[] {
+    return [...this.#below.get(parent) ?? []].flatMap((id) => {
+      const record = this.#sites.get(id);
+      return record === undefined || this.#removed.has(id) ? [] : [record];
+    });
   }
 
   /** The sites of the tree: a row of one that was removed may be newer than its removal. */

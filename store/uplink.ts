@@ -51,6 +51,8 @@ export class Uplink {
   #sentUpTo: Position = 0;
   #sentStable: ClockValue = 0;
   #sentAtMs = -Infinity;
+  /** A feed has come since the last push: a parent of so many children that it says little is told as little. */
+  #hasHeard = true;
   #eagerSentMs = -Infinity;
 
   /** @param voided called when what children were told on their hello holds no longer: they must say it again. */
@@ -138,7 +140,7 @@ export class Uplink {
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
-    this.#welcomed = true;
+    this.#welcomed = this.#hasHeard = true;
     for (const f of this.#fetching.values()) this.#request(f);
     for (const id of this.#numbers.keys()) this.#send({ kind: "number", id, replica: 0 });
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
@@ -212,6 +214,7 @@ export class Uplink {
     this.#sentUpTo = mark.head;
     this.#sentStable = stable;
     this.#sentAtMs = this.#core.steady.nowMs();
+    this.#hasHeard = false;
     this.#sendAll([...chunks(rows, MESSAGE_BYTES_TARGET)].map((chunk) => ({
       kind: "push",
       upTo: mark.head,
@@ -226,7 +229,7 @@ export class Uplink {
     if (this.#dirty.size > 0) return 0;
     const now = this.#core.steady.nowMs();
     const news = mark.head > this.#sentUpTo || now < this.#eagerSentMs + EAGER_MS;
-    if ((mark.stable.at(-1) ?? 0) <= this.#sentStable) return MARK_IDLE_MS;
+    if ((mark.stable.at(-1) ?? 0) <= this.#sentStable || !(news || this.#hasHeard)) return MARK_IDLE_MS;
     return this.#sentAtMs + (news ? MARK_MS_MIN : MARK_IDLE_MS) - now;
   }
 
@@ -266,6 +269,7 @@ export class Uplink {
   async #feed(feed: Feed): Promise<void> {
     const core = this.#core;
     if (this.#refuses(feed.clock)) return;
+    this.#hasHeard = true;
     const rows = this.#feeds.add(feed.rows, feed.more);
     if (rows === null) return;
     await core.rows.lock.run(async () => {

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Coverage } from "../../store/coverage.ts";
 import type { Key } from "../../store/key.ts";
+import { Least } from "../../store/least.ts";
 import { Pending } from "../../store/pending.ts";
-import type { Range } from "../../store/range.ts";
+import { pointRange, type Range, WHOLE } from "../../store/range.ts";
 import { Steps } from "../../store/steps.ts";
 import { Subscriptions } from "../../store/subscriptions.ts";
 
@@ -53,21 +54,41 @@ Deno.test("coverage: the covered part of a range reaches from the end that is re
 });
 
 Deno.test("subscriptions: route as a list of ranges a subscriber would", () => {
-  const step = fc.record({ who: fc.integer({ min: 1, max: 4 }), add: fc.boolean(), range });
-  fc.assert(fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-    const subscriptions = new Subscriptions<number>();
-    const model = new Map<string, Set<number>>([...LETTERS].map((key) => [key, new Set()]));
-    for (const { who, add, range } of steps) {
-      if (add) subscriptions.add(who, range);
-      else subscriptions.remove(who, range);
-      for (const [key, set] of model) if (inside(range, key)) add ? set.add(who) : set.delete(who);
-    }
-    for (const [key, set] of model) {
-      assert.deepEqual([...subscriptions.at(key as Key)].sort(), [...set].sort());
-    }
-    subscriptions.removeAll(1);
-    for (const key of LETTERS) assert.equal(subscriptions.at(key as Key).has(1), false);
-  }));
+  const point = letter.map((i) => pointRange(LETTERS[i] as Key));
+  const step = fc.record({
+    who: fc.integer({ min: 1, max: 4 }),
+    what: fc.constantFrom("add", "add", "add", "remove", "leave"),
+    range: fc.oneof(range, point),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), range, (steps, asked) => {
+      const subscriptions = new Subscriptions<number>();
+      const model = new Map<string, Set<number>>([...LETTERS].map((key) => [key, new Set()]));
+      for (const { who, what, range } of steps) {
+        if (what === "add") subscriptions.add(who, range);
+        else if (what === "remove") subscriptions.remove(who, range);
+        else subscriptions.removeAll(who);
+        for (const [key, set] of model) {
+          if (what === "leave" || inside(range, key)) what === "add" ? set.add(who) : set.delete(who);
+        }
+      }
+      const within = new Set<number>();
+      for (const [key, set] of model) {
+        assert.deepEqual([...subscriptions.at(key as Key)].sort(), [...set].sort());
+        for (const who of [1, 2, 3, 4]) assert.equal(subscriptions.has(who, key as Key), set.has(who));
+        if (inside(asked, key)) { for (const who of set) within.add(who); }
+        const isHeld = subscriptions.ranges().some((held) => inside(held, key));
+        assert.equal(isHeld, set.size > 0);
+      }
+      // Ranges of several letters also hold keys between them, of which the model knows nothing.
+      for (const who of within) assert.ok(subscriptions.within(asked).has(who));
+      assert.equal(subscriptions.touches(asked), subscriptions.within(asked).size > 0);
+      for (const who of [1, 2, 3, 4]) subscriptions.removeAll(who);
+      assert.deepEqual(subscriptions.ranges(), []);
+      assert.equal(subscriptions.touches(WHOLE), false);
+    }),
+    { numRuns: 500 },
+  );
 });
 
 Deno.test("steps: a bound never falls below the truth, and forgetting only makes it coarser", () => {
@@ -92,6 +113,23 @@ Deno.test("steps: a bound never falls below the truth, and forgetting only makes
       assert.equal(steps.bound(own + 1), null);
     }),
   );
+});
+
+Deno.test("least: is the smallest number that anyone holds", () => {
+  const step = fc.record({ who: fc.nat(9), value: fc.option(fc.nat(20), { freq: 4 }) });
+  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    const least = new Least<number>(), model = new Map<number, number>();
+    for (const { who, value } of steps) {
+      if (value === null) {
+        least.delete(who);
+        model.delete(who);
+      } else {
+        least.set(who, value);
+        model.set(who, value);
+      }
+      assert.equal(least.value, Math.min(Infinity, ...model.values()));
+    }
+  }));
 });
 
 Deno.test("pending: only the newest place of a key counts, and what is settled is forgotten", () => {
