@@ -24,6 +24,8 @@ export interface ClientSurroundings {
   readonly sites: ReadonlyMap<SiteId, SimSite>;
   readonly record: (event: HistoryEvent) => void;
   readonly counters: { requests: number; issues: number; writes: number };
+  /** Something leaves a site. */
+  readonly passed: (site: SiteId, point: string) => void;
 }
 
 /** A token in a client's hands. */
@@ -43,7 +45,6 @@ const CLIENT_LINK_MS = 0.3;
 export class Client {
   readonly #number: number;
   readonly #around: ClientSurroundings;
-  readonly #draws: Draws;
   readonly #merges: boolean;
   #tokens: HeldToken[] = [];
   #old: HeldToken[] = [];
@@ -57,23 +58,21 @@ export class Client {
   constructor(number: number, around: ClientSurroundings, draws: Draws) {
     this.#number = number;
     this.#around = around;
-    this.#draws = draws;
     this.#merges = draws.chance(around.plan.mergeShare);
-    this.#site = this.#anySite();
+    this.#site = this.#anySite(draws);
     this.#siteBefore = this.#site;
   }
 
   /** One request of the kind the plan wants. */
-  request(): void {
+  request(draws: Draws): void {
     const { plan } = this.#around;
-    const draws = this.#draws;
     if (draws.chance(plan.moveChance)) {
-      const to = draws.chance(plan.backChance) ? this.#siteBefore : this.#anySite();
+      const to = draws.chance(plan.backChance) ? this.#siteBefore : this.#anySite(draws);
       this.#siteBefore = this.#site;
       this.#site = to;
     }
-    const program = this.#program();
-    void this.#send(this.#site, program, this.#presented(), false);
+    const program = this.#program(draws);
+    void this.#send(this.#site, program, this.#presented(draws), false);
   }
 
   /** The last look: every key, at a site. */
@@ -95,15 +94,15 @@ export class Client {
     }
   }
 
-  #anySite(): SiteId {
+  #anySite(draws: Draws): SiteId {
     const { plan } = this.#around;
     const edges = plan.sites.filter((site) => site.tier === "edge");
-    return this.#draws.pick(this.#draws.chance(plan.edgeShare) ? edges : plan.sites).id;
+    return draws.pick(edges.length > 0 && draws.chance(plan.edgeShare) ? edges : plan.sites).id;
   }
 
-  #presented(): readonly HeldToken[] {
-    if (this.#old.length > 0 && this.#draws.chance(this.#around.plan.oldTokenChance)) {
-      return [this.#draws.pick(this.#old)];
+  #presented(draws: Draws): readonly HeldToken[] {
+    if (this.#old.length > 0 && draws.chance(this.#around.plan.oldTokenChance)) {
+      return [draws.pick(this.#old)];
     }
     return this.#tokens;
   }
@@ -138,6 +137,7 @@ export class Client {
       const issued = (state: TokenState, open: boolean) => {
         const issue = counters.issues++;
         record({ kind: "issue", atMs: world.nowMs, request, issue, open });
+        this.#around.passed(site, "token leaves");
         world.after(CLIENT_LINK_MS, () => this.#received(presented, { issue, state, site }, request));
       };
       const tokens = presented.map((token) => token.state);
@@ -171,19 +171,17 @@ export class Client {
     this.#tokens = [...left, token];
   }
 
-  #program(): Program {
+  #program(draws: Draws): Program {
     const { plan } = this.#around;
-    const draws = this.#draws;
     const count = draws.integer(1, plan.operationsMax);
-    const operations = Array.from({ length: count }, () => this.#operation());
+    const operations = Array.from({ length: count }, () => this.#operation(draws));
     const thinkMs = operations.map(() => draws.chance(0.5) ? draws.between(0, plan.thinkMs) : 0);
     const openAfter = draws.chance(plan.openChance) ? draws.integer(0, count - 1) : -1;
     return { operations, thinkMs, openAfter, isParallel: draws.chance(plan.parallelChance) };
   }
 
-  #operation(): Program["operations"][number] {
+  #operation(draws: Draws): Program["operations"][number] {
     const { plan, keyspace, counters } = this.#around;
-    const draws = this.#draws;
     const weights: OperationWeights = { ...plan.weights, sum: plan.sumKeys > 0 ? plan.weights.sum : 0 };
     const kind = draws.weighted(weights);
     const any = () => draws.integer(0, keyspace.size - 1);
@@ -213,7 +211,7 @@ export class Client {
           check: true,
         };
       case "atomic":
-        return { kind: "write", writes: this.#atomic(some(any)), check: draws.chance(0.2) };
+        return { kind: "write", writes: this.#atomic(some(any), draws), check: draws.chance(0.2) };
       case "sum": {
         const key = draws.integer(keyspace.plain, keyspace.size - 1);
         return { kind: "write", writes: [{ write: counters.writes++, key, what: "sum" }], check: false };
@@ -229,11 +227,11 @@ export class Client {
     return mine < keyspace.plain ? mine : this.#number;
   }
 
-  #atomic(drawn: readonly number[]): Written[] {
+  #atomic(drawn: readonly number[], draws: Draws): Written[] {
     const { keyspace, counters, plan } = this.#around;
     const keys = new Set(drawn.map((key) => this.#own(key)));
     return [...keys].map((key) => {
-      const deletes = plan.weights.delete > 0 && this.#draws.chance(0.2);
+      const deletes = plan.weights.delete > 0 && draws.chance(0.2);
       const what = keyspace.isSum(key) ? "sum" : deletes ? "delete" : "set";
       return { write: counters.writes++, key, what };
     });

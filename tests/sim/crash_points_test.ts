@@ -5,7 +5,7 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { openReplica } from "../../store/replica.ts";
 import { deep } from "./broken/hooks.ts";
-import { POINTS } from "./faults.ts";
+import { POINTS } from "./crash_points.ts";
 import { simulate } from "./simulation.ts";
 import type { Plan } from "./topology.ts";
 
@@ -31,6 +31,10 @@ const calm = (point: string, nth: number) => (plan: Plan): Plan => ({
     nap: 0,
     diskFull: 0,
     leap: 0,
+    jump: 0,
+    oneWay: 0,
+    slowLinks: 0,
+    slowDisk: 0,
     point: 0,
     remove: 0,
   },

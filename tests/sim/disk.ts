@@ -5,9 +5,12 @@
  * Life: `new SimDisk` → commits and reads → `crash()` or `wipe()`, which give the disk that the site's next
  * start finds. A disk that was crashed or wiped answers nothing any more: its process is dead.
  *
- * D1  A commit resolves after a drawn delay; until then a crash loses it, or (drawn) keeps it whole (S2).
+ * D1  A commit resolves after a drawn delay; until then a crash loses it, or (drawn) keeps it whole (S2). A process
+ *     has one commit under way at most, so that is every prefix of what was not synced. That real disks, which
+ *     tear and reorder what was not synced, come to the same is tests/contract/storage_torn_test.ts.
  * D2  While a commit is under way, reads may (drawn) see some of its rows (S1).
- * D3  A disk that failed once rejects every later commit (S3).
+ * D3  A disk that failed once rejects every later commit (S3). Of the commit that failed, the next start finds all
+ *     or nothing, as drawn.
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
@@ -48,6 +51,9 @@ export class SimDisk implements Storage {
   #under: Under | null = null;
   #dead = false;
   #failed: string | null = null;
+  /** The commit that failed: what the disk has kept of it is unknown until the next start (D3). */
+  #doubtful: Commit | null = null;
+  #slowness = 1;
   /** Commits that resolved, for probes and checkers. */
   commits = 0;
 
@@ -64,10 +70,11 @@ export class SimDisk implements Storage {
   /** Power is cut: the disk as the next start finds it. */
   crash(): SimDisk {
     const under = this.#kill();
-    if (under !== null) {
-      if (this.#options.random() < (this.#options.keepChance ?? 0.5)) this.#rows.apply(under.commit);
-      else undo(this.#rows, under.before);
-    }
+    const isKept = (under !== null || this.#doubtful !== null) &&
+      this.#options.random() < (this.#options.keepChance ?? 0.5);
+    if (under !== null && !isKept) undo(this.#rows, under.before);
+    const kept = isKept ? under?.commit ?? this.#doubtful : null;
+    if (kept !== null) this.#rows.apply(kept);
     return new SimDisk(this.#options, this.#rows);
   }
 
@@ -80,6 +87,11 @@ export class SimDisk implements Storage {
   /** Every commit from now on, the one under way included, fails as a full or broken disk does. */
   fail(reason = "no space left on the simulated disk"): void {
     this.#failed = reason;
+  }
+
+  /** Multiplies all delays from now on. */
+  slow(factor: number): void {
+    this.#slowness = factor;
   }
 
   load(): Promise<Map<string, Uint8Array>> {
@@ -121,6 +133,7 @@ export class SimDisk implements Storage {
       this.#under = null;
       if (this.#failed !== null) {
         undo(this.#rows, before);
+        this.#doubtful = own;
         return reject(failure(this.#failed));
       }
       this.#rows.apply(own);
@@ -171,7 +184,7 @@ export class SimDisk implements Storage {
   }
 
   #drawn([least, greatest]: readonly [number, number]): number {
-    return least + this.#options.random() * (greatest - least);
+    return (least + this.#options.random() * (greatest - least)) * this.#slowness;
   }
 
   #kill(): Under | null {

@@ -86,3 +86,35 @@ Deno.test("wipe gives a blank disk; fail fails the commit under way and every la
   await assert.rejects(disk.commit(step([])), { code: "disk_failed" });
   assert.deepEqual(await disk.wipe().scan(WHOLE), []);
 });
+
+Deno.test("after a failed commit the next start finds all of it or nothing, as drawn (D3)", async () => {
+  for (const keepChance of [0, 1]) {
+    const { world, disk } = setUp({ keepChance });
+    void disk.commit(step([row(a, 1, "1")]));
+    await world.run(10);
+    const under = watch(disk.commit(step([row(a, 2, "2"), row(b, 3, "3")])));
+    disk.fail();
+    await world.run(20);
+    assert.equal(under.settled, "disk_failed");
+    assert.equal((await disk.get(a))?.position, 1, "the process that saw it fail sees nothing of it");
+    const later = watch(disk.commit(step([row(a, 4, "4")])));
+    await world.run(30);
+    assert.equal(later.settled, "disk_failed");
+    const positions = (await disk.crash().scan(WHOLE)).map((one) => one.position);
+    assert.deepEqual(positions, keepChance === 1 ? [2, 3] : [1]);
+  }
+});
+
+Deno.test("a slow disk takes longer, and is as quick as before once that is over", async () => {
+  const { world, disk } = setUp();
+  disk.slow(5);
+  const slow = watch(disk.commit(step([row(a, 1, "1")])));
+  await world.run(49);
+  assert.equal(slow.settled, "no");
+  await world.run(50);
+  assert.equal(slow.settled, "resolved");
+  disk.slow(1);
+  const quick = watch(disk.commit(step([row(a, 2, "2")])));
+  await world.run(60);
+  assert.equal(quick.settled, "resolved");
+});

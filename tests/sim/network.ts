@@ -4,10 +4,13 @@
  * Life of a link: dialled by its lower end (a child, or whoever first sends to a peer) → up at both ends → cut,
  * which each end notices at its own time → dialled again by the dialler of a tree link, or on the next send.
  *
- * L1  FIFO per direction from connect to disconnect. What is under way at a cut is lost in both directions, and
- *     so is what is sent to a dead link before the sender notices.
- * L2  An end hears `disconnected` for the old link before `connected` for the next one.
+ * L1  FIFO per direction from connect to disconnect. What is under way at a cut is lost from a (drawn) message on,
+ *     in each direction by itself: what was sent before may still arrive while its end has not noticed the cut, so
+ *     that its sender, who does not know, sends it again over the next link. What is sent to a dead link is lost.
+ * L2  An end hears `disconnected` for the old link before `connected` for the next one, and nothing of the old link
+ *     after that.
  * L3  A process sends and hears only while it lives.
+ * L4  A message that is lost on a lossy link is sent again by the transport: it, and all behind it, come later.
  */
 import type { SiteId } from "../../store/ports.ts";
 import type { Draws } from "./random.ts";
@@ -20,15 +23,30 @@ export interface Endpoint {
   receive(from: SiteId, message: Uint8Array): void;
 }
 
+/** What a link is like, in both directions. */
+export interface LinkQuality {
+  /** Least and greatest delay of a message. */
+  readonly delayMs: readonly [number, number];
+  /** Chance that the transport has to send a message again. */
+  readonly lossChance: number;
+  readonly bytesPerMs: number;
+}
+
 /** Whether and how a site relates to another in the tree, and how far they are. */
 export interface NetworkOptions {
   readonly world: World;
   readonly draws: Draws;
   readonly parentOf: (site: SiteId) => SiteId | null;
-  readonly delayMs: (a: SiteId, b: SiteId) => readonly [number, number];
+  readonly quality: (a: SiteId, b: SiteId) => LinkQuality;
   readonly window: number;
-  /** Every message on its way out. */
+  /** How soon an end notices that its link is gone: at once (reset) or by silence. */
+  readonly noticeMs: readonly [number, number];
+  /** Chance that a cut lets some of what is under way arrive (L1). */
+  readonly lateChance: number;
+  /** Every message that a process sends. */
   readonly tap?: (from: SiteId, to: SiteId, message: Uint8Array) => void;
+  /** Every message as it has left. */
+  readonly left?: (from: SiteId, to: SiteId, message: Uint8Array) => void;
   /** Every message as it has arrived. */
   readonly arrived?: (from: SiteId, to: SiteId, message: Uint8Array) => void;
 }
@@ -40,6 +58,12 @@ interface End {
   up: boolean;
   /** Virtual time before which nothing more arrives here (L1). */
   lastMs: number;
+  /** Virtual time until which nothing arrives here. */
+  stalledUntilMs: number;
+  /** Virtual time at which the line to this end is free. */
+  freeMs: number;
+  /** After a cut: how many of the messages on their way still arrive. */
+  late: number;
   /** Messages on their way to this end, and senders that wait for room. */
   readonly flying: Uint8Array[];
   readonly room: (() => void)[];
@@ -49,13 +73,11 @@ interface Link {
   readonly ends: readonly [End, End];
   /** The wire itself. */
   alive: boolean;
-  /** Virtual time until which nothing arrives. */
-  stalledUntilMs: number;
 }
 
-/** How soon an end notices that its link is gone: at once (reset) or by silence. */
-const NOTICE_MS: readonly [number, number] = [0, 60];
 const REDIAL_MS: readonly [number, number] = [1, 40];
+/** What a lost packet costs: a round trip where the next ones tell of it, a timeout where there are none. */
+const RESEND_MS: readonly [number, number] = [5, 250];
 
 const pairOf = (a: SiteId, b: SiteId): string => a < b ? `${a} ${b}` : `${b} ${a}`;
 
@@ -66,7 +88,8 @@ export class SimNetwork {
   readonly #links = new Map<string, Link>();
   readonly #blocked = new Map<string, number>();
   #slowness = 1;
-  readonly counts = { messages: 0, bytes: 0, lost: 0, cuts: 0, peers: 0 };
+  #isHealed = false;
+  readonly counts = { messages: 0, bytes: 0, lost: 0, cuts: 0, peers: 0, late: 0, resent: 0, queued: 0 };
 
   constructor(options: NetworkOptions) {
     this.#options = options;
@@ -91,15 +114,20 @@ export class SimNetwork {
 
   /** Cuts the links between two sites and refuses new ones until the clock reaches `untilMs`. */
   partition(a: SiteId, b: SiteId, untilMs: number): void {
-    this.#blocked.set(pairOf(a, b), untilMs);
+    this.block(a, b, untilMs);
     const link = this.#links.get(pairOf(a, b));
     if (link !== undefined) this.#cut(link);
   }
 
-  /** Nothing arrives between two sites until the clock reaches `untilMs`; nothing is lost. */
-  stall(a: SiteId, b: SiteId, untilMs: number): void {
-    const link = this.#links.get(pairOf(a, b));
-    if (link !== undefined) link.stalledUntilMs = Math.max(link.stalledUntilMs, untilMs);
+  /** Refuses new links between two sites until the clock reaches `untilMs`; those that are stay. */
+  block(a: SiteId, b: SiteId, untilMs: number): void {
+    this.#blocked.set(pairOf(a, b), untilMs);
+  }
+
+  /** Nothing that one site sends arrives at another until the clock reaches `untilMs`; nothing is lost. */
+  stall(from: SiteId, to: SiteId, untilMs: number): void {
+    const end = this.#links.get(pairOf(from, to))?.ends.find(({ site }) => site === to);
+    if (end !== undefined) end.stalledUntilMs = Math.max(end.stalledUntilMs, untilMs);
   }
 
   /** Multiplies all delays. */
@@ -107,11 +135,14 @@ export class SimNetwork {
     this.#slowness = factor;
   }
 
-  /** Ends all partitions and stalls. */
+  /** Ends all partitions and stalls; links lose nothing and are as wide as it takes from now on. */
   heal(): void {
+    this.#isHealed = true;
     this.#blocked.clear();
     this.#slowness = 1;
-    for (const link of this.#links.values()) link.stalledUntilMs = 0;
+    for (const link of this.#links.values()) {
+      for (const end of link.ends) end.stalledUntilMs = 0;
+    }
   }
 
   /** The sending half of `Network`, for one process. */
@@ -124,9 +155,12 @@ export class SimNetwork {
       // L1: a tree link comes back by itself, with what is sent then; a peer link is dialled, and carries this.
       if (this.#isTree(from, to)) this.counts.lost++;
       else this.#dialPeer(from, to, process, message);
+      this.#options.left?.(from, to, message);
       return Promise.resolve();
     }
-    return this.#fly(link, own, message);
+    const room = this.#fly(link, own, message);
+    this.#options.left?.(from, to, message);
+    return room;
   }
 
   #isTree(a: SiteId, b: SiteId): boolean {
@@ -138,8 +172,25 @@ export class SimNetwork {
   }
 
   #delay(a: SiteId, b: SiteId): number {
-    const [least, greatest] = this.#options.delayMs(a, b);
+    const [least, greatest] = this.#options.quality(a, b).delayMs;
     return this.#options.draws.between(least, greatest) * this.#slowness;
+  }
+
+  /** How long a message takes on a lossy or narrow line beyond its delay (L4). */
+  #hindrance(own: End, far: End, bytes: number): number {
+    const { world, draws, quality } = this.#options;
+    const { lossChance, bytesPerMs } = quality(own.site, far.site);
+    let ms = 0;
+    if (bytesPerMs < Infinity) {
+      if (far.freeMs > world.nowMs) this.counts.queued++;
+      far.freeMs = Math.max(far.freeMs, world.nowMs) + bytes / bytesPerMs;
+      ms = far.freeMs - world.nowMs;
+    }
+    while (lossChance > 0 && draws.chance(lossChance)) {
+      this.counts.resent++;
+      ms += draws.between(...RESEND_MS);
+    }
+    return ms;
   }
 
   #fly(link: Link, own: End, message: Uint8Array): Promise<void> {
@@ -152,9 +203,10 @@ export class SimNetwork {
       return Promise.resolve();
     }
     const arriveMs = Math.max(
-      world.nowMs + this.#delay(own.site, far.site),
+      world.nowMs + this.#delay(own.site, far.site) +
+        (this.#isHealed ? 0 : this.#hindrance(own, far, message.length)),
       far.lastMs,
-      link.stalledUntilMs,
+      far.stalledUntilMs,
     );
     far.lastMs = arriveMs;
     far.flying.push(message);
@@ -168,29 +220,32 @@ export class SimNetwork {
   /** Hands over the oldest message under way: one call for each that was sent. */
   #arrive(link: Link, own: End, far: End): void {
     // A stall that began after the message had left holds it too, and what follows it.
-    if (link.alive && link.stalledUntilMs > this.#options.world.nowMs) {
-      far.lastMs = Math.max(far.lastMs, link.stalledUntilMs);
-      this.#options.world.at(link.stalledUntilMs, () => this.#arrive(link, own, far));
+    if (link.alive && far.stalledUntilMs > this.#options.world.nowMs) {
+      far.lastMs = Math.max(far.lastMs, far.stalledUntilMs);
+      this.#options.world.at(far.stalledUntilMs, () => this.#arrive(link, own, far));
       return;
     }
     const message = far.flying.shift();
     if (message === undefined) throw new Error("a message arrived that was never sent");
     far.room.shift()?.();
-    if (!link.alive || !far.up || this.#processes.get(far.site) !== far.process) {
+    const arrives = link.alive || far.late-- > 0;
+    if (!arrives || !far.up || this.#processes.get(far.site) !== far.process) {
       this.counts.lost++;
       return;
     }
+    if (!link.alive) this.counts.late++;
     far.process.receive(own.site, message);
     this.#options.arrived?.(own.site, far.site, message);
   }
 
   #cut(link: Link): void {
     if (!link.alive) return;
-    const { world, draws } = this.#options;
+    const { world, draws, noticeMs, lateChance } = this.#options;
     link.alive = false;
     this.counts.cuts++;
     for (const end of link.ends) {
-      if (end.up) world.after(draws.between(...NOTICE_MS), () => this.#notice(link, end));
+      if (draws.chance(lateChance)) end.late = draws.integer(0, end.flying.length);
+      if (end.up) world.after(draws.between(...noticeMs), () => this.#notice(link, end));
       for (const resolve of end.room.splice(0)) resolve();
     }
   }
@@ -254,13 +309,15 @@ export class SimNetwork {
       process,
       up: true,
       lastMs: 0,
+      stalledUntilMs: 0,
+      freeMs: 0,
+      late: 0,
       flying: [],
       room: [],
     });
     const link: Link = {
       ends: [end(lower, lowerProcess), end(upper, upperProcess)],
       alive: true,
-      stalledUntilMs: 0,
     };
     this.#links.set(pairOf(lower, upper), link);
     const isTree = this.#isTree(lower, upper);

@@ -16,6 +16,9 @@ import type { SimDisk } from "./disk.ts";
 
 const COVER = "cover/";
 
+/** Where a process may be when it dies at its disk. */
+export type DiskPoint = "commit begins" | "commit ends" | "read begins" | "read ends";
+
 /** What a recording storage belongs to. */
 export interface RecordingOptions {
   readonly site: SiteId;
@@ -24,8 +27,8 @@ export interface RecordingOptions {
   readonly keyspace: Keyspace;
   readonly record: (event: HistoryEvent) => void;
   readonly nowMs: () => number;
-  /** Hears that a commit begins or has ended. */
-  readonly committing: (point: "commit begins" | "commit ends") => void;
+  /** Hears where the process yields to its disk, and where it goes on. */
+  readonly passed: (point: DiskPoint) => void;
 }
 
 /** Storage over a simulated disk, observed. */
@@ -71,27 +74,27 @@ export class RecordingStorage implements Storage {
   }
 
   load(): Promise<Map<string, Uint8Array>> {
-    return this.#disk.load();
+    return this.#read(() => this.#disk.load());
   }
 
   get(key: Key): Promise<Row | undefined> {
-    return this.#disk.get(key);
+    return this.#read(() => this.#disk.get(key));
   }
 
   getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#disk.getMany(keys);
+    return this.#read(() => this.#disk.getMany(keys));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
-    return this.#disk.scan(range, options);
+    return this.#read(() => this.#disk.scan(range, options));
   }
 
   journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#disk.journal(after, upTo, limit);
+    return this.#read(() => this.#disk.journal(after, upTo, limit));
   }
 
   bytes(): Promise<number> {
-    return this.#disk.bytes();
+    return this.#read(() => this.#disk.bytes());
   }
 
   close(): Promise<void> {
@@ -99,21 +102,31 @@ export class RecordingStorage implements Storage {
   }
 
   async commit(commit: Commit): Promise<void> {
-    const { keyspace, record, nowMs, site, committing } = this.#options;
+    const { keyspace, record, nowMs, site, passed } = this.#options;
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
     const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
     const records = new Map(commit.records);
     this.isCommitting = true;
-    committing("commit begins");
-    await this.#disk.commit(commit);
+    const done = this.#disk.commit(commit);
+    // A process that dies here leaves a commit under way.
+    passed("commit begins");
+    await done;
     this.isCommitting = false;
-    committing("commit ends");
+    passed("commit ends");
     for (const key of gone) this.rows.delete(key);
     for (const row of rows) this.rows.set(row.key, row);
     const covers = this.#applyRecords(records);
     if (rows.length + gone.length + covers.length > 0) {
       record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers });
     }
+  }
+
+  async #read<T>(look: () => Promise<T>): Promise<T> {
+    const { passed } = this.#options;
+    passed("read begins");
+    const seen = await look();
+    passed("read ends");
+    return seen;
   }
 
   /** Takes in changes of coverage; says which keys that changed. */

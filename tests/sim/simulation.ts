@@ -5,20 +5,20 @@
  * everything is pushed, all that sites cover is the root's) → last looks by every session → checks.
  */
 import type { OpenReplica } from "../../store/api.ts";
-import { decodeMessage } from "../../store/message.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { checkSessions } from "./check_sessions.ts";
 import { checkSites } from "./check_sites.ts";
 import { Client } from "./client.ts";
+import type { Crossing } from "./crash_points.ts";
 import { Faults } from "./faults.ts";
 import type { Held, History, HistoryEvent, Violation } from "./history.ts";
 import { Keyspace } from "./keyspace.ts";
-import { SimNetwork } from "./network.ts";
+import { type LinkQuality, SimNetwork } from "./network.ts";
 import { systemRows, watchGroup, writeSystemRow } from "./observers.ts";
 import { Probes } from "./probes.ts";
 import { Draws } from "./random.ts";
 import { SimSite, type SiteProcess } from "./site.ts";
-import { drawPlan, type Plan } from "./topology.ts";
+import { drawPlan, type Plan, type SitePlan } from "./topology.ts";
 import { World } from "./world.ts";
 
 /** What a run may be told. */
@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly change?: (plan: Plan) => Plan;
   /** Hears every message as it leaves. */
   readonly trace?: (atMs: number, from: SiteId, to: SiteId, message: Uint8Array) => void;
+  /** Hears of every place where a crash could hit, as a site passes it. */
+  readonly survey?: (crossing: Crossing) => void;
 }
 
 /** What a run gives. */
@@ -39,12 +41,13 @@ export interface RunResult {
   readonly violations: readonly Violation[];
   readonly probes: Record<string, number>;
   readonly events: number;
+  /** The names of all faults that were drawn, for `plan.only`. */
+  readonly faults: readonly string[];
 }
 
 /** Virtual time within which a cluster without faults must have finished what it was at: waits are 2 s at most. */
 const PEACE_MS_MAX = 30_000;
 const POLL_MS = 20;
-const NO_DELAY_MS = [0, 0] as const;
 
 /** Runs a seed. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
@@ -83,20 +86,13 @@ class Simulation {
       world,
       draws: this.#draws.fork("network"),
       parentOf: (site) => plans.get(site)?.parent ?? null,
-      delayMs: (a, b) => {
-        const [from, to] = [plans.get(a)?.linkMs ?? NO_DELAY_MS, plans.get(b)?.linkMs ?? NO_DELAY_MS];
-        if (plans.get(a)?.parent === b) return from;
-        if (plans.get(b)?.parent === a) return to;
-        // Edges often are nearer to each other than to what lies above them.
-        const [least, greatest] = from[0] < to[0] ? from : to;
-        return [least * 2, greatest * 2];
-      },
+      quality: (a, b) => qualityOf(plans, a, b),
       window: plan.linkWindow,
-      tap: (from, to, message) => {
-        trace?.(world.nowMs, from, to, message);
-        this.#passed(from, message, "leaves");
-      },
-      arrived: (_, to, message) => this.#passed(to, message, "arrives"),
+      noticeMs: plan.noticeMs,
+      lateChance: plan.lateChance,
+      tap: (from, to, message) => trace?.(world.nowMs, from, to, message),
+      left: (from, _, message) => this.#faults.points.passedMessage(from, message, "leaves"),
+      arrived: (_, to, message) => this.#faults.points.passedMessage(to, message, "arrives"),
     });
     const { open } = options;
     const around = {
@@ -111,10 +107,7 @@ class Simulation {
       serving: (site: SiteId, process: SiteProcess) => {
         if (plan.watch?.site === site) watchGroup(site, process, plan.watch.group, around);
       },
-      passed: (site: SiteId, point: string) => {
-        const passing = this.#sites.get(site);
-        if (passing !== undefined) this.#faults.passed(passing, point);
-      },
+      passed: (site: SiteId, point: string) => this.#faults.points.passed(site, point),
     };
     for (const site of plan.sites) {
       this.#sites.set(site.id, new SimSite(site, around, this.#draws.fork(`site ${site.id}`)));
@@ -125,7 +118,8 @@ class Simulation {
       this.#clients.push(new Client(i, shared, this.#draws.fork(`client ${i}`)));
     }
     const sites = [...this.#sites.values()];
-    this.#faults = new Faults({ ...around, sites }, this.#draws.fork("faults"));
+    const survey = options.survey === undefined ? {} : { survey: options.survey };
+    this.#faults = new Faults({ ...around, ...survey, sites }, this.#draws.fork("faults"));
   }
 
   async run(): Promise<RunResult> {
@@ -157,13 +151,8 @@ class Simulation {
         .sort((a, b) => a.atMs - b.atMs),
       probes: this.#probes.all(),
       events: this.#world.events,
+      faults: this.#faults.names,
     };
-  }
-
-  #passed(site: SiteId, message: Uint8Array, how: "leaves" | "arrives"): void {
-    const passing = this.#sites.get(site);
-    if (passing === undefined || !this.#faults.hasPoints) return;
-    this.#faults.passed(passing, `${decodeMessage(message).kind} ${how}`);
   }
 
   #schedule(): void {
@@ -172,15 +161,18 @@ class Simulation {
     for (const site of this.#sites.values()) {
       this.#world.at(draws.between(0, startMs), () => void site.start());
     }
-    const { requests, safetyMs, concurrency, systemWrites } = this.#plan;
+    const { requests, safetyMs, concurrency, systemWrites, only } = this.#plan;
     const root = this.#sites.get(this.#root);
     for (let i = 0; i < systemWrites && root !== undefined; i++) {
       this.#world.at(draws.between(startMs, safetyMs), () => void writeSystemRow(root, draws));
     }
     for (let i = 0; i < requests; i++) {
-      this.#world.at(draws.between(startMs / 2, safetyMs), () => {
-        const client = draws.pick(this.#clients);
-        if (client.busy < concurrency) client.request();
+      // Each has a stream of its own: one of them less leaves all others as they are.
+      const own = draws.fork(`request ${i}`);
+      if (only?.requests?.includes(i) === false) continue;
+      this.#world.at(own.between(startMs / 2, safetyMs), () => {
+        const client = own.pick(this.#clients);
+        if (client.busy < concurrency) client.request(own);
       });
     }
   }
@@ -272,6 +264,23 @@ class Simulation {
       return text.includes("fatal: ") ? [{ checker: "fault", message: text, atMs }] : [];
     });
   }
+}
+
+/** A link of the tree is as its lower end says. */
+function qualityOf(plans: ReadonlyMap<SiteId, SitePlan>, a: SiteId, b: SiteId): LinkQuality {
+  const [one, other] = [plans.get(a), plans.get(b)];
+  if (one === undefined || other === undefined) throw new Error(`no link joins ${a} and ${b}`);
+  const link = one.parent === b ? one : other.parent === a ? other : null;
+  if (link !== null) {
+    return { delayMs: link.linkMs, lossChance: link.linkLoss, bytesPerMs: link.linkBytesPerMs };
+  }
+  // Edges often are nearer to each other than to what lies above them.
+  const [least, greatest] = one.linkMs[0] < other.linkMs[0] ? one.linkMs : other.linkMs;
+  return {
+    delayMs: [least * 2, greatest * 2],
+    lossChance: Math.max(one.linkLoss, other.linkLoss),
+    bytesPerMs: Math.min(one.linkBytesPerMs, other.linkBytesPerMs),
+  };
 }
 
 function isSame(a: Held | undefined, b: Held | undefined): boolean {

@@ -63,6 +63,8 @@ export class SimSite {
   #disk: SimDisk;
   #blank = true;
   #process: SiteProcess | null = null;
+  /** Of the process that runs or begins to. */
+  #clock: ProcessClock | null = null;
   #starting = 0;
   #isUp = false;
   #isDiskFull = false;
@@ -82,6 +84,7 @@ export class SimSite {
       },
       random: () => diskDraws.unit(),
       commitDelayMs: plan.commitMs,
+      ...(plan.readMs === null ? {} : { readDelayMs: plan.readMs }),
       keepChance: around.keepChance,
     });
   }
@@ -96,15 +99,16 @@ export class SimSite {
     this.#isUp = true;
     const { world, network, keyspace, probes, record, open, passed } = this.#around;
     const attempt = ++this.#starting;
-    const { id, parent, tier, capacityBytes, skewMs, owners } = this.plan;
+    const { id, parent, tier, capacityBytes, skewMs, drift, owners } = this.plan;
+    const crossing = (point: string) => {
+      if (attempt === this.#starting) passed(id, point);
+    };
     const storage = new RecordingStorage(this.#disk, {
       site: id,
       isRoot: parent === null,
       keyspace,
       nowMs: () => world.nowMs,
-      committing: (point) => {
-        if (attempt === this.#starting) passed(id, point);
-      },
+      passed: crossing,
       record: (event) => {
         if (attempt === this.#starting) record(event);
       },
@@ -113,10 +117,13 @@ export class SimSite {
     this.#blank = false;
     const random = this.#draws.fork(`process ${attempt}`);
     // A restart may find the wall clock set back.
-    const clock = new ProcessClock(
-      world,
-      skewMs === 0 ? 0 : skewMs + random.integer(-RESTART_SKEW_MS, RESTART_SKEW_MS),
-    );
+    const clock = new ProcessClock(world, {
+      skewMs: skewMs === 0 ? 0 : skewMs + random.integer(-RESTART_SKEW_MS, RESTART_SKEW_MS),
+      drift,
+      turning: () => crossing("turn begins"),
+      due: () => crossing("timer due"),
+    });
+    this.#clock = clock;
     const config: ReplicaConfig = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes, owners };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
@@ -219,12 +226,22 @@ export class SimSite {
     probes.count(done ? "drained" : "drained in part");
   }
 
-  /** The wall clock has jumped (World.sleptMs). */
   /** The clock of the process that runs now is wrong by so much; 0 puts it right. */
   leap(ms: number): void {
     if (this.#process !== null) this.#process.clock.leapMs = ms;
   }
 
+  /** The clock of the process that runs now is set. */
+  jump(ms: number): void {
+    if (this.#process !== null) this.#process.clock.jumpedMs += ms;
+  }
+
+  /** The disk takes so many times longer from now on. */
+  slowDisk(factor: number): void {
+    this.#disk.slow(factor);
+  }
+
+  /** The wall clock has jumped (World.sleptMs). */
   napped(): void {
     this.#process?.clock.napped();
   }
@@ -253,11 +270,12 @@ export class SimSite {
     this.#starting++;
     this.#isUp = false;
     this.#isDiskFull = false;
+    this.#clock?.stop();
+    this.#clock = null;
     const process = this.#process;
     this.#process = null;
     if (process === null) return;
     process.alive = false;
-    process.clock.stop();
     this.#around.network.down(this.plan.id);
     for (const running of [...process.running]) running.broken();
   }

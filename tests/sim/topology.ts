@@ -5,6 +5,7 @@
 import type { OwnersSettings } from "../../store/owners/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import type { SiteId } from "../../store/ports.ts";
+import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
 
 /** One site of the tree. */
@@ -17,8 +18,16 @@ export interface SitePlan {
   readonly capacityBytes: number;
   /** Least and greatest one-way delay to the parent. */
   readonly linkMs: readonly [number, number];
+  /** Chance that a message to or from the parent is lost by the network and sent again; not in the liveness phase. */
+  readonly linkLoss: number;
+  /** How much the link to the parent carries; as much as it takes in the liveness phase. */
+  readonly linkBytesPerMs: number;
   readonly commitMs: readonly [number, number];
   readonly owners: OwnersSettings;
+  /** Least and greatest time of a read; null: a few microtasks. */
+  readonly readMs: readonly [number, number] | null;
+  /** How much faster than time the clock runs: 0.01 gains 10 ms in a second. */
+  readonly drift: number;
 }
 
 /** How often clients do what, as weights. */
@@ -48,7 +57,13 @@ export interface FaultPlan {
   readonly diskFull: number;
   /** One site's clock is too far off for its neighbours, for a while. */
   readonly leap: number;
-  /** Crashes at a point of the protocol: as the n-th message of a kind leaves or arrives, or a commit begins or ends. */
+  /** One clock is set, by up to a second. */
+  readonly jump: number;
+  /** Nothing arrives in one direction of a link for a while. */
+  readonly oneWay: number;
+  readonly slowLinks: number;
+  readonly slowDisk: number;
+  /** Crashes at a point of the protocol (crash_points.ts). */
   readonly point: number;
   /** Edges that are lost for good and taken off the tree; some are let in again. */
   readonly remove: number;
@@ -85,10 +100,16 @@ export interface Plan {
   readonly systemWrites: number;
   readonly faults: FaultPlan;
   /** Crashes that are wanted, beside those that `faults` draws: at the n-th time that a point is passed. */
-  readonly crashes: readonly { readonly point: string; readonly nth: number }[];
+  readonly crashes: readonly WantedCrash[];
   /** Messages a link holds before its sender is told to wait. */
   readonly linkWindow: number;
+  /** How soon an end notices that its link is gone. */
+  readonly noticeMs: readonly [number, number];
+  /** Chance that a cut lets some of what is under way arrive, in each direction. */
+  readonly lateChance: number;
   readonly keepChance: number;
+  /** Of the requests and faults that the seed draws, only these (`tests/sim/shrink.ts`). */
+  readonly only?: { readonly requests?: readonly number[]; readonly faults?: readonly string[] };
 }
 
 /** 2–9 sites on 2–4 levels: the target of the store's simulator. */
@@ -96,6 +117,8 @@ const SITES_MAX = 9;
 const LEVELS_MAX = 4;
 /** A clock that is badly wrong, but not yet refused (store/limits.ts CLOCK_AHEAD_MS_MAX). */
 const FAR_AHEAD_MS = 30_000;
+/** Thousands of times worse than real clocks, so that a few seconds are enough to see it. */
+const DRIFT_MAX = 0.02;
 
 /** Draws the plan of a run. */
 export function drawPlan(seed: number): Plan {
@@ -152,6 +175,10 @@ function drawMixed(draws: Draws): Plan {
   const faulty = draws.chance(0.85);
   const fault = (probability: number, greatest: number) => faulty ? some(probability, 0.5, greatest) : 0;
   const leaps = draws.fork("leaps");
+  const rare = draws.fork("rare");
+  /** What few runs have, some of them in plenty. */
+  const rarely = (probability: number, greatest: number) =>
+    rare.chance(probability) && faulty ? rare.between(0.5, greatest) : 0;
   const keysPerGroup = draws.integer(1, 4);
   const sites = drawSites(draws);
   const groups = draws.integer(1, 3);
@@ -199,11 +226,17 @@ function drawMixed(draws: Draws): Plan {
       diskFull: fault(0.1, 1.5),
       point: fault(0.5, 5),
       leap: leaps.chance(0.06) ? leaps.integer(1, 2) : 0,
+      jump: rarely(0.2, 4),
+      oneWay: rarely(0.25, 4),
+      slowLinks: rarely(0.15, 2),
+      slowDisk: rarely(0.2, 3),
       remove: 0,
     },
     watch: draws.chance(0.2) ? { site: draws.pick(sites).id, group: draws.integer(0, groups - 1) } : null,
     systemWrites: draws.chance(0.3) ? draws.integer(1, 10) : 0,
     linkWindow: draws.pick([1, 4, 64]),
+    noticeMs: rare.pick([[0, 60], [0, 60], [0, 2], [20, 1_500]]),
+    lateChance: rare.pick([0, 0.5, 1]),
     keepChance: draws.pick([0, 0.5, 1]),
     crashes: [],
   };
@@ -228,6 +261,11 @@ function drawSites(draws: Draws): SitePlan[] {
   const slow = draws.pick([1, 1, 5]);
   const name = (index: number) => index === 0 ? "root" : `s${index}`;
   const small = draws.chance(0.3);
+  const poor = draws.fork("poor");
+  const isLossy = poor.chance(0.15);
+  const isNarrow = poor.chance(0.15);
+  const isDrifting = poor.chance(0.25);
+  const readMs = poor.chance(0.2) ? poor.pick([[0, 0.3], [0, 3], [2, 4]] as const) : null;
   return parents.map((parent, index) => {
     const base = draws.pick([0.2, 1, 5, 20]) * (draws.chance(0.2) ? slow : 1);
     const commit = draws.pick([0.1, 0.5, 4]);
@@ -239,6 +277,10 @@ function drawSites(draws: Draws): SitePlan[] {
       skewMs: (skewed ? draws.integer(-500, 500) : 0) + (isFar && farAhead.chance(0.3) ? FAR_AHEAD_MS : 0),
       capacityBytes: small ? draws.integer(200, 4000) : 1 << 30,
       linkMs: [base, base * draws.pick([1.2, 3])],
+      linkLoss: isLossy ? poor.pick([0, 0.02, 0.2]) : 0,
+      linkBytesPerMs: isNarrow ? poor.pick([Infinity, 1_000, 50]) : Infinity,
+      readMs,
+      drift: isDrifting ? poor.between(-DRIFT_MAX, DRIFT_MAX) : 0,
       commitMs: [commit, commit * draws.pick([1, 4])],
       owners: NO_OWNERS,
     };

@@ -115,37 +115,51 @@ const drained = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 /** A timer this long or longer comes due in a nap. */
 const LONG_MS = 5_000;
 
+/** How wrong a process's clock is. */
+export interface ClockFaults {
+  /** From the start. */
+  readonly skewMs: number;
+  /** How much faster than time it runs: 0.01 gains 10 ms in a second. Its timers come due as it says. */
+  readonly drift: number;
+  /** The process waits for what is ready now. */
+  readonly turning?: () => void;
+  /** A timer is due. */
+  readonly due?: () => void;
+}
+
 /**
- * The clock of one process: it stops with the process, and is wrong by its skew.
+ * The clock of one process: it stops with the process, and is wrong by its skew and its drift.
  *
  * `nap` lets a long time pass for all clocks at once without the millions of idle messages of that time, as when
  * the machines are suspended together: long timers come due, links and short timers do not notice.
  */
 export class ProcessClock implements Clock {
   readonly #world: World;
-  readonly #skewMs: number;
+  readonly #faults: ClockFaults;
   /** How wrong it has become while the process ran. */
   leapMs = 0;
+  jumpedMs = 0;
   readonly #long = new Set<{ readonly cancel: () => void; readonly callback: () => void }>();
   #alive = true;
 
-  constructor(world: World, skewMs: number) {
+  constructor(world: World, faults: ClockFaults) {
     this.#world = world;
-    this.#skewMs = skewMs;
+    this.#faults = faults;
   }
 
   nowMs(): number {
-    return Math.floor(START_MS + this.#world.nowMs + this.#world.sleptMs + this.#skewMs + this.leapMs);
+    const { skewMs, drift } = this.#faults;
+    const ranMs = this.#world.nowMs * (1 + drift);
+    return Math.floor(START_MS + ranMs + this.#world.sleptMs + skewMs + this.leapMs + this.jumpedMs);
   }
 
   after(ms: number, callback: () => void): () => void {
     if (ms >= LONG_MS) return this.#afterLong(ms, callback);
-    return this.#world.after(ms, () => {
-      if (this.#alive) callback();
-    });
+    return this.#world.after(ms / (1 + this.#faults.drift), () => this.#due(callback));
   }
 
   turn(): Promise<void> {
+    this.#faults.turning?.();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#world.after(0, () => {
       if (this.#alive) resolve();
@@ -158,9 +172,7 @@ export class ProcessClock implements Clock {
     for (const timer of [...this.#long]) {
       timer.cancel();
       this.#long.delete(timer);
-      this.#world.after(0, () => {
-        if (this.#alive) timer.callback();
-      });
+      this.#world.after(0, () => this.#due(timer.callback));
     }
   }
 
@@ -171,14 +183,20 @@ export class ProcessClock implements Clock {
     this.#long.clear();
   }
 
+  #due(callback: () => void): void {
+    if (this.#alive) this.#faults.due?.();
+    // It may have been the last thing that the process lived to see.
+    if (this.#alive) callback();
+  }
+
   #afterLong(ms: number, callback: () => void): () => void {
     let cancelled = false;
     const due = () => {
-      if (this.#alive && !cancelled) callback();
+      if (!cancelled) callback();
     };
-    const cancel = this.#world.after(ms, () => {
+    const cancel = this.#world.after(ms / (1 + this.#faults.drift), () => {
       this.#long.delete(timer);
-      due();
+      this.#due(due);
     });
     const timer = { cancel, callback: due };
     this.#long.add(timer);
