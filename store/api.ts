@@ -143,10 +143,16 @@ export interface ReplicaStatus {
   readonly pendingBytes: number;
   /**
    * Milliseconds for which this site may not have what was written anywhere in the tree, as far as it knows: the age
-   * of the root's stable clock here. null before anything was heard of it.
+   * of the root's stable clock here, which one site that is cut off holds back for all. null before anything was heard of it.
    */
-  readonly lagMs: number | null;
-  readonly children: readonly { readonly id: SiteId; readonly connected: boolean; readonly ranges: number }[];
+  readonly stableLagMs: number | null;
+  readonly children: readonly {
+    readonly id: SiteId;
+    readonly connected: boolean;
+    readonly ranges: number;
+    /** Age of its stable clock here: what it and the sites below it wrote since may be missing. null before any. */
+    readonly stableLagMs: number | null;
+  }[];
   /** Neighbours that are refused because their clocks are too far ahead of this site's. */
   readonly clocksAhead: readonly SiteId[];
   /** Sites that may own what arrives here, or do. */

@@ -1,8 +1,16 @@
 /**
  * Admin paths of cron jobs: what is due, told by every site from its own rows, and a run at once, made by the root.
  */
-import { type CronScheduler, decodeJob, jobOf, jobRange, type JobState } from "../cron/mod.ts";
+import {
+  type CronScheduler,
+  decodeJob,
+  jobOf,
+  jobRange,
+  type JobState,
+  type ManualRun,
+} from "../cron/mod.ts";
 import { problemResponse } from "../gateway/problem.ts";
+import { withProgress } from "./progress.ts";
 import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";
 
 /** A job as operators see it. */
@@ -35,24 +43,28 @@ export function cronRoutes(app: AdminHono, services: AdminServices, scheduler: C
     if (scheduler === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
     const { app: name, name: job } = c.req.param();
     if (services.apps.get(name) === undefined) return unknownApp(name);
-    const run = await scheduler.runNow(name, job);
-    switch (run.kind) {
-      case "unknown":
-        return problemResponse("not_found", `${name} declares no cron job called ${JSON.stringify(job)}`);
-      case "running":
-        return problemResponse(
-          "cron_running",
-          `${job} of ${name} is running; two runs of a job never overlap`,
-        );
-      case "closed":
-        return problemResponse("not_ready", "the root is stopping");
-      case "ended": {
-        const { outcome, startedMs, endedMs } = run;
-        const error = outcome.ok ? {} : { error: { code: outcome.code, message: outcome.message } };
-        return c.json({ app: name, name: job, ok: outcome.ok, ms: endedMs - startedMs, ...error });
-      }
-    }
+    return await withProgress(services, c, async () => ended(name, job, await scheduler.runNow(name, job)));
   });
+}
+
+/** What came of a run. */
+function ended(name: string, job: string, run: ManualRun): Response {
+  switch (run.kind) {
+    case "unknown":
+      return problemResponse("not_found", `${name} declares no cron job called ${JSON.stringify(job)}`);
+    case "running":
+      return problemResponse(
+        "cron_running",
+        `${job} of ${name} is running; two runs of a job never overlap`,
+      );
+    case "closed":
+      return problemResponse("not_ready", "the root is stopping");
+    case "ended": {
+      const { outcome, startedMs, endedMs } = run;
+      const error = outcome.ok ? {} : { error: { code: outcome.code, message: outcome.message } };
+      return Response.json({ app: name, name: job, ok: outcome.ok, ms: endedMs - startedMs, ...error });
+    }
+  }
 }
 
 function summaryOf(name: string, cron: string, state: JobState | undefined): JobSummary {

@@ -1,8 +1,9 @@
 /**
  * An answer that tells how far it is: JSON lines `{event, …}` while it works, the last of them
- * `{event: "answer", status, body}`. For callers who ask for it (`accept: application/x-ndjson`).
+ * `{event: "answer", status, body}`, and blank ones while there is nothing to tell. For callers who ask for it
+ * (`accept: application/x-ndjson`).
  */
-import { NDJSON_HEADERS } from "../observe/ndjson.ts";
+import { BLANK_LINE, LIFE_SIGN_MS, NDJSON_HEADERS, ndjsonLine } from "../observe/ndjson.ts";
 import { failure } from "./failure.ts";
 import type { AdminContext, AdminServices } from "./services.ts";
 
@@ -18,17 +19,21 @@ export async function withProgress(
   services: Pick<AdminServices, "note">,
   c: AdminContext,
   work: (tell: Tell) => Promise<Response>,
+  lifeSignMs: number = LIFE_SIGN_MS,
 ): Promise<Response> {
   if (!wantsProgress(c)) return await work(() => {});
-  const encoder = new TextEncoder();
-  const lines = new TransformStream<unknown, Uint8Array>({
-    transform: (line, controller) => controller.enqueue(encoder.encode(JSON.stringify(line) + "\n")),
-  });
+  const lines = new TransformStream<Uint8Array, Uint8Array>();
   const writer = lines.writable.getWriter();
-  const write = (line: unknown) => void writer.write(line).catch(() => {}); // the caller has gone
+  const send = (line: Uint8Array) => void writer.write(line).catch(() => {}); // the caller has gone
+  const write = (line: unknown) => send(ndjsonLine(line));
+  send(BLANK_LINE); // the request has arrived
+  const life = setInterval(() => send(BLANK_LINE), lifeSignMs);
   void work((event) => write(event))
     .catch((error: unknown) => failure(error, services))
     .then(async (answer) => write({ event: "answer", status: answer.status, body: await answer.json() }))
-    .finally(() => writer.close().catch(() => {}));
+    .finally(() => {
+      clearInterval(life);
+      writer.close().catch(() => {});
+    });
   return new Response(lines.readable, { headers: NDJSON_HEADERS });
 }

@@ -4,19 +4,33 @@
  */
 import { z } from "zod";
 
-const siteId = z.string().regex(
-  /^[a-z][a-z0-9-]{0,39}$/,
-  "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
-);
-/** A group of a partition. More names than a dev cluster has sites are a mistake. */
-const group = z.array(siteId).min(1).max(64);
+/** A text of a form, and what is said of everything else. */
+const word = (form: RegExp, expected: string) => z.string(expected).regex(form, expected);
+/** A number within bounds, and what is said of everything else. */
+const within = (min: number, max: number, what: string) => {
+  const expected = `expected ${what}, ${min} to ${max}`;
+  return z.number(expected).min(min, expected).max(max, expected);
+};
+
+const siteId = word(/^[a-z][a-z0-9-]{0,39}$/, "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}");
+/** More names than a dev cluster has sites are a mistake. */
+const GROUP_MAX = 64;
+const GROUP_EXPECTED = `expected a list of 1 to ${GROUP_MAX} sites`;
+/** A group of a partition. */
+const group = z.array(siteId, GROUP_EXPECTED).min(1, GROUP_EXPECTED).max(GROUP_MAX, GROUP_EXPECTED);
 /** Above this a link is no link: the handshake gives up before it. */
 const LINK_MS_MAX = 10_000;
 /** Ten years: far beyond every limit of the store, and still a date. */
 const SKEW_MS_MAX = 10 * 365 * 86_400_000;
 
-const appName = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/, "expected an app's name like guestbook");
-const linkMs = z.number().min(0).max(LINK_MS_MAX);
+const appName = word(/^[a-z][a-z0-9-]{0,39}$/, "expected an app's name like guestbook");
+const linkMs = within(0, LINK_MS_MAX, "milliseconds");
+
+/** What of a site is given back: all, an app's rows, a table's. */
+export const EVICTED = {
+  app: appName.optional(),
+  table: word(/^.{1,200}$/s, "expected a table's name").optional(),
+};
 
 /** What a disk does: works, takes no more, or fails in every operation. */
 export const DISK_STATES = ["ok", "full", "fail"] as const;
@@ -49,8 +63,8 @@ export const chaosActionSchema = z.discriminatedUnion("action", [
     b: siteId,
     rttMs: linkMs.optional(),
     jitterMs: linkMs.optional(),
-    loss: z.number().min(0).max(1).optional(),
-    mbps: z.number().min(0.01).max(100_000).optional(),
+    loss: within(0, 1, "a share of the frames").optional(),
+    mbps: within(0.01, 100_000, "a rate in Mbit/s").optional(),
   }).refine(
     ({ rttMs, jitterMs, loss, mbps }) => [rttMs, jitterMs, loss, mbps].some((value) => value !== undefined),
     { message: "expected at least one of rttMs, jitterMs, loss, mbps" },
@@ -58,8 +72,7 @@ export const chaosActionSchema = z.discriminatedUnion("action", [
   z.strictObject({
     action: z.literal("evict"),
     site: siteId,
-    app: appName.optional(),
-    table: z.string().min(1).max(200).optional(),
+    ...EVICTED,
   }).refine(({ app, table }) => table === undefined || app !== undefined, {
     message: "expected an app with the table",
   }),
@@ -67,10 +80,14 @@ export const chaosActionSchema = z.discriminatedUnion("action", [
     action: z.literal("skew"),
     site: siteId,
     /** Added to the wall clock; 0 ends it. */
-    ms: z.number().int().min(-SKEW_MS_MAX).max(SKEW_MS_MAX),
+    ms: within(-SKEW_MS_MAX, SKEW_MS_MAX, "whole milliseconds").int("expected whole milliseconds"),
   }),
-  z.strictObject({ action: z.literal("disk"), site: siteId, state: z.enum(DISK_STATES) }),
-]);
+  z.strictObject({
+    action: z.literal("disk"),
+    site: siteId,
+    state: z.enum(DISK_STATES, `expected one of ${DISK_STATES.join(", ")}`),
+  }),
+], { error: 'expected a JSON object: {"action": …} and what that action takes' });
 
 /** One action. */
 export type ChaosAction = z.infer<typeof chaosActionSchema>;
@@ -118,6 +135,8 @@ export function explainAction(error: z.ZodError, body: unknown): string {
     if (issue.code === "unrecognized_keys") return `${issue.keys.join(", ")}: no field of this action`;
     const found = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], body);
     if (issue.path.length === 0) return issue.message;
-    return `${field}: ${issue.message}${found === undefined ? "" : `, not ${JSON.stringify(found)}`}`;
+    return `${field}: ${issue.message}${
+      found === undefined ? ", found none" : `, not ${JSON.stringify(found)}`
+    }`;
   }).join("; ");
 }

@@ -15,6 +15,7 @@ import type { Storage } from "../../store/ports.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { refusedRole } from "../admin/access.ts";
 import type { Role } from "../deploy/roles.ts";
+import { EVICTED, explainAction } from "./actions.ts";
 import { FaultStorage } from "./fault_storage.ts";
 import { type LinkShape, type SiteFaults, siteFaultsSchema } from "./ledger.ts";
 
@@ -39,7 +40,7 @@ export interface BreakableSite {
   readonly tablesOf: (app: string) => readonly string[] | null;
 }
 
-const evictSchema = z.strictObject({ app: z.string().optional(), table: z.string().optional() });
+const evictSchema = z.strictObject(EVICTED, "expected a JSON object");
 
 /** Where a site takes chaos calls: all of them below this. */
 export const CHAOS_PATH = "/_sojourn/admin/chaos";
@@ -134,8 +135,9 @@ export class SiteChaos {
   }
 
   async #tell(request: Request): Promise<Response> {
-    const parsed = siteFaultsSchema.safeParse(parseJson(await readText(request)));
-    if (!parsed.success) return problemResponse("chaos_invalid", z.prettifyError(parsed.error));
+    const body = parseJson(await readText(request));
+    const parsed = siteFaultsSchema.safeParse(body);
+    if (!parsed.success) return problemResponse("chaos_invalid", explainAction(parsed.error, body));
     this.#apply(parsed.data);
     return Response.json({ site: this.#site });
   }
@@ -155,8 +157,9 @@ export class SiteChaos {
   }
 
   async #evict(request: Request): Promise<Response> {
-    const parsed = evictSchema.safeParse(parseJson(await readText(request)));
-    if (!parsed.success) return problemResponse("chaos_invalid", z.prettifyError(parsed.error));
+    const body = parseJson(await readText(request));
+    const parsed = evictSchema.safeParse(body);
+    if (!parsed.success) return problemResponse("chaos_invalid", explainAction(parsed.error, body));
     if (this.#bound === null) return problemResponse("not_ready", `site ${this.#site} is starting`);
     if (this.#root) {
       return problemResponse(

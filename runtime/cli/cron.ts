@@ -55,7 +55,7 @@ export const cron: Command = {
     const client = await findCluster(args, shell);
     const path = `/apps/${encodeURIComponent(app)}/cron`;
     if (name === undefined) return list(jobsSchema.parse(await client.call("GET", path)), app, args, shell);
-    const ran = runSchema.parse(await client.call("POST", `${path}/${encodeURIComponent(name)}/run`));
+    const ran = runSchema.parse(await client.runJob(app, name));
     if (args.json) shell.out(JSON.stringify(ran));
     else if (ran.ok) shell.out(`${ran.name} of ${ran.app} ran in ${ran.ms} ms`);
     if (ran.ok) return EXIT.done;

@@ -18,9 +18,9 @@ export const topViewSchema = z.object({
     tier: z.string(),
     reachable: z.boolean(),
     ageMs: z.number().nullable(),
+    lagMs: latency,
     status: z.object({
       parent: z.object({ connected: z.boolean(), rttMs: z.number().nullable() }).nullable(),
-      lagMs: latency,
       pending: count,
       pendingBytes: count,
       apps: z.array(z.object({
@@ -105,7 +105,7 @@ function siteRow({ site, label }: { site: TopSite; label: string }): string[] {
     label,
     tier,
     uplink(status.parent) + status.alerts.map(({ code }) => ` ${code}!`).join(""),
-    status.lagMs === null ? "-" : seconds(status.lagMs),
+    site.lagMs === null ? "-" : seconds(site.lagMs),
     status.pending === 0 ? "0" : `${status.pending} (${bytes(status.pendingBytes)})`,
     ...rateCells(all),
     ...[arrivals.new, arrivals.nothing, arrivals.carry, arrivals.wait].map(String),

@@ -11,9 +11,9 @@ function site(id: string, parent: string | null, more: Record<string, unknown> =
     tier: parent === null ? "root" : "edge",
     reachable: true,
     ageMs: 1,
+    lagMs: 1500,
     status: {
       parent: parent === null ? null : { connected: true, rttMs: 20 },
-      lagMs: 1500,
       pending: 2,
       pendingBytes: 2048,
       apps: [{ name: "shop", version: "0123456789abcdef", isolates: 1 }],

@@ -79,10 +79,16 @@ export interface AdminTarget {
   readonly token?: string | undefined;
   /** How long a read may take; {@link READ_MS} where it is not given. */
   readonly readMs?: number;
+  /** How long a change may take before it begins to be answered; {@link CHANGE_MS} where it is not given. */
+  readonly changeMs?: number;
+  /** How long an answer that has begun may say nothing; that of silence.ts where it is not given. */
+  readonly silenceMs?: number;
 }
 
 /** A site that stands still (stopped, swapping, behind a dead route) is told from one that is slow by this. */
 const READ_MS = 30_000;
+/** The same of a change: 25 MiB, the largest file, on a line of 1 Mbit/s. What takes longer gives signs of life. */
+const CHANGE_MS = 300_000;
 
 /** A bundle on its way to a cluster. */
 export interface Upload {
@@ -237,6 +243,12 @@ export class AdminClient {
     return await this.#ask(method, path, bytes);
   }
 
+  /** Runs a cron job at once, however long it takes; what it answers is for the caller to check. */
+  async runJob(app: string, name: string): Promise<unknown> {
+    const path = `/apps/${encodeURIComponent(app)}/cron/${encodeURIComponent(name)}/run`;
+    return await this.#follow("POST", path, {}, {}, null);
+  }
+
   /** All sites as one of them sees them. */
   async cluster(): Promise<unknown> {
     return await this.#ask("GET", "/cluster");
@@ -313,18 +325,23 @@ export class AdminClient {
     const asked = new URLSearchParams(
       Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, `${value}`]]),
     );
-    const answer = await this.#fetch(method, `${path}?${asked}`, body, progress.signal, NDJSON_ACCEPTED);
-    if (!answer.ok || answer.body === null) throw problemOf(answer, await answer.text());
-    const broken = (why: string) =>
-      new AnswerBrokenOff(`the answer of ${this.#target.url} has broken off${why}`);
+    const { url, silenceMs, changeMs = CHANGE_MS } = this.#target;
+    const broken = (why: string) => new AnswerBrokenOff(`the answer of ${url} has broken off${why}`);
+    using silence = new Silence(progress.signal, silenceMs);
+    silence.begins(changeMs);
     try {
-      for await (const line of readNdjson(answer.body, progress.signal)) {
+      const answer = await this.#fetch(method, `${path}?${asked}`, body, silence.signal, NDJSON_ACCEPTED);
+      if (!answer.ok || answer.body === null) throw problemOf(answer, await answer.text());
+      silence.begins();
+      for await (const line of readNdjson(answer.body, silence.signal)) {
+        silence.begins();
         const event = progressSchema.safeParse(line).data; // another release may tell of more
         if (event?.event === "answer") return answered(event.status, event.body);
         if (event !== undefined) progress.tell?.(event);
       }
+      silence.throwIfLong();
     } catch (error) {
-      if (error instanceof AdminError) throw error;
+      if (error instanceof AdminError && !silence.isLong) throw error;
       throw broken(`: ${messageOf(error)}`);
     }
     throw broken("");
@@ -354,12 +371,10 @@ export class AdminClient {
 
   async #ask(method: string, path: string, body?: Uint8Array<ArrayBuffer>): Promise<unknown> {
     const { url } = this.#target;
-    const { readMs = READ_MS } = this.#target;
+    const { readMs = READ_MS, changeMs = CHANGE_MS } = this.#target;
     const over = new AbortController();
-    // A change may take as long as it takes: a cron job that is run, a large file.
-    const timer = method === "GET"
-      ? setTimeout(() => over.abort(new Error(`nothing came in ${readMs} ms`)), readMs)
-      : undefined;
+    const [limitMs, and] = method === "GET" ? [readMs, ""] : [changeMs, "; whether it was done is not known"];
+    const timer = setTimeout(() => over.abort(new Error(`nothing came in ${limitMs} ms${and}`)), limitMs);
     let answer: Response;
     let text: string;
     try {

@@ -6,7 +6,7 @@
  */
 import { clearTimeout, setTimeout } from "node:timers";
 
-/** Three signs of life (IDLE_MS of runtime/observe/log_gather.ts), so that one that is late on a busy machine is not missed. */
+/** Three signs of life (LIFE_SIGN_MS of runtime/observe/ndjson.ts), so that one that is late on a busy machine is not missed. */
 export const SILENCE_MS_MAX = 15_000;
 
 /** Watches one stream. */
@@ -23,13 +23,18 @@ export class Silence {
     this.begins();
   }
 
-  /** From now on it is silent. */
-  begins(): void {
+  /** From now on it is silent, which may take longer this time than between two signs of life. */
+  begins(msMax: number = this.#msMax): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(
-      () => this.#long.abort(new Error(`nothing came within ${this.#msMax / 1000} s`)),
-      this.#msMax,
+      () => this.#long.abort(new Error(`nothing came within ${msMax / 1000} s`)),
+      msMax,
     );
+  }
+
+  /** Whether it was silent for too long. */
+  get isLong(): boolean {
+    return this.#long.signal.aborted;
   }
 
   /** Throws when it was silent for too long. */

@@ -11,15 +11,13 @@
 import { z } from "zod";
 import { type LogLine, logLineSchema, type LogQuery, siteQuery } from "./log_line.ts";
 import { LogMerge } from "./log_merge.ts";
-import { BLANK_LINE, pulledBody, readNdjson } from "./ndjson.ts";
+import { BLANK_LINE, LIFE_SIGN_MS, pulledBody, readNdjson } from "./ndjson.ts";
 import { pause } from "./pause.ts";
 
 /** A site that is there answers within a round trip; a person waits this long for the others. */
 const ANSWER_MS = 2_000;
 /** A killed site is back within a second or two. */
 const AGAIN_MS = 500;
-/** A new site is followed this soon; a reader that has gone without a word is noticed. */
-const IDLE_MS = 5_000;
 
 /** What gathering needs of its site. */
 export interface LogSources {
@@ -81,7 +79,7 @@ class Gathering {
     }
     if (!this.#query.follow || this.#gone.aborted) return null;
     for (const site of this.#wanted()) this.#follow(site, { after: null, down: false });
-    const lines = await this.#merge.next(IDLE_MS, this.#gone);
+    const lines = await this.#merge.next(LIFE_SIGN_MS, this.#gone); // a new site is followed so soon, too
     return lines.length === 0 ? BLANK_LINE : encode(lines);
   }
 

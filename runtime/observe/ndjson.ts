@@ -13,6 +13,9 @@ const encoder = new TextEncoder();
 export const ndjsonLine = (value: unknown): Uint8Array<ArrayBuffer> =>
   encoder.encode(JSON.stringify(value) + "\n");
 
+/** An answer that has nothing to say gives a sign of life so often: readers give up after three that did not come. */
+export const LIFE_SIGN_MS = 5_000;
+
 /** A sign of life. */
 export const BLANK_LINE: Uint8Array<ArrayBuffer> = encoder.encode("\n");
 

@@ -33,7 +33,10 @@ export interface SiteRates {
 }
 
 /** A site's own answer: its status is passed on as it came. */
-const answerSchema = z.object({ status: z.looseObject({ site: z.string() }), rates: z.looseObject({}) });
+const answerSchema = z.object({
+  status: z.looseObject({ site: z.string(), lagMs: z.number().nullish() }),
+  rates: z.looseObject({}),
+});
 type SiteAnswer = z.infer<typeof answerSchema>;
 
 /** A site in the overview. */
@@ -45,6 +48,8 @@ export interface SiteView {
   readonly reachable: boolean;
   /** Age of `status` and `rates`; null where there was never an answer. */
   readonly ageMs: number | null;
+  /** For how long, at most, it may not have what the root has: what each site on the way lags, as far as known. */
+  readonly lagMs: number | null;
   readonly status: SiteAnswer["status"] | null;
   readonly rates: SiteAnswer["rates"] | null;
 }
@@ -109,7 +114,7 @@ export class Overview {
   async #collect(): Promise<ClusterView> {
     const { sites, nowMs, site: by } = this.#sources;
     const known = sites();
-    const views = await Promise.all(known.map(async ({ id, parent, tier, url }): Promise<SiteView> => {
+    const views = await Promise.all(known.map(async ({ id, parent, tier, url }) => {
       const answer = await this.#answerOf(id);
       const last = this.#last.get(id);
       return {
@@ -124,7 +129,8 @@ export class Overview {
       };
     }));
     for (const id of this.#last.keys()) if (!known.some((site) => site.id === id)) this.#last.delete(id);
-    return { atMs: nowMs(), by, sites: views };
+    const byId = new Map(views.map((view) => [view.id, view]));
+    return { atMs: nowMs(), by, sites: views.map((view) => ({ ...view, lagMs: lagOf(view.id, byId) })) };
   }
 
   /** O1 */
@@ -146,6 +152,20 @@ export class Overview {
       clearTimeout(timer);
     }
   }
+}
+
+/** null where a site on the way never answered. */
+function lagOf(id: string, byId: ReadonlyMap<string, Pick<SiteView, "parent" | "status">>): number | null {
+  let lagMs = 0;
+  let next: string | null = id;
+  for (let hops = 0; next !== null; hops++) {
+    const site = byId.get(next);
+    const own = site?.status?.lagMs ?? null;
+    if (site === undefined || own === null || hops > byId.size) return null;
+    lagMs += own;
+    next = site.parent;
+  }
+  return lagMs;
 }
 
 const aborted = (signal: AbortSignal): Promise<null> =>

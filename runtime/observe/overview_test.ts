@@ -2,9 +2,12 @@ import { strict as assert } from "node:assert";
 import { readNdjson } from "./ndjson.ts";
 import { type ClusterView, Overview } from "./overview.ts";
 
+const PARENTS: Readonly<Record<string, string | null>> = { root: null, a: "root", b: "a" };
+const LAGS: Readonly<Record<string, number>> = { root: 0, a: 200, b: 30 };
+
 const site = (id: string) => ({
   id,
-  parent: id === "root" ? null : "root",
+  parent: PARENTS[id] ?? null,
   tier: "edge",
   url: `http://${id}`,
 });
@@ -21,7 +24,7 @@ function setUp() {
       if (state.silent.has(id)) {
         await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       }
-      return Response.json({ status: { site: id }, rates: {} });
+      return Response.json({ status: { site: id, lagMs: LAGS[id] }, rates: {} });
     },
   });
   return { overview, state };
@@ -49,6 +52,17 @@ Deno.test("a site that does not answer is shown with its last answer's age (O1)"
   fresh.state.down.add("a");
   const a = (await fresh.overview.look()).sites[1];
   assert.deepEqual([a?.reachable, a?.ageMs, a?.status], [false, null, null]);
+});
+
+Deno.test("lag adds up from the root, and is not known below a site that never answered", async () => {
+  const { overview, state } = setUp();
+  const lags = async () => (await overview.look()).sites.map(({ lagMs }) => lagMs);
+  state.down.add("a");
+  assert.deepEqual(await lags(), [0, null, null]);
+  state.down.clear();
+  assert.deepEqual(await lags(), [0, 200, 230]);
+  state.down.add("a");
+  assert.deepEqual(await lags(), [0, 200, 230]);
 });
 
 Deno.test("readers share a round, and nobody is asked when none is left (O2)", async () => {

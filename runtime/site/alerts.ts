@@ -13,6 +13,7 @@ export interface Alert {
     | "disk_low"
     | "clock_ahead"
     | "parent_away"
+    | "child_away"
     | "lag"
     | "pending"
     | "site_away"
@@ -30,7 +31,6 @@ export interface Signs {
     ReplicaStatus,
     | "clocksAhead"
     | "parent"
-    | "lagMs"
     | "pending"
     | "pendingBytes"
     | "children"
@@ -44,8 +44,8 @@ export interface Signs {
   readonly nowMs: number;
 }
 
-/** A parent that restarts is back before. */
-const PARENT_AWAY_MS = 10_000;
+/** A site that restarts is back before. */
+const NEIGHBOUR_AWAY_MS = 10_000;
 /** A healthy cluster lags by less than a second. */
 const LAG_MS = 60_000;
 /** Minutes of pushing over a slow link. */
@@ -68,17 +68,20 @@ export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Aler
       `site ${site} is refused: its clock is more than a minute ahead of this site's`,
     );
   }
-  const { parent, lagMs, pending, pendingBytes } = replica;
+  const { parent, pending, pendingBytes, children } = replica;
   const awayIds = new Map(away.map(({ id, untilMs }) => [id, untilMs]));
-  const isExpected = parent !== null && (awayIds.get(parent.id) ?? 0) > nowMs;
-  const parentMs = parent === null || parent.connected ? null : parent.feedLagMs;
-  if (parent !== null && parentMs !== null && parentMs > PARENT_AWAY_MS && !isExpected) {
-    add("parent_away", `nothing was heard of parent ${parent.id} for ${seconds(parentMs)}`);
+  const isExpected = (id: string) => (awayIds.get(id) ?? 0) > nowMs;
+  const feedMs = parent?.feedLagMs ?? 0;
+  if (parent?.connected === false && feedMs > NEIGHBOUR_AWAY_MS && !isExpected(parent.id)) {
+    add("parent_away", `nothing was heard of parent ${parent.id} for ${seconds(feedMs)}`);
   }
-  // A site that is away holds the stable clock of all back, and is meant to.
-  const isHeldBack = away.some(({ untilMs }) => untilMs > nowMs);
-  if (lagMs !== null && lagMs > LAG_MS && !isHeldBack) {
-    add("lag", `what is written elsewhere is here ${seconds(lagMs)} later`);
+  if (parent?.connected === true && feedMs > LAG_MS) {
+    add("lag", `what parent ${parent.id} has is here ${seconds(feedMs)} later`);
+  }
+  // Told where the site is missed, and there only: the stable clock of every site waits for it.
+  for (const { id, connected, stableLagMs } of children) {
+    if (connected || (stableLagMs ?? 0) <= NEIGHBOUR_AWAY_MS || isExpected(id)) continue;
+    add("child_away", `nothing of site ${id} or those below it has come for ${seconds(stableLagMs ?? 0)}`);
   }
   if (pending > PENDING_ROWS || pendingBytes > PENDING_BYTES) {
     add("pending", `${pending} rows (${pendingBytes} bytes) have not been acknowledged by the parent`);
@@ -90,7 +93,7 @@ export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Aler
     else add("site_overdue", `site ${id} was drained, and should have been back at ${at}`);
   }
   for (const { site, standing, silentMs } of replica.watched) {
-    if ((awayIds.get(site) ?? 0) > nowMs) continue;
+    if (isExpected(site)) continue;
     const silence = `nothing was heard of site ${site} for ${seconds(silentMs)}`;
     if (standing === "suspected") add("site_suspected", `${silence}: it gets nothing new to hold`);
     if (standing === "dead") add("site_dead", `${silence}: others take its place`);

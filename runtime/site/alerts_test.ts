@@ -4,15 +4,16 @@ import { alertsOf, DiskSpace, type Signs } from "./alerts.ts";
 const NOW_MS = 1_000_000;
 const PARENT = { id: "core", connected: true, acked: 0, feedLagMs: 5 };
 
+const CHILD = { id: "edge", connected: true, ranges: 1, stableLagMs: 300 };
+
 const calm: Signs = {
   fault: null,
   replica: {
     clocksAhead: [],
     parent: PARENT,
-    lagMs: 300,
     pending: 3,
     pendingBytes: 60,
-    children: [],
+    children: [CHILD],
     watched: [],
     ownersMissing: null,
   },
@@ -31,6 +32,7 @@ const watched = (standing: "unknown" | "alive" | "suspected" | "dead") => ({
   rttMs: null,
   silentMs: 2_100,
 });
+const lostChild = withReplica({ children: [{ ...CHILD, connected: false, stableLagMs: 10_001 }] });
 const lostParent = withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_001 } });
 
 Deno.test("alerts name what is to be looked at, and nothing when all is well", () => {
@@ -45,15 +47,20 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
     [withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_000 } }), []],
     [withReplica({ parent: { ...PARENT, feedLagMs: 10_001 } }), []],
     [withReplica({ parent: null }), []],
-    [withReplica({ lagMs: 60_000 }), []],
-    [withReplica({ lagMs: 60_001 }), ["lag"]],
-    [withReplica({ lagMs: null }), []],
+    [withReplica({ parent: { ...PARENT, feedLagMs: 60_000 } }), []],
+    [withReplica({ parent: { ...PARENT, feedLagMs: 60_001 } }), ["lag"]],
+    [withReplica({ parent: { ...PARENT, feedLagMs: null } }), []],
+    [lostChild, ["child_away"]],
+    [withReplica({ children: [{ ...CHILD, connected: false, stableLagMs: 10_000 }] }), []],
+    [withReplica({ children: [{ ...CHILD, stableLagMs: 90_000 }] }), []],
+    [withReplica({ children: [{ ...CHILD, connected: false, stableLagMs: null }] }), []],
     [withReplica({ pending: 100_001 }), ["pending"]],
     [withReplica({ pendingBytes: 64 * 1024 * 1024 + 1 }), ["pending"]],
     [{ ...calm, away: [{ id: "edge-1", untilMs: NOW_MS + 1, near: true }] }, ["site_away"]],
     [{ ...calm, away: [{ id: "edge-1", untilMs: NOW_MS, near: true }] }, ["site_overdue"]],
     [{ ...calm, away: [{ id: "edge-9", untilMs: NOW_MS + 1, near: false }] }, []],
-    [{ ...withReplica({ lagMs: 60_001 }), away: [{ id: "edge-9", untilMs: NOW_MS + 1, near: false }] }, []],
+    [{ ...lostChild, away: [{ id: "edge", untilMs: NOW_MS + 1, near: true }] }, ["site_away"]],
+    [{ ...lostChild, away: [{ id: "edge-9", untilMs: NOW_MS + 1, near: false }] }, ["child_away"]],
     [{ ...lostParent, away: [{ id: "core", untilMs: NOW_MS + 1, near: true }] }, ["site_away"]],
     [{ ...lostParent, away: [{ id: "core", untilMs: NOW_MS - 1, near: true }] }, [
       "parent_away",

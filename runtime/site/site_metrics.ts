@@ -118,7 +118,7 @@ function storeFamilies(status: () => ReplicaStatus): Family[] {
       "store.stable.lag",
       "s",
       "Age of the root's stable clock: what was written anywhere in the tree before it is here.",
-      () => seconds(status().lagMs),
+      () => seconds(status().stableLagMs),
     ),
     one("gauge", "store.parent.connected", "{link}", "1 while the parent is connected.", () => {
       const { parent } = status();

@@ -33,8 +33,9 @@ export function siteStatus(parts: StatusParts) {
     coverage: status.coverage,
     pending: status.pending,
     pendingBytes: status.pendingBytes,
-    lagMs: status.lagMs === null ? null : Math.round(status.lagMs),
-    children: status.children,
+    lagMs: status.parent === null ? 0 : rounded(status.parent.feedLagMs),
+    stableLagMs: rounded(status.stableLagMs),
+    children: status.children.map((child) => ({ ...child, stableLagMs: rounded(child.stableLagMs) })),
     f: parts.replica.owners.settings.f,
     watched: status.watched.map((one) => ({ ...one, silentMs: Math.round(one.silentMs) })),
     apps: appStatus(parts.apps),
@@ -55,6 +56,8 @@ export function siteStatus(parts: StatusParts) {
     counters: status.counters,
   };
 }
+
+const rounded = (ms: number | null): number | null => ms === null ? null : Math.round(ms);
 
 function appStatus(apps: AppService | null) {
   const running = apps?.isolates.status().apps ?? [];

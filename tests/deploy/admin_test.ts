@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { packKey } from "../../store/key.ts";
 import { encodeValue } from "../../functions/value.ts";
+import { Hono } from "hono";
 import { adminApp } from "../../runtime/admin/mod.ts";
+import { withProgress } from "../../runtime/admin/progress.ts";
+import type { AdminHono } from "../../runtime/admin/services.ts";
 import {
   AdminClient,
   AdminError,
@@ -10,7 +13,9 @@ import {
   Deployments,
   type Role,
 } from "../../runtime/deploy/mod.ts";
+import { AnswerBrokenOff } from "../../runtime/deploy/client.ts";
 import { encodeSystem } from "../../runtime/deploy/records.ts";
+import { readNdjson } from "../../runtime/observe/ndjson.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { memorySecrets } from "./memory_secrets.ts";
 import { MemorySystem } from "./memory_system.ts";
@@ -218,4 +223,64 @@ Deno.test("a read of a site that stands still ends, and says what did not come",
       await server.shutdown();
     });
   }
+});
+
+/** A site whose answers are these, and how a change of it fails. */
+async function failureOfChange(
+  answer: () => Response | Promise<Response>,
+  change: (admin: AdminClient) => Promise<unknown>,
+): Promise<AdminError> {
+  const stop = new AbortController();
+  const { signal } = stop;
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", signal, onListen: () => {} }, answer);
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  try {
+    await change(new AdminClient({ url, changeMs: 1_000, silenceMs: 200 }));
+    assert.fail("the change came to an end");
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error;
+    return error;
+  } finally {
+    stop.abort(); // no shutdown, which waits for answers that never end
+    await server.finished;
+  }
+}
+
+Deno.test("a change at a site that stands still ends, and says that nobody knows what became of it", async (t) => {
+  const hold = Promise.withResolvers<void>();
+  const nothing = () => hold.promise.then(() => new Response());
+  const then = (...lines: string[]) => () =>
+    new Response(new ReadableStream({ start: (c) => lines.forEach((line) => c.enqueue(bytes(line))) }));
+  const rollback = (admin: AdminClient) => admin.rollback("shop", undefined, 0);
+  const secret = (admin: AdminClient) => admin.deleteSecret("shop", "KEY");
+  await t.step("before the head, and told line by line", async () => {
+    const error = await failureOfChange(nothing, rollback);
+    assert(error instanceof AnswerBrokenOff);
+    assert.match(error.message, /nothing came within 1 s/);
+  });
+  await t.step("before the head, in one answer", async () => {
+    const error = await failureOfChange(nothing, secret);
+    assert.match(error.message, /nothing came in 1000 ms; whether it was done is not known/);
+  });
+  hold.resolve();
+  await t.step("between two lines", async () => {
+    const line = JSON.stringify({ event: "site", id: "edge-1", ms: 3 });
+    const error = await failureOfChange(then("\n", line + "\n"), rollback);
+    assert(error instanceof AnswerBrokenOff);
+    assert.match(error.message, /broken off: .*nothing came within 0.2 s/);
+  });
+});
+
+Deno.test("an answer of a change gives signs of life while it has nothing to tell", async () => {
+  const done = Promise.withResolvers<Response>();
+  const site: AdminHono = new Hono();
+  site.post("/", (c) => withProgress({ note: () => {} }, c, () => done.promise, 10));
+  const init = { method: "POST", headers: { accept: "application/x-ndjson" } };
+  const answer = await site.request("/", init);
+  const lines = readNdjson(answer.body ?? new ReadableStream());
+  for (let i = 0; i < 3; i++) assert.deepEqual(await lines.next(), { done: false, value: undefined });
+  done.resolve(Response.json({ did: "it" }));
+  let last: unknown;
+  for await (const line of lines) last = line ?? last;
+  assert.deepEqual(last, { event: "answer", status: 200, body: { did: "it" } });
 });

@@ -75,7 +75,8 @@ const view = z.object({
     id: z.string(),
     reachable: z.boolean(),
     ageMs: z.number().nullable(),
-    status: z.object({ lagMs: z.number().nullable(), pendingBytes: z.number() }).nullable(),
+    lagMs: z.number().nullable(),
+    status: z.object({ stableLagMs: z.number().nullable(), pendingBytes: z.number() }).nullable(),
     rates: z.object({
       apps: z.array(z.object({ app: z.string(), requests: z.number(), p50Ms: z.number().nullable() })),
       arrivals: z.object({ new: z.number() }),
@@ -103,7 +104,9 @@ async function overviewOfAllSites(cluster: TestCluster): Promise<void> {
   assert((there?.rates?.apps[0]?.requests ?? 0) > 0);
   const from = there?.rates?.moved.find(({ from }) => from === "edge-1");
   assert.equal((from?.nothing ?? 0) + (from?.carry ?? 0) + (from?.wait ?? 0), 1);
-  assert(sites.every(({ status }) => status !== null && status.lagMs !== null));
+  assert(
+    sites.every(({ lagMs, status }) => lagMs !== null && status !== null && status.stableLagMs !== null),
+  );
 
   // Whoever is in between may be down: the sites themselves are asked.
   const awayAre = async (ids: string) =>

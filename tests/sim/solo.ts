@@ -107,7 +107,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         coverage: { ranges: 0, bytes: 0, capacityBytes: config.capacityBytes },
         pending: 0,
         pendingBytes: 0,
-        lagMs: 0,
+        stableLagMs: 0,
         children: [],
         clocksAhead: [],
         watched: [],

@@ -39,7 +39,7 @@ export class Totals {
       ["slowest p99", millis(most(all.map(({ p99Ms }) => p99Ms)))],
       [
         "most lag",
-        duration(most(view.sites.map(({ reachable, status }) => reachable ? status?.lagMs ?? null : null))),
+        duration(most(view.sites.map(({ reachable, lagMs }) => reachable ? lagMs : null))),
       ],
       ["pending", pending === 0 ? "0" : `${counted(pending, "row")}, ${bytes(size)}`],
     ]);
@@ -99,7 +99,8 @@ function facts(site, status, rates) {
       const link = parent.connected ? `${millis(parent.rttMs)} round trip` : "cut";
       rows.push([`uplink to ${parent.id}`, link, parent.connected ? "" : "bad"]);
     }
-    rows.push(["lag", `${duration(status.lagMs)} at most`]);
+    rows.push(["lag", `${duration(site.lagMs)} at most`]);
+    rows.push(["all sites heard of", `${duration(status.stableLagMs)} ago`]);
     rows.push([
       "pending",
       status.pending === 0 ? "nothing" : `${counted(status.pending, "row")}, ${bytes(status.pendingBytes)}`,

@@ -121,7 +121,7 @@ export class Tree {
         : alerts.map(({ code }) => code.replaceAll("_", " ")).join(", "),
     );
     say(card.rate, reachable ? rate(rates?.all.requestsPerS ?? 0) : "–");
-    say(card.lag, reachable ? duration(status?.lagMs) : "–");
+    say(card.lag, reachable ? duration(site.lagMs) : "–");
     const pending = status?.pending ?? 0;
     card.pending.hidden = !reachable || pending === 0;
     say(card.pendingText, ` ↑ ${pending}, ${bytes(status?.pendingBytes ?? 0)}`);
