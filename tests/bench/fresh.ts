@@ -15,6 +15,8 @@ export interface Contender {
   readonly name: string;
   readonly script: URL;
   readonly input?: unknown;
+  /** Flags of `deno run`. */
+  readonly flags?: readonly string[];
 }
 
 /** The input of this process, given by {@link runFresh}. */
@@ -30,7 +32,7 @@ export const freshAnswer = (answer: unknown): void => console.log(ANSWER + JSON.
  */
 export async function runFresh(contender: Contender, signal?: AbortSignal): Promise<unknown> {
   const output = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", contender.script.href],
+    args: ["run", "-A", ...contender.flags ?? [], contender.script.href],
     env: { [INPUT]: JSON.stringify(contender.input ?? null) },
     stdout: "piped",
     stderr: "piped",

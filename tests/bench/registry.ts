@@ -10,6 +10,7 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   handoff: () => import("./handoff.ts"),
   http: () => import("./http.ts"),
   link: () => import("./link.ts"),
+  scale: () => import("./scale.ts"),
   storage: () => import("./storage.ts"),
   store: () => import("./store.ts"),
   telemetry: () => import("./telemetry.ts"),
