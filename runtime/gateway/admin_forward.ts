@@ -1,7 +1,11 @@
 /**
  * Admin calls between sites: from where they arrive to the root, and from the root to the sites that it asks. Each
- * site on the way passes them on along the tree; the caller's role travels with them. Where the way is broken or silent,
- * what only reads goes straight to its site, as handoffs do.
+ * site on the way passes them on along the tree; the caller's role travels with them.
+ *
+ * P1  Where a site on the way is not connected, a call goes straight to its site over a peer link, as handoffs do:
+ *     nothing of it was sent the other way.
+ * P2  What only reads does so too where the way is broken further on, or silent. What changes something is never sent
+ *     twice: it fails, and the caller looks what became of it.
  */
 import type { Role } from "../deploy/mod.ts";
 import {
@@ -21,7 +25,7 @@ export interface AdminForwardServices {
   readonly site: string;
   readonly parent: string | null;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
-  readonly links: RequestLinks;
+  readonly links: RequestLinks & { isConnected(site: string): boolean };
   readonly telemetry: OperatorTelemetry;
 }
 
@@ -74,28 +78,29 @@ export class AdminForwarder {
     body: ReadableStream<Uint8Array> | null,
     signal: AbortSignal,
   ): Promise<Response> {
-    const { site, parent, sites } = this.#services;
+    const { site, parent, sites, links } = this.#services;
     const to = head.to ?? "root";
     const next = to === "root" ? parent : hopTowards(sites(), site, to);
     if (next === null) {
       throw new Problem("store_unreachable", `site ${to} is not in the tree that ${site} knows`);
     }
     // The site itself may live where those on the way to it do not.
-    const mayGoStraight = next !== to && to !== "root" && head.method === "GET" && body === null;
+    const target = to === "root" ? rootOf(sites()) ?? next : to;
+    const isCut = next !== target && !links.isConnected(next);
     try {
-      return await (mayGoStraight
-        ? this.#eitherWay(head, { next, to }, signal)
+      if (isCut) return await this.#send(head, target, body, signal); // P1
+      return await (next !== target && head.method === "GET" && body === null
+        ? this.#eitherWay(head, { next, to: target }, signal)
         : this.#send(head, next, body, signal));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const name = to === "root" ? "the root" : to;
-      const isTarget = next === to || (to === "root" && sites().get(next)?.parent === null);
-      const way = isTarget ? "" : ` over ${next}`;
+      const way = next === target ? "" : isCut ? ` over ${next}, nor straight` : ` over ${next}`;
       throw new Problem("store_unreachable", `${name} cannot be reached${way}: ${why}`);
     }
   }
 
-  /** Along the tree and, when that fails or takes too long, straight to the site: whichever answers first. */
+  /** P2. Along the tree and, when that fails or takes too long, straight to the site: whichever answers first. */
   async #eitherWay(
     head: ForwardedRequest,
     { next, to }: { readonly next: string; readonly to: string },
@@ -144,6 +149,11 @@ export class AdminForwarder {
       ),
     );
   }
+}
+
+function rootOf(sites: ReadonlyMap<string, { readonly parent: string | null }>): string | null {
+  for (const [id, { parent }] of sites) if (parent === null) return id;
+  return null;
 }
 
 /** Longer than a call takes through a tree; shorter than an overview waits for a site. */

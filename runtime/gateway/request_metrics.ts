@@ -33,6 +33,9 @@ const appLabels = (version: LiveVersion): [string, string][] => [
   ["sojourn.app.version", version.version.slice(0, VERSION_DIGITS)],
 ];
 
+/** How sessions come to a site. */
+const ARRIVALS: readonly AttachedSession["how"][] = ["new", "same", "nothing", "carry", "wait"];
+
 /** Counts requests of apps at one site. */
 export class RequestMetrics {
   readonly #duration = new Histogram({
@@ -93,6 +96,13 @@ export class RequestMetrics {
       this.#handoffs.set(how, series = this.#handoff.of([["sojourn.handoff", how]]));
     }
     series.observe(ms / 1000);
+  }
+
+  /** Sessions that were attached, by how they came. */
+  get arrivals(): Readonly<Record<string, number>> {
+    return Object.fromEntries(
+      ARRIVALS.map((how) => [how, this.#handoffs.get(how)?.counts.reduce((sum, count) => sum + count) ?? 0]),
+    );
   }
 
   /** A function has answered, or failed with a code. */

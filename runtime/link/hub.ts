@@ -216,6 +216,11 @@ export class LinkHub {
     return await link.live.request(kind, head, options);
   }
 
+  /** Whether a request to a site goes out at once. */
+  isConnected(site: string): boolean {
+    return (this.#links.get(site)?.live ?? null) !== null;
+  }
+
   status(): HubStatus {
     const links = [...this.#links.values()].map((link) => ({
       site: link.site,

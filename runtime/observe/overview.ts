@@ -21,7 +21,8 @@ const ANSWER_MS = 800;
 export interface SiteRates {
   readonly all: Rates;
   readonly apps: TrafficSnapshot["apps"];
-  readonly arrivals: TrafficSnapshot["arrivals"];
+  /** Sessions by how they came, since start. */
+  readonly arrivals: Readonly<Record<string, number>>;
   /** Sessions that came from other sites, since start; the site is null where its incarnation has gone. */
   readonly moved: readonly (Omit<Moved, "replica"> & { readonly from: string | null })[];
   readonly process: {

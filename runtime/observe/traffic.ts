@@ -1,6 +1,9 @@
 /**
- * What a site serves, counted as it goes: requests, errors and latencies per version of an app over the last seconds, and sessions
- * by how they arrived. Written on every request, read a few times a second at most.
+ * What a site serves now: requests, errors and latencies per version of an app over the last seconds, and from where
+ * its sessions came. Written on every request, read a few times a second at most. What is counted since the start by
+ * scrapers (runtime/gateway/request_metrics.ts) is of other requests (those that clients sent here, calls of
+ * functions without their sessions and files) and in coarser buckets, so neither can be told from the other; how
+ * sessions arrived is counted there alone.
  *
  * T1  A request costs a few additions: arrays are made once a version, nothing is allocated after that.
  * T2  Rates and latencies are of the last {@link WINDOW_S} seconds; totals since the site started.
@@ -23,10 +26,6 @@ const SLOT_LENGTH = FIRST_BUCKET + BUCKETS;
 const FORGET_S = 600;
 /** Incarnations of sites that sessions came from; each restart with a new disk makes one. */
 const SOURCES_MAX = 4_096;
-
-/** How sessions come to a site. */
-export const ARRIVALS = ["new", "same", "nothing", "carry", "wait"] as const;
-export type Arrival = (typeof ARRIVALS)[number];
 
 /** Rates of one app, or of all. */
 export interface Rates {
@@ -58,7 +57,6 @@ export interface AppRates extends Rates {
 export interface TrafficSnapshot {
   readonly all: Rates;
   readonly apps: readonly AppRates[];
-  readonly arrivals: Readonly<Record<Arrival, number>>;
   readonly moved: readonly Moved[];
 }
 
@@ -78,7 +76,6 @@ export class Traffic {
   readonly #nowMs: () => number;
   readonly #begunMs: number;
   readonly #apps = new Map<string, Map<string, VersionTraffic>>();
-  readonly #arrivals = { new: 0, same: 0, nothing: 0, carry: 0, wait: 0 };
   readonly #moved = new Map<number, { nothing: number; carry: number; wait: number }>();
 
   /** @param nowMs a clock that never goes back. */
@@ -87,9 +84,8 @@ export class Traffic {
     this.#begunMs = nowMs();
   }
 
-  /** A session was attached; `replica` is the incarnation that its token came from. */
+  /** A session was attached; counts where its token comes from another incarnation, `replica`. */
   arrived(how: AttachedSession["how"], replica: number | undefined): void {
-    this.#arrivals[how]++;
     if (how === "same" || how === "new" || replica === undefined) return;
     let moved = this.#moved.get(replica);
     if (moved === undefined) {
@@ -157,7 +153,6 @@ export class Traffic {
     return {
       all: all.rates(spanS),
       apps: apps.sort((a, b) => (a.app < b.app ? -1 : 1)),
-      arrivals: { ...this.#arrivals },
       moved: [...this.#moved].map(([replica, kinds]) => ({ replica, ...kinds })),
     };
   }

@@ -26,6 +26,7 @@ import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
 import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
 import type { SiteConfig } from "./config.ts";
+import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { SiteLog } from "./log.ts";
 import type { SiteTable } from "./site_table.ts";
@@ -191,7 +192,7 @@ export async function startApps(
       sites: () => site.table.list().map(({ id }) => id),
       tree: () => site.table.list().map(({ id, parent, tier, url }) => ({ id, parent, tier, url })),
       status: () => site.status(),
-      rates: () => siteRates(traffic, site.table, load),
+      rates: () => siteRates(traffic, site.requests.metrics, site.table, load),
     },
     written: (app) => writes.written(app),
   };
@@ -220,13 +221,18 @@ export async function startApps(
 }
 
 /** What a site has counted, with the names of the sites that sessions came from. */
-function siteRates(traffic: Traffic, table: SiteTable, load: ProcessLoad): SiteRates {
-  const { all, apps, arrivals, moved } = traffic.snapshot();
+function siteRates(
+  traffic: Traffic,
+  metrics: RequestMetrics,
+  table: SiteTable,
+  load: ProcessLoad,
+): SiteRates {
+  const { all, apps, moved } = traffic.snapshot();
   const names = new Map(table.list().map(({ id, number }) => [number, id]));
   return {
     all,
     apps,
-    arrivals,
+    arrivals: metrics.arrivals,
     moved: moved.map(({ replica, ...kinds }) => ({ from: names.get(replica) ?? null, ...kinds })),
     process: load.look(),
   };

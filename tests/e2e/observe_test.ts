@@ -113,6 +113,12 @@ async function overviewOfAllSites(cluster: TestCluster): Promise<void> {
     (await next()).filter(({ reachable }) => !reachable).map(({ id }) => id).join() === ids;
   await cluster.control("kill", "core-1");
   await eventually("core-1 alone is away", () => awayAre("core-1"));
+  // What only the root does is asked for below the site that is down, too.
+  const asked = await ask(`${cluster.url("edge-1")}/_sojourn/admin/blobs/missing`, {
+    method: "POST",
+    body: JSON.stringify(["0".repeat(64)]),
+  });
+  assert.deepEqual([asked.status, JSON.parse(asked.text)], [200, ["0".repeat(64)]]);
   await cluster.control("kill", "cloud");
   await eventually("the root is away too, and no living site", () => awayAre("cloud,core-1"));
   const lost = (await next()).filter(({ reachable }) => !reachable);
