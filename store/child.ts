@@ -1,6 +1,6 @@
 /** What a parent knows of one child. */
 import type { ReplicaNumber } from "./row.ts";
-import type { Fetch, Hello } from "./message.ts";
+import type { Fetch, Hello, NumberMessage } from "./message.ts";
 import type { Mark } from "./core.ts";
 import type { Key } from "./key.ts";
 import type { SiteId } from "./ports.ts";
@@ -51,6 +51,8 @@ export class Child {
   scanFrom: Position | null = null;
   readonly dirty = new Set<Key>();
   fetches: ChildFetch[] = [];
+  /** Answers to its requests for numbers, which go behind the feed (numbers.ts N2). */
+  numbers: NumberMessage[] = [];
   ranges = 0;
   /** Somebody below waits for marks until this time. */
   eagerUntilMs = 0;
@@ -112,7 +114,8 @@ export class Child {
 
   /** Whether there is more to send than a mark. */
   get isDue(): boolean {
-    return this.dirty.size > 0 || this.scanFrom !== null || this.fetches.some((fetch) => !fetch.asked);
+    return this.dirty.size > 0 || this.scanFrom !== null || this.numbers.length > 0 ||
+      this.fetches.some((fetch) => !fetch.asked);
   }
 
   /** Whether a mark would tell it anything new. */
@@ -126,6 +129,7 @@ export class Child {
     this.enrolledBy = 0;
     this.dirty.clear();
     this.fetches = [];
+    this.numbers = [];
     this.pushes.clear();
     this.hello = null;
     this.seenAtMs = nowMs;

@@ -26,6 +26,8 @@ import { Topology } from "./topology.ts";
 export interface Mark {
   /** The incarnation that speaks. */
   readonly replica: ReplicaNumber;
+  /** The site was resyncing (Core.resyncing) at its freeze: nothing of it may leave, though it may be over by now. */
+  readonly partial: boolean;
   readonly head: Position;
   readonly clock: ClockValue;
   readonly down: readonly Position[];

@@ -8,25 +8,26 @@
  * D2  A fetch reply follows the feed of the same flush; its range is subscribed in that flush (I3).
  * D3  What a child pushed is not fed back to it, unless a join made it new.
  */
-import { Child, CHILD_RECORD, type ChildFetch } from "./child.ts";
+import { Child, CHILD_RECORD } from "./child.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
 import type { Key } from "./key.ts";
 import { EAGER_MS, HORIZON_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "./limits.ts";
 import { FlushReads } from "./flush_reads.ts";
 import { Least } from "./least.ts";
-import type { Feed, Fetch, Hello, Message, Push } from "./message.ts";
+import type { Claim, Feed, Fetch, Hello, Message, Push } from "./message.ts";
 import type { SiteId } from "./ports.ts";
 import { overlap, type Range } from "./range.ts";
 import { Removals } from "./removal.ts";
+import { Replies } from "./replies.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
+import { SYSTEM_RANGE } from "./topology.ts";
 
 interface Host {
   /** A number from the root. */
-  number(): Promise<ReplicaNumber>;
+  number(claim: Claim): Promise<ReplicaNumber>;
   /** Resolves when everything applied so far is on disk. */
   durable(): Promise<void>;
   /** Covers a range of a child's here first. */
@@ -38,6 +39,7 @@ export class Downlinks {
   readonly #core: Core;
   readonly #host: Host;
   readonly #enrolment: Enrolment;
+  readonly #replies: Replies;
   readonly removals: Removals;
   readonly #children = new Map<SiteId, Child>();
   readonly #stables = new Least<Child>();
@@ -49,6 +51,8 @@ export class Downlinks {
   /** Children that pushed since the last freeze, with how far; and as of the freeze under way. */
   #pushed = new Map<Child, Position>();
   #pushedFrozen = new Map<Child, Position>();
+  /** Children whose hello came before it could be answered. */
+  readonly #early: Child[] = [];
   #sweptAtMs = -Infinity;
 
   constructor(core: Core, host: Host) {
@@ -56,6 +60,12 @@ export class Downlinks {
     this.#host = host;
     this.#enrolment = new Enrolment(core, host);
     this.removals = new Removals(core, this);
+    this.#replies = new Replies(core, {
+      fetch: host.fetch,
+      subscribe: (child, range) => this.#subscriptions.add(child, range),
+      due: (child) => void this.#due.add(child),
+      asks: (child) => void this.#asking.add(child),
+    });
   }
 
   restore(name: string, value: Uint8Array): boolean {
@@ -102,8 +112,8 @@ export class Downlinks {
 
   /** Whether every child there was has pushed to this incarnation. */
   get haveAllPushed(): boolean {
-    const { config, topology } = this.#core;
-    return topology.childrenOf(config.site).every(({ id }) => this.#children.get(id)?.hasPushed === true);
+    const { topology, config } = this.#core;
+    return topology.joinedBelow(config.site).every((id) => this.#children.get(id)?.hasPushed === true);
   }
 
   /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
@@ -151,13 +161,15 @@ export class Downlinks {
     }
   }
 
-  /** This site became ready: answers those who were early. */
+  /** This site knows who is who: answers those who were early. */
   async answerEarly(): Promise<void> {
-    for (const child of [...this.#children.values()]) {
-      const { hello } = child;
-      child.hello = null;
-      if (hello !== null) await this.#hello(child, hello);
-    }
+    await Promise.all(
+      this.#early.splice(0).map(async (child) => {
+        const { hello } = child;
+        child.hello = null;
+        if (hello !== null) await this.#hello(child, hello);
+      }),
+    );
   }
 
   async receive(from: SiteId, message: Message): Promise<void> {
@@ -169,8 +181,9 @@ export class Downlinks {
     else if (message.kind === "fetch") this.#fetch(child, message);
     else if (message.kind === "drop") this.#drop(child, message.range);
     else if (message.kind === "eager") this.#eager(child);
-    else if (message.kind === "number") this.#number(child, message.id);
-    else this.#core.ports.note("unexpected_message", { from, kind: message.kind });
+    else if (message.kind === "number" && message.claim !== null) {
+      this.#number(child, message.id, message.claim);
+    } else this.#core.ports.note("unexpected_message", { from, kind: message.kind });
   }
 
   // ── Joining ──
@@ -184,8 +197,10 @@ export class Downlinks {
     child.hello = null;
     const connection = ++child.connection;
     if (this.removals.refuses(child.id, hello.replica) || this.#refuses(child, hello.clock)) return;
-    if (core.replica === 0) {
+    // Which incarnations it had is to be known first (enrolment.ts N2).
+    if (core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE)) {
       child.hello = hello;
+      this.#early.push(child);
       return;
     }
     // The same twice on one connection: the second was sent before the answer to the first had arrived.
@@ -239,9 +254,14 @@ export class Downlinks {
     core.wake();
   }
 
-  async #number(child: Child, id: number): Promise<void> {
-    const replica = await this.#host.number();
-    if (child.welcomed) this.#core.send(child.id, { kind: "number", id, replica });
+  async #number(child: Child, id: number, claim: Claim): Promise<void> {
+    const { connection } = child;
+    // None comes where the disk failed, which has ended this replica by then.
+    const replica = await this.#host.number(claim).catch(() => 0);
+    if (replica === 0 || connection !== child.connection) return;
+    child.numbers.push({ kind: "number", id, replica, claim: null });
+    this.#due.add(child);
+    this.#core.wake();
   }
 
   // ── From a child ──
@@ -348,7 +368,7 @@ export class Downlinks {
     this.#due.delete(child);
     const connection = child.connection;
     const chunks = await this.#changes(child, reads);
-    const replies = await this.#replies(child, reads);
+    const replies = [...await this.#replies.to(child, reads), ...child.numbers.splice(0)];
     if (connection !== child.connection) return;
     const feeds = chunks.map((chunk) => this.#feed(child, mark, chunk));
     this.#marked(child, mark);
@@ -402,69 +422,5 @@ export class Downlinks {
     child.dirty.clear();
     child.scanFrom = null;
     return after === null ? reads.changes(keys) : reads.changesSince(keys, after, has);
-  }
-
-  /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
-  async #replies(child: Child, reads: FlushReads): Promise<Message[]> {
-    const replies: Message[] = [], waiting: ChildFetch[] = [];
-    const fetches = child.fetches;
-    child.fetches = [];
-    for (const fetch of fetches) {
-      const answer = await this.#answer(child, fetch, reads);
-      if (answer === null) {
-        waiting.push(fetch);
-        continue;
-      }
-      fetch.answered?.();
-      replies.push(...answer);
-    }
-    child.fetches.unshift(...waiting);
-    if (waiting.length > 0) this.#asking.add(child);
-    return replies;
-  }
-
-  async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
-    const { id, range } = fetch;
-    if (overlap(range, ROOT_ONLY_RANGE)) {
-      return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
-    }
-    // The children are told who is who meanwhile, and nothing else.
-    if (this.#core.resyncing && !overlap(range, SYSTEM_RANGE)) {
-      fetch.asked = true;
-      return null;
-    }
-    if (fetch.part === null) {
-      this.#due.add(child);
-      return null;
-    }
-    const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
-    const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
-      ? await reads.range(fetch.part, fetch.limit, fetch.reverse)
-      : null;
-    if (result === null || (!whole && result.live < fetch.limit)) {
-      this.#ask(child, fetch);
-      return null;
-    }
-    this.#subscriptions.add(child, result.range);
-    child.ranges++;
-    return result.chunks.map((chunk) => ({
-      kind: "fetched",
-      id,
-      range: result.range,
-      refused: false,
-      ...chunk,
-    }));
-  }
-
-  #ask(child: Child, fetch: ChildFetch): void {
-    if (fetch.asked) return;
-    fetch.asked = true;
-    const ready = () => {
-      fetch.asked = false;
-      fetch.part = null;
-      this.#due.add(child);
-      this.#core.wake();
-    };
-    this.#host.fetch(fetch).then(ready, ready);
   }
 }

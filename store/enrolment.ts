@@ -3,18 +3,23 @@
  *
  * N1  The end of an incarnation is a row of this journal before the new one's first push is (PROTOCOL I8), and on
  *     disk before the new one hears its number.
+ * N2  The root writes down whom it gave a number before anybody hears it, and a number travels behind the feed:
+ *     whoever has got one knows of all that were given before. So a parent whose disk was lost learns which
+ *     children it had, and which incarnations are to be ended, although their disks may be lost, too.
+ * N3  An incarnation that this site does not remember ends at what is left of the one that enrolled it
+ *     (topology.ts `ended`): nothing else is known of how far it came.
  */
 import type { SiteRecord } from "./api.ts";
 import { type Child, CHILD_RECORD } from "./child.ts";
 import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
-import type { Hello } from "./message.ts";
+import type { Claim, Hello } from "./message.ts";
 import type { ClockValue, ReplicaNumber } from "./row.ts";
 import { encodeJson, endedKey, replicaKey, siteKey } from "./topology.ts";
 
 interface Host {
   /** A number from the root. */
-  number(): Promise<ReplicaNumber>;
+  number(claim: Claim): Promise<ReplicaNumber>;
   /** Resolves when everything applied so far is on disk. */
   durable(): Promise<void>;
 }
@@ -32,38 +37,48 @@ export class Enrolment {
   /** Gives a new incarnation of a child its number, and ends the old one (N1). */
   async enroll(child: Child, hello: Hello, connection: number): Promise<void> {
     const core = this.#core;
-    const number = await this.#host.number();
+    const claim: Claim = {
+      site: child.id,
+      path: [...core.path, core.config.site, child.id],
+      parent: core.replica,
+      from: hello.replica,
+    };
+    const number = await this.#host.number(claim);
     await core.rows.lock.run(async () => {
       // A later hello has its own number coming: it must not be ended by this one's.
       if (connection !== child.connection) return;
       const isNew = child.replica === 0;
-      const ended = new Map<ReplicaNumber, ClockValue>();
-      if (child.replica !== 0) ended.set(child.replica, child.stable);
-      // Nothing is known here of how far an incarnation came that another incarnation of this site had fed.
-      if (hello.replica !== 0 && !ended.has(hello.replica)) ended.set(hello.replica, 0);
-      for (const [old, stable] of ended) {
-        if (core.topology.ended(old) === undefined) await this.#write(endedKey(old), { stable });
+      for (const old of this.#living(child, hello, number)) {
+        await this.#write(endedKey(old), { stable: this.#endOf(old, child) });
       }
       child.replica = number;
-      // A blank one has nothing left to push.
-      child.hasPushed = hello.replica === 0;
+      child.hasPushed = false;
       child.enrolledBy = core.replica;
       child.enrolledFrom = hello.replica;
       child.pushed = child.acked = 0;
       // One that kept its rows has older ones still to push. The clock of a blank one starts above this one's, but
       // one that was here before may have lost rows of its children's, which they push again.
       child.stable = hello.replica !== 0 ? 0 : isNew ? core.clock.last : child.stable;
-      await this.#write(replicaKey(number), {
-        site: child.id,
-        path: [...core.path, core.config.site, child.id],
-        parent: core.replica,
-      });
+      await this.#write(replicaKey(number), claim);
       await this.#write(siteKey(child.id), this.#record(child, hello));
       core.rows.record(CHILD_RECORD + child.id, child.encode());
     });
     core.count("enrolled");
     core.wake();
     await this.#host.durable();
+  }
+
+  /** The incarnations of a child that the one with this number ends; a later number is another hello's. */
+  #living(child: Child, hello: Hello, number: ReplicaNumber): ReplicaNumber[] {
+    const { topology } = this.#core;
+    return [...new Set([child.replica, hello.replica, ...topology.living(child.id)])]
+      .filter((old) => old !== 0 && old < number && topology.recordedEnd(old) === undefined);
+  }
+
+  #endOf(old: ReplicaNumber, child: Child): ClockValue {
+    const { topology } = this.#core;
+    const isRemembered = old === child.replica || topology.incarnation(old)?.from === child.replica;
+    return isRemembered && child.replica !== 0 ? child.stable : topology.ended(old) ?? 0;
   }
 
   /** Writes where a known child is reached now, if that has changed. */

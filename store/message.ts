@@ -109,11 +109,21 @@ export interface Again {
   readonly kind: "again";
 }
 
-/** Asks the root for a replica number (up: number 0), or brings it (down). */
+/** Whom a replica number is for: what the root writes down of it (topology.ts). */
+export interface Claim {
+  readonly site: SiteId;
+  readonly path: readonly SiteId[];
+  readonly parent: ReplicaNumber;
+  readonly from: ReplicaNumber;
+}
+
+/** Asks the root for a replica number (up: number 0), or brings it (down), behind the feed. */
 export interface NumberMessage {
   readonly kind: "number";
   readonly id: number;
   readonly replica: ReplicaNumber;
+  /** On its way up only. */
+  readonly claim: Claim | null;
 }
 
 /** PROTOCOL C1, C2: asks `replica`'s site, then each inner site up to below depth `depth`, for pending rows. */
@@ -235,7 +245,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
     case "again":
       return w.done();
     case "number":
-      return w.uint(message.id).uint(message.replica).done();
+      return writeClaim(w.uint(message.id).uint(message.replica), message.claim).done();
     case "ask":
       w.uint(message.id).text(message.to).uint(message.replica).uint(message.depth).uint(message.need);
       return writeTrace(writeRows(w, message.rows), message.trace).done();
@@ -324,7 +334,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
     case "again":
       return { kind };
     case "number":
-      return { kind, id: r.uint(), replica: r.uint() };
+      return { kind, id: r.uint(), replica: r.uint(), claim: readClaim(r) };
     case "ask":
       return {
         kind,
@@ -362,6 +372,19 @@ function readTrace(r: Reader): string {
   const trace = r.text();
   if (trace === "") throw new CodecError("a trace without a name");
   return trace;
+}
+
+function writeClaim(w: Writer, claim: Claim | null): Writer {
+  if (claim === null) return w;
+  return w.list(claim.path, (site) => w.text(site)).uint(claim.parent).uint(claim.from);
+}
+
+function readClaim(r: Reader): Claim | null {
+  if (r.isAtEnd) return null;
+  const path = r.list(() => r.text()), parent = r.uint(), from = r.uint();
+  const site = path.at(-1);
+  if (site === undefined || path.length < 2) throw new CodecError("a number is claimed for no site");
+  return { site, path, parent, from };
 }
 
 function readOutcome(r: Reader): Carry["outcome"] {

@@ -41,14 +41,15 @@ export class Removals {
     const core = this.#core;
     const removed = await core.rows.lock.run(async (): Promise<Removed> => {
       const { topology } = core;
-      const record = topology.site(id);
-      if (!core.isRoot || record === undefined) return { kind: "unknown" };
-      if (record.parent === null) return { kind: "root" };
-      const children = topology.childrenOf(id).map((site) => site.id);
+      const record = topology.site(id), living = topology.living(id);
+      // One that was given a number may be gone before its parent's row of it has come here.
+      if (!core.isRoot || (record === undefined && living.length === 0)) return { kind: "unknown" };
+      if (record?.parent === null) return { kind: "root" };
+      const children = topology.joinedBelow(id);
       if (children.length > 0) return { kind: "has_children", children: children.sort() };
-      const stable = this.#branchStable(record.number);
-      const ends = new Set([record.number, ...topology.living(id)]);
-      for (const number of ends) await this.#end(number, topology.ended(number) ?? stable);
+      const ends = new Set([...living, ...record === undefined ? [] : [record.number]]);
+      const stable = this.#branchStable([...ends][0] ?? 0);
+      for (const number of ends) await this.#end(number, topology.recordedEnd(number) ?? stable);
       await this.#write(siteKey(id), null);
       await this.#write(removedKey(id), { atMs: core.ports.clock.nowMs() });
       return { kind: "removed", stable };
@@ -91,7 +92,7 @@ export class Removals {
       topology.removalsChanged = false;
       for (const child of [...this.#children.all()]) {
         if (!topology.isRemoved(child.id) && !topology.endedByRemoval(child.replica)) continue;
-        if (child.replica !== 0 && topology.ended(child.replica) === undefined) {
+        if (child.replica !== 0 && topology.recordedEnd(child.replica) === undefined) {
           await this.#end(child.replica, child.stable);
         }
         // By the clock of whoever wrote it last: that is this site, which enrolled the child, perhaps lately.

@@ -30,10 +30,11 @@ import { type Arrival, Handoff } from "./handoff.ts";
 import type { Key } from "./key.ts";
 import { CLOCK_RESERVE_MS, COLLECT_EVERY_MS, HORIZON_MS, MARK_IDLE_MS } from "./limits.ts";
 import { decodeMessage, type Message } from "./message.ts";
+import { Numbers } from "./numbers.ts";
 import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
-import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type ClockValue, type Position } from "./row.ts";
 import { Session, type SessionHost } from "./session.ts";
 import { openMembers } from "./members.ts";
 import { SiteOwners } from "./owners/site_owners.ts";
@@ -72,11 +73,11 @@ export class SiteReplica implements Replica {
   readonly #handoff: Handoff;
   readonly #collector: Collector;
   readonly #warming: Warming;
+  readonly #numbers: Numbers;
   readonly #inboxes = new Map<SiteId, Inbox>();
   readonly #ready = Promise.withResolvers<void>();
   /** Who waits for a position to be on disk. */
   #waiting: { position: Position; resolve: () => void; reject: (error: Error) => void }[] = [];
-  #nextNumber: ReplicaNumber = 2;
   #awake = false;
   #isReady = false;
   #pumping: Promise<void> = Promise.resolve();
@@ -91,8 +92,12 @@ export class SiteReplica implements Replica {
     this.ready.catch(() => {});
     const { parent } = core.config;
     this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
+    this.#numbers = new Numbers(core, {
+      above: this.#uplink === null ? null : (claim) => (this.#uplink as Uplink).number(claim),
+      durable: (position) => this.#durable(position),
+    });
     this.#downlinks = new Downlinks(core, {
-      number: () => this.#number(),
+      number: (claim) => this.#numbers.give(claim),
       durable: () => this.#durable(core.rows.head),
       fetch: ({ range, limit, reverse, trace }) =>
         this.#uplink?.fetch(range, limit, reverse, trace) ?? Promise.resolve(),
@@ -129,8 +134,9 @@ export class SiteReplica implements Replica {
   async start(): Promise<void> {
     const core = this.#core;
     const records = await core.ports.storage.load();
-    const numbers = await loadState(core, records, (name, value) => this.#downlinks.restore(name, value));
-    this.#nextNumber = Math.max(this.#nextNumber, numbers);
+    this.#numbers.restore(
+      await loadState(core, records, (name, value) => this.#downlinks.restore(name, value)),
+    );
     core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));
     if (core.resyncing) core.rows.record(RESYNC, new Uint8Array());
     this.#collector.sweepTo(core.rows.head);
@@ -159,7 +165,10 @@ export class SiteReplica implements Replica {
     };
     await core.rows.lock.run(() => {
       core.rows.put(
-        core.own(replicaKey(core.replica), encodeJson({ site: config.site, path: [config.site], parent: 0 })),
+        core.own(
+          replicaKey(core.replica),
+          encodeJson({ site: config.site, path: [config.site], parent: 0, from: 0 }),
+        ),
       );
       core.rows.put(core.own(siteKey(config.site), encodeJson(record)));
       return Promise.resolve();
@@ -168,7 +177,9 @@ export class SiteReplica implements Replica {
 
   #checkReady(): void {
     const core = this.#core;
-    if (this.#isReady || core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE)) return;
+    if (core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE)) return;
+    this.#downlinks.answerEarly().catch((error) => this.#fail(error));
+    if (this.#isReady) return;
     if (core.resyncing) {
       if (!this.#downlinks.haveAllPushed) return;
       core.resyncing = false;
@@ -178,7 +189,6 @@ export class SiteReplica implements Replica {
     this.#isReady = true;
     this.#ready.resolve();
     this.members.back().then(() => this.owners.ready()).catch((error) => this.#fail(error));
-    this.#downlinks.answerEarly().catch((error) => this.#fail(error));
   }
 
   // ── Sessions ──
@@ -215,7 +225,8 @@ export class SiteReplica implements Replica {
     const [first] = tokens;
     if (first === undefined) return await this.attach(null);
     await this.#serving();
-    const arrivals = await Promise.all(tokens.map((token) => this.#handoff.arrive(token, trace)));
+    // One that throws at once must not leave the others without anybody who hears of them.
+    const arrivals = await Promise.all(tokens.map(async (token) => await this.#handoff.arrive(token, trace)));
     for (const token of tokens) this.#warming.arrived(token.session, token.replica);
     const { identity, arrival } = mergedArrival(first, tokens, arrivals, this.#core.depth);
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
@@ -295,16 +306,6 @@ export class SiteReplica implements Replica {
     });
   }
 
-  /** A fresh replica number: from the root's own count, or from above. */
-  async #number(): Promise<ReplicaNumber> {
-    if (this.#uplink !== null) return await this.#uplink.number();
-    const number = this.#nextNumber++;
-    this.#core.rows.record("numbers", encodeJson(this.#nextNumber));
-    this.#wake();
-    await this.#afterCommit();
-    return number;
-  }
-
   // ── The pump ──
 
   #wake(): void {
@@ -326,13 +327,10 @@ export class SiteReplica implements Replica {
     const mark = this.#mark();
     this.#downlinks.prepare();
     const frozen = core.rows.freeze();
-    const afterCommit = this.#committing;
-    this.#committing = [];
     const { rows, drop, records } = frozen.commit;
     if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen);
     if (frozen.head > core.rows.committedHead) core.headClock = mark.clock;
     core.rows.settle(frozen);
-    for (const resolve of afterCommit) resolve();
     this.#tellWriters(frozen.head);
     this.#uplink?.committed(frozen);
     this.#downlinks.committed(frozen);
@@ -343,15 +341,6 @@ export class SiteReplica implements Replica {
     if (!this.#awake) {
       this.#cancelTimer = core.ports.clock.after(Math.max(1, Math.min(...waits)), () => this.#wake());
     }
-  }
-
-  /** Resolvers of those who wait for the records of the next commit. */
-  #committing: (() => void)[] = [];
-
-  #afterCommit(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#committing.push(resolve);
-    });
   }
 
   async #commit(frozen: Frozen): Promise<void> {
@@ -377,6 +366,7 @@ export class SiteReplica implements Replica {
     }
     return {
       replica: core.replica,
+      partial: core.resyncing,
       head: core.rows.head,
       clock,
       down: core.down,

@@ -4,8 +4,9 @@
  * incarnation arrives with or before any newer stable clock).
  *
  *   ["s", "site", id]        SiteRecord, JSON
- *   ["s", "replica", number] {site, path, parent}: whose incarnation this is, the ids from the root down to it,
- *                            and its parent's incarnation
+ *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
+ *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
+ *                            Written by the root as it gives the number out, and by the parent that enrols it
  *   ["s", "ended", number]   {stable, removed?}: the incarnation is over; what it wrote after that clock may be
  *                            lost. `removed`: its site was taken off the tree, and its disk is not taken any more
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
@@ -37,6 +38,8 @@ interface Incarnation {
   readonly path: readonly SiteId[];
   /** Its parent's incarnation, which gave it its number; 0 for the root. */
   readonly parent: ReplicaNumber;
+  /** The incarnation that went on as this one, on the same disk; 0 for a blank one. */
+  readonly from: ReplicaNumber;
 }
 
 /** A value of a system row. */
@@ -63,6 +66,11 @@ export class Topology {
   /** By parent. */
   readonly #below = new Map<SiteId, Set<SiteId>>();
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
+  readonly #bySite = new Map<SiteId, Set<ReplicaNumber>>();
+  /** By parent: sites that were given a number below it. */
+  readonly #joined = new Map<SiteId, Set<SiteId>>();
+  /** Which incarnation went on with the disk of another. */
+  readonly #continued = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
   readonly #away = new Map<SiteId, number>();
   readonly #areas = new Map<SiteId, string>();
@@ -89,7 +97,7 @@ export class Topology {
     if (value === undefined) return false;
     if (space === "site" && typeof name === "string") this.#stand(name, value as SiteRecord);
     else if (space === "replica" && typeof name === "number") {
-      this.#incarnations.set(name, value as Incarnation);
+      this.#learn(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
       const { stable, removed } = value as { stable: number; removed?: boolean };
       this.#ended.set(name, stable);
@@ -113,6 +121,24 @@ export class Topology {
     if (record === null) return this.#sites.delete(id);
     this.#sites.set(id, record);
     return true;
+  }
+
+  #learn(number: ReplicaNumber, incarnation: Incarnation): void {
+    this.#incarnations.set(number, incarnation);
+    const numbers = this.#bySite.get(incarnation.site);
+    if (numbers === undefined) this.#bySite.set(incarnation.site, new Set([number]));
+    else numbers.add(number);
+    const parent = incarnation.path.at(-2);
+    if (parent !== undefined) {
+      const joined = this.#joined.get(parent);
+      if (joined === undefined) this.#joined.set(parent, new Set([incarnation.site]));
+      else joined.add(incarnation.site);
+    }
+    if (incarnation.from > 0) {
+      // A number that was given twice for one hello: the later one is used, or none.
+      const other = this.#continued.get(incarnation.from) ?? 0;
+      this.#continued.set(incarnation.from, Math.max(other, number));
+    }
   }
 
   #remove(id: SiteId, isRemoved: boolean): true {
@@ -165,9 +191,16 @@ export class Topology {
 
   /** The incarnations of a site that have not ended, as far as is known here. */
   living(id: SiteId): ReplicaNumber[] {
-    return [...this.#incarnations].flatMap(([number, { site }]) =>
-      site === id && !this.#ended.has(number) ? [number] : []
-    );
+    return [...this.#bySite.get(id) ?? []].filter((number) => !this.#ended.has(number));
+  }
+
+  /** Sites that joined below a site and have neither ended nor left it, whether or not it remembers them. */
+  joinedBelow(parent: SiteId): SiteId[] {
+    const joined = [...this.#joined.get(parent) ?? []].filter((id) => {
+      if (this.#removed.has(id)) return false;
+      return this.living(id).some((number) => this.#incarnations.get(number)?.path.at(-2) === parent);
+    });
+    return [...new Set([...joined, ...this.childrenOf(parent).map((site) => site.id)])];
   }
 
   incarnation(number: ReplicaNumber): Incarnation | undefined {
@@ -184,9 +217,31 @@ export class Topology {
     }
   }
 
-  /** The last stable clock of an incarnation that is over. */
-  ended(number: ReplicaNumber): ClockValue | undefined {
+  /** The last stable clock of an incarnation that is over, as it was written down. */
+  recordedEnd(number: ReplicaNumber): ClockValue | undefined {
     return this.#ended.get(number);
+  }
+
+  /**
+   * What an incarnation wrote after this clock may be lost; undefined while it and the disk above it live. What it
+   * had pushed by its end stands in the journal of the incarnation above: where the disk of that is lost, before or
+   * after, only what had gone on from there is left, and so on up to the root.
+   */
+  ended(number: ReplicaNumber): ClockValue | undefined {
+    const end = this.#ended.get(number), kept = this.#kept(this.#incarnations.get(number)?.parent);
+    return kept === Infinity ? end : Math.min(end ?? kept, kept);
+  }
+
+  /** Up to which clock all that came to an incarnation, from below too, is still there: on its disk, or above. */
+  #kept(number: ReplicaNumber | undefined): ClockValue {
+    let kept = 0;
+    for (let at = number; at !== undefined; at = this.#continued.get(at)) {
+      const end = this.#ended.get(at);
+      // Only the last one of a disk can be living.
+      if (end === undefined) kept = Infinity;
+      else kept = Math.max(kept, Math.min(end, this.#kept(this.#incarnations.get(at)?.parent)));
+    }
+    return number === undefined ? Infinity : kept;
   }
 
   site(id: SiteId): SiteRecord | undefined {

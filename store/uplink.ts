@@ -15,6 +15,7 @@ import type { Key } from "./key.ts";
 import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MESSAGE_BYTES_TARGET, WAIT_MS_MAX } from "./limits.ts";
 import {
   chunks,
+  type Claim,
   type Feed,
   type Fetch,
   type Fetched,
@@ -40,7 +41,7 @@ export class Uplink {
   readonly #dirty = new Set<Key>();
   readonly #feeds = new Stager();
   readonly #fetching = new Map<number, Fetching>();
-  readonly #numbers = new Map<number, (number: ReplicaNumber) => void>();
+  readonly #numbers = new Map<number, { claim: Claim; resolve: (number: ReplicaNumber) => void }>();
   readonly #voided: () => void;
   #connected = false;
   #welcomed = false;
@@ -111,7 +112,7 @@ export class Uplink {
     else if (!this.#welcomed) this.#core.count("early");
     else if (message.kind === "feed") await this.#feed(message);
     else if (message.kind === "fetched") await this.#fetched(message);
-    else if (message.kind === "number") this.#numbers.get(message.id)?.(message.replica);
+    else if (message.kind === "number") this.#numbers.get(message.id)?.resolve(message.replica);
     else this.#core.ports.note("unexpected_message", { from: this.#parent, kind: message.kind });
   }
 
@@ -142,7 +143,7 @@ export class Uplink {
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
     this.#welcomed = this.#hasHeard = true;
     for (const f of this.#fetching.values()) this.#request(f);
-    for (const id of this.#numbers.keys()) this.#send({ kind: "number", id, replica: 0 });
+    for (const [id, { claim }] of this.#numbers) this.#claim(id, claim);
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (reborn || welcome.refused.length > 0) this.#voided();
@@ -203,7 +204,7 @@ export class Uplink {
   /** Pushes what is due; returns after how many milliseconds the next push is due at the latest. */
   async flush(mark: Mark): Promise<number> {
     if (!this.#welcomed || this.#sending || this.#core.resyncing) return MARK_IDLE_MS;
-    if (mark.replica !== this.#core.replica) return 0;
+    if (mark.replica !== this.#core.replica || mark.partial) return 0;
     const stable = mark.stable.at(-1) ?? 0;
     const wait = this.#pushWaitMs(mark);
     if (wait > 0) return wait;
@@ -253,15 +254,22 @@ export class Uplink {
   }
 
   /** A fresh replica number from the root. */
-  number(): Promise<ReplicaNumber> {
+  number(claim: Claim): Promise<ReplicaNumber> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
-      this.#numbers.set(id, (number) => {
-        this.#numbers.delete(id);
-        resolve(number);
+      this.#numbers.set(id, {
+        claim,
+        resolve: (number) => {
+          this.#numbers.delete(id);
+          resolve(number);
+        },
       });
-      if (this.#welcomed) this.#send({ kind: "number", id, replica: 0 });
+      if (this.#welcomed) this.#claim(id, claim);
     });
+  }
+
+  #claim(id: number, claim: Claim): void {
+    this.#send({ kind: "number", id, replica: 0, claim });
   }
 
   // ── Feed ──

@@ -6,10 +6,14 @@
  * A request follows exactly what it presents: two requests of one session that do not present each other's
  * issues are concurrent. An absence counts as a read: where something must be visible, only a deletion at least
  * as new explains it.
+ *
+ * What others did before what a request sees may be lost with a disk, and its effects live on elsewhere: that much
+ * no store can mend. What the chain itself has read or written is never excused: it is told of the loss instead.
  */
 import type { History, HistoryEvent, Seen, Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
-import { GUARANTEE, Past } from "./past.ts";
+import { Losses } from "./losses.ts";
+import { GUARANTEE, Past, type Reason } from "./past.ts";
 
 interface Request {
   readonly session: number;
@@ -30,6 +34,7 @@ class SessionCheck {
   readonly violations: Violation[] = [];
   readonly #keys: number;
   readonly #ledger: Ledger;
+  readonly #losses: Losses;
   readonly #requests = new Map<number, Request>();
   readonly #issues = new Map<number, Past>();
   readonly #versions = new Map<string, number>();
@@ -37,9 +42,12 @@ class SessionCheck {
   constructor(keys: number) {
     this.#keys = keys;
     this.#ledger = new Ledger(keys);
+    this.#losses = new Losses(this.#ledger);
   }
 
   step(event: HistoryEvent): void {
+    if (event.kind === "commit") { for (const row of event.rows) this.#ledger.seen(row); }
+    this.#losses.step(event);
     switch (event.kind) {
       case "request": {
         const past = new Past(this.#keys);
@@ -95,6 +103,7 @@ class SessionCheck {
       });
     if (row.sums !== undefined) return this.#checkSums(request, row, row.sums, say);
     const { stamp, reason } = request.past.need(row.key);
+    if (this.#isExcused(row.key, stamp, reason)) return;
     if (row.write === null) {
       if (stamp !== "" && this.#ledger.deletions(row.key, stamp).length === 0) {
         say(GUARANTEE[reason], `key ${row.key} is absent, needs ${stamp} or newer`);
@@ -112,6 +121,11 @@ class SessionCheck {
     }
   }
 
+  /** Whether what must show was another's, further back, and went with a disk. */
+  #isExcused(key: number, stamp: string, reason: Reason): boolean {
+    return reason !== "own" && reason !== "seen" && this.#losses.isLost(key, stamp);
+  }
+
   #checkSums(
     request: Request,
     row: Seen,
@@ -119,7 +133,9 @@ class SessionCheck {
     say: (checker: string, message: string) => void,
   ): void {
     const bits = this.#ledger.sumBits(sums);
-    const missing = request.past.needSums() & this.#ledger.sumMask(row.key) & ~bits;
+    const lost = [...this.#losses.lost].reduce((all, record) => all | record.bit, 0n);
+    const gone = lost & ~request.past.ownSums();
+    const missing = request.past.needSums() & this.#ledger.sumMask(row.key) & ~bits & ~gone;
     if (missing !== 0n) {
       const lost = this.#ledger.sumsOf(missing).map((record) => record.write);
       say(GUARANTEE[request.past.reasonOfSums(missing)], `the sum at key ${row.key} lacks writes ${lost}`);

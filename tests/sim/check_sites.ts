@@ -7,6 +7,7 @@
  */
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
 import { Ledger, type WriteRecord } from "./ledger.ts";
+import { Losses, shows } from "./losses.ts";
 import { Past } from "./past.ts";
 
 interface SiteState {
@@ -44,7 +45,7 @@ class SitesCheck {
   readonly #issues = new Map<number, { readonly past: Past; readonly site: string; readonly atMs: number }>();
   readonly #requests = new Map<number, HistoryEvent & { kind: "request" }>();
   readonly #acknowledged = new Set<WriteRecord>();
-  readonly #excused = new Set<WriteRecord>();
+  readonly #losses: Losses;
   readonly #blanks: { readonly site: string; readonly atMs: number }[] = [];
   readonly #finals = new Map<string, HistoryEvent & { kind: "final" }>();
   /** By site and first key: what its watcher read last. */
@@ -55,9 +56,15 @@ class SitesCheck {
     this.#history = history;
     this.#report = report;
     this.#ledger = new Ledger(history.keys);
+    this.#losses = new Losses(this.#ledger);
   }
 
   step(event: HistoryEvent): void {
+    this.#take(event);
+    this.#losses.step(event);
+  }
+
+  #take(event: HistoryEvent): void {
     switch (event.kind) {
       case "request":
         return this.#begin(event);
@@ -185,11 +192,6 @@ class SitesCheck {
   #lost(event: { readonly site: string; readonly atMs: number }): void {
     this.#blanks.push(event);
     this.#sites.delete(event.site);
-    for (const record of this.#ledger.writes.values()) {
-      if (record.stamp === null) continue;
-      const held = [...this.#sites.values()].some(({ rows }) => this.#shows(rows.get(record.key), record));
-      if (!held) this.#excused.add(record);
-    }
   }
 
   /** Whether a site is another or above it: with its disk, the others' ways to say what they saw are lost. */
@@ -202,12 +204,6 @@ class SitesCheck {
       if (at === site) return true;
     }
     return false;
-  }
-
-  /** Whether a row includes a write or supersedes it. */
-  #shows(row: Held | undefined, record: WriteRecord): boolean {
-    if (record.what === "sum") return row?.sums?.includes(record.write) ?? false;
-    return row !== undefined && record.stamp !== null && row.stamp >= record.stamp;
   }
 
   #commit(event: HistoryEvent & { kind: "commit" }): void {
@@ -248,16 +244,14 @@ class SitesCheck {
   }
 
   #lack(row: Held | undefined, key: number, past: Past): string | null {
-    const lost = [...this.#excused].reduce((all, record) => all | record.bit, 0n);
+    const lost = [...this.#losses.lost].reduce((all, record) => all | record.bit, 0n);
     const sums = past.needSums() & ~lost & this.#ledger.sumMask(key) & ~this.#ledger.sumBits(row?.sums ?? []);
     if (sums !== 0n) return `sum writes ${this.#ledger.sumsOf(sums).map((r) => r.write)} of key ${key}`;
     const { stamp } = past.need(key);
     if (stamp === "" || (row?.stamp ?? "") >= stamp) return null;
     if (row === undefined && this.#ledger.deletions(key, stamp).length > 0) return null;
     // Its effects may outlive what was lost with a disk.
-    if (this.#ledger.of(key).some((record) => record.stamp === stamp && this.#excused.has(record))) {
-      return null;
-    }
+    if (this.#losses.isLost(key, stamp)) return null;
     return `key ${key} at ${stamp} or newer (it is ${row?.stamp ?? "absent"})`;
   }
 
@@ -285,9 +279,9 @@ class SitesCheck {
 
   #durable(root: HistoryEvent & { kind: "final" }): void {
     for (const record of this.#acknowledged) {
-      if (this.#excused.has(record)) continue;
+      if (this.#losses.lost.has(record)) continue;
       const row = root.rows.find(({ key }) => key === record.key);
-      if (this.#shows(row, record)) continue;
+      if (shows(row, record)) continue;
       const stamp: Stamp = record.stamp ?? "";
       const gone = row === undefined && this.#ledger.deletions(record.key, stamp).length > 0;
       if (gone) continue;

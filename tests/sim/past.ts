@@ -92,6 +92,11 @@ export class Past {
     return REASONS.reduce((all, reason) => all | this.#shares[reason].sums, 0n);
   }
 
+  /** Those of them that the chain itself wrote or read. */
+  ownSums(): SumSet {
+    return this.#shares.own.sums | this.#shares.seen.sums;
+  }
+
   /** Why one of these sum writes must be in. */
   reasonOfSums(missing: SumSet): Reason {
     return REASONS.find((reason) => (this.#shares[reason].sums & missing) !== 0n) ?? "cause";

@@ -48,7 +48,7 @@ export interface FaultPlan {
   readonly crash: number;
   readonly stop: number;
   readonly wipe: number;
-  /** Lost disks of inner sites: at most one disk in a run with any, since no site has all that two had. */
+  /** Lost disks of inner sites. */
   readonly wipeInner: number;
   readonly partition: number;
   readonly stall: number;
@@ -125,7 +125,8 @@ export function drawPlan(seed: number): Plan {
   const draws = new Draws(`plan ${seed}`);
   const plan = drawMixed(draws);
   const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
-  const lossy = draws.fork("core").chance(0.1) ? losingCore(drawn) : drawn;
+  const core = draws.fork("core");
+  const lossy = core.chance(0.15) ? losingCore(drawn, core) : drawn;
   return owning(removing(lossy, draws.fork("remove")), draws.fork("owners"));
 }
 
@@ -159,13 +160,16 @@ const aboutDeletions = (plan: Plan, draws: Draws): Plan => ({
   },
 });
 
-/** One inner site loses its disk. */
-const losingCore = (plan: Plan): Plan => ({ ...plan, faults: { ...plan.faults, wipe: 0, wipeInner: 1 } });
+/** Inner sites lose their disks, several at a time in some runs, with or without edges below them. */
+const losingCore = (plan: Plan, draws: Draws): Plan => ({
+  ...plan,
+  faults: { ...plan.faults, wipe: draws.pick([0, plan.faults.wipe, 3]), wipeInner: draws.pick([1, 2, 4]) },
+});
 
 /** In some runs sites are removed, in some of those while their parent's disk is lost. */
 function removing(plan: Plan, draws: Draws): Plan {
   if (!draws.chance(0.12)) return plan;
-  const drawn = draws.chance(0.3) ? losingCore(plan) : plan;
+  const drawn = draws.chance(0.3) ? losingCore(plan, draws) : plan;
   return { ...drawn, faults: { ...drawn.faults, remove: draws.between(1, 3) } };
 }
 

@@ -26,6 +26,7 @@ import {
   skipsPush,
   stableAlone,
 } from "./broken/stream.ts";
+import { blankHasPushed, forgetsChildren } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { simulate } from "./simulation.ts";
@@ -87,4 +88,6 @@ export const VARIANTS: readonly Variant[] = [
   skipsPush,
   sharesNumbers,
   removesWithoutEnd,
+  blankHasPushed,
+  forgetsChildren,
 ];

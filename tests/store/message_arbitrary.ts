@@ -1,7 +1,7 @@
 /** Messages of every kind, for tests and fuzzing. */
 import fc from "fast-check";
 import { byteString, type Key } from "../../store/key.ts";
-import type { Message, WireRow } from "../../store/message.ts";
+import type { Claim, Message, WireRow } from "../../store/message.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const key = fc.uint8Array({ maxLength: 12 }).map((bytes) => byteString(bytes) as Key);
@@ -16,6 +16,12 @@ const row: fc.Arbitrary<WireRow> = fc.record({
 });
 const rows = fc.array(row, { maxLength: 4 });
 const uints = fc.array(uint, { maxLength: 4 });
+
+const claim: fc.Arbitrary<Claim> = fc.record({
+  path: fc.array(fc.string(), { minLength: 2, maxLength: 4 }),
+  parent: uint,
+  from: uint,
+}).map((claim) => ({ ...claim, site: claim.path.at(-1) ?? "" }));
 
 /** Any message. */
 export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
@@ -77,7 +83,12 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   }),
   fc.record({ kind: fc.constant("drop" as const), range }),
   fc.record({ kind: fc.constantFrom("eager" as const, "again" as const) }),
-  fc.record({ kind: fc.constant("number" as const), id: uint, replica: uint }),
+  fc.record({
+    kind: fc.constant("number" as const),
+    id: uint,
+    replica: uint,
+    claim: fc.oneof(claim, fc.constant(null)),
+  }),
   fc.record({
     kind: fc.constant("ask" as const),
     id: uint,

@@ -1,0 +1,52 @@
+/**
+ * Replica numbers: the root counts them, and writes down whom it gave each.
+ *
+ * N1  What is written of a number is on disk at the root before anybody hears the number.
+ * N2  A number goes down behind the feed that tells of it (downlinks.ts), so that nobody hears of one before all
+ *     that were given earlier (enrolment.ts N2).
+ */
+import type { Core } from "./core.ts";
+import type { Claim } from "./message.ts";
+import type { Position, ReplicaNumber } from "./row.ts";
+import { encodeJson, replicaKey } from "./topology.ts";
+
+/** Names the record of the next number on the root's disk. */
+const RECORD = "numbers";
+
+interface Host {
+  /** A number from above; null at the root. */
+  readonly above: ((claim: Claim) => Promise<ReplicaNumber>) | null;
+  durable(position: Position): Promise<void>;
+}
+
+/** Where one site gets numbers for those below it. */
+export class Numbers {
+  readonly #core: Core;
+  readonly #host: Host;
+  /** The root itself is 1. */
+  #next: ReplicaNumber = 2;
+
+  constructor(core: Core, host: Host) {
+    this.#core = core;
+    this.#host = host;
+  }
+
+  /** Goes on from what was found on disk. */
+  restore(next: ReplicaNumber): void {
+    this.#next = Math.max(this.#next, next);
+  }
+
+  /** A fresh number. */
+  async give(claim: Claim): Promise<ReplicaNumber> {
+    if (this.#host.above !== null) return await this.#host.above(claim);
+    const { rows } = this.#core;
+    const { number, position } = await rows.lock.run(() => {
+      const number = this.#next++;
+      rows.record(RECORD, encodeJson(this.#next));
+      rows.put(this.#core.own(replicaKey(number), encodeJson(claim)));
+      return Promise.resolve({ number, position: rows.head });
+    });
+    await this.#host.durable(position);
+    return number;
+  }
+}

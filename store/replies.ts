@@ -1,0 +1,96 @@
+/**
+ * The answers to what a child fetches (downlinks.ts D2): those that can be given from what is covered here go with
+ * the flush under way, the others are asked for above first.
+ */
+import type { Child, ChildFetch } from "./child.ts";
+import type { Core } from "./core.ts";
+import type { FlushReads } from "./flush_reads.ts";
+import type { Fetch, Message } from "./message.ts";
+import { overlap, type Range } from "./range.ts";
+import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
+
+interface Host {
+  /** Covers a range of a child's here first. */
+  fetch(fetch: Fetch): Promise<void>;
+  /** From now on the child is fed what changes there. */
+  subscribe(child: Child, range: Range): void;
+  /** There is something for the child at the next flush. */
+  due(child: Child): void;
+  /** It has fetches that wait. */
+  asks(child: Child): void;
+}
+
+/** Answers the fetches of one site's children. */
+export class Replies {
+  readonly #core: Core;
+  readonly #host: Host;
+
+  constructor(core: Core, host: Host) {
+    this.#core = core;
+    this.#host = host;
+  }
+
+  /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
+  async to(child: Child, reads: FlushReads): Promise<Message[]> {
+    const replies: Message[] = [], waiting: ChildFetch[] = [];
+    const fetches = child.fetches;
+    child.fetches = [];
+    for (const fetch of fetches) {
+      const answer = await this.#answer(child, fetch, reads);
+      if (answer === null) {
+        waiting.push(fetch);
+        continue;
+      }
+      fetch.answered?.();
+      replies.push(...answer);
+    }
+    child.fetches.unshift(...waiting);
+    if (waiting.length > 0) this.#host.asks(child);
+    return replies;
+  }
+
+  async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
+    const { id, range } = fetch;
+    if (overlap(range, ROOT_ONLY_RANGE)) {
+      return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
+    }
+    // The children are told who is who meanwhile, and nothing else.
+    if (reads.mark.partial && !overlap(range, SYSTEM_RANGE)) {
+      fetch.asked = this.#core.resyncing;
+      return null;
+    }
+    if (fetch.part === null) {
+      this.#host.due(child);
+      return null;
+    }
+    const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
+    const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
+      ? await reads.range(fetch.part, fetch.limit, fetch.reverse)
+      : null;
+    if (result === null || (!whole && result.live < fetch.limit)) {
+      this.#ask(child, fetch);
+      return null;
+    }
+    this.#host.subscribe(child, result.range);
+    child.ranges++;
+    return result.chunks.map((chunk) => ({
+      kind: "fetched",
+      id,
+      range: result.range,
+      refused: false,
+      ...chunk,
+    }));
+  }
+
+  #ask(child: Child, fetch: ChildFetch): void {
+    if (fetch.asked) return;
+    fetch.asked = true;
+    const ready = () => {
+      fetch.asked = false;
+      fetch.part = null;
+      this.#host.due(child);
+      this.#core.wake();
+    };
+    this.#host.fetch(fetch).then(ready, ready);
+  }
+}
