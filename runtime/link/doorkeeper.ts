@@ -26,7 +26,7 @@ export interface DoorkeeperOptions {
 
 export class Doorkeeper {
   readonly #options: DoorkeeperOptions;
-  /** Connections that have not finished their handshake, oldest first. */
+  /** Connections that have not finished their handshake. */
   readonly #strangers = new Set<ByteConnection>();
   readonly #connections = new Set<Promise<void>>();
   #closed = false;
@@ -89,12 +89,19 @@ export class Doorkeeper {
     }
   }
 
-  /** Past the limit the oldest stranger goes: a member's handshake takes milliseconds, so it is hardly ever that. */
+  /**
+   * Past the limit another stranger goes, whichever: silent ones are soon gone, while of a crowd of members that all
+   * come at once some always get through. Were it the oldest, it would be the one nearest to its proof: where more
+   * come within a handshake than the limit, none would ever get in.
+   */
   #enter(connection: ByteConnection): void {
+    if (this.#strangers.size >= this.#options.limits.strangersMax) {
+      const other = [...this.#strangers][Math.floor(Math.random() * this.#strangers.size)];
+      if (other !== undefined) {
+        this.#strangers.delete(other);
+        closeQuietly(other);
+      }
+    }
     this.#strangers.add(connection);
-    const [oldest] = this.#strangers;
-    if (this.#strangers.size <= this.#options.limits.strangersMax || !oldest) return;
-    this.#strangers.delete(oldest);
-    closeQuietly(oldest);
   }
 }
