@@ -1,8 +1,8 @@
 /**
- * The rows of apps at the root, changed one at a time.
+ * The rows of apps at the root, each changed by one at a time.
  *
- * R1  An app's row is written under a check of the row that it was computed from. Changes of one root take turns, so
- *     that a failed check means another root process: it is reported, not retried blindly.
+ * R1  An app's row is written under a check of the row that it was computed from. Changes of one root take turns
+ *     (turns.ts), so that a failed check means another root process: it is reported, not retried blindly.
  * R2  A change that was answered is durable.
  */
 import type { StoreCheck, StoreMutation } from "../../store/api.ts";
@@ -17,6 +17,7 @@ import {
   versionKey,
 } from "./records.ts";
 import type { SystemStore } from "./system_store.ts";
+import { type Turn, Turns } from "./turns.ts";
 import type { FilesRefusal } from "./version_files.ts";
 
 /** Why a change of the control plane was refused. */
@@ -61,30 +62,28 @@ export interface Found {
 /** Reads and writes the rows of apps. One per root process. */
 export class AppRows {
   readonly system: SystemStore;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(system: SystemStore) {
     this.system = system;
   }
 
-  /** One change at a time. */
-  inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(step);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+  /** A change of an app, or of what all share (null), in its turn. */
+  inTurn<T>(app: string | null, step: (turn: Turn) => Promise<T>): Promise<T> {
+    return this.#turns.take(app, step);
   }
 
   /** A change of an app that there is, in its turn. */
   changing(
     app: string,
-    change: (found: Found, record: AppRecord) => Promise<Change | Refusal>,
+    change: (found: Found, record: AppRecord, turn: Turn) => Promise<Change | Refusal>,
   ): Promise<Change | Refusal> {
-    return this.inTurn(async () => {
+    return this.inTurn(app, async (turn) => {
       const found = await this.find(app);
       if (found.record === null || found.record.deleted === true) {
         return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
       }
-      return await change(found, found.record);
+      return await change(found, found.record, turn);
     });
   }
 

@@ -6,8 +6,8 @@
  * site has followed, or after a day: a site that is behind may still fetch the bundle that its table points to.
  *
  * B1  Rows of a version that any app's row names are never removed.
- * B2  Chunks without a version row are what a deploy left that did not come to its end; no deploy runs meanwhile,
- *     since whoever removes takes a turn with them (deployments.ts).
+ * B2  Chunks without a version row are what a deploy left that did not come to its end: whoever removes takes a turn
+ *     with deploys, and one that is aside then has written its version's row, and the app row that names it (turns.ts).
  */
 import { z } from "zod";
 import type { StoreMutation } from "../../store/api.ts";

@@ -47,7 +47,7 @@ export class Deletion {
    * that is being deleted it is the change that began it.
    */
   begin(app: string): Promise<Change | Refusal> {
-    return this.#rows.inTurn(async () => {
+    return this.#rows.inTurn(app, async () => {
       const found = await this.#rows.find(app);
       const { record } = found;
       if (record === null) return refuse("app_unknown", `no app is called ${JSON.stringify(app)}`);
@@ -81,8 +81,10 @@ export class Deletion {
     let total = 0;
     for (const range of this.#services.owned(app)) {
       for (;;) {
-        const rows = await this.#rows.inTurn(async () =>
-          isOf(await this.#rows.find(app), stamp) ? await removeStep(this.#rows.system, range) : 0
+        const rows = await this.#rows.inTurn(
+          app,
+          async () =>
+            isOf(await this.#rows.find(app), stamp) ? await removeStep(this.#rows.system, range) : 0,
         );
         if (rows === 0) break;
         removed(total += rows);
@@ -93,7 +95,7 @@ export class Deletion {
 
   /** Frees the name of a deleted app (X1, X2); call when every site has followed and nothing is left. */
   finish({ app, stamp }: Change): Promise<void> {
-    return this.#rows.inTurn(async () => {
+    return this.#rows.inTurn(app, async () => {
       const found = await this.#rows.find(app);
       const { row } = found;
       if (row === undefined || !isOf(found, stamp)) return;

@@ -6,7 +6,8 @@
  * version and app row together, durable → the sites follow → settle → remove what is given up.
  *
  * P1  Nothing is written before the bundle has been evaluated and its manifest accepted.
- * P2  Changes take turns, and each is one write (app_rows.ts).
+ * P2  Changes take turns, and each is one write (app_rows.ts). Only what waits for sites or fills indexes lets other
+ *     apps' changes by; by then the app's row names the version that it is for.
  * P3  Deploying what already serves writes nothing.
  * P4  A deploy whose caller has gone before the app row was written changes nothing, and leaves nothing.
  */
@@ -35,6 +36,7 @@ import {
 } from "./records.ts";
 import { serving, servingAlone } from "./rollout.ts";
 import type { SystemStore } from "./system_store.ts";
+import type { Turn } from "./turns.ts";
 import { VersionFiles } from "./version_files.ts";
 
 /** What became of a bundle that was run for its manifest. */
@@ -127,11 +129,11 @@ export class Deployments {
             "give --app, or a name in defineApp",
       );
     }
-    return await this.rows.inTurn(async () => {
+    return await this.rows.inTurn(app, async (turn) => {
       try {
         signal?.throwIfAborted();
         const accepted = await this.#files.accept(manifest, request.files);
-        return accepted.ok ? await this.#install(app, accepted.manifest, request) : accepted;
+        return accepted.ok ? await this.#install(app, accepted.manifest, request, turn) : accepted;
       } catch (error) {
         // The next change tries again; the first error counts.
         await this.#giveUp(app).then(() => this.#removeUnused(null)).catch(() => {});
@@ -161,7 +163,7 @@ export class Deployments {
    * served before: while a rollout runs, the current one, without it.
    */
   rollback(app: string, version?: string): Promise<Change | Refusal> {
-    return this.rows.changing(app, async (found, record) => {
+    return this.rows.changing(app, async (found, record, turn) => {
       if (version === undefined && record.rollout !== undefined && record.current !== null) {
         return await this.rows.write(found, servingAlone(record, record.current), record.current);
       }
@@ -170,13 +172,13 @@ export class Deployments {
       if (target.version === record.current && record.rollout === undefined) {
         return unchanged(found, target.version);
       }
-      return await this.#serve(found, servingAlone(record, target.version), target.version);
+      return await this.#serve(found, servingAlone(record, target.version), target.version, turn);
     });
   }
 
   /** Gives a version to a part of the sessions, or another part to the one that has one. */
   rollout(app: string, version: string, weight: number): Promise<Change | Refusal> {
-    return this.rows.changing(app, async (found, record) => {
+    return this.rows.changing(app, async (found, record, turn) => {
       const target = findVersion(record, version);
       if (!("version" in target)) return refuse("version_unknown", target.message);
       const next = this.#weighted(record, target.version, weight);
@@ -184,7 +186,7 @@ export class Deployments {
       if (record.rollout?.version === target.version && record.rollout.weight === weight) {
         return unchanged(found, target.version);
       }
-      return await this.#serve(found, next, target.version);
+      return await this.#serve(found, next, target.version, turn);
     });
   }
 
@@ -213,17 +215,18 @@ export class Deployments {
    * without entries, and removes versions that are given up.
    */
   async settle(app: string): Promise<void> {
-    await this.rows.inTurn(async () => {
+    await this.rows.inTurn(app, async (turn) => {
       const found = await this.rows.find(app);
       const { record } = found;
       if (record === null || record.unsettled === undefined) return;
       const { unsettled, ...rest } = record;
       for (const after of await this.rows.manifests(serving(record))) {
-        await this.#services.fill?.(app, await this.#addedSince(record, unsettled, after));
+        const added = await this.#addedSince(record, unsettled, after);
+        await turn.aside(async () => await this.#services.fill?.(app, added));
       }
       await this.rows.write(found, rest, record.current ?? "");
     });
-    await this.rows.inTurn(() => this.#removeUnused(app));
+    await this.rows.inTurn(null, () => this.#removeUnused(app));
   }
 
   /** The apps that `settle` has something to do for. */
@@ -239,7 +242,7 @@ export class Deployments {
 
   /** Undoes what the process before left half done: a version that was being prepared does not come. */
   async recover(): Promise<void> {
-    await this.rows.inTurn(async () => {
+    await this.rows.inTurn(null, async () => {
       for (const row of await this.#services.system.list(APPS)) {
         if (row.value) await this.#giveUp(decodeApp(row.value).name);
       }
@@ -257,7 +260,7 @@ export class Deployments {
 
   /** Removes versions that no app names, and what deploys left that did not come to their end. */
   tidy(): Promise<string[]> {
-    return this.rows.inTurn(() => this.#removeUnused(null));
+    return this.rows.inTurn(null, () => this.#removeUnused(null));
   }
 
   async #removeUnused(followed: string | null): Promise<string[]> {
@@ -267,7 +270,12 @@ export class Deployments {
     return removed;
   }
 
-  async #install(app: string, manifest: StoredManifest, request: DeployRequest): Promise<Change | Refusal> {
+  async #install(
+    app: string,
+    manifest: StoredManifest,
+    request: DeployRequest,
+    turn: Turn,
+  ): Promise<Change | Refusal> {
     const { system, nowMs } = this.#services;
     const { bundle, weight, signal } = request;
     const version = versionOf(manifest, bundle);
@@ -280,8 +288,8 @@ export class Deployments {
       );
     }
     const before = found.record ?? { name: app, versions: [], current: null };
-    const map = await this.#files.mapOf(version, request.sourceMap);
     if (before.current === version && before.rollout === undefined) {
+      const map = await this.#files.mapOf(version, request.sourceMap);
       if (map.length > 0) await system.write(map);
       return unchanged(found, version);
     }
@@ -304,8 +312,9 @@ export class Deployments {
       bundleChunks: bundleChunks(bundle).length,
       createdMs,
     }, bundle);
-    const prepared = await this.#prepare({ ...found, record: before }, { version, manifest, written });
+    const prepared = await this.#prepare({ ...found, record: before }, { version, manifest, written }, turn);
     signal?.throwIfAborted(); // P4
+    const map = await this.#files.mapOf(version, request.sourceMap); // it may have been swept meanwhile
     return await this.rows.write(
       prepared.found,
       { ...record, ...prepared.more },
@@ -335,12 +344,12 @@ export class Deployments {
   }
 
   /** Points an app to a version that it has. */
-  async #serve(found: Found, next: AppRecord, version: string): Promise<Change | Refusal> {
+  async #serve(found: Found, next: AppRecord, version: string, turn: Turn): Promise<Change | Refusal> {
     const [manifest] = await this.rows.manifests([version]);
     if (manifest === undefined || found.record === null) {
       return refuse("version_unknown", `version ${version} of app ${next.name} is not here`);
     }
-    const prepared = await this.#prepare(found, { version, manifest, written: [] });
+    const prepared = await this.#prepare(found, { version, manifest, written: [] }, turn);
     return await this.rows.write(prepared.found, { ...next, ...prepared.more }, version);
   }
 
@@ -356,6 +365,7 @@ export class Deployments {
       readonly manifest: StoredManifest;
       readonly written: readonly StoreMutation[];
     },
+    turn: Turn,
   ): Promise<{ found: Found; more: Pick<AppRecord, "unsettled"> }> {
     const { fill, follow, prepare, nowMs } = this.#services;
     if (record === null) return { found: { row, record }, more: {} };
@@ -368,8 +378,11 @@ export class Deployments {
     const preparing = { version: next.version, sinceMs: nowMs() };
     const told = await this.rows.write({ row, record }, { ...record, preparing }, next.version, next.written);
     if (!told.ok) throw new Error(told.message);
-    const missing = await follow?.call(this.#services, told) ?? [];
-    await fill.call(this.#services, app, added);
+    const missing = await turn.aside(async () => {
+      const missing = await follow?.call(this.#services, told) ?? [];
+      await fill.call(this.#services, app, added);
+      return missing;
+    });
     const unsettled = [...new Set([...record.unsettled ?? [], ...missing.length === 0 ? [] : before])];
     return {
       found: await this.rows.find(app),

@@ -61,6 +61,7 @@ async function settle(): Promise<void> {
 
 interface Run extends DueEvent {
   readonly app: string;
+  readonly version: string;
   readonly atMs: number;
   end(outcome?: RunOutcome): void;
 }
@@ -97,6 +98,7 @@ class Root {
         this.runs.push({
           ...event,
           app: version.app,
+          version: version.version,
           atMs: this.clock.nowMs(),
           end: (outcome = DONE) => ended.resolve(outcome),
         });
@@ -106,11 +108,17 @@ class Root {
     });
   }
 
-  /** What the apps that serve declare. */
-  async deploy(apps: Record<string, Record<string, string>>): Promise<void> {
-    this.#apps = Object.entries(apps).map(([name, cron]) =>
-      ({ name, current: { app: name, version: "v", manifest: { cron } } }) as unknown as LiveApp
-    );
+  /** What the apps that serve declare; `next`: and the version that nearly all sessions get instead. */
+  async deploy(
+    apps: Record<string, Record<string, string>>,
+    next: Record<string, Record<string, string>> = {},
+  ): Promise<void> {
+    this.#apps = Object.entries(apps).map(([name, cron]) => {
+      const rollout = next[name] &&
+        { next: { app: name, version: "next", manifest: { cron: next[name] } }, weight: 99 };
+      const current = { app: name, version: "v", manifest: { cron } };
+      return { name, current, ...rollout === undefined ? {} : { rollout } } as unknown as LiveApp;
+    });
     for (const changed of [...this.#changed]) changed();
     await settle();
   }
@@ -154,6 +162,18 @@ Deno.test("a job runs each time it is due, and is told when that was", async () 
   const row = await root.row("often");
   assert.equal(row?.dueMs, Date.UTC(2026, 10, 21, 12, 35));
   assert.deepEqual([row?.last?.ok, row?.last?.attempts, row?.last?.manual], [true, 1, false]);
+  root.crash();
+});
+
+Deno.test("jobs are the current version's, and run with it, while a rollout runs", async () => {
+  const root = await rootWith({ shop: { job: "*/5 * * * *" } });
+  await root.deploy({ shop: { job: "*/5 * * * *" } }, { shop: { job: "*/2 * * * *", more: "* * * * *" } });
+  await root.clock.pass(11 * MINUTE_MS);
+  assert.deepEqual(root.times(), [[5, 5], [10, 10]]);
+  assert.deepEqual(root.runs.map(({ version }) => version), ["v", "v"]);
+  await root.deploy({ shop: { job: "*/2 * * * *", more: "* * * * *" } });
+  await root.clock.pass(MINUTE_MS);
+  assert.deepEqual(root.times("more"), [[12, 12]]);
   root.crash();
 });
 

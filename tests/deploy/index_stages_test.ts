@@ -136,3 +136,43 @@ Deno.test("a deploy that fails while it fills, or whose root crashes then, leave
   assert.equal(table.get("shop")?.current.version, one);
   table.close();
 });
+
+Deno.test("while an index is filled, other apps are deployed and swept, and the app's own change waits", async () => {
+  const { system, table, record } = await setUp();
+  const filling = Promise.withResolvers<void>();
+  const filled = Promise.withResolvers<void>();
+  const deployments = new Deployments({
+    system,
+    nowMs: () => 1,
+    evaluate: (bundle) =>
+      Promise.resolve({
+        ok: true,
+        manifest: JSON.parse(new TextDecoder().decode(bundle).split("\n")[0] ?? ""),
+      }),
+    fill: () => {
+      filling.resolve();
+      return filled.promise;
+    },
+  });
+  const deploy = async (app: string, indexes: Record<string, string[]>, body?: string) => {
+    const result = await deployments.deploy({ bundle: bundleOf(indexes, body), app });
+    assert(result.ok, JSON.stringify(result));
+    return result.version;
+  };
+  await deploy("shop", {});
+  const done: string[] = [];
+  const two = deploy("shop", TOWN).finally(() => done.push("two"));
+  await filling.promise;
+  const three = deploy("shop", TOWN, "again").finally(() => done.push("three"));
+  await deploy("other", {}, "other");
+  const removed = await deployments.tidy();
+  assert.deepEqual([removed, done], [[], []], "what is being prepared is kept");
+  filled.resolve();
+  const [second, third] = await Promise.all([two, three]);
+  assert.deepEqual(done, ["two", "three"]);
+  assert.deepEqual(record().versions.map(({ version }) => version).slice(-2).sort(), [second, third].sort());
+  await table.refresh();
+  const bundle = await table.get("shop")?.current.bundle();
+  assert.deepEqual(bundle, bundleOf(TOWN, "again"));
+  table.close();
+});

@@ -1,0 +1,59 @@
+/**
+ * Turns of the control plane's changes at the root. A change holds its app from its beginning to its end, and what all
+ * apps share (versions, blobs, hosts: anything that a sweep may remove) except while it works `aside`.
+ *
+ * T1  Of one app one change at a time.
+ * T2  Of all changes, at most one is not aside; what a sweep in its turn finds is no half of a change but what the
+ *     changes that are aside have written down.
+ * T3  Turns are taken in the order in which they were asked for, as far as T1 leaves one.
+ */
+
+/** A change that has its turn. */
+export interface Turn {
+  /** Does what may take long: changes of other apps, and sweeps, go on meanwhile. */
+  aside<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Gives turns. */
+export class Turns {
+  /** The end of the last turn that each app has or waits for. */
+  readonly #apps = new Map<string, Promise<void>>();
+  #shared: Promise<void> = Promise.resolve();
+
+  /** Takes a turn: of an app, or of what all share (null). */
+  take<T>(app: string | null, step: (turn: Turn) => Promise<T>): Promise<T> {
+    if (app === null) return this.#holding(step);
+    const turn = (this.#apps.get(app) ?? Promise.resolve()).then(() => this.#holding(step));
+    const ended = turn.then(() => {}, () => {}).then(() => {
+      if (this.#apps.get(app) === ended) this.#apps.delete(app);
+    });
+    this.#apps.set(app, ended);
+    return turn;
+  }
+
+  async #holding<T>(step: (turn: Turn) => Promise<T>): Promise<T> {
+    let giveBack = await this.#takeShared();
+    try {
+      return await step({
+        aside: async (work) => {
+          giveBack();
+          try {
+            return await work();
+          } finally {
+            giveBack = await this.#takeShared();
+          }
+        },
+      });
+    } finally {
+      giveBack();
+    }
+  }
+
+  async #takeShared(): Promise<() => void> {
+    const before = this.#shared;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#shared = promise;
+    await before;
+    return resolve;
+  }
+}
