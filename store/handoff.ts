@@ -15,6 +15,8 @@
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
  *     sessions had ended.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
+ * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
+ *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
  */
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import type { Core } from "./core.ts";
@@ -124,6 +126,13 @@ export class Handoff {
     return path;
   }
 
+  /** Whether the common ancestor has the same disk for both sites; null: this site does not know its own yet. */
+  #sharesAncestor(token: TokenState, { depth }: Source): boolean | null {
+    const { topology, replica, depth: mine } = this.#core;
+    const here = depth === mine ? replica : topology.above(replica, depth);
+    return here === undefined ? null : here === topology.above(token.replica, depth);
+  }
+
   async #waitOrCarry(token: TokenState, trace: string): Promise<Arrival> {
     const core = this.#core;
     const outcome = Promise.withResolvers<Arrival>();
@@ -142,7 +151,14 @@ export class Handoff {
       asked = true;
       this.#ask(token, source, trace).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
-        await this.#until(() => source.depth === core.depth || (core.down[source.depth] ?? 0) >= carry.need);
+        const isHere = source.depth === core.depth;
+        const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
+        await this.#until(() => {
+          const isShared = this.#sharesAncestor(token, source);
+          return isShared === false || (isShared === true && hasNeed());
+        });
+        // H10: then only the end of the token's incarnation, or the clock, can tell.
+        if (this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
         outcome.resolve(await this.#install(carry, token, source));
       }).catch((error) => outcome.reject(error));

@@ -210,11 +210,14 @@ export class Topology {
   /** The incarnation at a depth above an incarnation, or itself; undefined while not all between are known. */
   above(number: ReplicaNumber, depth: number): ReplicaNumber | undefined {
     let at = number;
-    for (;;) {
-      const known = this.#incarnations.get(at);
-      if (known === undefined || known.path.length - 1 <= depth) return known && at;
+    let known = this.#incarnations.get(at);
+    while (known !== undefined && known.path.length - 1 > depth) {
       at = known.parent;
+      const above = this.#incarnations.get(at);
+      // A parent's path is shorter; rows that say otherwise would lead round and round.
+      known = above !== undefined && above.path.length < known.path.length ? above : undefined;
     }
+    return known && at;
   }
 
   /** The last stable clock of an incarnation that is over, as it was written down. */

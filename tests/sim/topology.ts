@@ -69,6 +69,26 @@ export interface FaultPlan {
   readonly remove: number;
 }
 
+/** For runs that say what goes wrong themselves. */
+export const NO_FAULTS: FaultPlan = {
+  crash: 0,
+  stop: 0,
+  wipe: 0,
+  wipeInner: 0,
+  partition: 0,
+  stall: 0,
+  evict: 0,
+  nap: 0,
+  diskFull: 0,
+  leap: 0,
+  jump: 0,
+  oneWay: 0,
+  slowLinks: 0,
+  slowDisk: 0,
+  point: 0,
+  remove: 0,
+};
+
 export interface Plan {
   readonly sites: readonly SitePlan[];
   readonly groups: number;
