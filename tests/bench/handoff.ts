@@ -1,11 +1,10 @@
 /**
  * Benchmark `handoff`: what it costs a session to go on at another edge, on a dev cluster of three tiers with the
- * paper's links: with feeds current, with rows pending, by the age of the session, and how often it costs nothing;
- * beside the strategies of SessionStore (its tables III and figure 6; TARGETS, "Store and handoff").
+ * paper's links: with feeds current, with rows pending, by the age of the session, and how often it costs nothing.
+ * The strategies of SessionStore beside it, in virtual time: benchmark `paper`.
  */
 import type { Bench, BenchContext } from "./bench.ts";
 import { ages } from "./handoff/age.ts";
-import { baselines } from "./handoff/baseline.ts";
 import { current } from "./handoff/current.ts";
 import { pending } from "./handoff/pending.ts";
 import { share } from "./handoff/share.ts";
@@ -13,7 +12,7 @@ import type { BenchRecord } from "./record.ts";
 import { startTree } from "./tree.ts";
 
 async function run(context: BenchContext): Promise<BenchRecord[]> {
-  const records = await baselines(context);
+  const records: BenchRecord[] = [];
   const tree = await startTree();
   try {
     records.push(...await current(tree, context));
@@ -30,9 +29,8 @@ async function run(context: BenchContext): Promise<BenchRecord[]> {
 export const bench: Bench = {
   name: "handoff",
   summary:
-    "a session goes on at another edge: feeds current, rows pending, by its age; the paper's strategies",
+    "a session goes on at another edge: feeds current, rows pending, by its age, how often it needs nothing",
   notMeasured: "machines of their own: six sites, their links and the clients share one machine's cores; " +
-    "the paper's implementation on Cassandra: its strategies are written anew over our links and storage; " +
     "reads after the move, which fetch what the edge does not hold",
   byDefault: true,
   run,

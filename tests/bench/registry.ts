@@ -12,6 +12,7 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   link: () => import("./link.ts"),
   scale: () => import("./scale.ts"),
   storage: () => import("./storage.ts"),
+  paper: () => import("./paper.ts"),
   store: () => import("./store.ts"),
   telemetry: () => import("./telemetry.ts"),
 };

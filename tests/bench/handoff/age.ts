@@ -10,10 +10,10 @@ import { MARKS_MS } from "./moves.ts";
 /** Operations in one request. */
 const AT_ONCE = 100;
 
-/** Ages from 1 to 10,000: writes of distinct rows of 1 KB. */
+/** Ages from 1 to 100,000: writes of distinct rows of 1 KB. */
 export async function ages(tree: Tree, { quick, say }: BenchContext): Promise<BenchRecord[]> {
   const records: BenchRecord[] = [];
-  for (const operations of quick ? [100] : [1, 10, 100, 1_000, 10_000]) {
+  for (const operations of quick ? [100] : [1, 10, 100, 1_000, 10_000, 100_000]) {
     const session = tree.session();
     for (let from = 0; from < operations; from += AT_ONCE) {
       const count = Math.min(AT_ONCE, operations - from);
