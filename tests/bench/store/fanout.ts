@@ -48,6 +48,13 @@ export async function fanout({ quick, say }: BenchContext): Promise<BenchRecord[
         target: { of: "ratio", op: "<=", value: 1.2 },
         comparable: !quick,
       }),
+      record({
+        ...base,
+        case: `${base.case}, 1,000 children`,
+        unit: "messages to children/write",
+        samples: of("1000 children", "messagesPerWrite"),
+        peer: { name: "10 children", samples: of("10 children", "messagesPerWrite") },
+      }),
     );
     if (writesPerMs === 1) {
       const samples = of("1000 children", "microsPerChildSecond");
