@@ -1,11 +1,11 @@
 /**
- * What the baselines' messages take: in the forms of our own where there is one that says the same, so that rows
- * and ranges are encoded alike, byte for byte.
+ * What the baselines' messages take: rows as in our own messages, keys and numbers as our codec writes them, so that
+ * what is compared is encoded alike, byte for byte.
  *
  * Only lengths are needed: what a message says passes by reference, and values are never copied.
  */
 import { Writer } from "../../../store/codec.ts";
-import { encodeMessage, type Message, type WireRow } from "../../../store/message.ts";
+import { encodeMessage, type WireRow } from "../../../store/message.ts";
 import type { Range } from "../../../store/range.ts";
 import type { Row } from "../../../store/row.ts";
 
@@ -21,36 +21,33 @@ const EMPTY = new Uint8Array();
 
 const varintBytes = (value: number): number => new Writer(8).uint(value).length;
 
-/** The length of a message as our links carry it. */
-export function messageBytes(message: Message): number {
-  if (!("rows" in message)) return encodeMessage(message).length;
+/** A kind, the number of the request, and whether it went well. */
+const head = (): Writer => new Writer(64).byte(1).uint(1).flag(true);
+export const ACK_BYTES = head().length;
+
+/** A query that goes to another site. */
+export const queryBytes = (range: Range, limit: number): number =>
+  head().uint(limit).key(range.start).key(range.end).length;
+
+/** Rows: in answer to a query, on their way up, or to a destination. Their values are not copied to be counted. */
+export function rowsBytes(rows: readonly WireRow[]): number {
   let values = 0;
-  const rows = message.rows.map((row) => {
+  const bare = rows.map((row) => {
     if (row.value === null) return row;
     values += row.value.length + varintBytes(row.value.length) - 1;
     return { ...row, value: EMPTY };
   });
-  return encodeMessage({ ...message, rows } as Message).length + values;
+  return encodeMessage({ kind: "carry", id: 1, outcome: "rows", need: 0, clock: CLOCK, rows: bare }).length +
+    values;
 }
 
-/** A query that goes to the parent. */
-export const queryBytes = (range: Range, limit: number): number =>
-  messageBytes({ kind: "fetch", id: 1, range, limit, reverse: false, trace: "" });
-
-/** Rows in answer to a query, or to a destination. */
-export const rowsBytes = (rows: readonly WireRow[]): number =>
-  messageBytes({ kind: "carry", id: 1, outcome: "rows", need: 0, clock: CLOCK, rows });
-
-/** Rows on their way up; the acknowledgement of it. */
-export const pushBytes = (rows: readonly WireRow[]): number =>
-  messageBytes({ kind: "push", upTo: 1, stable: CLOCK, clock: CLOCK, rows, more: false });
-export const ACK_BYTES = messageBytes({ kind: "number", id: 1, replica: 1 });
-
 /** "This session is here now": its id and its token. */
-export const SWITCH_BYTES = messageBytes({ kind: "warm", session: new Uint8Array(16 + STOKEN_BYTES) });
+export const SWITCH_BYTES = ACK_BYTES + 16 + STOKEN_BYTES;
 
 /** The queries of a session, or of a replica. */
-export const queriesBytes = (ranges: readonly Range[]): number => messageBytes({ kind: "footprint", ranges });
+export const queriesBytes = (ranges: readonly Range[]): number =>
+  head().list(ranges, () => {}).length +
+  ranges.reduce((sum, { start, end }) => sum + new Writer(64).key(start).key(end).length, 0);
 
 /** Keys and versions: a Δ-list. */
 export function versionsBytes(rows: readonly Row[]): number {

@@ -15,14 +15,7 @@ import { compareVersions, type Row } from "../../../store/row.ts";
 import type { Key } from "../../../store/key.ts";
 import type { SiteId } from "../../../store/ports.ts";
 import { pointRange } from "../../../store/range.ts";
-import {
-  ACK_BYTES,
-  BALLOT_MESSAGE_BYTES,
-  DIGEST_ANSWER_BYTES,
-  pushBytes,
-  queryBytes,
-  rowsBytes,
-} from "./messages.ts";
+import { ACK_BYTES, BALLOT_MESSAGE_BYTES, DIGEST_ANSWER_BYTES, queryBytes, rowsBytes } from "./messages.ts";
 import type { Datum } from "./queries.ts";
 import { COMMIT_MS, roundTripMs, SITES } from "./topology.ts";
 import type { Around } from "./tree_site.ts";
@@ -78,7 +71,7 @@ export class Ring {
       case "strong":
         await this.#quorumOf(site, BALLOT_MESSAGE_BYTES, BALLOT_MESSAGE_BYTES, COMMIT_MS);
         await this.#readQuorum(site, row.key);
-        await this.#quorumOf(site, BALLOT_MESSAGE_BYTES + pushBytes([row]), BALLOT_MESSAGE_BYTES, COMMIT_MS);
+        await this.#quorumOf(site, BALLOT_MESSAGE_BYTES + rowsBytes([row]), BALLOT_MESSAGE_BYTES, COMMIT_MS);
         return await first(SITES.length, this.#store(site, SITES, row));
     }
   }
@@ -122,7 +115,7 @@ export class Ring {
 
   #store(site: SiteId, at: readonly SiteId[], row: Row): Promise<void>[] {
     return at.map((to) =>
-      this.#exchange(site, to, pushBytes([row]), ACK_BYTES, async () => {
+      this.#exchange(site, to, rowsBytes([row]), ACK_BYTES, async () => {
         await this.#around.world.sleep(COMMIT_MS);
         const copies = this.#copies.get(to), old = copies?.get(row.key);
         if (old === undefined || compareVersions(row, old) > 0) copies?.set(row.key, row);

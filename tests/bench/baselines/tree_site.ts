@@ -15,7 +15,7 @@ import { CLOCK_TICKS_PER_MS, compareVersions, type Row } from "../../../store/ro
 import { MemoryRows } from "../../../runtime/storage/memory.ts";
 import type { World } from "../../sim/world.ts";
 import type { VirtualLinks } from "./links.ts";
-import { ACK_BYTES, pushBytes, queryBytes, rowsBytes } from "./messages.ts";
+import { ACK_BYTES, queryBytes, rowsBytes } from "./messages.ts";
 import { type Datum, intervalRead, Queries, type Query, rangesOf } from "./queries.ts";
 import { COMMIT_MS } from "./topology.ts";
 
@@ -205,7 +205,7 @@ export class TreeSite {
     this.#pushing = true;
     while (this.#unpushed.size > 0) {
       const rows = this.unpushed();
-      await this.around.links.deliver(this.id, parent.id, pushBytes(rows));
+      await this.around.links.deliver(this.id, parent.id, rowsBytes(rows));
       parent.#pushSoon(await parent.install(rows));
       await this.around.links.deliver(parent.id, this.id, ACK_BYTES);
       for (const row of rows) if (this.#unpushed.get(row.key) === row) this.#unpushed.delete(row.key);
