@@ -204,6 +204,10 @@ export interface Replica {
     back(): Promise<void>;
     /** Until when a site has said to be away. */
     awayUntilMs(id: SiteId): number | undefined;
+    /** The sites of the tree as their rows here say, at any time. */
+    readonly sites: ReadonlyMap<SiteId, SiteRecord>;
+    /** Counts the changes of `sites`. */
+    readonly changes: number;
   };
   /** Who holds what must survive this site's loss (store/owners/). */
   readonly owners: {

@@ -52,6 +52,10 @@ export function openMembers(
       if (core.topology.awayUntilMs(site) !== undefined) await write(null);
     },
     awayUntilMs: (id) => core.topology.awayUntilMs(id),
+    sites: core.topology.present,
+    get changes() {
+      return core.topology.changes;
+    },
   };
 }
 

@@ -63,6 +63,10 @@ export function decodeJson(value: Uint8Array | null): unknown {
 
 export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
+  /** Those of them that were not removed: a row of one that was may be newer than its removal. */
+  readonly #present = new Map<SiteId, SiteRecord>();
+  /** Counts the changes of those. */
+  changes = 0;
   /** By parent. */
   readonly #below = new Map<SiteId, Set<SiteId>>();
   readonly #incarnations = new Map<ReplicaNumber, Incarnation>();
@@ -118,9 +122,17 @@ export class Topology {
         else siblings.add(id);
       }
     }
-    if (record === null) return this.#sites.delete(id);
-    this.#sites.set(id, record);
-    return true;
+    if (record === null) this.#sites.delete(id);
+    else this.#sites.set(id, record);
+    this.#show(id);
+    return was !== undefined || record !== null;
+  }
+
+  #show(id: SiteId): void {
+    const record = this.#sites.get(id);
+    this.changes++;
+    if (record === undefined || this.#removed.has(id)) this.#present.delete(id);
+    else this.#present.set(id, record);
   }
 
   #learn(number: ReplicaNumber, incarnation: Incarnation): void {
@@ -144,6 +156,7 @@ export class Topology {
   #remove(id: SiteId, isRemoved: boolean): true {
     if (isRemoved) this.#removed.add(id);
     else this.#removed.delete(id);
+    this.#show(id);
     return this.removalsChanged = true;
   }
 
@@ -253,14 +266,15 @@ export class Topology {
 
   /** The sites below one, as `sites` has them. */
   childrenOf(parent: SiteId): SiteRecord[] {
-    return [...this.#below.get(parent) ?? []].flatMap((id) => {
-      const record = this.#sites.get(id);
-      return record === undefined || this.#removed.has(id) ? [] : [record];
-    });
+    return [...this.#below.get(parent) ?? []].flatMap((id) => this.#present.get(id) ?? []);
   }
 
-  /** The sites of the tree: a row of one that was removed may be newer than its removal. */
+  /** The sites of the tree, as they are at any time. */
+  get present(): ReadonlyMap<SiteId, SiteRecord> {
+    return this.#present;
+  }
+
   sites(): SiteRecord[] {
-    return [...this.#sites.values()].filter(({ id }) => !this.#removed.has(id));
+    return [...this.#present.values()];
   }
 }

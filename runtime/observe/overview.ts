@@ -1,19 +1,23 @@
 /**
  * The whole cluster as one site sees it: what `GET /_sojourn/admin/cluster` says (docs/observing.md).
  *
- * Life: idle → asked once, or followed: one round of questions a second, shared by all who follow at this site → the
- * last reader leaves: idle.
+ * Life: idle → asked once, or followed: one round of questions a second (fewer where there are hundreds of
+ * sites), shared by all who follow at this site → the last reader leaves: idle.
  *
  * O1  A site that does not answer within {@link ANSWER_MS} is `reachable: false`, with its last answer and its age.
  * O2  Nothing is asked, and no timer runs, while nobody looks.
+ * O3  At most {@link ASKED_AT_ONCE} sites are asked at once.
  */
 import { z } from "zod";
 import type { Moved, Rates, TrafficSnapshot } from "./traffic.ts";
 import { ndjsonLine, pulledBody } from "./ndjson.ts";
 import { pause } from "./pause.ts";
 
-/** Between two rounds. */
+/** Between two rounds, at least; of many sites, so much for each: what looking costs them all is bounded. */
 const ROUND_MS = 1_000;
+const ROUND_MS_PER_SITE = 2;
+/** Questions under way at once: below what a link takes (`requestsMax`), all of which may go over one. */
+const ASKED_AT_ONCE = 256;
 /** Below a round, and above every link that one would put a person behind. */
 const ANSWER_MS = 800;
 
@@ -78,6 +82,7 @@ export class Overview {
   readonly #last = new Map<string, { answer: SiteAnswer; atMs: number }>();
   #round: Promise<ClusterView> | null = null;
   #roundBegunMs = -Infinity;
+  #roundMs = ROUND_MS;
   #readers = 0;
 
   constructor(sources: OverviewSources) {
@@ -96,12 +101,12 @@ export class Overview {
     return this.#round = this.#collect().finally(() => this.#round = null);
   }
 
-  /** One object a second. A reader that is slow gets the newest when it comes back. */
+  /** One object a round. A reader that is slow gets the newest when it comes back. */
   follow(): ReadableStream<Uint8Array<ArrayBuffer>> {
     const gone = new AbortController();
     let isBegun = false; // a body that nobody reads (HEAD) is no reader
     return pulledBody(async () => {
-      if (isBegun) await pause(this.#roundBegunMs + ROUND_MS - performance.now(), gone.signal);
+      if (isBegun) await pause(this.#roundBegunMs + this.#roundMs - performance.now(), gone.signal);
       else this.#readers++;
       isBegun = true;
       return gone.signal.aborted ? null : ndjsonLine(await this.look());
@@ -114,22 +119,28 @@ export class Overview {
 
   async #collect(): Promise<ClusterView> {
     const { sites, nowMs, site: by } = this.#sources;
-    const known = sites();
-    const views = await Promise.all(known.map(async ({ id, parent, tier, url }) => {
-      const answer = await this.#answerOf(id);
+    const known = sites(), ids = new Set(known.map(({ id }) => id));
+    this.#roundMs = Math.max(ROUND_MS, ROUND_MS_PER_SITE * known.length);
+    const answers = new Map<string, SiteAnswer | null>();
+    const waiting = ids.values();
+    const ask = async () => {
+      for (const id of waiting) answers.set(id, await this.#answerOf(id));
+    };
+    await Promise.all(Array.from({ length: Math.min(ASKED_AT_ONCE, known.length) }, ask));
+    for (const id of this.#last.keys()) if (!ids.has(id)) this.#last.delete(id);
+    const views = known.map(({ id, parent, tier, url }) => {
       const last = this.#last.get(id);
       return {
         id,
         parent,
         tier,
         url,
-        reachable: answer !== null,
+        reachable: (answers.get(id) ?? null) !== null,
         ageMs: last === undefined ? null : Math.max(0, Math.round(performance.now() - last.atMs)),
         status: last?.answer.status ?? null,
         rates: last?.answer.rates ?? null,
       };
-    }));
-    for (const id of this.#last.keys()) if (!known.some((site) => site.id === id)) this.#last.delete(id);
+    });
     const byId = new Map(views.map((view) => [view.id, view]));
     return { atMs: nowMs(), by, sites: views.map((view) => ({ ...view, lagMs: lagOf(view.id, byId) })) };
   }

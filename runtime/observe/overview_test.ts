@@ -79,3 +79,22 @@ Deno.test("readers share a round, and nobody is asked when none is left (O2)", a
   await Promise.all(readers.map((reader) => reader.return(undefined)));
   assert.equal(overview.readers, 0);
 });
+
+Deno.test("a cluster of thousands is not asked all at once (O3)", async () => {
+  const ids = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
+  let open = 0, most = 0;
+  const overview = new Overview({
+    site: "s0",
+    sites: () => ids.map((id, i) => ({ id, parent: i === 0 ? null : "s0", tier: "edge", url: "" })),
+    nowMs: () => 7,
+    ask: async (id) => {
+      most = Math.max(most, ++open);
+      await Promise.resolve();
+      open--;
+      return Response.json({ status: { site: id, lagMs: 1 }, rates: {} });
+    },
+  });
+  const { sites } = await overview.look();
+  assert.deepEqual(sites.filter(({ reachable }) => reachable).map(({ id }) => id), ids);
+  assert.ok(most <= 256, `${most} were asked at once`);
+});

@@ -261,7 +261,7 @@ export class Site {
     try {
       await replica.ready;
       if (this.#stopping !== null || this.#hub === null) return;
-      this.table.watch(replica.system, (event, detail) => this.log.line("warn", event, detail));
+      this.table.watch(replica.members);
       this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
       this.log.line("info", "ready", {});
     } catch (error) {

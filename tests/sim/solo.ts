@@ -89,6 +89,8 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         leave: () => Promise.resolve(),
         back: () => Promise.resolve(),
         awayUntilMs: () => undefined,
+        sites: new Map(),
+        changes: 0,
       },
       owners: {
         settings: NO_OWNERS,
