@@ -206,6 +206,8 @@ export interface Replica {
     awayUntilMs(id: SiteId): number | undefined;
     /** The sites of the tree as their rows here say, at any time. */
     readonly sites: ReadonlyMap<SiteId, SiteRecord>;
+    /** How many of them are this site's children. */
+    readonly children: number;
     /** Counts the changes of `sites`. */
     readonly changes: number;
   };

@@ -51,6 +51,13 @@ export const STEPS_MAX = 64;
  */
 export const SHARED_RANGES_MAX = 8;
 
+/**
+ * Direct children of one site. A mark to each takes a parent about 35 µs over a real link, so that so many are told
+ * once a second (MARK_MS_PER_CHILD) with a third of a core; of twice as many, some would wait for a mark longer
+ * than a request waits (WAIT_MS_MAX). docs/scaling.md has the figures; a tier between is the way out.
+ */
+export const CHILDREN_MAX = 10_000;
+
 /** Eviction goes down to this share of the capacity, so that it does not run again at the next write. */
 export const EVICT_TO_SHARE = 0.9;
 

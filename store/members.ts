@@ -53,6 +53,9 @@ export function openMembers(
     },
     awayUntilMs: (id) => core.topology.awayUntilMs(id),
     sites: core.topology.present,
+    get children() {
+      return core.topology.childrenOf(site).length;
+    },
     get changes() {
       return core.topology.changes;
     },

@@ -30,6 +30,7 @@ import { ConfigError, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
+import { oldDiskText, refusalOf, removedText } from "./admission.ts";
 import { DiskSpace } from "./alerts.ts";
 import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
@@ -232,14 +233,8 @@ export class Site {
       emulate: (site) => this.#chaos?.shapeOf(site) ?? config.links[site] ?? null,
       isCut: (site) => this.#chaos?.isCut(site) ?? false,
       addressOf: (site) => this.table.sites.get(site)?.linkAddress ?? null,
-      admit: (site, role) => {
-        if (replica.members.isRemoved(site)) return removedText(site);
-        const known = this.table.sites.get(site);
-        if (role === "child" && known !== undefined && known.parent !== config.id) {
-          return `site ${site} is a child of ${known.parent}`;
-        }
-        return null;
-      },
+      admit: (site, role) =>
+        refusalOf(site, role, { id: config.id, members: replica.members, sites: this.table.sites }),
       handlers: {
         connected: (site, role) => replica.connected(site, role),
         disconnected: (site) => replica.disconnected(site),
@@ -368,13 +363,6 @@ export class Site {
     clearTimeout(timer);
   }
 }
-
-/** Why a site that was removed is not let in. */
-const removedText = (site: string): string =>
-  `site ${site} was removed: \`sojourn sites add ${site}\` lets it in again, with an empty data folder`;
-/** Why one that was let in again is not. */
-const oldDiskText = (site: string): string =>
-  `the disk of site ${site} is from before its removal: start it with an empty data folder`;
 
 /** How clients speak to `listen.http`. */
 const scheme = ({ tls }: SiteConfig): string => tls?.cert !== undefined && tls.http ? "https" : "http";

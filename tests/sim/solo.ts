@@ -90,6 +90,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         back: () => Promise.resolve(),
         awayUntilMs: () => undefined,
         sites: new Map(),
+        children: 0,
         changes: 0,
       },
       owners: {
