@@ -8,7 +8,7 @@
  * R2  A payload that was yielded is valid until the next call: who keeps bytes copies them.
  */
 import { RECORD_BYTES_MAX } from "./limits.ts";
-import { equalProof, MAC_BYTES, recordMac } from "./proof.ts";
+import { equalProof, MAC_BYTES, RecordMac } from "./proof.ts";
 
 const SEQUENCE_BYTES = 8;
 const LENGTH_BYTES = 4;
@@ -25,14 +25,14 @@ export class ProtocolViolation extends Error {
 
 /** Collects frames into one payload, then seals it. Reused from record to record. */
 export class RecordWriter {
-  readonly #key: Uint8Array;
+  readonly #mac: RecordMac;
   #sequence = 0;
   #bytes = new Uint8Array(BUFFER_BYTES_MIN);
   #view = new DataView(this.#bytes.buffer);
   #at = HEADER_BYTES;
 
   constructor(key: Uint8Array) {
-    this.#key = key;
+    this.#mac = new RecordMac(key);
   }
 
   /** Bytes of payload so far. */
@@ -70,7 +70,7 @@ export class RecordWriter {
     this.#view.setUint32(4, this.#sequence % TWO_32);
     this.#view.setUint32(SEQUENCE_BYTES, this.length);
     this.#sequence++;
-    this.#bytes.set(recordMac(this.#key, this.#bytes.subarray(0, this.#at)), this.#at);
+    this.#bytes.set(this.#mac.of(this.#bytes.subarray(0, this.#at)), this.#at);
     return this.#bytes.subarray(SEQUENCE_BYTES, this.#at + MAC_BYTES);
   }
 
@@ -86,7 +86,7 @@ export class RecordWriter {
 
 /** Splits and verifies what arrives. */
 export class RecordReader {
-  readonly #key: Uint8Array;
+  readonly #mac: RecordMac;
   #sequence = 0;
   #bytes: Uint8Array;
   #view: DataView;
@@ -96,7 +96,7 @@ export class RecordReader {
 
   /** @param leftover bytes that came with the handshake's last message. */
   constructor(key: Uint8Array, leftover: Uint8Array) {
-    this.#key = key;
+    this.#mac = new RecordMac(key);
     this.#bytes = new Uint8Array(Math.max(BUFFER_BYTES_MIN, SEQUENCE_BYTES + leftover.length));
     this.#view = new DataView(this.#bytes.buffer);
     this.#bytes.set(leftover, this.#end);
@@ -121,7 +121,7 @@ export class RecordReader {
     this.#view.setUint32(this.#start - 4, this.#sequence % TWO_32);
     const from = this.#start + LENGTH_BYTES;
     const to = from + length;
-    const expected = recordMac(this.#key, this.#bytes.subarray(this.#start - SEQUENCE_BYTES, to));
+    const expected = this.#mac.of(this.#bytes.subarray(this.#start - SEQUENCE_BYTES, to));
     if (!equalProof(expected, this.#bytes.subarray(to, to + MAC_BYTES))) {
       throw new ProtocolViolation(`record ${this.#sequence} has a wrong MAC`);
     }
