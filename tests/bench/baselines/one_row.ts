@@ -30,8 +30,8 @@ const ROW_BYTES = 1_024;
 const EDGE = "edge-1";
 /** All that follows from an operation is over by then. */
 const SETTLE_MS = 1_500;
-/** Operations are so far apart that none meets what is left of the one before. */
-const APART_MS = 100;
+/** Operations are so far apart that none meets what is left of the one before; longer, and idle marks weigh more. */
+const APART_MS = 25;
 const PLACES = ["edge-1", "core-1", "cloud"] as const;
 
 /** A row of the figure. */

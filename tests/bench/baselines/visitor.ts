@@ -2,9 +2,9 @@
  * A client of the board: RUBBoS's walk (tests/board/transitions.ts), each page as the queries that RUBBoS's servlets
  * run for it, one table each (SessionStore has no joins).
  *
- * The pages that show a form only, and the search pages, whose queries RUBBoS's clients of the paper hardly reach,
- * read nothing here. As RUBBoS has it, an answer is counted in the comment that it answers, and a moderator's mark
- * in the comment: whole rows are written again.
+ * Pages that show a form only read nothing here; searches and what authors do are left out, and so are the writers'
+ * names beside comments: with them a query gave twice the rows that the paper's gave. As RUBBoS has it, an answer is
+ * counted in the comment that it answers, and a moderator's mark in the comment: whole rows are written again.
  */
 import type { Row } from "../../../store/row.ts";
 import type { Key } from "../../../store/key.ts";
