@@ -229,13 +229,14 @@ Deno.test("a read of a site that stands still ends, and says what did not come",
 async function failureOfChange(
   answer: () => Response | Promise<Response>,
   change: (admin: AdminClient) => Promise<unknown>,
+  patience: { changeMs?: number; silenceMs?: number },
 ): Promise<AdminError> {
   const stop = new AbortController();
   const { signal } = stop;
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", signal, onListen: () => {} }, answer);
   const url = `http://127.0.0.1:${server.addr.port}`;
   try {
-    await change(new AdminClient({ url, changeMs: 1_000, silenceMs: 200 }));
+    await change(new AdminClient({ url, ...patience }));
     assert.fail("the change came to an end");
   } catch (error) {
     if (!(error instanceof AdminError)) throw error;
@@ -254,18 +255,18 @@ Deno.test("a change at a site that stands still ends, and says that nobody knows
   const rollback = (admin: AdminClient) => admin.rollback("shop", undefined, 0);
   const secret = (admin: AdminClient) => admin.deleteSecret("shop", "KEY");
   await t.step("before the head, and told line by line", async () => {
-    const error = await failureOfChange(nothing, rollback);
+    const error = await failureOfChange(nothing, rollback, { changeMs: 300 });
     assert(error instanceof AnswerBrokenOff);
-    assert.match(error.message, /nothing came within 1 s/);
+    assert.match(error.message, /nothing came within 0.3 s/);
   });
   await t.step("before the head, in one answer", async () => {
-    const error = await failureOfChange(nothing, secret);
-    assert.match(error.message, /nothing came in 1000 ms; whether it was done is not known/);
+    const error = await failureOfChange(nothing, secret, { changeMs: 300 });
+    assert.match(error.message, /nothing came in 300 ms; whether it was done is not known/);
   });
   hold.resolve();
   await t.step("between two lines", async () => {
     const line = JSON.stringify({ event: "site", id: "edge-1", ms: 3 });
-    const error = await failureOfChange(then("\n", line + "\n"), rollback);
+    const error = await failureOfChange(then("\n", line + "\n"), rollback, { silenceMs: 200 });
     assert(error instanceof AnswerBrokenOff);
     assert.match(error.message, /broken off: .*nothing came within 0.2 s/);
   });
