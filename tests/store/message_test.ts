@@ -5,6 +5,18 @@ import type { Key } from "../../store/key.ts";
 import { anyMessage } from "./message_arbitrary.ts";
 import { chunks, decodeMessage, encodeMessage, type Message, type WireRow } from "../../store/message.ts";
 
+/** All kinds; a new one that is not here does not compile, and one that is here has to be drawn, and so is fuzzed. */
+const KINDS: Readonly<Record<Message["kind"], true>> = {
+  ...{ hello: true, welcome: true, push: true, feed: true, fetch: true, fetched: true, drop: true },
+  ...{ eager: true, again: true, number: true, ask: true, carry: true, warm: true, footprint: true },
+  beat: true,
+};
+
+Deno.test("message: every kind is among those that are drawn", () => {
+  const drawn = new Set(fc.sample(anyMessage, { numRuns: 2_000, seed: 1 }).map(({ kind }) => kind));
+  assert.deepEqual([...drawn].sort(), Object.keys(KINDS).sort());
+});
+
 Deno.test("message: what is encoded decodes to the same", () => {
   fc.assert(
     fc.property(anyMessage, (m) => {
