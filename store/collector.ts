@@ -10,7 +10,7 @@
 import type { Core } from "./core.ts";
 import type { Downlinks } from "./downlinks.ts";
 import type { Key } from "./key.ts";
-import { EVICT_TO_SHARE, HORIZON_MS } from "./limits.ts";
+import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE, HORIZON_MS } from "./limits.ts";
 import { overlap, type Range, WHOLE } from "./range.ts";
 import type { Position, Row } from "./row.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
@@ -26,6 +26,8 @@ export class Collector {
   /** Tombstones left by an earlier run of this process are found by one sweep over the journal. */
   #sweptUpTo: Position = 0;
   #sweepEnd: Position = 0;
+  /** Every range was looked at, and too little could go: not before this again. */
+  #evictAgainMs = -Infinity;
 
   constructor(core: Core, uplink: Uplink | null, downlinks: Downlinks) {
     this.#core = core;
@@ -45,12 +47,14 @@ export class Collector {
     const core = this.#core;
     let bytes = await core.ports.storage.bytes();
     core.counters["storage_bytes"] = bytes;
-    if (core.isRoot || bytes <= core.config.capacityBytes) return;
-    const goal = core.config.capacityBytes * EVICT_TO_SHARE;
-    for (const range of core.coverage.leastRecentlyUsed(WHOLE)) {
-      if (bytes <= goal) break;
+    const nowMs = core.steady.nowMs();
+    if (core.isRoot || bytes <= core.config.capacityBytes || nowMs < this.#evictAgainMs) return;
+    const goal = core.config.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
+    for (const range of ranges) {
+      if (bytes <= goal) return;
       if (this.#isEvictable(range)) bytes -= await this.#evict(range);
     }
+    this.#evictAgainMs = nowMs + EVICT_AGAIN_MS_PER_RANGE * ranges.length;
   }
 
   /** Evicts whatever may be in a range. */

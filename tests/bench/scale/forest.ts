@@ -36,6 +36,8 @@ export class Forest {
   readonly #nodes = new Map<SiteId, Node>();
   #failure: Error | null = null;
   #drawn = 0;
+  /** Of every site started from now on. */
+  capacity = 2 ** 34;
 
   /** Throws what made a site stop. */
   check(): void {
@@ -70,7 +72,7 @@ export class Forest {
       tier: kind,
       url: `http://${id}.example.net:8080`,
       linkAddress: `${id}.example.net:9000`,
-      capacityBytes: 2 ** 34,
+      capacityBytes: this.capacity,
     }, {
       clock: this.world,
       random: { bytes: (length) => this.#bytes(length) },
