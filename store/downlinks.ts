@@ -344,6 +344,10 @@ export class Downlinks {
     const every = Math.max(MARK_MS_MIN, this.#children.size * MARK_MS_PER_CHILD);
     const sinceMs = now - this.#sweptAtMs, swept = sinceMs >= every;
     let waitMs = swept ? Math.max(every, MARK_IDLE_MS) : every - sinceMs;
+    const back = [...this.#due].filter((child) =>
+      child.welcomed && !child.sending && child.scanFrom !== null
+    );
+    await reads.lookBack(back, (key) => this.#subscriptions.at(key));
     for (const child of [...(swept ? this.#children.values() : this.#due)]) {
       // A mark of an earlier incarnation speaks of other ancestors than this child was just told of.
       if (mark.replica !== this.#core.replica) return 0;
@@ -421,6 +425,6 @@ export class Downlinks {
     const keys = [...child.dirty].filter(has), after = child.scanFrom;
     child.dirty.clear();
     child.scanFrom = null;
-    return after === null ? reads.changes(keys) : reads.changesSince(keys, after, has);
+    return after === null ? reads.changes(keys) : reads.changesSince(child, after, { keys, has });
   }
 }

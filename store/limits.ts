@@ -58,6 +58,9 @@ export const SHARED_RANGES_MAX = 8;
  */
 export const CHILDREN_MAX = 10_000;
 
+/** Rows that one walk over the journal gathers for all children that come back together (flush_reads.ts). */
+export const LOOK_BACK_BYTES_MAX = 64 << 20;
+
 /** Eviction goes down to this share of the capacity, so that it does not run again at the next write. */
 export const EVICT_TO_SHARE = 0.9;
 
