@@ -17,8 +17,8 @@ const KINDS = [
   ...["warm", "footprint"],
 ];
 
-/** What crashes may wait for. */
-export const POINTS: readonly string[] = [
+/** What has nothing to do with messages between sites. */
+export const YIELDS: readonly string[] = [
   "commit begins",
   "commit ends",
   "read begins",
@@ -26,6 +26,11 @@ export const POINTS: readonly string[] = [
   "turn begins",
   "timer due",
   "token leaves",
+];
+
+/** What crashes may wait for. */
+export const POINTS: readonly string[] = [
+  ...YIELDS,
   ...KINDS.flatMap((kind) => [`${kind} leaves`, `${kind} arrives`]),
 ];
 

@@ -8,9 +8,10 @@
  */
 import type { OpenReplica } from "../../store/api.ts";
 import type { SiteId } from "../../store/ports.ts";
+import { openReplica } from "../../store/replica.ts";
 import { ANY_POINT } from "./crash_points.ts";
 import type { Violation } from "./history.ts";
-import type { Scenario } from "./scenarios.ts";
+import { type Scenario, SCENARIOS } from "./scenarios.ts";
 import { simulate } from "./simulation.ts";
 
 /** Where a site's code yields, and when it did in a scenario. */
@@ -71,4 +72,44 @@ export async function crashAt(scenario: Scenario, crossing: number, open: OpenRe
   return isReached
     ? [...violations]
     : [{ checker: "survey", message: `nobody crashed at crossing ${crossing}`, atMs: 0 }];
+}
+
+/**
+ * Crashes at every crossing of every scenario, of the one named, or at one crossing of it; the exit code.
+ *
+ * @throws Error where there is no such scenario.
+ */
+export async function crashEverywhere(
+  what: string,
+  isVerbose: boolean,
+  say: (text: string) => void,
+): Promise<number> {
+  const [name = "", number] = what.split("/");
+  const scenarios = SCENARIOS.filter((scenario) => name === "" || scenario.name === name);
+  if (scenarios.length === 0) {
+    throw new Error(`there is no scenario '${name}', but ${SCENARIOS.map((each) => each.name).join("; ")}`);
+  }
+  let runs = 0;
+  const places = new Set<string>();
+  const violations: { scenario: string; crossing: number; checker: string; message: string }[] = [];
+  for (const scenario of scenarios) {
+    const surveyed = await survey(scenario, openReplica);
+    for (const place of surveyed) {
+      const chosen = place.crossings.filter((crossing) =>
+        number === undefined || crossing === Number(number)
+      );
+      for (const crossing of chosen) {
+        runs++;
+        for (const { checker, message } of await crashAt(scenario, crossing, openReplica)) {
+          violations.push({ scenario: scenario.name, crossing, checker, message });
+          say(`${scenario.name}/${crossing}, ${place.name}: ${checker}: ${message}`);
+        }
+      }
+      if (chosen.length > 0) places.add(place.name);
+    }
+    say(`${scenario.name}: ${surveyed.length} places`);
+  }
+  if (isVerbose) { for (const place of [...places].sort()) say(place); }
+  console.log(JSON.stringify({ runs, places: places.size, violations }));
+  return violations.length > 0 ? 1 : 0;
 }

@@ -5,7 +5,7 @@
  */
 import type { SiteId } from "../../store/ports.ts";
 import { ClockFaults } from "./clock_faults.ts";
-import { CrashPoints, type Crossing, POINTS } from "./crash_points.ts";
+import { CrashPoints, type Crossing, POINTS, YIELDS } from "./crash_points.ts";
 import { Departures } from "./departures.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
@@ -37,6 +37,8 @@ const SLOW_DISK_FACTORS: readonly [number, number] = [5, 50];
 
 /** Small enough that most points are reached in most runs. */
 const POINT_NTH_MAX = 25;
+/** There are many kinds of messages, and few ways to yield otherwise. */
+const YIELDS_SHARE = 0.4;
 
 /** One fault of a run's schedule. */
 interface Strike {
@@ -74,7 +76,9 @@ export class Faults {
         // Each has a stream of its own: one of them less leaves all others as they are.
         const strike = { name, draws: draws.fork(called) };
         if (name === "point") {
-          this.points.want({ point: strike.draws.pick(POINTS), nth: strike.draws.integer(1, POINT_NTH_MAX) });
+          const own = strike.draws;
+          const points = own.chance(YIELDS_SHARE) ? YIELDS : POINTS;
+          this.points.want({ point: own.pick(points), nth: own.integer(1, POINT_NTH_MAX) });
           continue;
         }
         world.at(strike.draws.between(0, plan.safetyMs), () => {

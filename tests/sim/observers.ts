@@ -74,5 +74,5 @@ export async function writeSystemRow(root: SimSite, draws: Draws): Promise<void>
 /** The system rows that a site shows, with their versions. */
 export async function systemRows(process: SiteProcess): Promise<string[]> {
   const rows = await process.replica.system.list(SYSTEM_RANGE);
-  return rows.map((row) => `${JSON.stringify(row.key)} ${versionstamp(row)}`);
+  return rows.map((row) => `${row.key} ${versionstamp(row)}`);
 }

@@ -47,6 +47,11 @@ export class RecordingStorage implements Storage {
     this.#options = options;
   }
 
+  /** How many rows are on the disk, those of the system too. */
+  get size(): number {
+    return this.#disk.size;
+  }
+
   get covered(): ReadonlySet<number> {
     return this.#covered;
   }

@@ -25,6 +25,8 @@ import { World } from "./world.ts";
 export interface RunOptions {
   readonly seed: number;
   readonly open: OpenReplica;
+  /** So many sites instead of the few that a seed draws. */
+  readonly sites?: number;
   /** Replaces parts of the plan that the seed draws. */
   readonly change?: (plan: Plan) => Plan;
   /** Hears every message as it leaves. */
@@ -51,7 +53,7 @@ const POLL_MS = 20;
 
 /** Runs a seed. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const plan = (options.change ?? ((same) => same))(drawPlan(options.seed));
+  const plan = (options.change ?? ((same) => same))(drawPlan(options.seed, options.sites));
   return await new Simulation(options, plan).run();
 }
 
@@ -70,6 +72,8 @@ class Simulation {
   /** By site: the system rows that it showed last. */
   readonly #systemRows = new Map<SiteId, readonly string[]>();
   #isLooking = false;
+  #nextLookMs = 0;
+  #lookEveryMs = POLL_MS;
   readonly #root: SiteId;
 
   constructor(options: RunOptions, plan: Plan) {
@@ -226,8 +230,11 @@ class Simulation {
 
   /** Looks at all system rows again and again; never waits itself, since a read may need virtual time to pass. */
   #isSystemConverged(): boolean {
-    if (!this.#isLooking) {
+    if (!this.#isLooking && this.#world.nowMs >= this.#nextLookMs) {
       this.#isLooking = true;
+      // What all sites show is much where they are many: each look is twice as far from the one before.
+      this.#nextLookMs = this.#world.nowMs + this.#lookEveryMs;
+      this.#lookEveryMs *= 2;
       const looks = [...this.#sites].map(async ([id, { process }]) => {
         if (process !== null) this.#systemRows.set(id, await systemRows(process).catch(() => []));
       });

@@ -140,10 +140,14 @@ const FAR_AHEAD_MS = 30_000;
 /** Thousands of times worse than real clocks, so that a few seconds are enough to see it. */
 const DRIFT_MAX = 0.02;
 
-/** Draws the plan of a run. */
-export function drawPlan(seed: number): Plan {
+/** A crowd has this many times more of what one site or user in nine does, and of what befalls them. */
+const CROWD_FACTOR_MAX = 8;
+
+/** Draws the plan of a run; `sites`: of so many, instead of a drawn few. */
+export function drawPlan(seed: number, sites?: number): Plan {
   const draws = new Draws(`plan ${seed}`);
-  const plan = drawMixed(draws);
+  const mixed = drawMixed(draws, sites);
+  const plan = sites === undefined ? mixed : crowded(mixed, sites / SITES_MAX);
   const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
   const core = draws.fork("core");
   const lossy = core.chance(0.15) ? losingCore(drawn, core) : drawn;
@@ -154,13 +158,20 @@ export function drawPlan(seed: number): Plan {
 function owning(plan: Plan, draws: Draws): Plan {
   if (!draws.chance(0.4)) return plan;
   const f = draws.integer(1, Math.min(3, plan.sites.length - 1));
-  const beatMs = draws.pick([20, 60]);
+  const pace = draws.pick([20, 60]);
+  // Each of them hears from all others: in a crowd a few do, at a pace that leaves room for what else happens.
+  const beatMs = pace * Math.max(1, plan.sites.length / SITES_MAX);
+  const chance = Math.min(1, SITES_MAX / plan.sites.length);
   const times = { beatMs, suspectMs: 4 * beatMs, deadMs: 15 * beatMs };
   const settings = { ...NO_OWNERS, f, nearMs: draws.pick([0, 2, 10]), ...times };
   const areas = ["x", "y", null];
   return {
     ...plan,
-    sites: plan.sites.map((site) => ({ ...site, owners: { ...settings, area: draws.pick(areas) } })),
+    sites: plan.sites.map((site) =>
+      chance === 1 || draws.chance(chance)
+        ? { ...site, owners: { ...settings, area: draws.pick(areas) } }
+        : site
+    ),
   };
 }
 
@@ -193,7 +204,23 @@ function removing(plan: Plan, draws: Draws): Plan {
   return { ...drawn, faults: { ...drawn.faults, remove: draws.between(1, 3) } };
 }
 
-function drawMixed(draws: Draws): Plan {
+/** More users, requests and faults where there are more sites. */
+function crowded(plan: Plan, times: number): Plan {
+  const factor = Math.min(CROWD_FACTOR_MAX, Math.max(1, times));
+  const faults = Object.fromEntries(
+    Object.entries(plan.faults).map((
+      [name, expected],
+    ) => [name, name === "nap" ? expected : expected * factor]),
+  );
+  return {
+    ...plan,
+    sessions: Math.round(plan.sessions * factor),
+    requests: Math.round(plan.requests * factor),
+    faults: { ...plan.faults, ...faults },
+  };
+}
+
+function drawMixed(draws: Draws, count?: number): Plan {
   const some = (probability: number, least: number, greatest: number) =>
     draws.chance(probability) ? draws.between(least, greatest) : 0;
   const faulty = draws.chance(0.85);
@@ -204,7 +231,7 @@ function drawMixed(draws: Draws): Plan {
   const rarely = (probability: number, greatest: number) =>
     rare.chance(probability) && faulty ? rare.between(0.5, greatest) : 0;
   const keysPerGroup = draws.integer(1, 4);
-  const sites = drawSites(draws);
+  const sites = drawSites(draws, count);
   const groups = draws.integer(1, 3);
   return {
     sites,
@@ -248,7 +275,7 @@ function drawMixed(draws: Draws): Plan {
       evict: some(0.6, 1, 20),
       nap: fault(0.25, 3),
       diskFull: fault(0.1, 1.5),
-      point: fault(0.5, 5),
+      point: fault(0.5, 7),
       leap: leaps.chance(0.06) ? leaps.integer(1, 2) : 0,
       jump: rarely(0.2, 4),
       oneWay: rarely(0.25, 4),
@@ -266,18 +293,23 @@ function drawMixed(draws: Draws): Plan {
   };
 }
 
-function drawSites(draws: Draws): SitePlan[] {
-  const count = draws.integer(2, SITES_MAX);
+function drawSites(draws: Draws, wanted?: number): SitePlan[] {
+  const drawn = draws.integer(2, SITES_MAX);
+  const count = wanted ?? drawn;
   const levels = draws.integer(2, LEVELS_MAX);
   const parents: (number | null)[] = [null];
   const depths = [0];
+  /** Sites that may have children. */
+  const open = [0];
   for (let i = 1; i < count; i++) {
-    const open = depths.flatMap((depth, index) => depth + 1 < levels ? [index] : []);
     // The newest open site as a parent makes chains, which deep trees need.
     const parent = draws.chance(0.4) ? open.at(-1) ?? 0 : draws.pick(open);
     parents.push(parent);
-    depths.push((depths[parent] ?? 0) + 1);
+    const depth = (depths[parent] ?? 0) + 1;
+    depths.push(depth);
+    if (depth + 1 < levels) open.push(i);
   }
+  const inner = new Set(parents);
   const skewed = draws.chance(0.6);
   // Streams of their own, so that what was added later moves no draw of the rest.
   const farAhead = draws.fork("far ahead");
@@ -297,7 +329,7 @@ function drawSites(draws: Draws): SitePlan[] {
       id: name(index),
       parent: parent === null ? null : name(parent),
       depth: depths[index] ?? 0,
-      tier: index === 0 ? "root" : parents.includes(index) ? "core" : "edge",
+      tier: index === 0 ? "root" : inner.has(index) ? "core" : "edge",
       skewMs: (skewed ? draws.integer(-500, 500) : 0) + (isFar && farAhead.chance(0.3) ? FAR_AHEAD_MS : 0),
       capacityBytes: small ? draws.integer(200, 4000) : 1 << 30,
       linkMs: [base, base * draws.pick([1.2, 3])],

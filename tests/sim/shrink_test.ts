@@ -1,0 +1,33 @@
+/** Shrinking on a store that is broken on purpose. */
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { carriesPart } from "./broken/handoff.ts";
+import { openReplica } from "../../store/replica.ts";
+import { changedPlan, planChanges, shrink } from "./shrink.ts";
+import { simulate } from "./simulation.ts";
+import { drawPlan } from "./topology.ts";
+import { hunt } from "./variants.ts";
+
+Deno.test("a failing run shrinks to one of a few requests that fails with the same checker, and can be repeated", async () => {
+  const caught = await hunt(carriesPart, 50);
+  ok(caught !== null);
+  const { seed } = caught;
+  const drawn = drawPlan(seed);
+  const plan = carriesPart.change?.(drawn) ?? drawn;
+  const shrunk = await shrink({ seed, make: carriesPart.make, plan, runsMax: 400 });
+  ok(shrunk !== null);
+  const requests = shrunk.plan.only?.requests?.length ?? Infinity;
+  ok(requests <= plan.requests / 4, `${requests} of ${plan.requests} requests are left`);
+  ok(shrunk.plan.sites.length <= plan.sites.length && shrunk.plan.sites.length <= 5);
+  // The text that is printed makes the same run.
+  const again = changedPlan(drawn, planChanges(drawn, shrunk.plan));
+  deepStrictEqual(again, shrunk.plan);
+  const { violations } = await simulate({ seed, open: carriesPart.make(), change: () => again });
+  strictEqual(
+    violations.find(({ checker }) => checker === shrunk.violation.checker)?.message,
+    shrunk.violation.message,
+  );
+});
+
+Deno.test("a run that does not fail is not shrunk", async () => {
+  strictEqual(await shrink({ seed: 3, make: () => openReplica, plan: drawPlan(3) }), null);
+});
