@@ -60,8 +60,8 @@ interface Entry {
   hasSpoken: boolean;
   heardMs: number;
   askedMs: number;
-  /** The beat that is not answered yet; null where none counts (F4). */
-  stamp: number | null;
+  /** Beats that are not answered yet and count (F4), oldest first: a site may be farther away than a beat. */
+  unanswered: { readonly stamp: number; readonly askedMs: number }[];
   measuredMs: number;
   /** Answers so far. */
   samples: number;
@@ -75,6 +75,8 @@ const RISE_SHARE = 8;
 const FIRST_SAMPLES = 4;
 /** Of the silence so far, between two questions. */
 const SILENCE_SHARE = 8;
+/** Beats of one site whose answers count: as many as are under way to one that is suspected after them, and more. */
+const UNANSWERED_MAX = 32;
 
 export class Detector {
   readonly #ports: DetectorPorts;
@@ -112,7 +114,7 @@ export class Detector {
       hasSpoken: false,
       heardMs: nowMs,
       askedMs: -Infinity,
-      stamp: null,
+      unanswered: [],
       measuredMs: -Infinity,
       samples: 0,
       rttMs: null,
@@ -163,10 +165,12 @@ export class Detector {
       return;
     }
     const entry = this.#entries.get(from);
-    if (entry === undefined || entry.stamp !== beat.stamp) return;
+    const asked = entry?.unanswered.findIndex(({ stamp }) => stamp === beat.stamp) ?? -1;
+    const { askedMs } = entry?.unanswered[asked] ?? {};
+    if (entry === undefined || askedMs === undefined) return;
+    entry.unanswered.splice(0, asked + 1);
     const nowMs = ports.nowMs();
-    const tookMs = Math.max(0, nowMs - entry.askedMs);
-    entry.stamp = null;
+    const tookMs = Math.max(0, nowMs - askedMs);
     entry.measuredMs = nowMs;
     entry.samples++;
     const { rttMs } = entry;
@@ -227,7 +231,7 @@ export class Detector {
     this.#tickedMs += lateMs;
     for (const entry of this.#entries.values()) {
       entry.heardMs += lateMs;
-      entry.stamp = null;
+      entry.unanswered = [];
     }
   }
 
@@ -240,10 +244,12 @@ export class Detector {
     if (!(isSilent || isUnmeasured) || nowMs - entry.askedMs < everyMs) return;
     if (entry.isSending || this.#closed || !this.#ports.isKnown(entry.site)) return;
     entry.askedMs = nowMs;
-    entry.stamp = Math.max(1, Math.floor(nowMs));
+    const stamp = Math.max(1, Math.floor(nowMs));
+    entry.unanswered.push({ stamp, askedMs: nowMs });
+    if (entry.unanswered.length > UNANSWERED_MAX) entry.unanswered.shift();
     entry.isSending = true;
     this.#ports.count("beats");
-    this.#ports.send(entry.site, { kind: "beat", stamp: entry.stamp, isAnswer: false })
+    this.#ports.send(entry.site, { kind: "beat", stamp, isAnswer: false })
       .catch(() => {}) // a link that is down: silence says it
       .finally(() => entry.isSending = false);
   }

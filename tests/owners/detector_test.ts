@@ -107,6 +107,14 @@ Deno.test("detector: the round trip is that of the link, falls at once and rises
   assert.equal(rtt(), 20);
 });
 
+Deno.test("detector: a site farther away than a beat is measured, and as far as it is (F4)", async () => {
+  const { sites, a } = two();
+  sites.delayMs = 1.8 * TIMES.beatMs;
+  await sites.pass(6_000);
+  assert.equal(a.list()[0]?.rttMs, 3.6 * TIMES.beatMs);
+  assert.equal(a.standing("b"), "alive");
+});
+
 Deno.test("detector: where something else flows a site is asked for its round trip only (F1)", async () => {
   const { sites, a } = two();
   await sites.pass(1_000);
