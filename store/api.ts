@@ -91,6 +91,7 @@ export class StoreUnavailable extends Error {
       | "store_unreachable"
       | "source_unreachable"
       | "source_lost"
+      | "owners_unreachable"
       | "disk_failed"
       | "root_only"
       | "closed",
@@ -159,6 +160,21 @@ export interface ReplicaStatus {
   readonly watched: readonly Watched[];
   /** Why there are not as many owners as there should be; null where there are, or f = 0. */
   readonly ownersMissing: string | null;
+  /** Who holds what is pending here, and what is held here for others (store/wards/). */
+  readonly wards: {
+    /** The owners in effect; none with f = 0. */
+    readonly owners: readonly SiteId[];
+    /** Others, who are being brought up to date or that the root does not know of yet; null: none. */
+    readonly next: readonly SiteId[] | null;
+    /** Nothing that touched this site's journal is answered before the first owners are in effect. */
+    readonly isClosed: boolean;
+    /** Answers leave without owners, who could not be reached. */
+    readonly isAlone: boolean;
+    /** Owners that do not answer, or refuse, and why. */
+    readonly silent: readonly { readonly site: SiteId; readonly why: string }[];
+    /** Of keys and values of others' rows. */
+    readonly heldBytes: number;
+  };
   /** attach by kind, misses, evictions, … since start. */
   readonly counters: Readonly<Record<string, number>>;
 }

@@ -33,6 +33,9 @@ interface Host {
   /** Covers a range of a child's here first. */
   fetch(fetch: Fetch): Promise<void>;
   eager(): void;
+  /** Whether what speaks of a position may leave; else resolves when it may (PROTOCOL O2). */
+  isSafe(position: Position): boolean;
+  safe(position: Position): Promise<void>;
 }
 
 export class Downlinks {
@@ -376,14 +379,14 @@ export class Downlinks {
     if (connection !== child.connection) return;
     const feeds = chunks.map((chunk) => this.#feed(child, mark, chunk));
     this.#marked(child, mark);
-    this.#sendAll(child, [...feeds, ...replies]);
+    this.#sendAll(child, mark.head, [...feeds, ...replies]);
   }
 
   /** The mark and nothing else: most of what a parent of many children sends, so it waits for nothing. */
   #markChild(child: Child, mark: Mark): void {
     this.#due.delete(child);
     this.#marked(child, mark);
-    this.#sendAll(child, [this.#feed(child, mark, { rows: [], more: false })]);
+    this.#sendAll(child, mark.head, [this.#feed(child, mark, { rows: [], more: false })]);
   }
 
   #feed(child: Child, mark: Mark, chunk: Pick<Feed, "rows" | "more">): Feed {
@@ -408,9 +411,11 @@ export class Downlinks {
     child.markedAcked = child.acked;
   }
 
-  async #sendAll(child: Child, messages: readonly Message[]): Promise<void> {
+  async #sendAll(child: Child, head: Position, messages: readonly Message[]): Promise<void> {
     const { connection } = child;
     child.sending = true;
+    if (!this.#host.isSafe(head)) await this.#host.safe(head);
+    if (connection !== child.connection) return;
     for (const message of messages) {
       await this.#core.send(child.id, message);
       if (connection !== child.connection) return;

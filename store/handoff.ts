@@ -17,15 +17,19 @@
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
+ * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
+ *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import type { Core } from "./core.ts";
-import { isMerge, joinRows } from "./merge.ts";
+import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
-import { compareVersions, type Position } from "./row.ts";
+import type { Position } from "./row.ts";
 import type { SiteId } from "./ports.ts";
+import { recoveryOf, type Standing } from "./wards/recovery.ts";
+import type { Wards } from "./wards/wards.ts";
 
 export interface Arrival {
   readonly how: "same" | "nothing" | "carry" | "wait";
@@ -35,24 +39,33 @@ export interface Arrival {
   readonly path: readonly (Position | null)[];
 }
 
+type Asking = Pick<Ask, "replica" | "depth" | "need" | "rows" | "trace">;
+
+/** Whether a token's incarnation is over, and what that means for it. */
+type Ended = { readonly kind: "living" | "safe" } | Standing;
+
 interface Source {
   readonly site: SiteId;
   /** Depth of the lowest common ancestor. */
   readonly depth: number;
 }
 
+interface Host {
+  /** This site's own stable clock now. */
+  stableOwn(): number;
+  eager(): void;
+  readonly wards: Wards;
+}
+
 export class Handoff {
   readonly #core: Core;
-  readonly #stableOwn: () => number;
-  readonly #eager: () => void;
+  readonly #host: Host;
   readonly #asked = new Map<number, (carry: Carry) => void>();
   #nextId = 1;
 
-  /** @param stableOwn this site's own stable clock now. */
-  constructor(core: Core, stableOwn: () => number, eager: () => void) {
+  constructor(core: Core, host: Host) {
     this.#core = core;
-    this.#stableOwn = stableOwn;
-    this.#eager = eager;
+    this.#host = host;
   }
 
   /**
@@ -69,8 +82,8 @@ export class Handoff {
     if (known !== undefined) {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
-      if (ended === "lost") throw this.#lost(token, source);
-      const path = this.#nothing(token, source);
+      if (ended.kind === "lost") throw this.#lost(token, source);
+      const path = this.#nothing(token, source, ended);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
     return this.#waitOrCarry(token, trace);
@@ -83,10 +96,12 @@ export class Handoff {
     return { site: path.at(-1) ?? "", depth };
   }
 
-  #ended(token: TokenState): "lost" | "safe" | null {
-    const stable = this.#core.topology.ended(token.replica);
-    if (stable === undefined) return null;
-    return token.clock > stable || token.open ? "lost" : "safe";
+  /** H2 */
+  #ended(token: TokenState): Ended {
+    const { topology } = this.#core;
+    const stable = topology.ended(token.replica);
+    if (stable === undefined) return { kind: "living" };
+    return token.clock > stable || token.open ? recoveryOf(topology, token) : { kind: "safe" };
   }
 
   #lost(token: TokenState, source: Source): StoreUnavailable {
@@ -105,11 +120,13 @@ export class Handoff {
   }
 
   /** H3, H4: the session's path here if nothing needs doing, else null. */
-  #nothing(token: TokenState, { depth }: Source): (Position | null)[] | null {
+  #nothing(token: TokenState, { depth }: Source, ended: Ended): (Position | null)[] | null {
+    if (ended.kind === "unknown") return null;
     const core = this.#core;
     const here = depth === core.depth;
     const down = here ? core.rows.head : core.down[depth] ?? 0;
-    const byClock = (here ? this.#stableOwn() : core.stable[depth] ?? 0) >= token.clock;
+    const least = ended.kind === "recovered" ? ended.clock : token.clock;
+    const byClock = (here ? this.#host.stableOwn() : core.stable[depth] ?? 0) >= least;
     const position = token.path[depth] ?? null;
     // A position of a's journal means nothing in the journal of another incarnation of a.
     const { topology } = core;
@@ -117,7 +134,8 @@ export class Handoff {
     const byPosition = position !== null && down >= position && mine === topology.above(token.replica, depth);
     const byWord = mine === topology.above(token.replica, depth) &&
       topology.hasAnnounced(token.replica, token.clock);
-    if (!byWord && (token.open || (!byClock && !byPosition))) return null;
+    const isClosed = !token.open || ended.kind === "recovered";
+    if (!byWord && (!isClosed || (!byClock && (token.open || !byPosition)))) return null;
     core.count(byClock ? "nothing_by_clock" : byPosition ? "nothing_by_position" : "nothing_by_word");
     // Above the common ancestor the token's own positions hold; below it, what this site has of each.
     const path: (Position | null)[] = [...core.down, core.rows.head];
@@ -144,12 +162,12 @@ export class Handoff {
       if (known === undefined) return;
       const source = this.#source(known.path);
       const ended = this.#ended(token);
-      if (ended === "lost") return outcome.reject(this.#lost(token, source));
-      const path = this.#nothing(token, source);
+      if (ended.kind === "lost") return outcome.reject(this.#lost(token, source));
+      const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
-      if (asked || ended !== null) return;
+      if (asked || ended.kind !== "living") return;
       asked = true;
-      this.#ask(token, source, trace).then(async (carry) => {
+      this.#carry(token, source, trace).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
         const isHere = source.depth === core.depth;
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
@@ -165,7 +183,7 @@ export class Handoff {
     };
     const forget = core.onAdvance(step);
     const cancel = core.ports.clock.after(WAIT_MS_MAX, () => outcome.reject(this.#unreachable(token)));
-    this.#eager();
+    this.#host.eager();
     try {
       step();
       return await outcome.promise;
@@ -189,7 +207,8 @@ export class Handoff {
     const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
     return new StoreUnavailable(
       "source_unreachable",
-      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer`,
+      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer, nor who would do so in its place`,
+      { mayBeLost: { site, incarnation: token.replica, from: this.#core.stable[0] ?? 0, to: token.clock } },
     );
   }
 
@@ -208,21 +227,32 @@ export class Handoff {
     });
   }
 
-  /** C1, C2: null when no answer came in time. */
-  #ask(token: TokenState, source: Source, trace: string): Promise<Carry | null> {
+  /** C1, C2: from the source, or from those who stand in for it; null when no answer came in time. */
+  #carry(token: TokenState, { site, depth }: Source, trace: string): Promise<Carry | null> {
+    const { replica } = token;
+    const ask = (to: SiteId, what: Asking) => this.#ask(to, what);
+    const refused = Promise.withResolvers<void>();
+    const asked = ask(site, { replica, depth, need: 0, rows: [], trace });
+    const { wards } = this.#core.topology;
+    if (!wards.exist) return asked.then((carry) => carry?.outcome === "rows" ? carry : null);
+    return new Promise((resolve) => {
+      let isOver = false;
+      const taken = (carry: Carry | null) => {
+        if (carry?.outcome !== "rows") return refused.resolve();
+        isOver = true;
+        resolve(carry);
+      };
+      const around = { depth, trace, refused: refused.promise, isOver: () => isOver };
+      const instead = this.#host.wards.carry(token, around, ask).then(taken);
+      Promise.all([asked.then(taken), instead]).then(() => resolve(null));
+    });
+  }
+
+  #ask(to: SiteId, what: Asking): Promise<Carry | null> {
     const core = this.#core;
     const id = this.#nextId++;
     core.count("ask");
-    core.send(source.site, {
-      kind: "ask",
-      id,
-      to: core.config.site,
-      replica: token.replica,
-      depth: source.depth,
-      need: 0,
-      rows: [],
-      trace,
-    });
+    core.send(to, { kind: "ask", id, to: core.config.site, ...what });
     return new Promise((resolve) => {
       const cancel = core.ports.clock.after(WAIT_MS_MAX, () => {
         this.#asked.delete(id);
@@ -272,14 +302,14 @@ export class Handoff {
 
   async #answer(from: SiteId, ask: Ask): Promise<void> {
     const core = this.#core;
-    // Asked by the destination itself, not by a child that was: so this must be the source. Whose incarnation that
-    // is may not be known here yet, on a blank disk.
+    // Asked by the destination itself, not by a child that was: so this must be the source, or above a source that
+    // is stood in for. Whose incarnation that is may not be known here yet, on a blank disk.
     const first = from === ask.to;
     const refuse = (outcome: Carry["outcome"]) =>
       core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
     if (
-      core.replica === 0 || core.resyncing || (first && ask.replica !== core.replica) ||
-      ask.depth > core.depth
+      core.replica === 0 || core.resyncing || ask.depth > core.depth ||
+      (first && core.topology.above(ask.replica, core.depth) !== core.replica && ask.replica !== core.replica)
     ) {
       return await refuse("refused");
     }
@@ -331,7 +361,7 @@ export class Handoff {
       for (const row of await core.rows.lookup(keys)) {
         if (row === undefined) continue;
         const below = byKey.get(row.key);
-        byKey.set(row.key, below === undefined ? row : newer(row, below));
+        byKey.set(row.key, below === undefined ? row : newerRow(row, below));
       }
       return { rows: [...byKey.values()], need, head: core.rows.head };
     });
@@ -345,9 +375,4 @@ export class Handoff {
     clock.merge(carry.clock);
     this.#asked.get(carry.id)?.(carry);
   }
-}
-
-function newer(a: WireRow, b: WireRow): WireRow {
-  if (isMerge(a.value) || isMerge(b.value)) return joinRows<WireRow>(a, b);
-  return compareVersions(a, b) >= 0 ? a : b;
 }

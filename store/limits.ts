@@ -102,3 +102,24 @@ export const DEAD_MS = 10_000;
 export const MEASURE_MS = 30_000;
 /** Nearer than this is taken for the same failure area: 1 ms is some 100 km, 10 ms beyond one city's power. */
 export const NEAR_MS = 10;
+
+/** What one owner holds for one source at most: an edge that is cut off for hours keeps that much twice. */
+export const WARD_BYTES_MAX = 64 << 20;
+/** An owner that does not answer is asked again this often. */
+export const WARD_PROBE_MS = 250;
+/** What was sent to an owner and not acknowledged is sent again after this: longer than the slowest round trip. */
+export const WARD_RESEND_MS = 2_000;
+/** An owner learns this often what it may drop, where nothing else is said to it. */
+export const WARD_IDLE_MS = 250;
+/** An owner that is none any more is told so this often, until it answers. */
+export const WARD_RELEASE_MS = 5_000;
+/** How long an answer waits for owners before its request fails (docs/http.md: owners_unreachable after 2 s). */
+export const OWNERS_WAIT_MS = 2_000;
+/** How long a feed waits for owners: longer than their round trip, so short that a branch does not stand still. */
+export const FEED_WAIT_MS = 500;
+/** A site that has not answered by then may be gone: its owners are asked beside it. */
+export const STAND_IN_AFTER_MS = 100;
+/** An owner that has not answered by then is taken for silent, and asked again. */
+export const STAND_IN_MS_MAX = 600;
+/** An open session's source is fenced after this: a living one is made to change its configuration by it. */
+export const FENCE_AFTER_MS = 400;

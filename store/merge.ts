@@ -78,6 +78,12 @@ export function joinRows<R extends Content>(a: R, b: R): R {
   return equalBytes(value, newer.value) ? newer : { ...newer, value };
 }
 
+/** Of two rows of a key, the newer, or what they join to. */
+export function newerRow<R extends Content>(a: R, b: R): R {
+  if (isMerge(a.value) || isMerge(b.value)) return joinRows<R>(a, b);
+  return compareVersions(a, b) >= 0 ? a : b;
+}
+
 function joinParts(a: MergeValue, b: MergeValue): Part[] {
   const byReplica = new Map<number, Part>();
   for (const part of [...a.parts, ...b.parts]) {

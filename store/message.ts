@@ -4,16 +4,25 @@
  * child → parent   hello · push · fetch · drop · eager · number
  * parent → child   welcome · again · feed · fetched · number
  * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat
+ *                  and what is said of wards (wards/message.ts)
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
 import { CodecError, Reader, Writer } from "./codec.ts";
 import type { SiteId } from "./ports.ts";
 import type { Range } from "./range.ts";
-import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
+import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
+import {
+  isWardKind,
+  isWardTalk,
+  readWardBody,
+  WARD_KINDS,
+  type WardTalk,
+  writeWardBody,
+} from "./wards/message.ts";
+import { readRows, type WireRow, writeRows } from "./wire_row.ts";
 
-/** A row on the wire; `known` as in row.ts, as its sender sees it. Its position is the receiver's to give. */
-export type WireRow = Omit<Row, "position">;
+export { chunks, shareRows, wireBytes, type WireRow } from "./wire_row.ts";
 
 /** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
 export interface Hello {
@@ -187,7 +196,8 @@ export type Message =
   | Again
   | Warm
   | FootprintMessage
-  | Beat;
+  | Beat
+  | WardTalk;
 
 /** Wire numbers of the kinds: never reused. */
 const KINDS = [
@@ -206,11 +216,13 @@ const KINDS = [
   "warm",
   "footprint",
   "beat",
+  ...WARD_KINDS,
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
 
 export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
   const w = new Writer(256).byte(KINDS.indexOf(message.kind));
+  if (isWardTalk(message)) return writeWardBody(w, message).done();
   switch (message.kind) {
     case "hello":
       w.uint(message.replica).uint(message.parentReplica).uint(message.cursor).uint(message.clock);
@@ -272,6 +284,7 @@ export function decodeMessage(bytes: Uint8Array): Message {
 }
 
 function readBody(kind: Message["kind"], r: Reader): Message {
+  if (isWardKind(kind)) return readWardBody(kind, r);
   switch (kind) {
     case "hello":
       return {
@@ -395,59 +408,3 @@ function readOutcome(r: Reader): Carry["outcome"] {
 
 const writeRange = (w: Writer, range: Range): Writer => w.key(range.start).key(range.end);
 const readRange = (r: Reader): Range => ({ start: r.key(), end: r.key() });
-
-/** Rows that go to several sites: the second time they are encoded the bytes are kept. */
-const encoded = new WeakMap<readonly WireRow[], Uint8Array | null>();
-
-/** These rows go to another site, too. */
-export function shareRows(rows: readonly WireRow[]): void {
-  if (!encoded.has(rows)) encoded.set(rows, null);
-}
-
-function writeRows(w: Writer, rows: readonly WireRow[]): Writer {
-  const known = encoded.get(rows);
-  if (known === undefined) return writeEach(w, rows);
-  const bytes = known ?? writeEach(new Writer(4_096), rows).done();
-  encoded.set(rows, bytes);
-  return w.raw(bytes);
-}
-
-function writeEach(w: Writer, rows: readonly WireRow[]): Writer {
-  return w.list(rows, (row) => {
-    w.key(row.key).uint(row.clock).uint(row.replica).uint(row.known).uint(row.expiresAtMs);
-    if (row.value === null) w.byte(0);
-    else w.byte(1).bytes(row.value);
-  });
-}
-
-function readRows(r: Reader): WireRow[] {
-  return r.list(() => ({
-    key: r.key(),
-    clock: r.uint(),
-    replica: r.uint(),
-    known: r.uint(),
-    expiresAtMs: r.uint(),
-    value: r.flag() ? r.bytes() : null,
-  }));
-}
-
-/** Bytes that a row takes in a message, within a few. */
-export const wireBytes = (row: WireRow): number => row.key.length + (row.value?.length ?? 0) + 24;
-
-/** Rows in groups of about `bytes`, at least one group, the last marked. */
-export function* chunks(
-  rows: readonly WireRow[],
-  bytes: number,
-): Generator<{ rows: WireRow[]; more: boolean }> {
-  let group: WireRow[] = [], size = 0;
-  for (const row of rows) {
-    if (size > 0 && size + wireBytes(row) > bytes) {
-      yield { rows: group, more: true };
-      group = [];
-      size = 0;
-    }
-    group.push(row);
-    size += wireBytes(row);
-  }
-  yield { rows: group, more: false };
-}

@@ -29,6 +29,7 @@ import { Downlinks } from "./downlinks.ts";
 import { type Arrival, Handoff } from "./handoff.ts";
 import type { Key } from "./key.ts";
 import { CLOCK_RESERVE_MS, COLLECT_EVERY_MS, HORIZON_MS, MARK_IDLE_MS } from "./limits.ts";
+import { Durability } from "./durability.ts";
 import { decodeMessage, type Message } from "./message.ts";
 import { Numbers } from "./numbers.ts";
 import type { SiteId } from "./ports.ts";
@@ -44,6 +45,9 @@ import { loadState, saveState } from "./state.ts";
 import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
 import { Warming } from "./warming.ts";
+import { isWardTalk } from "./wards/message.ts";
+import { wantedOwners } from "./wards/wanted.ts";
+import { Wards } from "./wards/wards.ts";
 
 /** Named record: as long as this site resyncs (Core.resyncing). */
 const RESYNC = "resync";
@@ -76,8 +80,8 @@ export class SiteReplica implements Replica {
   readonly #numbers: Numbers;
   readonly #inboxes = new Map<SiteId, Inbox>();
   readonly #ready = Promise.withResolvers<void>();
-  /** Who waits for a position to be on disk. */
-  #waiting: { position: Position; resolve: () => void; reject: (error: Error) => void }[] = [];
+  readonly #wards: Wards;
+  readonly #durability: Durability;
   #awake = false;
   #isReady = false;
   #pumping: Promise<void> = Promise.resolve();
@@ -94,19 +98,32 @@ export class SiteReplica implements Replica {
     this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
     this.#numbers = new Numbers(core, {
       above: this.#uplink === null ? null : (claim) => (this.#uplink as Uplink).number(claim),
-      durable: (position) => this.#durable(position),
+      durable: (position) => this.#durability.onDisk(position),
     });
     this.#downlinks = new Downlinks(core, {
       number: (claim) => this.#numbers.give(claim),
-      durable: () => this.#durable(core.rows.head),
+      durable: () => this.#durability.onDisk(core.rows.head),
       fetch: ({ range, limit, reverse, trace }) =>
         this.#uplink?.fetch(range, limit, reverse, trace) ?? Promise.resolve(),
       eager: () => this.#uplink?.eager(),
+      isSafe: (position) => this.#wards.source.mayFeed(position),
+      safe: (position) => this.#durability.fed(position),
     });
-    this.#handoff = new Handoff(core, () => this.#stableNow(), () => this.#uplink?.eager());
+    this.owners = new SiteOwners(core);
+    this.#wards = new Wards(core, {
+      wanted: (current) => wantedOwners(core, this.owners, current),
+      policy: () => this.owners.settings.unreachable,
+      moved: () => this.#durability.tell(),
+      afterCommit: () => this.#durability.recorded(),
+      stableOwn: () => this.#stableNow(),
+      fail: (error) => this.#fail(error),
+    });
+    this.#durability = new Durability(core, this.#wards.source);
+    const eager = () => this.#uplink?.eager();
+    this.#handoff = new Handoff(core, { stableOwn: () => this.#stableNow(), eager, wards: this.#wards });
     this.#collector = new Collector(core, this.#uplink, this.#downlinks);
     this.#warming = new Warming(core, this.#uplink);
-    const durable = (position: Position) => this.#durable(position);
+    const durable = (position: Position) => this.#durability.safe(position);
     const host = { core, uplink: this.#uplink, warming: this.#warming, durable };
     const system = () =>
       new Session({ ...host, warming: null }, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
@@ -120,10 +137,13 @@ export class SiteReplica implements Replica {
       list: (range, options) => system().list(range, options),
       write: (mutations, checks) => system().write(mutations, checks),
       watch: (ranges, changed) => system().watch(ranges, changed),
-      durable: () => this.#durable(core.rows.head),
+      durable: () => durable(core.rows.head),
     };
-    this.members = openMembers(core, this.#downlinks.removals, durable);
-    this.owners = new SiteOwners(core);
+    this.members = openMembers(
+      core,
+      this.#downlinks.removals,
+      (position) => this.#durability.onDisk(position),
+    );
     this.#host = host;
     core.onWake(() => this.#wake());
   }
@@ -135,8 +155,13 @@ export class SiteReplica implements Replica {
     const core = this.#core;
     const records = await core.ports.storage.load();
     this.#numbers.restore(
-      await loadState(core, records, (name, value) => this.#downlinks.restore(name, value)),
+      await loadState(
+        core,
+        records,
+        (name, value) => this.#downlinks.restore(name, value) || this.#wards.restore(name, value),
+      ),
     );
+    this.#wards.loaded();
     core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));
     if (core.resyncing) core.rows.record(RESYNC, new Uint8Array());
     this.#collector.sweepTo(core.rows.head);
@@ -257,6 +282,7 @@ export class SiteReplica implements Replica {
   }
 
   connected(site: SiteId, role: "parent" | "child" | "peer"): void {
+    this.#wards.connected(site);
     if (role === "peer") return;
     const connection = ++this.#inbox(site).connection;
     this.#enqueue(site, connection, () => {
@@ -266,6 +292,7 @@ export class SiteReplica implements Replica {
   }
 
   disconnected(site: SiteId): void {
+    this.#wards.disconnected(site);
     const inbox = this.#inboxes.get(site);
     if (inbox === undefined) return;
     inbox.connection++;
@@ -292,6 +319,7 @@ export class SiteReplica implements Replica {
       this.#handoff.asked(from, message).catch((error) => this.#fail(error));
       return;
     }
+    if (isWardTalk(message)) return this.#wards.receive(from, message);
     if (message.kind === "warm") return this.#warming.asked(from, message.session);
     if (message.kind === "footprint") {
       this.#warming.told(message.ranges).catch((error) => this.#fail(error));
@@ -324,17 +352,24 @@ export class SiteReplica implements Replica {
   async #commitAndTell(): Promise<void> {
     const core = this.#core;
     this.#cancelTimer();
+    this.#wards.prepare();
     const mark = this.#mark();
     this.#downlinks.prepare();
-    const frozen = core.rows.freeze();
+    const frozen = core.rows.freeze(), recorded = this.#durability.freeze();
     const { rows, drop, records } = frozen.commit;
     if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen);
     if (frozen.head > core.rows.committedHead) core.headClock = mark.clock;
     core.rows.settle(frozen);
-    this.#tellWriters(frozen.head);
+    recorded();
+    this.#durability.tell();
     this.#uplink?.committed(frozen);
     this.#downlinks.committed(frozen);
-    const waits = await Promise.all([this.#uplink?.flush(mark) ?? MARK_IDLE_MS, this.#downlinks.flush(mark)]);
+    this.#wards.committed(frozen);
+    const waits = await Promise.all([
+      this.#uplink?.flush(mark) ?? MARK_IDLE_MS,
+      this.#downlinks.flush(mark),
+      this.#wards.flush(mark),
+    ]);
     await this.#collector.dropUncovered();
     if (rows.length > 0) await this.#collector.evictToCapacity();
     core.advanced();
@@ -380,20 +415,6 @@ export class SiteReplica implements Replica {
     return Math.min(this.#core.clock.last, this.#downlinks.stable());
   }
 
-  #tellWriters(head: Position): void {
-    const told = this.#waiting.filter((waiter) => waiter.position <= head);
-    if (told.length === 0) return;
-    this.#waiting = this.#waiting.filter((waiter) => waiter.position > head);
-    for (const waiter of told) waiter.resolve();
-  }
-
-  #durable(position: Position): Promise<void> {
-    if (this.#failure !== null) return Promise.reject(this.#failure);
-    if (position <= this.#core.rows.committedHead) return Promise.resolve();
-    this.#wake();
-    return new Promise((resolve, reject) => this.#waiting.push({ position, resolve, reject }));
-  }
-
   #scheduleCollect(): void {
     this.#cancelCollect = this.#core.ports.clock.after(COLLECT_EVERY_MS, () => {
       this.#collector.collect().catch((error) => this.#fail(error));
@@ -405,7 +426,7 @@ export class SiteReplica implements Replica {
   #fail(error: unknown): void {
     if (this.#failure !== null || this.#core.closed) return;
     this.#failure = error instanceof Error ? error : new Error(String(error));
-    for (const waiter of this.#waiting.splice(0)) waiter.reject(this.#failure);
+    this.#durability.end(this.#failure);
     this.#cancelTimer();
     this.#cancelCollect();
     this.owners.close();
@@ -419,16 +440,17 @@ export class SiteReplica implements Replica {
       uplink: this.#uplink,
       children: this.#downlinks.all(),
       owners: this.owners,
+      wards: this.#wards,
       stableNow: this.#stableNow(),
     });
   }
 
   durable(position: Position): Promise<void> {
-    return this.#durable(position);
+    return this.#durability.safe(position);
   }
 
   isDurable(position: Position): boolean {
-    return this.#failure === null && position <= this.#core.rows.committedHead;
+    return this.#durability.isSafe(position);
   }
 
   async evict(range: Range = WHOLE): Promise<void> {
@@ -441,16 +463,15 @@ export class SiteReplica implements Replica {
 
   async close(): Promise<void> {
     if (this.#core.closed) return;
-    if (this.#failure === null && this.#isReady) await this.#durable(this.#core.rows.head).catch(() => {});
+    const { rows } = this.#core;
+    if (this.#failure === null && this.#isReady) await this.#durability.onDisk(rows.head).catch(() => {});
     this.#core.closed = true;
     this.#cancelTimer();
     this.#cancelCollect();
     this.#warming.close();
     this.owners.close();
     await this.#pumping;
-    for (const waiter of this.#waiting.splice(0)) {
-      waiter.reject(new StoreUnavailable("closed", `site ${this.site} is stopping`));
-    }
+    this.#durability.end(new StoreUnavailable("closed", `site ${this.site} is stopping`));
   }
 }
 

@@ -5,18 +5,20 @@ import type { Core } from "./core.ts";
 import type { SiteOwners } from "./owners/site_owners.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue } from "./row.ts";
 import type { Uplink } from "./uplink.ts";
+import type { Wards } from "./wards/wards.ts";
 
 interface Parts {
   readonly uplink: Uplink | null;
   readonly children: Iterable<Child>;
   readonly owners: SiteOwners;
+  readonly wards: Wards;
   /** The site's own stable clock. */
   readonly stableNow: ClockValue;
 }
 
 /** The status of a replica. */
-export function replicaStatus(core: Core, { uplink, children, owners, stableNow }: Parts): ReplicaStatus {
-  const { config } = core;
+export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
+  const { config } = core, { uplink, children, owners, wards, stableNow } = parts;
   const pending = core.isRoot ? { rows: 0, bytes: 0 } : core.pending.measure(core.acked, core.depth);
   const stable = core.isRoot ? stableNow : core.stable[0] ?? 0;
   return {
@@ -47,6 +49,7 @@ export function replicaStatus(core: Core, { uplink, children, owners, stableNow 
     clocksAhead: core.clockGuard.refused,
     watched: owners.detector.list(),
     ownersMissing: owners.unmet,
+    wards: wards.status(),
     counters: { ...core.counters },
   };
 }

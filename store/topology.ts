@@ -12,6 +12,7 @@
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
+ *   ["s", "wards" and "recovered", number, …]  who holds what an incarnation has pending (wards/configuration.ts)
  */
 import { SYSTEM } from "./api.ts";
 import type { SiteRecord } from "./api.ts";
@@ -20,6 +21,7 @@ import type { SiteId } from "./ports.ts";
 import { holds, prefixRange, type Range } from "./range.ts";
 import type { ClockValue, ReplicaNumber, Row } from "./row.ts";
 import { VALUE_TAG } from "./value.ts";
+import { WardRows } from "./wards/configuration.ts";
 
 export const SYSTEM_RANGE: Range = prefixRange(packKey([SYSTEM]));
 /** Rows of tables that live at the root only. */
@@ -87,12 +89,13 @@ export class Topology {
   removalsChanged = false;
   /** Counts the system rows that were taken in. */
   revision = 0;
+  readonly wards = new WardRows();
 
   /** Takes a row in; true where it was one of ours. System rows are written by sites only, so they are trusted. */
   apply(row: Row): boolean {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
     this.revision++;
-    const [, space, name] = unpackKey(row.key);
+    const [, space, name, owner] = unpackKey(row.key);
     if (row.value === null && space === "site" && typeof name === "string") return this.#stand(name, null);
     if (space === "removed" && typeof name === "string") return this.#remove(name, row.value !== null);
     if (space === "away" && typeof name === "string") return this.#leave(name, row);
@@ -107,7 +110,8 @@ export class Topology {
       this.#ended.set(name, stable);
       if (removed === true) this.#endedByRemoval.add(name);
       this.removalsChanged ||= removed === true;
-    } else return false;
+      this.wards.changed = true;
+    } else return this.wards.apply(space, name, owner, value);
     return true;
   }
 
@@ -258,6 +262,12 @@ export class Topology {
       else kept = Math.max(kept, Math.min(end, this.#kept(this.#incarnations.get(at)?.parent)));
     }
     return number === undefined ? Infinity : kept;
+  }
+
+  /** Whether a living incarnation has the disk that this one had. */
+  goesOn(number: ReplicaNumber): boolean {
+    const next = this.#continued.get(number);
+    return next !== undefined && (!this.#ended.has(next) || this.goesOn(next));
   }
 
   site(id: SiteId): SiteRecord | undefined {

@@ -393,12 +393,13 @@ export class Uplink {
     const { seen } = await core.rows.list(range, 0, false);
     const fetched = new Set(rows.map((row) => row.key));
     const old = new Map(seen.map((row) => [row.key, row]));
+    // First, since the ends of incarnations among them tell which rows may be collected.
+    for (const row of rows) core.rows.apply(old.get(row.key), this.#fromAbove(row));
     for (const row of seen) {
       if (fetched.has(row.key) || (core.isPendingToParent(row) && !core.isCollectable(row))) continue;
       core.topology.apply({ ...row, value: null });
       this.#drop(row.key);
     }
-    for (const row of rows) core.rows.apply(old.get(row.key), this.#fromAbove(row));
     core.coverage.add(range);
     this.#stepFed();
   }

@@ -88,6 +88,7 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "store_unreachable",
     "source_unreachable",
     "source_lost",
+    "owners_unreachable",
     "disk_failed",
   ] satisfies ProblemCode[],
 );

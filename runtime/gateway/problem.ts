@@ -50,6 +50,7 @@ const CODES = {
   app_error: [502, "operator"],
   source_unreachable: [503, "retry"],
   store_unreachable: [503, "retry"],
+  owners_unreachable: [503, "retry"],
   disk_failed: [503, "operator"],
   overloaded: [503, "retry"],
   not_ready: [503, "retry"],

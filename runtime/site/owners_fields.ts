@@ -26,6 +26,8 @@ export const ownersFields = (siteId: z.ZodString) =>
     suspectMs: z.number().default(SUSPECT_MS),
     /** After so long another takes its place. */
     deadMs: z.number().default(DEAD_MS),
+    /** What becomes of an answer when they cannot be reached. */
+    unreachable: z.enum(["fail", "acknowledge"]).default("fail"),
   }).refine(({ beatMs, suspectMs }) => suspectMs >= 2 * beatMs, {
     path: ["suspectMs"],
     message: "expected at least twice beatMs: one beat may be lost with its connection",

@@ -21,6 +21,8 @@ export interface OwnersSettings extends DetectorTimes {
   readonly sites: readonly SiteId[] | null;
   /** Sites nearer than this many milliseconds (round trip) are a second choice. */
   readonly nearMs: number;
+  /** An answer whose owners can't be reached fails, or leaves without them and an alert says so. */
+  readonly unreachable: "fail" | "acknowledge";
 }
 
 /** A site that may be chosen. */

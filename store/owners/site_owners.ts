@@ -25,6 +25,7 @@ export const NO_OWNERS: OwnersSettings = {
   beatMs: BEAT_MS,
   suspectMs: SUSPECT_MS,
   deadMs: DEAD_MS,
+  unreachable: "fail",
 };
 
 export class SiteOwners {

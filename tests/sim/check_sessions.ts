@@ -25,7 +25,7 @@ interface Request {
 
 /** All breaches of session guarantees and causality in a history. */
 export function checkSessions(history: History): Violation[] {
-  const check = new SessionCheck(history.keys);
+  const check = new SessionCheck(history);
   for (const event of history.events) check.step(event);
   return check.violations;
 }
@@ -39,10 +39,10 @@ class SessionCheck {
   readonly #issues = new Map<number, Past>();
   readonly #versions = new Map<string, number>();
 
-  constructor(keys: number) {
-    this.#keys = keys;
-    this.#ledger = new Ledger(keys);
-    this.#losses = new Losses(this.#ledger);
+  constructor(history: History) {
+    this.#keys = history.keys;
+    this.#ledger = new Ledger(history.keys);
+    this.#losses = new Losses(this.#ledger, history);
   }
 
   step(event: HistoryEvent): void {

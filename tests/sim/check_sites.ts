@@ -3,7 +3,8 @@
  *
  * Closure: after every commit, each row that a site holds has all its causes among the rows of what the site
  * covers. It sees in hundreds of runs what reads of sessions show in thousands. Durability: a write that was
- * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost.
+ * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost: never where
+ * the site that acknowledged it has owners, and no more disks were lost in all than it has.
  */
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
 import { Ledger, type WriteRecord } from "./ledger.ts";
@@ -13,6 +14,14 @@ import { Past } from "./past.ts";
 interface SiteState {
   readonly rows: Map<number, Held>;
   readonly covers: Set<number>;
+}
+
+/** A token that left. */
+interface Issued {
+  readonly past: Past;
+  readonly site: string;
+  readonly atMs: number;
+  readonly open: boolean;
 }
 
 type Report = (checker: string, atMs: number, message: string) => void;
@@ -42,7 +51,7 @@ class SitesCheck {
     number,
     { readonly past: Past; readonly session: number; readonly open: Set<number> }
   >();
-  readonly #issues = new Map<number, { readonly past: Past; readonly site: string; readonly atMs: number }>();
+  readonly #issues = new Map<number, Issued>();
   readonly #requests = new Map<number, HistoryEvent & { kind: "request" }>();
   readonly #acknowledged = new Set<WriteRecord>();
   readonly #losses: Losses;
@@ -56,7 +65,7 @@ class SitesCheck {
     this.#history = history;
     this.#report = report;
     this.#ledger = new Ledger(history.keys);
-    this.#losses = new Losses(this.#ledger);
+    this.#losses = new Losses(this.#ledger, history);
   }
 
   step(event: HistoryEvent): void {
@@ -152,7 +161,7 @@ class SitesCheck {
     const request = this.#pasts.get(event.request);
     const site = this.#requests.get(event.request)?.site;
     if (request === undefined || site === undefined) return;
-    this.#issues.set(event.issue, { past: request.past.copy(), site, atMs: event.atMs });
+    this.#issues.set(event.issue, { past: request.past.copy(), site, atMs: event.atMs, open: event.open });
     for (const write of request.open) {
       const record = this.#ledger.writes.get(write);
       if (record !== undefined) this.#acknowledged.add(record);
@@ -171,8 +180,11 @@ class SitesCheck {
         const issue = this.#issues.get(number);
         return issue !== undefined &&
           this.#blanks.some(({ site, atMs }) =>
-            // A site below one that lost its disk goes on as it was until it has joined again.
-            site === issue.site ? atMs >= issue.atMs : atMs > 0 && this.#isAbove(site, issue.site)
+            // A site below one that lost its disk goes on as it was until it has joined again. What an open session
+            // was told later is known to nobody once its site is off the tree.
+            site === issue.site
+              ? atMs >= issue.atMs && (issue.open || !this.#losses.keeps(site))
+              : atMs > 0 && this.#isAbove(site, issue.site)
           );
       });
       if (!lost) {

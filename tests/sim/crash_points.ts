@@ -34,6 +34,10 @@ export const POINTS: readonly string[] = [
   ...KINDS.flatMap((kind) => [`${kind} leaves`, `${kind} arrives`]),
 ];
 
+/** The same where sites have owners. */
+export const WARD_POINTS: readonly string[] = ["ward", "warded", "standIn", "stoodIn"]
+  .flatMap((kind) => [`${kind} leaves`, `${kind} arrives`]);
+
 /** Any point: with it, `nth` of a wanted crash is the number of a crossing (X2). */
 export const ANY_POINT = "any";
 

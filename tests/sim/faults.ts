@@ -5,7 +5,7 @@
  */
 import type { SiteId } from "../../store/ports.ts";
 import { ClockFaults } from "./clock_faults.ts";
-import { CrashPoints, type Crossing, POINTS, YIELDS } from "./crash_points.ts";
+import { CrashPoints, type Crossing, POINTS, WARD_POINTS, YIELDS } from "./crash_points.ts";
 import { Departures } from "./departures.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
@@ -77,7 +77,7 @@ export class Faults {
         const strike = { name, draws: draws.fork(called) };
         if (name === "point") {
           const own = strike.draws;
-          const points = own.chance(YIELDS_SHARE) ? YIELDS : POINTS;
+          const points = own.chance(YIELDS_SHARE) ? YIELDS : this.#pointsOf(plan);
           this.points.want({ point: own.pick(points), nth: own.integer(1, POINT_NTH_MAX) });
           continue;
         }
@@ -95,6 +95,10 @@ export class Faults {
     this.#say(`${id} crashes: ${point}`);
     site.crash();
     this.#away(site, this.#draws.fork(`after ${point} at ${this.#around.world.nowMs}`));
+  }
+
+  #pointsOf({ sites }: Plan): readonly string[] {
+    return sites.some(({ owners }) => owners.f > 0) ? [...POINTS, ...WARD_POINTS] : POINTS;
   }
 
   /** Ends all faults; sites that are down start again. */
@@ -182,7 +186,10 @@ export class Faults {
 
   #away(site: SimSite, draws: Draws): void {
     this.#down.add(site);
-    this.#around.world.after(draws.between(...DOWN_MS), () => void this.#restart(site));
+    this.#around.world.after(
+      draws.between(...this.#around.plan.downMs ?? DOWN_MS),
+      () => void this.#restart(site),
+    );
   }
 
   async #restart(site: SimSite): Promise<void> {

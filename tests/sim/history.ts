@@ -128,6 +128,8 @@ export interface History {
   readonly root: SiteId;
   /** The tree: by site, its parent; the root has none. */
   readonly parents?: ReadonlyMap<SiteId, SiteId | null>;
+  /** By site, at how many others what it has acknowledged is held as long as the root does not have it. */
+  readonly owners?: ReadonlyMap<SiteId, number>;
   readonly events: readonly HistoryEvent[];
 }
 

@@ -3,8 +3,9 @@
  * may outlive them: a site below may have got a row from the lost disk, and not the row that it depends on.
  *
  * S1  A write counts as lost only if its stamp is known and no disk holds it or something newer.
+ * S2  What a site with owners has acknowledged is not lost where no more disks were lost in all than it has owners.
  */
-import type { Held, HistoryEvent } from "./history.ts";
+import type { Held, History, HistoryEvent } from "./history.ts";
 import type { Ledger, WriteRecord } from "./ledger.ts";
 
 /** Follows the disks of a history. */
@@ -13,15 +14,41 @@ export class Losses {
   /** By site: the rows on its disk. */
   readonly disks = new Map<string, Map<number, Held>>();
   readonly #ledger: Ledger;
+  readonly #history: History;
+  readonly #count: number;
+  /** Requests under way: where, and what they wrote and did not acknowledge yet. */
+  readonly #requests = new Map<number, { readonly site: string; writes: number[] }>();
+  readonly #kept = new Set<WriteRecord>();
 
-  constructor(ledger: Ledger) {
+  constructor(ledger: Ledger, history: History) {
     this.#ledger = ledger;
+    this.#history = history;
+    this.#count = countLosses(history);
+  }
+
+  /** Whether nothing that a site tells may be lost (S2). */
+  keeps(site: string): boolean {
+    return site !== this.#history.root && this.#count <= (this.#history.owners?.get(site) ?? 0);
   }
 
   /** Takes in commits and lost disks; call it after the ledger has taken the event in. */
   step(event: HistoryEvent): void {
     if (event.kind === "commit") this.#commit(event);
     else if (event.kind === "gone" || (event.kind === "start" && event.blank)) this.#lose(event.site);
+    else if (event.kind === "request") this.#requests.set(event.request, { site: event.site, writes: [] });
+    else if (event.kind === "wrote") {
+      this.#requests.get(event.request)?.writes.push(...event.writes.map(({ write }) => write));
+    } else if (event.kind === "issue") this.#acknowledge(event.request);
+    else if (event.kind === "end") this.#requests.delete(event.request);
+  }
+
+  #acknowledge(number: number): void {
+    const request = this.#requests.get(number);
+    if (request === undefined || !this.keeps(request.site)) return;
+    for (const write of request.writes.splice(0)) {
+      const record = this.#ledger.writes.get(write);
+      if (record !== undefined) this.#kept.add(record);
+    }
   }
 
   /** Whether the version of a key that something depends on went with a disk. */
@@ -41,9 +68,21 @@ export class Losses {
     for (const record of this.#ledger.writes.values()) {
       if (record.stamp === null) continue;
       const held = [...this.disks.values()].some((rows) => shows(rows.get(record.key), record));
-      if (!held) this.lost.add(record);
+      if (!held && !this.#kept.has(record)) this.lost.add(record);
     }
   }
+}
+
+/** How many disks were lost with something on them. */
+function countLosses({ events }: History): number {
+  const running = new Set<string>();
+  let losses = 0;
+  for (const event of events) {
+    const isLost = event.kind === "gone" || (event.kind === "start" && event.blank);
+    if (isLost && running.delete(event.site)) losses++;
+    if (event.kind === "start") running.add(event.site);
+  }
+  return losses;
 }
 
 /** Whether a row includes a write or supersedes it. */

@@ -144,9 +144,19 @@ class Simulation {
       () => this.#isPushed() && this.#isConverged() && this.#isSystemConverged(),
     );
     await this.#peace("sites find each other alive", () => this.#isFound());
+    await this.#peace("owners have what is theirs", () => this.#isWarded());
+    // The choice of owners is a row, too.
+    await this.#peace(null, () => this.#isPushed() && this.#isConverged() && this.#isSystemConverged());
     this.#finish();
     const parents = new Map(this.#plan.sites.map((site) => [site.id, site.parent]));
-    const history: History = { keys: this.#keyspace.size, root: this.#root, parents, events: this.#events };
+    const owners = new Map(this.#plan.sites.map((site) => [site.id, site.owners.f]));
+    const history: History = {
+      keys: this.#keyspace.size,
+      root: this.#root,
+      parents,
+      owners,
+      events: this.#events,
+    };
     return {
       seed: this.#options.seed,
       plan: this.#plan,
@@ -210,6 +220,16 @@ class Simulation {
       const { watched = [], ownersMissing } = site.process?.replica.status() ?? {};
       const isMet = ownersMissing === null || site.plan.owners.f >= present.length;
       return isMet && watched.every(({ standing }) => standing === "alive");
+    });
+  }
+
+  /** Each site has owners in effect, and does not look for others. */
+  #isWarded(): boolean {
+    const present = this.#present();
+    return present.every(({ plan: { parent, owners }, process }) => {
+      const wards = process?.replica.status().wards;
+      if (parent === null || owners.f === 0 || owners.f >= present.length || wards === undefined) return true;
+      return wards.next === null && !wards.isClosed && (wards.owners.length === owners.f);
     });
   }
 

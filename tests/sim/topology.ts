@@ -119,6 +119,8 @@ export interface Plan {
   /** Writes of system rows at the root. */
   readonly systemWrites: number;
   readonly faults: FaultPlan;
+  /** For how long a site that crashed is down. */
+  readonly downMs?: readonly [number, number];
   /** Crashes that are wanted, beside those that `faults` draws: at the n-th time that a point is passed. */
   readonly crashes: readonly WantedCrash[];
   /** Messages a link holds before its sender is told to wait. */
@@ -165,14 +167,26 @@ function owning(plan: Plan, draws: Draws): Plan {
   const times = { beatMs, suspectMs: 4 * beatMs, deadMs: 15 * beatMs };
   const settings = { ...NO_OWNERS, f, nearMs: draws.pick([0, 2, 10]), ...times };
   const areas = ["x", "y", null];
-  return {
-    ...plan,
-    sites: plan.sites.map((site) =>
-      chance === 1 || draws.chance(chance)
-        ? { ...site, owners: { ...settings, area: draws.pick(areas) } }
-        : site
-    ),
-  };
+  const sites = plan.sites.map((site) =>
+    chance === 1 || draws.chance(chance)
+      ? { ...site, owners: { ...settings, area: draws.pick(areas) } }
+      : site
+  );
+  const downMs: Pick<Plan, "downMs"> = draws.chance(0.4) ? { downMs: [300, 2500] } : {};
+  return surviving({ ...plan, ...downMs, sites }, f, draws);
+}
+
+/** Mostly no more disks are lost than a site has owners: then nothing that it acknowledged may be. */
+function surviving(plan: Plan, f: number, draws: Draws): Plan {
+  const { faults } = plan;
+  if (faults.wipeInner > 0) return { ...plan, faults: { ...faults, wipe: 0, remove: 0 } };
+  // Enough sites must be left to own.
+  const removed = Math.max(0, plan.sites.length - 1 - f);
+  if (draws.chance(0.3)) return { ...plan, faults: { ...faults, remove: Math.min(faults.remove, removed) } };
+  const wipe = draws.integer(0, f);
+  const remove = draws.integer(0, Math.min(f - wipe, removed));
+  // What is older than the horizon is given up (store/wards/recovery.ts Y2).
+  return { ...plan, faults: { ...faults, wipe, remove, nap: 0 } };
 }
 
 /** Deletions, long absences and lost disks together: what collects tombstones, and what could let a row live again. */

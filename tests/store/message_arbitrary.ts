@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { byteString, type Key } from "../../store/key.ts";
 import type { Claim, Message, WireRow } from "../../store/message.ts";
+import { WARD_REFUSALS } from "../../store/wards/message.ts";
 
 const uint = fc.nat(Number.MAX_SAFE_INTEGER);
 const key = fc.uint8Array({ maxLength: 12 }).map((bytes) => byteString(bytes) as Key);
@@ -22,6 +23,59 @@ const claim: fc.Arbitrary<Claim> = fc.record({
   parent: uint,
   from: uint,
 }).map((claim) => ({ ...claim, site: claim.path.at(-1) ?? "" }));
+
+const wardRow = fc.tuple(row, uint).map(([each, position]) => ({ ...each, position }));
+const wardRows = fc.array(wardRow, { maxLength: 4 });
+const wardTalk = [
+  fc.record({
+    kind: fc.constant("ward" as const),
+    replica: uint,
+    config: uint,
+    settled: fc.boolean(),
+    after: uint,
+    head: uint,
+    clock: uint,
+    down: uints,
+    reach: uints,
+    part: uint,
+    more: fc.boolean(),
+    rows: wardRows,
+  }),
+  fc.record({
+    kind: fc.constant("warded" as const),
+    replica: uint,
+    config: uint,
+    settled: fc.boolean(),
+    position: uint,
+    refused: fc.constantFrom(...WARD_REFUSALS),
+  }),
+  fc.record({ kind: fc.constant("release" as const), replica: uint, config: uint }),
+  fc.record({
+    kind: fc.constant("standIn" as const),
+    id: uint,
+    replica: uint,
+    depth: uint,
+    position: uint,
+    fence: uint,
+  }),
+  fc.record({
+    kind: fc.constant("stoodIn" as const),
+    id: uint,
+    outcome: fc.constantFrom("rows" as const, "behind" as const, "too_large" as const),
+    position: uint,
+    config: uint,
+    clock: uint,
+    down: uints,
+    rows: wardRows,
+  }),
+  fc.record({
+    kind: fc.constant("newest" as const),
+    id: uint,
+    replica: uint,
+    isAnswer: fc.boolean(),
+    config: uint,
+  }),
+];
 
 /** Any message. */
 export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
@@ -110,4 +164,5 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   fc.record({ kind: fc.constant("warm" as const), session: fc.uint8Array({ maxLength: 16 }) }),
   fc.record({ kind: fc.constant("footprint" as const), ranges: fc.array(range, { maxLength: 3 }) }),
   fc.record({ kind: fc.constant("beat" as const), stamp: uint, isAnswer: fc.boolean() }),
+  ...wardTalk,
 );

@@ -5,6 +5,7 @@
 import type { AttachedSession, OpenReplica, Replica, ReplicaPorts, TokenState } from "../../../store/api.ts";
 import { decodeMessage, encodeMessage, type Message } from "../../../store/message.ts";
 import type { SiteId, Storage } from "../../../store/ports.ts";
+import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
 import { openReplica } from "../../../store/replica.ts";
 import type { Plan } from "../topology.ts";
 
@@ -116,13 +117,19 @@ export const slowDisks = (point: string) => (plan: Plan): Plan => ({
   keepChance: 0,
 });
 
+/** Nobody has owners, who would answer in the place of a source that is slow. */
+export const alone = (plan: Plan): Plan => ({
+  ...plan,
+  sites: plan.sites.map((site) => ({ ...site, owners: NO_OWNERS })),
+});
+
 /** Slow links and busy users who move: what makes a carry more than a formality. */
 export const restless = (plan: Plan): Plan => ({
   ...plan,
   sessions: Math.max(3, plan.sessions),
   requests: 110,
   moveChance: 0.6,
-  sites: plan.sites.map((site) => ({
+  sites: alone(plan).sites.map((site) => ({
     ...site,
     linkMs: [site.linkMs[0] * 3, site.linkMs[1] * 6] as const,
   })),
@@ -133,7 +140,7 @@ export const restless = (plan: Plan): Plan => ({
  * each edge covers a part.
  */
 export function deep(plan: Plan): Plan {
-  const [any] = plan.sites;
+  const [any] = alone(plan).sites;
   if (any === undefined) return plan;
   const site = (id: string, parent: string | null, depth: number, linkMs: number) => ({
     ...any,

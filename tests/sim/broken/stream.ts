@@ -3,6 +3,7 @@ import type { OpenReplica } from "../../../store/api.ts";
 import { type Key, packKey } from "../../../store/key.ts";
 import { encodeMessage, type Feed, type Message } from "../../../store/message.ts";
 import type { SiteId } from "../../../store/ports.ts";
+import { isWardTalk } from "../../../store/wards/message.ts";
 import { holds, prefixRange, type Range } from "../../../store/range.ts";
 import { hooked, restless, slowDisks, type Variant, withFaults } from "./hooks.ts";
 
@@ -90,7 +91,7 @@ export const evictsCovered: Variant = {
 const dropsRows = (kinds: readonly Message["kind"][], drops: (key: Key) => boolean): OpenReplica =>
   hooked(() => ({
     sends: (_, message) =>
-      "rows" in message && kinds.includes(message.kind)
+      "rows" in message && !isWardTalk(message) && kinds.includes(message.kind)
         ? [{ ...message, rows: message.rows.filter((row) => !drops(row.key)) }]
         : [message],
   }));

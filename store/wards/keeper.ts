@@ -1,0 +1,189 @@
+/**
+ * The wards that this site holds for others: taking them in, and answering from them.
+ *
+ * Life of a ward: first message of a source → … → forgotten when its source releases it, or when its incarnation is
+ * over and its rows stand in this site's own journal (recovery.ts).
+ *
+ * K1  Nothing is acknowledged before it is on this site's disk, and nothing beyond what is contiguous (ward.ts A1).
+ * K2  Taken from the site of a living incarnation only, under a configuration that is neither older than one heard of
+ *     nor fenced.
+ * K3  A fence is on disk before an answer relies on it.
+ */
+import type { Core } from "../core.ts";
+import { CARRY_BYTES_MAX, WARD_BYTES_MAX } from "../limits.ts";
+import type { SiteId } from "../ports.ts";
+import { Quiet } from "../quiet.ts";
+import type { ReplicaNumber } from "../row.ts";
+import { wireBytes } from "../wire_row.ts";
+import type { Release, StandIn, StoodIn, WardMessage, WardRefusal } from "./message.ts";
+import { Ward, WARD_RECORD } from "./ward.ts";
+
+export class Keeper {
+  readonly #core: Core;
+  readonly #afterCommit: () => Promise<void>;
+  readonly #wards = new Map<ReplicaNumber, Ward>();
+  readonly #quiet: Quiet;
+
+  /** @param afterCommit resolves when what was recorded before the call is on disk. */
+  constructor(core: Core, afterCommit: () => Promise<void>) {
+    this.#core = core;
+    this.#afterCommit = afterCommit;
+    this.#quiet = new Quiet(() => core.steady.nowMs());
+  }
+
+  // ── Disk ──
+
+  restore(name: string, value: Uint8Array): boolean {
+    if (!name.startsWith(WARD_RECORD)) return false;
+    const [number = "", key] = name.slice(WARD_RECORD.length).split("/");
+    const ward = this.#ward(Number(number));
+    if (key === undefined) ward.restore(value);
+    else ward.restoreRow(value);
+    return true;
+  }
+
+  /** All records were restored. */
+  loaded(): void {
+    for (const ward of this.#wards.values()) ward.sort();
+  }
+
+  #ward(replica: ReplicaNumber): Ward {
+    let ward = this.#wards.get(replica);
+    if (ward === undefined) {
+      ward = new Ward(replica, (name, value) => this.#core.rows.record(name, value));
+      this.#wards.set(replica, ward);
+    }
+    return ward;
+  }
+
+  all(): MapIterator<Ward> {
+    return this.#wards.values();
+  }
+
+  forget(ward: Ward): void {
+    ward.forget();
+    this.#wards.delete(ward.replica);
+    this.#core.wake();
+  }
+
+  get bytes(): number {
+    return this.all().reduce((sum, ward) => sum + ward.bytes, 0);
+  }
+
+  // ── From a source ──
+
+  async receive(from: SiteId, message: WardMessage): Promise<void> {
+    const refused = this.#refusal(from, message);
+    if (refused !== "none") return this.#refuse(from, message, refused);
+    const ward = this.#ward(message.replica);
+    ward.site = from;
+    if (message.after > ward.position) return this.#refuse(from, message, "gap");
+    const rows = ward.stage(message);
+    if (rows === null) {
+      if (!ward.isStaging) this.#refuse(from, message, "gap");
+      return;
+    }
+    ward.take(message, rows);
+    this.#core.count("ward_rows", rows.length);
+    const { position } = ward;
+    this.#core.wake();
+    await this.#afterCommit();
+    const { replica, config, settled } = message;
+    this.#core.send(from, { kind: "warded", replica, config, settled, position, refused });
+  }
+
+  /** K2 */
+  #refusal(from: SiteId, message: WardMessage): WardRefusal {
+    const { topology, clock } = this.#core;
+    if (topology.incarnation(message.replica)?.site !== from || topology.isRemoved(from)) return "stranger";
+    if (topology.recordedEnd(message.replica) !== undefined) return "ended";
+    const ward = this.#wards.get(message.replica);
+    if (message.config <= (ward?.fenced ?? 0)) return "fenced";
+    if (message.config < (ward?.config ?? 0)) return "older";
+    if (clock.isTooFarAhead(message.clock)) return "clock";
+    const bytes = message.rows.reduce((sum, row) => sum + wireBytes(row), ward?.bytes ?? 0);
+    return message.rows.length > 0 && bytes > WARD_BYTES_MAX ? "full" : "none";
+  }
+
+  #refuse(from: SiteId, { replica, config, settled }: WardMessage, refused: WardRefusal): void {
+    const core = this.#core;
+    const ward = this.#wards.get(replica);
+    core.count(`ward_refused_${refused}`);
+    if (refused !== "gap") this.#note(from, refused);
+    core.send(from, {
+      kind: "warded",
+      replica,
+      config: refused === "fenced" ? ward?.fenced ?? config : config,
+      settled,
+      position: ward?.position ?? 0,
+      refused,
+    });
+  }
+
+  #note(from: SiteId, refused: WardRefusal): void {
+    const before = this.#quiet.admits(from);
+    if (before !== null) this.#core.ports.note("ward_refused", { from, refused, before });
+  }
+
+  /** Another configuration is in effect, without this site. */
+  release(from: SiteId, { replica, config }: Release): void {
+    const ward = this.#wards.get(replica);
+    if (ward !== undefined && ward.site !== from) return;
+    if (ward !== undefined && config > ward.config && !ward.isRecovered) this.forget(ward);
+    this.#core.send(from, {
+      kind: "warded",
+      replica,
+      config,
+      settled: false,
+      position: 0,
+      refused: "none",
+    });
+  }
+
+  /** What was staged came over a connection that is gone. */
+  disconnected(site: SiteId): void {
+    for (const ward of this.all()) if (ward.site === site) ward.unstage();
+  }
+
+  // ── In the place of a source ──
+
+  /** What this site has of an incarnation's pending rows (PROTOCOL O4); null: nothing that would do. */
+  async standIn(ask: Omit<StandIn, "kind">): Promise<StoodIn> {
+    const { id, replica, depth, position, fence } = ask;
+    if (fence > 0) await this.#fence(replica, fence);
+    const ward = this.#wards.get(replica);
+    const said = {
+      kind: "stoodIn",
+      id,
+      position: ward?.position ?? 0,
+      config: ward?.settled ?? 0,
+      clock: ward?.clock ?? 0,
+      down: ward?.down ?? [],
+    } as const;
+    // What was put into this site's own journal goes its own way (recovery.ts).
+    if (ward === undefined || ward.position < position || ward.isRecovered) {
+      return { ...said, outcome: "behind", rows: [] };
+    }
+    const rows = ward.pendingTo(depth);
+    if (rows.reduce((sum, row) => sum + wireBytes(row), 0) > CARRY_BYTES_MAX) {
+      return { ...said, outcome: "too_large", rows: [] };
+    }
+    this.#core.count("stood_in");
+    // K1: what a crash here would undo has not been acknowledged; but it is no more than what its source has.
+    return { ...said, outcome: "rows", rows };
+  }
+
+  /** K3 */
+  async #fence(replica: ReplicaNumber, fence: number): Promise<void> {
+    const { topology } = this.#core;
+    const ward = this.#ward(replica);
+    ward.site = topology.incarnation(replica)?.site ?? ward.site;
+    if (ward.fenced < fence) {
+      ward.fenced = fence;
+      ward.save();
+      this.#core.count("ward_fenced");
+    }
+    this.#core.wake();
+    await this.#afterCommit();
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * What a source knows of one of its owners, and what it has sent to it.
+ *
+ * Stages: asking how far the ward reaches (a message that takes nothing for granted) → streaming from there → broken
+ * (the link went, or nothing was acknowledged for long) → asking …
+ *
+ * L1  While streaming, `sentUpTo` is what was sent, and `#dirty` names every pending row past it.
+ */
+import type { Core, Mark } from "../core.ts";
+import type { Key } from "../key.ts";
+import { WARD_IDLE_MS, WARD_PROBE_MS, WARD_RESEND_MS } from "../limits.ts";
+import type { SiteId } from "../ports.ts";
+import type { Position, Row } from "../row.ts";
+import type { Warded, WardMessage, WardRefusal } from "./message.ts";
+
+export class OwnerLink {
+  readonly site: SiteId;
+  /** Its disk has the ward up to here. */
+  acked: Position = 0;
+  /** The newest configuration that it knows to be in effect. */
+  settled = 0;
+  /** It takes nothing under configurations up to this one. */
+  fenced = 0;
+  refused: WardRefusal = "none";
+  isStreaming = false;
+  sentUpTo: Position = 0;
+  readonly #core: Core;
+  readonly #dirty = new Set<Key>();
+  #isSending = false;
+  #connection = 0;
+  #sentMs = -Infinity;
+  /** The oldest message that is not acknowledged was sent then. */
+  #waitingMs = Infinity;
+  #sentConfig = 0;
+  #sentSettled = false;
+
+  constructor(site: SiteId, core: Core) {
+    this.site = site;
+    this.#core = core;
+  }
+
+  /** Why it takes nothing; null where it does. */
+  get why(): string | null {
+    if (this.refused !== "none" && this.refused !== "gap") return this.refused;
+    return this.isStreaming ? null : "no answer";
+  }
+
+  /** A row is pending. */
+  note(key: Key): void {
+    if (this.isStreaming) this.#dirty.add(key);
+  }
+
+  /** @param wanted somebody waits for what was not sent yet. */
+  isDue(mark: Mark, under: { config: number; settled: boolean }, wanted: boolean): boolean {
+    const now = this.#core.steady.nowMs();
+    if (this.isStreaming && now - this.#waitingMs > WARD_RESEND_MS) this.broken();
+    if (!this.isStreaming) return now - this.#sentMs >= WARD_PROBE_MS;
+    if (this.#isSending) return false;
+    if (this.#dirty.size > 0 || (wanted && mark.head > this.sentUpTo)) return true;
+    if (under.config !== this.#sentConfig || under.settled !== this.#sentSettled) return true;
+    return mark.head > this.sentUpTo && now - this.#sentMs >= WARD_IDLE_MS;
+  }
+
+  /** The rows to send, as committed. */
+  async rows(): Promise<Row[]> {
+    if (!this.isStreaming) return [];
+    const keys = [...this.#dirty];
+    this.#dirty.clear();
+    const rows = await this.#core.rows.committed(keys);
+    // What came from above meanwhile is nothing that the root does not have, or its owners will not.
+    return rows.filter((row) => row.known >= this.#core.depth).sort((a, b) => a.position - b.position);
+  }
+
+  async send(messages: readonly WardMessage[], sent: () => void): Promise<void> {
+    const connection = this.#connection;
+    const [first] = messages;
+    if (first === undefined) return;
+    this.#sentMs = this.#core.steady.nowMs();
+    this.#waitingMs = Math.min(this.#waitingMs, this.#sentMs);
+    this.#sentConfig = first.config;
+    this.#sentSettled = first.settled;
+    if (this.isStreaming) {
+      this.sentUpTo = first.head;
+      this.#isSending = true;
+    }
+    for (const message of messages) {
+      await this.#core.send(this.site, message);
+      if (connection !== this.#connection) return;
+    }
+    this.#isSending = false;
+    sent();
+  }
+
+  /** Takes an answer in; true where the owner may have more than was known. */
+  heard({ refused, position, config, settled }: Warded): boolean {
+    this.refused = refused;
+    if (refused === "fenced") this.fenced = Math.max(this.fenced, config);
+    if (refused === "gap") {
+      // It may have lost its disk.
+      this.settled = 0;
+      this.#stream(position);
+      return true;
+    }
+    if (refused !== "none") {
+      this.broken();
+      return refused === "fenced";
+    }
+    if (!this.isStreaming) this.#stream(position);
+    this.acked = Math.max(this.acked, position);
+    if (settled) this.settled = Math.max(this.settled, config);
+    if (this.acked >= this.sentUpTo) this.#waitingMs = Infinity;
+    else this.#waitingMs = this.#core.steady.nowMs();
+    return true;
+  }
+
+  /** The owner's ward reaches up to here: it gets what comes after. */
+  #stream(position: Position): void {
+    if (position > this.#core.rows.head) return this.#core.count("ward_ahead");
+    this.acked = this.sentUpTo = position;
+    this.isStreaming = true;
+    this.#isSending = false;
+    this.#connection++;
+    this.#waitingMs = Infinity;
+    this.#sentConfig = 0;
+    this.#dirty.clear();
+    for (const entry of this.#core.pending.after(position, this.#core.depth)) this.#dirty.add(entry.key);
+  }
+
+  /** The owner can be reached: it is asked at once. */
+  connected(): void {
+    this.broken();
+    this.#sentMs = -Infinity;
+  }
+
+  /** What was sent may not arrive. */
+  broken(): void {
+    this.isStreaming = false;
+    this.#isSending = false;
+    this.#connection++;
+    this.#waitingMs = Infinity;
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * What becomes of a ward when its incarnation is over: its owner takes the rows into its own journal, as rows pending
+ * here, and then says so in a system row. Whoever gets that row over the tree has got, before it, all of the ward (I1).
+ *
+ * Y1  The rows are taken when what they may depend on has arrived: the stable clock of the common ancestor has reached
+ *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back.
+ * Y2  Rows at or below the watermark are not taken (I9). Where one of them may be missing at the root, the row says that
+ *     nothing was recovered, so that its sessions are told of a loss.
+ * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
+ * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, or the
+ *     incarnation below, had seen it.
+ */
+import type { TokenState } from "../api.ts";
+import type { Core } from "../core.ts";
+import type { ClockValue, ReplicaNumber } from "../row.ts";
+import { encodeJson, type Topology } from "../topology.ts";
+import { type Recovered, recoveredKey } from "./configuration.ts";
+import type { Keeper } from "./keeper.ts";
+import type { Ward } from "./ward.ts";
+
+export class Recovery {
+  readonly #core: Core;
+  readonly #keeper: Keeper;
+  readonly #stableOwn: () => ClockValue;
+  readonly #waiting = new Set<ReplicaNumber>();
+  #isTaking = false;
+
+  constructor(core: Core, keeper: Keeper, stableOwn: () => ClockValue) {
+    this.#core = core;
+    this.#keeper = keeper;
+    this.#stableOwn = stableOwn;
+  }
+
+  /** Looks whether something is to be taken now. */
+  async sweep(): Promise<void> {
+    const core = this.#core, { topology } = core;
+    if (core.replica === 0 || core.resyncing || this.#isTaking) return;
+    if (topology.wards.changed) this.#find();
+    if (this.#waiting.size === 0) return;
+    this.#isTaking = true;
+    try {
+      for (const replica of [...this.#waiting]) if (await this.#take(replica)) this.#waiting.delete(replica);
+    } finally {
+      this.#isTaking = false;
+    }
+  }
+
+  #find(): void {
+    const { topology, config: { site } } = this.#core;
+    topology.wards.changed = false;
+    for (const replica of topology.wards.all()) {
+      if (topology.recordedEnd(replica) === undefined || topology.wards.recovered(replica).has(site)) {
+        continue;
+      }
+      if (topology.wards.owners(replica).includes(site)) this.#waiting.add(replica);
+    }
+    for (const ward of this.#keeper.all()) {
+      if (topology.recordedEnd(ward.replica) !== undefined) this.#waiting.add(ward.replica);
+    }
+  }
+
+  /** True where nothing is left to do. */
+  async #take(replica: ReplicaNumber): Promise<boolean> {
+    const core = this.#core;
+    const ward = [...this.#keeper.all()].find((each) => each.replica === replica);
+    if (ward !== undefined && !this.#mayTake(ward)) return false;
+    await core.rows.lock.run(async () => {
+      const key = recoveredKey(replica, core.config.site);
+      const rows = [...ward?.rows() ?? []].filter((row) => row.clock > core.watermark);
+      const isWhole = [...ward?.rows() ?? []].every((row) =>
+        row.clock > core.watermark || core.isCollectable(row)
+      );
+      const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
+      rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));
+      const recovered: Recovered = {
+        position: isWhole ? ward?.position ?? 0 : 0,
+        down: ward?.down ?? [],
+        config: ward?.settled ?? 0,
+        clock: ward?.clock ?? 0,
+      };
+      core.rows.apply(old, core.own(key, encodeJson(recovered)));
+      core.count("recovered_wards");
+      core.count("recovered_rows", rows.length);
+      if (ward !== undefined) this.#keeper.forget(ward);
+    });
+    core.wake();
+    return true;
+  }
+
+  /** Y1 */
+  #mayTake(ward: Ward): boolean {
+    const core = this.#core;
+    const known = core.topology.incarnation(ward.replica);
+    if (known === undefined) return false;
+    const mine = [...core.path, core.config.site];
+    let depth = 0;
+    while (depth + 1 < mine.length && mine[depth + 1] === known.path[depth + 1]) depth++;
+    const stable = depth === core.depth ? this.#stableOwn() : core.stable[depth] ?? 0;
+    return stable >= ward.clock;
+  }
+}
+
+/** Where a token of an incarnation that is over stands. */
+export type Standing =
+  /** Its common ancestor's stable clock has to reach this. */
+  | { readonly kind: "recovered"; readonly clock: ClockValue }
+  /** An owner has not said yet what it has. */
+  | { readonly kind: "unknown" }
+  | { readonly kind: "lost" };
+
+/** Y4 */
+export function recoveryOf(topology: Topology, token: TokenState): Standing {
+  let at: ReplicaNumber = token.replica, least = token.path.at(-1) ?? 0, clock = token.clock;
+  let isOpen = token.open;
+  for (;;) {
+    const known = topology.incarnation(at);
+    if (known === undefined) return { kind: "unknown" };
+    if (topology.ended(at) === undefined) return { kind: "recovered", clock };
+    // The disk above it is gone, and it has not been heard of since: it may still have everything.
+    if (topology.recordedEnd(at) === undefined) return { kind: "unknown" };
+    const found = bestOf(topology, at, least, isOpen);
+    if (found === "unknown" || found === "lost") return { kind: found };
+    if (isOpen) clock = Math.max(clock, found.clock);
+    isOpen = false;
+    at = known.parent;
+    least = found.down[known.path.length - 2] ?? 0;
+  }
+}
+
+function bestOf(
+  topology: Topology,
+  replica: ReplicaNumber,
+  least: number,
+  isOpen: boolean,
+): Recovered | "unknown" | "lost" {
+  const { wards } = topology;
+  const configuration = wards.of(replica);
+  if (configuration === undefined) return "lost";
+  // What an open session was told later, only the owners in effect at the end know; a removed site may have told more.
+  if (isOpen && topology.endedByRemoval(replica)) return "lost";
+  const all = [...wards.recovered(replica).values()].sort((a, b) => b.position - a.position);
+  const [most] = all;
+  // Its disk is in use: what it had told is pushed under another number, and the stable clock says when.
+  if (most !== undefined && !isOpen && topology.goesOn(replica)) return most;
+  for (const found of all) {
+    if (found.position >= least && (!isOpen || found.config === configuration.number)) return found;
+  }
+  const silent = wards.owners(replica).some((owner) =>
+    !wards.recovered(replica).has(owner) && !topology.isRemoved(owner)
+  );
+  return silent ? "unknown" : "lost";
+}

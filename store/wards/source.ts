@@ -1,0 +1,357 @@
+/**
+ * This site as a source: its pending rows stream to its owners, and its answers wait for them (PROTOCOL O1–O3, O6).
+ *
+ * Life of a configuration: wanted (another choice of owners, or one of them was fenced) → written as a system row →
+ * its owners are brought up to date → in effect: they have all that was ever told, and the root has the row → told
+ * under, once the switch is on this site's disk and the owners know of it → replaced by the next.
+ *
+ * G1  What is told (an answer that leaves) is at a position that all owners of the configuration in effect have on
+ *     their disks; while another one is being brought up to date, those of both.
+ * G2  Only what is on this disk is sent: positions and versions that a crash would undo would be given out again.
+ * G3  A ward closes at a head (I1): it is sent after a commit, as of its mark.
+ * G4  A new incarnation begins without a configuration, and tells nothing before its first is in effect.
+ */
+import type { Core, Mark } from "../core.ts";
+import { MESSAGE_BYTES_TARGET, WARD_IDLE_MS, WARD_RELEASE_MS } from "../limits.ts";
+import type { SiteId } from "../ports.ts";
+import type { Frozen } from "../rows.ts";
+import type { Position, ReplicaNumber } from "../row.ts";
+import { decodeJson, encodeJson } from "../topology.ts";
+import { chunks } from "../wire_row.ts";
+import { type Configuration, wardsKey } from "./configuration.ts";
+import type { Warded } from "./message.ts";
+import { OwnerLink } from "./owner_link.ts";
+
+/** Named record: the configurations of this incarnation. */
+export const SOURCE_RECORD = "wards";
+
+/** A configuration whose row stands at a position of this site's journal. */
+interface Written extends Configuration {
+  readonly position: Position;
+}
+
+interface State {
+  readonly replica: ReplicaNumber;
+  readonly effective: Configuration | null;
+  readonly next: Written | null;
+  /** Owners of earlier configurations that have not heard yet that they are none any more. */
+  readonly former: readonly SiteId[];
+}
+
+export interface SourceHost {
+  /** Who should own now, without this site, given who does; null: these. */
+  wanted(current: readonly SiteId[]): readonly SiteId[] | null;
+  /** What becomes of answers whose owners can't be reached. */
+  policy(): "fail" | "acknowledge";
+  /** `reached` may have moved. */
+  moved(): void;
+  fail(error: unknown): void;
+}
+
+const same = (a: readonly SiteId[], b: readonly SiteId[]): boolean =>
+  a.length === b.length && a.every((id) => b.includes(id));
+
+export class Source {
+  readonly #core: Core;
+  readonly #host: SourceHost;
+  readonly #links = new Map<SiteId, OwnerLink>();
+  #replica: ReplicaNumber = 0;
+  #effective: Configuration | null = null;
+  #next: Written | null = null;
+  #former: readonly SiteId[] = [];
+  /** Nothing is told before the first configuration is in effect (G4). */
+  #isClosed = false;
+  /** No answer went beyond this. */
+  #told: Position = 0;
+  #isAlone = false;
+  #isWriting = false;
+  /** Somebody waits for this position. */
+  #wanted: Position = 0;
+  #releasedMs = -Infinity;
+
+  constructor(core: Core, host: SourceHost) {
+    this.#core = core;
+    this.#host = host;
+  }
+
+  /** Nothing of this concerns the site: f = 0, and never was anything else. */
+  get isIdle(): boolean {
+    return this.#effective === null && this.#next === null && !this.#isClosed && this.#former.length === 0;
+  }
+
+  get effective(): Configuration | null {
+    return this.#effective;
+  }
+
+  get next(): Configuration | null {
+    return this.#next;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Owners that do not take what they are sent, and why. */
+  get silent(): { site: SiteId; why: string }[] {
+    return [...this.#links.values()].flatMap(({ site, why }) => why === null ? [] : [{ site, why }]);
+  }
+
+  // ── Disk ──
+
+  restore(value: Uint8Array): void {
+    const { replica, effective, next, former } = decodeJson(value) as State;
+    this.#replica = replica;
+    this.#effective = effective;
+    this.#next = next;
+    this.#former = former;
+  }
+
+  /** The disk was loaded: all of it may have been told. */
+  loaded(): void {
+    this.#told = this.#core.rows.head;
+    if (this.#replica !== this.#core.replica) this.#begin();
+    else if (this.#effective === null) this.#isClosed = (this.#wantedOwners()?.length ?? 1) > 0;
+    this.#relink();
+  }
+
+  #save(): void {
+    const state: State = {
+      replica: this.#replica,
+      effective: this.#effective,
+      next: this.#next,
+      former: this.#former,
+    };
+    this.#core.rows.record(SOURCE_RECORD, encodeJson(state));
+  }
+
+  /** G4 */
+  #begin(): void {
+    this.#replica = this.#core.replica;
+    if (!this.isIdle) this.#core.rows.record(SOURCE_RECORD, null);
+    this.#effective = this.#next = null;
+    this.#former = [];
+    this.#links.clear();
+    this.#told = 0;
+    const wanted = this.#wantedOwners();
+    this.#isClosed = !this.#core.isRoot && (wanted === null || wanted.length > 0);
+  }
+
+  // ── The gate ──
+
+  /** How far all owners have it (G1): answers that depend on more must wait. */
+  get reached(): Position {
+    const { effective, next } = { effective: this.#effective, next: this.#next };
+    if (this.#core.replica !== this.#replica) return this.isIdle && !this.#mayBegin ? Infinity : 0;
+    let reached = effective === null && this.#isClosed ? 0 : Infinity;
+    for (const owner of effective?.owners ?? []) {
+      const link = this.#links.get(owner);
+      reached = Math.min(reached, link?.settled === effective?.number ? link?.acked ?? 0 : 0);
+    }
+    if (next !== null && this.#areAt(next, next.position)) {
+      for (const owner of next.owners) reached = Math.min(reached, this.#links.get(owner)?.acked ?? 0);
+    }
+    return reached;
+  }
+
+  #wantedOwners(): readonly SiteId[] | null {
+    return this.#host.wanted((this.#next ?? this.#effective)?.owners ?? []);
+  }
+
+  get #mayBegin(): boolean {
+    return !this.#core.isRoot && (this.#wantedOwners() ?? ["?"]).length > 0;
+  }
+
+  /** Whether an answer that depends on a position may leave; notes that it did (G1). */
+  allows(position: Position): boolean {
+    if (this.isIdle && this.#core.replica === this.#replica) return true;
+    if (position > this.reached && !this.#isAlone) return false;
+    this.#told = Math.max(this.#told, position);
+    return true;
+  }
+
+  /** Whether children may be fed up to a position. Before there are owners nobody waits for them. */
+  mayFeed(position: Position): boolean {
+    return this.#effective === null || position <= this.reached || this.#isAlone;
+  }
+
+  /** O6: whether answers go on without owners, who were waited for in vain; until they have all of it again. */
+  goesOnAlone(position: Position): boolean {
+    if (this.#host.policy() !== "acknowledge" || position <= this.reached) return position <= this.reached;
+    if (!this.#isAlone) this.#core.ports.note("owners_unreachable", { says: "answers leave without them" });
+    this.#isAlone = true;
+    this.#core.count("acknowledged_alone");
+    return true;
+  }
+
+  /** Answers leave without owners (O6). */
+  get isAlone(): boolean {
+    return this.#isAlone;
+  }
+
+  /** Somebody waits for a position. */
+  want(position: Position): void {
+    this.#wanted = Math.max(this.#wanted, position);
+  }
+
+  #areAt({ owners }: Configuration, position: Position): boolean {
+    return owners.every((owner) => (this.#links.get(owner)?.acked ?? 0) >= position);
+  }
+
+  // ── Configurations ──
+
+  /** Before a freeze: what is decided here is on disk before anything is said or told under it. */
+  prepare(): void {
+    const core = this.#core;
+    if (core.replica !== this.#replica) this.#begin();
+    if (core.isRoot || core.replica === 0) return;
+    this.#settle();
+    if (!this.#isWriting && this.#shouldChange()) {
+      this.#isWriting = true;
+      this.#change().catch((error) => this.#host.fail(error)).finally(() => this.#isWriting = false);
+    }
+  }
+
+  /** O3 */
+  #settle(): void {
+    const next = this.#next;
+    if (next === null || (this.#core.reach[0]?.top ?? 0) < next.position) return;
+    if (!this.#areAt(next, Math.max(this.#told, next.position))) return;
+    const before = this.#effective?.owners ?? [];
+    const { number, owners } = next;
+    this.#effective = { number, owners, previous: [] };
+    this.#next = null;
+    this.#isClosed = false;
+    const former = new Set([...this.#former, ...before].filter((site) => !owners.includes(site)));
+    this.#former = [...former];
+    this.#core.count("ward_configurations");
+    this.#save();
+    this.#relink();
+  }
+
+  #shouldChange(): boolean {
+    const wanted = this.#wantedOwners();
+    const current = this.#next ?? this.#effective;
+    if (wanted === null) return current !== null && this.#isFenced(current);
+    if (current === null && wanted.length === 0) {
+      this.#isClosed = false;
+      return false;
+    }
+    return current === null || !same(wanted, current.owners) || this.#isFenced(current);
+  }
+
+  #isFenced({ number, owners }: Configuration): boolean {
+    return owners.some((owner) => (this.#links.get(owner)?.fenced ?? 0) >= number);
+  }
+
+  async #change(): Promise<void> {
+    const core = this.#core, replica = this.#replica;
+    await core.rows.lock.run(async () => {
+      const key = wardsKey(replica);
+      const [old] = await core.rows.lookup([key]);
+      const owners = this.#wantedOwners() ?? (this.#next ?? this.#effective)?.owners ?? [];
+      if (replica !== core.replica) return;
+      const fences = [...this.#links.values()].map((link) => link.fenced);
+      const used = core.topology.wards.of(replica)?.number ?? 0;
+      const number = 1 + Math.max(used, this.#effective?.number ?? 0, this.#next?.number ?? 0, ...fences);
+      const configuration = { number, owners, previous: this.#effective?.owners ?? [] };
+      core.rows.apply(old, core.own(key, encodeJson(configuration)));
+      this.#next = { ...configuration, position: core.rows.head };
+      this.#save();
+      this.#relink();
+    });
+    core.wake();
+  }
+
+  #relink(): void {
+    const owners = new Set([...this.#effective?.owners ?? [], ...this.#next?.owners ?? []]);
+    for (const site of [...this.#links.keys()]) if (!owners.has(site)) this.#links.delete(site);
+    for (const site of owners) {
+      if (!this.#links.has(site)) this.#links.set(site, new OwnerLink(site, this.#core));
+    }
+  }
+
+  // ── The stream ──
+
+  /** Notes what a commit has made pending. */
+  committed(frozen: Frozen): void {
+    if (this.#links.size === 0) return;
+    const { depth } = this.#core;
+    for (const [key, row] of frozen.changes) {
+      if (row === null || row.known < depth) continue;
+      for (const link of this.#links.values()) link.note(key);
+    }
+  }
+
+  /** Sends what is due (G2, G3); returns after how many milliseconds it wants to be called again at the latest. */
+  async flush(mark: Mark): Promise<number> {
+    if (mark.replica !== this.#replica || this.#core.resyncing) return Infinity;
+    let waitMs = Infinity;
+    for (const link of this.#links.values()) {
+      const under = this.#under(link);
+      if (under === null) continue;
+      waitMs = Math.min(waitMs, WARD_IDLE_MS);
+      const wanted = this.#wanted > link.sentUpTo || this.#next !== null;
+      if (!link.isDue(mark, under, wanted)) continue;
+      const said = {
+        kind: "ward",
+        replica: mark.replica,
+        ...under,
+        after: link.isStreaming ? link.sentUpTo : mark.head,
+        head: mark.head,
+        clock: mark.clock,
+        down: mark.down,
+        reach: mark.reach.map(([own]) => own),
+      } as const;
+      const rows = await link.rows();
+      const parts = [...chunks(rows, MESSAGE_BYTES_TARGET)];
+      link.send(parts.map((chunk, part) => ({ ...said, part, ...chunk })), () => this.#core.wake());
+    }
+    this.#release();
+    return waitMs;
+  }
+
+  /** Under which configuration an owner is spoken to; null: under none. */
+  #under(link: OwnerLink): { config: number; settled: boolean } | null {
+    const { site, fenced } = link;
+    const effective = this.#effective, next = this.#next;
+    if (effective?.owners.includes(site) && (effective.number > fenced || next === null)) {
+      return { config: effective.number, settled: true };
+    }
+    return next?.owners.includes(site) ? { config: next.number, settled: false } : null;
+  }
+
+  #release(): void {
+    const now = this.#core.steady.nowMs();
+    const config = this.#effective;
+    if (this.#former.length === 0 || config === null || now - this.#releasedMs < WARD_RELEASE_MS) return;
+    const knowIt = config.owners.every((owner) => this.#links.get(owner)?.settled === config.number);
+    if (!knowIt) return;
+    this.#releasedMs = now;
+    for (const site of this.#former) {
+      this.#core.send(site, { kind: "release", replica: this.#replica, config: config.number });
+    }
+  }
+
+  warded(from: SiteId, message: Warded): void {
+    if (message.replica !== this.#replica) return;
+    if (this.#former.includes(from) && message.refused === "none" && message.position === 0) {
+      this.#former = this.#former.filter((site) => site !== from);
+      this.#save();
+    }
+    if (this.#links.get(from)?.heard(message) !== true) return;
+    if (this.#isAlone && this.reached >= Math.max(this.#told, this.#core.rows.committedHead)) {
+      this.#isAlone = false;
+    }
+    this.#host.moved();
+    this.#core.wake();
+  }
+
+  connected(site: SiteId): void {
+    this.#links.get(site)?.connected();
+    this.#core.wake();
+  }
+
+  disconnected(site: SiteId): void {
+    this.#links.get(site)?.broken();
+  }
+}

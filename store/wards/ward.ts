@@ -1,0 +1,178 @@
+/**
+ * One ward: what an owner holds for an incarnation of another site, in memory and as named records.
+ *
+ *   ward/<number>            who, under which configuration, up to where
+ *   ward/<number>/<base64>   a row, by its key
+ *
+ * A1  `position` is contiguous: every own row of the source, and of its subtree, that stood in its journal up to there
+ *     and was not known to be in the root's is here, or its successor is.
+ * A2  A batch is taken in whole, with its positions, in one commit.
+ */
+import { Reader, Writer } from "../codec.ts";
+import type { Key } from "../key.ts";
+import type { SiteId } from "../ports.ts";
+import type { ClockValue, Position, ReplicaNumber, Row } from "../row.ts";
+import { wireBytes } from "../wire_row.ts";
+import { readWardRows, type WardMessage, writeWardRows } from "./message.ts";
+
+/** Names the records of wards on disk. */
+export const WARD_RECORD = "ward/";
+
+type Record = (name: string, value: Uint8Array | null) => void;
+
+export class Ward {
+  readonly replica: ReplicaNumber;
+  site: SiteId = "";
+  /** The newest configuration heard of. */
+  config = 0;
+  /** The newest one known to be in effect. */
+  settled = 0;
+  /** Nothing is taken under configurations up to this one. */
+  fenced = 0;
+  position: Position = 0;
+  clock: ClockValue = 0;
+  down: readonly Position[] = [];
+  reach: readonly Position[] = [];
+  /** Its rows stand in this site's own journal (recovery.ts). */
+  isRecovered = false;
+  bytes = 0;
+  /** In the order of their positions. */
+  readonly #rows = new Map<Key, Row>();
+  readonly #record: Record;
+  #staged: Row[] = [];
+  #stagedParts = 0;
+
+  constructor(replica: ReplicaNumber, record: Record) {
+    this.replica = replica;
+    this.#record = record;
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  rows(): IterableIterator<Row> {
+    return this.#rows.values();
+  }
+
+  /** Rows not known to be in the journal of the ancestor at a depth. */
+  pendingTo(depth: number): Row[] {
+    const included = this.reach[depth] ?? 0;
+    return [...this.rows()].filter((row) => row.position > included && row.known > depth);
+  }
+
+  /** Collects a batch; all of it at its last part, null before that or where a part is missing. */
+  stage({ part, rows, more }: WardMessage): readonly Row[] | null {
+    if (part === 0) this.unstage();
+    if (part !== this.#stagedParts) return null;
+    this.#stagedParts++;
+    this.#staged.push(...rows);
+    if (more) return null;
+    const all = this.#staged;
+    this.unstage();
+    return all;
+  }
+
+  get isStaging(): boolean {
+    return this.#stagedParts > 0;
+  }
+
+  unstage(): void {
+    this.#staged = [];
+    this.#stagedParts = 0;
+  }
+
+  /** A2. */
+  take(message: WardMessage, rows: readonly Row[]): void {
+    for (const row of rows) this.#put(row);
+    this.config = Math.max(this.config, message.config);
+    if (message.settled) this.settled = Math.max(this.settled, message.config);
+    if (message.head >= this.position) {
+      this.position = message.head;
+      this.clock = Math.max(this.clock, message.clock);
+      this.down = message.down;
+      this.reach = message.reach;
+    }
+    this.#dropIncluded();
+    this.save();
+  }
+
+  /** Puts what it says of itself into the next commit. */
+  save(): void {
+    const w = new Writer(64).text(this.site).uint(this.config).uint(this.settled).uint(this.fenced);
+    w.uint(this.position).uint(this.clock).flag(this.isRecovered);
+    w.list(this.down, (p) => w.uint(p)).list(this.reach, (p) => w.uint(p));
+    this.#record(`${WARD_RECORD}${this.replica}`, w.done());
+  }
+
+  restore(value: Uint8Array): void {
+    const r = new Reader(value);
+    this.site = r.text();
+    this.config = r.uint();
+    this.settled = r.uint();
+    this.fenced = r.uint();
+    this.position = r.uint();
+    this.clock = r.uint();
+    this.isRecovered = r.flag();
+    this.down = r.list(() => r.uint());
+    this.reach = r.list(() => r.uint());
+    r.end();
+  }
+
+  restoreRow(value: Uint8Array): void {
+    for (const row of readWardRows(new Reader(value))) this.#keep(row);
+  }
+
+  /** Rows were restored in any order. */
+  sort(): void {
+    const rows = [...this.rows()].sort((a, b) => a.position - b.position);
+    this.#rows.clear();
+    this.bytes = 0;
+    for (const row of rows) this.#keep(row);
+  }
+
+  /** Forgets its rows. */
+  clear(): void {
+    for (const key of [...this.#rows.keys()]) this.#drop(key);
+  }
+
+  /** Forgets all of it. */
+  forget(): void {
+    this.clear();
+    this.#record(`${WARD_RECORD}${this.replica}`, null);
+  }
+
+  #put(row: Row): void {
+    const old = this.#rows.get(row.key);
+    if (old !== undefined && old.position >= row.position) return;
+    this.#keep(row);
+    this.#record(this.#name(row.key), writeWardRows(new Writer(64), [row]).done());
+  }
+
+  #keep(row: Row): void {
+    const old = this.#rows.get(row.key);
+    if (old !== undefined) this.bytes -= wireBytes(old);
+    this.#rows.delete(row.key);
+    this.#rows.set(row.key, row);
+    this.bytes += wireBytes(row);
+  }
+
+  #dropIncluded(): void {
+    const included = this.reach[0] ?? 0;
+    for (const row of this.rows()) {
+      if (row.position > included) break;
+      this.#drop(row.key);
+    }
+  }
+
+  #drop(key: Key): void {
+    const row = this.#rows.get(key);
+    if (row !== undefined) this.bytes -= wireBytes(row);
+    this.#rows.delete(key);
+    this.#record(this.#name(key), null);
+  }
+
+  #name(key: Key): string {
+    return `${WARD_RECORD}${this.replica}/${btoa(key)}`;
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Pending rows survive their site: what a replica has to do with wards, its own and others', in one place
+ * (docs/decisions, "Wards"; PROTOCOL O1–O6).
+ */
+import type { ReplicaStatus, TokenState } from "../api.ts";
+import type { Core, Mark } from "../core.ts";
+import type { Carry } from "../message.ts";
+import type { SiteId } from "../ports.ts";
+import type { Frozen } from "../rows.ts";
+import type { ClockValue } from "../row.ts";
+import { Keeper } from "./keeper.ts";
+import type { WardTalk } from "./message.ts";
+import { Recovery } from "./recovery.ts";
+import { Source, SOURCE_RECORD, type SourceHost } from "./source.ts";
+import { type Around, type AskLiving, StandIns } from "./stand_in.ts";
+
+export interface WardsHost extends SourceHost {
+  /** Resolves when what was recorded before the call is on disk. */
+  afterCommit(): Promise<void>;
+  /** This site's own stable clock now. */
+  stableOwn(): ClockValue;
+}
+
+export class Wards {
+  readonly #core: Core;
+  readonly #host: WardsHost;
+  readonly source: Source;
+  readonly keeper: Keeper;
+  readonly #standIns: StandIns;
+  readonly #recovery: Recovery;
+
+  constructor(core: Core, host: WardsHost) {
+    this.#core = core;
+    this.#host = host;
+    this.source = new Source(core, host);
+    this.keeper = new Keeper(core, host.afterCommit);
+    this.#standIns = new StandIns(core, this.keeper);
+    this.#recovery = new Recovery(core, this.keeper, host.stableOwn);
+  }
+
+  restore(name: string, value: Uint8Array): boolean {
+    if (name === SOURCE_RECORD) this.source.restore(value);
+    else return this.keeper.restore(name, value);
+    return true;
+  }
+
+  /** The disk was loaded. */
+  loaded(): void {
+    this.keeper.loaded();
+    this.source.loaded();
+  }
+
+  status(): ReplicaStatus["wards"] {
+    const { effective, next, isClosed, isAlone, silent } = this.source;
+    return {
+      owners: effective?.owners ?? [],
+      next: next?.owners ?? null,
+      isClosed,
+      isAlone,
+      silent,
+      heldBytes: this.keeper.bytes,
+    };
+  }
+
+  prepare(): void {
+    this.source.prepare();
+  }
+
+  committed(frozen: Frozen): void {
+    this.source.committed(frozen);
+  }
+
+  async flush(mark: Mark): Promise<number> {
+    await this.#recovery.sweep();
+    return await this.source.flush(mark);
+  }
+
+  connected(site: SiteId): void {
+    this.source.connected(site);
+  }
+
+  disconnected(site: SiteId): void {
+    this.source.disconnected(site);
+    this.keeper.disconnected(site);
+  }
+
+  receive(from: SiteId, message: WardTalk): void {
+    const core = this.#core;
+    switch (message.kind) {
+      case "ward":
+        this.keeper.receive(from, message).catch(this.#host.fail);
+        return;
+      case "warded":
+        return this.source.warded(from, message);
+      case "release":
+        return this.keeper.release(from, message);
+      case "standIn":
+        this.keeper.standIn(message).then((answer) => core.send(from, answer)).catch(this.#host.fail);
+        return;
+      case "stoodIn":
+        return this.#standIns.answered(message);
+      case "newest":
+        if (message.isAnswer) return this.#standIns.answered(message);
+        if (!core.isRoot) return;
+        core.send(from, {
+          ...message,
+          isAnswer: true,
+          config: core.topology.wards.of(message.replica)?.number ?? 0,
+        });
+    }
+  }
+
+  /** What the source of a token would carry, from others; null: nobody has it. */
+  carry(token: TokenState, around: Around, askLiving: AskLiving): Promise<Carry | null> {
+    return this.#standIns.carry(token, around, askLiving);
+  }
+}
