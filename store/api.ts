@@ -39,6 +39,8 @@ export interface ReplicaConfig {
   readonly url: string;
   readonly linkAddress: string;
   readonly capacityBytes: number;
+  /** How long deletions are kept, and how long a child may be away before it starts over (limits.ts HORIZON_MS). */
+  readonly horizonMs?: number;
   /** By whom what must survive the site's loss is held beside it; by nobody where this is left out. */
   readonly owners?: OwnersSettings;
 }

@@ -25,8 +25,10 @@ export interface ChildFetch extends Fetch {
 export class Child {
   readonly id: SiteId;
   readonly #stables: Least<Child>;
+  readonly #floors: Least<Child>;
   #replica: ReplicaNumber = 0;
   #stable: ClockValue = 0;
+  #floor: ClockValue = 0;
   /** Its journal has been applied here up to this position. */
   pushed: Position = 0;
   /** The same, as committed: what may be acknowledged. */
@@ -67,11 +69,12 @@ export class Child {
   /** Tombstones it may have missed were collected: on its return it starts with empty coverage. */
   outdated = false;
 
-  /** @param stables the stable clocks of all children that a hello was answered of: it keeps its own there. */
-  constructor(id: SiteId, seenAtMs: number, stables: Least<Child>) {
+  /** @param least the stable clocks and floors of all children that a hello was answered of: it keeps its own there. */
+  constructor(id: SiteId, seenAtMs: number, least: { stables: Least<Child>; floors: Least<Child> }) {
     this.id = id;
     this.seenAtMs = seenAtMs;
-    this.#stables = stables;
+    this.#stables = least.stables;
+    this.#floors = least.floors;
   }
 
   /** 0 until a hello was answered. */
@@ -81,7 +84,7 @@ export class Child {
 
   set replica(replica: ReplicaNumber) {
     this.#replica = replica;
-    this.#keepStable();
+    this.#keep();
   }
 
   /** Its stable clock as of `pushed`. */
@@ -91,12 +94,25 @@ export class Child {
 
   set stable(stable: ClockValue) {
     this.#stable = stable;
-    this.#keepStable();
+    this.#keep();
   }
 
-  #keepStable(): void {
-    if (this.#replica === 0) this.#stables.delete(this);
-    else this.#stables.set(this, this.#stable);
+  /** Its floor as of its last push to this process (PROTOCOL I9): 0 before there was one. */
+  set floor(floor: ClockValue) {
+    this.#floor = floor;
+    this.#keep();
+  }
+
+  #keep(): void {
+    if (this.#replica === 0) return this.forget();
+    this.#stables.set(this, this.#stable);
+    this.#floors.set(this, this.#floor);
+  }
+
+  /** It is none any more. */
+  forget(): void {
+    this.#stables.delete(this);
+    this.#floors.delete(this);
   }
 
   encode(): Uint8Array {

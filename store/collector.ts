@@ -10,7 +10,7 @@
 import type { Core } from "./core.ts";
 import type { Downlinks } from "./downlinks.ts";
 import type { Key } from "./key.ts";
-import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE, HORIZON_MS } from "./limits.ts";
+import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE } from "./limits.ts";
 import { overlap, type Range, WHOLE } from "./range.ts";
 import type { Position, Row } from "./row.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
@@ -120,6 +120,7 @@ export class Collector {
 
   /** Collects what may go by now. */
   async collect(): Promise<void> {
+    this.#core.pending.findLeast();
     const core = this.#core, nowMs = core.ports.clock.nowMs();
     const fedUpTo = this.#downlinks.fedUpTo();
     const later: typeof core.mortal = [];
@@ -147,7 +148,7 @@ export class Collector {
     const core = this.#core;
     for (const row of await core.rows.lookup([...new Set(keys)])) {
       if (row === undefined || (row.value !== null && row.expiresAtMs === 0)) continue;
-      const expired = row.expiresAtMs !== 0 && row.expiresAtMs + HORIZON_MS < nowMs;
+      const expired = row.expiresAtMs !== 0 && row.expiresAtMs + core.horizonMs < nowMs;
       const may = (row.value === null || expired) && row.position <= fedUpTo && core.isCollectable(row) &&
         !core.isPendingToParent(row);
       if (may && this.#noteFloor(row)) {

@@ -14,10 +14,11 @@ import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
+import { HORIZON_MS } from "./limits.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
 import { type Incoming, Rows } from "./rows.ts";
-import { type ClockValue, type Position, type ReplicaNumber, type Row, rowBytes } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber, type Row } from "./row.ts";
 import { Steps } from "./steps.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { Topology } from "./topology.ts";
@@ -34,6 +35,8 @@ export interface Mark {
   /** Root first, this site's own last. */
   readonly stable: readonly ClockValue[];
   readonly reach: readonly (readonly [Position, Position])[];
+  /** For the whole subtree: see Core.floor. */
+  readonly floor: ClockValue;
   readonly watermark: ClockValue;
 }
 
@@ -63,6 +66,8 @@ export class Core {
   /** The parent's own `reach`: from positions of the parent's journal to those of the ancestors above it. */
   via: Steps[] = [];
   watermark: ClockValue = 0;
+  /** The oldest version that this site keeps for others (wards/), as of the last collection. */
+  wardsLeast: ClockValue = Infinity;
   /** The parent's clock as of the last feed that was applied. */
   fedClock: ClockValue = 0;
   /** Per ancestor, a position that includes every tombstone collected here. */
@@ -108,6 +113,10 @@ export class Core {
     return this.config.parent === null;
   }
 
+  get horizonMs(): number {
+    return this.config.horizonMs ?? HORIZON_MS;
+  }
+
   count(name: string, by = 1): void {
     this.counters[name] = (this.counters[name] ?? 0) + by;
   }
@@ -132,7 +141,7 @@ export class Core {
   }
 
   #applied(row: Row): void {
-    if (row.known > 0) this.pending.add(row.key, row.position, row.known, rowBytes(row));
+    if (row.known > 0) this.pending.add(row);
     else this.pending.remove(row.key);
     if (row.value === null || row.expiresAtMs !== 0) {
       this.mortal.push({ key: row.key, position: row.position });
@@ -196,10 +205,28 @@ export class Core {
     for (const callback of [...this.#advanced]) callback();
   }
 
-  /** A row at or below the watermark is in the root's journal or superseded there, unless its writer's end came first. */
-  isCollectable(row: { readonly clock: ClockValue; readonly replica: ReplicaNumber }): boolean {
-    if (row.clock > this.watermark) return false;
+  /** A row at or below the watermark is in the root's journal or superseded there (PROTOCOL I9). */
+  isCollectable(row: { readonly clock: ClockValue }): boolean {
+    return row.clock <= this.watermark;
+  }
+
+  /**
+   * No row with a version up to this clock, but for those that the root has, stands here or will come here from
+   * anywhere but from below: what is older than the horizon is carried no more (I9).
+   */
+  get floor(): ClockValue {
+    const oldest = this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
+    return Math.max(0, Math.min(oldest, this.pending.least - 1, this.wardsLeast - 1));
+  }
+
+  /** Whether a row may have been lost with its writer's disk on its way to the root. */
+  mayHaveBeenLost(row: { readonly clock: ClockValue; readonly replica: ReplicaNumber }): boolean {
     const ended = this.topology.ended(row.replica);
-    return ended === undefined || row.clock <= ended;
+    return ended !== undefined && row.clock > ended;
+  }
+
+  /** Whether a carry would break what `floor` said. */
+  isTooOldToCarry(row: { readonly clock: ClockValue }): boolean {
+    return !this.isCollectable(row) && row.clock <= this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
   }
 }

@@ -12,7 +12,7 @@ import { Child, CHILD_RECORD } from "./child.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
 import type { Key } from "./key.ts";
-import { EAGER_MS, HORIZON_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "./limits.ts";
+import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "./limits.ts";
 import { FlushReads } from "./flush_reads.ts";
 import { Least } from "./least.ts";
 import type { Claim, Feed, Fetch, Hello, Message, Push } from "./message.ts";
@@ -45,7 +45,7 @@ export class Downlinks {
   readonly #replies: Replies;
   readonly removals: Removals;
   readonly #children = new Map<SiteId, Child>();
-  readonly #stables = new Least<Child>();
+  readonly #least = { stables: new Least<Child>(), floors: new Least<Child>() };
   readonly #subscriptions = new Subscriptions<Child>();
   /** Those with fetches, and some that had. */
   readonly #asking = new Set<Child>();
@@ -79,7 +79,7 @@ export class Downlinks {
 
   #child(id: SiteId): Child {
     let child = this.#children.get(id);
-    if (child === undefined) this.#children.set(id, child = new Child(id, this.#nowMs(), this.#stables));
+    if (child === undefined) this.#children.set(id, child = new Child(id, this.#nowMs(), this.#least));
     return child;
   }
 
@@ -95,13 +95,18 @@ export class Downlinks {
   dismiss(child: Child): void {
     this.disconnect(child.id);
     this.#children.delete(child.id);
-    this.#stables.delete(child);
+    child.forget();
     this.#core.rows.record(CHILD_RECORD + child.id, null);
   }
 
   /** Every entry of the children's subtrees up to this clock is applied here (PROTOCOL I4). */
   stable(): ClockValue {
-    return this.#stables.value;
+    return this.#least.stables.value;
+  }
+
+  /** What the children have of versions up to this clock is in the root's journal (PROTOCOL I9). */
+  get floor(): ClockValue {
+    return this.#least.floors.value;
   }
 
   /** What the children have of a lost disk is back: answers what they asked for meanwhile. */
@@ -136,7 +141,7 @@ export class Downlinks {
     for (const child of this.#children.values()) {
       if (child.replica === 0) continue;
       if (child.welcomed) fed = Math.min(fed, child.scanFrom ?? child.cursor);
-      else if (nowMs - child.seenAtMs < HORIZON_MS) fed = 0;
+      else if (nowMs - child.seenAtMs < this.#core.horizonMs) fed = 0;
       else child.outdated = true;
     }
     return fed;
@@ -285,6 +290,7 @@ export class Downlinks {
       core.clock.merge(push.clock);
       child.pushed = Math.max(child.pushed, push.upTo);
       child.stable = Math.max(child.stable, push.stable);
+      child.floor = push.floor;
       this.#pushed.set(child, child.pushed);
       const isFirst = !child.hasPushed;
       child.hasPushed = true;

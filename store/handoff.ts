@@ -26,7 +26,7 @@ import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
-import type { Position } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type Position } from "./row.ts";
 import type { SiteId } from "./ports.ts";
 import { recoveryOf, type Standing } from "./wards/recovery.ts";
 import type { Wards } from "./wards/wards.ts";
@@ -203,6 +203,18 @@ export class Handoff {
     );
   }
 
+  #tooOld(token: TokenState, row: WireRow): StoreUnavailable {
+    this.#core.count("carry_too_old");
+    const site = this.#core.topology.incarnation(token.replica)?.site;
+    const ageMs = Math.round((this.#core.clock.last - row.clock) / CLOCK_TICKS_PER_MS);
+    return new StoreUnavailable(
+      "source_unreachable",
+      `site ${site} has had no way to its parent for so long that what this session saw there can't be carried to ` +
+        `${this.#core.config.site}: a row is ${ageMs} ms old, ${this.#core.horizonMs} ms are possible; go on at ` +
+        `${site}, or wait until its link is back`,
+    );
+  }
+
   #unreachable(token: TokenState): StoreUnavailable {
     const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
     return new StoreUnavailable(
@@ -271,8 +283,10 @@ export class Handoff {
     const core = this.#core;
     const rows = carry.rows.filter((row) => !core.isCollectable(row));
     await core.rows.lock.run(async () => {
-      const old = await core.rows.lookup(rows.map((row) => row.key));
-      rows.forEach((row, i) => core.rows.apply(old[i], { ...row, known: core.depth }));
+      const found = await core.rows.lookup(rows.map((row) => row.key));
+      const old = rows.find((row) => core.isTooOldToCarry(row));
+      if (old !== undefined) throw this.#tooOld(token, old);
+      rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
       core.clock.merge(carry.clock);
     });
     core.wake();

@@ -56,6 +56,8 @@ export interface Push {
   readonly kind: "push";
   readonly upTo: Position;
   readonly stable: ClockValue;
+  /** What the subtree has of older versions is in the root's journal (PROTOCOL I9). */
+  readonly floor: ClockValue;
   readonly clock: ClockValue;
   readonly rows: readonly WireRow[];
   /** More chunks of this batch follow: stage. */
@@ -235,7 +237,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
         (range) => writeRange(w, range),
       ).done();
     case "push":
-      w.uint(message.upTo).uint(message.stable).uint(message.clock).flag(message.more);
+      w.uint(message.upTo).uint(message.stable).uint(message.floor).uint(message.clock).flag(message.more);
       return writeRows(w, message.rows).done();
     case "feed":
       w.uint(message.upTo).uint(message.clock).list(message.down, (p) => w.uint(p));
@@ -309,7 +311,15 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         refused: r.list(() => readRange(r)),
       };
     case "push":
-      return { kind, upTo: r.uint(), stable: r.uint(), clock: r.uint(), more: r.flag(), rows: readRows(r) };
+      return {
+        kind,
+        upTo: r.uint(),
+        stable: r.uint(),
+        floor: r.uint(),
+        clock: r.uint(),
+        more: r.flag(),
+        rows: readRows(r),
+      };
     case "feed":
       return {
         kind,

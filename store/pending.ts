@@ -3,9 +3,10 @@
  * Pushes, carries and the root's reflection all read from it, so it stays in memory.
  *
  * N1  One live entry a key, at the key's newest position; entries rise by position.
+ * N2  `least` is at most the smallest version clock of a live entry.
  */
 import type { Key } from "./key.ts";
-import type { Position } from "./row.ts";
+import { type ClockValue, type Position, type Row, rowBytes } from "./row.ts";
 
 interface Entry {
   readonly key: Key;
@@ -14,19 +15,36 @@ interface Entry {
   readonly known: number;
   /** Of key and value. */
   readonly bytes: number;
+  /** Of the row's version. */
+  readonly clock: ClockValue;
 }
 
 export class Pending {
   #entries: Entry[] = [];
   #first = 0;
+  #least: ClockValue = Infinity;
   readonly #newest = new Map<Key, Entry>();
 
   get size(): number {
     return this.#newest.size;
   }
 
-  add(key: Key, position: Position, known: number, bytes = 0): void {
-    const entry = { key, position, known, bytes };
+  /** No live entry's version is older; Infinity where there is none. */
+  get least(): ClockValue {
+    return this.#newest.size === 0 ? this.#least = Infinity : this.#least;
+  }
+
+  /** Looks at all entries again, so that `least` no longer speaks of those that are gone. */
+  findLeast(): void {
+    this.#least = Infinity;
+    for (const { clock } of this.#newest.values()) this.#least = Math.min(this.#least, clock);
+  }
+
+  add(
+    { key, position, known, clock, value }: Pick<Row, "key" | "position" | "known" | "clock" | "value">,
+  ): void {
+    const entry = { key, position, known, clock, bytes: rowBytes({ key, value }) };
+    this.#least = Math.min(this.least, clock);
     this.#newest.set(key, entry);
     this.#entries.push(entry);
   }

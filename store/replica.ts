@@ -28,7 +28,7 @@ import { Core, type Mark } from "./core.ts";
 import { Downlinks } from "./downlinks.ts";
 import { type Arrival, Handoff } from "./handoff.ts";
 import type { Key } from "./key.ts";
-import { CLOCK_RESERVE_MS, COLLECT_EVERY_MS, HORIZON_MS, MARK_IDLE_MS } from "./limits.ts";
+import { CLOCK_RESERVE_MS, COLLECTIONS_PER_HORIZON, MARK_IDLE_MS } from "./limits.ts";
 import { Durability } from "./durability.ts";
 import { decodeMessage, type Message } from "./message.ts";
 import { Numbers } from "./numbers.ts";
@@ -162,6 +162,7 @@ export class SiteReplica implements Replica {
       ),
     );
     this.#wards.loaded();
+    core.wardsLeast = this.#wards.least;
     core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));
     if (core.resyncing) core.rows.record(RESYNC, new Uint8Array());
     this.#collector.sweepTo(core.rows.head);
@@ -396,8 +397,9 @@ export class SiteReplica implements Replica {
       core.clockBound = clock + CLOCK_RESERVE_MS * CLOCK_TICKS_PER_MS;
       saveState(core);
     }
+    const floor = core.resyncing ? 0 : Math.min(core.floor, this.#downlinks.floor);
     if (core.isRoot) {
-      core.watermark = Math.max(core.watermark, Math.min(stable, core.clock.wall(HORIZON_MS)));
+      core.watermark = Math.max(core.watermark, Math.min(stable, core.clock.wall(core.horizonMs), floor));
     }
     return {
       replica: core.replica,
@@ -407,6 +409,7 @@ export class SiteReplica implements Replica {
       down: core.down,
       stable: [...core.stable, stable],
       reach: core.reach.map((steps) => steps.last),
+      floor,
       watermark: core.watermark,
     };
   }
@@ -416,7 +419,9 @@ export class SiteReplica implements Replica {
   }
 
   #scheduleCollect(): void {
-    this.#cancelCollect = this.#core.ports.clock.after(COLLECT_EVERY_MS, () => {
+    const everyMs = this.#core.horizonMs / COLLECTIONS_PER_HORIZON;
+    this.#cancelCollect = this.#core.ports.clock.after(everyMs, () => {
+      this.#core.wardsLeast = this.#wards.least;
       this.#collector.collect().catch((error) => this.#fail(error));
       this.#scheduleCollect();
     });

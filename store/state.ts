@@ -4,7 +4,6 @@
  */
 import { Reader, Writer } from "./codec.ts";
 import type { Core } from "./core.ts";
-import { rowBytes } from "./row.ts";
 import { decodeJson, SYSTEM_RANGE } from "./topology.ts";
 
 const RECORD = "state";
@@ -72,7 +71,7 @@ async function loadRows(core: Core): Promise<void> {
   for (let after = core.reach[0]?.top ?? 0;;) {
     const page = await storage.journal(after, head, LOAD_ROWS);
     for (const row of page) {
-      if (row.known > 0) core.pending.add(row.key, row.position, row.known, rowBytes(row));
+      if (row.known > 0) core.pending.add(row);
       if (row.known > 0 && !core.coverage.covers(row.key)) {
         core.uncovered.push({ key: row.key, position: row.position });
       }

@@ -220,6 +220,7 @@ export class Uplink {
       kind: "push",
       upTo: mark.head,
       stable,
+      floor: mark.floor,
       clock: mark.clock,
       ...chunk,
     })));
@@ -302,7 +303,6 @@ export class Uplink {
       throw new Error(`the parent speaks of ${feed.stable.length} ancestors, this site has ${core.depth}`);
     }
     core.down = [...feed.down, feed.upTo].map((position, j) => Math.max(position, core.down[j] ?? 0));
-    core.stable = feed.stable.map((clock, j) => Math.max(clock, core.stable[j] ?? 0));
     core.reach[parent]?.add(feed.acked, feed.upTo);
     feed.reach.forEach(([own, theirs], j) => {
       core.via[j]?.add(own, theirs);
@@ -310,7 +310,11 @@ export class Uplink {
     });
     this.#stepFed();
     core.pending.settle(core.reach[0]?.top ?? 0);
-    core.watermark = Math.max(core.watermark, feed.watermark);
+    // Ends of incarnations come with what is covered: without them newer clocks would promise too much (I8).
+    if (core.coverage.hasRange(SYSTEM_RANGE)) {
+      core.stable = feed.stable.map((clock, j) => Math.max(clock, core.stable[j] ?? 0));
+      core.watermark = Math.max(core.watermark, feed.watermark);
+    }
     core.fedClock = Math.max(core.fedClock, feed.clock);
   }
 

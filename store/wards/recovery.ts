@@ -68,7 +68,7 @@ export class Recovery {
       const key = recoveredKey(replica, core.config.site);
       const rows = [...ward?.rows() ?? []].filter((row) => row.clock > core.watermark);
       const isWhole = [...ward?.rows() ?? []].every((row) =>
-        row.clock > core.watermark || core.isCollectable(row)
+        row.clock > core.watermark || !core.mayHaveBeenLost(row)
       );
       const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
       rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));

@@ -44,6 +44,13 @@ export class Wards {
     return true;
   }
 
+  /** The oldest version that stands here for another site; Infinity where there is none (PROTOCOL I9). */
+  get least(): ClockValue {
+    let least: ClockValue = Infinity;
+    for (const ward of this.keeper.all()) for (const { clock } of ward.rows()) least = Math.min(least, clock);
+    return least;
+  }
+
   /** The disk was loaded. */
   loaded(): void {
     this.keeper.loaded();

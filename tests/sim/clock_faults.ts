@@ -17,7 +17,7 @@ export type ClockFault = typeof CLOCK_FAULTS[number];
 
 /** Longer than the horizon after which tombstones may go (store/limits.ts HORIZON_MS). */
 const NAP_MS = 11 * 60_000;
-/** Longer than between two collections (COLLECT_EVERY_MS). */
+/** Longer than between two collections (limits.ts COLLECTIONS_PER_HORIZON). */
 const COLLECT_MS = 40_000;
 const COLLECT_AFTER_MS: readonly [number, number] = [5, 300];
 /** Past what neighbours accept (store/limits.ts CLOCK_AHEAD_MS_MAX), and back within it in the liveness phase. */

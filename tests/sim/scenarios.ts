@@ -2,6 +2,7 @@
  * Small runs, each about one thing that sites do with each other: short enough to be run again for every crossing
  * at which somebody could crash (crash_survey.ts).
  */
+import { HORIZON_MS } from "../../store/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import { type FaultPlan, NO_FAULTS, type Plan, type SitePlan } from "./topology.ts";
 
@@ -72,6 +73,7 @@ const PLAN: Omit<Plan, "sites"> = {
   noticeMs: [0, 20],
   lateChance: 0.5,
   keepChance: 0.5,
+  horizonMs: HORIZON_MS,
   crashes: [],
 };
 

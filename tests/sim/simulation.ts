@@ -108,6 +108,7 @@ class Simulation {
       record,
       open,
       keepChance: plan.keepChance,
+      horizonMs: plan.horizonMs,
       serving: (site: SiteId, process: SiteProcess) => {
         if (plan.watch?.site === site) watchGroup(site, process, plan.watch.group, around);
       },

@@ -26,6 +26,7 @@ export interface Surroundings {
   readonly probes: Probes;
   readonly open: OpenReplica;
   readonly keepChance: number;
+  readonly horizonMs: number;
   readonly record: (event: HistoryEvent) => void;
   /** Something happened at a site that a crash may be waiting for. */
   readonly passed: (site: SiteId, point: string) => void;
@@ -124,7 +125,8 @@ export class SimSite {
       due: () => crossing("timer due"),
     });
     this.#clock = clock;
-    const config: ReplicaConfig = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes, owners };
+    const place = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes, owners };
+    const config: ReplicaConfig = { ...place, horizonMs: this.#around.horizonMs };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
     const replica = await open(config, {

@@ -4,6 +4,7 @@
  */
 import type { OwnersSettings } from "../../store/owners/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
+import { HORIZON_MS } from "../../store/limits.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
@@ -130,6 +131,8 @@ export interface Plan {
   /** Chance that a cut lets some of what is under way arrive, in each direction. */
   readonly lateChance: number;
   readonly keepChance: number;
+  /** How long deletions are kept (store/limits.ts HORIZON_MS); in some runs so short that they go all the time. */
+  readonly horizonMs: number;
   /** Of the requests and faults that the seed draws, only these (`tests/sim/shrink.ts`). */
   readonly only?: { readonly requests?: readonly number[]; readonly faults?: readonly string[] };
 }
@@ -203,6 +206,8 @@ const aboutDeletions = (plan: Plan, draws: Draws): Plan => ({
     partition: draws.between(0, 4),
     evict: draws.between(0, 10),
   },
+  // Also as it is, since naps take all clocks past it.
+  horizonMs: draws.fork("horizon").pick([HORIZON_MS, 100, 400]),
 });
 
 /** Inner sites lose their disks, several at a time in some runs, with or without edges below them. */
@@ -304,6 +309,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
     lateChance: rare.pick([0, 0.5, 1]),
     keepChance: draws.pick([0, 0.5, 1]),
     crashes: [],
+    horizonMs: HORIZON_MS,
   };
 }
 

@@ -26,7 +26,7 @@ import {
   skipsPush,
   stableAlone,
 } from "./broken/stream.ts";
-import { blankHasPushed, forgetsChildren } from "./broken/losses.ts";
+import { blankHasPushed, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { simulate } from "./simulation.ts";
@@ -90,4 +90,5 @@ export const VARIANTS: readonly Variant[] = [
   removesWithoutEnd,
   blankHasPushed,
   forgetsChildren,
+  hidesFloors,
 ];

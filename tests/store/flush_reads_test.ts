@@ -55,11 +55,12 @@ async function setUp() {
     stable: [],
     reach: [],
     watermark: 0,
+    floor: 0,
     partial: false,
   };
   const reads = new FlushReads(core, mark);
   const children = DIVISORS.map((_, i) => {
-    const child = new Child(`edge-${i}`, 0, new Least());
+    const child = new Child(`edge-${i}`, 0, { stables: new Least(), floors: new Least() });
     child.scanFrom = 100 * i;
     return child;
   });

@@ -103,6 +103,7 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     kind: fc.constant("push" as const),
     upTo: uint,
     stable: uint,
+    floor: uint,
     clock: uint,
     rows,
     more: fc.boolean(),

@@ -134,14 +134,19 @@ Deno.test("least: is the smallest number that anyone holds", () => {
 
 Deno.test("pending: only the newest place of a key counts, and what is settled is forgotten", () => {
   const pending = new Pending();
-  pending.add("x" as Key, 5, 2);
-  pending.add("y" as Key, 6, 1);
-  pending.add("x" as Key, 7, 2);
+  const add = (key: string, position: number, known: number, clock: number, bytes = 0) =>
+    pending.add({ key: key as Key, position, known, clock, value: new Uint8Array(bytes) });
+  add("x", 5, 2, 1);
+  add("y", 6, 1, 3);
+  add("x", 7, 2, 4);
   assert.deepEqual([...pending.after(0, 0)].map((e) => [e.key, e.position]), [["y", 6], ["x", 7]]);
   assert.deepEqual([...pending.after(0, 2)].map((e) => e.key), ["x"]);
   assert.deepEqual([...pending.after(6, 0)].map((e) => e.key), ["x"]);
-  pending.add("z" as Key, 8, 2, 30);
-  assert.deepEqual(pending.measure(6, 2), { rows: 2, bytes: 30 });
+  add("z", 8, 2, 5, 30);
+  assert.deepEqual(pending.measure(6, 2), { rows: 2, bytes: 32 });
+  assert.equal(pending.least, 1);
+  pending.findLeast();
+  assert.equal(pending.least, 3);
   pending.remove("z" as Key);
   pending.settle(6);
   assert.equal(pending.get("y" as Key), undefined);

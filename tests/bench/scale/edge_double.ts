@@ -171,6 +171,16 @@ export class EdgeDouble implements Receiver {
     const clock = this.#clock;
     this.#sentHead = this.#head;
     this.#sentAtMs = this.#world.nowMs();
-    this.#say(encodeMessage({ kind: "push", upTo: this.#head, stable: clock, clock, rows, more: false }));
+    this.#say(
+      encodeMessage({
+        kind: "push",
+        upTo: this.#head,
+        stable: clock,
+        floor: clock,
+        clock,
+        rows,
+        more: false,
+      }),
+    );
   }
 }

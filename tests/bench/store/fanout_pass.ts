@@ -98,7 +98,7 @@ class StubChild {
   }
 
   push(clock: number): Message {
-    return { kind: "push", upTo: ++this.head, stable: clock, clock, rows: [], more: false };
+    return { kind: "push", upTo: ++this.head, stable: clock, floor: clock, clock, rows: [], more: false };
   }
 }
 

@@ -1,8 +1,10 @@
 /** Variants of what follows the loss of disks: who is waited for, and what is known of who was there. */
 import { unpackKey } from "../../../store/key.ts";
-import { encodeMessage, type WireRow } from "../../../store/message.ts";
+import { encodeMessage, type Message, type WireRow } from "../../../store/message.ts";
+import type { ReplicaPorts } from "../../../store/api.ts";
+import type { SiteId } from "../../../store/ports.ts";
 import { decodeJson } from "../../../store/topology.ts";
-import type { Plan } from "../topology.ts";
+import type { FaultPlan, Plan, SitePlan } from "../topology.ts";
 import { deep, hooked, type Variant, withFaults } from "./hooks.ts";
 
 /**
@@ -36,7 +38,7 @@ export const blankHasPushed: Variant = {
         },
         receives: (from, message, _, ports) => {
           if (message.kind === "welcome" && isBlank && from === parent && site !== "") {
-            const nothing = { upTo: 0, stable: 0, clock: 0, rows: [], more: false } as const;
+            const nothing = { upTo: 0, stable: 0, floor: 0, clock: 0, rows: [], more: false } as const;
             void ports.network.send(parent, encodeMessage({ kind: "push", ...nothing }));
           }
           return [message];
@@ -66,3 +68,73 @@ function namesChildOf(row: WireRow, parent: string): boolean {
   const value = decodeJson(row.value) as { parent?: unknown; path?: readonly string[] } | undefined;
   return value?.parent === parent || value?.path?.at(-2) === parent;
 }
+
+/**
+ * Edges that are cut off now and then and lose their disks, under a root that keeps deletions for a moment only:
+ * what was carried from a lost disk is often older than what others collect.
+ */
+function forgetful(plan: Plan): Plan {
+  const [any] = plan.sites;
+  if (any === undefined) return plan;
+  const site = (id: string, parent: string | null): SitePlan => ({
+    ...any,
+    id,
+    parent,
+    depth: parent === null ? 0 : 1,
+    tier: parent === null ? "root" : "edge",
+    skewMs: 0,
+    linkMs: [1, 3],
+    commitMs: [0.5, 1],
+  });
+  const quiet = Object.fromEntries(Object.keys(plan.faults).map((name) => [name, 0])) as unknown as FaultPlan;
+  return {
+    ...plan,
+    sites: [site("root", null), site("e1", "root"), site("e2", "root"), site("e3", "root")],
+    watch: null,
+    groups: 1,
+    keysPerGroup: 3,
+    sumKeys: 0,
+    sessions: 5,
+    requests: 110,
+    safetyMs: 2_500,
+    moveChance: 0.6,
+    edgeShare: 1,
+    horizonMs: 120,
+    weights: { ...plan.weights, delete: 2, sum: 0, atomic: 0, checked: 0, expiring: 0 },
+    faults: { ...quiet, wipe: 12, partition: 14, evict: 4 },
+  };
+}
+
+/** How long what was carried stays at its new site before it is pushed. */
+const HELD_MS = 900;
+
+export const hidesFloors: Variant = {
+  name: "floors that leave out what is pending",
+  rule: "I9: the watermark stays below the oldest version that the root does not have",
+  make: () =>
+    hooked(() => {
+      const held = new Map<SiteId, Message[]>();
+      const send = (to: SiteId, message: Message, ports: ReplicaPorts) =>
+        void ports.network.send(to, encodeMessage(message));
+      return {
+        receives: (_, message, __, ports) => {
+          if (message.kind === "carry" && message.rows.length > 0 && !held.has("root")) {
+            held.set("root", []);
+            ports.clock.after(HELD_MS, () => {
+              const pushes = held.get("root") ?? [];
+              held.delete("root");
+              for (const push of pushes) send("root", push, ports);
+            });
+          }
+          return [message];
+        },
+        sends: (to, message) => {
+          if (message.kind !== "push") return [message];
+          const push = { ...message, floor: message.clock };
+          if (held.get(to)?.push(push) !== undefined) return [];
+          return [push];
+        },
+      };
+    }),
+  change: forgetful,
+};
