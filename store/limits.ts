@@ -124,3 +124,25 @@ export const STAND_IN_AFTER_MS = 100;
 export const STAND_IN_MS_MAX = 600;
 /** An open session's source is fenced after this: a living one is made to change its configuration by it. */
 export const FENCE_AFTER_MS = 400;
+
+/** A tuple's payload: a message of a queue, a record of a log; rows have the same limit. */
+export const TUPLE_BYTES_MAX = 1 << 20;
+/** A tuple's id in UTF-8: two UUIDs with a word between them. */
+export const TUPLE_ID_BYTES_MAX = 100;
+/** Tuples of one use at one site, its own and those it holds for others, at some 300 bytes of memory each. */
+export const TUPLES_MAX = 1_000_000;
+/** Payloads that wait for an owner or for the disk, at one site: 10 ms of a 1 Gbit/s link, 50 times over. */
+export const TUPLES_WAITING_BYTES_MAX = 64 << 20;
+/** Bytes on their way to one owner that have no receipt: 25 ms at 1 Gbit/s. */
+export const OWNER_WINDOW_BYTES = 4 << 20;
+/** Entries of one packet are cut there; one payload always fits. */
+export const PACKET_BYTES_TARGET = 1 << 20;
+/** Packets without a receipt go again after this long: a link that is not down answers sooner. */
+export const PACKET_RETRY_MS = 1_000;
+export const PACKET_RETRY_MS_MAX = 8_000;
+/** Sites that share tuples hear of each other at least this often: so is a lost disk found out. */
+export const PROBE_MS = 1_000;
+/** An owner that has no room gets nothing new for so long. */
+export const OWNER_FULL_MS = 5_000;
+/** What is gone is told by others when who removed it has not settled it for so long. */
+export const GONE_MS = 30_000;

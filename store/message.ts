@@ -3,7 +3,7 @@
  *
  * child → parent   hello · push · fetch · drop · eager · number
  * parent → child   welcome · again · feed · fetched · number
- * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat
+ * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
  *                  and what is said of wards (wards/message.ts)
  *
  * Bytes and vectors: docs/protocol/journal.md.
@@ -183,6 +183,13 @@ export interface Beat {
   readonly isAnswer: boolean;
 }
 
+/** What owners say to each other about tuples of one use (owners/packet.ts). */
+export interface TuplesMessage {
+  readonly kind: "tuples";
+  readonly use: string;
+  readonly packet: Uint8Array;
+}
+
 export type Message =
   | Hello
   | Welcome
@@ -199,6 +206,7 @@ export type Message =
   | Warm
   | FootprintMessage
   | Beat
+  | TuplesMessage
   | WardTalk;
 
 /** Wire numbers of the kinds: never reused. */
@@ -218,6 +226,7 @@ const KINDS = [
   "warm",
   "footprint",
   "beat",
+  "tuples",
   ...WARD_KINDS,
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
@@ -272,6 +281,8 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.list(message.ranges, (range) => writeRange(w, range)).done();
     case "beat":
       return w.uint(message.stamp).flag(message.isAnswer).done();
+    case "tuples":
+      return w.text(message.use).bytes(message.packet).done();
   }
 }
 
@@ -384,6 +395,8 @@ function readBody(kind: Message["kind"], r: Reader): Message {
       return { kind, ranges: r.list(() => readRange(r)) };
     case "beat":
       return { kind, stamp: r.uint(), isAnswer: r.flag() };
+    case "tuples":
+      return { kind, use: r.text(), packet: r.bytes() };
   }
 }
 

@@ -314,6 +314,7 @@ export class SiteReplica implements Replica {
     }
     this.owners.detector.heard(from);
     if (message.kind === "beat") return this.owners.detector.received(from, message);
+    if (message.kind === "tuples") return this.owners.received(from, message);
     // Questions of a handoff concern no tree edge: they may overtake what a neighbour sent.
     if (message.kind === "carry") return this.#handoff.answered(message);
     if (message.kind === "ask") {

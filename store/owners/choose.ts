@@ -83,17 +83,22 @@ export function checkOwners(
  * The owners of what arrives at a site now (C1–C3).
  *
  * @param candidates other sites only.
+ * @param kept other owners that it has already.
  */
 export function chooseOwners(
   self: { readonly id: SiteId; readonly area: string | null },
   { f, nearMs }: Pick<OwnersSettings, "f" | "nearMs">,
   candidates: readonly Candidate[],
+  kept: readonly { readonly id: SiteId; readonly area: string | null }[] = [],
 ): Choice {
   const areaOf = ({ id, area }: { id: SiteId; area: string | null }) =>
     area === null ? `site ${id}` : `area ${area}`;
-  const used = new Map([[areaOf(self), 1]]);
-  const left = candidates.filter((site) => site.isAlive && site.id !== self.id).sort(byDistance(nearMs));
-  const owners = [self.id];
+  const used = new Map<string, number>();
+  for (const site of [self, ...kept]) used.set(areaOf(site), (used.get(areaOf(site)) ?? 0) + 1);
+  const owners = [self.id, ...kept.map(({ id }) => id)];
+  const left = candidates.filter((site) => site.isAlive && !owners.includes(site.id)).sort(
+    byDistance(nearMs),
+  );
   while (owners.length <= f && left.length > 0) {
     let best = 0;
     left.forEach((site, i) => {
@@ -105,7 +110,7 @@ export function chooseOwners(
     owners.push(chosen.id);
     used.set(areaOf(chosen), (used.get(areaOf(chosen)) ?? 0) + 1);
   }
-  return { owners, missing: f + 1 - owners.length };
+  return { owners, missing: Math.max(0, f + 1 - owners.length) };
 }
 
 /** C3; by id where all else is the same, so that a choice can be told from its circumstances. */

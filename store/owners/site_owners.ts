@@ -4,17 +4,23 @@
  * Life: made with the replica → `ready`: the site tells its area, and with f ≥ 1 begins to measure candidates →
  * `configure` as often as the operator likes → `close`.
  *
- * W1  With f = 0 nobody is measured and nothing is sent for it.
+ * W1  With f = 0, for the site and all its uses, nobody is measured and nothing is sent for it.
  * W2  Settings that no choice can meet are refused and change nothing. Those a site starts with are not: the sites
  *     that they need may join later; until then choosing is refused.
  */
+import { CodecError } from "../codec.ts";
 import type { Core } from "../core.ts";
 import { BEAT_MS, CANDIDATES_MAX, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
-import type { SiteId } from "../ports.ts";
+import type { TuplesMessage } from "../message.ts";
+import type { SiteId, Storage } from "../ports.ts";
 import type { Position } from "../row.ts";
 import { areaKey, encodeJson } from "../topology.ts";
 import { checkOwners, type Choice, chooseOwners, type OwnersSettings } from "./choose.ts";
 import { Detector } from "./detector.ts";
+import { Tuples, type TuplesUser } from "./tuples.ts";
+
+/** Of the number that tells one process from the next: two are alike once in 10^14. */
+const BOOT_BYTES = 6;
 
 /** What holds where nothing is said: nothing is kept elsewhere. */
 export const NO_OWNERS: OwnersSettings = {
@@ -37,6 +43,7 @@ export class SiteOwners {
   readonly #candidates = new Map<SiteId, () => void>();
   #revision = -1;
   #forget: () => void = () => {};
+  readonly #uses = new Map<string, { readonly f: () => number; tuples: Tuples | null }>();
 
   constructor(core: Core) {
     this.#core = core;
@@ -46,7 +53,7 @@ export class SiteOwners {
       wallMs: () => core.ports.clock.nowMs(),
       after: (ms, callback) => core.ports.clock.after(ms, callback),
       send: (to, beat) => core.send(to, beat),
-      isKnown: (site) => core.topology.site(site) !== undefined && !core.topology.isRemoved(site),
+      isKnown: (site) => this.#isKnown(site),
       knowsTree: () => this.#isReady,
       awayUntilMs: (site) => core.topology.awayUntilMs(site),
       count: (name) => core.count(name),
@@ -84,18 +91,85 @@ export class SiteOwners {
    * The owners of what arrives here now, this site first.
    *
    * @param f other owners; as configured by default.
+   * @param kept of these, those that there are already.
    * @throws OwnersError where there are not so many sites at all.
    */
-  choose(f = this.#settings.f): Choice {
+  choose(
+    f = this.#settings.f,
+    kept: readonly SiteId[] = [],
+    without: (site: SiteId) => boolean = () => false,
+  ): Choice {
     const { config: { site }, topology } = this.#core;
     checkOwners(site, { f, sites: this.#settings.sites }, this.#known());
     const candidates = this.detector.list().filter((one) => this.#candidates.has(one.site)).map((one) => ({
       id: one.site,
       area: topology.area(one.site),
       rttMs: one.rttMs,
-      isAlive: one.standing === "alive" && !this.#isLeaving(one.site),
+      isAlive: one.standing === "alive" && !this.#isLeaving(one.site) && !without(one.site),
     }));
-    return chooseOwners({ id: site, area: this.#settings.area }, { ...this.#settings, f }, candidates);
+    const keptSites = kept.map((id) => ({ id, area: topology.area(id) }));
+    return chooseOwners(
+      { id: site, area: this.#settings.area },
+      { ...this.#settings, f },
+      candidates,
+      keptSites,
+    );
+  }
+
+  /**
+   * Opens the tuples of one use over a disk of their own; closed by whoever opened them.
+   *
+   * @param use the same at all sites.
+   * @param f other owners of each tuple; as configured by default.
+   */
+  async open(
+    use: string,
+    { storage, user, f = () => this.#settings.f }: { storage: Storage; user: TuplesUser; f?: () => number },
+  ): Promise<Tuples> {
+    const core = this.#core, { detector } = this;
+    const opened: { f: () => number; tuples: Tuples | null } = { f, tuples: null };
+    this.#uses.set(use, opened);
+    this.#revision = -1;
+    this.#survey();
+    const choose = (kept: readonly SiteId[], without: (site: SiteId) => boolean) =>
+      this.choose(f(), kept, without);
+    return opened.tuples = await Tuples.open({
+      site: core.config.site,
+      boot: core.ports.random.bytes(BOOT_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1,
+      clock: core.ports.clock,
+      nowMs: () => core.steady.nowMs(),
+      storage,
+      send: (to, packet) => core.send(to, { kind: "tuples", use, packet }),
+      fellows: {
+        get f() {
+          return f();
+        },
+        choose,
+        isKnown: (site) => this.#isKnown(site),
+        standing: (site) => detector.standing(site),
+        watch: (site) => detector.watch(site),
+        measured: (site, ms) => detector.measured(site, ms),
+        onChange: (changed) => detector.onChange(changed),
+      },
+      fatal: core.ports.fatal,
+    }, user);
+  }
+
+  /** A packet for the tuples of a use; one that is not opened here is not heard: it is told again. */
+  received(from: SiteId, { use, packet }: TuplesMessage): void {
+    const core = this.#core;
+    try {
+      this.#uses.get(use)?.tuples?.received(from, packet);
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      core.count("malformed");
+      core.ports.note("message_malformed", { from, error: String(error) });
+    }
+  }
+
+  #isKnown(site: SiteId): boolean {
+    const { topology } = this.#core;
+    return topology.site(site) !== undefined && !topology.isRemoved(site);
   }
 
   /** Why the settings cannot be met by the sites there are; null where they can. */
@@ -128,7 +202,8 @@ export class SiteOwners {
     const { topology } = this.#core;
     if (!this.#isReady || topology.revision === this.#revision) return;
     this.#revision = topology.revision;
-    const wanted = new Set(this.#settings.f === 0 ? [] : this.#worthMeasuring());
+    const needs = this.#settings.f > 0 || [...this.#uses.values()].some(({ f }) => f() > 0);
+    const wanted = new Set(needs ? this.#worthMeasuring() : []);
     for (const [site, forget] of this.#candidates) {
       if (wanted.has(site)) continue;
       forget();

@@ -3,6 +3,8 @@ import fc from "fast-check";
 import { CodecError } from "../../store/codec.ts";
 import { keyBytes, KeyError, keyFromBytes, packKey, unpackKey } from "../../store/key.ts";
 import { decodeMessage, encodeMessage, type Message } from "../../store/message.ts";
+import { decodePacket, encodePacket, type Packet } from "../../store/owners/packet.ts";
+import { anyPacket } from "../owners/packet_arbitrary.ts";
 import { keyParts } from "../store/key_arbitrary.ts";
 import { anyMessage } from "../store/message_arbitrary.ts";
 import { mutateBytes, same } from "./dice.ts";
@@ -54,6 +56,31 @@ export const messages: Target = {
           throw error;
         }
         if (!same(encodeMessage(message), mutant)) throw new Finding(`another form was read: ${mutant}`);
+        return "canonical";
+      },
+    };
+  },
+};
+
+/** What owners say to each other about tuples. */
+export const packets: Target = {
+  name: "packets",
+  says: "refused as message_malformed, or in their one form",
+  reaches: ["message_malformed", "canonical"],
+  quick: 5_000,
+  open(seed) {
+    const corpus = fc.sample(anyPacket, { numRuns: CORPUS, seed }).map(encodePacket);
+    return {
+      attempt(dice) {
+        const mutant = Uint8Array.from(mutateBytes(dice, dice.pick(corpus), dice.pick(corpus)));
+        let packet: Packet;
+        try {
+          packet = decodePacket(mutant);
+        } catch (error) {
+          if (error instanceof CodecError) return error.code;
+          throw error;
+        }
+        if (!same(encodePacket(packet), mutant)) throw new Finding(`another form was read: ${mutant}`);
         return "canonical";
       },
     };

@@ -10,13 +10,13 @@ import { bundles } from "./bundles.ts";
 import { Dice } from "./dice.ts";
 import { configurations, manifests, topologies } from "./documents.ts";
 import { frames, handshakes, records } from "./link.ts";
-import { keys, messages } from "./rows.ts";
+import { keys, messages, packets } from "./rows.ts";
 import type { Subject, Target } from "./target.ts";
 import { tokens } from "./tokens.ts";
 
 /** All targets. */
 export const TARGETS: readonly Target[] = [
-  ...[tokens, handshakes, records, frames, messages, keys],
+  ...[tokens, handshakes, records, frames, messages, packets, keys],
   ...[manifests, bundles, configurations, topologies],
 ];
 

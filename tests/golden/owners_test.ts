@@ -3,9 +3,30 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { decodeMessage, encodeMessage } from "../../store/message.ts";
+import { decodePacket, encodePacket } from "../../store/owners/packet.ts";
 import { runPython, storedVectors } from "./python.ts";
 
+const Entry = z.strictObject({
+  id: z.string(),
+  version: z.number(),
+  owners: z.array(z.string()),
+  gone: z.boolean(),
+  payload: z.string().nullable(),
+});
+const Packet = z.strictObject({
+  boot: z.number(),
+  to: z.number(),
+  seq: z.number(),
+  greeting: z.number(),
+  list: z.number(),
+  isListEnd: z.boolean(),
+  receipts: z.array(z.strictObject({ seq: z.number(), full: z.boolean() })),
+  missing: z.array(z.string()),
+  entries: z.array(Entry),
+  forget: z.array(z.string()),
+});
 const Vectors = z.strictObject({
+  packets: z.array(z.strictObject({ packet: Packet, bytes: z.string() })),
   beats: z.array(z.strictObject({ stamp: z.number(), isAnswer: z.boolean(), bytes: z.string() })),
 });
 const text = await storedVectors("owners.json");
@@ -22,5 +43,19 @@ Deno.test("golden owners: beats have the bytes that the document gives", () => {
     const message = { kind: "beat", ...beat } as const;
     assert.equal(Buffer.from(encodeMessage(message)).toString("hex"), bytes);
     assert.deepEqual(decodeMessage(Buffer.from(bytes, "hex")), message);
+  }
+});
+
+Deno.test("golden owners: packets have the bytes that the document gives", () => {
+  for (const { bytes, packet: { entries, ...rest } } of vectors.packets) {
+    const packet = {
+      ...rest,
+      entries: entries.map((entry) => ({
+        ...entry,
+        payload: entry.payload === null ? null : Uint8Array.from(Buffer.from(entry.payload, "hex")),
+      })),
+    };
+    assert.equal(Buffer.from(encodePacket(packet)).toString("hex"), bytes);
+    assert.deepEqual(decodePacket(Uint8Array.from(Buffer.from(bytes, "hex"))), packet);
   }
 });

@@ -165,5 +165,10 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   fc.record({ kind: fc.constant("warm" as const), session: fc.uint8Array({ maxLength: 16 }) }),
   fc.record({ kind: fc.constant("footprint" as const), ranges: fc.array(range, { maxLength: 3 }) }),
   fc.record({ kind: fc.constant("beat" as const), stamp: uint, isAnswer: fc.boolean() }),
+  fc.record({
+    kind: fc.constant("tuples" as const),
+    use: fc.string(),
+    packet: fc.uint8Array({ maxLength: 20 }),
+  }),
   ...wardTalk,
 );

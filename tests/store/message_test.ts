@@ -9,7 +9,16 @@ import { chunks, decodeMessage, encodeMessage, type Message, type WireRow } from
 const KINDS: Readonly<Record<Message["kind"], true>> = {
   ...{ hello: true, welcome: true, push: true, feed: true, fetch: true, fetched: true, drop: true },
   ...{ eager: true, again: true, number: true, ask: true, carry: true, warm: true, footprint: true },
-  ...{ beat: true, ward: true, warded: true, release: true, standIn: true, stoodIn: true, newest: true },
+  ...{
+    beat: true,
+    tuples: true,
+    ward: true,
+    warded: true,
+    release: true,
+    standIn: true,
+    stoodIn: true,
+    newest: true,
+  },
 };
 
 Deno.test("message: every kind is among those that are drawn", () => {

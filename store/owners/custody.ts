@@ -1,0 +1,486 @@
+/**
+ * What becomes of tuples at one owner: who is responsible for each, as far as this site knows, and what has to be done
+ * about it.
+ *
+ * A tuple here: taken (new, or told by its responsible site) → held → responsible: acted on → gone → dropped. Or:
+ * not responsible → adopted, when all owners before this site are lost → the same.
+ *
+ * The rules are those of tuples.ts (O1–O5).
+ */
+import { GONE_MS } from "../limits.ts";
+import type { SiteId } from "../ports.ts";
+import type { Choice } from "./choose.ts";
+import type { Standing } from "./detector.ts";
+import type { Exchange, Merged } from "./exchange.ts";
+import type { Entry, TupleId } from "./packet.ts";
+import type { Shelf } from "./shelf.ts";
+import { compareEntries, Tuple } from "./tuple.ts";
+
+/** What custody needs of those around it. */
+export interface CustodyPorts {
+  readonly site: SiteId;
+  readonly nowMs: () => number;
+  readonly shelf: Shelf;
+  /** Other owners wanted. */
+  readonly f: () => number;
+  /** @throws OwnersError */
+  readonly choose: (kept: readonly SiteId[]) => Choice;
+  readonly isKnown: (site: SiteId) => boolean;
+  readonly standing: (site: SiteId) => Standing;
+  readonly hasRoom: () => boolean;
+  readonly count: (name: string) => void;
+  readonly fail: (error: unknown) => void;
+  /** Something is to be written or told. */
+  readonly wake: () => void;
+  /** All owners have it for the first time. */
+  readonly held: (tuple: Tuple) => void;
+  /** Another site has taken it over before that; `gone`: and was done with it. */
+  readonly overtaken: (id: TupleId, gone: boolean) => void;
+  readonly mine: (tuple: Tuple) => void;
+  readonly lost: (id: TupleId) => void;
+  readonly mayChange: ((id: TupleId, from: readonly SiteId[]) => Promise<boolean>) | undefined;
+}
+
+export class Custody {
+  readonly #ports: CustodyPorts;
+  readonly #exchange: Exchange;
+  readonly tuples = new Map<TupleId, Tuple>();
+  /** Own tuples that lack owners. */
+  readonly short = new Set<TupleId>();
+  /** Tuples that others have removed, in the order in which that was heard. */
+  readonly #remembered = new Set<TupleId>();
+  /** Sites that left the tree, as far as they were noticed. */
+  readonly #left = new Set<SiteId>();
+  /** Of payloads in memory. */
+  waitingBytes = 0;
+
+  constructor(ports: CustodyPorts, exchange: Exchange) {
+    this.#ports = ports;
+    this.#exchange = exchange;
+  }
+
+  // ── Tuples of this site ──
+
+  /** A new tuple of a producer here: told at once. */
+  take(tuple: Tuple, payload: Uint8Array): void {
+    this.#keep(tuple, payload);
+    this.#tell(tuple, true);
+  }
+
+  /** A tuple that the disk had. */
+  loaded(tuple: Tuple): void {
+    this.tuples.set(tuple.id, tuple);
+    this.#exchange.share(tuple.id, this.#others(tuple));
+    if (tuple.responsible === this.#ports.site) this.#tell(tuple, false);
+    else if (tuple.gone) this.#remember(tuple);
+    else this.#tellSome(tuple, tuple.former);
+  }
+
+  /** It is removed here; then all others are told (O4). */
+  end(tuple: Tuple): void {
+    const { site, shelf } = this.#ports;
+    const others = this.#others(tuple);
+    tuple.owners = [site, ...tuple.owners.filter((owner) => owner !== site)];
+    tuple.version++;
+    tuple.gone = true;
+    tuple.held = true;
+    tuple.acting = false;
+    tuple.unacked.clear();
+    this.short.delete(tuple.id);
+    this.#setPayload(tuple, null);
+    if (others.length === 0) return this.#drop(tuple);
+    shelf.put(tuple, null);
+    this.#tell(tuple, false);
+  }
+
+  /** The disk has what was known of a tuple. */
+  written(id: TupleId): void {
+    const tuple = this.tuples.get(id);
+    if (tuple === undefined || tuple.gone) return;
+    this.#checkHeld(tuple);
+    this.#act(tuple);
+    this.#release(tuple);
+  }
+
+  /** A tuple that is new here goes to the disk, with its payload. */
+  #keep(tuple: Tuple, payload: Uint8Array): void {
+    this.tuples.set(tuple.id, tuple);
+    this.#setPayload(tuple, payload);
+    this.#exchange.share(tuple.id, this.#others(tuple));
+    this.#ports.shelf.put(tuple, payload);
+    this.#ports.wake();
+  }
+
+  #others(tuple: Tuple): SiteId[] {
+    return tuple.sites.filter((site) => site !== this.#ports.site);
+  }
+
+  #setPayload(tuple: Tuple, payload: Uint8Array | null): void {
+    this.waitingBytes += (payload?.length ?? 0) - (tuple.payload?.length ?? 0);
+    tuple.payload = payload;
+  }
+
+  /** The payload leaves memory once the disk has it and nobody waits for it. */
+  #release(tuple: Tuple): void {
+    if (tuple.held && tuple.unacked.size === 0 && this.#ports.shelf.isWritten(tuple.id)) {
+      this.#setPayload(tuple, null);
+    }
+  }
+
+  /** All the others are to have this version; suspected ones hear it when they are back. */
+  #tell(tuple: Tuple, withPayload: boolean): void {
+    for (const site of this.#others(tuple)) {
+      tuple.unacked.add(site);
+      this.#exchange.tell(site, tuple.id, withPayload);
+    }
+    if (tuple.unacked.size === 0) this.#allAcked(tuple);
+  }
+
+  /** These are to have this version, whoever is responsible. */
+  #tellSome(tuple: Tuple, sites: readonly SiteId[]): void {
+    for (const site of sites) {
+      tuple.unacked.add(site);
+      this.#exchange.tell(site, tuple.id, false);
+    }
+  }
+
+  /** Another version of its owners, by this site. */
+  #change(tuple: Tuple, owners: readonly SiteId[], former: readonly SiteId[]): void {
+    const { shelf } = this.#ports;
+    this.#exchange.unshare(tuple.id, this.#others(tuple));
+    tuple.version++;
+    tuple.owners = owners;
+    tuple.former = former;
+    tuple.unacked.clear();
+    tuple.doubts = null;
+    this.#exchange.share(tuple.id, this.#others(tuple));
+    if (tuple.held) shelf.amend(tuple);
+    else shelf.put(tuple, tuple.payload);
+    this.#tell(tuple, !tuple.held);
+  }
+
+  /** Nothing is left of it here. */
+  #drop(tuple: Tuple): void {
+    this.#exchange.unshare(tuple.id, this.#others(tuple));
+    this.#setPayload(tuple, null);
+    this.short.delete(tuple.id);
+    this.#remembered.delete(tuple.id);
+    this.tuples.delete(tuple.id);
+    this.#ports.shelf.drop(tuple.id);
+    this.#ports.wake();
+  }
+
+  // ── What the others say ──
+
+  merge(entry: Entry, from: SiteId): Merged {
+    const tuple = this.tuples.get(entry.id);
+    const isOwner = entry.owners.includes(this.#ports.site);
+    if (tuple !== undefined) return this.#mergeKnown(tuple, entry, isOwner, from);
+    if (!isOwner) return "taken";
+    const { version, owners, gone } = entry;
+    const fresh = () => new Tuple(entry.id, { version, owners, former: [], gone }, true);
+    if (gone) return "taken";
+    if (entry.payload === null) return "missing";
+    if (!this.#ports.hasRoom()) return "full";
+    this.#keep(fresh(), entry.payload);
+    return "taken";
+  }
+
+  #mergeKnown(tuple: Tuple, entry: Entry, isOwner: boolean, from: SiteId): Merged {
+    const order = compareEntries(entry, tuple);
+    if (order <= 0) return order < 0 ? "older" : "taken";
+    const { acting, held } = tuple;
+    // Whom this site has told otherwise it tells again; and who is responsible by the version that lost may hear of it
+    // from nobody else.
+    const whom = tuple.responsible === this.#ports.site
+      ? this.#others(tuple)
+      : [...tuple.unacked, ...entry.owners.includes(tuple.responsible) ? [] : [tuple.responsible]];
+    const told = [...new Set(whom)].filter((site) => site !== from);
+    this.#exchange.unshare(tuple.id, this.#others(tuple));
+    tuple.acting = false;
+    tuple.doubts = null;
+    tuple.held = true;
+    tuple.version = entry.version;
+    tuple.owners = entry.owners;
+    tuple.former = told.filter((site) => !entry.owners.includes(site));
+    tuple.unacked.clear();
+    this.short.delete(tuple.id);
+    if (!held) this.#ports.overtaken(tuple.id, entry.gone);
+    if (entry.gone) {
+      tuple.gone = true;
+      this.#takeGone(tuple, from, told);
+    } else if (isOwner || told.length > 0) {
+      this.#exchange.share(tuple.id, this.#others(tuple));
+      this.#ports.shelf.amend(tuple);
+      if (tuple.responsible === this.#ports.site) this.#tell(tuple, false);
+      else this.#tellSome(tuple, told);
+      // It may have lost, with its disk, what others still know.
+      if (from !== tuple.responsible) this.#exchange.ask(tuple.responsible);
+      this.consider(tuple);
+    } else this.#drop(tuple);
+    if (acting) this.#ports.lost(tuple.id);
+    return "taken";
+  }
+
+  /** It is gone: remembered while owners other than who says so may still have it (O4). */
+  #takeGone(tuple: Tuple, from: SiteId, told: readonly SiteId[]): void {
+    this.#setPayload(tuple, null);
+    if (told.length === 0 && this.#others(tuple).every((site) => site === from)) return this.#drop(tuple);
+    this.#exchange.share(tuple.id, this.#others(tuple));
+    this.#ports.shelf.put(tuple, null);
+    if (told.length > 0 || tuple.responsible === this.#ports.site) this.#tell(tuple, false);
+    else this.#remember(tuple);
+  }
+
+  #remember(tuple: Tuple): void {
+    tuple.goneMs = this.#ports.nowMs();
+    this.#remembered.delete(tuple.id);
+    this.#remembered.add(tuple.id);
+  }
+
+  /** A site has this version on its disk. */
+  acked(tuple: Tuple, site: SiteId): void {
+    if (!tuple.unacked.delete(site)) return;
+    if (!tuple.gone && tuple.former.includes(site)) {
+      tuple.former = tuple.former.filter((one) => one !== site);
+      this.#exchange.unshare(tuple.id, [site]);
+      this.#act(tuple);
+    }
+    this.#checkHeld(tuple);
+    if (tuple.unacked.size === 0) this.#allAcked(tuple);
+  }
+
+  #allAcked(tuple: Tuple): void {
+    if (!tuple.gone) {
+      return tuple.owners.includes(this.#ports.site) ? this.#release(tuple) : this.#drop(tuple);
+    }
+    const others = this.#others(tuple);
+    if (others.length > 1) this.#exchange.tellForget(tuple.id, others);
+    this.#drop(tuple);
+  }
+
+  /** Everybody knows its end. */
+  forget(id: TupleId): void {
+    const tuple = this.tuples.get(id);
+    if (tuple?.gone === true && tuple.unacked.size === 0) this.#drop(tuple);
+  }
+
+  /** A site needs the payload, which may be on disk only. */
+  async fetch(tuple: Tuple, site: SiteId): Promise<void> {
+    // It need not hear of what it does not have, but from the responsible site.
+    if (tuple.responsible !== this.#ports.site) return this.acked(tuple, site);
+    if (tuple.payload === null) {
+      let payload: Uint8Array | null;
+      try {
+        payload = await this.#ports.shelf.read(tuple.id);
+      } catch (error) {
+        return this.#ports.fail(error);
+      }
+      if (this.tuples.get(tuple.id) !== tuple || tuple.gone) return;
+      if (tuple.payload === null) this.#setPayload(tuple, payload);
+    }
+    if (tuple.sites.includes(site)) this.#exchange.tell(site, tuple.id, true);
+  }
+
+  /** O1: on the disks of all its owners. */
+  #checkHeld(tuple: Tuple): void {
+    if (tuple.held || tuple.gone || !this.#ports.shelf.isWritten(tuple.id)) return;
+    if (tuple.owners.some((owner) => tuple.unacked.has(owner))) return;
+    tuple.held = true;
+    this.#ports.held(tuple);
+    this.#act(tuple);
+    this.#release(tuple);
+  }
+
+  // ── Who is responsible ──
+
+  isLost(site: SiteId): boolean {
+    const standing = this.#standing(site);
+    return standing === "suspected" || standing === "dead";
+  }
+
+  #standing(site: SiteId): Standing {
+    return this.#ports.isKnown(site) ? this.#ports.standing(site) : "dead";
+  }
+
+  /** A site's standing has changed. */
+  changed(site: SiteId, standing: Standing): void {
+    if (standing === "alive") {
+      this.#exchange.ask(site);
+      this.tellAgain(site, false);
+      for (const id of [...this.short]) this.#considerId(id);
+      return;
+    }
+    this.#exchange.lost(site);
+    this.considerAll(site);
+  }
+
+  /** What a site has not said that it has; all of it where it may have lost its disk. */
+  tellAgain(site: SiteId, mayHaveLost: boolean): void {
+    for (const id of this.#exchange.shared(site)) {
+      const tuple = this.tuples.get(id);
+      if (tuple === undefined) continue;
+      if (mayHaveLost && tuple.responsible === this.#ports.site) tuple.unacked.add(site);
+      if (tuple.unacked.has(site)) this.#exchange.tell(site, id, !tuple.held);
+    }
+  }
+
+  /**
+   * A site has told all it knows, and did not name these. Who is responsible has lost them then; another owner may not
+   * have had them yet, unless it was asked because of the loss.
+   */
+  reconciled(site: SiteId, unnamed: Iterable<TupleId>): void {
+    for (const id of unnamed) {
+      const tuple = this.tuples.get(id);
+      if (tuple === undefined) continue;
+      const isOver = tuple.responsible === site || tuple.doubts?.get(site) === "asked";
+      if (isOver) (tuple.doubts ??= new Map()).set(site, "lost");
+    }
+    this.considerAll(site);
+  }
+
+  considerAll(site: SiteId): void {
+    for (const id of this.#exchange.shared(site)) this.#considerId(id);
+  }
+
+  #considerId(id: TupleId): void {
+    const tuple = this.tuples.get(id);
+    if (tuple !== undefined) this.consider(tuple);
+  }
+
+  /** Does with a tuple what the standing of its owners asks for. */
+  consider(tuple: Tuple): void {
+    if (tuple.gone) return;
+    const { site } = this.#ports;
+    if (tuple.responsible === site) {
+      this.#mend(tuple);
+      this.#act(tuple);
+      return;
+    }
+    if (!tuple.owners.includes(site)) return;
+    const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
+    if (!this.#isFree(tuple, before) || !this.#isSettled(tuple)) return;
+    void this.#allowed(tuple, before, () => {
+      const others = tuple.owners.filter((owner) => owner !== site);
+      const lost = others.filter((owner) => this.isLost(owner));
+      tuple.how = "adopted";
+      this.#ports.count("adopted");
+      this.#change(tuple, [site, ...others.filter((owner) => !lost.includes(owner)), ...lost], tuple.former);
+      this.#mend(tuple);
+    });
+  }
+
+  /** Whether no owner before this site is there to have it; those that may be the next are asked. */
+  #isFree(tuple: Tuple, before: readonly SiteId[]): boolean {
+    const left = before.filter((owner) => !this.isLost(owner) && tuple.doubts?.get(owner) !== "lost");
+    if (left.includes(tuple.responsible)) return false;
+    for (const owner of left) {
+      if (tuple.doubts?.has(owner) === true) continue;
+      (tuple.doubts ??= new Map()).set(owner, "asked");
+      this.#exchange.ask(owner);
+    }
+    return left.length === 0;
+  }
+
+  /** Asks the arbiter, where there is one; nothing is done where the tuple has changed meanwhile. */
+  async #allowed(tuple: Tuple, from: readonly SiteId[], change: () => void): Promise<void> {
+    const { mayChange } = this.#ports;
+    if (mayChange === undefined) return change();
+    if (tuple.asking) return;
+    tuple.asking = true;
+    const { version, responsible } = tuple;
+    const may = await mayChange(tuple.id, from).catch(() => false);
+    tuple.asking = false;
+    const isSame = this.tuples.get(tuple.id) === tuple && !tuple.gone && tuple.version === version &&
+      tuple.responsible === responsible;
+    if (may && isSame) change();
+  }
+
+  /** Gives a tuple other owners for those that are dead, or, as long as nobody counts on it, suspected or full. */
+  #mend(tuple: Tuple): void {
+    const { site } = this.#ports;
+    const isUseless = (owner: SiteId) =>
+      tuple.held
+        ? this.#standing(owner) === "dead"
+        : tuple.unacked.has(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
+    const others = tuple.owners.slice(1);
+    const out = others.filter(isUseless);
+    if (out.length === 0 && others.length >= this.#ports.f()) return void this.short.delete(tuple.id);
+    const kept = others.filter((owner) => !out.includes(owner));
+    const { owners, missing } = this.#chosen(kept);
+    const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
+    // One that may come back is better than none.
+    const stays = out.slice(0, missing), leaves = out.slice(missing);
+    if (missing > 0) this.short.add(tuple.id);
+    else this.short.delete(tuple.id);
+    if (added.length === 0 && leaves.length === 0) return;
+    const next = [site, ...kept, ...added, ...stays];
+    const former = [...tuple.former.filter((one) => !next.includes(one)), ...leaves];
+    const change = () => {
+      this.#ports.count("mended");
+      this.#change(tuple, next, former);
+    };
+    if (leaves.length === 0) change();
+    else void this.#allowed(tuple, leaves, change);
+  }
+
+  /** Owners beside those that stay; fewer than there should be where there are not enough. */
+  #chosen(kept: readonly SiteId[]): Choice {
+    try {
+      return this.#ports.choose(kept);
+    } catch {
+      return {
+        owners: [this.#ports.site, ...kept],
+        missing: Math.max(0, this.#ports.f() - kept.length),
+      };
+    }
+  }
+
+  /** O2 */
+  #isSettled(tuple: Tuple): boolean {
+    return this.#others(tuple).every((site) => this.#exchange.isSettled(site));
+  }
+
+  #act(tuple: Tuple): void {
+    const isMine = tuple.responsible === this.#ports.site && !tuple.gone;
+    if (!isMine || tuple.acting || !tuple.held || !this.#ports.shelf.isWritten(tuple.id)) return;
+    if (!this.#isSettled(tuple)) return;
+    tuple.acting = true;
+    this.#ports.mine(tuple);
+  }
+
+  // ── What time asks for ──
+
+  /** f is another, or new here: own tuples may lack owners, and those of the disk wait to be acted on. */
+  resized(): void {
+    for (const tuple of this.tuples.values()) {
+      if (tuple.responsible === this.#ports.site && !tuple.gone) this.short.add(tuple.id);
+    }
+  }
+
+  /** Looks again at what lacks owners, at sites that left the tree, and at ends that nobody has settled. */
+  tick(): void {
+    for (const site of this.#exchange.sites()) {
+      if (this.#ports.isKnown(site)) this.#left.delete(site);
+      else if (!this.#left.has(site)) this.#leaves(site);
+    }
+    for (const id of [...this.short]) this.#considerId(id);
+    const nowMs = this.#ports.nowMs();
+    for (const id of [...this.#remembered]) {
+      const tuple = this.tuples.get(id);
+      if (tuple === undefined || nowMs - tuple.goneMs < GONE_MS) break;
+      this.#remember(tuple);
+      this.#tell(tuple, false);
+    }
+  }
+
+  /** It has nothing any more, and is told nothing. */
+  #leaves(site: SiteId): void {
+    this.#left.add(site);
+    this.changed(site, "dead");
+    for (const id of this.#exchange.shared(site)) {
+      const tuple = this.tuples.get(id);
+      if (tuple?.gone === true || tuple?.former.includes(site) === true) this.acked(tuple, site);
+    }
+  }
+}

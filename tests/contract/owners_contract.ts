@@ -1,0 +1,324 @@
+/**
+ * The contract of owners groups (store/owners/tuples.ts), as one suite over every storage that they may lie on: a few
+ * sites in this process, links that deliver at once, and standings that the test decides.
+ */
+import { strict as assert } from "node:assert";
+import { setImmediate } from "node:timers";
+import { SystemClock } from "../../runtime/site/system_ports.ts";
+import { TUPLE_BYTES_MAX, TUPLE_ID_BYTES_MAX } from "../../store/limits.ts";
+import { chooseOwners, OwnersError } from "../../store/owners/choose.ts";
+import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
+import { decodePacket } from "../../store/owners/packet.ts";
+import { TupleRefused, Tuples } from "../../store/owners/tuples.ts";
+import type { StorageSubject } from "./storage_contract.ts";
+
+type Opened = Awaited<ReturnType<StorageSubject["open"]>>;
+
+/** Sites of one test. */
+class Group {
+  readonly #subject: StorageSubject;
+  readonly sites = new Map<string, Site>();
+  readonly packets: { readonly from: string; readonly to: string; readonly entries: number }[] = [];
+  boots = 1;
+  f: number;
+
+  constructor(subject: StorageSubject, f: number) {
+    this.#subject = subject;
+    this.f = f;
+  }
+
+  async add(...ids: string[]): Promise<void> {
+    for (const id of ids) {
+      const site = new Site(this, id, await this.#subject.open());
+      this.sites.set(id, site);
+      await site.start();
+    }
+  }
+
+  site(id: string): Site {
+    const site = this.sites.get(id);
+    if (site === undefined) throw new Error(`there is no ${id}`);
+    return site;
+  }
+
+  /** All others take a site for that. */
+  stand(id: string, standing: Standing): void {
+    for (const site of this.sites.values()) if (site.id !== id) site.stand(id, standing);
+  }
+
+  async blank(id: string): Promise<void> {
+    const site = this.site(id);
+    await site.disk.discard();
+    site.disk = await this.#subject.open();
+  }
+
+  async end(): Promise<void> {
+    for (const site of this.sites.values()) {
+      site.stop();
+      await site.disk.discard();
+    }
+  }
+}
+
+class Site {
+  readonly #group: Group;
+  readonly id: string;
+  disk: Opened;
+  tuples: Tuples | null = null;
+  /** By tuple: how it became this site's. */
+  readonly mine = new Map<string, string>();
+  readonly #standings = new Map<string, Standing>();
+  readonly #listeners = new Set<StandingChanged>();
+
+  constructor(group: Group, id: string, disk: Opened) {
+    this.#group = group;
+    this.id = id;
+    this.disk = disk;
+  }
+
+  get running(): Tuples {
+    if (this.tuples === null) throw new Error(`${this.id} does not run`);
+    return this.tuples;
+  }
+
+  async start(): Promise<void> {
+    const { id } = this;
+    const group = this.#group;
+    const clock = new SystemClock();
+    this.tuples = await Tuples.open({
+      site: id,
+      boot: group.boots++,
+      clock,
+      nowMs: () => performance.now(),
+      storage: this.disk.storage,
+      send: (to, packet) => {
+        group.packets.push({ from: id, to, entries: decodePacket(packet).entries.length });
+        setImmediate(() => {
+          const site = group.sites.get(to);
+          if (this.tuples !== null && site !== undefined) site.tuples?.received(id, packet);
+        });
+        return Promise.resolve();
+      },
+      fellows: {
+        get f() {
+          return group.f;
+        },
+        choose: (kept, without) => {
+          const candidates = [...group.sites.keys()].filter((other) => other !== id).map((other) => ({
+            id: other,
+            area: null,
+            rttMs: 20,
+            isAlive: this.standing(other) === "alive" && !without(other),
+          }));
+          if (group.f > candidates.length) throw new OwnersError("owners_too_many", "too few");
+          const keptSites = kept.map((other) => ({ id: other, area: null }));
+          return chooseOwners({ id, area: null }, { f: group.f, nearMs: 10 }, candidates, keptSites);
+        },
+        isKnown: (other) => group.sites.has(other),
+        standing: (other) => this.standing(other),
+        watch: () => () => {},
+        measured: () => {},
+        onChange: (changed) => {
+          this.#listeners.add(changed);
+          return () => this.#listeners.delete(changed);
+        },
+      },
+      fatal: (error) => {
+        throw error;
+      },
+    }, {
+      mine: (tuple, how) => void this.mine.set(tuple, how),
+      lost: (tuple) => void this.mine.delete(tuple),
+    });
+  }
+
+  standing(other: string): Standing {
+    return this.#standings.get(other) ?? "alive";
+  }
+
+  stand(other: string, standing: Standing): void {
+    const before = this.standing(other);
+    this.#standings.set(other, standing);
+    for (const changed of this.#listeners) changed(other, standing, before);
+  }
+
+  /** Power is cut: nothing is said, and nothing gathered is written. */
+  stop(): void {
+    const { tuples } = this;
+    this.tuples = null;
+    this.mine.clear();
+    void tuples?.close().catch(() => {});
+  }
+
+  async restart(): Promise<void> {
+    const { tuples } = this;
+    this.tuples = null;
+    this.mine.clear();
+    await tuples?.close();
+    if (this.disk.reopen !== undefined) {
+      this.disk = { ...this.disk, storage: await this.disk.reopen(this.disk.storage) };
+    }
+    await this.start();
+  }
+
+  /** What it has of its tuples: id and owners, or that it is gone. */
+  holds(): string[] {
+    return this.running.debugEntries().map(({ id, owners, gone }) =>
+      `${id}: ${gone ? "gone" : owners.join()}`
+    );
+  }
+}
+
+const WAIT_MS_MAX = 20_000;
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+async function eventually(what: string, done: () => boolean): Promise<void> {
+  const untilMs = performance.now() + WAIT_MS_MAX;
+  while (!done()) {
+    if (performance.now() > untilMs) throw new Error(`never: ${what}`);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Declares the suite for one storage. */
+export function ownersContract(subject: StorageSubject): void {
+  const test = (name: string, f: number, sites: string[], body: (group: Group) => Promise<void>) =>
+    Deno.test(`owners: ${subject.name}: ${name}`, async () => {
+      const group = new Group(subject, f);
+      await group.add(...sites);
+      try {
+        await body(group);
+      } finally {
+        await group.end();
+      }
+    });
+
+  test("a tuple is at f + 1 sites when it is stored, and at none when it was removed", 2, [
+    "a",
+    "b",
+    "c",
+    "d",
+  ], async (group) => {
+    const a = group.site("a");
+    const id = await a.running.store(bytes("hello"));
+    for (const site of ["a", "b", "c"]) assert.deepEqual(group.site(site).holds(), [`${id}: a,b,c`]);
+    assert.deepEqual(group.site("d").holds(), []);
+    await eventually("it is a's", () => a.mine.get(id) === "stored");
+    assert.deepEqual(await group.site("c").running.read(id), bytes("hello"));
+    await a.running.remove(id);
+    for (const site of ["a", "b", "c"]) {
+      await eventually(`it is gone at ${site}`, () => group.site(site).holds().length === 0);
+    }
+  });
+
+  test("tuples that arrive together go in one packet to each owner", 1, ["a", "b"], async (group) => {
+    const a = group.site("a").running, b = group.site("b");
+    const [first, second] = [await a.store(bytes("first")), await b.running.store(bytes("second"))];
+    // They have greeted each other by then.
+    await eventually("both act", () => group.site("a").mine.has(first) && b.mine.has(second));
+    group.packets.length = 0;
+    await Promise.all(Array.from({ length: 50 }, (_, i) => a.store(bytes(`tuple ${i}`))));
+    const full = group.packets.filter(({ from, entries }) => from === "a" && entries > 0);
+    assert.deepEqual(full, [{ from: "a", to: "b", entries: 50 }]);
+  });
+
+  test("a restarted site has what it had, and acts on its own", 1, ["a", "b"], async (group) => {
+    const id = await group.site("a").running.store(bytes("kept"));
+    await group.site("a").restart();
+    await eventually("it is a's again", () => group.site("a").mine.get(id) === "loaded");
+    assert.deepEqual(await group.site("a").running.read(id), bytes("kept"));
+    await group.site("b").restart();
+    await group.site("a").running.remove(id);
+    await eventually("it is gone", () => group.site("b").holds().length === 0);
+  });
+
+  test(
+    "the next owner adopts, and the site that returns learns it before it acts",
+    1,
+    ["a", "b", "c"],
+    async (group) => {
+      const [a, b] = [group.site("a"), group.site("b")];
+      const id = await a.running.store(bytes("adopted"));
+      await eventually("it is a's", () => a.mine.has(id));
+      a.stop();
+      group.stand("a", "suspected");
+      await eventually("it is b's", () => b.mine.get(id) === "adopted");
+      await b.running.remove(id);
+      await a.restart();
+      group.stand("a", "alive");
+      await eventually("a has heard it", () => a.holds().length === 0);
+      assert.equal(a.mine.size, 0);
+      await eventually("b has nothing to tell any more", () => b.holds().length === 0);
+    },
+  );
+
+  test("for an owner that is dead another one comes in", 1, ["a", "b", "c"], async (group) => {
+    const a = group.site("a");
+    const id = await a.running.store(bytes("mended"));
+    group.site("b").stop();
+    group.stand("b", "dead");
+    await eventually("c has it", () => group.site("c").holds().includes(`${id}: a,c`));
+    assert.deepEqual(await group.site("c").running.read(id), bytes("mended"));
+    await group.site("b").restart();
+    group.stand("b", "alive");
+    await eventually("b has let it go", () => group.site("b").holds().length === 0);
+  });
+
+  test("a site that lost its disk gets back what it held, and what it was responsible for is adopted", 1, [
+    "a",
+    "b",
+  ], async (group) => {
+    const [a, b] = [group.site("a"), group.site("b")];
+    const [one, two] = [await a.running.store(bytes("of a")), await b.running.store(bytes("of b"))];
+    b.stop();
+    await group.blank("b");
+    await b.start();
+    await eventually("b has a's", () => b.holds().includes(`${one}: a,b`));
+    await eventually("b's is a's now", () => a.mine.get(two) === "adopted");
+    await eventually("and b has it again", () => b.holds().includes(`${two}: a,b`));
+  });
+
+  test("f may change: what is there gets as many owners", 1, ["a", "b", "c"], async (group) => {
+    const id = await group.site("a").running.store(bytes("more"));
+    group.f = 2;
+    await eventually("c has it too", () => group.site("c").holds().includes(`${id}: a,b,c`));
+  });
+
+  test("an id that is there is not stored twice", 1, ["a", "b"], async (group) => {
+    const a = group.site("a").running;
+    await Promise.all([a.store(bytes("once"), "order-7"), a.store(bytes("once"), "order-7")]);
+    await a.store(bytes("once"), "order-7");
+    assert.deepEqual(group.site("b").holds(), ["order-7: a,b"]);
+  });
+
+  test(
+    "a tuple beyond a limit, or without enough owners, is refused and leaves nothing",
+    2,
+    ["a", "b", "c"],
+    async (group) => {
+      const a = group.site("a").running;
+      const refused = async (payload: Uint8Array, id?: string): Promise<string> => {
+        try {
+          await a.store(payload, id);
+        } catch (error) {
+          if (error instanceof TupleRefused || error instanceof OwnersError) return error.code;
+          throw error;
+        }
+        return "taken";
+      };
+      assert.equal(await refused(new Uint8Array(TUPLE_BYTES_MAX + 1)), "tuple_invalid");
+      for (
+        const id of ["", "x".repeat(TUPLE_ID_BYTES_MAX + 1), "é".repeat(TUPLE_ID_BYTES_MAX / 2 + 1), "\ud800"]
+      ) {
+        assert.equal(await refused(bytes("x"), id), "tuple_invalid", id);
+      }
+      group.site("a").stand("c", "suspected");
+      assert.equal(await refused(bytes("x")), "owners_missing");
+      group.f = 3;
+      assert.equal(await refused(bytes("x")), "owners_too_many");
+      for (const site of ["a", "b", "c"]) assert.deepEqual(group.site(site).holds(), []);
+      group.f = 1;
+      assert.equal(await refused(new Uint8Array(TUPLE_BYTES_MAX), "x".repeat(TUPLE_ID_BYTES_MAX)), "taken");
+    },
+  );
+}

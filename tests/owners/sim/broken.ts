@@ -1,0 +1,170 @@
+/**
+ * Owners groups broken on purpose, each in one rule. A variant wraps the production code from outside (its disk, its
+ * packets, whom it knows) and changes nothing in it.
+ */
+import { decodePacket, encodePacket, type Entry } from "../../../store/owners/packet.ts";
+import type { Fellows } from "../../../store/owners/tuples.ts";
+import type { Storage } from "../../../store/ports.ts";
+import type { World } from "../../sim/world.ts";
+import type { Wrongs } from "./owner_site.ts";
+import type { OwnersPlan } from "./simulation.ts";
+
+export interface Variant {
+  readonly name: string;
+  readonly wrongs: Wrongs;
+  readonly change: (plan: OwnersPlan) => OwnersPlan;
+  readonly caughtBy: readonly string[];
+  /** How many it may take. */
+  readonly seeds: number;
+}
+
+/** Crashes only: nobody who lives is taken for dead, so that nothing excuses a duplicate. */
+const crashing = (plan: OwnersPlan): OwnersPlan => ({
+  ...plan,
+  n: Math.max(plan.n, 3),
+  delaysMs: Array.from({ length: Math.max(plan.n, 3) }, () => 1),
+  crashes: 6,
+  wipes: 0,
+  partitions: 0,
+  slow: false,
+  lossChance: 0,
+  fLater: plan.f,
+  payloadBytes: 20,
+  commitMs: [0.1, 0.4],
+  thinkMs: [200, 2_000],
+});
+
+/** Entries of what comes in, changed. */
+const incoming = (change: (site: string, entries: readonly Entry[]) => readonly Entry[]): Wrongs => ({
+  receives: (site, _from, bytes) => {
+    const packet = decodePacket(bytes);
+    return encodePacket({ ...packet, entries: change(site, packet.entries) });
+  },
+});
+
+/** A disk that says it has written before it has. */
+function hasty(storage: Storage, world: World): Storage {
+  let tail = Promise.resolve();
+  return {
+    load: () => storage.load(),
+    get: (key) => storage.get(key),
+    getMany: (keys) => storage.getMany(keys),
+    scan: (range, options) => storage.scan(range, options),
+    journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+    bytes: () => storage.bytes(),
+    close: () => storage.close(),
+    commit: (commit) => {
+      tail = tail.then(() => world.sleep(20)).then(() => storage.commit(commit)).catch(() => {});
+      return Promise.resolve();
+    },
+  };
+}
+
+const knows = (change: (fellows: Fellows) => Partial<Fellows>): Wrongs => ({
+  fellows: (fellows) => ({
+    ...fellows,
+    get f() {
+      return fellows.f;
+    },
+    ...change(fellows),
+  }),
+});
+
+export const VARIANTS: readonly Variant[] = [
+  {
+    name: "an owner gives its receipt before its disk has the tuple",
+    wrongs: { storage: hasty },
+    change: (plan) => ({ ...plan, fLater: plan.f }),
+    caughtBy: ["copies", "conservation"],
+    seeds: 5,
+  },
+  {
+    name: "an owner gives its receipt and drops the tuple",
+    wrongs: incoming((_, entries) => entries.filter(({ payload }) => payload === null)),
+    change: (plan) => ({ ...plan, fLater: plan.f }),
+    caughtBy: ["copies"],
+    seeds: 5,
+  },
+  {
+    name: "nobody hears of an adoption",
+    wrongs: incoming((_, entries) =>
+      entries.filter(({ payload, gone, version }) => gone || payload !== null || version === 1)
+    ),
+    change: crashing,
+    caughtBy: ["duplicates", "owners", "leftovers"],
+    seeds: 30,
+  },
+  {
+    name: "a site that returns acts before it has heard the others",
+    wrongs: {
+      sends: (site, _to, bytes, answer) => {
+        const packet = decodePacket(bytes);
+        if (packet.greeting !== 0) {
+          // As if the other had nothing to say.
+          answer(encodePacket({
+            boot: packet.to,
+            to: packet.boot,
+            seq: 0,
+            greeting: 0,
+            list: packet.greeting,
+            isListEnd: true,
+            receipts: [],
+            missing: [],
+            entries: [],
+            forget: [],
+          }));
+        }
+        void site;
+        return bytes;
+      },
+    },
+    change: crashing,
+    caughtBy: ["duplicates"],
+    seeds: 60,
+  },
+  {
+    name: "what has not been heard of yet counts as suspected",
+    wrongs: knows((fellows) => ({
+      standing: (site) => fellows.standing(site) === "unknown" ? "suspected" : fellows.standing(site),
+    })),
+    change: crashing,
+    caughtBy: ["duplicates"],
+    seeds: 60,
+  },
+  {
+    name: "one owner forgets what is gone",
+    wrongs: incoming((site, entries) => site === "s1" ? entries.filter(({ gone }) => !gone) : entries),
+    change: crashing,
+    caughtBy: ["leftovers", "duplicates"],
+    seeds: 10,
+  },
+  {
+    name: "a suspected site is chosen",
+    wrongs: knows((fellows) => ({
+      choose: (kept, without) => {
+        const { owners, missing } = fellows.choose(kept, without);
+        const others = ["s0", "s1", "s2", "s3"].filter((site) => !owners.includes(site));
+        return { owners: [...owners, ...others.slice(0, missing)], missing: 0 };
+      },
+    })),
+    change: (plan) => ({ ...crashing(plan), n: 4, f: 3, fLater: 3 }),
+    caughtBy: ["choice"],
+    seeds: 10,
+  },
+  {
+    name: "a site that lost its disk is taken for the one it was",
+    wrongs: {
+      sends: (_, __, bytes) => {
+        const packet = decodePacket(bytes);
+        return encodePacket({ ...packet, boot: 7 });
+      },
+      receives: (_, __, bytes) => {
+        const packet = decodePacket(bytes);
+        return encodePacket({ ...packet, to: packet.to });
+      },
+    },
+    change: (plan) => ({ ...crashing(plan), crashes: 0, wipes: 1, thinkMs: [1_000, 4_000] }),
+    caughtBy: ["owners", "leftovers", "conservation", "copies"],
+    seeds: 20,
+  },
+];

@@ -1,0 +1,278 @@
+/**
+ * One site that holds tuples, in virtual time: a disk, and one process after another over it, each with a detector,
+ * the production code of tuples, and a user that acts on what is `mine` after a while.
+ */
+import { decodeMessage, encodeMessage } from "../../../store/message.ts";
+import {
+  type Candidate,
+  checkOwners,
+  chooseOwners,
+  type OwnersSettings,
+} from "../../../store/owners/choose.ts";
+import { Detector } from "../../../store/owners/detector.ts";
+import { type Fellows, Tuples } from "../../../store/owners/tuples.ts";
+import type { SiteId, Storage } from "../../../store/ports.ts";
+import { SimDisk } from "../../sim/disk.ts";
+import type { Endpoint, SimNetwork } from "../../sim/network.ts";
+import type { Draws } from "../../sim/random.ts";
+import { ProcessClock, type World } from "../../sim/world.ts";
+
+/** What happens at a site, for the history. */
+export type SiteEvent =
+  | { readonly kind: "up" | "down" | "wiped"; readonly site: SiteId }
+  | { readonly kind: "suspects"; readonly site: SiteId; readonly other: SiteId }
+  | { readonly kind: "chose"; readonly site: SiteId; readonly suspects: readonly SiteId[] }
+  | { readonly kind: "acts" | "lets go" | "acted" | "removed"; readonly site: SiteId; readonly id: string }
+  | { readonly kind: "fatal"; readonly site: SiteId; readonly text: string };
+
+/** How a process is made wrong on purpose. */
+export interface Wrongs {
+  readonly storage?: (storage: Storage, world: World) => Storage;
+  readonly fellows?: (fellows: Fellows) => Fellows;
+  /** A packet on its way in; null: it is lost. */
+  readonly receives?: (site: SiteId, from: SiteId, packet: Uint8Array) => Uint8Array | null;
+  /** A packet on its way out; `answer` hands this process one as if it came from there. */
+  readonly sends?: (
+    site: SiteId,
+    to: SiteId,
+    packet: Uint8Array,
+    answer: (packet: Uint8Array) => void,
+  ) => Uint8Array;
+}
+
+export interface OwnerSiteOptions {
+  readonly id: SiteId;
+  readonly sites: readonly SiteId[];
+  readonly settings: OwnersSettings;
+  readonly areas: ReadonlyMap<SiteId, string | null>;
+  readonly world: World;
+  readonly network: SimNetwork;
+  readonly draws: Draws;
+  readonly commitMs: readonly [number, number];
+  /** How much faster than time its clock runs. */
+  readonly drift: number;
+  /** Least and greatest time from `mine` to the act, and from the act to `remove`. */
+  readonly thinkMs: readonly [number, number];
+  readonly wrongs: Wrongs;
+  readonly record: (event: SiteEvent) => void;
+}
+
+interface Process extends Endpoint {
+  readonly tuples: Tuples;
+  readonly detector: Detector;
+  readonly clock: ProcessClock;
+  alive: boolean;
+}
+
+const BEAT = 0, PACKET = 1;
+
+export class OwnerSite {
+  readonly id: SiteId;
+  readonly #options: OwnerSiteOptions;
+  #disk: SimDisk;
+  #process: Process | null = null;
+  #starts = 0;
+  /** Ids that were acted on by the process that runs. */
+  readonly actedNow = new Set<string>();
+  /** What it does not act on until it is told to. */
+  isIdle = false;
+  f: number;
+
+  constructor(options: OwnerSiteOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.f = options.settings.f;
+    const { world } = options;
+    const draws = options.draws.fork("disk");
+    this.#disk = new SimDisk({
+      clock: {
+        nowMs: () => world.nowMs,
+        after: (ms, run) => world.after(ms, run),
+        turn: () => world.sleep(0),
+      },
+      random: () => draws.unit(),
+      commitDelayMs: options.commitMs,
+      earlyChance: 0,
+    });
+  }
+
+  get tuples(): Tuples | null {
+    return this.#process?.tuples ?? null;
+  }
+
+  get isUp(): boolean {
+    return this.#process !== null;
+  }
+
+  get disk(): SimDisk {
+    return this.#disk;
+  }
+
+  async start(): Promise<void> {
+    if (this.#process !== null) return;
+    const { id, world, network, record, wrongs, settings } = this.#options;
+    const attempt = ++this.#starts;
+    const clock = new ProcessClock(world, { skewMs: 0, drift: this.#options.drift });
+    const nowMs = () => clock.nowMs();
+    const draws = this.#options.draws.fork(`process ${attempt}`);
+    const holder: { process: Process | null } = { process: null };
+    const send = (to: SiteId, kind: number, bytes: Uint8Array) => {
+      const framed = new Uint8Array([kind, ...bytes]);
+      const { process } = holder;
+      return process === null ? Promise.resolve() : network.send(process, id, to, framed);
+    };
+    const detector = new Detector({
+      nowMs,
+      wallMs: nowMs,
+      after: (ms, callback) => clock.after(ms, callback),
+      send: (to, beat) => send(to, BEAT, encodeMessage(beat)),
+      isKnown: () => true,
+      knowsTree: () => true,
+      awayUntilMs: () => undefined,
+      count: () => {},
+      note: () => {},
+    }, settings);
+    for (const other of this.#options.sites) if (other !== id) detector.watch(other);
+    detector.onChange((other, standing) => {
+      if (standing === "suspected" && attempt === this.#starts) record({ kind: "suspects", site: id, other });
+    });
+    const fellows = this.#fellows(detector);
+    let tuples: Tuples | null = null;
+    tuples = await Tuples.open({
+      site: id,
+      boot: 1 + draws.integer(0, 2 ** 40),
+      clock,
+      nowMs,
+      storage: wrongs.storage?.(this.#disk, world) ?? this.#disk,
+      send: (to, packet) => {
+        const answer = (bytes: Uint8Array) => void world.after(0, () => tuples?.received(to, bytes));
+        return send(to, PACKET, wrongs.sends?.(id, to, packet, answer) ?? packet);
+      },
+      fellows: this.#watched(wrongs.fellows?.(fellows) ?? fellows, detector),
+      fatal: (error) => record({ kind: "fatal", site: id, text: error.stack ?? error.message }),
+    }, this.#user(() => tuples, draws.fork("user"), clock));
+    if (attempt !== this.#starts) return;
+    const process: Process = {
+      tuples,
+      detector,
+      clock,
+      alive: true,
+      connected: () => {},
+      disconnected: () => {},
+      receive: (from, bytes) => {
+        if (!process.alive) return;
+        detector.heard(from);
+        const body = bytes.slice(1);
+        if (bytes[0] === BEAT) {
+          const beat = decodeMessage(body);
+          if (beat.kind === "beat") detector.received(from, beat);
+          return;
+        }
+        const packet = wrongs.receives === undefined ? body : wrongs.receives(id, from, body);
+        if (packet !== null) process.tuples.received(from, packet);
+      },
+    };
+    holder.process = this.#process = process;
+    network.up(id, process);
+    record({ kind: "up", site: id });
+  }
+
+  /** Power is cut; `wipe`: the disk is lost too. */
+  crash(wipe: boolean): void {
+    const process = this.#process;
+    if (process === null) return;
+    const { network, record, id } = this.#options;
+    record({ kind: "down", site: id });
+    if (wipe) record({ kind: "wiped", site: id });
+    process.alive = false;
+    process.detector.close();
+    process.clock.stop();
+    network.down(id);
+    this.#starts++;
+    this.#process = null;
+    this.actedNow.clear();
+    this.#disk = wipe ? this.#disk.wipe() : this.#disk.crash();
+  }
+
+  /** Acts on all that it was idle about. */
+  wakeUser(): void {
+    this.isIdle = false;
+    for (const act of this.#waiting.splice(0)) act();
+  }
+
+  readonly #waiting: (() => void)[] = [];
+
+  #fellows(detector: Detector): Fellows {
+    const { id, sites, settings, areas } = this.#options;
+    const areaOf = (site: SiteId) => areas.get(site) ?? null;
+    const f = () => this.f;
+    return {
+      get f() {
+        return f();
+      },
+      choose: (kept, without) => {
+        checkOwners(id, { f: this.f, sites: null }, sites);
+        const candidates: Candidate[] = detector.list().map(({ site, rttMs, standing }) => ({
+          id: site,
+          area: areaOf(site),
+          rttMs,
+          isAlive: standing === "alive" && !without(site),
+        }));
+        const keptSites = kept.map((site) => ({ id: site, area: areaOf(site) }));
+        return chooseOwners({ id, area: areaOf(id) }, { ...settings, f: this.f }, candidates, keptSites);
+      },
+      isKnown: () => true,
+      standing: (site) => detector.standing(site),
+      watch: (site) => detector.watch(site),
+      measured: (site, ms) => detector.measured(site, ms),
+      onChange: (changed) => detector.onChange(changed),
+    };
+  }
+
+  /** The same, with each choice written down. */
+  #watched(fellows: Fellows, detector: Detector): Fellows {
+    const isSuspect = (site: SiteId) => ["suspected", "dead"].includes(detector.standing(site));
+    return {
+      ...fellows,
+      get f() {
+        return fellows.f;
+      },
+      choose: (kept, without) => {
+        const choice = fellows.choose(kept, without);
+        const suspects = choice.owners.filter((site) => !kept.includes(site) && isSuspect(site));
+        this.#options.record({ kind: "chose", site: this.id, suspects });
+        return choice;
+      },
+    };
+  }
+
+  #user(tuples: () => Tuples | null, draws: Draws, clock: ProcessClock) {
+    const { id: site, record, thinkMs } = this.#options;
+    const mine = new Set<string>();
+    const act = (id: string) => {
+      if (!mine.has(id)) return;
+      record({ kind: "acted", site, id });
+      this.actedNow.add(id);
+      clock.after(draws.between(...thinkMs), () => {
+        void tuples()?.remove(id).then(() => {
+          mine.delete(id);
+          record({ kind: "removed", site, id });
+        }, () => {});
+      });
+    };
+    return {
+      mine: (id: string) => {
+        if (mine.has(id)) throw new Error(`${id} was told to be mine twice`);
+        mine.add(id);
+        record({ kind: "acts", site, id });
+        const soon = () => void clock.after(draws.between(...thinkMs), () => act(id));
+        if (this.isIdle) this.#waiting.push(soon);
+        else soon();
+      },
+      lost: (id: string) => {
+        mine.delete(id);
+        record({ kind: "lets go", site, id });
+      },
+    };
+  }
+}

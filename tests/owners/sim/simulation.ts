@@ -1,0 +1,321 @@
+/**
+ * One run of owners groups: n sites that store, hold, act and remove in virtual time, and faults drawn from the seed.
+ *
+ * Stages: safety phase (producers, crashes, wipes of at most f disks, partitions, slow links) → healing → users pause:
+ * every tuple that is left is at f + 1 sites and acted on at one → users go on: nothing is left anywhere.
+ */
+import { packKey } from "../../../store/key.ts";
+import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
+import { decodeState } from "../../../store/owners/tuple.ts";
+import type { SiteId } from "../../../store/ports.ts";
+import { SimNetwork } from "../../sim/network.ts";
+import { Draws } from "../../sim/random.ts";
+import { World } from "../../sim/world.ts";
+import { check, type History, type Told, type Violation } from "./check.ts";
+import { OwnerSite, type Wrongs } from "./owner_site.ts";
+
+export interface OwnersPlan {
+  readonly n: number;
+  readonly f: number;
+  readonly tuples: number;
+  readonly payloadBytes: number;
+  readonly safetyMs: number;
+  readonly crashes: number;
+  /** Disks lost, in all: at most f. */
+  readonly wipes: number;
+  readonly partitions: number;
+  readonly slow: boolean;
+  /** Chance that a message has to be sent again, and that a cut lets some of what is under way arrive. */
+  readonly lossChance: number;
+  readonly lateChance: number;
+  readonly nearMs: number;
+  readonly commitMs: readonly [number, number];
+  readonly thinkMs: readonly [number, number];
+  /** Sites and pairs of sites, by their delay in ms. */
+  readonly delaysMs: readonly number[];
+  /** f changes to this in the middle. */
+  readonly fLater: number;
+}
+
+export interface OwnersRun {
+  readonly seed: number;
+  readonly plan: OwnersPlan;
+  readonly violations: readonly Violation[];
+  readonly probes: Readonly<Record<string, number>>;
+  readonly history: History;
+}
+
+const TIMES = { beatMs: 50, suspectMs: 250, deadMs: 1_200 };
+const HEAL_MS_MAX = 90_000;
+const POLL_MS = 50;
+
+/** Draws what a seed does. */
+export function drawOwnersPlan(seed: number): OwnersPlan {
+  const draws = new Draws(`owners plan ${seed}`);
+  const n = draws.integer(2, 7);
+  const wipesMost = draws.chance(0.5) ? 3 : 0;
+  const f = draws.integer(1, Math.min(3, n - 1));
+  const wipes = wipesMost === 0 ? 0 : draws.integer(1, f);
+  const faults = (chance: number, most: number) => draws.chance(chance) ? draws.integer(1, most) : 0;
+  return {
+    n,
+    f,
+    tuples: draws.integer(10, 80),
+    payloadBytes: draws.chance(0.9) ? draws.integer(0, 300) : 300_000,
+    safetyMs: draws.integer(1_000, 8_000),
+    crashes: faults(0.7, 6),
+    wipes,
+    partitions: faults(0.3, 4),
+    slow: draws.chance(0.1),
+    lossChance: draws.pick([0, 0, 0.05]),
+    lateChance: draws.pick([0, 0.5]),
+    nearMs: draws.pick([0, 2, 10]),
+    commitMs: draws.pick([[0.1, 0.4], [1, 4], [5, 40]] as const),
+    thinkMs: draws.pick([[0, 5], [10, 100], [200, 2_000]] as const),
+    delaysMs: Array.from({ length: n }, () => draws.pick([0.2, 1, 5, 20])),
+    fLater: draws.chance(0.2) ? draws.integer(wipes, Math.min(3, n - 1)) : f,
+  };
+}
+
+/** Runs a seed. */
+export function simulateOwners(
+  seed: number,
+  options: { wrongs?: Wrongs; change?: (plan: OwnersPlan) => OwnersPlan } = {},
+): Promise<OwnersRun> {
+  const { wrongs = {}, change = (same) => same } = options;
+  return new OwnersSimulation(seed, change(drawOwnersPlan(seed)), wrongs).run();
+}
+
+class OwnersSimulation {
+  readonly #seed: number;
+  readonly #plan: OwnersPlan;
+  readonly #world = new World();
+  readonly #draws: Draws;
+  readonly #network: SimNetwork;
+  readonly #sites: readonly OwnerSite[];
+  readonly #told: Told[] = [];
+  readonly #acks: {
+    readonly id: string;
+    readonly atMs: number;
+    readonly copies: number;
+    readonly f: number;
+  }[] = [];
+  readonly #probes: Record<string, number> = {};
+  readonly #atRest: Violation[] = [];
+  #pending = 0;
+
+  constructor(seed: number, plan: OwnersPlan, wrongs: Wrongs) {
+    this.#seed = seed;
+    this.#plan = plan;
+    this.#draws = new Draws(`owners run ${seed}`);
+    const world = this.#world;
+    const ids = Array.from({ length: plan.n }, (_, i) => `s${i}`);
+    const delayOf = (site: SiteId) => plan.delaysMs[ids.indexOf(site)] ?? 1;
+    this.#network = new SimNetwork({
+      world,
+      draws: this.#draws.fork("network"),
+      parentOf: () => null,
+      quality: (a, b) => {
+        const leastMs = delayOf(a) + delayOf(b);
+        return { delayMs: [leastMs, 1.5 * leastMs], lossChance: plan.lossChance, bytesPerMs: Infinity };
+      },
+      noticeMs: [0, 60],
+      lateChance: plan.lateChance,
+      window: 64,
+    });
+    const areas = new Map(ids.map((id) => [id, this.#draws.pick(["x", "y", null])]));
+    this.#sites = ids.map((id) =>
+      new OwnerSite({
+        id,
+        sites: ids,
+        settings: { ...NO_OWNERS, ...TIMES, f: plan.f, nearMs: plan.nearMs },
+        areas,
+        world,
+        network: this.#network,
+        draws: this.#draws.fork(id),
+        commitMs: plan.commitMs,
+        drift: this.#draws.pick([0, 0.01, -0.01]),
+        thinkMs: plan.thinkMs,
+        wrongs,
+        record: (event) => this.#told.push({ ...event, atMs: world.nowMs }),
+      })
+    );
+  }
+
+  async run(): Promise<OwnersRun> {
+    const { plan, world } = { plan: this.#plan, world: this.#world };
+    for (const site of this.#sites) void site.start();
+    await world.run(world.nowMs + 500);
+    this.#produce();
+    this.#disturb();
+    await world.run(world.nowMs + plan.safetyMs);
+    this.#network.heal();
+    for (const site of this.#sites) {
+      site.isIdle = true;
+      void site.start();
+    }
+    await this.#until("all live", () => this.#sites.every(({ isUp }) => isUp));
+    await this.#until("stores end", () => this.#pending === 0);
+    await this.#until(
+      "tuples are at f + 1 sites, one of them responsible",
+      () => this.#complaints().length === 0,
+    );
+    for (const text of this.#complaints().slice(0, 5)) this.#complain("owners", text);
+    for (const site of this.#sites) site.wakeUser();
+    await this.#until("nothing is left", () => this.#left().length === 0);
+    for (const text of this.#left().slice(0, 5)) this.#complain("leftovers", text);
+    for (const site of this.#sites) {
+      for (const [name, count] of Object.entries(site.tuples?.status().counters ?? {})) {
+        this.#probe(name, count);
+      }
+    }
+    const history: History = { told: this.#told, acks: this.#acks };
+    const { violations, duplicates } = check(history);
+    this.#probe("duplicates", duplicates);
+    this.#probe("acknowledged", this.#acks.length);
+    return {
+      seed: this.#seed,
+      plan,
+      violations: [...this.#atRest, ...violations],
+      probes: this.#probes,
+      history,
+    };
+  }
+
+  #probe(name: string, by = 1): void {
+    this.#probes[name] = (this.#probes[name] ?? 0) + by;
+  }
+
+  #complain(checker: string, message: string): void {
+    this.#atRest.push({ checker, message, atMs: this.#world.nowMs });
+  }
+
+  async #until(_what: string, done: () => boolean): Promise<void> {
+    const untilMs = this.#world.nowMs + HEAL_MS_MAX;
+    while (!done() && this.#world.nowMs < untilMs) await this.#world.run(this.#world.nowMs + POLL_MS);
+  }
+
+  #produce(): void {
+    const draws = this.#draws.fork("producers");
+    const { tuples, payloadBytes, safetyMs, fLater, f } = this.#plan;
+    for (let i = 0; i < tuples; i++) {
+      this.#world.after(draws.between(0, safetyMs), () => {
+        const site = draws.pick(this.#sites);
+        // Some arrive together.
+        for (let many = draws.chance(0.3) ? 5 : 1; many > 0; many--) this.#store(site, payloadBytes);
+      });
+    }
+    if (fLater === f) return;
+    this.#world.after(safetyMs / 2, () => {
+      for (const site of this.#sites) site.f = fLater;
+    });
+  }
+
+  #store(site: OwnerSite, bytes: number): void {
+    const { tuples } = site;
+    if (tuples === null) return this.#probe("producer finds nobody");
+    this.#pending++;
+    // A process that dies answers nobody.
+    let isOver = false;
+    const over = () => {
+      if (isOver) return;
+      isOver = true;
+      this.#pending--;
+    };
+    this.#world.after(5_000, over);
+    const f = site.f;
+    tuples.store(new Uint8Array(bytes)).then((id) => {
+      over();
+      if (site.tuples !== tuples) return;
+      this.#told.push({ kind: "stored", site: site.id, id, atMs: this.#world.nowMs });
+      void this.#copies(id).then((copies) => {
+        this.#acks.push({ id, atMs: this.#world.nowMs, copies, f: Math.min(f, site.f) });
+      });
+    }, (error) => {
+      over();
+      this.#probe(`refused ${error.code ?? error.message}`);
+    });
+  }
+
+  /** On how many disks a tuple is; Infinity once it is gone somewhere: it was acted on meanwhile. */
+  async #copies(id: string): Promise<number> {
+    const rows = await Promise.all(this.#sites.map((site) => site.disk.get(packKey(["t", id]))));
+    const states = rows.flatMap((row) => row?.value ? [decodeState(row.value).state] : []);
+    const isActedOn = this.#told.some((event) => event.kind === "acted" && event.id === id);
+    return isActedOn || states.some(({ gone }) => gone) ? Infinity : states.length;
+  }
+
+  #disturb(): void {
+    const draws = this.#draws.fork("faults");
+    const { crashes, wipes, partitions, safetyMs, slow } = this.#plan;
+    for (let i = 0; i < crashes + wipes; i++) {
+      const wipe = i >= crashes;
+      const downMs = draws.pick([0, 20, 400, 3_000]);
+      this.#world.after(draws.between(0, safetyMs), () => {
+        const site = draws.pick(this.#sites);
+        if (!site.isUp) return;
+        this.#unsettled(site);
+        site.crash(wipe);
+        this.#probe(wipe ? "fault: wipe" : "fault: crash");
+        this.#world.after(downMs * draws.between(0.5, 1.5), () => void site.start());
+      });
+    }
+    for (let i = 0; i < partitions; i++) {
+      const forMs = draws.pick([50, 500, 3_000]);
+      this.#world.after(draws.between(0, safetyMs), () => {
+        const some = this.#sites.filter(() => draws.chance(0.4));
+        for (const a of some) {
+          for (const b of this.#sites) {
+            if (!some.includes(b)) this.#network.partition(a.id, b.id, this.#world.nowMs + forMs);
+          }
+        }
+        this.#probe("fault: partition");
+      });
+    }
+    if (slow) this.#world.after(safetyMs / 3, () => this.#network.slow(20));
+  }
+
+  /** What a site has acted on, and others may not know to be gone as it dies. */
+  #unsettled(site: OwnerSite): void {
+    const holds = new Set(
+      this.#sites.flatMap(({ tuples }) =>
+        (tuples?.debugEntries() ?? []).filter(({ gone }) => !gone).map(({ id }) => id)
+      ),
+    );
+    // Sites that are down do not know either.
+    const isAnyDown = this.#sites.some(({ isUp }) => !isUp);
+    for (const id of site.actedNow) {
+      if (holds.has(id) || isAnyDown) {
+        this.#told.push({ kind: "died unsettled", site: site.id, id, atMs: this.#world.nowMs });
+      }
+    }
+  }
+
+  /** What is not as it should be while all live and nobody acts. */
+  #complaints(): string[] {
+    const holders = new Map<string, { site: SiteId; owners: readonly SiteId[]; gone: boolean }[]>();
+    for (const { id: site, tuples } of this.#sites) {
+      for (const { id, owners, gone } of tuples?.debugEntries() ?? []) {
+        holders.set(id, [...holders.get(id) ?? [], { site, owners, gone }]);
+      }
+    }
+    return [...holders].flatMap(([id, at]) => {
+      if (at.some(({ gone }) => gone)) return [`${id} is going`];
+      const owners = new Set(at.map((one) => one.owners.join()));
+      if (owners.size > 1) return [`${id} has the owners ${[...owners].join(" and ")}`];
+      const [{ owners: list } = { owners: [] }] = at;
+      const has = at.map(({ site }) => site).sort().join();
+      if ([...list].sort().join() !== has) return [`${id} is owned by ${list.join()} and held by ${has}`];
+      if (list.length < this.#plan.fLater + 1) return [`${id} has ${list.length} owners`];
+      return [];
+    });
+  }
+
+  #left(): string[] {
+    return this.#sites.flatMap(({ id: site, tuples }) =>
+      (tuples?.debugEntries() ?? []).map(({ id, gone, owners, version }) =>
+        `${site} still has ${id}${gone ? " (gone)" : ""} of ${owners.join()}, version ${version}`
+      )
+    );
+  }
+}
