@@ -111,10 +111,13 @@ export class Durability {
   /** More may be safe now. */
   tell(): void {
     const head = this.#core.rows.committedHead;
-    const isTold = ({ position, isOutside }: Waiter) => isOutside ? this.isSafe(position) : position <= head;
-    const told = this.#waiting.filter(isTold);
-    if (told.length === 0) return;
-    this.#waiting = this.#waiting.filter((waiter) => !told.includes(waiter));
+    const told: Waiter[] = [], waiting: Waiter[] = [];
+    for (const waiter of this.#waiting) {
+      const { position, isOutside } = waiter;
+      const isTold = isOutside ? this.isSafe(position) : position <= head;
+      (isTold ? told : waiting).push(waiter);
+    }
+    this.#waiting = waiting;
     for (const waiter of told) {
       waiter.cancel();
       waiter.resolve();

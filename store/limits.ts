@@ -110,6 +110,11 @@ export const WARD_BYTES_MAX = 64 << 20;
 export const WARD_PROBE_MS = 250;
 /** What was sent to an owner and not acknowledged is sent again after this: longer than the slowest round trip. */
 export const WARD_RESEND_MS = 2_000;
+/** That, and the time that rows take over so narrow a line; no more of them than so many lie in a link at a time. */
+export const WARD_LINE_BYTES_PER_MS = 64;
+export const WARD_LINE_BYTES_UNDER_WAY = 4 << 20;
+/** Whether what is pending fits an owner that was full is looked at this often. */
+export const WARD_FULL_MS = 1_000;
 /** An owner learns this often what it may drop, where nothing else is said to it. */
 export const WARD_IDLE_MS = 250;
 /** An owner that is none any more is told so this often, until it answers. */

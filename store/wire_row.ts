@@ -41,7 +41,9 @@ export function readRows(r: Reader): WireRow[] {
 }
 
 /** Bytes that a row takes in a message, within a few. */
-export const wireBytes = (row: WireRow): number => row.key.length + (row.value?.length ?? 0) + 24;
+export const wireBytes = (row: WireRow): number => row.key.length + (row.value?.length ?? 0) + ROW_BYTES;
+/** Beside key and value. */
+export const ROW_BYTES = 24;
 
 /** Rows in groups of about `bytes`, at least one group, the last marked. */
 export function* chunks<R extends WireRow>(

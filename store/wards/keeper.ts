@@ -10,7 +10,7 @@
  * K3  A fence is on disk before an answer relies on it.
  */
 import type { Core } from "../core.ts";
-import { CARRY_BYTES_MAX, WARD_BYTES_MAX } from "../limits.ts";
+import { CARRY_BYTES_MAX } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
 import { Quiet } from "../quiet.ts";
 import type { ReplicaNumber } from "../row.ts";
@@ -77,6 +77,11 @@ export class Keeper {
     if (refused !== "none") return this.#refuse(from, message, refused);
     const ward = this.#ward(message.replica);
     ward.site = from;
+    ward.dropIncluded(message.reach);
+    if (!ward.hasRoom(message)) {
+      ward.unstage();
+      return this.#refuse(from, message, "full");
+    }
     if (message.after > ward.position) return this.#refuse(from, message, "gap");
     const rows = ward.stage(message);
     if (rows === null) {
@@ -101,8 +106,7 @@ export class Keeper {
     if (message.config <= (ward?.fenced ?? 0)) return "fenced";
     if (message.config < (ward?.config ?? 0)) return "older";
     if (clock.isTooFarAhead(message.clock)) return "clock";
-    const bytes = message.rows.reduce((sum, row) => sum + wireBytes(row), ward?.bytes ?? 0);
-    return message.rows.length > 0 && bytes > WARD_BYTES_MAX ? "full" : "none";
+    return "none";
   }
 
   #refuse(from: SiteId, { replica, config, settled }: WardMessage, refused: WardRefusal): void {

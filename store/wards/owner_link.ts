@@ -5,12 +5,23 @@
  * (the link went, or nothing was acknowledged for long) → asking …
  *
  * L1  While streaming, `sentUpTo` is what was sent, and `#dirty` names every pending row past it.
+ * L2  What was sent is given the time that it takes over the narrowest line: to send it again sooner would never end.
+ * L3  An owner that is full is sent nothing before what is pending here fits.
  */
 import type { Core, Mark } from "../core.ts";
 import type { Key } from "../key.ts";
-import { WARD_IDLE_MS, WARD_PROBE_MS, WARD_RESEND_MS } from "../limits.ts";
+import {
+  WARD_BYTES_MAX,
+  WARD_FULL_MS,
+  WARD_IDLE_MS,
+  WARD_LINE_BYTES_PER_MS,
+  WARD_LINE_BYTES_UNDER_WAY,
+  WARD_PROBE_MS,
+  WARD_RESEND_MS,
+} from "../limits.ts";
 import type { SiteId } from "../ports.ts";
 import type { Position, Row } from "../row.ts";
+import { ROW_BYTES, wireBytes } from "../wire_row.ts";
 import type { Warded, WardMessage, WardRefusal } from "./message.ts";
 
 export class OwnerLink {
@@ -31,6 +42,10 @@ export class OwnerLink {
   #sentMs = -Infinity;
   /** The oldest message that is not acknowledged was sent then. */
   #waitingMs = Infinity;
+  /** Of rows that were sent and are not acknowledged. */
+  #waitingBytes = 0;
+  /** It had no room when it was looked at last. */
+  #fullMs: number | null = null;
   #sentConfig = 0;
   #sentSettled = false;
 
@@ -53,12 +68,27 @@ export class OwnerLink {
   /** @param wanted somebody waits for what was not sent yet. */
   isDue(mark: Mark, under: { config: number; settled: boolean }, wanted: boolean): boolean {
     const now = this.#core.steady.nowMs();
-    if (this.isStreaming && now - this.#waitingMs > WARD_RESEND_MS) this.broken();
-    if (!this.isStreaming) return now - this.#sentMs >= WARD_PROBE_MS;
     if (this.#isSending) return false;
+    if (this.isStreaming && now - this.#waitingMs > this.#patienceMs) this.broken();
+    if (this.#isFull(now)) return false;
+    if (!this.isStreaming) return now - this.#sentMs >= WARD_PROBE_MS;
     if (this.#dirty.size > 0 || (wanted && mark.head > this.sentUpTo)) return true;
     if (under.config !== this.#sentConfig || under.settled !== this.#sentSettled) return true;
     return mark.head > this.sentUpTo && now - this.#sentMs >= WARD_IDLE_MS;
+  }
+
+  /** L2 */
+  get #patienceMs(): number {
+    return WARD_RESEND_MS + Math.min(this.#waitingBytes, WARD_LINE_BYTES_UNDER_WAY) / WARD_LINE_BYTES_PER_MS;
+  }
+
+  /** L3 */
+  #isFull(now: number): boolean {
+    if (this.#fullMs === null || now - this.#fullMs < WARD_FULL_MS) return this.#fullMs !== null;
+    const { pending, reach, depth } = this.#core;
+    const { rows, bytes } = pending.measure(reach[0]?.top ?? 0, depth);
+    this.#fullMs = bytes + rows * ROW_BYTES > WARD_BYTES_MAX ? now : null;
+    return this.#fullMs !== null;
   }
 
   /** The rows to send, as committed. */
@@ -77,6 +107,7 @@ export class OwnerLink {
     if (first === undefined) return;
     this.#sentMs = this.#core.steady.nowMs();
     this.#waitingMs = Math.min(this.#waitingMs, this.#sentMs);
+    for (const { rows } of messages) for (const row of rows) this.#waitingBytes += wireBytes(row);
     this.#sentConfig = first.config;
     this.#sentSettled = first.settled;
     if (this.isStreaming) {
@@ -88,11 +119,15 @@ export class OwnerLink {
       if (connection !== this.#connection) return;
     }
     this.#isSending = false;
+    // All but what the link holds has arrived.
+    if (messages.length > 1) this.#waitingMs = this.#core.steady.nowMs();
     sent();
   }
 
   /** Takes an answer in; true where the owner may have more than was known. */
   heard({ refused, position, config, settled }: Warded): boolean {
+    // What followed on a message that it had no room for.
+    if (refused === "gap" && this.#fullMs !== null) return false;
     this.refused = refused;
     if (refused === "fenced") this.fenced = Math.max(this.fenced, config);
     if (refused === "gap") {
@@ -101,6 +136,7 @@ export class OwnerLink {
       this.#stream(position);
       return true;
     }
+    if (refused === "full") this.#fullMs = this.#core.steady.nowMs();
     if (refused !== "none") {
       this.broken();
       return refused === "fenced";
@@ -108,7 +144,7 @@ export class OwnerLink {
     if (!this.isStreaming) this.#stream(position);
     this.acked = Math.max(this.acked, position);
     if (settled) this.settled = Math.max(this.settled, config);
-    if (this.acked >= this.sentUpTo) this.#waitingMs = Infinity;
+    if (this.acked >= this.sentUpTo) this.#waitForNothing();
     else this.#waitingMs = this.#core.steady.nowMs();
     return true;
   }
@@ -120,7 +156,7 @@ export class OwnerLink {
     this.isStreaming = true;
     this.#isSending = false;
     this.#connection++;
-    this.#waitingMs = Infinity;
+    this.#waitForNothing();
     this.#sentConfig = 0;
     this.#dirty.clear();
     for (const entry of this.#core.pending.after(position, this.#core.depth)) this.#dirty.add(entry.key);
@@ -137,6 +173,11 @@ export class OwnerLink {
     this.isStreaming = false;
     this.#isSending = false;
     this.#connection++;
+    this.#waitForNothing();
+  }
+
+  #waitForNothing(): void {
     this.#waitingMs = Infinity;
+    this.#waitingBytes = 0;
   }
 }

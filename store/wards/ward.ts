@@ -7,11 +7,13 @@
  * A1  `position` is contiguous: every own row of the source, and of its subtree, that stood in its journal up to there
  *     and was not known to be in the root's is here, or its successor is.
  * A2  A batch is taken in whole, with its positions, in one commit.
+ * A3  No more than `WARD_BYTES_MAX` are held, those that wait for the rest of their batch among them.
  */
 import { Reader, Writer } from "../codec.ts";
 import type { Key } from "../key.ts";
 import type { SiteId } from "../ports.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "../row.ts";
+import { WARD_BYTES_MAX } from "../limits.ts";
 import { wireBytes } from "../wire_row.ts";
 import { readWardRows, type WardMessage, writeWardRows } from "./message.ts";
 
@@ -41,6 +43,8 @@ export class Ward {
   readonly #record: Record;
   #staged: Row[] = [];
   #stagedParts = 0;
+  /** By which the staged rows would have it grow. */
+  #stagedBytes = 0;
 
   constructor(replica: ReplicaNumber, record: Record) {
     this.replica = replica;
@@ -66,11 +70,27 @@ export class Ward {
     if (part === 0) this.unstage();
     if (part !== this.#stagedParts) return null;
     this.#stagedParts++;
+    this.#stagedBytes += this.#growth(rows);
     this.#staged.push(...rows);
     if (more) return null;
     const all = this.#staged;
     this.unstage();
     return all;
+  }
+
+  /** A3 */
+  hasRoom({ part, rows }: WardMessage): boolean {
+    const staged = part === 0 ? 0 : this.#stagedBytes;
+    return rows.length === 0 || this.bytes + staged + this.#growth(rows) <= WARD_BYTES_MAX;
+  }
+
+  #growth(rows: readonly Row[]): number {
+    let bytes = 0;
+    for (const row of rows) {
+      const old = this.#rows.get(row.key);
+      bytes += wireBytes(row) - (old === undefined ? 0 : wireBytes(old));
+    }
+    return bytes;
   }
 
   get isStaging(): boolean {
@@ -79,7 +99,7 @@ export class Ward {
 
   unstage(): void {
     this.#staged = [];
-    this.#stagedParts = 0;
+    this.#stagedParts = this.#stagedBytes = 0;
   }
 
   /** A2. */
@@ -93,7 +113,7 @@ export class Ward {
       this.down = message.down;
       this.reach = message.reach;
     }
-    this.#dropIncluded();
+    this.dropIncluded(this.reach);
     this.save();
   }
 
@@ -157,8 +177,9 @@ export class Ward {
     this.bytes += wireBytes(row);
   }
 
-  #dropIncluded(): void {
-    const included = this.reach[0] ?? 0;
+  /** Forgets what the root has. */
+  dropIncluded(reach: readonly Position[]): void {
+    const included = reach[0] ?? 0;
     for (const row of this.rows()) {
       if (row.position > included) break;
       this.#drop(row.key);
