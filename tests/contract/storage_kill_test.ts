@@ -8,35 +8,13 @@
  */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import type { Storage } from "../../store/ports.ts";
-import { WHOLE } from "../../store/range.ts";
 import { claimFolder } from "../../runtime/storage/folder.ts";
 import { DenoKvStorage, openDenoKv } from "../../runtime/storage/denokv.ts";
-import { numberedStep, numberIn } from "./storage_kill_step.ts";
+import { numberedStep, wholeStep } from "./storage_kill_step.ts";
 import { openEngine } from "./storage_subjects.ts";
 
 const ROUNDS = Number(Deno.env.get("SOJOURN_KILL_ROUNDS") ?? 4);
 const CHILD = fileURLToPath(new URL("./storage_kill_child.ts", import.meta.url));
-
-/** The step that a storage holds, having checked that it holds all of it. */
-async function wholeStep(storage: Storage): Promise<number> {
-  const n = numberIn((await storage.load()).get("number"));
-  if (n === 0) {
-    assert.deepEqual(await storage.scan(WHOLE), []);
-    return 0;
-  }
-  const expected = numberedStep(n).rows.map((row) => [row.key, row.position, row.value?.length]);
-  const rows = await storage.scan(WHOLE);
-  assert.deepEqual(rows.map((row) => [row.key, row.position, row.value?.length]), expected);
-  for (const row of rows) assert.equal(numberIn(row.value), n);
-  const journal = await storage.journal(0, Infinity, Infinity);
-  assert.deepEqual(journal.map((row) => row.position), expected.map(([, position]) => position));
-  assert.equal(
-    await storage.bytes(),
-    rows.reduce((sum, row) => sum + row.key.length + (row.value?.length ?? 0), 0),
-  );
-  return n;
-}
 
 /** Runs a child until it has said `said` numbers, then `moreMs` longer, and kills it; the last number it said. */
 async function killed(engine: string, folder: string, said: number, moreMs: number): Promise<number> {
