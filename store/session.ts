@@ -9,6 +9,8 @@
  *     would be time travel.
  * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5);
  *     a session that touched nothing leaves with the token it came with.
+ * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost, what the session saw
+ *     may be gone with that: it is told so, unless all of it had come further.
  * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
  *     answer: it might be older than what this session saw elsewhere.
  */
@@ -116,6 +118,7 @@ export class Session implements AttachedSession {
       : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
     // An eviction that came between took rows away that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
+    this.#assertNotLost();
     core.count("reads_local");
     this.#noteKeys(keys, rows.length);
     return rows.map((row) => this.#read(row));
@@ -154,6 +157,7 @@ export class Session implements AttachedSession {
     });
     const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
     if (result === null || !(whole || result.full)) return null;
+    this.#assertNotLost();
     for (const row of result.seen) this.#touch(row);
     this.#collected = true;
     core.count("reads_local");
@@ -208,6 +212,19 @@ export class Session implements AttachedSession {
     this.#highest = Math.max(this.#highest, row.position);
   }
 
+  /** E6 */
+  #assertNotLost(): void {
+    const { replica, topology, config } = this.#core;
+    if (replica === this.#replica || this.#clock === 0) return;
+    const end = topology.ended(this.#replica);
+    if (end !== undefined && this.#clock <= end) return;
+    throw new StoreUnavailable(
+      "source_lost",
+      `the disk of a site above ${config.site} was lost during the request, before all that this session saw had left it`,
+      { mayBeLost: { site: config.site, incarnation: this.#replica, from: end, to: this.#clock } },
+    );
+  }
+
   // ── Writes ──
 
   async write(mutations: readonly StoreMutation[], checks: readonly StoreCheck[] = []): Promise<WriteResult> {
@@ -238,6 +255,7 @@ export class Session implements AttachedSession {
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
     const keys = [...wanted, ...mutations.map((m) => m.key)];
     const found = wanted.length > 0 ? await core.rows.lookup(keys) : [];
+    this.#assertNotLost();
     const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
     for (const { key, version } of checks) {
       const row = current.get(key);
