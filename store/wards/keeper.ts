@@ -133,7 +133,9 @@ export class Keeper {
   release(from: SiteId, { replica, config }: Release): void {
     const ward = this.#wards.get(replica);
     if (ward !== undefined && ward.site !== from) return;
-    if (ward !== undefined && config > ward.config && !ward.isRecovered) this.forget(ward);
+    // It was said before this site was chosen again.
+    if (ward !== undefined && config <= ward.config) return;
+    if (ward !== undefined) this.forget(ward);
     this.#core.send(from, {
       kind: "warded",
       replica,

@@ -4,15 +4,15 @@
  *
  * Y1  The rows are taken when what they may depend on has arrived: the stable clock of the common ancestor has reached
  *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back.
- * Y2  Rows at or below the watermark are not taken (I9). Where one of them may be missing at the root, the row says that
- *     nothing was recovered, so that its sessions are told of a loss.
+ * Y2  Rows at or below the watermark are not taken (I9). Where one of them may be missing at the root, none are, since
+ *     the others may depend on it, and the row says that nothing was recovered: its sessions are told of a loss.
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
  * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, or the
  *     incarnation below, had seen it.
  */
 import type { TokenState } from "../api.ts";
 import type { Core } from "../core.ts";
-import type { ClockValue, ReplicaNumber } from "../row.ts";
+import type { ClockValue, ReplicaNumber, Row } from "../row.ts";
 import { encodeJson, type Topology } from "../topology.ts";
 import { type Recovered, recoveredKey } from "./configuration.ts";
 import type { Keeper } from "./keeper.ts";
@@ -66,10 +66,9 @@ export class Recovery {
     if (ward !== undefined && !this.#mayTake(ward)) return false;
     await core.rows.lock.run(async () => {
       const key = recoveredKey(replica, core.config.site);
-      const rows = [...ward?.rows() ?? []].filter((row) => row.clock > core.watermark);
-      const isWhole = [...ward?.rows() ?? []].every((row) =>
-        row.clock > core.watermark || !core.mayHaveBeenLost(row)
-      );
+      const held = [...ward?.rows() ?? []], isOld = (row: Row) => row.clock <= core.watermark;
+      const isWhole = !held.some((row) => isOld(row) && core.mayHaveBeenLost(row));
+      const rows = isWhole ? held.filter((row) => !isOld(row)) : [];
       const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
       rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));
       const recovered: Recovered = {

@@ -34,7 +34,7 @@ interface State {
   readonly replica: ReplicaNumber;
   readonly effective: Configuration | null;
   readonly next: Written | null;
-  /** Owners of earlier configurations that have not heard yet that they are none any more. */
+  /** Owners of others, in effect or not, that have not heard yet that they are none any more. */
   readonly former: readonly SiteId[];
 }
 
@@ -255,6 +255,10 @@ export class Source {
       const number = 1 + Math.max(used, this.#effective?.number ?? 0, this.#next?.number ?? 0, ...fences);
       const configuration = { number, owners, previous: this.#effective?.owners ?? [] };
       core.rows.apply(old, core.own(key, encodeJson(configuration)));
+      // What they have been sent they would hold for ever, and keep deletions with it (I9).
+      const former = [...this.#former, ...this.#next?.owners ?? []];
+      const owning = [...owners, ...configuration.previous];
+      this.#former = [...new Set(former)].filter((site) => !owning.includes(site));
       this.#next = { ...configuration, position: core.rows.head };
       this.#save();
       this.#relink();

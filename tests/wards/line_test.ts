@@ -16,12 +16,14 @@ const SOURCE = 5, OWNER = 6;
 const WINDOW_BYTES = 4 << 20;
 const MIB = 1 << 20;
 
-/** A source and its one owner, below a root that neither reaches. */
+/** A source and its owner, and who else may be it, below a root that none reaches. */
 class Pair {
   readonly world = new World();
   readonly source: Source;
   readonly keeper: Keeper;
+  readonly other: Keeper;
   readonly core: Core;
+  wanted = ["o"];
   /** Since it was set to 0. */
   sentBytes = 0;
   readonly #bytesPerMs: number;
@@ -30,18 +32,11 @@ class Pair {
 
   constructor(bytesPerMs: number) {
     this.#bytesPerMs = bytesPerMs;
-    this.core = this.#coreOf("s", SOURCE, (bytes) => this.#toOwner(bytes));
-    const owner = this.#coreOf("o", OWNER, (bytes) => {
-      this.world.after(5, () => {
-        const message = decodeMessage(bytes);
-        assert.equal(message.kind, "warded");
-        if (message.kind === "warded") this.source.warded("o", message);
-      });
-      return Promise.resolve();
-    });
-    this.keeper = new Keeper(owner, () => this.world.sleep(1));
+    this.core = this.#coreOf("s", SOURCE, (to, bytes) => this.#toOwner(to, bytes));
+    this.keeper = this.#keeperOf("o", OWNER);
+    this.other = this.#keeperOf("p", OWNER + 1);
     this.source = new Source(this.core, {
-      wanted: () => ["o"],
+      wanted: () => this.wanted,
       policy: () => "fail",
       moved: () => {},
       fail: (error) => {
@@ -50,7 +45,19 @@ class Pair {
     });
   }
 
-  #coreOf(site: SiteId, replica: number, send: (bytes: Uint8Array) => Promise<void>): Core {
+  #keeperOf(site: SiteId, replica: number): Keeper {
+    const core = this.#coreOf(site, replica, (_, bytes) => {
+      this.world.after(5, () => {
+        const message = decodeMessage(bytes);
+        assert.equal(message.kind, "warded");
+        if (message.kind === "warded") this.source.warded(site, message);
+      });
+      return Promise.resolve();
+    });
+    return new Keeper(core, () => this.world.sleep(1));
+  }
+
+  #coreOf(site: SiteId, replica: number, send: (to: SiteId, bytes: Uint8Array) => Promise<void>): Core {
     const { world } = this;
     const core = new Core(
       { site, parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
@@ -62,7 +69,7 @@ class Pair {
         },
         random: { bytes: (length) => new Uint8Array(length) },
         storage: new MemoryStorage(),
-        network: { send: (_, bytes) => send(bytes) },
+        network: { send },
         fatal: (error) => {
           throw error;
         },
@@ -78,12 +85,13 @@ class Pair {
   }
 
   /** A line of so many bytes a millisecond, of which the sender knows only that its window is full. */
-  #toOwner(bytes: Uint8Array): Promise<void> {
+  #toOwner(to: SiteId, bytes: Uint8Array): Promise<void> {
     this.sentBytes += bytes.length;
     this.#freeMs = Math.max(this.#freeMs, this.world.nowMs) + bytes.length / this.#bytesPerMs;
     this.world.at(this.#freeMs + 5, () => {
-      const message = decodeMessage(bytes);
-      if (message.kind === "ward") void this.keeper.receive("s", message);
+      const message = decodeMessage(bytes), keeper = to === "o" ? this.keeper : this.other;
+      if (message.kind === "ward") void keeper.receive("s", message);
+      else if (message.kind === "release") keeper.release("s", message);
     });
     const roomMs = this.#freeMs - WINDOW_BYTES / this.#bytesPerMs;
     return roomMs <= this.world.nowMs ? Promise.resolve() : this.world.sleep(roomMs - this.world.nowMs);
@@ -185,4 +193,18 @@ Deno.test("a row that is written again and again takes its place with an owner o
   }
   assert.deepEqual(pair.source.silent, []);
   assert.equal(pair.ward?.size, 12);
+});
+
+Deno.test("a site that was chosen as owner, and another before the root knew of it, does not hold a ward for ever", async () => {
+  const pair = new Pair(100_000);
+  pair.write(3, 100);
+  await pair.pass(1_000);
+  assert.equal(pair.ward?.size, 5);
+  pair.wanted = ["p"];
+  await pair.pass(1_000);
+  pair.include();
+  await pair.pass(12_000);
+  assert.deepEqual(pair.source.effective?.owners, ["p"]);
+  assert.equal(pair.ward, undefined);
+  assert.equal([...pair.other.all()].length, 1);
 });

@@ -1,0 +1,78 @@
+/** What an owner makes of a ward whose incarnation is over (store/wards/recovery.ts). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../runtime/storage/memory.ts";
+import { Core } from "../../store/core.ts";
+import { type Key, packKey } from "../../store/key.ts";
+import type { Row } from "../../store/row.ts";
+import { encodeJson, endedKey, replicaKey } from "../../store/topology.ts";
+import { Keeper } from "../../store/wards/keeper.ts";
+import { Recovery } from "../../store/wards/recovery.ts";
+import { START_MS } from "../sim/world.ts";
+
+const SOURCE = 5, OWNER = 6;
+const cause = packKey(["cause"]), effect = packKey(["effect"]);
+
+/** An owner that holds two rows of a source, written at clocks 100 and 200. */
+async function holding() {
+  const core = new Core(
+    { site: "o", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
+    {
+      clock: { nowMs: () => START_MS, after: () => () => {}, turn: () => Promise.resolve() },
+      random: { bytes: (length) => new Uint8Array(length) },
+      storage: new MemoryStorage(),
+      network: { send: () => Promise.resolve() },
+      fatal: (error) => {
+        throw error;
+      },
+      note: () => {},
+    },
+  );
+  core.replica = OWNER;
+  core.setPath(["root"]);
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  write(replicaKey(SOURCE), { site: "s", path: ["root", "s"], parent: 1, from: 0 });
+  const keeper = new Keeper(core, () => Promise.resolve());
+  const row = (key: Key, clock: number): Row => ({
+    key,
+    clock,
+    replica: SOURCE,
+    known: 1,
+    position: clock,
+    value: new Uint8Array(1),
+    expiresAtMs: 0,
+  });
+  await keeper.receive("s", {
+    kind: "ward",
+    replica: SOURCE,
+    config: 1,
+    settled: true,
+    after: 0,
+    head: 200,
+    clock: 200,
+    down: [0],
+    reach: [0],
+    part: 0,
+    more: false,
+    rows: [row(cause, 100), row(effect, 200)],
+  });
+  core.topology.wards.changed = true;
+  write(endedKey(SOURCE), { stable: 50 });
+  core.stable = [1_000, 1_000];
+  return { core, recovery: new Recovery(core, keeper, () => 1_000) };
+}
+
+Deno.test("an owner takes a ward into its own journal when its incarnation is over", async () => {
+  const { core, recovery } = await holding();
+  await recovery.sweep();
+  const rows = await core.rows.lookup([cause, effect]);
+  assert.deepEqual(rows.map((row) => row?.clock), [100, 200]);
+  assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 200);
+});
+
+Deno.test("an owner takes nothing of a ward of which a part is too old: no effect comes without its cause", async () => {
+  const { core, recovery } = await holding();
+  core.watermark = 150;
+  await recovery.sweep();
+  assert.deepEqual(await core.rows.lookup([cause, effect]), [undefined, undefined]);
+  assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 0);
+});
