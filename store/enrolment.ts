@@ -59,7 +59,8 @@ export class Enrolment {
       // One that kept its rows has older ones still to push. The clock of a blank one starts above this one's, but
       // one that was here before may have lost rows of its children's, which they push again.
       child.stable = hello.replica !== 0 ? 0 : isNew ? core.clock.last : child.stable;
-      await this.#write(replicaKey(number), claim);
+      // The root has written it when it gave the number: where that has come here, once is enough for all sites.
+      if (core.topology.incarnation(number) === undefined) await this.#write(replicaKey(number), claim);
       await this.#write(siteKey(child.id), this.#record(child, hello));
       core.rows.record(CHILD_RECORD + child.id, child.encode());
     });
