@@ -4,10 +4,11 @@
  * N1  What is written of a number is on disk at the root before anybody hears the number.
  * N2  A number goes down behind the feed that tells of it (downlinks.ts), so that nobody hears of one before all
  *     that were given earlier (enrolment.ts N2).
+ * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
  */
 import type { Core } from "./core.ts";
 import type { Claim } from "./message.ts";
-import type { Position, ReplicaNumber } from "./row.ts";
+import { type Position, REPLICA_NUMBER_MAX, type ReplicaNumber } from "./row.ts";
 import { encodeJson, replicaKey } from "./topology.ts";
 
 /** Names the record of the next number on the root's disk. */
@@ -39,6 +40,10 @@ export class Numbers {
   /** A fresh number. */
   async give(claim: Claim): Promise<ReplicaNumber> {
     if (this.#host.above !== null) return await this.#host.above(claim);
+    if (this.#next > REPLICA_NUMBER_MAX) {
+      this.#core.ports.note("numbers_exhausted", { child: claim.site, most: REPLICA_NUMBER_MAX });
+      return await new Promise(() => {});
+    }
     const { rows } = this.#core;
     const { number, position } = await rows.lock.run(() => {
       const number = this.#next++;

@@ -19,6 +19,8 @@ export type ClockValue = number & { readonly __brand?: "ClockValue" };
 export type Position = number & { readonly __brand?: "Position" };
 /** Number of one incarnation of one site: 1 … 2^24 − 1; the root's first incarnation is 1. */
 export type ReplicaNumber = number & { readonly __brand?: "ReplicaNumber" };
+/** Versionstamps have three bytes for it (docs/protocol/journal.md). */
+export const REPLICA_NUMBER_MAX: ReplicaNumber = 2 ** 24 - 1;
 
 export const CLOCK_EPOCH_MS = Date.UTC(2025, 0, 1);
 /** 4,096 writes a millisecond before the logical part runs ahead of the wall clock. */
