@@ -48,7 +48,13 @@ const DRAIN_MS_MAX = 3_000;
 /** Between the answer to whoever drains a site and its stop. */
 const ANSWER_MS = 100;
 /** Notes of the store that an operator should see. */
-const WARNINGS = new Set(["clock_ahead", "child_removed", "beat_stranger"]);
+const WARNINGS = new Set([
+  "clock_ahead",
+  "child_removed",
+  "beat_stranger",
+  "packet_stranger",
+  "owners_unreachable",
+]);
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
 
 /** A running site. */

@@ -71,13 +71,16 @@ export class Custody {
   loaded(tuple: Tuple): void {
     this.tuples.set(tuple.id, tuple);
     this.#exchange.share(tuple.id, this.#others(tuple));
+    // Whether it had been acted on, or given up, is known to nobody any more.
+    tuple.isUnsure = tuple.gone && tuple.responsible === this.#ports.site;
     if (tuple.responsible === this.#ports.site) this.#tell(tuple, false);
     else if (tuple.gone) this.#remember(tuple);
     else this.#tellSome(tuple, tuple.former);
   }
 
-  /** It is removed here; then all others are told (O4). */
-  end(tuple: Tuple): void {
+  /** It is removed here; then all others are told (O4). `isUnsure`: though nobody may have acted on it. */
+  end(tuple: Tuple, isUnsure = false): void {
+    tuple.isUnsure = isUnsure;
     const { site, shelf } = this.#ports;
     const others = this.#others(tuple);
     tuple.owners = [site, ...tuple.owners.filter((owner) => owner !== site)];

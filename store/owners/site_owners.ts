@@ -13,6 +13,7 @@ import type { Core } from "../core.ts";
 import { BEAT_MS, CANDIDATES_MAX, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
 import type { TuplesMessage } from "../message.ts";
 import type { SiteId, Storage } from "../ports.ts";
+import { Quiet } from "../quiet.ts";
 import type { Position } from "../row.ts";
 import { areaKey, encodeJson } from "../topology.ts";
 import { checkOwners, type Choice, chooseOwners, type OwnersSettings } from "./choose.ts";
@@ -43,11 +44,13 @@ export class SiteOwners {
   readonly #candidates = new Map<SiteId, () => void>();
   #revision = -1;
   #forget: () => void = () => {};
+  readonly #quiet: Quiet;
   readonly #uses = new Map<string, { readonly f: () => number; tuples: Tuples | null }>();
 
   constructor(core: Core) {
     this.#core = core;
     this.#settings = core.config.owners ?? NO_OWNERS;
+    this.#quiet = new Quiet(() => core.steady.nowMs());
     this.detector = new Detector({
       nowMs: () => core.steady.nowMs(),
       wallMs: () => core.ports.clock.nowMs(),
@@ -158,6 +161,13 @@ export class SiteOwners {
   /** A packet for the tuples of a use; one that is not opened here is not heard: it is told again. */
   received(from: SiteId, { use, packet }: TuplesMessage): void {
     const core = this.#core;
+    if (!this.#isReady) return;
+    if (!this.#isKnown(from)) {
+      core.count("packet_stranger");
+      const before = this.#quiet.admits(from);
+      if (before !== null) core.ports.note("packet_stranger", { from, before });
+      return;
+    }
     try {
       this.#uses.get(use)?.tuples?.received(from, packet);
     } catch (error) {

@@ -180,12 +180,19 @@ export class Tuples {
   /**
    * Stores a tuple at f + 1 sites; resolves when all of them have it on disk.
    *
-   * @param id one that is here already is not stored again.
-   * @throws TupleRefused; `owners_missing` after a wait means that nobody knows: it may yet be acted on.
+   * @param id one that is here already is not stored again, nor one that was acted on and is remembered.
+   * @throws TupleRefused; `owners_missing` after a wait means that nobody knows: it may yet be acted on. The same id is
+   *     refused then until all owners have heard that it was given up.
    * @throws OwnersError where there are not so many sites at all.
    */
   store(payload: Uint8Array, id: TupleId = this.#freshId()): Promise<TupleId> {
-    if (this.#custody.tuples.has(id)) return this.#waiters.get(id)?.promise ?? Promise.resolve(id);
+    const known = this.#custody.tuples.get(id);
+    if (known?.isUnsure === true) {
+      return Promise.reject(
+        this.#missing(`one with the id ${JSON.stringify(id)} was given up, and not all know it`),
+      );
+    }
+    if (known !== undefined) return this.#waiters.get(id)?.promise ?? Promise.resolve(id);
     let choice: Choice;
     try {
       this.#check(payload, id);
@@ -350,7 +357,7 @@ export class Tuples {
       const why = `not all have it within ${WAIT_MS_MAX} ms; it may yet be acted on`;
       this.#settle(id, (waiter) => waiter.reject(this.#missing(why)));
       const tuple = this.#custody.tuples.get(id);
-      if (tuple !== undefined && !tuple.held && !tuple.gone) this.#custody.end(tuple);
+      if (tuple !== undefined && !tuple.held && !tuple.gone) this.#custody.end(tuple, true);
     }
     this.#exchange.tick();
     if (this.#ports.fellows.f !== this.#f) this.#custody.resized();

@@ -4,6 +4,7 @@ import { OwnersError } from "../../store/owners/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import { SiteReplica } from "../../store/replica.ts";
 import { Core } from "../../store/core.ts";
+import { encodeMessage } from "../../store/message.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { type Endpoint, SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
@@ -19,6 +20,7 @@ class Tree {
   readonly network: SimNetwork;
   readonly replicas = new Map<SiteId, SiteReplica>();
   readonly endpoints = new Map<SiteId, Endpoint>();
+  readonly notes: string[] = [];
 
   constructor() {
     this.network = new SimNetwork({
@@ -59,7 +61,7 @@ class Tree {
         fatal: (error) => {
           throw error;
         },
-        note: () => {},
+        note: (event, detail) => void this.notes.push(`${event} ${detail?.from}`),
       }),
     );
     await replica.start();
@@ -148,4 +150,18 @@ Deno.test("tuples of a use are held by sites of the tree, and adopted when their
   all.network.down("e1");
   await all.pass(1_000);
   assert.deepEqual(mine, ["e1 stored", "e2 adopted"]);
+});
+
+Deno.test("packets and beats of strangers are refused, counted, and noted once a minute", async () => {
+  const { tree: sites, root } = await tree();
+  for (let i = 0; i < 3; i++) {
+    root.receive("x", encodeMessage({ kind: "tuples", use: "q", packet: new Uint8Array() }));
+    root.receive("x", encodeMessage({ kind: "beat", stamp: 1, isAnswer: false }));
+  }
+  const { packet_stranger, beat_stranger } = root.status().counters;
+  assert.deepEqual([packet_stranger, beat_stranger], [3, 3]);
+  assert.deepEqual(sites.notes.filter((note) => note.endsWith(" x")), [
+    "packet_stranger x",
+    "beat_stranger x",
+  ]);
 });
