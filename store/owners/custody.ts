@@ -75,7 +75,8 @@ export class Custody {
     tuple.isUnsure = tuple.gone && tuple.responsible === this.#ports.site;
     if (tuple.responsible === this.#ports.site) this.#tell(tuple, false);
     else if (tuple.gone) this.#remember(tuple);
-    else this.#tellSome(tuple, tuple.former);
+    else if (tuple.owners.includes(this.#ports.site)) this.#tellSome(tuple, tuple.former);
+    else this.#tellSome(tuple, this.#others(tuple)); // it goes when they have it
   }
 
   /** It is removed here; then all others are told (O4). `isUnsure`: though nobody may have acted on it. */

@@ -10,6 +10,7 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   handoff: () => import("./handoff.ts"),
   http: () => import("./http.ts"),
   link: () => import("./link.ts"),
+  owners: () => import("./owners.ts"),
   scale: () => import("./scale.ts"),
   storage: () => import("./storage.ts"),
   paper: () => import("./paper.ts"),

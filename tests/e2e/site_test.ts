@@ -42,6 +42,10 @@ class Pair {
     await Deno.writeTextFile(join(this.#folder, name), text);
   }
 
+  async read(name: string): Promise<string> {
+    return await Deno.readTextFile(join(this.#folder, name));
+  }
+
   async start(
     id: "root" | "edge",
     more: Record<string, unknown> = {},
@@ -217,4 +221,39 @@ Deno.test("of two sites with one id the second is refused while the first is the
   assert.deepEqual([await connected(second), await connected(again)], [true, false]);
   await second.end("SIGKILL");
   await eventually("the first is connected again", () => connected(again));
+});
+
+Deno.test("a site that runs takes another f from its file, and finds out who lives and who does not", async () => {
+  await using pair = await Pair.make();
+  const root = await pair.start("root");
+  const edge = await pair.start("edge", { f: 0 });
+  await ready(root);
+  await ready(edge);
+  interface Seen {
+    readonly f: number;
+    readonly watched: readonly { readonly site: string; readonly standing: string }[];
+    readonly alerts: readonly { readonly code: string }[];
+  }
+  const seen = async (): Promise<Seen> =>
+    JSON.parse((await ask(`${edge.url}/_sojourn/status`, bearer(TOKENS.read))).text) as Seen;
+  const stands = (standing: string) =>
+    eventually(`the root is ${standing}`, async () => (await seen()).watched[0]?.standing === standing);
+  const reload = async (change: Record<string, unknown>, says: RegExp) => {
+    await pair.write("edge.json", JSON.stringify({ ...JSON.parse(await pair.read("edge.json")), ...change }));
+    Deno.kill(edge.pid, "SIGHUP");
+    await eventually(`the log says ${says}`, () => Promise.resolve(says.test(edge.log())));
+  };
+  assert.deepEqual([(await seen()).f, (await seen()).watched], [0, []]);
+  await reload({ f: 2 }, /not_reloaded.*cannot keep tuples of edge at f = 2.*n = 2 sites/);
+  await reload({ f: 1, owners: { suspectMs: 1 } }, /not_reloaded.*suspectMs: found 1/);
+  assert.equal((await seen()).f, 0);
+  // Slow enough for a machine that stands still now and then.
+  await reload({ owners: { beatMs: 200, suspectMs: 3_000, deadMs: 4_000 } }, / reloaded f=1/);
+  assert.equal((await seen()).f, 1);
+  await stands("alive");
+  Deno.kill(root.pid, "SIGSTOP");
+  await stands("dead");
+  assert.ok((await seen()).alerts.some(({ code }) => code === "site_dead"));
+  Deno.kill(root.pid, "SIGCONT");
+  await stands("alive");
 });
