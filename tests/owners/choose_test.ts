@@ -71,7 +71,7 @@ Deno.test("more owners than there are sites, and sites that there are not, are r
 
 const candidates = fc.uniqueArray(
   fc.record({
-    id: fc.stringMatching(/^[a-z]{2}$/),
+    id: fc.stringMatching(/^[a-l]{2}$/),
     area: fc.constantFrom("x", "y", "z", null),
     rttMs: fc.option(fc.nat(40), { nil: null }),
     isAlive: fc.boolean(),
