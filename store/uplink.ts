@@ -11,13 +11,13 @@
  */
 import { StoreUnavailable } from "./api.ts";
 import type { Core, Mark } from "./core.ts";
+import { Fetches, type Fetching } from "./fetches.ts";
 import type { Key } from "./key.ts";
 import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MESSAGE_BYTES_TARGET, WAIT_MS_MAX } from "./limits.ts";
 import {
   chunks,
   type Claim,
   type Feed,
-  type Fetch,
   type Fetched,
   type Message,
   type Welcome,
@@ -30,17 +30,12 @@ import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 
-interface Fetching extends Fetch {
-  readonly done: PromiseWithResolvers<void>;
-  readonly stager: Stager;
-}
-
 export class Uplink {
   readonly #core: Core;
   readonly #parent: SiteId;
   readonly #dirty = new Set<Key>();
   readonly #feeds = new Stager();
-  readonly #fetching = new Map<number, Fetching>();
+  readonly #fetching = new Fetches();
   readonly #numbers = new Map<number, { claim: Claim; resolve: (number: ReplicaNumber) => void }>();
   readonly #voided: () => void;
   #connected = false;
@@ -69,10 +64,7 @@ export class Uplink {
 
   /** Whether a range is being fetched, so that it must not be dropped. */
   fetches(range: Range): boolean {
-    for (const f of this.#fetching.values()) {
-      if (f.range.start < range.end && range.start < f.range.end) return true;
-    }
-    return false;
+    return this.#fetching.touch(range);
   }
 
   connect(): void {
@@ -82,7 +74,7 @@ export class Uplink {
     this.#sending = false;
     this.#connection++;
     this.#feeds.clear();
-    for (const f of this.#fetching.values()) f.stager.clear();
+    for (const f of this.#fetching.all()) f.stager.clear();
     this.#send({
       kind: "hello",
       replica: core.replica,
@@ -142,7 +134,7 @@ export class Uplink {
     this.#dirty.clear();
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
     this.#welcomed = this.#hasHeard = true;
-    for (const f of this.#fetching.values()) this.#request(f);
+    for (const f of this.#fetching.all()) this.#request(f);
     for (const [id, { claim }] of this.#numbers) this.#claim(id, claim);
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
@@ -327,26 +319,12 @@ export class Uplink {
 
   /** Resolves when the range (or the first or last `limit` live rows of it) is covered. */
   fetch(range: Range, limit: number, reverse: boolean, trace = ""): Promise<void> {
-    for (const f of this.#fetching.values()) {
-      const inside = f.range.start <= range.start && f.range.end >= range.end;
-      const same = f.range.start === range.start && f.range.end === range.end && f.reverse === reverse;
-      if ((inside && f.limit === 0) || (same && limit > 0 && f.limit >= limit)) {
-        this.#core.count("fetch_shared");
-        return f.done.promise;
-      }
+    const known = this.#fetching.serving({ range, limit, reverse });
+    if (known !== undefined) {
+      this.#core.count("fetch_shared");
+      return known.done.promise;
     }
-    const f: Fetching = {
-      kind: "fetch",
-      id: this.#nextId++,
-      range,
-      limit,
-      reverse,
-      trace,
-      done: Promise.withResolvers<void>(),
-      stager: new Stager(),
-    };
-    f.done.promise.catch(() => {});
-    this.#fetching.set(f.id, f);
+    const f = this.#fetching.begin({ kind: "fetch", id: this.#nextId++, range, limit, reverse, trace });
     this.#core.count("fetch");
     if (this.#welcomed) this.#request(f);
     return f.done.promise;
@@ -382,7 +360,7 @@ export class Uplink {
     const f = this.#fetching.get(fetched.id);
     const rows = f?.stager.add(fetched.rows, fetched.more);
     if (f === undefined || rows === undefined || rows === null) return;
-    this.#fetching.delete(fetched.id);
+    this.#fetching.end(f);
     if (fetched.refused) {
       f.done.reject(new StoreUnavailable("root_only", "these rows are kept at the root only"));
       return;

@@ -1,0 +1,70 @@
+/**
+ * The fetches of one site that are under way: one serves all who wait for its range.
+ *
+ * F1  Of points, which most are when thousands of readers miss at once, a fetch finds its like by the key; only
+ *     wider ones are looked at one by one.
+ */
+import type { Key } from "./key.ts";
+import type { Fetch } from "./message.ts";
+import { isPoint, overlap, type Range } from "./range.ts";
+import { Stager } from "./stager.ts";
+
+export interface Fetching extends Fetch {
+  readonly done: PromiseWithResolvers<void>;
+  readonly stager: Stager;
+}
+
+const isWholePoint = ({ range, limit }: Pick<Fetch, "range" | "limit">): boolean =>
+  limit === 0 && isPoint(range);
+
+export class Fetches {
+  readonly #byId = new Map<number, Fetching>();
+  /** Of one key each, by it. */
+  readonly #points = new Map<Key, Fetching>();
+  /** All others. */
+  readonly #wide = new Set<Fetching>();
+
+  /** One whose answer will serve for this, too. */
+  serving(wanted: Pick<Fetch, "range" | "limit" | "reverse">): Fetching | undefined {
+    const { range, limit, reverse } = wanted;
+    const point = isPoint(range) ? this.#points.get(range.start) : undefined;
+    if (point !== undefined) return point;
+    for (const f of this.#wide) {
+      const inside = f.range.start <= range.start && f.range.end >= range.end;
+      const same = f.range.start === range.start && f.range.end === range.end && f.reverse === reverse;
+      if ((inside && f.limit === 0) || (same && limit > 0 && f.limit >= limit)) return f;
+    }
+    return undefined;
+  }
+
+  begin(fetch: Fetch): Fetching {
+    const fetching: Fetching = { ...fetch, done: Promise.withResolvers<void>(), stager: new Stager() };
+    fetching.done.promise.catch(() => {});
+    this.#byId.set(fetch.id, fetching);
+    if (isWholePoint(fetch)) this.#points.set(fetch.range.start, fetching);
+    else this.#wide.add(fetching);
+    return fetching;
+  }
+
+  get(id: number): Fetching | undefined {
+    return this.#byId.get(id);
+  }
+
+  end(fetching: Fetching): void {
+    this.#byId.delete(fetching.id);
+    if (isWholePoint(fetching)) this.#points.delete(fetching.range.start);
+    else this.#wide.delete(fetching);
+  }
+
+  all(): Iterable<Fetching> {
+    return this.#byId.values();
+  }
+
+  /** Whether a key of a range is being fetched. */
+  touch(range: Range): boolean {
+    if (isPoint(range) && this.#points.has(range.start)) return true;
+    const others = isPoint(range) ? this.#wide : this.#byId.values();
+    for (const fetching of others) if (overlap(fetching.range, range)) return true;
+    return false;
+  }
+}
