@@ -64,6 +64,8 @@ interface End {
   freeMs: number;
   /** After a cut: how many of the messages on their way still arrive. */
   late: number;
+  /** Arrivals that are due, of messages that came sooner: the line became wider. */
+  surplus: number;
   /** Messages on their way to this end, and senders that wait for room. */
   readonly flying: Uint8Array[];
   readonly room: (() => void)[];
@@ -141,8 +143,22 @@ export class SimNetwork {
     this.#blocked.clear();
     this.#slowness = 1;
     for (const link of this.#links.values()) {
-      for (const end of link.ends) end.stalledUntilMs = 0;
+      for (const end of link.ends) {
+        end.stalledUntilMs = 0;
+        this.#hurry(link, end);
+      }
     }
+  }
+
+  /** What stands in line arrives as if the line had been wide when it was sent. */
+  #hurry(link: Link, far: End): void {
+    const { world } = this.#options;
+    const [own] = link.ends.filter((end) => end !== far);
+    if (own === undefined || far.freeMs <= world.nowMs) return;
+    far.freeMs = 0;
+    far.lastMs = world.nowMs + this.#delay(own.site, far.site);
+    far.surplus += far.flying.length;
+    for (const _ of far.flying) world.at(far.lastMs, () => this.#arrive(link, own, far));
   }
 
   /** The sending half of `Network`, for one process. */
@@ -226,6 +242,7 @@ export class SimNetwork {
       return;
     }
     const message = far.flying.shift();
+    if (message === undefined && far.surplus-- > 0) return;
     if (message === undefined) throw new Error("a message arrived that was never sent");
     far.room.shift()?.();
     const arrives = link.alive || far.late-- > 0;
@@ -311,6 +328,7 @@ export class SimNetwork {
       lastMs: 0,
       stalledUntilMs: 0,
       freeMs: 0,
+      surplus: 0,
       late: 0,
       flying: [],
       room: [],
