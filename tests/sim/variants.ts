@@ -29,6 +29,7 @@ import {
 import { blankHasPushed, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import type { Variant } from "./broken/hooks.ts";
+import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import { simulate } from "./simulation.ts";
 
 /** What caught a variant. */
@@ -58,7 +59,11 @@ export async function hunt(variant: Variant, seeds: number): Promise<Caught | nu
     const { violations } = await simulate(
       variant.change === undefined ? options : { ...options, change: variant.change },
     );
-    const found = violations.find(({ checker }) => READS_HISTORY.has(checker));
+    const found = violations.find(({ checker, message }) =>
+      READS_HISTORY.has(checker) ||
+      // What the simulator itself waited for in vain is no checker's word.
+      (variant.checkers?.includes(checker) === true && !message.startsWith("stuck: "))
+    );
     if (found !== undefined) return { seed, checker: found.checker, message: found.message };
   }
   return null;
@@ -91,4 +96,7 @@ export const VARIANTS: readonly Variant[] = [
   blankHasPushed,
   forgetsChildren,
   hidesFloors,
+  neverAcknowledges,
+  neverFetches,
+  neverConverges,
 ];

@@ -18,6 +18,8 @@ export interface Variant {
   readonly make: () => OpenReplica;
   /** Makes the runs more likely to need the rule. */
   readonly change?: (plan: Plan) => Plan;
+  /** Checkers that may catch it beside those of guarantees: of what never comes, only a lack tells. */
+  readonly checkers?: readonly string[];
 }
 
 /** Where a wrapper may put its hands on a replica; each part is optional. */
