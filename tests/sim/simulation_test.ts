@@ -8,6 +8,9 @@ import { openSolo, type SoloFlaws } from "./solo.ts";
 /** The one copy writes no disk: what the sites' checker says of durability is about the real store only. */
 const ABOUT_DISKS = new Set(["durability"]);
 
+/** A second or so each; `deno task sim --sites 300` takes more. */
+const CROWD = 50;
+
 async function soloViolations(seed: number, flaws: SoloFlaws): Promise<string[]> {
   const { violations } = await simulate({ seed, open: openSolo(flaws) });
   return violations.filter((v) => !ABOUT_DISKS.has(v.checker)).map((v) => `${v.checker}: ${v.message}`);
@@ -43,5 +46,13 @@ Deno.test("store keeps its guarantees on a fixed set of seeds", async () => {
   for (let seed = 0; seed < 40; seed++) {
     const { violations } = await simulate({ seed, open: openReplica });
     deepStrictEqual(violations, [], `deno task sim --seed ${seed} -v`);
+  }
+});
+
+Deno.test("store keeps its guarantees in a crowd of sites", async () => {
+  for (let seed = 0; seed < 2; seed++) {
+    const { violations, plan } = await simulate({ seed, sites: CROWD, open: openReplica });
+    deepStrictEqual(plan.sites.length, CROWD);
+    deepStrictEqual(violations, [], `deno task sim --seed ${seed} --sites ${CROWD} -v`);
   }
 });
