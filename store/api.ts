@@ -41,6 +41,8 @@ export interface ReplicaConfig {
   readonly capacityBytes: number;
   /** How long deletions are kept, and how long a child may be away before it starts over (limits.ts HORIZON_MS). */
   readonly horizonMs?: number;
+  /** Sites that were given up when the parent was changed (`Replica.move`). */
+  readonly lost?: readonly SiteId[];
   /** By whom what must survive the site's loss is held beside it; by nobody where this is left out. */
   readonly owners?: OwnersSettings;
 }
@@ -156,6 +158,8 @@ export interface ReplicaStatus {
     /** Age of its stable clock here: what it and the sites below it wrote since may be missing. null before any. */
     readonly stableLagMs: number | null;
   }[];
+  /** Children that came from under another parent and wait for what these sites have of it (store/adoption.ts). */
+  readonly adopting: readonly { readonly child: SiteId; readonly waitsFor: readonly SiteId[] }[];
   /** Neighbours that are refused because their clocks are too far ahead of this site's. */
   readonly clocksAhead: readonly SiteId[];
   /** Sites that may own what arrives here, or do. */
@@ -237,6 +241,13 @@ export interface Replica {
     /** Whom it would be now, this site first. @throws OwnersError */
     choose(): Choice;
   };
+  /**
+   * From now on this site's parent is another: the host connects them next. All that is pending here is pushed
+   * there, and sessions go on. Not at the root.
+   *
+   * @param lost sites that are given up, so that nobody waits for what they alone had (store/adoption.ts).
+   */
+  move(to: SiteId, lost?: readonly SiteId[]): void;
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;
   receive(from: SiteId, message: Uint8Array): void;

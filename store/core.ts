@@ -41,7 +41,8 @@ export interface Mark {
 }
 
 export class Core {
-  readonly config: ReplicaConfig;
+  /** As the host gave it, but for the parent (moveTo). */
+  config: ReplicaConfig;
   readonly ports: ReplicaPorts;
   readonly clock: HybridClock;
   /** For how long something has been so; what expires goes by the wall clock. */
@@ -74,6 +75,12 @@ export class Core {
   collected: Position[] = [];
   /** The highest own position of a tombstone collected here: who was fed less far may have missed it. */
   collectedTo: Position = 0;
+  /** Of the parent's journal, how far something of it was taken here: rows, or what an arriving session had seen. */
+  taken: Position = 0;
+  /** Of the root's journal, how far it had come here under the parent before: less than that would be going back. */
+  rootFloor: Position = 0;
+  /** Sites that an operator gave up when it moved this one (adoption.ts). */
+  lost: readonly SiteId[] = [];
   /** The clock may not pass this before it is persisted further ahead. */
   clockBound: ClockValue = 0;
   /** At least the clock at which anything up to the committed head was applied here. */
@@ -93,6 +100,7 @@ export class Core {
 
   constructor(config: ReplicaConfig, ports: ReplicaPorts) {
     this.config = config;
+    this.lost = config.lost ?? [];
     this.ports = ports;
     this.clock = new HybridClock(ports.clock);
     this.steady = new SteadyClock(ports.clock);
@@ -115,6 +123,12 @@ export class Core {
 
   get horizonMs(): number {
     return this.config.horizonMs ?? HORIZON_MS;
+  }
+
+  /** This site has another parent from now on; what it knows of those above holds until that one has answered. */
+  moveTo(parent: SiteId, lost: readonly SiteId[]): void {
+    this.config = { ...this.config, parent };
+    this.lost = lost;
   }
 
   count(name: string, by = 1): void {
@@ -153,6 +167,7 @@ export class Core {
   /** Starts over above: nothing is known of the ancestors at these depths. */
   setPath(path: readonly SiteId[]): void {
     this.path = path;
+    this.taken = 0;
     this.down = path.map(() => 0);
     this.stable = path.map(() => 0);
     this.reach = path.map(() => new Steps());
@@ -199,6 +214,11 @@ export class Core {
   onAdvance(callback: () => void): () => void {
     this.#advanced.add(callback);
     return () => this.#advanced.delete(callback);
+  }
+
+  /** Something here depends on what has come from the parent by now. */
+  takes(): void {
+    this.taken = Math.max(this.taken, this.down[this.depth - 1] ?? 0);
   }
 
   advanced(): void {

@@ -8,6 +8,7 @@
  * D2  A fetch reply follows the feed of the same flush; its range is subscribed in that flush (I3).
  * D3  What a child pushed is not fed back to it, unless a join made it new.
  */
+import { Adoptions, haveAllPushed } from "./adoption.ts";
 import { Child, CHILD_RECORD } from "./child.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
@@ -44,6 +45,7 @@ export class Downlinks {
   readonly #enrolment: Enrolment;
   readonly #replies: Replies;
   readonly removals: Removals;
+  readonly adoptions: Adoptions;
   readonly #children = new Map<SiteId, Child>();
   readonly #least = { stables: new Least<Child>(), floors: new Least<Child>() };
   readonly #subscriptions = new Subscriptions<Child>();
@@ -61,7 +63,6 @@ export class Downlinks {
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
-    this.#enrolment = new Enrolment(core, host);
     this.removals = new Removals(core, this);
     this.#replies = new Replies(core, {
       fetch: host.fetch,
@@ -69,6 +70,12 @@ export class Downlinks {
       due: (child) => void this.#due.add(child),
       asks: (child) => void this.#asking.add(child),
     });
+    this.adoptions = new Adoptions(core, {
+      durable: () => host.durable(),
+      ready: () => this.answerEarly().catch((error) => core.ports.fatal(error)),
+    });
+    const isGivenUp = (hello: Hello) => this.adoptions.isGivenUp(hello);
+    this.#enrolment = new Enrolment(core, { ...host, isGivenUp });
   }
 
   restore(name: string, value: Uint8Array): boolean {
@@ -87,13 +94,14 @@ export class Downlinks {
     return this.#core.steady.nowMs();
   }
 
-  *all(): IterableIterator<Child> {
-    yield* this.#children.values();
+  all(): IterableIterator<Child> {
+    return this.#children.values();
   }
 
   /** A child is none any more. */
   dismiss(child: Child): void {
     this.disconnect(child.id);
+    this.adoptions.forget(child);
     this.#children.delete(child.id);
     child.forget();
     this.#core.rows.record(CHILD_RECORD + child.id, null);
@@ -120,8 +128,7 @@ export class Downlinks {
 
   /** Whether every child there was has pushed to this incarnation. */
   get haveAllPushed(): boolean {
-    const { topology, config } = this.#core;
-    return topology.joinedBelow(config.site).every((id) => this.#children.get(id)?.hasPushed === true);
+    return haveAllPushed(this.#core, this.#children);
   }
 
   /** Whether a child covers or fetches a key of a range (PROTOCOL I3). */
@@ -155,7 +162,8 @@ export class Downlinks {
   }
 
   disconnect(id: SiteId): void {
-    const child = this.#child(id);
+    const child = this.#children.get(id);
+    if (child === undefined) return;
     if (child.connected) child.disconnect(this.#nowMs());
     this.#subscriptions.removeAll(child);
     child.ranges = 0;
@@ -164,9 +172,14 @@ export class Downlinks {
 
   /** This site is a new incarnation or has lost coverage: every child has to say hello again. */
   again(): void {
-    for (const child of this.#children.values()) {
-      if (child.connected) this.#core.send(child.id, { kind: "again" });
-    }
+    for (const child of this.#children.values()) if (child.connected) this.#again(child);
+  }
+
+  /** Until it has, it is told nothing: this site may stand elsewhere by now. */
+  #again(child: Child): void {
+    child.welcomed = child.sending = false;
+    child.connection++;
+    this.#core.send(child.id, { kind: "again" });
   }
 
   /** This site knows who is who: answers those who were early. */
@@ -181,8 +194,8 @@ export class Downlinks {
   }
 
   async receive(from: SiteId, message: Message): Promise<void> {
-    const child = this.#child(from);
-    if (!child.connected) return;
+    const child = this.#children.get(from);
+    if (child === undefined || !child.connected) return;
     if (message.kind === "hello") await this.#hello(child, message);
     else if (!child.welcomed) this.#core.count("early");
     else if (message.kind === "push") await this.#push(child, message);
@@ -204,9 +217,10 @@ export class Downlinks {
     // An earlier one that still waits to be answered is void.
     child.hello = null;
     const connection = ++child.connection;
-    if (this.removals.refuses(child.id, hello.replica) || this.#refuses(child, hello.clock)) return;
+    if (this.removals.refuses(child.id, hello) || this.#refuses(child, hello.clock)) return;
     // Which incarnations it had is to be known first (enrolment.ts N2).
-    if (core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE)) {
+    const isEarly = core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE);
+    if (isEarly || !this.adoptions.isReady(child, hello)) {
       child.hello = hello;
       this.#early.push(child);
       return;
@@ -214,10 +228,13 @@ export class Downlinks {
     // The same twice on one connection: the second was sent before the answer to the first had arrived.
     const again = child.enrolledBy === core.replica && child.enrolledFrom === hello.replica;
     const anew = !again && (hello.replica === 0 || child.replica !== hello.replica ||
-      hello.parentReplica !== core.replica);
+      hello.parentReplica !== core.replica || core.topology.ended(hello.replica) !== undefined);
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
-    if (connection !== child.connection || !child.connected) return;
+    // It has another parent above it by now, or says hello anew.
+    if (connection !== child.connection || !child.connected || anew && child.enrolledBy !== core.replica) {
+      return;
+    }
     const hasMissed = child.outdated || hello.cursor < core.collectedTo;
     const void_ = anew || again || hasMissed || hello.cursor > core.rows.head;
     this.#welcome(child, hello, void_);
@@ -277,6 +294,8 @@ export class Downlinks {
   async #push(child: Child, push: Push): Promise<void> {
     const core = this.#core;
     if (this.#refuses(child, push.clock)) return;
+    // Somebody took it for lost, or for another's: it needs another number.
+    if (core.topology.ended(child.replica) !== undefined) return this.#again(child);
     const connection = child.connection;
     const rows = child.pushes.add(push.rows, push.more);
     if (rows === null) return;
@@ -294,6 +313,8 @@ export class Downlinks {
       this.#pushed.set(child, child.pushed);
       const isFirst = !child.hasPushed;
       child.hasPushed = true;
+      await this.adoptions.settle(child);
+      await this.#enrolment.correct(child);
       if (isFirst || rows.length > 0) core.rows.record(CHILD_RECORD + child.id, child.encode());
     });
     core.advanced();

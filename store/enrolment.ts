@@ -14,10 +14,12 @@ import { type Child, CHILD_RECORD } from "./child.ts";
 import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
 import type { Claim, Hello } from "./message.ts";
-import type { ClockValue, ReplicaNumber } from "./row.ts";
-import { encodeJson, endedKey, replicaKey, siteKey } from "./topology.ts";
+import type { ReplicaNumber } from "./row.ts";
+import { encodeJson, type Ended, endedKey, replicaKey, siteKey } from "./topology.ts";
 
 interface Host {
+  /** Whether what only a child's old parent had is given up. */
+  isGivenUp(hello: Hello): boolean;
   /** A number from the root. */
   number(claim: Claim): Promise<ReplicaNumber>;
   /** Resolves when everything applied so far is on disk. */
@@ -43,13 +45,16 @@ export class Enrolment {
       parent: core.replica,
       from: hello.replica,
     };
+    // A site that went to another parent while the number was on its way may live there by then.
+    const living = core.topology.living(child.id);
     const number = await this.#host.number(claim);
     await core.rows.lock.run(async () => {
       // A later hello has its own number coming: it must not be ended by this one's.
-      if (connection !== child.connection) return;
+      if (connection !== child.connection || claim.parent !== core.replica) return;
       const isNew = child.replica === 0;
-      for (const old of this.#living(child, hello, number)) {
-        await this.#write(endedKey(old), { stable: this.#endOf(old, child) });
+      for (const old of this.#ending(child, hello, number)) {
+        const isOthers = hello.replica === 0 && !this.#isOurs(old) && !living.includes(old);
+        if (!isOthers) await this.#write(endedKey(old), this.#endOf(old, number, { child, hello }));
       }
       child.replica = number;
       child.hasPushed = false;
@@ -70,16 +75,45 @@ export class Enrolment {
   }
 
   /** The incarnations of a child that the one with this number ends; a later number is another hello's. */
-  #living(child: Child, hello: Hello, number: ReplicaNumber): ReplicaNumber[] {
+  #ending(child: Child, hello: Hello, number: ReplicaNumber): ReplicaNumber[] {
     const { topology } = this.#core;
+    // One that somebody took for lost, and that comes all the same, goes on.
+    const isMistaken = (old: ReplicaNumber) =>
+      old === hello.replica && topology.succession.nextOf(old) === undefined && !topology.endedByRemoval(old);
     return [...new Set([child.replica, hello.replica, ...topology.living(child.id)])]
-      .filter((old) => old !== 0 && old < number && topology.recordedEnd(old) === undefined);
+      .filter((old) => old !== 0 && old < number)
+      .filter((old) => topology.recordedEnd(old) === undefined || isMistaken(old));
   }
 
-  #endOf(old: ReplicaNumber, child: Child): ClockValue {
-    const { topology } = this.#core;
+  #isOurs(number: ReplicaNumber): boolean {
+    return this.#core.topology.incarnation(number)?.path.at(-2) === this.#core.config.site;
+  }
+
+  /** Whoever kept its disk goes on with all that the numbers had which this disk was given before. */
+  #endOf(old: ReplicaNumber, next: ReplicaNumber, { child, hello }: { child: Child; hello: Hello }): Ended {
+    const core = this.#core, { topology } = core;
     const isRemembered = old === child.replica || topology.incarnation(old)?.from === child.replica;
-    return isRemembered && child.replica !== 0 ? child.stable : topology.ended(old) ?? 0;
+    // Of one that stood elsewhere no more is known here than that it counted in the root's stable clock.
+    const known = core.isRoot ? core.watermark : topology.succession.bound(core.stable[0] ?? 0);
+    const stable = isRemembered && child.replica !== 0
+      ? child.stable
+      : Math.min(topology.recordedEnd(old) ?? Infinity, topology.ended(old) ?? Infinity, known);
+    if (!topology.isOneDisk(old, hello.replica)) return { stable };
+    const isLost = topology.succession.heir(hello.parentReplica) === null || this.#host.isGivenUp(hello);
+    return isLost && old === hello.replica ? { stable, next, gap: true } : { stable, next };
+  }
+
+  /** Under the lock: a parent that this child had asked before may have written later, and of a number never used. */
+  async correct(child: Child): Promise<void> {
+    const known = this.#core.topology.site(child.id);
+    if (known === undefined || known.number === child.replica) return;
+    const record = {
+      ...known,
+      number: child.replica,
+      parent: this.#core.config.site,
+      depth: this.#core.depth + 1,
+    };
+    await this.#write(siteKey(child.id), record);
   }
 
   /** Writes where a known child is reached now, if that has changed. */

@@ -14,6 +14,8 @@
  * H7  W: all the while N2 and N3 may come true; whichever is sooner. An open token can't take that way.
  * H9  What a site announced before a planned stop (members.ts A1) counts like H4, for open tokens too: their
  *     sessions had ended.
+ * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
+ *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
@@ -22,6 +24,7 @@
  */
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import type { Core } from "./core.ts";
+import { sourceLost } from "./lost.ts";
 import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
@@ -82,7 +85,7 @@ export class Handoff {
     if (known !== undefined) {
       const source = this.#source(known.path);
       const ended = this.#ended(token);
-      if (ended.kind === "lost") throw this.#lost(token, source);
+      if (ended.kind === "lost") throw sourceLost(core, token);
       const path = this.#nothing(token, source, ended);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
@@ -96,27 +99,23 @@ export class Handoff {
     return { site: path.at(-1) ?? "", depth };
   }
 
-  /** H2 */
+  /** H2, H12 */
   #ended(token: TokenState): Ended {
     const { topology } = this.#core;
     const stable = topology.ended(token.replica);
-    if (stable === undefined) return { kind: "living" };
-    return token.clock > stable || token.open ? recoveryOf(topology, token) : { kind: "safe" };
+    // One that goes on as it was may stand below one that does not.
+    const mayHaveLost = topology.mayHaveLost(token.replica, token.path);
+    if (stable === undefined) return { kind: mayHaveLost ? "lost" : "living" };
+    if (token.clock <= stable && !token.open) return { kind: "safe" };
+    const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
+    return goesOn && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
   }
 
-  #lost(token: TokenState, source: Source): StoreUnavailable {
-    return new StoreUnavailable(
-      "source_lost",
-      `the disk of site ${source.site} was lost before all that this session saw there had left it`,
-      {
-        mayBeLost: {
-          site: source.site,
-          incarnation: token.replica,
-          from: this.#core.topology.ended(token.replica),
-          to: token.clock,
-        },
-      },
-    );
+  /** H12 */
+  #isKept(token: TokenState): boolean {
+    const core = this.#core;
+    const kept = core.topology.succession.keptOf(token.replica);
+    return kept !== undefined && (core.isRoot ? core.rows.head : core.down[0] ?? 0) >= kept.floor;
   }
 
   /** H3, H4: the session's path here if nothing needs doing, else null. */
@@ -126,20 +125,37 @@ export class Handoff {
     const here = depth === core.depth;
     const down = here ? core.rows.head : core.down[depth] ?? 0;
     const least = ended.kind === "recovered" ? ended.clock : token.clock;
-    const byClock = (here ? this.#host.stableOwn() : core.stable[depth] ?? 0) >= least;
+    const stable = here ? this.#host.stableOwn() : core.stable[depth] ?? 0;
+    // Of what is under way to another parent, no stable clock of the old path tells.
+    const byClock = Math.min(stable, core.topology.movingSince(token.replica, depth)) >= least;
     const position = token.path[depth] ?? null;
     // A position of a's journal means nothing in the journal of another incarnation of a.
     const { topology } = core;
-    const mine = here ? core.replica : topology.above(core.replica, depth);
-    const byPosition = position !== null && down >= position && mine === topology.above(token.replica, depth);
-    const byWord = mine === topology.above(token.replica, depth) &&
-      topology.hasAnnounced(token.replica, token.clock);
+    const isShared = (j: number) => {
+      const mine = j === core.depth ? core.replica : topology.above(core.replica, j);
+      return mine !== undefined && mine === topology.above(token.replica, j);
+    };
+    const byPosition = position !== null && down >= position && isShared(depth);
+    const isKept = this.#isKept(token) && !topology.mayHaveLost(token.replica, token.path);
+    const byWord = isKept || topology.ended(token.replica) === undefined && isShared(depth) &&
+        topology.hasAnnounced(token.replica, token.clock);
     const isClosed = !token.open || ended.kind === "recovered";
     if (!byWord && (!isClosed || (!byClock && (token.open || !byPosition)))) return null;
-    core.count(byClock ? "nothing_by_clock" : byPosition ? "nothing_by_position" : "nothing_by_word");
+    core.count(
+      byClock
+        ? "nothing_by_clock"
+        : byPosition
+        ? "nothing_by_position"
+        : isKept
+        ? "nothing_by_successor"
+        : "nothing_by_word",
+    );
     // Above the common ancestor the token's own positions hold; below it, what this site has of each.
     const path: (Position | null)[] = [...core.down, core.rows.head];
-    for (let j = 0; j < depth; j++) path[j] = token.open ? null : token.path[j] ?? null;
+    core.takes();
+    for (let j = 0; j < depth; j++) {
+      path[j] = token.open || isKept || !isShared(j) ? null : token.path[j] ?? null;
+    }
     path[depth] = byPosition ? position : down;
     return path;
   }
@@ -155,14 +171,20 @@ export class Handoff {
     const core = this.#core;
     const outcome = Promise.withResolvers<Arrival>();
     outcome.promise.catch(() => {});
+    const { replica } = core;
     let asked = false, carrying = false;
     const step = () => {
       if (carrying) return;
+      // Under another parent the common ancestor is another, and so is what was asked for.
+      if (core.replica !== replica) {
+        carrying = true;
+        return outcome.resolve(Promise.resolve().then(() => this.arrive(token, trace)));
+      }
       const known = core.topology.incarnation(token.replica);
       if (known === undefined) return;
       const source = this.#source(known.path);
       const ended = this.#ended(token);
-      if (ended.kind === "lost") return outcome.reject(this.#lost(token, source));
+      if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
       const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
       if (asked || ended.kind !== "living") return;
@@ -173,10 +195,10 @@ export class Handoff {
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
         await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);
-          return isShared === false || (isShared === true && hasNeed());
+          return core.replica !== replica || isShared === false || (isShared === true && hasNeed());
         });
         // H10: then only the end of the token's incarnation, or the clock, can tell.
-        if (this.#sharesAncestor(token, source) !== true) return;
+        if (core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
         outcome.resolve(await this.#install(carry, token, source));
       }).catch((error) => outcome.reject(error));
@@ -289,6 +311,7 @@ export class Handoff {
       rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
       core.clock.merge(carry.clock);
     });
+    core.takes();
     core.wake();
     core.count("carried_rows", rows.length);
     const bytes = carry.rows.reduce((sum, row) => sum + wireBytes(row), 0);
@@ -323,7 +346,10 @@ export class Handoff {
       core.send(ask.to, { kind: "carry", id: ask.id, outcome, need: 0, clock: core.clock.last, rows: [] });
     if (
       core.replica === 0 || core.resyncing || ask.depth > core.depth ||
-      (first && core.topology.above(ask.replica, core.depth) !== core.replica && ask.replica !== core.replica)
+      (!first && ask.depth === core.depth) ||
+      // A site that the source was below once knows other ancestors by the same depths.
+      !(first && ask.replica === core.replica ||
+        core.topology.above(ask.replica, core.depth) === core.replica)
     ) {
       return await refuse("refused");
     }
@@ -355,7 +381,8 @@ export class Handoff {
         clock: core.clock.last,
         rows,
       });
-    } else await core.send(core.config.parent ?? "", { ...ask, need, rows });
+      // Not to a new parent that has not answered yet: what is pending here is said along the path as it was.
+    } else await core.send(core.path.at(-1) ?? "", { ...ask, need, rows });
   }
 
   /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. */

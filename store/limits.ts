@@ -24,6 +24,11 @@ export const CLOCK_AHEAD_MS_MAX = 60_000;
 /** It is asked to join again this often: its operator waits for it, and a hello costs little. */
 export const CLOCK_RETRY_MS = 1_000;
 
+/** Who adopts a site asks those who have not answered again this often: they may be starting. */
+export const GATHER_RETRY_MS = 1_000;
+/** What an operator is to see and may take long is noted this often. */
+export const NOTE_EVERY_MS = 60_000;
+
 /** Tombstones younger than this are kept whatever the stable clock says; also how long a child may be away. */
 export const HORIZON_MS = 10 * 60_000;
 /** Every 30 s: a tombstone stays a twentieth longer than it has to. */

@@ -4,7 +4,7 @@
  * child → parent   hello · push · fetch · drop · eager · number
  * parent → child   welcome · again · feed · fetched · number
  * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
- *                  and what is said of wards (wards/message.ts)
+ *                  what is said of wards (wards/message.ts) · gather (by who adopts a site) · gathered (the answer)
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
@@ -36,6 +36,20 @@ export interface Hello {
   readonly url: string;
   readonly linkAddress: string;
   readonly coverage: readonly Range[];
+  /** Its last parent was another site (adoption.ts); mostly absent. */
+  readonly moved?: Moved;
+}
+
+/** What a site brings along that comes from under another parent. */
+export interface Moved {
+  /** The root's journal had arrived at it up to here. */
+  readonly floor: Position;
+  /** The parent it had, where some of what that one fed it is not known at the root; else "". */
+  readonly from: SiteId;
+  /** The other children of that parent, as far as the site knows them. */
+  readonly siblings: readonly SiteId[];
+  /** Sites that an operator has given up. */
+  readonly lost: readonly SiteId[];
 }
 
 export interface Welcome {
@@ -190,6 +204,25 @@ export interface TuplesMessage {
   readonly packet: Uint8Array;
 }
 
+/** Asks for all rows that are not known at the root (adoption.ts). */
+export interface Gather {
+  readonly kind: "gather";
+  readonly id: number;
+  /** Only if this incarnation's rows are all there; 0: whatever is there. */
+  readonly replica: ReplicaNumber;
+}
+
+/** All of them, as of one head: the answer to `gather`, or to its repetition with the same id. */
+export interface Gathered {
+  readonly kind: "gathered";
+  readonly id: number;
+  /** The root's journal must have arrived up to here before the rows are installed. */
+  readonly need: Position;
+  readonly clock: ClockValue;
+  readonly rows: readonly WireRow[];
+  readonly more: boolean;
+}
+
 export type Message =
   | Hello
   | Welcome
@@ -207,7 +240,9 @@ export type Message =
   | FootprintMessage
   | Beat
   | TuplesMessage
-  | WardTalk;
+  | WardTalk
+  | Gather
+  | Gathered;
 
 /** Wire numbers of the kinds: never reused. */
 const KINDS = [
@@ -228,6 +263,8 @@ const KINDS = [
   "beat",
   "tuples",
   ...WARD_KINDS,
+  "gather",
+  "gathered",
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
 
@@ -238,7 +275,8 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
     case "hello":
       w.uint(message.replica).uint(message.parentReplica).uint(message.cursor).uint(message.clock);
       w.text(message.tier).text(message.url).text(message.linkAddress);
-      return w.list(message.coverage, (range) => writeRange(w, range)).done();
+      w.list(message.coverage, (range) => writeRange(w, range));
+      return (message.moved === undefined ? w : writeMoved(w, message.moved)).done();
     case "welcome":
       w.uint(message.replica).uint(message.parentReplica).uint(message.clock).uint(message.pushed);
       return w.list(message.path, (site) => w.text(site)).list(
@@ -283,6 +321,11 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.uint(message.stamp).flag(message.isAnswer).done();
     case "tuples":
       return w.text(message.use).bytes(message.packet).done();
+    case "gather":
+      return w.uint(message.id).uint(message.replica).done();
+    case "gathered":
+      w.uint(message.id).uint(message.need).uint(message.clock).flag(message.more);
+      return writeRows(w, message.rows).done();
   }
 }
 
@@ -310,6 +353,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         url: r.text(),
         linkAddress: r.text(),
         coverage: r.list(() => readRange(r)),
+        ...(r.isAtEnd ? {} : { moved: readMoved(r) }),
       };
     case "welcome":
       return {
@@ -397,8 +441,22 @@ function readBody(kind: Message["kind"], r: Reader): Message {
       return { kind, stamp: r.uint(), isAnswer: r.flag() };
     case "tuples":
       return { kind, use: r.text(), packet: r.bytes() };
+    case "gather":
+      return { kind, id: r.uint(), replica: r.uint() };
+    case "gathered":
+      return { kind, id: r.uint(), need: r.uint(), clock: r.uint(), more: r.flag(), rows: readRows(r) };
   }
 }
+
+const writeMoved = (w: Writer, { floor, from, siblings, lost }: Moved): Writer =>
+  w.uint(floor).text(from).list(siblings, (site) => w.text(site)).list(lost, (site) => w.text(site));
+
+const readMoved = (r: Reader): Moved => ({
+  floor: r.uint(),
+  from: r.text(),
+  siblings: r.list(() => r.text()),
+  lost: r.list(() => r.text()),
+});
 
 /** Behind everything else, and only where there is one. */
 const writeTrace = (w: Writer, trace: string): Writer => trace === "" ? w : w.text(trace);

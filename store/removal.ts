@@ -11,12 +11,16 @@
  * R2  A child counts in its parent's stable clock until the end of its incarnation is a row there (I8).
  * R3  A disk of a removed site is not taken: meanwhile others have collected what its rows may need (I9), and its
  *     sessions were told of a loss. A blank one is.
- * R4  A site with children is not removed: their ends would follow from no clock that the root has.
+ * R5  No site is taken below itself, and no other disk of a site that lives under another parent: that one would
+ *     end. Where it is gone for good, or its parent is, an operator has to say so.
+ * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
+ *     counts until it has brought all that it had (adoption.ts).
  */
 import type { Removed } from "./api.ts";
 import type { Child } from "./child.ts";
 import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
+import type { Hello } from "./message.ts";
 import type { SiteId } from "./ports.ts";
 import type { ClockValue, ReplicaNumber } from "./row.ts";
 import { encodeJson, endedKey, removedKey, siteKey } from "./topology.ts";
@@ -45,10 +49,10 @@ export class Removals {
       // One that was given a number may be gone before its parent's row of it has come here.
       if (!core.isRoot || (record === undefined && living.length === 0)) return { kind: "unknown" };
       if (record?.parent === null) return { kind: "root" };
-      const children = topology.joinedBelow(id);
-      if (children.length > 0) return { kind: "has_children", children: children.sort() };
+      const children = new Set([...topology.joinedBelow(id), ...topology.movingFrom(id)]);
+      if (children.size > 0) return { kind: "has_children", children: [...children].sort() };
       const ends = new Set([...living, ...record === undefined ? [] : [record.number]]);
-      const stable = this.#branchStable([...ends][0] ?? 0);
+      const stable = topology.succession.bound(this.#branchStable([...ends][0] ?? 0));
       for (const number of ends) await this.#end(number, topology.recordedEnd(number) ?? stable);
       await this.#write(siteKey(id), null);
       await this.#write(removedKey(id), { atMs: core.ports.clock.nowMs() });
@@ -75,22 +79,47 @@ export class Removals {
     return admitted;
   }
 
-  /** Whether a hello is not answered (R3). */
-  refuses(id: SiteId, replica: ReplicaNumber): boolean {
-    const { topology, ports } = this.#core;
+  /** Whether a hello is not answered (R3, R5). */
+  refuses(id: SiteId, { replica, moved }: Pick<Hello, "replica" | "moved">): boolean {
+    const { topology, ports, path, config } = this.#core;
+    const elsewhere = this.#livesBelow(id, replica, moved?.lost ?? []);
     const isRemoved = topology.isRemoved(id);
-    if (!isRemoved && !topology.endedByRemoval(replica)) return false;
-    ports.note("child_removed", { child: id, why: isRemoved ? "removed" : "old_disk" });
-    return true;
+    const why = isRemoved
+      ? "removed"
+      : topology.endedByRemoval(replica)
+      ? "old_disk"
+      : path.includes(id) || id === config.site
+      ? "above"
+      : elsewhere !== undefined
+      ? "elsewhere"
+      : null;
+    if (why !== null) ports.note("child_removed", { child: id, why, parent: elsewhere });
+    return why !== null;
+  }
+
+  /** Another parent, below which the site lives with another disk than the one that comes (R5). */
+  #livesBelow(id: SiteId, disk: ReplicaNumber, lost: readonly SiteId[]): SiteId | undefined {
+    const { topology, config } = this.#core;
+    return topology.living(id).filter((number) => !topology.isOneDisk(number, disk))
+      .map((number) => topology.incarnation(number)?.path.at(-2))
+      .find((parent) =>
+        parent !== undefined && parent !== config.site && !lost.includes(parent) &&
+        !topology.isRemoved(parent)
+      );
   }
 
   /** Gives up the children that were removed since it was last called (R2). */
   async sweep(): Promise<void> {
     const core = this.#core, { topology } = core;
-    if (!topology.removalsChanged) return;
+    if (!topology.departuresChanged) return;
     await core.rows.lock.run(async () => {
-      topology.removalsChanged = false;
+      topology.departuresChanged = false;
       for (const child of [...this.#children.all()]) {
+        if (this.#wasNever(child)) await this.#write(endedKey(child.replica), { stable: 0 });
+        if (this.#isElsewhere(child)) {
+          this.#children.dismiss(child);
+          continue;
+        }
         if (!topology.isRemoved(child.id) && !topology.endedByRemoval(child.replica)) continue;
         if (child.replica !== 0 && topology.recordedEnd(child.replica) === undefined) {
           await this.#end(child.replica, child.stable);
@@ -98,10 +127,33 @@ export class Removals {
         // By the clock of whoever wrote it last: that is this site, which enrolled the child, perhaps lately.
         if (topology.isRemoved(child.id)) await this.#write(siteKey(child.id), null);
         this.#children.dismiss(child);
-        this.refuses(child.id, child.replica);
+        this.refuses(child.id, child);
       }
     });
     core.wake();
+  }
+
+  /** Whether a child is another's by now: what it may still have to bring is no matter of this site's (adoption F3). */
+  #isElsewhere({ id, replica, connected }: Child): boolean {
+    const { topology, config } = this.#core;
+    const isUnused = topology.succession.isUnused(replica);
+    if (topology.ended(replica) === undefined && !isUnused) return false;
+    if (topology.site(id)?.parent === config.site && !isUnused) return false;
+    if (topology.isRemoved(id) || topology.endedByRemoval(replica)) return false;
+    // It may be about to say hello to this site: it is looked at again when that has come to an end.
+    topology.departuresChanged ||= connected;
+    return !connected;
+  }
+
+  /**
+   * Whether a number that was given here has not been used, since its site was on its way to another parent. Should
+   * that be wrong, the site takes another number when it says hello (downlinks.ts).
+   */
+  #wasNever({ id, replica, connected, pushed }: Child): boolean {
+    const { topology, config } = this.#core;
+    const known = topology.site(id);
+    return !connected && pushed === 0 && replica !== 0 && topology.ended(replica) === undefined &&
+      known !== undefined && known.number !== replica && known.parent !== config.site;
   }
 
   /** What the branch in which an incarnation stands has told the root. */

@@ -19,7 +19,6 @@ import {
   type ReplicaConfig,
   type ReplicaPorts,
   type ReplicaStatus,
-  type SiteRecord,
   StoreUnavailable,
   type TokenState,
 } from "./api.ts";
@@ -36,16 +35,17 @@ import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position } from "./row.ts";
+import { introduceRoot } from "./root.ts";
 import { Session, type SessionHost } from "./session.ts";
 import { openMembers } from "./members.ts";
 import { SiteOwners } from "./owners/site_owners.ts";
 import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
-import { encodeJson, replicaKey, siteKey, SYSTEM_RANGE } from "./topology.ts";
+import { isTalk } from "./talk.ts";
+import { SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
 import { Warming } from "./warming.ts";
-import { isWardTalk } from "./wards/message.ts";
 import { wantedOwners } from "./wards/wanted.ts";
 import { Wards } from "./wards/wards.ts";
 
@@ -174,31 +174,13 @@ export class SiteReplica implements Replica {
   }
 
   async #startRoot(): Promise<void> {
-    const core = this.#core, { config } = core;
+    const core = this.#core;
     if (core.replica === 0) {
       core.replica = 1;
       core.coverage.add(WHOLE);
       core.setPath([]);
     }
-    const record: SiteRecord = {
-      id: config.site,
-      number: core.replica,
-      parent: null,
-      depth: 0,
-      tier: config.tier,
-      url: config.url,
-      linkAddress: config.linkAddress,
-    };
-    await core.rows.lock.run(() => {
-      core.rows.put(
-        core.own(
-          replicaKey(core.replica),
-          encodeJson({ site: config.site, path: [config.site], parent: 0, from: 0 }),
-        ),
-      );
-      core.rows.put(core.own(siteKey(config.site), encodeJson(record)));
-      return Promise.resolve();
-    });
+    await introduceRoot(core);
   }
 
   #checkReady(): void {
@@ -230,9 +212,15 @@ export class SiteReplica implements Replica {
       return new Session(this.#host, identity, { how: "new", rows: 0, bytes: 0, path: [] });
     }
     const arrival = this.#handoff.arrive(token, trace);
-    return arrival instanceof Promise
-      ? arrival.then((arrival) => this.#arrived(token, arrival))
-      : this.#arrived(token, arrival);
+    if (!(arrival instanceof Promise)) return this.#arrived(token, arrival);
+    return this.#asOne(() => arrival, () => this.#attach(token, trace), (came) => this.#arrived(token, came));
+  }
+
+  /** What came is of this incarnation, or it is asked for again: paths of another mean nothing. */
+  async #asOne<T, R>(came: () => Promise<T>, again: () => R | Promise<R>, done: (came: T) => R): Promise<R> {
+    const { replica } = this.#core;
+    const what = await came();
+    return this.#core.replica === replica ? done(what) : await again();
   }
 
   #arrived(token: TokenState, arrival: Arrival): AttachedSession {
@@ -242,9 +230,15 @@ export class SiteReplica implements Replica {
     return new Session(this.#host, identity, arrival);
   }
 
-  /** What a session wrote after it was given an open token is older than what has come here of it by now. */
+  /**
+   * What a session wrote after it was given an open token is older than what has come here of it by now; and so is
+   * what it saw at a site that took a new number since, by whose clock others can't tell whether they have it.
+   */
   #clockOf(token: TokenState): ClockValue {
-    return token.open ? Math.max(token.clock, this.#core.clock.last) : token.clock;
+    const { topology } = this.#core;
+    const isOld = token.open || topology.succession.nextOf(token.replica) !== undefined ||
+      topology.movingSince(token.replica, 0) < Infinity;
+    return isOld ? Math.max(token.clock, this.#core.clock.last) : token.clock;
   }
 
   async attachAll(tokens: readonly TokenState[], trace = ""): Promise<AttachedSession> {
@@ -252,7 +246,18 @@ export class SiteReplica implements Replica {
     if (first === undefined) return await this.attach(null);
     await this.#serving();
     // One that throws at once must not leave the others without anybody who hears of them.
-    const arrivals = await Promise.all(tokens.map(async (token) => await this.#handoff.arrive(token, trace)));
+    return await this.#asOne(
+      () => Promise.all(tokens.map(async (token) => await this.#handoff.arrive(token, trace))),
+      () => this.attachAll(tokens, trace),
+      (arrivals) => this.#arrivedAll(first, tokens, arrivals),
+    );
+  }
+
+  #arrivedAll(
+    first: TokenState,
+    tokens: readonly TokenState[],
+    arrivals: readonly Arrival[],
+  ): AttachedSession {
     for (const token of tokens) this.#warming.arrived(token.session, token.replica);
     const { identity, arrival } = mergedArrival(first, tokens, arrivals, this.#core.depth);
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
@@ -299,8 +304,20 @@ export class SiteReplica implements Replica {
     inbox.connection++;
     this.#enqueue(site, inbox.connection, () => {
       if (site === this.#core.config.parent) this.#uplink?.disconnect();
-      else this.#downlinks.disconnect(site);
+      // It may have been a child until this site was moved below it.
+      this.#downlinks.disconnect(site);
     });
+  }
+
+  move(to: SiteId, lost: readonly SiteId[] = []): void {
+    const { config } = this.#core;
+    if (config.parent === null || this.#uplink === null) throw new Error("the root has no parent to leave");
+    const before = config.parent;
+    this.#core.moveTo(to, lost);
+    if (to === before) return this.#enqueue(to, null, () => this.#uplink?.retell());
+    // What the old one still says is not heard, and its goodbye is nobody's.
+    this.#inbox(before).connection++;
+    this.#enqueue(to, null, () => this.#uplink?.moveTo(to));
   }
 
   receive(from: SiteId, bytes: Uint8Array): void {
@@ -312,21 +329,7 @@ export class SiteReplica implements Replica {
       this.#core.ports.note("message_malformed", { from, error: String(error) });
       return;
     }
-    this.owners.detector.heard(from);
-    if (message.kind === "beat") return this.owners.detector.received(from, message);
-    if (message.kind === "tuples") return this.owners.received(from, message);
-    // Questions of a handoff concern no tree edge: they may overtake what a neighbour sent.
-    if (message.kind === "carry") return this.#handoff.answered(message);
-    if (message.kind === "ask") {
-      this.#handoff.asked(from, message).catch((error) => this.#fail(error));
-      return;
-    }
-    if (isWardTalk(message)) return this.#wards.receive(from, message);
-    if (message.kind === "warm") return this.#warming.asked(from, message.session);
-    if (message.kind === "footprint") {
-      this.#warming.told(message.ranges).catch((error) => this.#fail(error));
-      return;
-    }
+    if (isTalk(from, message, this.#listeners)) return;
     const connection = this.#inbox(from).connection;
     this.#enqueue(from, connection, async () => {
       if (from === this.#core.config.parent) await this.#uplink?.receive(message);
@@ -334,6 +337,12 @@ export class SiteReplica implements Replica {
       await this.#downlinks.removals.sweep();
       this.#checkReady();
     });
+  }
+
+  get #listeners() {
+    const { adoptions } = this.#downlinks, { owners } = this;
+    const fail = (error: unknown) => this.#fail(error);
+    return { owners, handoff: this.#handoff, wards: this.#wards, adoptions, warming: this.#warming, fail };
   }
 
   // ── The pump ──
@@ -400,7 +409,8 @@ export class SiteReplica implements Replica {
     }
     const floor = core.resyncing ? 0 : Math.min(core.floor, this.#downlinks.floor);
     if (core.isRoot) {
-      core.watermark = Math.max(core.watermark, Math.min(stable, core.clock.wall(core.horizonMs), floor));
+      const known = Math.min(core.topology.succession.bound(stable), floor);
+      core.watermark = Math.max(core.watermark, Math.min(known, core.clock.wall(core.horizonMs)));
     }
     return {
       replica: core.replica,
@@ -447,6 +457,7 @@ export class SiteReplica implements Replica {
       children: this.#downlinks.all(),
       owners: this.owners,
       wards: this.#wards,
+      adopting: this.#downlinks.adoptions.waiting,
       stableNow: this.#stableNow(),
     });
   }

@@ -26,6 +26,7 @@ import {
 } from "./api.ts";
 import type { Core } from "./core.ts";
 import type { Arrival } from "./handoff.ts";
+import { sourceLost } from "./lost.ts";
 import type { Key } from "./key.ts";
 import { BOUNDED_ROWS } from "./limits.ts";
 import { contribute } from "./merge.ts";
@@ -181,10 +182,18 @@ export class Session implements AttachedSession {
     await Promise.all([...missing].map((key) => this.#cover(pointRange(key), 0, false)));
   }
 
-  #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
-    const { uplink } = this.#host;
-    if (uplink === null) return Promise.resolve();
-    return uplink.fetchSoon(range, limit, reverse, this.trace);
+  async #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
+    await this.#host.uplink?.fetchSoon(range, limit, reverse, this.trace);
+    this.#checkWhole();
+  }
+
+  /** @throws StoreUnavailable `source_lost` where this site has another parent by now, and lost with the last one, perhaps, what this session saw there. */
+  #checkWhole(): void {
+    const core = this.#core;
+    const isFresh = this.how === "new" && this.#highest === 0;
+    if (core.replica === this.#replica || isFresh) return;
+    if (!core.topology.mayHaveLost(this.#replica, this.#path)) return;
+    throw sourceLost(core, { replica: this.#replica, clock: this.#clock });
   }
 
   /** What it touches is noted from its first touch on: most requests of some apps touch nothing. */
@@ -295,8 +304,9 @@ export class Session implements AttachedSession {
     return this.#highest;
   }
 
-  durable(): Promise<void> {
-    return this.#host.durable(this.#highest);
+  async durable(): Promise<void> {
+    await this.#host.durable(this.#highest);
+    this.#checkWhole();
   }
 
   /**
@@ -311,6 +321,7 @@ export class Session implements AttachedSession {
 
   token(open: boolean): TokenState {
     const core = this.#core;
+    if (core.replica !== this.#replica) return this.#tokenOfNext(open);
     const path = this.#path.map((came, depth) => {
       if (depth === core.depth) return Math.max(came ?? 0, this.#highest);
       let position = came ?? this.#resolved(depth);
@@ -330,6 +341,14 @@ export class Session implements AttachedSession {
       path,
       open,
     };
+  }
+
+  /** This site took a new number meanwhile: all that was seen here stands under it, at nobody knows which positions. */
+  #tokenOfNext(open: boolean): TokenState {
+    const core = this.#core;
+    const path = [...core.path.map(() => null), this.#highest];
+    const clock = Math.max(this.#clock, core.clock.last);
+    return { session: this.id, sequence: this.#sequence + 1, replica: core.replica, clock, path, open };
   }
 }
 

@@ -22,7 +22,7 @@ export function saveState(core: Core): void {
       core.collected[j] ?? 0,
     );
   });
-  core.rows.record(RECORD, writer.done());
+  core.rows.record(RECORD, writer.uint(core.rootFloor).done());
 }
 
 /**
@@ -55,8 +55,10 @@ export async function loadState(
     core.collected[j] = reader.uint();
     core.fed[j]?.add(core.rows.head, down[j] ?? 0);
   });
+  if (!reader.isAtEnd) core.rootFloor = reader.uint();
   reader.end();
   core.down = down;
+  core.takes();
   core.stable = stable;
   for (const [name, value] of records) if (!core.coverage.restore(name, value)) other(name, value);
   await loadRows(core);

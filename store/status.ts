@@ -12,13 +12,14 @@ interface Parts {
   readonly children: Iterable<Child>;
   readonly owners: SiteOwners;
   readonly wards: Wards;
+  readonly adopting: ReplicaStatus["adopting"];
   /** The site's own stable clock. */
   readonly stableNow: ClockValue;
 }
 
 /** The status of a replica. */
 export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
-  const { config } = core, { uplink, children, owners, wards, stableNow } = parts;
+  const { config } = core, { uplink, children, owners, wards, adopting, stableNow } = parts;
   const pending = core.isRoot ? { rows: 0, bytes: 0 } : core.pending.measure(core.acked, core.depth);
   const stable = core.isRoot ? stableNow : core.stable[0] ?? 0;
   return {
@@ -46,6 +47,7 @@ export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
       ranges,
       stableLagMs: ageMs(core, stable),
     })),
+    adopting,
     clocksAhead: core.clockGuard.refused,
     watched: owners.detector.list(),
     ownersMissing: owners.unmet,

@@ -7,8 +7,10 @@
  *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
  *                            Written by the root as it gives the number out, and by the parent that enrols it
- *   ["s", "ended", number]   {stable, removed?}: the incarnation is over; what it wrote after that clock may be
- *                            lost. `removed`: its site was taken off the tree, and its disk is not taken any more
+ *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?}: the incarnation is over; what it wrote after
+ *                            that clock may be lost. `removed`: its site was taken off the tree, and its disk is not
+ *                            taken any more. `next`: its site goes on with all its rows under that number, …
+ *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
@@ -19,7 +21,8 @@ import type { SiteRecord } from "./api.ts";
 import { type Key, packKey, unpackKey } from "./key.ts";
 import type { SiteId } from "./ports.ts";
 import { holds, prefixRange, type Range } from "./range.ts";
-import type { ClockValue, ReplicaNumber, Row } from "./row.ts";
+import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
+import { Succession } from "./succession.ts";
 import { VALUE_TAG } from "./value.ts";
 import { WardRows } from "./wards/configuration.ts";
 
@@ -30,6 +33,7 @@ export const ROOT_ONLY_RANGE: Range = prefixRange(packKey(["r"]));
 export const siteKey = (id: SiteId): Key => packKey([SYSTEM, "site", id]);
 export const replicaKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "replica", number]);
 export const endedKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "ended", number]);
+export const keptKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "kept", number]);
 export const awayKey = (id: SiteId): Key => packKey([SYSTEM, "away", id]);
 export const areaKey = (id: SiteId): Key => packKey([SYSTEM, "area", id]);
 export const removedKey = (id: SiteId): Key => packKey([SYSTEM, "removed", id]);
@@ -42,6 +46,17 @@ interface Incarnation {
   readonly parent: ReplicaNumber;
   /** The incarnation that went on as this one, on the same disk; 0 for a blank one. */
   readonly from: ReplicaNumber;
+}
+
+/** The value of ["s", "ended", number]. */
+export interface Ended {
+  readonly stable: ClockValue;
+  readonly removed?: true;
+  readonly next?: ReplicaNumber;
+  /** All that it had has come to its successor's parent; `stable` is past whatever it said. */
+  readonly settled?: true;
+  /** What only its parent had was lost or given up: a session of its may have seen that. */
+  readonly gap?: true;
 }
 
 /** A value of a system row. */
@@ -78,6 +93,8 @@ export class Topology {
   /** Which incarnation went on with the disk of another. */
   readonly #continued = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
+  readonly #gaps = new Set<ReplicaNumber>();
+  readonly succession = new Succession((number) => this.#ended.get(number));
   readonly #away = new Map<SiteId, number>();
   readonly #areas = new Map<SiteId, string>();
   /** By incarnation: all that it had told its sessions up to this clock has come here. */
@@ -85,8 +102,8 @@ export class Topology {
   /** Sites that are off the tree, and incarnations that ended so. */
   readonly #removed = new Set<SiteId>();
   readonly #endedByRemoval = new Set<ReplicaNumber>();
-  /** A site was removed, or let in again, since this was set to false. */
-  removalsChanged = false;
+  /** An incarnation ended, or a site came, moved, was removed or let in again since this was set to false. */
+  departuresChanged = false;
   /** Counts the system rows that were taken in. */
   revision = 0;
   readonly wards = new WardRows();
@@ -102,15 +119,22 @@ export class Topology {
     const value = decodeJson(row.value);
     if (space === "area" && typeof name === "string") return this.#place(name, value);
     if (value === undefined) return false;
-    if (space === "site" && typeof name === "string") this.#stand(name, value as SiteRecord);
-    else if (space === "replica" && typeof name === "number") {
+    if (space === "site" && typeof name === "string") {
+      this.#stand(name, value as SiteRecord);
+      this.departuresChanged = true;
+    } else if (space === "replica" && typeof name === "number") {
       this.#learn(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
-      const { stable, removed } = value as { stable: number; removed?: boolean };
+      const { stable, removed, next, settled, gap } = value as Ended;
       this.#ended.set(name, stable);
       if (removed === true) this.#endedByRemoval.add(name);
-      this.removalsChanged ||= removed === true;
-      this.wards.changed = true;
+      this.succession.ended(name, next, settled === true);
+      if (gap === true) this.#gaps.add(name);
+      this.departuresChanged = this.wards.changed = true;
+    } else if (space === "kept" && typeof name === "number") {
+      const word = value as { floor: number; known: number; whole: boolean };
+      this.succession.kept(name, { ...word, clock: row.clock, by: row.replica });
+      this.departuresChanged = true;
     } else return this.wards.apply(space, name, owner, value);
     return true;
   }
@@ -151,6 +175,7 @@ export class Topology {
       else joined.add(incarnation.site);
     }
     if (incarnation.from > 0) {
+      this.succession.given(number, incarnation.from);
       // A number that was given twice for one hello: the later one is used, or none.
       const other = this.#continued.get(incarnation.from) ?? 0;
       this.#continued.set(incarnation.from, Math.max(other, number));
@@ -161,7 +186,7 @@ export class Topology {
     if (isRemoved) this.#removed.add(id);
     else this.#removed.delete(id);
     this.#show(id);
-    return this.removalsChanged = true;
+    return this.departuresChanged = true;
   }
 
   #place(id: SiteId, value: unknown): true {
@@ -208,7 +233,18 @@ export class Topology {
 
   /** The incarnations of a site that have not ended, as far as is known here. */
   living(id: SiteId): ReplicaNumber[] {
-    return [...this.#bySite.get(id) ?? []].filter((number) => !this.#ended.has(number));
+    return [...this.#bySite.get(id) ?? []].filter((number) =>
+      !this.#ended.has(number) && !this.succession.isUnused(number)
+    );
+  }
+
+  /** Whether a number was given to the disk that comes with another, or was its own before. */
+  isOneDisk(number: ReplicaNumber, disk: ReplicaNumber): boolean {
+    const from = this.#incarnations.get(number)?.from ?? 0;
+    for (let at = disk; at > 0; at = this.#incarnations.get(at)?.from ?? 0) {
+      if (at === number || at === from) return true;
+    }
+    return false;
   }
 
   /** Sites that joined below a site and have neither ended nor left it, whether or not it remembers them. */
@@ -282,6 +318,51 @@ export class Topology {
   /** The sites of the tree, as they are at any time. */
   get present(): ReadonlyMap<SiteId, SiteRecord> {
     return this.#present;
+  }
+
+  /**
+   * The clock up to which all of an incarnation's entries had reached the root before it, or a site that it stood
+   * below, went to another parent, to which it has not brought everything yet; without bound where none did.
+   * Looked at are the incarnations below a depth.
+   */
+  movingSince(number: ReplicaNumber, depth: number): ClockValue {
+    let since = Infinity;
+    for (let at: ReplicaNumber | undefined = number; at !== undefined && at !== 0;) {
+      const known: Incarnation | undefined = this.#incarnations.get(at);
+      if (known !== undefined && known.path.length - 1 <= depth) break;
+      if (this.succession.isUnsettled(at)) since = Math.min(since, this.#ended.get(at) ?? 0);
+      at = known?.parent;
+    }
+    return since;
+  }
+
+  /**
+   * Whether a session may have seen what was lost with a former parent of its site, or of one above it.
+   *
+   * @param path of its token.
+   */
+  mayHaveLost(number: ReplicaNumber, path: readonly (Position | null)[]): boolean {
+    if (this.#gaps.size === 0 || typeof path[0] === "number") return false;
+    for (let at: ReplicaNumber | undefined = number; at !== undefined && at !== 0;) {
+      const known: Incarnation | undefined = this.#incarnations.get(at);
+      if (this.#gaps.has(at)) {
+        const seen = path[(known?.path.length ?? 0) - 2];
+        const word = this.succession.keptOf(at);
+        // Without its word it is asked again when that has come.
+        const isIn = word?.whole === true || typeof seen === "number" && seen <= (word?.known ?? 0);
+        if (word !== undefined && !isIn) return true;
+      }
+      at = known?.parent;
+    }
+    return false;
+  }
+
+  /** Sites that are under another parent now and have not brought there yet all that they had below this one. */
+  movingFrom(parent: SiteId): SiteId[] {
+    return this.succession.unsettled().flatMap((number) => {
+      const path = this.#incarnations.get(number)?.path;
+      return path?.at(-2) === parent ? [path.at(-1) ?? ""] : [];
+    });
   }
 
   sites(): SiteRecord[] {

@@ -28,11 +28,12 @@ import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
-import { SYSTEM_RANGE } from "./topology.ts";
+import { encodeJson, keptKey, SYSTEM_RANGE } from "./topology.ts";
+import { broughtAlong, isAllKnown } from "./moving.ts";
 
 export class Uplink {
   readonly #core: Core;
-  readonly #parent: SiteId;
+  #parent: SiteId;
   readonly #dirty = new Set<Key>();
   readonly #feeds = new Stager();
   readonly #fetching = new Fetches();
@@ -85,7 +86,19 @@ export class Uplink {
       url: core.config.url,
       linkAddress: core.config.linkAddress,
       coverage: core.coverage.all(),
+      ...broughtAlong(core, this.#parent),
     });
+  }
+
+  /** What the parent was told on the hello has changed. */
+  retell(): void {
+    if (this.#connected && !this.#welcomed) this.connect();
+  }
+
+  /** Another parent from now on: it is connected next. */
+  moveTo(parent: SiteId): void {
+    this.disconnect();
+    this.#parent = parent;
   }
 
   disconnect(): void {
@@ -126,9 +139,9 @@ export class Uplink {
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
     await core.rows.lock.run(async () => {
+      core.clock.merge(welcome.clock);
       if (reborn) await this.#beginAnew(welcome);
       for (const range of welcome.refused) await this.#forget(range);
-      core.clock.merge(welcome.clock);
     });
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();
@@ -138,7 +151,7 @@ export class Uplink {
     for (const [id, { claim }] of this.#numbers) this.#claim(id, claim);
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
-    if (reborn || welcome.refused.length > 0) this.#voided();
+    if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
     core.advanced();
     core.wake();
@@ -160,12 +173,20 @@ export class Uplink {
   async #beginAnew(welcome: Welcome): Promise<void> {
     const core = this.#core;
     await this.#forget(WHOLE);
+    const before = core.replica, known = core.via[0]?.top ?? 0, whole = isAllKnown(core);
+    core.rootFloor = Math.max(core.rootFloor, core.down[0] ?? 0);
     core.replica = welcome.replica;
     core.parentReplica = welcome.parentReplica;
     core.setPath(welcome.path);
+    // At once: what children are told from here on counts for other ancestors than those they know of.
+    this.#voided();
     const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
     const rows = await core.rows.lookup(kept);
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
+    // After all that was kept, in this journal and so in every other (succession.ts).
+    if (before !== 0) {
+      core.rows.put(core.own(keptKey(before), encodeJson({ floor: core.rootFloor, known, whole })));
+    }
     core.count("incarnations");
   }
 
@@ -279,6 +300,7 @@ export class Uplink {
       mine.forEach((row, i) => core.rows.apply(old[i], this.#fromAbove(row)));
       core.clock.merge(feed.clock);
       this.#reflect(feed);
+      if (mine.length > 0) core.takes();
     });
     core.advanced();
     core.wake();
@@ -383,6 +405,7 @@ export class Uplink {
       this.#drop(row.key);
     }
     core.coverage.add(range);
+    core.takes();
     this.#stepFed();
   }
 }

@@ -18,6 +18,7 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "DELETE /sites/:site": "admin",
   "POST /sites/:site/admit": "admin",
   "POST /sites/:site/drain": "admin",
+  "POST /sites/:site/move": "admin",
   "GET /ready/:app/:version": "read",
   "GET /logs": "read",
   "GET /cluster": "read",

@@ -19,6 +19,7 @@ import { deployRoutes } from "./deploy.ts";
 import { failure } from "./failure.ts";
 import { logRoutes } from "./logs.ts";
 import { membershipRoutes } from "./membership.ts";
+import { movingRoutes } from "./moving.ts";
 import { readyRoutes } from "./placement.ts";
 import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
@@ -38,6 +39,7 @@ export function adminApp(services: AdminServices): AdminHono {
   appRoutes(app, services);
   siteRoutes(app, services);
   membershipRoutes(app, services, services.members ?? null);
+  movingRoutes(app, services);
   readyRoutes(app, services);
   blobRoutes(app, services);
   deployRoutes(app, services);

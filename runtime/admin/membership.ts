@@ -106,14 +106,15 @@ function refusal(id: string, removed: Exclude<Removed, { kind: "removed" }>): Re
     case "has_children":
       return problemResponse(
         "site_needed",
-        `site ${id} has children: ${removed.children.join(", ")}. Remove them first`,
+        `site ${id} has children: ${removed.children.join(", ")}. Remove them first, or move them ` +
+          "(sojourn sites move SITE --to PARENT)",
         { children: removed.children },
       );
   }
 }
 
 /** M1: what the site says, or its parent says of it; null where it is away. */
-async function connection(services: AdminServices, id: string): Promise<Connected | null> {
+export async function connection(services: AdminServices, id: string): Promise<Connected | null> {
   const record = (await readSites(services.system)).find((site) => site.id === id);
   if (record === undefined || record.parent === null) return null;
   const [own, parents] = await Promise.all([statusOf(services, id), statusOf(services, record.parent)]);

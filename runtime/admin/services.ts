@@ -21,6 +21,15 @@ export interface Drained {
   readonly complete: boolean;
 }
 
+/** The parent that a site is to have. */
+export interface NewParent {
+  readonly id: string;
+  /** Where its links come in. */
+  readonly url: string;
+  /** Sites that are gone for good: nobody waits for what they alone had. */
+  readonly lost: string[];
+}
+
 /** What the admin handlers need of their site. */
 export interface AdminServices {
   readonly site: string;
@@ -40,6 +49,8 @@ export interface AdminServices {
   readonly secrets?: { readonly ring: SecretRing; readonly store: SecretStore | null };
   /** Drains this site (runtime/site/drain.ts). */
   readonly drain?: (untilMs: number) => Promise<Drained>;
+  /** Gives this site another parent; resolves with the one before (runtime/site/site.ts). */
+  readonly move?: (parent: NewParent) => Promise<string>;
   /** Only at the root. */
   readonly members?: Replica["members"] | null;
   /** Only at the root. */

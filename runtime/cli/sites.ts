@@ -4,18 +4,23 @@
 import { admittedSchema, drainedSchema, removedSchema } from "../deploy/answers.ts";
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import { moveSite } from "./move_site.ts";
+import { WAIT_OPTIONS } from "./waiting.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "./command.ts";
 
-/** `sojourn sites [remove SITE [--force] | add SITE | drain SITE [--for TIME]]` */
+/** `sojourn sites [remove SITE [--force] | add SITE | drain SITE [--for TIME] | move SITE PARENT [--lost SITES]]` */
 export const sites: Command = {
   name: "sites",
-  usage: "[remove SITE [--force] | add SITE | drain SITE [--for TIME]]",
+  usage: "[remove SITE [--force] | add SITE | drain SITE [--for TIME] | move SITE PARENT [--lost SITES]]",
   summary: [
     "Lists the sites of the cluster, root first. `remove` takes a site that will never come back off the tree: what",
     "it had not pushed is lost, and sessions that saw such things are told so. A site that is connected is only",
     "removed with --force. `add` lets a removed site in again, with an empty data folder. `drain` stops a site as",
     "planned: it takes no requests any more, pushes what is pending and tells the others until when it is away, so",
     "that its sessions go on elsewhere with nothing to carry; then its process ends. Exit 3 where rows stayed there.",
+    "`move` gives a site, and all that is below it, another parent; requests go on meanwhile. The old parent, or those",
+    "it was the parent of, are asked for what only they have: name with --lost who is gone for good. Exit 3 where it",
+    "has not joined in time.",
   ].join("\n"),
   options: {
     ...CLUSTER_OPTIONS,
@@ -25,15 +30,27 @@ export const sites: Command = {
       says: "how long a drained site is away: 90s, 10m, 2h, 1d; 10m by default",
     },
     force: { type: "boolean", says: "remove a site although it is connected" },
+    lost: {
+      type: "string",
+      value: "SITES",
+      says: "sites that nobody waits for when a site is moved: core-1,edge-7",
+    },
+    ...WAIT_OPTIONS,
   },
-  verbs: { at: 0, names: ["remove", "add", "drain"] },
-  words: [0, 2],
+  verbs: { at: 0, names: ["remove", "add", "drain", "move"] },
+  words: [0, 3],
   async run(args, shell) {
-    const [verb, site] = args.words;
+    const [verb, site, parent] = args.words;
     if (verb === undefined) return await list(args, shell);
     const run = VERBS[verb];
-    if (run === undefined) throw new UsageError(`sites has remove, add and drain, not ${verb}`);
-    if (site === undefined) throw new UsageError(`${verb} takes the site's id`);
+    if (verb === "move") {
+      if (site === undefined || parent === undefined) {
+        throw new UsageError("move takes the site's id and its new parent's");
+      }
+      return await moveSite(site, parent, args, shell);
+    }
+    if (run === undefined) throw new UsageError(`sites has remove, add, drain and move, not ${verb}`);
+    if (site === undefined || parent !== undefined) throw new UsageError(`${verb} takes the site's id`);
     return await run(site, args, shell);
   },
 };

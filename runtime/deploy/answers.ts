@@ -81,6 +81,8 @@ export const drainedSchema = z.object({
   pending: z.number(),
   complete: z.boolean(),
 });
+/** What `sites move` is told. */
+export const movedSchema = z.object({ site: z.string(), from: z.string(), to: z.string() });
 /** What `sites add` is told. */
 export const admittedSchema = z.object({ site: z.string() });
 

@@ -15,7 +15,6 @@ import { randomBytes } from "node:crypto";
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
 import type { ByteConnection } from "./byte_connection.ts";
 import { Connection, type Ending } from "./connection.ts";
-import type { LinkCounters } from "./counters.ts";
 import { Emulation, type LinkControl, type LinkShape } from "./emulation.ts";
 import type { IncomingRequest, LinkAnswer, ReceivedAnswer, RequestOptions } from "./exchanges.ts";
 import { dial } from "./dial.ts";
@@ -27,7 +26,7 @@ import { checkLimits, DEFAULT_LIMITS, type LinkLimits, SECRET_BYTES_MIN } from "
 import { errorText, LinkError } from "./link_error.ts";
 import { equalProof } from "./proof.ts";
 import { Refusals } from "./refusals.ts";
-import { type LinkRole, SiteLink } from "./site_link.ts";
+import { type LinkRole, type LinkStatus, SiteLink } from "./site_link.ts";
 import { TCP, type Transport } from "./transport.ts";
 import type { Wire } from "./wire.ts";
 
@@ -83,17 +82,6 @@ export interface LinkHubOptions {
   readonly nowMs?: () => number;
 }
 
-export interface LinkStatus {
-  readonly site: string;
-  readonly role: LinkRole;
-  readonly connected: boolean;
-  /** Of the last ping on this connection. */
-  readonly rttMs: number | null;
-  readonly queuedBytes: number;
-  readonly requests: number;
-  readonly counters: Readonly<LinkCounters>;
-}
-
 export interface HubStatus {
   readonly links: readonly LinkStatus[];
   /** Connections refused since start: strangers, garbage, wrong versions, sites not admitted. */
@@ -118,6 +106,7 @@ export class LinkHub {
   #tickMs: number;
   #closed = false;
   #wakeParent: (() => void) | null = null;
+  #parent: LinkHubOptions["parent"];
 
   /** Listens, and begins to dial the parent. @throws when the address can't be listened at. */
   static start(options: LinkHubOptions): LinkHub {
@@ -131,6 +120,7 @@ export class LinkHub {
     );
     assert(options.parent?.site !== options.site, `Site ${options.site} cannot be its own parent`);
     this.#options = options;
+    this.#parent = options.parent;
     this.#limits = checkLimits({ ...DEFAULT_LIMITS, ...options.limits });
     this.#transport = options.transport ?? TCP;
     this.#nowMs = options.nowMs ?? (() => performance.now());
@@ -158,7 +148,7 @@ export class LinkHub {
     this.#tickMs = this.#nowMs();
     this.#ticker = setInterval(() => this.#tick(), this.#tickEveryMs);
     this.#task(this.#doorkeeper.run());
-    if (options.parent) this.#task(this.#keepParent(options.parent.site, options.parent.address));
+    if (options.parent) this.#task(this.#keepParent());
   }
 
   /** Where other sites reach this one: "host:port". */
@@ -222,16 +212,7 @@ export class LinkHub {
   }
 
   status(): HubStatus {
-    const links = [...this.#links.values()].map((link) => ({
-      site: link.site,
-      role: link.role,
-      connected: link.connection !== null,
-      rttMs: link.connection?.rttMs ?? null,
-      queuedBytes: link.connection?.queuedBytes ?? 0,
-      requests: link.connection?.requests ?? 0,
-      counters: { ...link.counters },
-    }));
-    return { links, refused: this.#refusals.count };
+    return { links: [...this.#links.values()].map((link) => link.status), refused: this.#refusals.count };
   }
 
   /**
@@ -245,6 +226,21 @@ export class LinkHub {
   /** Ends the link to a site that is no neighbour any more; whether it may come again is for `admit` to say. */
   dismiss(site: string, reason: string): void {
     void this.#links.get(site)?.connection?.goodbye(reason);
+  }
+
+  /** The parent is another site from now on: the link to the one before ends, and this one is dialled. */
+  moveTo(parent: NonNullable<LinkHubOptions["parent"]>): void {
+    const before = this.#parent;
+    assert(
+      before !== null && parent.site !== this.#options.site,
+      "Only a site below the root has another parent",
+    );
+    this.#parent = parent;
+    this.#links.get(before.site)?.cancelDial?.("this site has another parent now");
+    this.dismiss(before.site, "this site has another parent now");
+    // What connects the two already was made under another relation.
+    if (parent.site !== before.site) this.dismiss(parent.site, "this site becomes a child of that one");
+    this.#wakeParent?.();
   }
 
   /** Says goodbye to all sites, and stops. Nothing is delivered after it has resolved. */
@@ -340,7 +336,7 @@ export class LinkHub {
   /** Whether a site whose proof was right may come in as what it says it is (N1, N2). */
   #judge(arrival: Arrival): string | null {
     const { site, role } = arrival;
-    if (site === this.#options.parent?.site) return `site ${site} is this site's parent`;
+    if (site === this.#parent?.site) return `site ${site} is this site's parent`;
     const link = this.#links.get(site);
     if (role === "peer" && link) {
       if (link.live && link.role === "child") return `site ${site} is connected as a child`;
@@ -389,15 +385,17 @@ export class LinkHub {
   }
 
   /** Keeps the link to the parent up, with growing pauses between attempts. */
-  async #keepParent(site: string, address: string): Promise<void> {
+  async #keepParent(): Promise<void> {
     let pauseMs = this.#limits.retryMsMin;
-    while (!this.#closed) {
+    while (!this.#closed && this.#parent !== null) {
+      const parent = this.#parent, { site, address } = parent;
       try {
         await this.#dial(site, address, "parent", () => pauseMs = this.#limits.retryMsMin);
       } catch (error) {
-        this.#noteFailedDial("warn", site, address, error);
+        if (parent === this.#parent) this.#noteFailedDial("warn", site, address, error);
       }
       if (this.#closed) return;
+      if (parent !== this.#parent) pauseMs = this.#limits.retryMsMin;
       // Between half and all of it, so that a thousand children of a restarted parent do not come at once.
       await this.#pause(pauseMs * (0.5 + Math.random() / 2));
       pauseMs = Math.min(2 * pauseMs, this.#limits.retryMsMax);
@@ -417,7 +415,7 @@ export class LinkHub {
 
   /** The link to a peer, with a dial under way if it was not connected; undefined when it can't be dialled. */
   #peerLink(site: string): SiteLink | undefined {
-    if (this.#closed || site === this.#options.site || site === this.#options.parent?.site) return undefined;
+    if (this.#closed || site === this.#options.site || site === this.#parent?.site) return undefined;
     const known = this.#links.get(site);
     if (known?.dialling) return known;
     const address = this.#options.addressOf(site);

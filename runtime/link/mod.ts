@@ -12,7 +12,6 @@ export {
   type LinkHubOptions,
   type LinkInfo,
   type LinkLogEntry,
-  type LinkStatus,
 } from "./hub.ts";
 export { type LinkCounters } from "./counters.ts";
 export {
@@ -24,7 +23,7 @@ export {
 export { type LinkControl, type LinkShape } from "./emulation.ts";
 export { LinkError, type LinkErrorCode } from "./link_error.ts";
 export { DEFAULT_LIMITS, type LinkLimits } from "./limits.ts";
-export { type LinkRole } from "./site_link.ts";
+export { type LinkRole, type LinkStatus } from "./site_link.ts";
 export { MemoryTransport } from "./memory_transport.ts";
 export { type TlsOptions, tlsTransport } from "./tls_transport.ts";
 export { TCP, type Transport } from "./transport.ts";

@@ -12,6 +12,17 @@ import { type LinkCounters, zeroCounters } from "./counters.ts";
 /** From this site's point of view. */
 export type LinkRole = "parent" | "child" | "peer";
 
+export interface LinkStatus {
+  readonly site: string;
+  readonly role: LinkRole;
+  readonly connected: boolean;
+  /** Of the last ping on this connection. */
+  readonly rttMs: number | null;
+  readonly queuedBytes: number;
+  readonly requests: number;
+  readonly counters: Readonly<LinkCounters>;
+}
+
 export interface SiteLinkPorts {
   readonly connected: (link: SiteLink) => void;
   readonly disconnected: (link: SiteLink, ending: Ending) => void;
@@ -36,6 +47,19 @@ export class SiteLink {
     this.site = site;
     this.role = role;
     this.#ports = ports;
+  }
+
+  get status(): LinkStatus {
+    const { site, role, connection, counters } = this;
+    return {
+      site,
+      role,
+      connected: connection !== null,
+      rttMs: connection?.rttMs ?? null,
+      queuedBytes: connection?.queuedBytes ?? 0,
+      requests: connection?.requests ?? 0,
+      counters: { ...counters },
+    };
   }
 
   /** The connection, unless it is being closed. */

@@ -17,16 +17,28 @@ export function refusalOf(
 ): string | null {
   if (members.isRemoved(site)) return removedText(site);
   if (role === "peer") return null;
-  const known = sites.get(site);
-  if (known !== undefined) return known.parent === id ? null : `site ${site} is a child of ${known.parent}`;
+  // Another's child comes with its disk, or the replica refuses it (store/removal.ts R5).
+  if (sites.get(site)?.parent === id) return null;
   if (members.children < CHILDREN_MAX) return null;
   return `site ${id} has ${CHILDREN_MAX} children, which is the most: ` +
     `give ${site} another parent, or put sites between (docs/scaling.md)`;
 }
 
+/** Why a site that was let in is no child of this one after all. */
+export function dismissalOf(child: string, why: string, parent: string): string {
+  if (why === "removed") return removedText(child);
+  if (why === "above") return `site ${child} stands above this one: it cannot be its child`;
+  return why === "elsewhere" ? elsewhereText(child, parent) : oldDiskText(child);
+}
+
+/** Why another disk is not taken for a site that has one. */
+const elsewhereText = (site: string, parent: string): string =>
+  `site ${site} lives under ${parent}, with another disk: do two sites have this id? If that disk is lost, ` +
+  `\`sojourn sites remove ${site}\` and \`sojourn sites add ${site}\` let it in here; if ${parent} is, name it ` +
+  "in parent.lost";
 /** Why a site that was removed is not let in. */
-export const removedText = (site: string): string =>
+const removedText = (site: string): string =>
   `site ${site} was removed: \`sojourn sites add ${site}\` lets it in again, with an empty data folder`;
 /** Why one that was let in again is not. */
-export const oldDiskText = (site: string): string =>
+const oldDiskText = (site: string): string =>
   `the disk of site ${site} is from before its removal: start it with an empty data folder`;

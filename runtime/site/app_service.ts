@@ -54,6 +54,9 @@ export interface SiteParts {
   /** As `/_sojourn/status` says it. */
   status(): unknown;
   drain: NonNullable<AdminServices["drain"]>;
+  move: NonNullable<AdminServices["move"]>;
+  /** Its parent's id, as it is at any time; null at the root. */
+  readonly parent: string | null;
   readonly isolates: IsolateMetrics;
   readonly random: SystemRandom;
 }
@@ -132,7 +135,9 @@ export async function startApps(
   });
   const gateway = new AppGateway({
     tier: config.tier,
-    parent: config.parent?.id ?? null,
+    get parent() {
+      return site.parent;
+    },
     links: hub,
     apps: table,
     tokens,
@@ -166,7 +171,9 @@ export async function startApps(
   const forwarder = new AdminForwarder({
     telemetry: site.requests.operator,
     site: config.id,
-    parent: config.parent?.id ?? null,
+    get parent() {
+      return site.parent;
+    },
     sites: () => site.table.sites,
     links: hub,
   });
@@ -176,6 +183,7 @@ export async function startApps(
     apps: table,
     deployments,
     drain: (untilMs) => site.drain(untilMs),
+    move: (parent) => site.move(parent),
     members: config.parent === null ? replica.members : null,
     secrets: { ring: secretServices.ring, store: secretStore },
     cron,

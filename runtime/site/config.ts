@@ -13,7 +13,7 @@ import { ownersCount, ownersFields } from "./owners_fields.ts";
 import { otelSchema, type OtelSettings, otelSettings, OtelSettingsError } from "../telemetry/mod.ts";
 
 /** What a site may be called: also a host label and a folder name. */
-const siteId = z.string().regex(
+export const siteId = z.string().regex(
   /^[a-z][a-z0-9-]{0,39}$/,
   "expected a site id like edge-1: [a-z][a-z0-9-]{0,39}",
 );
@@ -29,7 +29,7 @@ const isLinkUrl = (text: string): boolean =>
   /^(?:tcp|tls):\/\//i.test(text)
     ? isAddress(text.slice("tcp://".length))
     : WEB_SOCKET_URL.test(text) && URL.canParse(text);
-const linkUrl = z.string().refine(
+export const linkUrl = z.string().refine(
   isLinkUrl,
   "expected tcp://host:port or tls://host:port of a link listener, or ws(s)://host/_sojourn/link",
 );
@@ -107,7 +107,12 @@ const CAPACITY_BYTES_DEFAULT = 1024 * 1024 * 1024;
 
 const schema = z.strictObject({
   id: siteId,
-  parent: z.strictObject({ id: siteId, url: linkUrl }).nullable(),
+  parent: z.strictObject({
+    id: siteId,
+    url: linkUrl,
+    /** Former parents, and their children, that are gone for good: nobody waits for what they alone had. */
+    lost: z.array(siteId).max(1_000).default([]),
+  }).nullable(),
   /** Root without a parent, else "edge" unless said otherwise. */
   tier: z.enum(["root", "core", "edge"]).optional(),
   listen: z.strictObject({ http: address, link: address }),
@@ -136,6 +141,9 @@ const schema = z.strictObject({
 }).refine((site) => site.parent !== null || (site.tier ?? "root") === "root", {
   path: ["tier"],
   message: 'expected "root": a site without a parent is the root',
+}).refine((site) => site.parent?.id !== site.id, {
+  path: ["parent", "id"],
+  message: "expected another site: none is its own parent",
 }).refine((site) => site.parent === null || site.tier !== "root", {
   path: ["tier"],
   message: 'expected "core" or "edge": only the site without a parent is the root',

@@ -26,11 +26,11 @@ import { LinkHub, overWebSocket, TCP, tlsTransport, type Transport } from "../li
 import { splitAddress } from "../link/transport.ts";
 import { Telemetry } from "../telemetry/mod.ts";
 import { adminCallLog } from "./admin_calls.ts";
-import { ConfigError, type SiteConfig } from "./config.ts";
+import { ConfigError, linkUrl, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
-import { oldDiskText, refusalOf, removedText } from "./admission.ts";
+import { dismissalOf, refusalOf } from "./admission.ts";
 import { DiskSpace } from "./alerts.ts";
 import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
@@ -40,12 +40,13 @@ import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
+import { keepParent, type Parent, withParent } from "./parent_file.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
 
 /** Requests that run when a site stops get this long to end; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
-/** Between the answer to whoever drains a site and its stop. */
+/** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
 /** Notes of the store that an operator should see. */
 const WARNINGS = new Set([
@@ -78,12 +79,17 @@ export class Site {
   #fault: Error | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
+  #parent: SiteConfig["parent"];
+  /** As the site file has it. */
+  readonly #fileParent: SiteConfig["parent"];
   readonly #drained = Promise.withResolvers<void>();
   #stopping: Promise<void> | null = null;
   #closeStorage: () => Promise<void> = () => Promise.resolve();
 
-  private constructor(config: SiteConfig, chaos: ChaosFile | null) {
+  private constructor(config: SiteConfig, chaos: ChaosFile | null, fileParent: SiteConfig["parent"]) {
     this.config = config;
+    this.#parent = config.parent;
+    this.#fileParent = fileParent;
     this.#disk = new DiskSpace(config.data);
     this.log = new SiteLog(config.id, config.log);
     this.telemetry = new Telemetry({
@@ -102,7 +108,7 @@ export class Site {
    * @throws ConfigError, StoreUnavailable where it cannot start.
    */
   static async start(config: SiteConfig, chaos: ChaosFile | null = null): Promise<Site> {
-    const site = new Site(config, chaos);
+    const site = new Site(await withParent(config), chaos, config.parent);
     try {
       await site.#start();
       return site;
@@ -118,6 +124,11 @@ export class Site {
     if (http !== undefined) return http;
     const { hostname, port } = this.#server?.addr ?? splitAddress(this.config.listen.http);
     return `${scheme(this.config)}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+  }
+
+  /** Its parent's id; null at the root. */
+  get parent(): string | null {
+    return this.#parent?.id ?? null;
   }
 
   /** As `/_sojourn/status` says it. */
@@ -161,6 +172,7 @@ export class Site {
       url: config.advertise.http ?? `${scheme(config)}://${config.listen.http}`,
       linkAddress: linkAddress(config),
       capacityBytes: config.capacityBytes,
+      lost: config.parent?.lost ?? [],
       owners: ownersSettings(config),
     }, {
       clock: this.clock,
@@ -221,7 +233,7 @@ export class Site {
     this.log.line(isWarning ? "warn" : "debug", event, detail);
     if (event !== "child_removed") return;
     const child = String(detail?.child);
-    this.#hub?.dismiss(child, detail?.why === "removed" ? removedText(child) : oldDiskText(child));
+    this.#hub?.dismiss(child, dismissalOf(child, String(detail?.why), String(detail?.parent)));
   }
 
   #startLinks(
@@ -334,6 +346,34 @@ export class Site {
     // The answer leaves first.
     setTimeout(() => this.#drained.resolve(), ANSWER_MS);
     return drained;
+  }
+
+  /**
+   * Gives this site another parent, now and at later starts. Requests go on.
+   *
+   * @returns the parent before.
+   */
+  async move(parent: Parent): Promise<string> {
+    const before = this.#parent, from = this.#fileParent;
+    if (this.#replica === null || before === null || from === null) {
+      throw new Problem("site_needed", `site ${this.config.id} is the root: it has no parent`);
+    }
+    if (!linkUrl.safeParse(parent.url).success) {
+      throw new Problem("query_invalid", `url takes where a site's links come in, not ${parent.url}`);
+    }
+    await keepParent(this.config, parent, from);
+    this.#parent = parent;
+    this.log.line("info", "moving", { from: before.id, to: parent.id, url: parent.url, lost: parent.lost });
+    // The answer leaves first, over the links as they are.
+    setTimeout(() => this.#follow(parent, before), ANSWER_MS);
+    return before.id;
+  }
+
+  #follow(parent: Parent, before: Parent): void {
+    if (this.#stopping !== null || parent !== this.#parent) return;
+    this.#replica?.move(parent.id, parent.lost);
+    if (before.id === parent.id && before.url === parent.url) return;
+    this.#hub?.moveTo({ site: parent.id, address: parent.url });
   }
 
   /** Resolves when it has been drained. */

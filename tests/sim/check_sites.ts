@@ -56,6 +56,7 @@ class SitesCheck {
   readonly #acknowledged = new Set<WriteRecord>();
   readonly #losses: Losses;
   readonly #blanks: { readonly site: string; readonly atMs: number }[] = [];
+  #hasMoved = false;
   readonly #finals = new Map<string, HistoryEvent & { kind: "final" }>();
   /** By site and first key: what its watcher read last. */
   readonly #watched = new Map<string, HistoryEvent & { kind: "watched" }>();
@@ -100,6 +101,9 @@ class SitesCheck {
         return this.#lost(event);
       case "commit":
         return this.#commit(event);
+      case "fault":
+        this.#hasMoved ||= event.text.includes(" moves from ");
+        return;
       case "watched":
         this.#watched.set(`${event.site} ${event.keys[0]}`, event);
         return;
@@ -185,7 +189,7 @@ class SitesCheck {
             // was told later is known to nobody once its site is off the tree.
             site === issue.site
               ? atMs >= issue.atMs && (issue.open || !this.#losses.keeps(site))
-              : atMs > 0 && this.#isAbove(site, issue.site)
+              : atMs > 0 && this.#wasAbove(site, issue.site)
           );
       });
       if (!lost) {
@@ -205,6 +209,12 @@ class SitesCheck {
   #lost(event: { readonly site: string; readonly atMs: number }): void {
     this.#blanks.push(event);
     this.#sites.delete(event.site);
+  }
+
+  /** The same, where sites have moved: an inner site that was lost may have been above anyone. */
+  #wasAbove(site: string, other: string): boolean {
+    const parents = [...this.#history.parents?.values() ?? []];
+    return this.#isAbove(site, other) || this.#hasMoved && parents.includes(site);
   }
 
   /** Whether a site is another or above it: with its disk, the others' ways to say what they saw are lost. */

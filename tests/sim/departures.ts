@@ -52,6 +52,25 @@ export class Departures {
     this.#running.push(this.#depart(site, returns));
   }
 
+  /** The same, for a site that stays away; resolves when nobody is waited for any more on its account. */
+  beginForGood(site: SimSite): void {
+    this.#away.add(site);
+    this.#gone.add(site);
+    this.#say(`${site.plan.id} is lost for good`);
+    site.wipe();
+    this.#around.record({ kind: "gone", atMs: this.#around.world.nowMs, site: site.plan.id });
+  }
+
+  /** The operator takes a lost site off the tree as soon as the root lets him. */
+  async takeOff(site: SimSite): Promise<void> {
+    const { id } = site.plan;
+    await this.#atRoot(async (members) => {
+      const { kind } = await members.remove(id);
+      return kind === "removed" || members.isRemoved(id);
+    }, SETTLING_TRIES_MAX);
+    this.#say(`${id} is removed`);
+  }
+
   /** Resolves when everybody is removed, or back. */
   async ended(): Promise<void> {
     await Promise.all(this.#running);
@@ -81,6 +100,7 @@ export class Departures {
   /** Tries until it is done; a site that the root has never heard of needs no removal. */
   async #atRoot(
     act: (members: NonNullable<SimSite["process"]>["replica"]["members"]) => Promise<boolean>,
+    triesMax = TRIES_MAX,
   ): Promise<void> {
     const { world, sites } = this.#around;
     const root = sites.find(({ plan }) => plan.parent === null);
@@ -92,7 +112,7 @@ export class Departures {
           act(process.replica.members).catch(() => false),
           world.sleep(10 * RETRY_MS).then(() => false),
         ]);
-        if (done || tries > TRIES_MAX) return;
+        if (done || tries > triesMax) return;
       }
       await world.sleep(RETRY_MS);
     }
@@ -105,3 +125,5 @@ export class Departures {
 
 /** A site that was lost before it had joined may still get a row from its parent within this. */
 const TRIES_MAX = 60;
+/** One whose children are still on their way to another parent is not let go of yet. */
+const SETTLING_TRIES_MAX = 400;

@@ -10,6 +10,7 @@ import { Departures } from "./departures.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import { strikeLink } from "./link_faults.ts";
+import { Moves } from "./moves.ts";
 import type { SimNetwork } from "./network.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
@@ -52,6 +53,7 @@ export class Faults {
   readonly #draws: Draws;
   readonly #down = new Set<SimSite>();
   readonly #departures: Departures;
+  readonly #moves: Moves;
   readonly #clocks: ClockFaults;
   readonly points: CrashPoints;
   /** The schedule: what each fault is called in `plan.only`. */
@@ -63,6 +65,7 @@ export class Faults {
     this.#draws = draws;
     const { plan, world } = around;
     this.#departures = new Departures(around, draws.fork("departures"));
+    this.#moves = new Moves(around, this.#departures, draws.fork("moves"));
     this.#clocks = new ClockFaults(around);
     this.points = new CrashPoints((site, point) => this.#crashAt(site, point), around.survey);
     for (const crash of plan.crashes) this.points.want(crash);
@@ -109,6 +112,7 @@ export class Faults {
     for (const site of this.#around.sites) site.slowDisk(1);
     for (const site of [...this.#down]) await this.#restart(site);
     await this.#clocks.settled();
+    await this.#moves.ended();
     await this.#departures.ended();
   }
 
@@ -162,6 +166,10 @@ export class Faults {
         if (leaves.length > 0) this.#departures.begin(draws.pick(leaves));
         return;
       }
+      case "move":
+        return this.#moves.move();
+      case "adopt":
+        return this.#moves.adopt();
       case "diskFull":
         this.#say(`the disk of ${site.plan.id} is full`);
         return site.fillDisk(() => {
@@ -193,7 +201,7 @@ export class Faults {
   }
 
   async #restart(site: SimSite): Promise<void> {
-    if (!this.#down.delete(site)) return;
+    if (!this.#down.delete(site) || this.#departures.isAway(site)) return;
     this.#say(`${site.plan.id} starts`);
     await site.start();
   }

@@ -114,6 +114,14 @@ export class SimNetwork {
     }
   }
 
+  /** A site has another parent: the link to the one before is cut, and the new one is dialled. */
+  moved(site: SiteId, from: SiteId): void {
+    const link = this.#links.get(pairOf(site, from));
+    if (link !== undefined) this.#cut(link);
+    const process = this.#processes.get(site);
+    if (process !== undefined) this.#dialParent(site, process);
+  }
+
   /** Cuts the links between two sites and refuses new ones until the clock reaches `untilMs`. */
   partition(a: SiteId, b: SiteId, untilMs: number): void {
     this.block(a, b, untilMs);
@@ -282,7 +290,7 @@ export class SimNetwork {
     if (parent === null) return;
     const { world, draws } = this.#options;
     world.after(draws.between(...REDIAL_MS) + this.#delay(site, parent), () => {
-      if (this.#processes.get(site) !== process) return;
+      if (this.#processes.get(site) !== process || this.#options.parentOf(site) !== parent) return;
       const far = this.#processes.get(parent);
       if (far === undefined || this.#isBlocked(site, parent)) return this.#dialParent(site, process);
       this.#establish(site, process, parent, far);

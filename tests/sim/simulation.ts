@@ -91,7 +91,7 @@ class Simulation {
     this.#network = new SimNetwork({
       world,
       draws: this.#draws.fork("network"),
-      parentOf: (site) => plans.get(site)?.parent ?? null,
+      parentOf: (site) => this.#sites.get(site)?.parent ?? null,
       quality: (a, b) => qualityOf(plans, a, b),
       window: plan.linkWindow,
       noticeMs: plan.noticeMs,

@@ -67,12 +67,15 @@ export class SimSite {
   /** Of the process that runs or begins to. */
   #clock: ProcessClock | null = null;
   #starting = 0;
+  #parent: SiteId | null;
+  #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
   #failed: () => void = () => {};
 
   constructor(plan: SitePlan, around: Surroundings, draws: Draws) {
     this.plan = plan;
+    this.#parent = plan.parent;
     this.#around = around;
     this.#draws = draws;
     const diskDraws = draws.fork("disk");
@@ -90,6 +93,20 @@ export class SimSite {
     });
   }
 
+  /** As its operator last said. */
+  get parent(): SiteId | null {
+    return this.#parent;
+  }
+
+  /** Its operator gives it another parent: told to the process that runs, and to each later one at its start. */
+  move(to: SiteId, lost: readonly SiteId[]): void {
+    const from = this.#parent;
+    this.#parent = to;
+    this.#lost = lost;
+    this.#process?.replica.move(to, lost);
+    if (from !== null && from !== to) this.#around.network.moved(this.plan.id, from);
+  }
+
   get process(): SiteProcess | null {
     return this.#process;
   }
@@ -100,10 +117,11 @@ export class SimSite {
     this.#isUp = true;
     const { world, network, keyspace, probes, record, open, passed } = this.#around;
     const attempt = ++this.#starting;
-    const { id, parent, tier, capacityBytes, skewMs, drift, owners } = this.plan;
+    const { id, tier, capacityBytes, skewMs, drift, owners } = this.plan;
     const crossing = (point: string) => {
       if (attempt === this.#starting) passed(id, point);
     };
+    const parent = this.#parent;
     const storage = new RecordingStorage(this.#disk, {
       site: id,
       isRoot: parent === null,
@@ -125,7 +143,16 @@ export class SimSite {
       due: () => crossing("timer due"),
     });
     this.#clock = clock;
-    const place = { site: id, parent, tier, url: "", linkAddress: "", capacityBytes, owners };
+    const place = {
+      site: id,
+      parent,
+      tier,
+      url: "",
+      linkAddress: "",
+      capacityBytes,
+      owners,
+      lost: this.#lost,
+    };
     const config: ReplicaConfig = { ...place, horizonMs: this.#around.horizonMs };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
@@ -167,6 +194,10 @@ export class SimSite {
     };
     holder.process = process;
     this.#process = process;
+    // Its operator has changed his mind while the disk was read.
+    if (parent !== null && this.#parent !== null && this.#parent !== parent) {
+      replica.move(this.#parent, this.#lost);
+    }
     void replica.ready.then(() => {
       process.ready = true;
       if (process.alive) this.#around.serving(id, process);

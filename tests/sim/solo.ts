@@ -101,6 +101,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       connected: () => {},
       disconnected: () => {},
       receive: () => {},
+      move: () => {},
       status: () => ({
         site: config.site,
         replica: 1,
@@ -112,6 +113,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         pendingBytes: 0,
         stableLagMs: 0,
         children: [],
+        adopting: [],
         clocksAhead: [],
         watched: [],
         ownersMissing: null,

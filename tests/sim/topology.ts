@@ -66,6 +66,10 @@ export interface FaultPlan {
   readonly slowDisk: number;
   /** Crashes at a point of the protocol (crash_points.ts). */
   readonly point: number;
+  /** Sites, edges and whole branches, that get another parent. */
+  readonly move: number;
+  /** Inner sites that are lost for good, whose children get other parents; at most one in a run, as `wipeInner`. */
+  readonly adopt: number;
   /** Edges that are lost for good and taken off the tree; some are let in again. */
   readonly remove: number;
 }
@@ -88,6 +92,8 @@ export const NO_FAULTS: FaultPlan = {
   slowDisk: 0,
   point: 0,
   remove: 0,
+  move: 0,
+  adopt: 0,
 };
 
 export interface Plan {
@@ -301,6 +307,8 @@ function drawMixed(draws: Draws, count?: number): Plan {
       slowLinks: rarely(0.15, 2),
       slowDisk: rarely(0.2, 3),
       remove: 0,
+      move: 0,
+      adopt: 0,
     },
     watch: draws.chance(0.2) ? { site: draws.pick(sites).id, group: draws.integer(0, groups - 1) } : null,
     systemWrites: draws.chance(0.3) ? draws.integer(1, 10) : 0,

@@ -28,6 +28,7 @@ import {
 } from "./broken/stream.ts";
 import { blankHasPushed, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
+import { settlesAtOnce } from "./broken/moving.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import { simulate } from "./simulation.ts";
@@ -99,4 +100,5 @@ export const VARIANTS: readonly Variant[] = [
   neverAcknowledges,
   neverFetches,
   neverConverges,
+  settlesAtOnce,
 ];

@@ -76,6 +76,8 @@ const wardTalk = [
     config: uint,
   }),
 ];
+const ids = fc.array(fc.string(), { maxLength: 3 });
+const moved = fc.record({ floor: uint, from: fc.string(), siblings: ids, lost: ids });
 
 /** Any message. */
 export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
@@ -89,6 +91,19 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     url: fc.string(),
     linkAddress: fc.string(),
     coverage: fc.array(range, { maxLength: 3 }),
+    moved,
+  }, {
+    requiredKeys: [
+      "kind",
+      "replica",
+      "parentReplica",
+      "cursor",
+      "clock",
+      "tier",
+      "url",
+      "linkAddress",
+      "coverage",
+    ],
   }),
   fc.record({
     kind: fc.constant("welcome" as const),
@@ -171,4 +186,13 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     packet: fc.uint8Array({ maxLength: 20 }),
   }),
   ...wardTalk,
+  fc.record({ kind: fc.constant("gather" as const), id: uint, replica: uint }),
+  fc.record({
+    kind: fc.constant("gathered" as const),
+    id: uint,
+    need: uint,
+    clock: uint,
+    rows,
+    more: fc.boolean(),
+  }),
 );

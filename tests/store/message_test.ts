@@ -18,6 +18,8 @@ const KINDS: Readonly<Record<Message["kind"], true>> = {
     standIn: true,
     stoodIn: true,
     newest: true,
+    gather: true,
+    gathered: true,
   },
 };
 

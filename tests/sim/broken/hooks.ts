@@ -75,6 +75,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
           inner.receive(from, encodeMessage(message));
         }
       },
+      move: (to, lost) => inner.move(to, lost),
       status: () => inner.status(),
       evict: (range) => inner.evict(range),
       debugCovers: (key) => inner.debugCovers(key),

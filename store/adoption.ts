@@ -1,0 +1,259 @@
+/**
+ * A site comes from under another parent, with its disk: this site, its new parent, takes it in.
+ *
+ * Life: hello with `moved` → this site has what the root had told the child (F1) → it has what only the old parent,
+ * or its other children, have (F2) → the child's old incarnation ends, with its next (enrolment.ts N1) → welcome →
+ * the child pushes all that the root is not known to have (uplink.ts) → its subtree has → settled (F3).
+ *
+ * F1  The child is answered when the root's journal has arrived here as far as it had there: what the child serves
+ *     from here on is never older than what it served before.
+ * F2  What the child got from its old parent may have causes that are neither at the child nor at the root. All rows
+ *     that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
+ *     child and of every other child that it had; they are installed here at once, before the child is answered
+ *     (PROTOCOL C4). Nobody who is given up, by an operator or by its removal, is waited for.
+ *     What only a parent had that is given up is lost: sessions that may have seen it are told (topology.ts).
+ * F3  Until the child's whole subtree has pushed here what it had, its old incarnation is unsettled: stable clocks say
+ *     nothing of its entries past its end, neither to a session that comes from there (handoff.ts H3) nor to the
+ *     watermark, which does not pass that end. The end is a clock up to which the root has it all.
+ */
+import type { Core } from "./core.ts";
+import type { Child } from "./child.ts";
+import { GATHER_RETRY_MS, MESSAGE_BYTES_TARGET, NOTE_EVERY_MS } from "./limits.ts";
+import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRow } from "./message.ts";
+import type { SiteId } from "./ports.ts";
+import type { Position } from "./row.ts";
+import { Stager } from "./stager.ts";
+import { encodeJson, type Ended, endedKey } from "./topology.ts";
+
+interface Host {
+  /** Resolves when everything applied so far is on disk. */
+  durable(): Promise<void>;
+  /** Children whose hello waits may be answered now. */
+  ready(): void;
+}
+
+/** What has come for one hello. */
+interface Gathering {
+  readonly hello: Hello;
+  readonly answers: Map<SiteId, { readonly rows: readonly WireRow[]; readonly need: Position }>;
+  readonly stagers: Map<SiteId, Stager>;
+  readonly id: number;
+  waitsFor: readonly SiteId[];
+  notedAtMs: number;
+  done: boolean;
+}
+
+export class Adoptions {
+  readonly #core: Core;
+  readonly #host: Host;
+  readonly #gatherings = new Map<Child, Gathering>();
+  #nextId = 1;
+  /** A hello waits until this site, which moved itself, is as far as it was. */
+  #isHeld = false;
+
+  constructor(core: Core, host: Host) {
+    this.#core = core;
+    this.#host = host;
+    core.onAdvance(() => {
+      if (this.#isHeld && !this.#isBehind) {
+        this.#isHeld = false;
+        this.#host.ready();
+      }
+      for (const [child, gathering] of this.#gatherings) this.#step(child, gathering);
+    });
+  }
+
+  /** Children that are not answered yet, and whom that waits for. */
+  get waiting(): { readonly child: SiteId; readonly waitsFor: readonly SiteId[] }[] {
+    return [...this.#gatherings].flatMap(([child, { done, waitsFor }]) =>
+      done ? [] : [{ child: child.id, waitsFor }]
+    );
+  }
+
+  get #isBehind(): boolean {
+    const core = this.#core;
+    return !core.isRoot && (core.down[0] ?? 0) < core.rootFloor;
+  }
+
+  /** Whether a hello may be answered; where not, the host hears when it may. */
+  isReady(child: Child, hello: Hello): boolean {
+    const { moved } = hello;
+    if (this.#isBehind) {
+      this.#isHeld = true;
+      return false;
+    }
+    if (moved === undefined) {
+      this.#gatherings.delete(child);
+      return true;
+    }
+    let gathering = this.#gatherings.get(child);
+    if (gathering?.hello !== hello) {
+      gathering = {
+        hello,
+        answers: new Map(),
+        stagers: new Map(),
+        id: this.#nextId++,
+        waitsFor: [],
+        notedAtMs: -Infinity,
+        done: false,
+      };
+      this.#gatherings.set(child, gathering);
+      if (!this.#isEnough(gathering, moved)) this.#ask(child, gathering);
+    }
+    return gathering.done || this.#isEnough(gathering, moved);
+  }
+
+  forget(child: Child): void {
+    this.#gatherings.delete(child);
+  }
+
+  /** F1, and nothing to ask for: one that lost its disk asks its children anyway. */
+  #isEnough(gathering: Gathering, moved: Moved): boolean {
+    const core = this.#core;
+    const isThere = core.isRoot || (core.down[0] ?? 0) >= moved.floor;
+    return isThere && (gathering.done || moved.from === "" || core.resyncing);
+  }
+
+  /** Whether what only its old parent had is given up. */
+  isGivenUp({ parentReplica, moved }: Hello): boolean {
+    const { topology } = this.#core;
+    if (moved === undefined || moved.from === "") return false;
+    return moved.lost.includes(moved.from) || topology.isRemoved(moved.from) ||
+      topology.succession.heir(parentReplica) === null;
+  }
+
+  /** Whom to ask (F2). */
+  #sources(child: Child, hello: Hello, { from, siblings, lost }: Moved): SiteId[] {
+    const { topology } = this.#core;
+    if (!this.isGivenUp(hello)) return [from];
+    const others = siblings.filter((site) =>
+      site !== child.id && !lost.includes(site) && !topology.isRemoved(site)
+    );
+    return [child.id, ...others];
+  }
+
+  #ask(child: Child, gathering: Gathering): void {
+    const core = this.#core, { hello } = gathering;
+    if (this.#gatherings.get(child) !== gathering || gathering.done || core.closed) return;
+    const { moved } = hello;
+    if (moved !== undefined && moved.from !== "" && !core.resyncing) {
+      gathering.waitsFor = this.#sources(child, hello, moved).filter((site) => !gathering.answers.has(site));
+      for (const site of gathering.waitsFor) {
+        if (site !== core.config.site) {
+          gathering.stagers.set(site, new Stager());
+          const replica = site === moved.from ? hello.parentReplica : 0;
+          core.send(site, { kind: "gather", id: gathering.id, replica });
+        }
+      }
+      this.#note(child, gathering);
+    }
+    this.#step(child, gathering);
+    core.ports.clock.after(GATHER_RETRY_MS, () => this.#ask(child, gathering));
+  }
+
+  /** Once a minute, so that an operator knows whom to give up. */
+  #note(child: Child, gathering: Gathering): void {
+    const nowMs = this.#core.steady.nowMs();
+    const isFirst = gathering.notedAtMs === -Infinity;
+    if (nowMs - gathering.notedAtMs < NOTE_EVERY_MS || gathering.waitsFor.length === 0) return;
+    gathering.notedAtMs = nowMs;
+    if (!isFirst) {
+      this.#core.ports.note("adoption_waits", { child: child.id, waitsFor: gathering.waitsFor });
+    }
+  }
+
+  /** Looks whether all has come. */
+  #step(child: Child, gathering: Gathering): void {
+    const core = this.#core, { hello } = gathering;
+    if (gathering.done || this.#gatherings.get(child) !== gathering || hello.moved === undefined) return;
+    if (this.#isEnough(gathering, hello.moved)) {
+      gathering.done = true;
+      return this.#host.ready();
+    }
+    if (hello.moved.from === "" || gathering.answers.size === 0) return;
+    // Where this site itself is the one to ask, it has it all.
+    const sources = this.#sources(child, hello, hello.moved).filter((site) => site !== core.config.site);
+    const answers = sources.map((site) => gathering.answers.get(site));
+    const needs = answers.map((answer) => answer?.need ?? Infinity);
+    const need = Math.max(hello.moved.floor, ...needs);
+    if (!core.isRoot && (core.down[0] ?? 0) < need || need === Infinity) return;
+    gathering.done = true;
+    this.#install(answers.flatMap((answer) => answer?.rows ?? [])).then(() => this.#host.ready());
+  }
+
+  /** As this site's own pending rows, all in one step (I1). */
+  #install(gathered: readonly WireRow[]): Promise<void> {
+    const core = this.#core;
+    core.count("gathered_rows", gathered.length);
+    return core.rows.lock.run(async () => {
+      const rows = gathered.filter((row) => !core.isCollectable(row));
+      const keys = [...new Set(rows.map((row) => row.key))];
+      const found = await core.rows.lookup(keys);
+      const old = new Map(keys.map((key, i) => [key, found[i]]));
+      for (const row of rows) core.rows.apply(old.get(row.key), { ...row, known: core.depth });
+      core.wake();
+    });
+  }
+
+  /** What a site had to say. */
+  answered(from: SiteId, gathered: Gathered): void {
+    const core = this.#core;
+    for (const [child, gathering] of this.#gatherings) {
+      if (gathering.id !== gathered.id || gathering.done || gathering.answers.has(from)) continue;
+      if ([gathered, ...gathered.rows].some((said) => core.clock.isTooFarAhead(said.clock))) {
+        return core.count("clock_ahead");
+      }
+      const rows = gathering.stagers.get(from)?.add(gathered.rows, gathered.more);
+      if (rows === undefined || rows === null) return;
+      core.clock.merge(gathered.clock);
+      gathering.answers.set(from, { rows, need: gathered.need });
+      gathering.waitsFor = gathering.waitsFor.filter((site) => site !== from);
+      return this.#step(child, gathering);
+    }
+  }
+
+  /** Answers another site: all rows here that are not known at the root, as of one head. */
+  async asked(from: SiteId, { id, replica }: Gather): Promise<void> {
+    const core = this.#core;
+    const isWhole = !core.resyncing && core.topology.succession.heir(replica) === core.replica;
+    if (replica !== 0 && !isWhole) return;
+    const { rows, need } = await core.rows.lock.run(async () => {
+      const floor = core.reach[0]?.top ?? 0;
+      const keys = core.isRoot ? [] : [...core.pending.after(floor, 1)].map((entry) => entry.key);
+      const rows = (await core.rows.lookup(keys)).filter((row) => row !== undefined);
+      return { rows, need: core.isRoot ? core.rows.head : Math.max(core.down[0] ?? 0, core.rootFloor) };
+    });
+    await this.#host.durable();
+    for (const chunk of chunks(rows, MESSAGE_BYTES_TARGET)) {
+      await core.send(from, { kind: "gathered", id, need, clock: core.clock.last, ...chunk });
+    }
+  }
+
+  /** F3, after a push of a child: under the lock. */
+  async settle(child: Child): Promise<void> {
+    const core = this.#core, { succession } = core.topology;
+    const open = succession.unsettledBefore(child.replica);
+    if (open.length === 0) return;
+    const words = open.flatMap((number) => succession.keptOf(number)?.clock ?? []);
+    const last = Math.max(0, ...words);
+    if (last === 0 || child.stable < last) return;
+    for (const number of open) {
+      const next = succession.nextOf(number);
+      if (next === undefined) continue;
+      const key = endedKey(number);
+      const [old] = await core.rows.lookup([key]);
+      const ended: Ended = { stable: last, next, settled: true };
+      core.rows.apply(old, core.own(key, encodeJson(ended)));
+    }
+    core.count("settled", open.length);
+  }
+}
+
+/** Whether every child that a site had has pushed to this incarnation of it, or brings what it had to another. */
+export function haveAllPushed(core: Core, children: ReadonlyMap<SiteId, Child>): boolean {
+  const { topology, config } = core;
+  return topology.movingFrom(config.site).length === 0 &&
+    topology.sites().every((site) =>
+      site.parent !== config.site || children.get(site.id)?.hasPushed === true
+    );
+}

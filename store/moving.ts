@@ -1,0 +1,30 @@
+/** What a site says of itself to a parent that is not the one it had (adoption.ts). */
+import type { Core } from "./core.ts";
+import type { Hello } from "./message.ts";
+import type { SiteId } from "./ports.ts";
+
+/** The part of a hello that a parent needs who is another one than before. */
+export function broughtAlong(core: Core, parent: SiteId): Pick<Hello, "moved"> {
+  const from = core.path.at(-1), { lost } = core;
+  if (core.replica === 0 && lost.length > 0) return { moved: { floor: 0, from: "", siblings: [], lost } };
+  if (core.replica === 0 || from === undefined || from === parent) return {};
+  const { topology } = core;
+  const siblings = new Set(topology.movingFrom(from));
+  for (const site of topology.sites()) if (site.parent === from) siblings.add(site.id);
+  siblings.delete(core.config.site);
+  const isKnown = isAllKnown(core);
+  return {
+    moved: {
+      floor: Math.max(core.rootFloor, core.down[0] ?? 0),
+      from: isKnown ? "" : from,
+      siblings: isKnown ? [] : [...siblings].sort(),
+      lost,
+    },
+  };
+}
+
+/** Whether the root has all of the parent's journal that anything here depends on. */
+export function isAllKnown(core: Core): boolean {
+  // One that was never ready has shown nothing of it to anybody.
+  return core.depth === 1 || core.resyncing || (core.via[0]?.top ?? 0) >= core.taken;
+}

@@ -1,0 +1,16 @@
+/** What the root writes of itself at each start: it is enrolled by nobody. */
+import type { SiteRecord } from "./api.ts";
+import type { Core } from "./core.ts";
+import { encodeJson, replicaKey, siteKey } from "./topology.ts";
+
+/** Writes its system rows. */
+export async function introduceRoot(core: Core): Promise<void> {
+  const { id, tier, url, linkAddress } = { ...core.config, id: core.config.site };
+  const record: SiteRecord = { id, number: core.replica, parent: null, depth: 0, tier, url, linkAddress };
+  const incarnation = { site: id, path: [id], parent: 0, from: 0 };
+  await core.rows.lock.run(() => {
+    core.rows.put(core.own(replicaKey(core.replica), encodeJson(incarnation)));
+    core.rows.put(core.own(siteKey(id), encodeJson(record)));
+    return Promise.resolve();
+  });
+}

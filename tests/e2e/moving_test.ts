@@ -1,0 +1,112 @@
+/** Sites that get another parent: the command, over real processes; the old parent there, and lost for good. */
+import { strict as assert } from "node:assert";
+import { EXIT, runCli } from "../../runtime/cli/mod.ts";
+import { ask, HeaderClient } from "./client.ts";
+import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+
+const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
+
+async function sojourn(cluster: TestCluster, ...args: string[]) {
+  const out: string[] = [], err: string[] = [];
+  const env: Record<string, string> = {
+    SOJOURN_URL: cluster.url("edge-3"),
+    SOJOURN_TOKEN: cluster.adminToken,
+  };
+  const code = await runCli(args, {
+    out: (line) => void out.push(line),
+    err: (line) => void err.push(line),
+    env: (name) => env[name],
+  });
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+async function parents(cluster: TestCluster): Promise<Record<string, string | null>> {
+  const { out } = await sojourn(cluster, "sites", "--json");
+  const sites = JSON.parse(out) as { id: string; parent: string | null }[];
+  return Object.fromEntries(sites.map(({ id, parent }) => [id, parent]));
+}
+
+async function refusals(cluster: TestCluster): Promise<void> {
+  const rows: [string[], string, RegExp][] = [
+    [["move", "edge-1", "edge-1"], "site_needed", /edge-1 cannot be its own parent/],
+    [["move", "core-1", "edge-1"], "site_needed", /edge-1 stands below core-1/],
+    [["move", "cloud", "edge-1"], "site_needed", /cloud is the root/],
+    [["move", "nobody", "core-2"], "site_unknown", /no site is called "nobody"/],
+    [["move", "edge-1", "nobody"], "site_unknown", /no site is called "nobody"/],
+    [["move", "edge-1", "Core 2"], "query_invalid", /take ids of sites, not "Core 2"/],
+    [["move", "edge-1", "core-2", "--lost", "core-1"], "site_connected", /core-1 is there: it is not lost/],
+    [["move", "edge-1", "core-2", "--lost", "gone"], "site_unknown", /no site is called "gone"/],
+  ];
+  for (const [args, code, text] of rows) {
+    const answer = await sojourn(cluster, "sites", ...args, "--json");
+    assert.equal(answer.code, EXIT.failed, args.join(" "));
+    const { error } = JSON.parse(answer.out) as { error: { code: string; message: string } };
+    assert.equal(error.code, code, args.join(" "));
+    assert.match(error.message, text);
+  }
+  assert.equal((await sojourn(cluster, "sites", "move", "edge-1")).code, EXIT.usage);
+}
+
+/** The old parent is there, and the site starts again under the new one. */
+async function asPlanned(cluster: TestCluster): Promise<void> {
+  const client = new HeaderClient();
+  await client.fetch(note(cluster, "edge-2", "planned"), { method: "PUT", body: "before" });
+  const moved = await sojourn(cluster, "sites", "move", "edge-2", "core-2", "--json");
+  assert.equal(moved.code, EXIT.done, moved.err + moved.out);
+  const { from, to, joined } = JSON.parse(moved.out) as { from: string; to: string; joined: boolean };
+  assert.deepEqual([from, to, joined], ["core-1", "core-2", true]);
+  assert.equal((await client.fetch(note(cluster, "edge-2", "planned"))).text, "before");
+  await client.fetch(note(cluster, "edge-2", "planned"), { method: "PUT", body: "after" });
+  assert.equal((await client.fetch(note(cluster, "edge-1", "planned"))).text, "after");
+  await cluster.control("restart", "edge-2");
+  await cluster.ready("edge-2");
+  assert.equal((await client.fetch(note(cluster, "edge-2", "planned"))).text, "after");
+  assert.equal((await parents(cluster))["edge-2"], "core-2");
+  const back = await sojourn(cluster, "sites", "move", "edge-2", "core-1");
+  assert.deepEqual([back.code, back.out], [EXIT.done, "edge-2 is under core-1 now; it was under core-2"]);
+}
+
+/** The old parent is gone for good, with its disk; what was written meanwhile goes up another way. */
+async function asOrphans(cluster: TestCluster): Promise<void> {
+  const clients = { "edge-1": new HeaderClient(), "edge-2": new HeaderClient() };
+  for (const [site, client] of Object.entries(clients)) {
+    await client.fetch(note(cluster, site, `of-${site}`), { method: "PUT", body: "pushed" });
+    await eventually(
+      "it is at the root",
+      async () => (await ask(note(cluster, "cloud", `of-${site}`))).text === "pushed",
+    );
+  }
+  await cluster.control("kill", "core-1");
+  for (const [site, client] of Object.entries(clients)) {
+    const written = await client.fetch(note(cluster, site, `of-${site}`), { method: "PUT", body: "alone" });
+    assert.equal(written.status, 201);
+  }
+  for (const site of Object.keys(clients)) {
+    const moved = await sojourn(cluster, "sites", "move", site, "core-2", "--lost", "core-1", "--json");
+    assert.equal(moved.code, EXIT.done, moved.err + moved.out);
+  }
+  for (const [site, client] of Object.entries(clients)) {
+    await eventually("what was written meanwhile is at the root", async () => {
+      return (await ask(note(cluster, "cloud", `of-${site}`))).text === "alone";
+    });
+    // A session that began before it, where something may have been lost with core-1, is told so at most.
+    const seen = await client.fetch(note(cluster, site, `of-${site}`));
+    assert.ok(seen.status === 410 || seen.text === "alone", `${site}: ${seen.status} ${seen.text}`);
+    const anew = new HeaderClient();
+    await anew.fetch(note(cluster, site, `anew-${site}`), { method: "PUT", body: "goes on" });
+    assert.equal((await anew.fetch(note(cluster, "edge-3", `anew-${site}`))).text, "goes on");
+  }
+  await eventually("the lost one may be removed", async () => {
+    return (await sojourn(cluster, "sites", "remove", "core-1", "--json")).code === EXIT.done;
+  });
+  await eventually("nobody knows it any more", async () => !("core-1" in await parents(cluster)));
+  const { "edge-1": first, "edge-2": second } = await parents(cluster);
+  assert.deepEqual([first, second], ["core-2", "core-2"]);
+}
+
+Deno.test("sites get another parent, and clients go on", async (t) => {
+  await using cluster = await startCluster({ apps: ["tests/e2e/apps/probe"] });
+  await t.step("what cannot be is refused", () => refusals(cluster));
+  await t.step("planned: nothing is lost, and a restart keeps the new parent", () => asPlanned(cluster));
+  await t.step("orphans: their writes go up under another parent", () => asOrphans(cluster));
+});
