@@ -9,8 +9,8 @@
  *     would be time travel.
  * E4  The token's clock is at least that at which anything it touched was applied at this site (PROTOCOL I5);
  *     a session that touched nothing leaves with the token it came with.
- * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost, what the session saw
- *     may be gone with that: it is told so, unless all of it had come further.
+ * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost or it has another parent,
+ *     what the session saw may be gone with that: it is told so, unless all of it had come further or is here.
  * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
  *     answer: it might be older than what this session saw elsewhere.
  */
@@ -28,7 +28,7 @@ import type { Core } from "./core.ts";
 import type { Arrival } from "./handoff.ts";
 import { sourceLost } from "./lost.ts";
 import type { Key } from "./key.ts";
-import { BOUNDED_ROWS } from "./limits.ts";
+import { BOUNDED_ROWS, WAIT_MS_MAX } from "./limits.ts";
 import { contribute } from "./merge.ts";
 import { pointRange, type Range } from "./range.ts";
 import { compareVersions, type Position, type ReplicaNumber, type Row, type Version } from "./row.ts";
@@ -184,16 +184,16 @@ export class Session implements AttachedSession {
 
   async #cover(range: Range, limit: number, reverse: boolean): Promise<void> {
     await this.#host.uplink?.fetchSoon(range, limit, reverse, this.trace);
-    this.#checkWhole();
+    await this.#checkWhole();
   }
 
-  /** @throws StoreUnavailable `source_lost` where this site has another parent by now, and lost with the last one, perhaps, what this session saw there. */
-  #checkWhole(): void {
-    const core = this.#core;
-    const isFresh = this.how === "new" && this.#highest === 0;
-    if (core.replica === this.#replica || isFresh) return;
-    if (!core.topology.mayHaveLost(this.#replica, this.#path)) return;
-    throw sourceLost(core, { replica: this.#replica, clock: this.#clock });
+  /** Where this site is another incarnation by now, what became of the one before is known first (E6). */
+  async #checkWhole(): Promise<void> {
+    const core = this.#core, { topology } = core;
+    if (core.replica === this.#replica) return;
+    const isTold = () => topology.recordedEnd(this.#replica) !== undefined;
+    if (topology.succession.keptOf(this.#replica)?.whole === false) await waitFor(core, isTold);
+    this.#assertNotLost();
   }
 
   /** What it touches is noted from its first touch on: most requests of some apps touch nothing. */
@@ -223,15 +223,14 @@ export class Session implements AttachedSession {
 
   /** E6 */
   #assertNotLost(): void {
-    const { replica, topology, config } = this.#core;
+    const { replica, topology } = this.#core;
     if (replica === this.#replica || this.#clock === 0) return;
     const end = topology.ended(this.#replica);
-    if (end !== undefined && this.#clock <= end) return;
-    throw new StoreUnavailable(
-      "source_lost",
-      `the disk of a site above ${config.site} was lost during the request, before all that this session saw had left it`,
-      { mayBeLost: { site: config.site, incarnation: this.#replica, from: end, to: this.#clock } },
-    );
+    const isHere = topology.succession.keptOf(this.#replica) !== undefined;
+    // What it touched since it came may be pending by now.
+    const path = this.#touched.length > 0 ? [] : this.#path;
+    if (isHere ? !topology.mayHaveLost(this.#replica, path) : end !== undefined && this.#clock <= end) return;
+    throw sourceLost(this.#core, { replica: this.#replica, clock: this.#clock });
   }
 
   // ── Writes ──
@@ -306,7 +305,7 @@ export class Session implements AttachedSession {
 
   async durable(): Promise<void> {
     await this.#host.durable(this.#highest);
-    this.#checkWhole();
+    await this.#checkWhole();
   }
 
   /**
@@ -350,6 +349,24 @@ export class Session implements AttachedSession {
     const clock = Math.max(this.#clock, core.clock.last);
     return { session: this.id, sequence: this.#sequence + 1, replica: core.replica, clock, path, open };
   }
+}
+
+/** Resolves when a condition holds that changes with what arrives. @throws StoreUnavailable after some time */
+function waitFor(core: Core, condition: () => boolean): Promise<void> {
+  if (condition()) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const forget = core.onAdvance(() => {
+      if (!condition()) return;
+      forget();
+      cancel();
+      resolve();
+    });
+    const cancel = core.ports.clock.after(WAIT_MS_MAX, () => {
+      forget();
+      const text = `site ${core.config.site} has another parent, and does not know yet what that one found`;
+      reject(new StoreUnavailable("source_unreachable", text));
+    });
+  });
 }
 
 const sameVersion = (row: Row | undefined, version: Version | null): boolean =>

@@ -147,9 +147,11 @@ export class Uplink {
     this.#dirty.clear();
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
     this.#welcomed = this.#hasHeard = true;
-    for (const f of this.#fetching.all()) this.#request(f);
-    for (const [id, { claim }] of this.#numbers) this.#claim(id, claim);
+    // Who is who comes before anything else that was asked for: it says what may be missing.
+    const asked = [...this.#fetching.all()];
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
+    for (const f of asked) this.#request(f);
+    for (const [id, { claim }] of this.#numbers) this.#claim(id, claim);
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
