@@ -12,9 +12,15 @@ import type { SiteId } from "../ports.ts";
 import type { Choice } from "./choose.ts";
 import type { Standing } from "./detector.ts";
 import type { Exchange, Merged } from "./exchange.ts";
+import { mended } from "./mend.ts";
 import type { Entry, TupleId } from "./packet.ts";
 import type { Shelf } from "./shelf.ts";
 import { compareEntries, Tuple } from "./tuple.ts";
+
+/** Adopting so many takes some milliseconds, and a step of the disk. */
+const CONSIDERED_AT_ONCE = 1_000;
+/** A site that could be an owner is heard of at once; this is for what else may have changed. */
+const SHORT_RETRY_MS = 5_000;
 
 /** What custody needs of those around it. */
 export interface CustodyPorts {
@@ -49,8 +55,11 @@ export class Custody {
   readonly short = new Set<TupleId>();
   /** Tuples that others have removed, in the order in which that was heard. */
   readonly #remembered = new Set<TupleId>();
+  /** What something was heard about that may ask for an answer. */
+  readonly #doubtful = new Set<TupleId>();
   /** Sites that left the tree, as far as they were noticed. */
   readonly #left = new Set<SiteId>();
+  #retriedMs = 0;
   /** Of payloads in memory. */
   waitingBytes = 0;
 
@@ -89,7 +98,7 @@ export class Custody {
     tuple.gone = true;
     tuple.held = true;
     tuple.acting = false;
-    tuple.unacked.clear();
+    tuple.unacked = [];
     this.short.delete(tuple.id);
     this.#setPayload(tuple, null);
     if (others.length === 0) return this.#drop(tuple);
@@ -126,7 +135,7 @@ export class Custody {
 
   /** The payload leaves memory once the disk has it and nobody waits for it. */
   #release(tuple: Tuple): void {
-    if (tuple.held && tuple.unacked.size === 0 && this.#ports.shelf.isWritten(tuple.id)) {
+    if (tuple.held && tuple.unacked.length === 0 && this.#ports.shelf.isWritten(tuple.id)) {
       this.#setPayload(tuple, null);
     }
   }
@@ -134,16 +143,16 @@ export class Custody {
   /** All the others are to have this version; suspected ones hear it when they are back. */
   #tell(tuple: Tuple, withPayload: boolean): void {
     for (const site of this.#others(tuple)) {
-      tuple.unacked.add(site);
+      tuple.owe(site);
       this.#exchange.tell(site, tuple.id, withPayload);
     }
-    if (tuple.unacked.size === 0) this.#allAcked(tuple);
+    if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
 
   /** These are to have this version, whoever is responsible. */
   #tellSome(tuple: Tuple, sites: readonly SiteId[]): void {
     for (const site of sites) {
-      tuple.unacked.add(site);
+      tuple.owe(site);
       this.#exchange.tell(site, tuple.id, false);
     }
   }
@@ -155,7 +164,7 @@ export class Custody {
     tuple.version++;
     tuple.owners = owners;
     tuple.former = former;
-    tuple.unacked.clear();
+    tuple.unacked = [];
     tuple.doubts = null;
     this.#exchange.share(tuple.id, this.#others(tuple));
     if (tuple.held) shelf.amend(tuple);
@@ -207,7 +216,7 @@ export class Custody {
     tuple.version = entry.version;
     tuple.owners = entry.owners;
     tuple.former = told.filter((site) => !entry.owners.includes(site));
-    tuple.unacked.clear();
+    tuple.unacked = [];
     this.short.delete(tuple.id);
     if (!held) this.#ports.overtaken(tuple.id, entry.gone);
     if (entry.gone) {
@@ -244,14 +253,14 @@ export class Custody {
 
   /** A site has this version on its disk. */
   acked(tuple: Tuple, site: SiteId): void {
-    if (!tuple.unacked.delete(site)) return;
+    if (!tuple.settle(site)) return;
     if (!tuple.gone && tuple.former.includes(site)) {
       tuple.former = tuple.former.filter((one) => one !== site);
       this.#exchange.unshare(tuple.id, [site]);
       this.#act(tuple);
     }
     this.#checkHeld(tuple);
-    if (tuple.unacked.size === 0) this.#allAcked(tuple);
+    if (tuple.unacked.length === 0) this.#allAcked(tuple);
   }
 
   #allAcked(tuple: Tuple): void {
@@ -266,7 +275,7 @@ export class Custody {
   /** Everybody knows its end. */
   forget(id: TupleId): void {
     const tuple = this.tuples.get(id);
-    if (tuple?.gone === true && tuple.unacked.size === 0) this.#drop(tuple);
+    if (tuple?.gone === true && tuple.unacked.length === 0) this.#drop(tuple);
   }
 
   /** A site needs the payload, which may be on disk only. */
@@ -289,7 +298,7 @@ export class Custody {
   /** O1: on the disks of all its owners. */
   #checkHeld(tuple: Tuple): void {
     if (tuple.held || tuple.gone || !this.#ports.shelf.isWritten(tuple.id)) return;
-    if (tuple.owners.some((owner) => tuple.unacked.has(owner))) return;
+    if (tuple.owners.some((owner) => tuple.unacked.includes(owner))) return;
     tuple.held = true;
     this.#ports.held(tuple);
     this.#act(tuple);
@@ -312,8 +321,7 @@ export class Custody {
     if (standing === "alive") {
       this.#exchange.ask(site);
       this.tellAgain(site, false);
-      for (const id of [...this.short]) this.#considerId(id);
-      return;
+      return this.#considerLater(this.short);
     }
     this.#exchange.lost(site);
     this.considerAll(site);
@@ -324,8 +332,8 @@ export class Custody {
     for (const id of this.#exchange.shared(site)) {
       const tuple = this.tuples.get(id);
       if (tuple === undefined) continue;
-      if (mayHaveLost && tuple.responsible === this.#ports.site) tuple.unacked.add(site);
-      if (tuple.unacked.has(site)) this.#exchange.tell(site, id, !tuple.held);
+      if (mayHaveLost && tuple.responsible === this.#ports.site) tuple.owe(site);
+      if (tuple.unacked.includes(site)) this.#exchange.tell(site, id, !tuple.held);
     }
   }
 
@@ -344,12 +352,23 @@ export class Custody {
   }
 
   considerAll(site: SiteId): void {
-    for (const id of this.#exchange.shared(site)) this.#considerId(id);
+    this.#considerLater(this.#exchange.shared(site));
   }
 
-  #considerId(id: TupleId): void {
-    const tuple = this.tuples.get(id);
-    if (tuple !== undefined) this.consider(tuple);
+  #considerLater(ids: Iterable<TupleId>): void {
+    for (const id of ids) this.#doubtful.add(id);
+    if (this.#doubtful.size > 0) this.#ports.wake();
+  }
+
+  /** A site that many tuples were shared with is gone: others are served between two parts of the work. */
+  considerSome(): void {
+    let left = CONSIDERED_AT_ONCE;
+    for (const id of this.#doubtful) {
+      if (left-- === 0) return this.#ports.wake();
+      this.#doubtful.delete(id);
+      const tuple = this.tuples.get(id);
+      if (tuple !== undefined) this.consider(tuple);
+    }
   }
 
   /** Does with a tuple what the standing of its owners asks for. */
@@ -402,42 +421,21 @@ export class Custody {
 
   /** Gives a tuple other owners for those that are dead, or, as long as nobody counts on it, suspected or full. */
   #mend(tuple: Tuple): void {
-    const { site } = this.#ports;
+    const { site, f, choose } = this.#ports;
     const isUseless = (owner: SiteId) =>
       tuple.held
         ? this.#standing(owner) === "dead"
-        : tuple.unacked.has(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
-    const others = tuple.owners.slice(1);
-    const out = others.filter(isUseless);
-    if (out.length === 0 && others.length >= this.#ports.f()) return void this.short.delete(tuple.id);
-    const kept = others.filter((owner) => !out.includes(owner));
-    const { owners, missing } = this.#chosen(kept);
-    const added = owners.filter((owner) => owner !== site && !kept.includes(owner));
-    // One that may come back is better than none.
-    const stays = out.slice(0, missing), leaves = out.slice(missing);
+        : tuple.unacked.includes(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
+    const { owners, former, leaves, missing, isChanged } = mended(tuple, { site, f: f(), isUseless, choose });
     if (missing > 0) this.short.add(tuple.id);
     else this.short.delete(tuple.id);
-    if (added.length === 0 && leaves.length === 0) return;
-    const next = [site, ...kept, ...added, ...stays];
-    const former = [...tuple.former.filter((one) => !next.includes(one)), ...leaves];
+    if (!isChanged) return;
     const change = () => {
       this.#ports.count("mended");
-      this.#change(tuple, next, former);
+      this.#change(tuple, owners, former);
     };
     if (leaves.length === 0) change();
     else void this.#allowed(tuple, leaves, change);
-  }
-
-  /** Owners beside those that stay; fewer than there should be where there are not enough. */
-  #chosen(kept: readonly SiteId[]): Choice {
-    try {
-      return this.#ports.choose(kept);
-    } catch {
-      return {
-        owners: [this.#ports.site, ...kept],
-        missing: Math.max(0, this.#ports.f() - kept.length),
-      };
-    }
   }
 
   /** O2 */
@@ -458,18 +456,22 @@ export class Custody {
   /** f is another, or new here: own tuples may lack owners, and those of the disk wait to be acted on. */
   resized(): void {
     for (const tuple of this.tuples.values()) {
-      if (tuple.responsible === this.#ports.site && !tuple.gone) this.short.add(tuple.id);
+      if (tuple.responsible === this.#ports.site && !tuple.gone) this.#doubtful.add(tuple.id);
     }
+    this.#ports.wake();
   }
 
-  /** Looks again at what lacks owners, at sites that left the tree, and at ends that nobody has settled. */
+  /** Looks again, sometimes, at what lacks owners, at sites that left the tree, and at ends that nobody has settled. */
   tick(): void {
     for (const site of this.#exchange.sites()) {
       if (this.#ports.isKnown(site)) this.#left.delete(site);
       else if (!this.#left.has(site)) this.#leaves(site);
     }
-    for (const id of [...this.short]) this.#considerId(id);
     const nowMs = this.#ports.nowMs();
+    if (nowMs - this.#retriedMs >= SHORT_RETRY_MS) {
+      this.#retriedMs = nowMs;
+      this.#considerLater(this.short);
+    }
     for (const id of [...this.#remembered]) {
       const tuple = this.tuples.get(id);
       if (tuple === undefined || nowMs - tuple.goneMs < GONE_MS) break;

@@ -300,7 +300,7 @@ export class Exchange {
   #recall(peer: Peer): void {
     for (const { told } of peer.flights.values()) {
       for (const entry of told) {
-        if (this.#ports.tuple(entry.id)?.unacked.has(peer.site)) {
+        if (this.#ports.tuple(entry.id)?.unacked.includes(peer.site)) {
           peer.due.set(entry.id, entry.payload !== null || peer.due.get(entry.id) === true);
         }
       }

@@ -21,6 +21,9 @@ export interface TupleState {
   readonly gone: boolean;
 }
 
+/** One for all: most tuples owe nobody anything most of the time. */
+const NONE: readonly SiteId[] = [];
+
 export class Tuple implements TupleState {
   readonly id: TupleId;
   version: number;
@@ -30,7 +33,7 @@ export class Tuple implements TupleState {
   /** In memory as long as somebody needs it, and while the disk does not have it. */
   payload: Uint8Array | null = null;
   /** Sites that have not said that they have this version on disk; kept by the one who tells it. */
-  readonly unacked = new Set<SiteId>();
+  unacked: readonly SiteId[] = NONE;
   /** All its owners had it once: it counts. */
   held: boolean;
   /** The user was told that it is this site's. */
@@ -61,6 +64,19 @@ export class Tuple implements TupleState {
   /** Everybody who may have it. */
   get sites(): readonly SiteId[] {
     return this.former.length === 0 ? this.owners : [...this.owners, ...this.former];
+  }
+
+  /** A site is to be told this version. */
+  owe(site: SiteId): void {
+    if (!this.unacked.includes(site)) this.unacked = [...this.unacked, site];
+  }
+
+  /** A site has it; false where it owed no answer. */
+  settle(site: SiteId): boolean {
+    if (!this.unacked.includes(site)) return false;
+    const left = this.unacked.filter((one) => one !== site);
+    this.unacked = left.length === 0 ? NONE : left;
+    return true;
   }
 
   entry(payload: Uint8Array | null = null): Entry {

@@ -326,6 +326,7 @@ export class Tuples {
     await this.#ports.clock.turn();
     this.#awake = false;
     if (this.#failure !== null) return;
+    this.#custody.considerSome();
     const outgoing = this.#exchange.freeze();
     outgoing.early();
     const removals = this.#removals;

@@ -74,6 +74,8 @@ export class OwnerSite {
   #starts = 0;
   /** Ids that were acted on by the process that runs. */
   readonly actedNow = new Set<string>();
+  /** And those of which its disk knows. */
+  readonly removedNow = new Set<string>();
   /** What it does not act on until it is told to. */
   isIdle = false;
   f: number;
@@ -191,6 +193,7 @@ export class OwnerSite {
     this.#starts++;
     this.#process = null;
     this.actedNow.clear();
+    this.removedNow.clear();
     this.#disk = wipe ? this.#disk.wipe() : this.#disk.crash();
   }
 
@@ -256,6 +259,7 @@ export class OwnerSite {
       clock.after(draws.between(...thinkMs), () => {
         void tuples()?.remove(id).then(() => {
           mine.delete(id);
+          this.removedNow.add(id);
           record({ kind: "removed", site, id });
         }, () => {});
       });

@@ -285,7 +285,7 @@ class OwnersSimulation {
     // Sites that are down do not know either.
     const isAnyDown = this.#sites.some(({ isUp }) => !isUp);
     for (const id of site.actedNow) {
-      if (holds.has(id) || isAnyDown) {
+      if (!site.removedNow.has(id) || holds.has(id) || isAnyDown) {
         this.#told.push({ kind: "died unsettled", site: site.id, id, atMs: this.#world.nowMs });
       }
     }
