@@ -31,6 +31,7 @@ import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
 import { CLOCK_TICKS_PER_MS, type Position } from "./row.ts";
 import type { SiteId } from "./ports.ts";
+import { firstId } from "./question.ts";
 import { recoveryOf, type Standing } from "./wards/recovery.ts";
 import type { Wards } from "./wards/wards.ts";
 
@@ -64,11 +65,12 @@ export class Handoff {
   readonly #core: Core;
   readonly #host: Host;
   readonly #asked = new Map<number, (carry: Carry) => void>();
-  #nextId = 1;
+  #nextId: number;
 
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
+    this.#nextId = firstId(core.ports.random);
   }
 
   /**

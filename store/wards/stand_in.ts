@@ -17,6 +17,7 @@ import type { Core } from "../core.ts";
 import { FENCE_AFTER_MS, STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../limits.ts";
 import type { Ask, Carry } from "../message.ts";
 import type { SiteId } from "../ports.ts";
+import { firstId } from "../question.ts";
 import { newerRow } from "../merge.ts";
 import type { Position, ReplicaNumber } from "../row.ts";
 import type { WireRow } from "../wire_row.ts";
@@ -54,11 +55,12 @@ export class StandIns {
   readonly #core: Core;
   readonly #keeper: Keeper;
   readonly #asked = new Map<number, (answer: StoodIn | Newest) => void>();
-  #nextId = 1;
+  #nextId: number;
 
   constructor(core: Core, keeper: Keeper) {
     this.#core = core;
     this.#keeper = keeper;
+    this.#nextId = firstId(core.ports.random);
   }
 
   /**
