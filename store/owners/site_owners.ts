@@ -10,12 +10,13 @@
  */
 import { CodecError } from "../codec.ts";
 import type { Core } from "../core.ts";
-import { BEAT_MS, CANDIDATES_MAX, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
+import { BEAT_MS, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
 import type { TuplesMessage } from "../message.ts";
 import type { SiteId, Storage } from "../ports.ts";
 import { Quiet } from "../quiet.ts";
 import type { Position } from "../row.ts";
 import { areaKey, encodeJson } from "../topology.ts";
+import { worthMeasuring } from "./candidates.ts";
 import { checkOwners, type Choice, chooseOwners, type OwnersSettings } from "./choose.ts";
 import { Detector } from "./detector.ts";
 import { Tuples, type TuplesUser } from "./tuples.ts";
@@ -224,25 +225,13 @@ export class SiteOwners {
     }
   }
 
-  /** All that may be chosen, or so many of them from near to far along the tree. */
   #worthMeasuring(): SiteId[] {
-    const { config: { site }, path } = this.#core;
-    const may = (this.#settings.sites ?? this.#known()).filter((id) => id !== site);
-    if (may.length <= CANDIDATES_MAX) return may;
-    const parents = new Map(this.#core.topology.sites().map(({ id, parent }) => [id, parent]));
-    const hops = (id: SiteId): number => {
-      for (let at: SiteId | null = id, up = 0; at !== null; at = parents.get(at) ?? null, up++) {
-        const depth = path.indexOf(at);
-        if (depth >= 0) return up + path.length - depth;
-      }
-      return path.length + 1;
-    };
-    const far = may.map((id) => ({ id, hops: hops(id) }))
-      .sort((a, b) => a.hops - b.hops || (a.id < b.id ? -1 : 1));
-    return Array.from(
-      { length: CANDIDATES_MAX },
-      (_, i) => far[Math.floor(i * far.length / CANDIDATES_MAX)]?.id ?? site,
-    );
+    const { config: { site }, path, topology } = this.#core;
+    return worthMeasuring(this.#settings.sites ?? topology.present.keys(), {
+      site,
+      path,
+      sites: topology.present,
+    });
   }
 
   async #tellArea(): Promise<Position> {
