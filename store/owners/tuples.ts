@@ -50,6 +50,8 @@ export interface TuplesPorts {
   readonly nowMs: () => number;
   /** A disk of its own. */
   readonly storage: Storage;
+  /** Tuples that there is room for; `TUPLES_MAX` by default. */
+  readonly tuplesMax?: number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
   readonly fellows: Fellows;
   readonly fatal: (error: Error) => void;
@@ -286,14 +288,18 @@ export class Tuples {
     const { tuples, waitingBytes } = this.#custody;
     throw new TupleRefused(
       "tuples_full",
-      `cannot store a tuple now: ${tuples.size} are here, up to ${TUPLES_MAX} may be, and ${waitingBytes} bytes wait ` +
+      `cannot store a tuple now: ${tuples.size} are here, up to ${this.#tuplesMax} may be, and ${waitingBytes} bytes wait ` +
         `for their owners, up to ${TUPLES_WAITING_BYTES_MAX} may; try again when some are removed`,
     );
   }
 
+  get #tuplesMax(): number {
+    return this.#ports.tuplesMax ?? TUPLES_MAX;
+  }
+
   #hasRoom(bytes: number): boolean {
     const { tuples, waitingBytes } = this.#custody;
-    return tuples.size < TUPLES_MAX && waitingBytes + bytes <= TUPLES_WAITING_BYTES_MAX;
+    return tuples.size < this.#tuplesMax && waitingBytes + bytes <= TUPLES_WAITING_BYTES_MAX;
   }
 
   #missing(why: string): TupleRefused {

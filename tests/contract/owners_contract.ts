@@ -10,6 +10,7 @@ import { chooseOwners, OwnersError } from "../../store/owners/choose.ts";
 import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
 import { decodePacket } from "../../store/owners/packet.ts";
 import { TupleRefused, Tuples } from "../../store/owners/tuples.ts";
+import type { Storage } from "../../store/ports.ts";
 import type { StorageSubject } from "./storage_contract.ts";
 
 type Opened = Awaited<ReturnType<StorageSubject["open"]>>;
@@ -21,6 +22,13 @@ class Group {
   readonly packets: { readonly from: string; readonly to: string; readonly entries: number }[] = [];
   boots = 1;
   f: number;
+  /** By site: how many tuples there is room for. */
+  readonly room = new Map<string, number>();
+  /** Sites whose disks fail from now on. */
+  readonly broken = new Set<string>();
+  readonly fatal: string[] = [];
+  /** Whether tuples may change hands. */
+  mayChange: (() => Promise<boolean>) | undefined;
 
   constructor(subject: StorageSubject, f: number) {
     this.#subject = subject;
@@ -90,7 +98,8 @@ class Site {
       boot: group.boots++,
       clock,
       nowMs: () => performance.now(),
-      storage: this.disk.storage,
+      storage: this.#storage(),
+      ...(group.room.has(id) ? { tuplesMax: group.room.get(id) ?? 0 } : {}),
       send: (to, packet) => {
         group.packets.push({ from: id, to, entries: decodePacket(packet).entries.length });
         setImmediate(() => {
@@ -123,13 +132,27 @@ class Site {
           return () => this.#listeners.delete(changed);
         },
       },
-      fatal: (error) => {
-        throw error;
-      },
+      fatal: () => void group.fatal.push(id),
     }, {
       mine: (tuple, how) => void this.mine.set(tuple, how),
       lost: (tuple) => void this.mine.delete(tuple),
+      mayChange: () => group.mayChange?.() ?? Promise.resolve(true),
     });
+  }
+
+  #storage(): Storage {
+    const { storage } = this.disk;
+    return {
+      load: () => storage.load(),
+      get: (key) => storage.get(key),
+      getMany: (keys) => storage.getMany(keys),
+      scan: (range, options) => storage.scan(range, options),
+      journal: (after, upTo, limit) => storage.journal(after, upTo, limit),
+      bytes: () => storage.bytes(),
+      close: () => storage.close(),
+      commit: (commit) =>
+        this.#group.broken.has(this.id) ? Promise.reject(new Error("no space left")) : storage.commit(commit),
+    };
   }
 
   standing(other: string): Standing {
@@ -321,4 +344,54 @@ export function ownersContract(subject: StorageSubject): void {
       assert.equal(await refused(new Uint8Array(TUPLE_BYTES_MAX), "x".repeat(TUPLE_ID_BYTES_MAX)), "taken");
     },
   );
+
+  test(
+    "an owner without room is passed over, and a producer without any is refused",
+    1,
+    ["a"],
+    async (group) => {
+      group.room.set("b", 2).set("c", 3).set("d", 0);
+      await group.add("b", "c", "d");
+      const a = group.site("a").running;
+      for (let i = 0; i < 5; i++) await a.store(bytes(`tuple ${i}`));
+      const count = (site: string) => group.site(site).holds().length;
+      assert.deepEqual(["a", "b", "c", "d"].map(count), [5, 2, 3, 0]);
+      await assert.rejects(a.store(bytes("one too many")), { code: "owners_missing" });
+      await assert.rejects(group.site("d").running.store(bytes("x")), { code: "tuples_full" });
+    },
+  );
+
+  test(
+    "with an arbiter a tuple changes hands when it says so, and not before",
+    1,
+    ["a", "b", "c"],
+    async (group) => {
+      const answer = Promise.withResolvers<boolean>();
+      let asked = 0;
+      const id = await group.site("a").running.store(bytes("arbitrated"));
+      await eventually("they have greeted each other", () => group.site("a").mine.has(id));
+      group.mayChange = () => {
+        asked++;
+        return asked === 1 ? Promise.resolve(false) : answer.promise;
+      };
+      group.site("a").stop();
+      group.stand("a", "suspected");
+      await eventually("b has asked", () => asked === 1);
+      group.stand("a", "dead");
+      await eventually("b has asked again", () => asked === 2);
+      assert.equal(group.site("b").mine.size, 0);
+      answer.resolve(true);
+      await eventually("it is b's", () => group.site("b").mine.get(id) === "adopted");
+    },
+  );
+
+  test("a site whose disk fails stores nothing any more, and says so", 1, ["a", "b"], async (group) => {
+    const a = group.site("a").running;
+    const id = await a.store(bytes("before"));
+    group.broken.add("a");
+    await assert.rejects(a.store(bytes("after")), /no space left/);
+    await assert.rejects(a.store(bytes("later")), /no space left/);
+    await assert.rejects(a.remove(id), /no space left/);
+    assert.deepEqual(group.fatal, ["a"]);
+  });
 }
