@@ -43,6 +43,8 @@ export interface ReplicaConfig {
   readonly horizonMs?: number;
   /** Sites that were given up when the parent was changed (`Replica.move`). */
   readonly lost?: readonly SiteId[];
+  /** Rows that the root does not have take no more than about so many bytes (limits.ts PENDING_BYTES_MAX). */
+  readonly pendingBytesMax?: number;
   /** By whom what must survive the site's loss is held beside it; by nobody where this is left out. */
   readonly owners?: OwnersSettings;
 }
@@ -96,6 +98,7 @@ export class StoreUnavailable extends Error {
       | "source_unreachable"
       | "source_lost"
       | "owners_unreachable"
+      | "pending_full"
       | "disk_failed"
       | "root_only"
       | "closed",

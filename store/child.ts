@@ -2,6 +2,7 @@
 import type { ReplicaNumber } from "./row.ts";
 import type { Fetch, Hello, NumberMessage } from "./message.ts";
 import type { Mark } from "./core.ts";
+import { DIRTY_KEYS_MAX } from "./limits.ts";
 import type { Key } from "./key.ts";
 import type { SiteId } from "./ports.ts";
 import type { Range } from "./range.ts";
@@ -126,6 +127,14 @@ export class Child {
     this.stable = reader.uint();
     this.hasPushed = reader.flag();
     reader.end();
+  }
+
+  /** A row that it covers has changed. One that reads nothing for long is brought up to date from the journal. */
+  changed(key: Key): void {
+    this.dirty.add(key);
+    if (this.dirty.size <= DIRTY_KEYS_MAX) return;
+    this.dirty.clear();
+    this.scanFrom ??= this.cursor;
   }
 
   /** Whether there is more to send than a mark. */

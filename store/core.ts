@@ -14,7 +14,7 @@ import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
-import { HORIZON_MS } from "./limits.ts";
+import { HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
 import { type Incoming, Rows } from "./rows.ts";
@@ -37,6 +37,8 @@ export interface Mark {
   readonly reach: readonly (readonly [Position, Position])[];
   /** For the whole subtree: see Core.floor. */
   readonly floor: ClockValue;
+  /** No pushes are taken for now (Core.isPendingFull). */
+  readonly isFull: boolean;
   readonly watermark: ClockValue;
 }
 
@@ -119,6 +121,18 @@ export class Core {
 
   get isRoot(): boolean {
     return this.config.parent === null;
+  }
+
+  get pendingBytesMax(): number {
+    return this.config.pendingBytesMax ?? PENDING_BYTES_MAX;
+  }
+
+  /**
+   * So much waits for the way to the root that no more is taken in. What comes back after the loss of a disk is, in any
+   * case: those who have it have bounded it.
+   */
+  get isPendingFull(): boolean {
+    return !this.resyncing && this.pending.bytes >= this.pendingBytesMax;
   }
 
   get horizonMs(): number {

@@ -362,7 +362,7 @@ export class Downlinks {
       const source = frozen.sources.get(key);
       for (const child of this.#subscriptions.at(key)) {
         if (child.id === source) continue;
-        child.dirty.add(key);
+        child.changed(key);
         this.#due.add(child);
       }
     }
@@ -426,6 +426,7 @@ export class Downlinks {
       reach: mark.reach,
       acked: child.acked,
       watermark: mark.watermark,
+      isFull: mark.isFull,
       ...chunk,
     };
   }

@@ -34,6 +34,17 @@ export const HORIZON_MS = 10 * 60_000;
 /** Every 30 s: a tombstone stays a twentieth longer than it has to. */
 export const COLLECTIONS_PER_HORIZON = 20;
 
+/**
+ * Rows that the root does not have, with their keys: hours of writing on a phone's line, and little enough to be read
+ * at once when the line is back (a push is of one head, PROTOCOL I1).
+ */
+export const PENDING_BYTES_MAX = 256 << 20;
+/** What one of them costs in memory, beside its key and value: small rows are bounded too. */
+export const PENDING_ENTRY_BYTES = 256;
+
+/** Keys remembered for a child that has not been sent them: a few megabytes, and the journal knows them all. */
+export const DIRTY_KEYS_MAX = 50_000;
+
 /** A carry above this many bytes is refused by the source and the session waits instead. */
 export const CARRY_BYTES_MAX = 16 << 20;
 

@@ -92,6 +92,8 @@ export interface Feed {
   /** The child's journal has been applied up to here. */
   readonly acked: Position;
   readonly watermark: ClockValue;
+  /** The parent has no room for pushes: what waits, waits at the child. */
+  readonly isFull: boolean;
   readonly rows: readonly WireRow[];
   readonly more: boolean;
 }
@@ -292,7 +294,7 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
         message.reach,
         ([own, theirs]) => w.uint(own).uint(theirs),
       );
-      w.uint(message.acked).uint(message.watermark).flag(message.more);
+      w.uint(message.acked).uint(message.watermark).flag(message.isFull).flag(message.more);
       return writeRows(w, message.rows).done();
     case "fetch":
       w.uint(message.id).uint(message.limit).flag(message.reverse);
@@ -385,6 +387,7 @@ function readBody(kind: Message["kind"], r: Reader): Message {
         reach: r.list(() => [r.uint(), r.uint()] as const),
         acked: r.uint(),
         watermark: r.uint(),
+        isFull: r.flag(),
         more: r.flag(),
         rows: readRows(r),
       };

@@ -3,10 +3,15 @@
  * Pushes, carries and the root's reflection all read from it, so it stays in memory.
  *
  * N1  One live entry a key, at the key's newest position; entries rise by position.
+ * N3  What is kept is proportional to what is live: a key that is written again and again leaves no trail.
  * N2  `least` is at most the smallest version clock of a live entry.
  */
 import type { Key } from "./key.ts";
+import { PENDING_ENTRY_BYTES } from "./limits.ts";
 import { type ClockValue, type Position, type Row, rowBytes } from "./row.ts";
+
+/** Entries that are live no more may be this many beyond the live ones. */
+const ENTRIES_STALE_MAX = 1024;
 
 interface Entry {
   readonly key: Key;
@@ -23,10 +28,16 @@ export class Pending {
   #entries: Entry[] = [];
   #first = 0;
   #least: ClockValue = Infinity;
+  #bytes = 0;
   readonly #newest = new Map<Key, Entry>();
 
   get size(): number {
     return this.#newest.size;
+  }
+
+  /** Of the live rows, and of what is remembered of each. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** No live entry's version is older; Infinity where there is none. */
@@ -45,12 +56,24 @@ export class Pending {
   ): void {
     const entry = { key, position, known, clock, bytes: rowBytes({ key, value }) };
     this.#least = Math.min(this.least, clock);
+    this.remove(key);
     this.#newest.set(key, entry);
+    this.#bytes += entry.bytes + PENDING_ENTRY_BYTES;
     this.#entries.push(entry);
+    if (this.#entries.length > 2 * this.#newest.size + this.#first + ENTRIES_STALE_MAX) this.#compact();
   }
 
   remove(key: Key): void {
+    const entry = this.#newest.get(key);
+    if (entry === undefined) return;
     this.#newest.delete(key);
+    this.#bytes -= entry.bytes + PENDING_ENTRY_BYTES;
+  }
+
+  /** N3 */
+  #compact(): void {
+    this.#entries = this.#entries.filter((entry) => this.#newest.get(entry.key) === entry);
+    this.#first = 0;
   }
 
   get(key: Key): Entry | undefined {
@@ -80,7 +103,7 @@ export class Pending {
     for (; this.#first < this.#entries.length; this.#first++) {
       const entry = this.#entries[this.#first];
       if (entry === undefined || entry.position > position) break;
-      if (this.#newest.get(entry.key) === entry) this.#newest.delete(entry.key);
+      if (this.#newest.get(entry.key) === entry) this.remove(entry.key);
     }
     if (this.#first > 1024 && this.#first * 2 > this.#entries.length) {
       this.#entries = this.#entries.slice(this.#first);

@@ -245,7 +245,6 @@ export class SiteReplica implements Replica {
     const [first] = tokens;
     if (first === undefined) return await this.attach(null);
     await this.#serving();
-    // One that throws at once must not leave the others without anybody who hears of them.
     return await this.#asOne(
       () => Promise.all(tokens.map(async (token) => await this.#handoff.arrive(token, trace))),
       () => this.attachAll(tokens, trace),
@@ -421,6 +420,7 @@ export class SiteReplica implements Replica {
       stable: [...core.stable, stable],
       reach: core.reach.map((steps) => steps.last),
       floor,
+      isFull: core.isPendingFull,
       watermark: core.watermark,
     };
   }

@@ -238,6 +238,7 @@ export class Session implements AttachedSession {
   async write(mutations: readonly StoreMutation[], checks: readonly StoreCheck[] = []): Promise<WriteResult> {
     const core = this.#core;
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
+    this.#assertRoom();
     const merges = mutations.filter((m) => m.kind !== "set" && m.kind !== "delete").map((m) => m.key);
     // What a check or a merge looks at must be here.
     const wanted = [...checks.map((check) => check.key), ...merges];
@@ -251,6 +252,19 @@ export class Session implements AttachedSession {
     });
     if (result.ok) core.wake();
     return result;
+  }
+
+  /** What waits for the way to the root is bounded; what the site itself writes is not much. */
+  #assertRoom(): void {
+    const core = this.#core;
+    if (this.#host.warming === null || !core.isPendingFull) return;
+    core.count("pending_full");
+    throw new StoreUnavailable(
+      "pending_full",
+      `site ${core.config.site} takes no writes for now: ${core.pending.size} rows (${core.pending.bytes} bytes with ` +
+        `what is kept of each) wait for the way to the root, ${core.pendingBytesMax} may; it takes them again when ` +
+        `some have arrived there`,
+    );
   }
 
   /** null: something it needs is not covered. */

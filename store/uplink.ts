@@ -45,6 +45,8 @@ export class Uplink {
   /** Counts connections: what was begun on one must not go on over the next. */
   #connection = 0;
   #nextId = 1;
+  /** The parent takes no pushes for now. */
+  #isHeld = false;
   #sentUpTo: Position = 0;
   #sentStable: ClockValue = 0;
   #sentAtMs = -Infinity;
@@ -143,6 +145,7 @@ export class Uplink {
       if (reborn) await this.#beginAnew(welcome);
       for (const range of welcome.refused) await this.#forget(range);
     });
+    this.#isHeld = false;
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
@@ -218,7 +221,7 @@ export class Uplink {
 
   /** Pushes what is due; returns after how many milliseconds the next push is due at the latest. */
   async flush(mark: Mark): Promise<number> {
-    if (!this.#welcomed || this.#sending || this.#core.resyncing) return MARK_IDLE_MS;
+    if (!this.#welcomed || this.#sending || this.#isHeld || this.#core.resyncing) return MARK_IDLE_MS;
     if (mark.replica !== this.#core.replica || mark.partial) return 0;
     const stable = mark.stable.at(-1) ?? 0;
     const wait = this.#pushWaitMs(mark);
@@ -332,6 +335,7 @@ export class Uplink {
       core.watermark = Math.max(core.watermark, feed.watermark);
     }
     core.fedClock = Math.max(core.fedClock, feed.clock);
+    this.#isHeld = feed.isFull;
   }
 
   #stepFed(): void {

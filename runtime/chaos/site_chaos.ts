@@ -84,6 +84,11 @@ export class SiteChaos {
     return this.#storage = new FaultStorage(inner, this.#faults.disk);
   }
 
+  /** Whether the disk works as it is: what is broken on purpose is put right on purpose. */
+  get isDiskOk(): boolean {
+    return this.#faults.disk === "ok";
+  }
+
   /** Whether the link to a site begins cut. */
   isCut(site: string): boolean {
     return this.#faults.cut.includes(site);

@@ -200,6 +200,7 @@ function siteFile(topology: Topology, site: TopologySite, ports: ReadonlyMap<str
     secretFile: "../../secret",
     adminTokenFile: "../../admin-token",
     ...(site.capacityBytes === undefined ? {} : { capacityBytes: site.capacityBytes }),
+    ...(site.pendingBytesMax === undefined ? {} : { pendingBytesMax: site.pendingBytesMax }),
     ...(site.f === undefined ? {} : { f: site.f }),
     ...(site.area === undefined ? {} : { area: site.area }),
     ...(site.owners === undefined ? {} : { owners: site.owners }),

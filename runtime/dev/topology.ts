@@ -30,6 +30,7 @@ const schema = z.strictObject({
     parent: siteId.optional(),
     link: link.optional(),
     capacityBytes: z.number().int().min(1024 * 1024).optional(),
+    pendingBytesMax: z.number().int().min(1024 * 1024).optional(),
     f: ownersCount.optional(),
     area: z.string().min(1).max(64).optional(),
     owners: ownersFields(siteId).optional(),

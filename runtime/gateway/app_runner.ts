@@ -89,6 +89,7 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "source_unreachable",
     "source_lost",
     "owners_unreachable",
+    "pending_full",
     "disk_failed",
   ] satisfies ProblemCode[],
 );

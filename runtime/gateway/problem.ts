@@ -51,6 +51,7 @@ const CODES = {
   source_unreachable: [503, "retry"],
   store_unreachable: [503, "retry"],
   owners_unreachable: [503, "retry"],
+  pending_full: [503, "retry"],
   disk_failed: [503, "operator"],
   overloaded: [503, "retry"],
   not_ready: [503, "retry"],

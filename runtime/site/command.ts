@@ -2,7 +2,7 @@
  * `sojourn site --config FILE`: one site, until it is told to stop.
  *
  * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long,
- * ends it at once. SIGHUP makes it read what its file says of owners again.
+ * ends it at once. A site whose disk has failed and works again ends with exit code 1, to be started anew. SIGHUP makes it read what its file says of owners again.
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
@@ -56,9 +56,10 @@ async function runSite(
     return EXIT.failed;
   }
   Deno.addSignalListener("SIGHUP", () => void site.reload(() => readSiteConfig(file, Deno.env.toObject())));
-  await Promise.race([stopAsked(supervised), site.drained]);
+  const done = Promise.race([stopAsked(supervised), site.drained]).then(() => EXIT.done);
+  const code = await Promise.race([done, site.recovered.then(() => EXIT.failed)]);
   await site.stop();
-  return EXIT.done;
+  return code;
 }
 
 /** What the dev process wrote for this site. @throws ConfigError */

@@ -6,6 +6,7 @@
  * C1  An unknown or bad field stops the start; the message names path, value and what is expected.
  * C2  Relative paths in the file are relative to the file, those in variables to the working folder.
  */
+import { PENDING_BYTES_MAX } from "../../store/limits.ts";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import { hostPattern } from "../isolate/egress_rules.ts";
@@ -125,6 +126,7 @@ const schema = z.strictObject({
   tls: tls.optional(),
   engine: z.enum(["denokv", "sqlite", "memory"]).optional(),
   capacityBytes: z.number().int().min(1024 * 1024).default(CAPACITY_BYTES_DEFAULT),
+  pendingBytesMax: z.number().int().min(1024 * 1024).default(PENDING_BYTES_MAX),
   f: ownersCount.default(0),
   area: z.string().min(1).max(64).optional(),
   owners: owners.default(owners.parse({})),

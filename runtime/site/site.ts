@@ -7,11 +7,12 @@
  *
  * S1  Nothing of a site runs before its disk is locked.
  * S2  After a fault (a broken invariant, a failed disk) nothing is acknowledged any more: links are closed, every
- *     request gets `disk_failed`, and the log says why. The process stays, so that its operator can look.
+ *     request gets `disk_failed`, and the log says why. The process stays, so that its operator can look, until the
+ *     disk takes writes again: then it ends, to be started anew (disk_trial.ts).
  */
 import { OwnersError } from "../../store/owners/choose.ts";
 import { openReplica } from "../../store/replica.ts";
-import type { Replica } from "../../store/api.ts";
+import { type Replica, StoreUnavailable } from "../../store/api.ts";
 import type { Drained } from "../admin/services.ts";
 import type { Network } from "../../store/ports.ts";
 import { deriveKeyRing, openToken, sealToken } from "../../store/token.ts";
@@ -32,6 +33,7 @@ import { SiteLog } from "./log.ts";
 import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
 import { dismissalOf, refusalOf } from "./admission.ts";
 import { DiskSpace } from "./alerts.ts";
+import { diskWorks } from "./disk_trial.ts";
 import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
 import { ownersSettings } from "./owners_fields.ts";
@@ -83,6 +85,8 @@ export class Site {
   /** As the site file has it. */
   readonly #fileParent: SiteConfig["parent"];
   readonly #drained = Promise.withResolvers<void>();
+  readonly #recovered = Promise.withResolvers<void>();
+  readonly #trials = new AbortController();
   #stopping: Promise<void> | null = null;
   #closeStorage: () => Promise<void> = () => Promise.resolve();
 
@@ -173,6 +177,7 @@ export class Site {
       linkAddress: linkAddress(config),
       capacityBytes: config.capacityBytes,
       lost: config.parent?.lost ?? [],
+      pendingBytesMax: config.pendingBytesMax,
       owners: ownersSettings(config),
     }, {
       clock: this.clock,
@@ -317,6 +322,15 @@ export class Site {
       says: "nothing is acknowledged any more",
     });
     void this.#hub?.close();
+    if (
+      !(error instanceof StoreUnavailable) || error.code !== "disk_failed" || this.#chaos?.isDiskOk === false
+    ) {
+      return;
+    }
+    void diskWorks(this.config.data, this.#trials.signal).then(() => {
+      this.log.line("info", "disk_works", { says: "the site ends, to be started again" });
+      this.#recovered.resolve();
+    });
   }
 
   /** Takes what a changed site file says of owners; the rest of it takes a restart. */
@@ -381,6 +395,11 @@ export class Site {
     return this.#drained.promise;
   }
 
+  /** Resolves when its disk had failed and works again: it has to be started anew. */
+  get recovered(): Promise<void> {
+    return this.#recovered.promise;
+  }
+
   /** Stops in order; the second call waits for the first. */
   stop(): Promise<void> {
     return this.#stopping ??= this.#stop();
@@ -388,6 +407,7 @@ export class Site {
 
   async #stop(): Promise<void> {
     this.log.line("info", "stopping", {});
+    this.#trials.abort();
     this.#gateway?.close();
     await this.#drain();
     await this.#apps?.close();

@@ -111,6 +111,7 @@ class Simulation {
       open,
       keepChance: plan.keepChance,
       horizonMs: plan.horizonMs,
+      pendingBytesMax: plan.pendingBytesMax,
       serving: (site: SiteId, process: SiteProcess) => {
         if (plan.watch?.site === site) watchGroup(site, process, plan.watch.group, around);
       },

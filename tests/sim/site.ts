@@ -27,6 +27,7 @@ export interface Surroundings {
   readonly open: OpenReplica;
   readonly keepChance: number;
   readonly horizonMs: number;
+  readonly pendingBytesMax: number;
   readonly record: (event: HistoryEvent) => void;
   /** Something happened at a site that a crash may be waiting for. */
   readonly passed: (site: SiteId, point: string) => void;
@@ -153,7 +154,8 @@ export class SimSite {
       owners,
       lost: this.#lost,
     };
-    const config: ReplicaConfig = { ...place, horizonMs: this.#around.horizonMs };
+    const { horizonMs, pendingBytesMax } = this.#around;
+    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
     const replica = await open(config, {

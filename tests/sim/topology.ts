@@ -4,7 +4,7 @@
  */
 import type { OwnersSettings } from "../../store/owners/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import { HORIZON_MS } from "../../store/limits.ts";
+import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
@@ -139,6 +139,8 @@ export interface Plan {
   readonly keepChance: number;
   /** How long deletions are kept (store/limits.ts HORIZON_MS); in some runs so short that they go all the time. */
   readonly horizonMs: number;
+  /** What may wait for the way to the root at a site: in some runs so little that writes are refused. */
+  readonly pendingBytesMax: number;
   /** Of the requests and faults that the seed draws, only these (`tests/sim/shrink.ts`). */
   readonly only?: { readonly requests?: readonly number[]; readonly faults?: readonly string[] };
 }
@@ -153,6 +155,9 @@ const DRIFT_MAX = 0.02;
 
 /** A crowd has this many times more of what one site or user in nine does, and of what befalls them. */
 const CROWD_FACTOR_MAX = 8;
+
+/** Some rows: system rows that a site writes of itself count too. */
+const PENDING_BYTES_SMALL = 2_500;
 
 /** Draws the plan of a run; `sites`: of so many, instead of a drawn few. */
 export function drawPlan(seed: number, sites?: number): Plan {
@@ -318,6 +323,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
     keepChance: draws.pick([0, 0.5, 1]),
     crashes: [],
     horizonMs: HORIZON_MS,
+    pendingBytesMax: draws.fork("pending").chance(0.15) ? PENDING_BYTES_SMALL : PENDING_BYTES_MAX,
   };
 }
 

@@ -26,7 +26,7 @@ import {
   skipsPush,
   stableAlone,
 } from "./broken/stream.ts";
-import { blankHasPushed, forgetsChildren, hidesFloors } from "./broken/losses.ts";
+import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import { settlesAtOnce } from "./broken/moving.ts";
 import type { Variant } from "./broken/hooks.ts";
@@ -101,4 +101,5 @@ export const VARIANTS: readonly Variant[] = [
   neverFetches,
   neverConverges,
   settlesAtOnce,
+  dropsWhenFull,
 ];

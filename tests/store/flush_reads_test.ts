@@ -56,6 +56,7 @@ async function setUp() {
     reach: [],
     watermark: 0,
     floor: 0,
+    isFull: false,
     partial: false,
   };
   const reads = new FlushReads(core, mark);

@@ -132,6 +132,7 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     reach: fc.array(fc.tuple(uint, uint), { maxLength: 3 }),
     acked: uint,
     watermark: uint,
+    isFull: fc.boolean(),
     rows,
     more: fc.boolean(),
   }),

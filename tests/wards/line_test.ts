@@ -112,6 +112,7 @@ class Pair {
     const mark: Mark = {
       replica: SOURCE,
       partial: false,
+      isFull: false,
       head: core.rows.head,
       clock: core.clock.tick(),
       down: core.down,

@@ -138,3 +138,19 @@ export const hidesFloors: Variant = {
     }),
   change: forgetful,
 };
+
+/** What a site holds in these runs before it is full. */
+const FULL_BYTES = 150;
+
+export const dropsWhenFull: Variant = {
+  name: "a full site that throws away what it is pushed",
+  rule: "bounded: what a full site does not take stays with who has it",
+  make: () =>
+    hooked(() => ({
+      receives: (_, message, replica) =>
+        message.kind === "push" && replica.status().pendingBytes > FULL_BYTES
+          ? [{ ...message, rows: [] }]
+          : [message],
+    })),
+  change: deep,
+};
