@@ -143,8 +143,6 @@ export const FEED_WAIT_MS = 500;
 export const STAND_IN_AFTER_MS = 100;
 /** An owner that has not answered by then is taken for silent, and asked again. */
 export const STAND_IN_MS_MAX = 600;
-/** An open session's source is fenced after this: a living one is made to change its configuration by it. */
-export const FENCE_AFTER_MS = 400;
 
 /** A tuple's payload: a message of a queue, a record of a log; rows have the same limit. */
 export const TUPLE_BYTES_MAX = 1 << 20;

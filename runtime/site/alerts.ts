@@ -20,7 +20,9 @@ export interface Alert {
     | "site_overdue"
     | "site_suspected"
     | "site_dead"
-    | "owners_missing";
+    | "owners_missing"
+    | "owners_silent"
+    | "owners_without";
   readonly detail: string;
 }
 
@@ -36,6 +38,7 @@ export interface Signs {
     | "children"
     | "watched"
     | "ownersMissing"
+    | "wards"
   >;
   /** Part of the disk that is free; null where that cannot be known. */
   readonly diskFree: number | null;
@@ -99,6 +102,12 @@ export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Aler
     if (standing === "dead") add("site_dead", `${silence}: others take its place`);
   }
   if (replica.ownersMissing !== null) add("owners_missing", replica.ownersMissing);
+  for (const { site, why } of replica.wards.silent) {
+    add("owners_silent", `owner ${site} does not take what is pending here (${why}): answers wait for it`);
+  }
+  if (replica.wards.isAlone) {
+    add("owners_without", "answers leave without their owners: what they tell is lost if this site is");
+  }
   return alerts;
 }
 

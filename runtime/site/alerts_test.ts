@@ -6,6 +6,15 @@ const PARENT = { id: "core", connected: true, acked: 0, feedLagMs: 5 };
 
 const CHILD = { id: "edge", connected: true, ranges: 1, stableLagMs: 300 };
 
+const CALM_WARDS = {
+  owners: ["edge-3"],
+  next: null,
+  isClosed: false,
+  isAlone: false,
+  silent: [],
+  heldBytes: 0,
+};
+
 const calm: Signs = {
   fault: null,
   replica: {
@@ -16,6 +25,7 @@ const calm: Signs = {
     children: [CHILD],
     watched: [],
     ownersMissing: null,
+    wards: CALM_WARDS,
   },
   diskFree: 0.5,
   away: [],
@@ -74,6 +84,12 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
       away: [{ id: "edge-2", untilMs: NOW_MS + 1, near: false }],
     }, []],
   ];
+  const silent = [{ site: "edge-3", why: "no answer" }];
+  rows.push([withReplica({ wards: { ...CALM_WARDS, silent } }), ["owners_silent"]]);
+  rows.push([withReplica({ wards: { ...CALM_WARDS, silent, isAlone: true } }), [
+    "owners_silent",
+    "owners_without",
+  ]]);
   for (const [signs, codes] of rows) assert.deepEqual(alertsOf(signs).map(({ code }) => code), codes);
 });
 

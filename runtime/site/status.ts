@@ -37,6 +37,7 @@ export function siteStatus(parts: StatusParts) {
     stableLagMs: rounded(status.stableLagMs),
     children: status.children.map((child) => ({ ...child, stableLagMs: rounded(child.stableLagMs) })),
     f: parts.replica.owners.settings.f,
+    wards: status.wards,
     watched: status.watched.map((one) => ({ ...one, silentMs: Math.round(one.silentMs) })),
     apps: appStatus(parts.apps),
     sessions: 0,

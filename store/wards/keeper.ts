@@ -5,9 +5,7 @@
  * over and its rows stand in this site's own journal (recovery.ts).
  *
  * K1  Nothing is acknowledged before it is on this site's disk, and nothing beyond what is contiguous (ward.ts A1).
- * K2  Taken from the site of a living incarnation only, under a configuration that is neither older than one heard of
- *     nor fenced.
- * K3  A fence is on disk before an answer relies on it.
+ * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
  */
 import type { Core } from "../core.ts";
 import { CARRY_BYTES_MAX } from "../limits.ts";
@@ -103,7 +101,6 @@ export class Keeper {
     if (topology.incarnation(message.replica)?.site !== from || topology.isRemoved(from)) return "stranger";
     if (topology.recordedEnd(message.replica) !== undefined) return "ended";
     const ward = this.#wards.get(message.replica);
-    if (message.config <= (ward?.fenced ?? 0)) return "fenced";
     if (message.config < (ward?.config ?? 0)) return "older";
     if (clock.isTooFarAhead(message.clock)) return "clock";
     return "none";
@@ -117,7 +114,7 @@ export class Keeper {
     core.send(from, {
       kind: "warded",
       replica,
-      config: refused === "fenced" ? ward?.fenced ?? config : config,
+      config,
       settled,
       position: ward?.position ?? 0,
       refused,
@@ -153,10 +150,9 @@ export class Keeper {
 
   // ── In the place of a source ──
 
-  /** What this site has of an incarnation's pending rows (PROTOCOL O4); null: nothing that would do. */
-  async standIn(ask: Omit<StandIn, "kind">): Promise<StoodIn> {
-    const { id, replica, depth, position, fence } = ask;
-    if (fence > 0) await this.#fence(replica, fence);
+  /** What this site has of an incarnation's pending rows (PROTOCOL O4). */
+  standIn(ask: StandIn): StoodIn {
+    const { id, replica, depth, position } = ask;
     const ward = this.#wards.get(replica);
     const said = {
       kind: "stoodIn",
@@ -177,19 +173,5 @@ export class Keeper {
     this.#core.count("stood_in");
     // K1: what a crash here would undo has not been acknowledged; but it is no more than what its source has.
     return { ...said, outcome: "rows", rows };
-  }
-
-  /** K3 */
-  async #fence(replica: ReplicaNumber, fence: number): Promise<void> {
-    const { topology } = this.#core;
-    const ward = this.#ward(replica);
-    ward.site = topology.incarnation(replica)?.site ?? ward.site;
-    if (ward.fenced < fence) {
-      ward.fenced = fence;
-      ward.save();
-      this.#core.count("ward_fenced");
-    }
-    this.#core.wake();
-    await this.#afterCommit();
   }
 }

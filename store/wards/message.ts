@@ -59,8 +59,6 @@ export interface StandIn {
   readonly depth: number;
   /** The ward has to reach up to here. */
   readonly position: Position;
-  /** Nothing is to be taken from the source any more under configurations up to this one (O5); 0: no fence. */
-  readonly fence: number;
 }
 
 export interface StoodIn {
@@ -98,7 +96,6 @@ export const WARD_REFUSALS = [
   "stranger",
   "ended",
   "older",
-  "fenced",
   "full",
   "clock",
 ] as const;
@@ -143,7 +140,7 @@ export function writeWardBody(w: Writer, m: WardTalk): Writer {
     case "release":
       return w.uint(m.replica).uint(m.config);
     case "standIn":
-      return w.uint(m.id).uint(m.replica).uint(m.depth).uint(m.position).uint(m.fence);
+      return w.uint(m.id).uint(m.replica).uint(m.depth).uint(m.position);
     case "stoodIn":
       w.uint(m.id).byte(OUTCOMES.indexOf(m.outcome)).uint(m.position).uint(m.config);
       w.uint(m.clock).list(m.down, (p) => w.uint(p));
@@ -189,7 +186,6 @@ export function readWardBody(kind: WardKind, r: Reader): WardTalk {
         replica: r.uint(),
         depth: r.uint(),
         position: r.uint(),
-        fence: r.uint(),
       };
     case "stoodIn":
       return {

@@ -30,8 +30,6 @@ export class OwnerLink {
   acked: Position = 0;
   /** The newest configuration that it knows to be in effect. */
   settled = 0;
-  /** It takes nothing under configurations up to this one. */
-  fenced = 0;
   refused: WardRefusal = "none";
   isStreaming = false;
   sentUpTo: Position = 0;
@@ -129,7 +127,6 @@ export class OwnerLink {
     // What followed on a message that it had no room for.
     if (refused === "gap" && this.#fullMs !== null) return false;
     this.refused = refused;
-    if (refused === "fenced") this.fenced = Math.max(this.fenced, config);
     if (refused === "gap") {
       // It may have lost its disk.
       this.settled = 0;
@@ -139,7 +136,7 @@ export class OwnerLink {
     if (refused === "full") this.#fullMs = this.#core.steady.nowMs();
     if (refused !== "none") {
       this.broken();
-      return refused === "fenced";
+      return false;
     }
     if (!this.isStreaming) this.#stream(position);
     this.acked = Math.max(this.acked, position);

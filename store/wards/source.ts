@@ -1,7 +1,7 @@
 /**
  * This site as a source: its pending rows stream to its owners, and its answers wait for them (PROTOCOL O1–O3, O6).
  *
- * Life of a configuration: wanted (another choice of owners, or one of them was fenced) → written as a system row →
+ * Life of a configuration: wanted (another choice of owners) → written as a system row →
  * its owners are brought up to date → in effect: they have all that was ever told, and the root has the row → told
  * under, once the switch is on this site's disk and the owners know of it → replaced by the next.
  *
@@ -231,16 +231,12 @@ export class Source {
   #shouldChange(): boolean {
     const wanted = this.#wantedOwners();
     const current = this.#next ?? this.#effective;
-    if (wanted === null) return current !== null && this.#isFenced(current);
+    if (wanted === null) return false;
     if (current === null && wanted.length === 0) {
       this.#isClosed = false;
       return false;
     }
-    return current === null || !same(wanted, current.owners) || this.#isFenced(current);
-  }
-
-  #isFenced({ number, owners }: Configuration): boolean {
-    return owners.some((owner) => (this.#links.get(owner)?.fenced ?? 0) >= number);
+    return current === null || !same(wanted, current.owners);
   }
 
   async #change(): Promise<void> {
@@ -250,9 +246,8 @@ export class Source {
       const [old] = await core.rows.lookup([key]);
       const owners = this.#wantedOwners() ?? (this.#next ?? this.#effective)?.owners ?? [];
       if (replica !== core.replica) return;
-      const fences = [...this.#links.values()].map((link) => link.fenced);
       const used = core.topology.wards.of(replica)?.number ?? 0;
-      const number = 1 + Math.max(used, this.#effective?.number ?? 0, this.#next?.number ?? 0, ...fences);
+      const number = 1 + Math.max(used, this.#effective?.number ?? 0, this.#next?.number ?? 0);
       const configuration = { number, owners, previous: this.#effective?.owners ?? [] };
       core.rows.apply(old, core.own(key, encodeJson(configuration)));
       // What they have been sent they would hold for ever, and keep deletions with it (I9).
@@ -316,9 +311,9 @@ export class Source {
 
   /** Under which configuration an owner is spoken to; null: under none. */
   #under(link: OwnerLink): { config: number; settled: boolean } | null {
-    const { site, fenced } = link;
+    const { site } = link;
     const effective = this.#effective, next = this.#next;
-    if (effective?.owners.includes(site) && (effective.number > fenced || next === null)) {
+    if (effective?.owners.includes(site)) {
       return { config: effective.number, settled: true };
     }
     return next?.owners.includes(site) ? { config: next.number, settled: false } : null;

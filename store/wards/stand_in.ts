@@ -7,14 +7,15 @@
  *
  * T1  An owner's ward will do if it reaches what the token names; for an inner site, what the one below had got of its
  *     journal. Whether the source lives does not matter then.
- * T2  An open token names too little. There an owner in effect is fenced, and the root is asked *after that* whether
- *     the configuration is the newest that it has: none that it does not have has ever been in effect.
- * T3  A configuration that its fenced owner does not know to be in effect has never been told under: then an owner of
- *     the one before it, fenced too, has all that was.
+ * T2  An open token names too little. But what its session was told before it came here was on the disks of all owners
+ *     of the configuration that was in effect; so one of them has it. Whether a configuration is the newest the root
+ *     is asked *after* its owner has answered: none that the root does not have has been in effect by then.
+ * T3  A configuration that one of its owners does not know to be in effect has never been told under: then an owner of
+ *     the one before it has all that was told.
  */
 import type { TokenState } from "../api.ts";
 import type { Core } from "../core.ts";
-import { FENCE_AFTER_MS, STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../limits.ts";
+import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../limits.ts";
 import type { Ask, Carry } from "../message.ts";
 import type { SiteId } from "../ports.ts";
 import { firstId } from "../question.ts";
@@ -70,7 +71,7 @@ export class StandIns {
     const { depth, trace, refused, isOver } = around;
     const { clock } = this.#core.ports;
     const untilMs = this.#core.steady.nowMs() + WAIT_MS_MAX;
-    await Promise.race([this.#pause(token.open ? FENCE_AFTER_MS : STAND_IN_AFTER_MS), refused]);
+    await Promise.race([this.#pause(STAND_IN_AFTER_MS), refused]);
     while (this.#core.steady.nowMs() < untilMs && !this.#core.closed && !isOver()) {
       const carry = await this.#gather(token, depth, trace, askLiving);
       if (carry !== null) return carry;
@@ -129,8 +130,8 @@ export class StandIns {
     const configuration = wards.of(wanted.replica);
     if (configuration === undefined) return null;
     return wanted.isOpen
-      ? await this.#fenced(wanted, configuration)
-      : await this.#first(wards.owners(wanted.replica).map((owner) => this.#ask(owner, wanted, 0)));
+      ? await this.#newestOf(wanted, configuration)
+      : await this.#first(wards.owners(wanted.replica).map((owner) => this.#ask(owner, wanted)));
   }
 
   /** T1: the first that will do. */
@@ -148,12 +149,12 @@ export class StandIns {
   }
 
   /** T2, T3 */
-  async #fenced(wanted: Wanted, configuration: Configuration): Promise<StoodIn | null> {
+  async #newestOf(wanted: Wanted, configuration: Configuration): Promise<StoodIn | null> {
     const { number, owners, previous } = configuration;
     const all = [...new Set([...owners, ...previous])];
     const answers = new Map<SiteId, StoodIn>();
     await Promise.all(all.map(async (owner) => {
-      const part = await this.#ask(owner, wanted, number);
+      const part = await this.#ask(owner, wanted);
       if (part !== null) answers.set(owner, part);
     }));
     if (await this.#newest(wanted.replica) !== number) return null;
@@ -166,10 +167,10 @@ export class StandIns {
     return before.sort((a, b) => b.position - a.position)[0] ?? null;
   }
 
-  async #ask(owner: SiteId, { replica, depth, position }: Wanted, fence: number): Promise<StoodIn | null> {
+  async #ask(owner: SiteId, { replica, depth, position }: Wanted): Promise<StoodIn | null> {
     const id = this.#nextId++;
-    const ask: StandIn = { kind: "standIn", id, replica, depth, position, fence };
-    if (owner === this.#core.config.site) return await this.#keeper.standIn(ask);
+    const ask: StandIn = { kind: "standIn", id, replica, depth, position };
+    if (owner === this.#core.config.site) return this.#keeper.standIn(ask);
     this.#core.send(owner, ask);
     const answer = await this.#answer(id);
     return answer?.kind === "stoodIn" ? answer : null;

@@ -29,8 +29,6 @@ export class Ward {
   config = 0;
   /** The newest one known to be in effect. */
   settled = 0;
-  /** Nothing is taken under configurations up to this one. */
-  fenced = 0;
   position: Position = 0;
   clock: ClockValue = 0;
   down: readonly Position[] = [];
@@ -119,7 +117,7 @@ export class Ward {
 
   /** Puts what it says of itself into the next commit. */
   save(): void {
-    const w = new Writer(64).text(this.site).uint(this.config).uint(this.settled).uint(this.fenced);
+    const w = new Writer(64).text(this.site).uint(this.config).uint(this.settled);
     w.uint(this.position).uint(this.clock).flag(this.isRecovered);
     w.list(this.down, (p) => w.uint(p)).list(this.reach, (p) => w.uint(p));
     this.#record(`${WARD_RECORD}${this.replica}`, w.done());
@@ -130,7 +128,6 @@ export class Ward {
     this.site = r.text();
     this.config = r.uint();
     this.settled = r.uint();
-    this.fenced = r.uint();
     this.position = r.uint();
     this.clock = r.uint();
     this.isRecovered = r.flag();

@@ -102,7 +102,7 @@ export class Wards {
       case "release":
         return this.keeper.release(from, message);
       case "standIn":
-        this.keeper.standIn(message).then((answer) => core.send(from, answer)).catch(this.#host.fail);
+        core.send(from, this.keeper.standIn(message));
         return;
       case "stoodIn":
         return this.#standIns.answered(message);

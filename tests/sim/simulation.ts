@@ -309,7 +309,7 @@ function qualityOf(plans: ReadonlyMap<SiteId, SitePlan>, a: SiteId, b: SiteId): 
   // Edges often are nearer to each other than to what lies above them.
   const [least, greatest] = one.linkMs[0] < other.linkMs[0] ? one.linkMs : other.linkMs;
   return {
-    delayMs: [least * 2, greatest * 2],
+    delayMs: one.peerMs ?? [least * 2, greatest * 2],
     lossChance: Math.max(one.linkLoss, other.linkLoss),
     bytesPerMs: Math.min(one.linkBytesPerMs, other.linkBytesPerMs),
   };

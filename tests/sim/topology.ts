@@ -23,6 +23,8 @@ export interface SitePlan {
   readonly linkLoss: number;
   /** How much the link to the parent carries; as much as it takes in the liveness phase. */
   readonly linkBytesPerMs: number;
+  /** The same to sites that are neither parent nor child; follows from those by default. */
+  readonly peerMs?: readonly [number, number];
   readonly commitMs: readonly [number, number];
   readonly owners: OwnersSettings;
   /** Least and greatest time of a read; null: a few microtasks. */

@@ -102,4 +102,11 @@ export const VARIANTS: readonly Variant[] = [
   neverConverges,
   settlesAtOnce,
   dropsWhenFull,
+  tellsEarly,
+  settlesEarly,
+  dropsPending,
+  takesGaps,
+  answersBehind,
+  standsInAtOnce,
+  standsInForSourceOnly,
 ];

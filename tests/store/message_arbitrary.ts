@@ -56,7 +56,6 @@ const wardTalk = [
     replica: uint,
     depth: uint,
     position: uint,
-    fence: uint,
   }),
   fc.record({
     kind: fc.constant("stoodIn" as const),
