@@ -31,6 +31,15 @@ import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/di
 import { settlesAtOnce } from "./broken/moving.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
+import {
+  answersBehind,
+  dropsPending,
+  settlesEarly,
+  standsInAtOnce,
+  standsInForSourceOnly,
+  takesGaps,
+  tellsEarly,
+} from "./broken/wards.ts";
 import { simulate } from "./simulation.ts";
 
 /** What caught a variant. */

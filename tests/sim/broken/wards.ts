@@ -15,7 +15,10 @@ const wards = (hooks: Hooks) => hooked(() => hooks);
  */
 const besieged = (
   faults: Partial<Plan["faults"]>,
-  { peerMs, slowness }: { peerMs: readonly [number, number]; slowness: number },
+  { peerMs, edgeMs }: {
+    peerMs: readonly [number, number];
+    edgeMs: readonly [number, number, number, number];
+  },
 ) =>
 (plan: Plan): Plan => {
   const [any] = plan.sites;
@@ -30,7 +33,7 @@ const besieged = (
     skewMs: 0,
     drift: 0,
     capacityBytes: 1 << 30,
-    linkMs: [slowness * linkMs, 1.2 * slowness * linkMs] as const,
+    linkMs: [linkMs, 1.2 * linkMs] as const,
     peerMs,
     owners: { ...owners, sites: ["e1", "e2", "e3", "e4"].filter((other) => other !== id) },
   });
@@ -39,13 +42,13 @@ const besieged = (
     sites: [
       site("root", null, 0, 1),
       site("c", "root", 1, 40),
-      site("e1", "root", 1, 5),
-      site("e2", "c", 2, 2),
-      site("e3", "root", 1, 50),
-      site("e4", "c", 2, 2),
+      site("e1", "root", 1, edgeMs[0]),
+      site("e2", "c", 2, edgeMs[1]),
+      site("e3", "root", 1, edgeMs[2]),
+      site("e4", "c", 2, edgeMs[3]),
     ],
     groups: 2,
-    keysPerGroup: 2,
+    keysPerGroup: 12,
     sumKeys: 0,
     sessions: 10,
     requests: 600,
@@ -60,15 +63,16 @@ const besieged = (
     weights: { ...plan.weights, get: 3, getMany: 2, list: 0, set: 6, delete: 0, expiring: 0 },
     faults: { ...NO_FAULTS, ...faults },
     crashes: [],
+    lateChance: 0,
     noticeMs: [0, 20],
     downMs: [300, 800],
   };
 };
 
 /** A disk is lost that is nobody's only copy. */
-const losing = besieged({ wipe: 1, partition: 10 }, { peerMs: [80, 120], slowness: 3 });
+const losing = besieged({ wipe: 1, partition: 3 }, { peerMs: [60, 80], edgeMs: [150, 150, 150, 150] });
 /** Sites go for a while, and their links. */
-const cutting = besieged({ crash: 4, partition: 5 }, { peerMs: [1, 2], slowness: 1 });
+const cutting = besieged({ crash: 4, partition: 5 }, { peerMs: [1, 2], edgeMs: [5, 2, 50, 2] });
 
 const AHEAD: Position = 1_000;
 
@@ -119,7 +123,7 @@ export const takesGaps: Variant = {
     wards({
       receives: (_, message) => [message.kind === "ward" ? { ...message, after: 0 } : message],
     }),
-  change: besieged({ wipe: 1, crash: 4, partition: 14 }, { peerMs: [1, 2], slowness: 3 }),
+  change: besieged({ wipe: 1, crash: 5, partition: 6 }, { peerMs: [1, 2], edgeMs: [150, 150, 150, 150] }),
 };
 
 export const answersBehind: Variant = {
