@@ -46,6 +46,12 @@ const APART = [
   site("e2", "root", 1, 2),
 ];
 
+/** Two sites that keep what is pending at each other; a dead one is known as such within the run. */
+const OWNED = APART.map((each): SitePlan => ({
+  ...each,
+  owners: { ...NO_OWNERS, f: 1, nearMs: 0, beatMs: 20, suspectMs: 60, deadMs: 150 },
+}));
+
 const PLAN: Omit<Plan, "sites"> = {
   groups: 2,
   keysPerGroup: 2,
@@ -106,6 +112,11 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario("resync of an edge", APART, { moveChance: 0.5 }, { wipe: 2 }),
   scenario("resync of a core", FORK, { moveChance: 0.5, safetyMs: 500, requests: 24 }, { wipeInner: 1 }),
   scenario("removal", APART, { moveChance: 0.4 }, { remove: 2 }),
+  scenario("owners", OWNED, { moveChance: 0.5 }),
+  scenario("adoption", OWNED, { moveChance: 0.6, safetyMs: 700, requests: 24, downMs: [200, 500] }, {
+    wipe: 1,
+    crash: 1,
+  }),
   scenario("planned stop", FORK, { moveChance: 0.5, safetyMs: 500, requests: 24 }, { stop: 2 }),
   scenario("cut links", FORK, { moveChance: 0.4, safetyMs: 700, requests: 24 }, { partition: 2, oneWay: 1 }),
   scenario("collection", FORK, {

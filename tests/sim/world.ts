@@ -53,6 +53,19 @@ export class World {
   /** Runs events until `done` holds, or up to and including virtual time `untilMs`; says whether it was done. */
   async run(untilMs: number, done: () => boolean = () => false): Promise<boolean> {
     await drained();
+    // In a macrotask of the host, since within a microtask no other can be run.
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    setImmediate(() => {
+      try {
+        resolve(this.#run(untilMs, done));
+      } catch (error) {
+        reject(error);
+      }
+    });
+    return await promise;
+  }
+
+  #run(untilMs: number, done: () => boolean): boolean {
     while (!done()) {
       const next = this.#heap[0];
       if (next === undefined || next.atMs > untilMs) {
@@ -64,7 +77,7 @@ export class World {
       this.nowMs = next.atMs;
       this.events++;
       next.run();
-      await drained();
+      runMicrotasks();
     }
     return true;
   }
@@ -111,6 +124,21 @@ export class World {
 
 /** V1: macrotasks of the host run only when no microtask is left. */
 const drained = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/**
+ * V1 at once, by an inner function of Deno: to go back to its event loop after every event instead made runs a
+ * seventh slower.
+ */
+const runMicrotasks = ((): () => void => {
+  const names = Deno as unknown as { readonly internal: symbol };
+  const inner = Deno as unknown as Record<
+    symbol,
+    { readonly core?: { readonly runMicrotasks?: () => void } }
+  >;
+  const run = inner[names.internal]?.core?.runMicrotasks;
+  if (run === undefined) throw new Error(`Deno ${Deno.version.deno} can't run microtasks on request`);
+  return run;
+})();
 
 /** A timer this long or longer comes due in a nap. */
 const LONG_MS = 5_000;
