@@ -35,6 +35,11 @@ export class Pending {
     return this.#newest.size;
   }
 
+  /** Entries in memory, live or not (N3). */
+  get remembered(): number {
+    return this.#entries.length - this.#first;
+  }
+
   /** Of the live rows, and of what is remembered of each. */
   get bytes(): number {
     return this.#bytes;

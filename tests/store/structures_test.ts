@@ -3,6 +3,8 @@ import fc from "fast-check";
 import { Coverage } from "../../store/coverage.ts";
 import type { Key } from "../../store/key.ts";
 import { Least } from "../../store/least.ts";
+import { Child } from "../../store/child.ts";
+import { DIRTY_KEYS_MAX, PENDING_ENTRY_BYTES } from "../../store/limits.ts";
 import { Pending } from "../../store/pending.ts";
 import { pointRange, type Range, WHOLE } from "../../store/range.ts";
 import { Steps } from "../../store/steps.ts";
@@ -151,4 +153,24 @@ Deno.test("pending: only the newest place of a key counts, and what is settled i
   pending.settle(6);
   assert.equal(pending.get("y" as Key), undefined);
   assert.equal(pending.size, 1);
+});
+
+Deno.test("pending: a key that is written again and again leaves no trail, and bytes are of what is live", () => {
+  const pending = new Pending();
+  const row = { key: "x" as Key, known: 1, clock: 1, value: new Uint8Array(10) };
+  for (let position = 1; position <= 100_000; position++) pending.add({ ...row, position });
+  assert.equal(pending.size, 1);
+  assert.equal(pending.bytes, 11 + PENDING_ENTRY_BYTES);
+  assert.ok(pending.remembered < 5_000, `${pending.remembered} entries`);
+  assert.deepEqual([...pending.after(0, 0)].map((e) => e.position), [100_000]);
+  pending.settle(100_000);
+  assert.equal(pending.bytes, 0);
+});
+
+Deno.test("a child that takes nothing is remembered by a bounded number of keys, and then by the journal", () => {
+  const child = new Child("edge", 0, { stables: new Least(), floors: new Least() });
+  child.cursor = 7;
+  for (let i = 0; i <= DIRTY_KEYS_MAX; i++) child.changed(`${i}` as Key);
+  assert.equal(child.dirty.size, 0);
+  assert.equal(child.scanFrom, 7);
 });
