@@ -14,6 +14,7 @@ import type { Standing } from "./detector.ts";
 import type { Exchange, Merged } from "./exchange.ts";
 import { mended } from "./mend.ts";
 import type { Entry, TupleId } from "./packet.ts";
+import { Payloads } from "./payloads.ts";
 import type { Shelf } from "./shelf.ts";
 import { compareEntries, Tuple } from "./tuple.ts";
 
@@ -60,12 +61,17 @@ export class Custody {
   /** Sites that left the tree, as far as they were noticed. */
   readonly #left = new Set<SiteId>();
   #retriedMs = 0;
-  /** Of payloads in memory. */
-  waitingBytes = 0;
+  readonly payloads: Payloads;
 
   constructor(ports: CustodyPorts, exchange: Exchange) {
     this.#ports = ports;
     this.#exchange = exchange;
+    this.payloads = new Payloads({
+      read: (id) => ports.shelf.read(id),
+      tuple: (id) => this.tuples.get(id),
+      tell: (site, id) => exchange.tell(site, id, true),
+      fail: ports.fail,
+    });
   }
 
   // ── Tuples of this site ──
@@ -100,7 +106,7 @@ export class Custody {
     tuple.acting = false;
     tuple.unacked = [];
     this.short.delete(tuple.id);
-    this.#setPayload(tuple, null);
+    this.payloads.set(tuple, null);
     if (others.length === 0) return this.#drop(tuple);
     shelf.put(tuple, null);
     this.#tell(tuple, false);
@@ -118,7 +124,7 @@ export class Custody {
   /** A tuple that is new here goes to the disk, with its payload. */
   #keep(tuple: Tuple, payload: Uint8Array): void {
     this.tuples.set(tuple.id, tuple);
-    this.#setPayload(tuple, payload);
+    this.payloads.set(tuple, payload);
     this.#exchange.share(tuple.id, this.#others(tuple));
     this.#ports.shelf.put(tuple, payload);
     this.#ports.wake();
@@ -128,16 +134,10 @@ export class Custody {
     return tuple.sites.filter((site) => site !== this.#ports.site);
   }
 
-  #setPayload(tuple: Tuple, payload: Uint8Array | null): void {
-    this.waitingBytes += (payload?.length ?? 0) - (tuple.payload?.length ?? 0);
-    tuple.payload = payload;
-  }
-
-  /** The payload leaves memory once the disk has it and nobody waits for it. */
+  /** The payload leaves memory once the disk has it and nobody that lives waits for it. */
   #release(tuple: Tuple): void {
-    if (tuple.held && tuple.unacked.length === 0 && this.#ports.shelf.isWritten(tuple.id)) {
-      this.#setPayload(tuple, null);
-    }
+    if (tuple.payload === null || !tuple.held || !this.#ports.shelf.isWritten(tuple.id)) return;
+    if (tuple.unacked.every((site) => this.isLost(site))) this.payloads.set(tuple, null);
   }
 
   /** All the others are to have this version; suspected ones hear it when they are back. */
@@ -175,7 +175,7 @@ export class Custody {
   /** Nothing is left of it here. */
   #drop(tuple: Tuple): void {
     this.#exchange.unshare(tuple.id, this.#others(tuple));
-    this.#setPayload(tuple, null);
+    this.payloads.set(tuple, null);
     this.short.delete(tuple.id);
     this.#remembered.delete(tuple.id);
     this.tuples.delete(tuple.id);
@@ -237,7 +237,7 @@ export class Custody {
 
   /** It is gone: remembered while owners other than who says so may still have it (O4). */
   #takeGone(tuple: Tuple, from: SiteId, told: readonly SiteId[]): void {
-    this.#setPayload(tuple, null);
+    this.payloads.set(tuple, null);
     if (told.length === 0 && this.#others(tuple).every((site) => site === from)) return this.#drop(tuple);
     this.#exchange.share(tuple.id, this.#others(tuple));
     this.#ports.shelf.put(tuple, null);
@@ -278,21 +278,11 @@ export class Custody {
     if (tuple?.gone === true && tuple.unacked.length === 0) this.#drop(tuple);
   }
 
-  /** A site needs the payload, which may be on disk only. */
-  async fetch(tuple: Tuple, site: SiteId): Promise<void> {
+  /** A site does not have the payload. */
+  lacks(tuple: Tuple, site: SiteId): void {
     // It need not hear of what it does not have, but from the responsible site.
-    if (tuple.responsible !== this.#ports.site) return this.acked(tuple, site);
-    if (tuple.payload === null) {
-      let payload: Uint8Array | null;
-      try {
-        payload = await this.#ports.shelf.read(tuple.id);
-      } catch (error) {
-        return this.#ports.fail(error);
-      }
-      if (this.tuples.get(tuple.id) !== tuple || tuple.gone) return;
-      if (tuple.payload === null) this.#setPayload(tuple, payload);
-    }
-    if (tuple.sites.includes(site)) this.#exchange.tell(site, tuple.id, true);
+    if (tuple.responsible === this.#ports.site) this.payloads.want(tuple.id, site);
+    else this.acked(tuple, site);
   }
 
   /** O1: on the disks of all its owners. */
@@ -378,7 +368,7 @@ export class Custody {
     if (tuple.responsible === site) {
       this.#mend(tuple);
       this.#act(tuple);
-      return;
+      return this.#release(tuple);
     }
     if (!tuple.owners.includes(site)) return;
     const before = tuple.owners.slice(0, tuple.owners.indexOf(site));
@@ -463,6 +453,7 @@ export class Custody {
 
   /** Looks again, sometimes, at what lacks owners, at sites that left the tree, and at ends that nobody has settled. */
   tick(): void {
+    void this.payloads.readSome();
     for (const site of this.#exchange.sites()) {
       if (this.#ports.isKnown(site)) this.#left.delete(site);
       else if (!this.#left.has(site)) this.#leaves(site);

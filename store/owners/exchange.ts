@@ -42,8 +42,8 @@ export interface ExchangePorts {
   /** A site has a version on its disk. */
   readonly acked: (tuple: Tuple, site: SiteId) => void;
   readonly forget: (id: TupleId) => void;
-  /** A site needs a payload that may only be on disk; `tell` follows. */
-  readonly fetch: (tuple: Tuple, site: SiteId) => void;
+  /** A site does not have a payload. */
+  readonly lacks: (tuple: Tuple, site: SiteId) => void;
   /** A site is another process now: it may have lost what it had. */
   readonly restarted: (site: SiteId) => void;
   /** X1 has come true; these were shared when it was greeted, and it did not name them. */
@@ -323,7 +323,7 @@ export class Exchange {
       for (const entry of flight.told) {
         const tuple = this.#ports.tuple(entry.id);
         if (tuple === undefined || !isSame(tuple, entry)) continue;
-        if (lacks.has(entry.id) && !entry.gone && entry.payload === null) this.#ports.fetch(tuple, peer.site);
+        if (lacks.has(entry.id) && !entry.gone && entry.payload === null) this.#ports.lacks(tuple, peer.site);
         else if (full && entry.payload !== null) refused.push(tuple);
         else this.#ports.acked(tuple, peer.site);
       }

@@ -140,7 +140,7 @@ export class Tuples {
       merge: (entry, from) => this.#custody.merge(entry, from),
       acked: (tuple, one) => this.#custody.acked(tuple, one),
       forget: (id) => this.#custody.forget(id),
-      fetch: (tuple, one) => void this.#custody.fetch(tuple, one),
+      lacks: (tuple, one) => this.#custody.lacks(tuple, one),
       restarted: (one) => this.#custody.tellAgain(one, true),
       reconciled: (one, unnamed) => this.#custody.reconciled(one, unnamed),
       refused: (tuples) => tuples.forEach((tuple) => this.#custody.consider(tuple)),
@@ -241,7 +241,7 @@ export class Tuples {
 
   status(): TuplesStatus {
     let mine = 0, gone = 0;
-    const { tuples, short, waitingBytes } = this.#custody;
+    const { tuples, short, payloads: { bytes: waitingBytes } } = this.#custody;
     for (const tuple of tuples.values()) {
       if (tuple.gone) gone++;
       else if (tuple.responsible === this.#ports.site) mine++;
@@ -285,7 +285,7 @@ export class Tuples {
       );
     }
     if (this.#hasRoom(payload.length)) return;
-    const { tuples, waitingBytes } = this.#custody;
+    const { tuples, payloads: { bytes: waitingBytes } } = this.#custody;
     throw new TupleRefused(
       "tuples_full",
       `cannot store a tuple now: ${tuples.size} are here, up to ${this.#tuplesMax} may be, and ${waitingBytes} bytes wait ` +
@@ -298,7 +298,7 @@ export class Tuples {
   }
 
   #hasRoom(bytes: number): boolean {
-    const { tuples, waitingBytes } = this.#custody;
+    const { tuples, payloads: { bytes: waitingBytes } } = this.#custody;
     return tuples.size < this.#tuplesMax && waitingBytes + bytes <= TUPLES_WAITING_BYTES_MAX;
   }
 
