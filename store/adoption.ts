@@ -21,6 +21,7 @@ import type { Child } from "./child.ts";
 import { GATHER_RETRY_MS, MESSAGE_BYTES_TARGET, NOTE_EVERY_MS } from "./limits.ts";
 import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRow } from "./message.ts";
 import type { SiteId } from "./ports.ts";
+import { firstId } from "./question.ts";
 import type { Position } from "./row.ts";
 import { Stager } from "./stager.ts";
 import { encodeJson, type Ended, endedKey } from "./topology.ts";
@@ -32,11 +33,18 @@ interface Host {
   ready(): void;
 }
 
+/** An answer in several messages. */
+interface Arriving {
+  readonly rows: Stager;
+  /** One of them was refused, and so all of them. */
+  isRefused: boolean;
+}
+
 /** What has come for one hello. */
 interface Gathering {
   readonly hello: Hello;
   readonly answers: Map<SiteId, { readonly rows: readonly WireRow[]; readonly need: Position }>;
-  readonly stagers: Map<SiteId, Stager>;
+  readonly arriving: Map<SiteId, Arriving>;
   readonly id: number;
   waitsFor: readonly SiteId[];
   notedAtMs: number;
@@ -47,13 +55,16 @@ export class Adoptions {
   readonly #core: Core;
   readonly #host: Host;
   readonly #gatherings = new Map<Child, Gathering>();
-  #nextId = 1;
+  /** Questions that are being answered: one that is asked again meanwhile is not answered twice. */
+  readonly #answering = new Set<string>();
+  #nextId: number;
   /** A hello waits until this site, which moved itself, is as far as it was. */
   #isHeld = false;
 
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
+    this.#nextId = firstId(core.ports.random);
     core.onAdvance(() => {
       if (this.#isHeld && !this.#isBehind) {
         this.#isHeld = false;
@@ -91,7 +102,7 @@ export class Adoptions {
       gathering = {
         hello,
         answers: new Map(),
-        stagers: new Map(),
+        arriving: new Map(),
         id: this.#nextId++,
         waitsFor: [],
         notedAtMs: -Infinity,
@@ -140,7 +151,8 @@ export class Adoptions {
       gathering.waitsFor = this.#sources(child, hello, moved).filter((site) => !gathering.answers.has(site));
       for (const site of gathering.waitsFor) {
         if (site !== core.config.site) {
-          gathering.stagers.set(site, new Stager());
+          // What has come of an answer stays: its rest may be on its way over a slow link.
+          if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
           const replica = site === moved.from ? hello.parentReplica : 0;
           core.send(site, { kind: "gather", id: gathering.id, replica });
         }
@@ -200,11 +212,17 @@ export class Adoptions {
     const core = this.#core;
     for (const [child, gathering] of this.#gatherings) {
       if (gathering.id !== gathered.id || gathering.done || gathering.answers.has(from)) continue;
-      if ([gathered, ...gathered.rows].some((said) => core.clock.isTooFarAhead(said.clock))) {
+      const arriving = gathering.arriving.get(from);
+      if (arriving === undefined) return;
+      arriving.isRefused ||= [gathered, ...gathered.rows].some((said) =>
+        core.clock.isTooFarAhead(said.clock)
+      );
+      const rows = arriving.rows.add(gathered.rows, gathered.more);
+      if (rows === null) return;
+      if (arriving.isRefused) {
+        gathering.arriving.set(from, newAnswer());
         return core.count("clock_ahead");
       }
-      const rows = gathering.stagers.get(from)?.add(gathered.rows, gathered.more);
-      if (rows === undefined || rows === null) return;
       core.clock.merge(gathered.clock);
       gathering.answers.set(from, { rows, need: gathered.need });
       gathering.waitsFor = gathering.waitsFor.filter((site) => site !== from);
@@ -216,7 +234,18 @@ export class Adoptions {
   async asked(from: SiteId, { id, replica }: Gather): Promise<void> {
     const core = this.#core;
     const isWhole = !core.resyncing && core.topology.succession.heir(replica) === core.replica;
-    if (replica !== 0 && !isWhole) return;
+    const question = `${id} ${from}`;
+    if ((replica !== 0 && !isWhole) || this.#answering.has(question)) return;
+    this.#answering.add(question);
+    try {
+      await this.#answer(from, id);
+    } finally {
+      this.#answering.delete(question);
+    }
+  }
+
+  async #answer(from: SiteId, id: number): Promise<void> {
+    const core = this.#core;
     const { rows, need } = await core.rows.lock.run(async () => {
       const floor = core.reach[0]?.top ?? 0;
       const keys = core.isRoot ? [] : [...core.pending.after(floor, 1)].map((entry) => entry.key);
@@ -248,6 +277,8 @@ export class Adoptions {
     core.count("settled", open.length);
   }
 }
+
+const newAnswer = (): Arriving => ({ rows: new Stager(), isRefused: false });
 
 /** Whether every child that a site had has pushed to this incarnation of it, or brings what it had to another. */
 export function haveAllPushed(core: Core, children: ReadonlyMap<SiteId, Child>): boolean {

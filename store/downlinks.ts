@@ -57,7 +57,7 @@ export class Downlinks {
   #pushed = new Map<Child, Position>();
   #pushedFrozen = new Map<Child, Position>();
   /** Children whose hello came before it could be answered. */
-  readonly #early: Child[] = [];
+  readonly #early = new Set<Child>();
   #sweptAtMs = -Infinity;
 
   constructor(core: Core, host: Host) {
@@ -96,6 +96,11 @@ export class Downlinks {
 
   all(): IterableIterator<Child> {
     return this.#children.values();
+  }
+
+  /** Those of some sites that are children. */
+  among(sites: readonly SiteId[]): Child[] {
+    return sites.flatMap((site) => this.#children.get(site) ?? []);
   }
 
   /** A child is none any more. */
@@ -184,8 +189,10 @@ export class Downlinks {
 
   /** This site knows who is who: answers those who were early. */
   async answerEarly(): Promise<void> {
+    const early = [...this.#early];
+    this.#early.clear();
     await Promise.all(
-      this.#early.splice(0).map(async (child) => {
+      early.map(async (child) => {
         const { hello } = child;
         child.hello = null;
         if (hello !== null) await this.#hello(child, hello);
@@ -214,6 +221,8 @@ export class Downlinks {
     child.welcomed = false;
     child.sending = false;
     child.pushes.clear();
+    // It asks again for those it still wants; another process of it counts its questions anew.
+    child.numbers = [];
     // An earlier one that still waits to be answered is void.
     child.hello = null;
     const connection = ++child.connection;
@@ -222,7 +231,7 @@ export class Downlinks {
     const isEarly = core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE);
     if (isEarly || !this.adoptions.isReady(child, hello)) {
       child.hello = hello;
-      this.#early.push(child);
+      this.#early.add(child);
       return;
     }
     // The same twice on one connection: the second was sent before the answer to the first had arrived.

@@ -13,6 +13,8 @@
  *     sessions were told of a loss. A blank one is.
  * R5  No site is taken below itself, and no other disk of a site that lives under another parent: that one would
  *     end. Where it is gone for good, or its parent is, an operator has to say so.
+ * R6  A disk that was another site's is not taken: that one lives with it, or has lost what its sessions saw, and would
+ *     end here.
  * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
  *     counts until it has brought all that it had (adoption.ts).
  */
@@ -27,6 +29,7 @@ import { encodeJson, endedKey, removedKey, siteKey } from "./topology.ts";
 
 interface Children {
   all(): Iterable<Child>;
+  among(sites: readonly SiteId[]): Child[];
   dismiss(child: Child): void;
 }
 
@@ -88,6 +91,8 @@ export class Removals {
       ? "removed"
       : topology.endedByRemoval(replica)
       ? "old_disk"
+      : (topology.incarnation(replica)?.site ?? id) !== id
+      ? "other_disk"
       : path.includes(id) || id === config.site
       ? "above"
       : elsewhere !== undefined
@@ -111,10 +116,13 @@ export class Removals {
   /** Gives up the children that were removed since it was last called (R2). */
   async sweep(): Promise<void> {
     const core = this.#core, { topology } = core;
-    if (!topology.departuresChanged) return;
+    if (topology.departed.size === 0) return;
     await core.rows.lock.run(async () => {
-      topology.departuresChanged = false;
-      for (const child of [...this.#children.all()]) {
+      const departed = [...topology.departed];
+      topology.departed.clear();
+      // Its children stand and end with this site.
+      const isOwn = departed.includes(core.config.site);
+      for (const child of isOwn ? [...this.#children.all()] : this.#children.among(departed)) {
         if (this.#wasNever(child)) await this.#write(endedKey(child.replica), { stable: 0 });
         if (this.#isElsewhere(child)) {
           this.#children.dismiss(child);
@@ -141,7 +149,7 @@ export class Removals {
     if (topology.site(id)?.parent === config.site && !isUnused) return false;
     if (topology.isRemoved(id) || topology.endedByRemoval(replica)) return false;
     // It may be about to say hello to this site: it is looked at again when that has come to an end.
-    topology.departuresChanged ||= connected;
+    if (connected) topology.departed.add(id);
     return !connected;
   }
 
@@ -152,6 +160,8 @@ export class Removals {
   #wasNever({ id, replica, connected, pushed }: Child): boolean {
     const { topology, config } = this.#core;
     const known = topology.site(id);
+    // It is looked at again when its link has gone.
+    if (connected && known !== undefined && known.parent !== config.site) topology.departed.add(id);
     return !connected && pushed === 0 && replica !== 0 && topology.ended(replica) === undefined &&
       known !== undefined && known.number !== replica && known.parent !== config.site;
   }

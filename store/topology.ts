@@ -102,8 +102,10 @@ export class Topology {
   /** Sites that are off the tree, and incarnations that ended so. */
   readonly #removed = new Set<SiteId>();
   readonly #endedByRemoval = new Set<ReplicaNumber>();
-  /** An incarnation ended, or a site came, moved, was removed or let in again since this was set to false. */
-  departuresChanged = false;
+  /** Sites that came, moved, were removed or let in again, or of which an incarnation ended, since this was cleared. */
+  readonly departed = new Set<SiteId>();
+  /** Incarnations of which that is to be said when their site is known. */
+  readonly #unnamed = new Set<ReplicaNumber>();
   /** Counts the system rows that were taken in. */
   revision = 0;
   readonly wards = new WardRows();
@@ -121,7 +123,7 @@ export class Topology {
     if (value === undefined) return false;
     if (space === "site" && typeof name === "string") {
       this.#stand(name, value as SiteRecord);
-      this.departuresChanged = true;
+      this.departed.add(name);
     } else if (space === "replica" && typeof name === "number") {
       this.#learn(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
@@ -130,13 +132,21 @@ export class Topology {
       if (removed === true) this.#endedByRemoval.add(name);
       this.succession.ended(name, next, settled === true);
       if (gap === true) this.#gaps.add(name);
-      this.departuresChanged = this.wards.changed = true;
+      this.#depart(name);
+      this.wards.changed = true;
     } else if (space === "kept" && typeof name === "number") {
       const word = value as { floor: number; known: number; whole: boolean };
       this.succession.kept(name, { ...word, clock: row.clock, by: row.replica });
-      this.departuresChanged = true;
+      this.#depart(name);
     } else return this.wards.apply(space, name, owner, value);
     return true;
+  }
+
+  /** Something was said of an incarnation's end: of whose, may be said later. */
+  #depart(number: ReplicaNumber): void {
+    const site = this.#incarnations.get(number)?.site;
+    if (site === undefined) this.#unnamed.add(number);
+    else this.departed.add(site);
   }
 
   /** Whether there was or is such a site. */
@@ -165,6 +175,7 @@ export class Topology {
 
   #learn(number: ReplicaNumber, incarnation: Incarnation): void {
     this.#incarnations.set(number, incarnation);
+    if (this.#unnamed.delete(number)) this.departed.add(incarnation.site);
     const numbers = this.#bySite.get(incarnation.site);
     if (numbers === undefined) this.#bySite.set(incarnation.site, new Set([number]));
     else numbers.add(number);
@@ -186,7 +197,8 @@ export class Topology {
     if (isRemoved) this.#removed.add(id);
     else this.#removed.delete(id);
     this.#show(id);
-    return this.departuresChanged = true;
+    this.departed.add(id);
+    return true;
   }
 
   #place(id: SiteId, value: unknown): true {

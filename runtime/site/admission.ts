@@ -28,6 +28,7 @@ export function refusalOf(
 export function dismissalOf(child: string, why: string, parent: string): string {
   if (why === "removed") return removedText(child);
   if (why === "above") return `site ${child} stands above this one: it cannot be its child`;
+  if (why === "other_disk") return otherDiskText(child);
   return why === "elsewhere" ? elsewhereText(child, parent) : oldDiskText(child);
 }
 
@@ -39,6 +40,9 @@ const elsewhereText = (site: string, parent: string): string =>
 /** Why a site that was removed is not let in. */
 const removedText = (site: string): string =>
   `site ${site} was removed: \`sojourn sites add ${site}\` lets it in again, with an empty data folder`;
+/** Why one that was started over a copy of another site's data is not let in. */
+const otherDiskText = (site: string): string =>
+  `the disk of site ${site} is, or is a copy of, another site's: start it with an empty data folder`;
 /** Why one that was let in again is not. */
 const oldDiskText = (site: string): string =>
   `the disk of site ${site} is from before its removal: start it with an empty data folder`;

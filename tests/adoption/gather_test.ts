@@ -1,0 +1,145 @@
+/** What a parent that adopts a site asks of others, over slow lines (store/adoption.ts F2). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../runtime/storage/memory.ts";
+import { Adoptions } from "../../store/adoption.ts";
+import { Child } from "../../store/child.ts";
+import { Core } from "../../store/core.ts";
+import { type Key, packKey } from "../../store/key.ts";
+import { Least } from "../../store/least.ts";
+import { decodeMessage, type Hello, type Message } from "../../store/message.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { START_MS, World } from "../sim/world.ts";
+
+const NEW = 5, OLD = 6;
+const MIB = 1 << 20;
+const key = (i: number): Key => packKey(["row", i]);
+
+/** A new parent that asks an old one, over a line of so many bytes a millisecond. */
+class Adoption {
+  readonly world = new World();
+  readonly adopting: Adoptions;
+  readonly asked: Adoptions;
+  readonly mine: Core;
+  readonly old: Core;
+  readonly child: Child;
+  /** Messages that came from the old parent. */
+  messages = 0;
+  isReady = false;
+  /** Changes an answer on its way. */
+  changes = (message: Message): Message => message;
+  #freeMs = 0;
+
+  constructor(bytesPerMs: number) {
+    const { world } = this;
+    this.mine = this.#coreOf("new", NEW, (_, message) => {
+      if (message.kind !== "gather") return Promise.resolve();
+      world.after(5, () => void this.asked.asked("new", message));
+      return Promise.resolve();
+    });
+    this.old = this.#coreOf("old", OLD, (_, message, bytes) => {
+      this.#freeMs = Math.max(this.#freeMs, world.nowMs) + bytes / bytesPerMs;
+      world.at(this.#freeMs, () => {
+        this.messages++;
+        if (message.kind === "gathered") {
+          this.adopting.answered("old", this.changes(message) as typeof message);
+        }
+      });
+      const waitMs = this.#freeMs - world.nowMs - MIB / bytesPerMs;
+      return waitMs <= 0 ? Promise.resolve() : world.sleep(waitMs);
+    });
+    const host = { durable: () => world.sleep(1), ready: () => void (this.isReady = true) };
+    this.adopting = new Adoptions(this.mine, host);
+    this.asked = new Adoptions(this.old, host);
+    this.child = new Child("e", 0, { stables: new Least<Child>(), floors: new Least<Child>() });
+  }
+
+  #coreOf(
+    site: SiteId,
+    replica: number,
+    send: (to: SiteId, message: Message, bytes: number) => Promise<void>,
+  ): Core {
+    const { world } = this;
+    const core = new Core(
+      { site, parent: "root", tier: "core", url: "", linkAddress: "", capacityBytes: 1e9 },
+      {
+        clock: {
+          nowMs: () => START_MS + world.nowMs,
+          after: (ms, callback) => world.after(ms, callback),
+          turn: () => world.sleep(0),
+        },
+        random: { bytes: (length) => new Uint8Array(length) },
+        storage: new MemoryStorage(),
+        network: { send: (to, bytes) => send(to, decodeMessage(bytes), bytes.length) },
+        fatal: (error) => {
+          throw error;
+        },
+        note: () => {},
+      },
+    );
+    core.replica = replica;
+    core.setPath(["root"]);
+    return core;
+  }
+
+  /** Rows that only the old parent has. */
+  write(rows: number, bytes: number): void {
+    for (let i = 0; i < rows; i++) this.old.rows.put(this.old.own(key(i), new Uint8Array(bytes)));
+  }
+
+  begin(): void {
+    const hello: Hello = {
+      kind: "hello",
+      replica: 7,
+      parentReplica: OLD,
+      cursor: 0,
+      clock: 0,
+      tier: "edge",
+      url: "",
+      linkAddress: "",
+      coverage: [],
+      moved: { floor: 0, from: "old", siblings: [], lost: [] },
+    };
+    assert.equal(this.adopting.isReady(this.child, hello), false);
+  }
+
+  async has(rows: number): Promise<number> {
+    const found = await this.mine.rows.lookup(Array.from({ length: rows }, (_, i) => key(i)));
+    return found.filter((row) => row !== undefined).length;
+  }
+}
+
+Deno.test("a site is adopted with all that its old parent has, over a line that takes long for it", async () => {
+  const adoption = new Adoption(1_000);
+  adoption.write(8, MIB);
+  adoption.begin();
+  await adoption.world.run(60_000, () => adoption.isReady);
+  assert.equal(adoption.isReady, true);
+  assert.equal(await adoption.has(8), 8);
+  assert.ok(adoption.messages < 12, `${adoption.messages} messages of 1 MiB for 8`);
+});
+
+Deno.test("an old parent that does not answer is asked again", async () => {
+  const adoption = new Adoption(Infinity);
+  adoption.write(3, 10);
+  adoption.old.resyncing = true;
+  adoption.begin();
+  await adoption.world.run(20_000);
+  assert.equal(adoption.isReady, false);
+  adoption.old.resyncing = false;
+  await adoption.world.run(60_000, () => adoption.isReady);
+  assert.deepEqual([adoption.isReady, await adoption.has(3)], [true, 3]);
+});
+
+Deno.test("an answer of which a part is refused, since its clock is wrong, counts for nothing", async () => {
+  const adoption = new Adoption(Infinity);
+  adoption.write(3, MIB);
+  let isWrong = true;
+  adoption.changes = (message) => {
+    if (message.kind !== "gathered" || !isWrong) return message;
+    isWrong = false;
+    return { ...message, clock: 2 ** 52 };
+  };
+  adoption.begin();
+  await adoption.world.run(20_000, () => adoption.isReady);
+  assert.deepEqual([adoption.isReady, await adoption.has(3)], [true, 3]);
+});

@@ -1,0 +1,76 @@
+/** A site that comes with a copy of another's disk (store/removal.ts R6). */
+import { strict as assert } from "node:assert";
+import { MemoryStorage } from "../../runtime/storage/memory.ts";
+import { Core } from "../../store/core.ts";
+import { packKey } from "../../store/key.ts";
+import { SiteReplica } from "../../store/replica.ts";
+import { WHOLE } from "../../store/range.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { type Endpoint, SimNetwork } from "../sim/network.ts";
+import { Draws } from "../sim/random.ts";
+import { ProcessClock, World } from "../sim/world.ts";
+
+async function copyOf(storage: MemoryStorage): Promise<MemoryStorage> {
+  const copy = new MemoryStorage();
+  await copy.commit({ rows: await storage.scan(WHOLE), drop: [], records: await storage.load() });
+  return copy;
+}
+
+/** A root and edges, in virtual time. */
+function tree() {
+  const world = new World(), draws = new Draws("copied disk"), notes: string[] = [];
+  const network = new SimNetwork({
+    world,
+    draws: draws.fork("network"),
+    parentOf: (site) => site === "root" ? null : "root",
+    quality: () => ({ delayMs: [5, 6], lossChance: 0, bytesPerMs: Infinity }),
+    window: 64,
+    noticeMs: [0, 10],
+    lateChance: 0,
+  });
+  const start = async (site: SiteId, storage: MemoryStorage) => {
+    const holder: { endpoint: Endpoint | null } = { endpoint: null };
+    const parent = site === "root" ? null : "root";
+    const config = { site, parent, tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 };
+    const core = new Core(config, {
+      clock: new ProcessClock(world, { skewMs: 0, drift: 0 }),
+      random: draws.fork(site),
+      storage,
+      network: {
+        send: (to, message) =>
+          holder.endpoint === null ? Promise.resolve() : network.send(holder.endpoint, site, to, message),
+      },
+      fatal: (error) => {
+        throw error;
+      },
+      note: (event, detail) => void notes.push(`${event} ${detail?.child} ${detail?.why}`),
+    });
+    const replica = new SiteReplica(core);
+    await replica.start();
+    holder.endpoint = {
+      connected: (other, role) => replica.connected(other, role),
+      disconnected: (other) => replica.disconnected(other),
+      receive: (from, message) => replica.receive(from, message),
+    };
+    network.up(site, holder.endpoint);
+    return { core, replica };
+  };
+  return { world, notes, start };
+}
+
+Deno.test("a site that comes with a copy of another's disk is refused, and the other one goes on", async () => {
+  const { world, notes, start } = tree();
+  const disk = new MemoryStorage();
+  const root = await start("root", new MemoryStorage()), one = await start("e1", disk);
+  await world.run(1_000);
+  const session = await one.replica.attach(null);
+  await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array(1) }]);
+  const number = one.core.replica;
+  assert.ok(number > 1);
+  await world.run(2_000);
+  await start("e2", await copyOf(disk));
+  await world.run(5_000);
+  assert.equal(root.core.topology.recordedEnd(number), undefined);
+  assert.equal(root.core.topology.succession.keptOf(number), undefined);
+  assert.deepEqual(notes, ["child_removed e2 other_disk"]);
+});
