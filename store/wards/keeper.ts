@@ -162,8 +162,8 @@ export class Keeper {
       clock: ward?.clock ?? 0,
       down: ward?.down ?? [],
     } as const;
-    // What was put into this site's own journal goes its own way (recovery.ts).
-    if (ward === undefined || ward.position < position || ward.isRecovered) {
+    // What was put into the own journal is forgotten here, and goes its own way (recovery.ts).
+    if (ward === undefined || ward.position < position) {
       return { ...said, outcome: "behind", rows: [] };
     }
     const rows = ward.pendingTo(depth);

@@ -3,7 +3,8 @@
  * here, and then says so in a system row. Whoever gets that row over the tree has got, before it, all of the ward (I1).
  *
  * Y1  The rows are taken when what they may depend on has arrived: the stable clock of the common ancestor has reached
- *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back.
+ *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back. Of what
+ *     is on its way to another parent that clock does not tell (adoption.ts F3): then they wait for that, too.
  * Y2  Rows at or below the watermark are not taken (I9). Where one of them may be missing at the root, none are, since
  *     the others may depend on it, and the row says that nothing was recovered: its sessions are told of a loss.
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
@@ -95,7 +96,7 @@ export class Recovery {
     let depth = 0;
     while (depth + 1 < mine.length && mine[depth + 1] === known.path[depth + 1]) depth++;
     const stable = depth === core.depth ? this.#stableOwn() : core.stable[depth] ?? 0;
-    return stable >= ward.clock;
+    return Math.min(stable, core.topology.movingSince(ward.replica, depth)) >= ward.clock;
   }
 }
 

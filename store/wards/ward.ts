@@ -33,8 +33,6 @@ export class Ward {
   clock: ClockValue = 0;
   down: readonly Position[] = [];
   reach: readonly Position[] = [];
-  /** Its rows stand in this site's own journal (recovery.ts). */
-  isRecovered = false;
   bytes = 0;
   /** In the order of their positions. */
   readonly #rows = new Map<Key, Row>();
@@ -118,7 +116,7 @@ export class Ward {
   /** Puts what it says of itself into the next commit. */
   save(): void {
     const w = new Writer(64).text(this.site).uint(this.config).uint(this.settled);
-    w.uint(this.position).uint(this.clock).flag(this.isRecovered);
+    w.uint(this.position).uint(this.clock);
     w.list(this.down, (p) => w.uint(p)).list(this.reach, (p) => w.uint(p));
     this.#record(`${WARD_RECORD}${this.replica}`, w.done());
   }
@@ -130,7 +128,6 @@ export class Ward {
     this.settled = r.uint();
     this.position = r.uint();
     this.clock = r.uint();
-    this.isRecovered = r.flag();
     this.down = r.list(() => r.uint());
     this.reach = r.list(() => r.uint());
     r.end();

@@ -4,7 +4,7 @@ import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { Core } from "../../store/core.ts";
 import { type Key, packKey } from "../../store/key.ts";
 import type { Row } from "../../store/row.ts";
-import { encodeJson, endedKey, replicaKey } from "../../store/topology.ts";
+import { encodeJson, type Ended, endedKey, replicaKey } from "../../store/topology.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
 import { Recovery } from "../../store/wards/recovery.ts";
 import { START_MS } from "../sim/world.ts";
@@ -13,7 +13,7 @@ const SOURCE = 5, OWNER = 6;
 const cause = packKey(["cause"]), effect = packKey(["effect"]);
 
 /** An owner that holds two rows of a source, written at clocks 100 and 200. */
-async function holding() {
+async function holding(ended: Ended = { stable: 50 }) {
   const core = new Core(
     { site: "o", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
@@ -56,9 +56,9 @@ async function holding() {
     rows: [row(cause, 100), row(effect, 200)],
   });
   core.topology.wards.changed = true;
-  write(endedKey(SOURCE), { stable: 50 });
+  write(endedKey(SOURCE), ended);
   core.stable = [1_000, 1_000];
-  return { core, recovery: new Recovery(core, keeper, () => 1_000) };
+  return { core, write, recovery: new Recovery(core, keeper, () => 1_000) };
 }
 
 Deno.test("an owner takes a ward into its own journal when its incarnation is over", async () => {
@@ -75,4 +75,14 @@ Deno.test("an owner takes nothing of a ward of which a part is too old: no effec
   await recovery.sweep();
   assert.deepEqual(await core.rows.lookup([cause, effect]), [undefined, undefined]);
   assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 0);
+});
+
+Deno.test("an owner leaves a ward alone while its site brings what it has to another parent", async () => {
+  const { core, write, recovery } = await holding({ stable: 50, next: 8 });
+  await recovery.sweep();
+  assert.deepEqual(await core.rows.lookup([cause, effect]), [undefined, undefined]);
+  assert.equal(core.topology.wards.recovered(SOURCE).get("o"), undefined);
+  write(endedKey(SOURCE), { stable: 300, next: 8, settled: true });
+  await recovery.sweep();
+  assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 200);
 });
