@@ -182,6 +182,11 @@ export class Detector {
     return this.#entries.get(site)?.standing ?? "unknown";
   }
 
+  /** null: not measured yet, or not watched. */
+  rttMs(site: SiteId): number | null {
+    return this.#entries.get(site)?.rttMs ?? null;
+  }
+
   /** All that are watched. */
   list(): Watched[] {
     const nowMs = this.#ports.nowMs();

@@ -2,8 +2,13 @@
  * Who should hold this site's ward.
  *
  * W1  An owner stays as long as it is not silent, away or off the tree: a change costs a round trip to the root, and a
- *     nearer site is not worth that.
+ *     nearer site is not worth that. A stopgap, which would not have been chosen had there been others, stays until
+ *     there are: what was chosen while a cluster starts is not to last.
  * W2  Where there are too few others, nothing changes: what one of them has is better than what none has.
+ * W3  The worst stopgap shares a failure area with this site or another owner: one fault loses both.
+ * W4  The next is a site above this one. Should it be lost, so is the way to the root, on which another owner has to be
+ *     agreed upon: until it is back this site could tell nothing.
+ * W5  The last is one that is too near. Distances vary: one that is there has to be nearer by a fifth of the limit.
  */
 import type { Core } from "../core.ts";
 import type { SiteOwners } from "../owners/site_owners.ts";
@@ -25,14 +30,51 @@ export function wantedOwners(
     return standing !== "suspected" && standing !== "dead" && !isAway && !core.topology.isRemoved(site) &&
       (sites === null || sites.includes(site));
   }).slice(0, f);
-  if (kept.length === f) return kept;
+  const { nearMs } = owners.settings;
+  const poor = stopgaps(core, owners, kept, NEARER * nearMs);
+  if (kept.length === f && poor.size === 0) return kept;
+  const good = kept.filter((site) => !poor.has(site));
   try {
-    const others = owners.choose().owners.slice(1).filter((site) => !kept.includes(site));
-    const all = [...kept, ...others].slice(0, f);
-    return all.length === f ? all : null;
+    const isAbove = (site: SiteId) => core.path.includes(site);
+    const weighed = [owners.choose(f, good, isAbove), owners.choose(f, good)].flatMap(
+      ({ owners: [, ...fresh], missing }) =>
+        missing > 0 ? [] : [{ fresh, weight: weightOf(stopgaps(core, owners, fresh, nearMs)) }],
+    );
+    const [best] = weighed.sort((a, b) => a.weight - b.weight);
+    if (kept.length === f && (best?.weight ?? Infinity) >= weightOf(poor)) return kept;
+    return best?.fresh ?? null;
   } catch (error) {
     // Too few sites at all, so far: the operator is told so (status.ts, ownersMissing).
-    if (error instanceof OwnersError) return null;
+    if (error instanceof OwnersError) return kept.length === f ? kept : null;
     throw error;
   }
 }
+
+/** W5 */
+const NEARER = 0.8;
+
+/** One of a kind weighs more than owners of the next lighter kind there can be (`F_MAX`). */
+const WEIGHT = { area: 256, above: 16, near: 1 };
+
+/** Those of W3 to W5, and what they weigh. */
+function stopgaps(
+  core: Core,
+  owners: SiteOwners,
+  chosen: readonly SiteId[],
+  nearMs: number,
+): ReadonlyMap<SiteId, number> {
+  const areas = new Set([owners.settings.area]);
+  const found = new Map<SiteId, number>();
+  for (const site of chosen) {
+    const area = core.topology.area(site);
+    const isShared = area !== null && areas.has(area);
+    const weight = (isShared ? WEIGHT.area : 0) + (core.path.includes(site) ? WEIGHT.above : 0) +
+      ((owners.detector.rttMs(site) ?? Infinity) < nearMs ? WEIGHT.near : 0);
+    if (weight > 0) found.set(site, weight);
+    areas.add(area);
+  }
+  return found;
+}
+
+const weightOf = (stopgaps: ReadonlyMap<SiteId, number>): number =>
+  [...stopgaps.values()].reduce((sum, weight) => sum + weight, 0);

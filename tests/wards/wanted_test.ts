@@ -1,0 +1,69 @@
+/** Whose ward lies where (store/wards/wanted.ts). */
+import { strict as assert } from "node:assert";
+import type { SiteReplica } from "../../store/replica.ts";
+import { Tree } from "../owners/tree.ts";
+
+const owners = (replica: SiteReplica) => replica.status().wards.owners;
+const changes = (replica: SiteReplica) => replica.status().counters["ward_configurations"];
+
+for (
+  const [how, areas] of [["none of them in an area", [null, null, null]], ["in areas", [
+    "x",
+    "y",
+    "z",
+  ]]] as const
+) {
+  Deno.test(`the ward leaves a site above its own when there is another, ${how}`, async () => {
+    const tree = new Tree();
+    await tree.start("root", areas[0]);
+    const e1 = await tree.start("e1", areas[1]);
+    await tree.pass(2_000);
+    assert.deepEqual(owners(e1), ["root"], "nobody else was there");
+    await tree.start("e2", areas[2]);
+    await tree.pass(3_000);
+    assert.deepEqual(owners(e1), ["e2"]);
+    const { world, network } = tree;
+    network.partition("e1", "e2", world.nowMs + 3_000);
+    await tree.pass(2_500);
+    assert.deepEqual(owners(e1), ["root"], "better than one that is cut off");
+    await tree.pass(8_000);
+    assert.deepEqual(owners(e1), ["e2"]);
+  });
+}
+
+Deno.test("the ward leaves the area of its site when another area has a site", async () => {
+  const tree = new Tree();
+  await tree.start("root", "x");
+  const e1 = await tree.start("e1", "x");
+  await tree.start("e2", "x");
+  await tree.pass(3_000);
+  const before = owners(e1);
+  await tree.start("e3", "y");
+  await tree.pass(3_000);
+  assert.deepEqual([before, owners(e1)], [["e2"], ["e3"]]);
+});
+
+Deno.test("the ward leaves a site that is near when there is one far enough, and then stays", async () => {
+  const tree = new Tree((a, b) => a === "e3" || b === "e3" ? 40 : 5);
+  await tree.start("root", null);
+  const e1 = await tree.start("e1", null, 50);
+  await tree.start("e2", null);
+  await tree.pass(3_000);
+  const before = owners(e1);
+  await tree.start("e3", null);
+  await tree.pass(3_000);
+  assert.deepEqual([before, owners(e1)], [["e2"], ["e3"]]);
+  const settled = changes(e1);
+  await tree.pass(60_000);
+  assert.equal(changes(e1), settled);
+});
+
+Deno.test("the ward stays where all others are near, or above", async () => {
+  const tree = new Tree();
+  await tree.start("root", null);
+  const [e1] = [await tree.start("e1", null, 50), await tree.start("e2", null), await tree.start("e3", null)];
+  await tree.pass(5_000);
+  const [before, settled] = [owners(e1), changes(e1)];
+  await tree.pass(60_000);
+  assert.deepEqual([owners(e1), changes(e1)], [before, settled]);
+});
