@@ -52,7 +52,7 @@ export class Custody {
   readonly #ports: CustodyPorts;
   readonly #exchange: Exchange;
   readonly tuples = new Map<TupleId, Tuple>();
-  /** Own tuples that lack owners. */
+  /** Own tuples that lack owners, and those that may not change hands yet: they are looked at again. */
   readonly short = new Set<TupleId>();
   /** Tuples that others have removed, in the order in which that was heard. */
   readonly #remembered = new Set<TupleId>();
@@ -407,6 +407,7 @@ export class Custody {
     const isSame = this.tuples.get(tuple.id) === tuple && !tuple.gone && tuple.version === version &&
       tuple.responsible === responsible;
     if (may && isSame) change();
+    else if (isSame) this.short.add(tuple.id); // it is asked again
   }
 
   /** Gives a tuple other owners for those that are dead, or, as long as nobody counts on it, suspected or full. */

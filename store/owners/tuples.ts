@@ -84,7 +84,7 @@ export interface TuplesStatus {
   readonly mine: number;
   /** Removed, and not known to be everywhere. */
   readonly gone: number;
-  /** With fewer than f + 1 owners, for want of sites. */
+  /** With fewer than f + 1 owners for want of sites, or waiting for their arbiter. */
   readonly short: number;
   readonly waitingBytes: number;
   readonly counters: Readonly<Record<string, number>>;

@@ -54,6 +54,8 @@ async function virtual(n: number, f: number, tuplesPerSite: number): Promise<Cos
       commitMs: [COMMIT_MS, COMMIT_MS],
       drift: 0,
       thinkMs: [5, 10],
+      tuplesMax: Infinity,
+      refusalChance: null,
       wrongs: {},
       record: () => {},
     })

@@ -53,6 +53,10 @@ export interface OwnerSiteOptions {
   readonly drift: number;
   /** Least and greatest time from `mine` to the act, and from the act to `remove`. */
   readonly thinkMs: readonly [number, number];
+  /** Tuples that it has room for. */
+  readonly tuplesMax: number;
+  /** Chance that its arbiter says no; null: there is none. */
+  readonly refusalChance: number | null;
   readonly wrongs: Wrongs;
   readonly record: (event: SiteEvent) => void;
 }
@@ -150,6 +154,7 @@ export class OwnerSite {
         const answer = (bytes: Uint8Array) => void world.after(0, () => tuples?.received(to, bytes));
         return send(to, PACKET, wrongs.sends?.(id, to, packet, answer) ?? packet);
       },
+      tuplesMax: this.#options.tuplesMax,
       fellows: this.#watched(wrongs.fellows?.(fellows) ?? fellows, detector),
       fatal: (error) => record({ kind: "fatal", site: id, text: error.stack ?? error.message }),
     }, this.#user(() => tuples, draws.fork("user"), clock));
@@ -250,7 +255,7 @@ export class OwnerSite {
   }
 
   #user(tuples: () => Tuples | null, draws: Draws, clock: ProcessClock) {
-    const { id: site, record, thinkMs } = this.#options;
+    const { id: site, record, thinkMs, refusalChance } = this.#options;
     const mine = new Set<string>();
     const act = (id: string) => {
       if (!mine.has(id)) return;
@@ -277,6 +282,12 @@ export class OwnerSite {
         mine.delete(id);
         record({ kind: "lets go", site, id });
       },
+      ...(refusalChance === null ? {} : {
+        mayChange: async () => {
+          await new Promise<void>((resolve) => void clock.after(draws.between(0, 50), resolve));
+          return this.isIdle || !draws.chance(refusalChance);
+        },
+      }),
     };
   }
 }
