@@ -161,6 +161,7 @@ export class StandIns {
     const of = (sites: readonly SiteId[]) => sites.flatMap((site) => answers.get(site) ?? []);
     const whole = of(owners).filter((part) => part.config === number);
     const [settled] = whole.filter((part) => part.outcome === "rows");
+    if (settled !== undefined) this.#core.count("stand_in_open");
     if (settled !== undefined || whole.length > 0) return settled ?? null;
     if (of(owners).length === 0) return null;
     const before = of(previous).filter((part) => part.outcome === "rows");

@@ -16,6 +16,9 @@ const EXPECTED: readonly string[] = [
   ...["removed", "removed: returns", "note child_removed", "fatal", "write: check failed"],
   ...["crash: attaching", "crash: before ready", "crash: committing", "crash: no request", "crash: reading"],
   ...["crash: syncing", "crash: thinking", "crash: waiting for the site", "crash: writing"],
+  // Of sites with owners.
+  ...["ward_rows", "ward_configurations", "ward_refused_gap", "stood_in", "stand_in_carry"],
+  ...["recovered_wards", "recovered_rows"],
   ...["link late", "link lost", "link resent", "link queued", "link cuts", "link peers"],
   ...["request: crashed", "request: ok", "request: site down", "request: source_lost"],
 ];
@@ -27,6 +30,9 @@ const SELDOM: readonly string[] = [
     "request: source_unreachable",
     "request: store_unreachable",
     "crash: down already",
+    "stand_in_open",
+    "fed_early",
+    "request: owners_unreachable",
   ],
 ];
 
