@@ -28,7 +28,7 @@ import {
 } from "./broken/stream.ts";
 import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
-import { settlesAtOnce } from "./broken/moving.ts";
+import { adoptsAlone, hearsNoEnd, settlesAtOnce, speaksFirst } from "./broken/moving.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import {
@@ -118,4 +118,7 @@ export const VARIANTS: readonly Variant[] = [
   answersBehind,
   standsInAtOnce,
   standsInForSourceOnly,
+  hearsNoEnd,
+  speaksFirst,
+  adoptsAlone,
 ];

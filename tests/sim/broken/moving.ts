@@ -1,19 +1,86 @@
 /** Variants of sites that get another parent (store/adoption.ts). */
 import { type Key, packKey } from "../../../store/key.ts";
-import type { Message, WireRow } from "../../../store/message.ts";
+import { encodeMessage, type Message, type WireRow } from "../../../store/message.ts";
 import { holds, prefixRange, type Range } from "../../../store/range.ts";
-import { decodeJson, encodeJson, type Ended } from "../../../store/topology.ts";
+import { decodeJson, encodeJson, type Ended, SYSTEM_RANGE } from "../../../store/topology.ts";
 import type { SiteId } from "../../../store/ports.ts";
-import type { Plan } from "../topology.ts";
+import { NO_FAULTS, type Plan } from "../topology.ts";
 import { hooked, restless, type Variant, withFaults } from "./hooks.ts";
 
 const ENDED_RANGE: Range = prefixRange(packKey(["s", "ended"]));
 const KEPT_RANGE: Range = prefixRange(packKey(["s", "kept"]));
 
-const moving = (plan: Plan): Plan =>
-  restless(withFaults({ move: 5, adopt: 0, wipe: 0, wipeInner: 0, remove: 0 })(plan));
-const orphaned = (plan: Plan): Plan =>
-  restless(withFaults({ move: 0, adopt: 1, wipe: 0, wipeInner: 0, remove: 0 })(plan));
+/**
+ * Two regions, one of them far behind the other, whose edges are near and disks slow: much is pending where a site
+ * comes from, and not yet known where it goes.
+ */
+function uneven(plan: Plan): Plan {
+  const [any] = plan.sites;
+  if (any === undefined) return plan;
+  const site = (id: string, parent: string | null, linkMs: number) => ({
+    ...any,
+    id,
+    parent,
+    depth: parent === null ? 0 : parent === "root" ? 1 : 2,
+    tier: parent === null ? "root" as const : id.startsWith("e") ? "edge" as const : "core" as const,
+    skewMs: 0,
+    drift: 0,
+    capacityBytes: 1 << 30,
+    linkMs: [linkMs, 1.5 * linkMs] as const,
+    commitMs: [2, 6] as const,
+    owners: { ...any.owners, f: 0 },
+  });
+  const sites = [site("root", null, 1), site("a", "root", 1), site("b", "root", 60)];
+  return {
+    ...plan,
+    sites: [...sites, site("e1", "a", 0.5), site("e2", "a", 0.5), site("e3", "b", 0.5), site("e4", "b", 0.5)],
+    keysPerGroup: 2,
+    groups: 1,
+    sumKeys: 0,
+    valueBytes: 0,
+    sessions: 5,
+    requests: 600,
+    safetyMs: 3000,
+    concurrency: 3,
+    oldTokenChance: 0,
+    moveChance: 0.7,
+    backChance: 0.3,
+    edgeShare: 1,
+    operationsMax: 2,
+    thinkMs: 0,
+    openChance: 0,
+    parallelChance: 0,
+    watch: null,
+    systemWrites: 0,
+    weights: {
+      ...plan.weights,
+      get: 5,
+      set: 4,
+      getMany: 0,
+      list: 0,
+      atomic: 0,
+      checked: 0,
+      expiring: 0,
+      delete: 0,
+    },
+    faults: { ...NO_FAULTS, move: 8 },
+    crashes: [],
+  };
+}
+
+/** An inner site is lost, and its children go elsewhere at different times. */
+const orphaned = (plan: Plan): Plan => {
+  const far = restless(withFaults({ wipe: 0, wipeInner: 0, remove: 0, evict: 0 })(plan));
+  const sites = far.sites.map((site) => ({
+    ...site,
+    owners: { ...site.owners, f: 0 },
+    linkMs: site.tier === "core" ? [60, 90] as const : [1, 2] as const,
+  }));
+  return { ...far, sites, concurrency: 3, requests: 300, faults: { ...NO_FAULTS, adopt: 1 } };
+};
+
+/** How long what a word speaks of stays behind. */
+const BEHIND_MS = 40;
 
 /** Changes the rows of whatever carries any. */
 function withRows(message: Message, change: (row: WireRow) => readonly WireRow[]): Message {
@@ -27,29 +94,6 @@ const rewritten =
     const value = holds(range, row.key as Key) ? decodeJson(row.value) : undefined;
     return [value === undefined ? row : { ...row, value: encodeJson(change(value)) }];
   };
-
-export const believesOldPath: Variant = {
-  name: "positions of the old path believed",
-  rule:
-    "I8: what a token says counts under the incarnation that gave it, though its site goes on with all its rows",
-  make: () => {
-    const issuers = new Map<number, SiteId>(), latest = new Map<SiteId, number>();
-    return hooked((site) => ({
-      receives: (_, message) => {
-        if (message.kind === "welcome") {
-          latest.set(site, message.replica);
-          issuers.set(message.replica, site);
-        }
-        return [message];
-      },
-      presents: (token) => ({
-        ...token,
-        replica: latest.get(issuers.get(token.replica) ?? "") ?? token.replica,
-      }),
-    }));
-  },
-  change: moving,
-};
 
 export const hearsNoEnd: Variant = {
   name: "a move whose end does not reach the others",
@@ -66,7 +110,7 @@ export const hearsNoEnd: Variant = {
         },
       };
     }),
-  change: moving,
+  change: uneven,
 };
 
 export const settlesAtOnce: Variant = {
@@ -86,7 +130,7 @@ export const settlesAtOnce: Variant = {
         ),
       ],
     })),
-  change: moving,
+  change: uneven,
 };
 
 export const adoptsAlone: Variant = {
@@ -102,16 +146,32 @@ export const adoptsAlone: Variant = {
   change: orphaned,
 };
 
-export const forgetsFloor: Variant = {
-  name: "a new parent that is behind the old one",
-  rule: "adoption F1: the child is answered when the root's journal has arrived as far as it had there",
+export const speaksFirst: Variant = {
+  name: "a site that moved says it has kept everything before that has gone up",
+  rule: "adoption F3: its word stands behind all that it kept, and comes in the same step",
   make: () =>
-    hooked(() => ({
-      sends: (_, message) => [
-        message.kind === "hello" && message.moved !== undefined
-          ? { ...message, moved: { ...message.moved, floor: 0 } }
-          : withRows(message, rewritten(KEPT_RANGE, () => ({ floor: 0 }))),
-      ],
-    })),
-  change: moving,
+    hooked(() => {
+      const held = new Map<SiteId, Message[]>();
+      return {
+        sends: (to, message, ports) => {
+          const queue = held.get(to);
+          if (queue !== undefined) {
+            queue.push(message);
+            return [];
+          }
+          if (message.kind !== "push" || !message.rows.some((row) => holds(KEPT_RANGE, row.key))) {
+            return [message];
+          }
+          const rest: Message[] = [message];
+          held.set(to, rest);
+          ports.clock.after(BEHIND_MS, () => {
+            held.delete(to);
+            for (const each of rest) void ports.network.send(to, encodeMessage(each));
+          });
+          const words = message.rows.filter((row) => holds(SYSTEM_RANGE, row.key));
+          return [{ ...message, upTo: 0, stable: 0, rows: words, more: false }];
+        },
+      };
+    }),
+  change: uneven,
 };
