@@ -1,8 +1,9 @@
 /**
  * The wards that this site holds for others: taking them in, and answering from them.
  *
- * Life of a ward: first message of a source → … → forgotten when its source releases it, or when its incarnation is
- * over and its rows stand in this site's own journal (recovery.ts).
+ * Life of a ward: first message of a source → … → forgotten when its source releases it, when a configuration without
+ * this site is known over the tree, or when its incarnation is over and its rows stand in this site's own journal
+ * (recovery.ts). What nobody forgot would keep deletions in the whole tree (PROTOCOL I9).
  *
  * K1  Nothing is acknowledged before it is on this site's disk, and nothing beyond what is contiguous (ward.ts A1).
  * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
@@ -141,6 +142,17 @@ export class Keeper {
       position: 0,
       refused: "none",
     });
+  }
+
+  /** Forgets what others own by now: the tree says so where the source has no way to say it here. */
+  forgetFormer(): void {
+    const { topology, config: { site } } = this.#core;
+    for (const ward of [...this.all()]) {
+      const newest = topology.wards.of(ward.replica);
+      if (newest === undefined || newest.number <= ward.config) continue;
+      if (topology.recordedEnd(ward.replica) !== undefined) continue; // recovery.ts
+      if (!topology.wards.owners(ward.replica).includes(site)) this.forget(ward);
+    }
   }
 
   /** What was staged came over a connection that is gone. */

@@ -49,6 +49,7 @@ export class Recovery {
   #find(): void {
     const { topology, config: { site } } = this.#core;
     topology.wards.changed = false;
+    this.#keeper.forgetFormer();
     for (const replica of topology.wards.all()) {
       if (topology.recordedEnd(replica) === undefined || topology.wards.recovered(replica).has(site)) {
         continue;

@@ -5,6 +5,7 @@ import { Core } from "../../store/core.ts";
 import { type Key, packKey } from "../../store/key.ts";
 import type { Row } from "../../store/row.ts";
 import { encodeJson, type Ended, endedKey, replicaKey } from "../../store/topology.ts";
+import { wardsKey } from "../../store/wards/configuration.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
 import { Recovery } from "../../store/wards/recovery.ts";
 import { START_MS } from "../sim/world.ts";
@@ -13,7 +14,7 @@ const SOURCE = 5, OWNER = 6;
 const cause = packKey(["cause"]), effect = packKey(["effect"]);
 
 /** An owner that holds two rows of a source, written at clocks 100 and 200. */
-async function holding(ended: Ended = { stable: 50 }) {
+async function holding(ended: Ended | null = { stable: 50 }) {
   const core = new Core(
     { site: "o", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
@@ -56,9 +57,9 @@ async function holding(ended: Ended = { stable: 50 }) {
     rows: [row(cause, 100), row(effect, 200)],
   });
   core.topology.wards.changed = true;
-  write(endedKey(SOURCE), ended);
+  if (ended !== null) write(endedKey(SOURCE), ended);
   core.stable = [1_000, 1_000];
-  return { core, write, recovery: new Recovery(core, keeper, () => 1_000) };
+  return { core, keeper, write, recovery: new Recovery(core, keeper, () => 1_000) };
 }
 
 Deno.test("an owner takes a ward into its own journal when its incarnation is over", async () => {
@@ -85,4 +86,17 @@ Deno.test("an owner leaves a ward alone while its site brings what it has to ano
   write(endedKey(SOURCE), { stable: 300, next: 8, settled: true });
   await recovery.sweep();
   assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 200);
+});
+
+Deno.test("an owner that is none any more learns it over the tree, where its source cannot tell", async () => {
+  const { core, keeper, write, recovery } = await holding(null);
+  const held = () => [...keeper.all()].length;
+  // Until the second is in effect, the first holds what was told.
+  write(wardsKey(SOURCE), { number: 2, owners: ["p"], previous: ["o"] });
+  await recovery.sweep();
+  assert.equal(held(), 1);
+  write(wardsKey(SOURCE), { number: 3, owners: ["q"], previous: ["p"] });
+  await recovery.sweep();
+  assert.equal(held(), 0);
+  assert.equal(core.topology.wards.recovered(SOURCE).get("o"), undefined);
 });
