@@ -30,6 +30,8 @@ export const topViewSchema = z.object({
         next: z.object({ version: z.string(), weight: z.number(), isolates: z.number() }).optional(),
       })).default([]),
       alerts: z.array(z.object({ code: z.string() })).default([]),
+      f: count,
+      wards: z.object({ owners: z.array(z.string()), next: z.array(z.string()).nullable() }).optional(),
     }).nullable(),
     rates: z.object({
       all: z.object(rates),
@@ -56,7 +58,7 @@ export function topLines(view: TopView): string[] {
       view.sites.length === 1 ? "site" : "sites"
     }${says}  ·  ${time} UTC  ·  seen from ${view.by}`,
     "",
-    ...aligned([SITE_HEAD, ...inTree(view.sites).map(siteRow)], 3),
+    ...aligned(siteRows(view.sites), 3),
     "",
     ...aligned([APP_HEAD, ...appRows(view)], 2),
   ];
@@ -67,6 +69,21 @@ const SITE_HEAD = [
   ...["NEW", "NOTHING", "CARRY", "WAIT", "CPU", "MEMORY"],
 ];
 const APP_HEAD = ["APP", "VERSION", "SITES", "ISOLATES", "REQ/S", "ERR/S", "P50", "P99"];
+
+/** Who holds what is pending at a site is only a question where sites have owners. */
+function siteRows(sites: readonly TopSite[]): string[][] {
+  const rows = inTree(sites).map(siteRow);
+  if (!sites.some(({ status }) => (status?.f ?? 0) > 0)) {
+    return [
+      SITE_HEAD,
+      ...rows.map(({ cells }) => cells),
+    ];
+  }
+  return [
+    [...SITE_HEAD, "OWNERS"],
+    ...rows.map(({ cells, owners }) => cells.length < SITE_HEAD.length ? cells : [...cells, owners]),
+  ];
+}
 
 /** Numbers to the right: all columns from one on. */
 function aligned(rows: readonly (readonly string[])[], from: number): string[] {
@@ -95,13 +112,18 @@ function inTree(sites: readonly TopSite[]): { site: TopSite; label: string }[] {
   return found;
 }
 
-function siteRow({ site, label }: { site: TopSite; label: string }): string[] {
+function siteRow(
+  { site, label }: { site: TopSite; label: string },
+): { readonly cells: string[]; readonly owners: string } {
   const { status, rates, tier } = site;
   if (!site.reachable || status === null || rates === null) {
-    return [label, tier, site.ageMs === null ? "never seen" : `away ${seconds(site.ageMs)}`];
+    return {
+      cells: [label, tier, site.ageMs === null ? "never seen" : `away ${seconds(site.ageMs)}`],
+      owners: "",
+    };
   }
   const { all, arrivals, process } = rates;
-  return [
+  const cells = [
     label,
     tier,
     uplink(status.parent) + status.alerts.map(({ code }) => ` ${code}!`).join(""),
@@ -112,6 +134,13 @@ function siteRow({ site, label }: { site: TopSite; label: string }): string[] {
     `${Math.round(process.cpu * 100)}%`,
     bytes(process.rssBytes),
   ];
+  return { cells, owners: ownersOf(status) };
+}
+
+/** Those in effect, and those that are to take their place. */
+function ownersOf({ wards }: NonNullable<TopSite["status"]>): string {
+  const next = wards?.next ?? null;
+  return (wards?.owners.join(" ") || "-") + (next === null ? "" : ` → ${next.join(" ") || "-"}`);
 }
 
 const uplink = (parent: NonNullable<TopSite["status"]>["parent"]): string =>

@@ -55,6 +55,30 @@ Deno.test("top shows the tree of sites and the apps over all of them", () => {
   ]);
 });
 
+Deno.test("top shows who holds what is pending where a site has owners", () => {
+  const owned = (id: string, wards: unknown) => {
+    const one = site(id, "cloud");
+    return { ...one, status: { ...one.status, f: 1, wards } };
+  };
+  const lines = topLines(topViewSchema.parse({
+    atMs: 0,
+    by: "cloud",
+    sites: [
+      site("cloud", null),
+      owned("edge-1", { owners: ["edge-2"], next: ["edge-3"] }),
+      owned("edge-2", { owners: ["edge-1"], next: null }),
+      site("edge-3", "cloud", { reachable: false }),
+    ],
+  }));
+  assert.deepEqual(lines.slice(2, 7).map((line) => line.replace(/.*(MEMORY|MiB)/, "").trim()), [
+    "OWNERS",
+    "-",
+    "edge-2 → edge-3",
+    "edge-1",
+    "└ edge-3  edge  away 1 ms",
+  ]);
+});
+
 Deno.test("top shows both versions while a part of the sessions gets another one", () => {
   const part = { ...rates, requestsPerS: 2 };
   const next = { version: "fedcba9876543210", weight: 25, isolates: 2 };

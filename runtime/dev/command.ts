@@ -16,14 +16,16 @@ import {
   UsageError,
 } from "../cli/mod.ts";
 import { AdminError } from "../deploy/client.ts";
+import { F_MAX } from "../../store/limits.ts";
 import { ConfigError } from "../site/config.ts";
+import { ownersCount } from "../site/owners_fields.ts";
 import { type AppSource, findApp, watchFolder } from "./app_source.ts";
 import { answers, Cluster } from "./cluster.ts";
 import { openControl } from "./control.ts";
 import { deployApp } from "./deploy_app.ts";
 import { lockData } from "./data_lock.ts";
 import { EnvFile } from "./env_file.ts";
-import { loadTopology, type Topology } from "./topology.ts";
+import { loadTopology, type Topology, withOwners } from "./topology.ts";
 
 const PORT_DEFAULT = 8000;
 const TOPOLOGY_DEFAULT = "three-tier";
@@ -34,7 +36,7 @@ const READY_MS_MAX = 120_000;
 /** The `dev` command. */
 export const devCommand: Command = {
   name: "dev",
-  usage: "[APP…] [--topology FILE|NAME] [--port 8000] [--data DIR] [--ephemeral]",
+  usage: "[APP…] [--topology FILE|NAME] [--f 0] [--port 8000] [--data DIR] [--ephemeral]",
   summary:
     "Runs a whole cluster on this machine, each site its own process; redeploys the given apps on change.",
   options: {
@@ -42,6 +44,11 @@ export const devCommand: Command = {
       type: "string",
       value: "FILE|NAME",
       says: "three-tier (default), single, or a topology file",
+    },
+    f: {
+      type: "string",
+      value: "N",
+      says: "what a site has told survives the loss of N sites, 0 by default; a topology's own f goes first",
     },
     port: {
       type: "string",
@@ -57,10 +64,10 @@ export const devCommand: Command = {
   },
   words: [0, Infinity],
   async run(args, shell) {
-    const port = portOf(args);
+    const port = portOf(args), f = ownersOf(args);
     const stop = interrupted(); // from here on there is something to take back
     try {
-      const topology = await loadTopology(args.text("topology") ?? TOPOLOGY_DEFAULT);
+      const topology = withOwners(await loadTopology(args.text("topology") ?? TOPOLOGY_DEFAULT), f);
       const apps = await Promise.all((args.words.length === 0 ? [APP_DEFAULT] : args.words).map(findApp));
       const kept = args.text("data") ?? DATA_DEFAULT;
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
@@ -104,6 +111,15 @@ function portOf(args: Parsed): number {
     throw new UsageError(`--port takes a port from 0 to 65000, not ${text}`);
   }
   return port;
+}
+
+function ownersOf(args: Parsed): number {
+  const text = args.text("f") ?? "0";
+  const parsed = ownersCount.safeParse(/^\d+$/.test(text) ? Number(text) : NaN);
+  if (!parsed.success) {
+    throw new UsageError(`--f takes a number of other sites from 0 to ${F_MAX}, not ${text}`);
+  }
+  return parsed.data;
 }
 
 /** Aborts at the first SIGINT or SIGTERM. */

@@ -141,6 +141,15 @@ export function parseTopology(raw: unknown): Topology {
   return { sites, peers };
 }
 
+/**
+ * The same sites, each with so many others that hold what must survive it; one that says so itself keeps its own.
+ *
+ * @throws ConfigError where there are not so many (T2).
+ */
+export function withOwners(topology: Topology, f: number): Topology {
+  return parseTopology({ ...topology, sites: topology.sites.map((site) => ({ f, ...site })) });
+}
+
 /** A site and its ancestors, upwards; longer than the topology where they form a cycle. */
 function climb(byId: ReadonlyMap<string, TopologySite>, from: TopologySite): TopologySite[] {
   const path = [from];

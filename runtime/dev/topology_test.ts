@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert";
 import { ConfigError } from "../site/config.ts";
-import { linksOf, loadTopology, parseTopology, tierOf } from "./topology.ts";
+import { linksOf, loadTopology, parseTopology, tierOf, withOwners } from "./topology.ts";
 
 const refused = (raw: unknown): string => {
   try {
@@ -78,6 +78,15 @@ Deno.test("a bad topology is refused with path, value and what was expected (T1)
     [{ sites: [{ id: "r" }], peers: [{ a: "r", b: "x", rttMs: 1 }] }, /peers\.0\.b: found "x"/],
   ];
   for (const [raw, message] of rows) assert.match(refused(raw), message, JSON.stringify(raw));
+});
+
+Deno.test("all sites have as many owners as dev is told, but those that say so themselves", () => {
+  const raw = { sites: [{ id: "r", f: 0 }, { id: "a", parent: "r" }, { id: "b", parent: "r", f: 2 }] };
+  assert.deepEqual(withOwners(parseTopology(raw), 1).sites.map(({ f }) => f), [0, 1, 2]);
+  assert.throws(
+    () => withOwners(parseTopology(raw), 3),
+    /sites\.1: cannot keep .* n = 3 sites, so f may be up to 2/,
+  );
 });
 
 Deno.test("a topology that is neither file nor name is refused", async () => {

@@ -105,6 +105,12 @@ function facts(site, status, rates) {
       "pending",
       status.pending === 0 ? "nothing" : `${counted(status.pending, "row")}, ${bytes(status.pendingBytes)}`,
     ]);
+    const { f = 0, wards } = status;
+    if (f > 0 && parent !== null && wards !== undefined) {
+      const next = wards.next === null ? "" : `, to be ${wards.next.join(", ") || "nobody"}`;
+      rows.push(["held for it by", (wards.owners.join(", ") || "nobody yet") + next]);
+    }
+    if ((wards?.heldBytes ?? 0) > 0) rows.push(["holds for others", bytes(wards.heldBytes)]);
     rows.push([
       "covers",
       `${counted(coverage.ranges, "range")}, ${bytes(coverage.bytes)} of ${bytes(coverage.capacityBytes)}`,
