@@ -284,7 +284,5 @@ const newAnswer = (): Arriving => ({ rows: new Stager(), isRefused: false });
 export function haveAllPushed(core: Core, children: ReadonlyMap<SiteId, Child>): boolean {
   const { topology, config } = core;
   return topology.movingFrom(config.site).length === 0 &&
-    topology.sites().every((site) =>
-      site.parent !== config.site || children.get(site.id)?.hasPushed === true
-    );
+    topology.joinedBelow(config.site).every((id) => children.get(id)?.hasPushed === true);
 }

@@ -135,6 +135,11 @@ export class Core {
     return !this.resyncing && this.pending.bytes >= this.pendingBytesMax;
   }
 
+  /** Children keep what they have: not while somebody above may wait for just that, after a loss or a move. */
+  get isHolding(): boolean {
+    return this.isPendingFull && this.topology.succession.unsettled().length === 0;
+  }
+
   get horizonMs(): number {
     return this.config.horizonMs ?? HORIZON_MS;
   }

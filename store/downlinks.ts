@@ -435,7 +435,7 @@ export class Downlinks {
       reach: mark.reach,
       acked: child.acked,
       watermark: mark.watermark,
-      isFull: mark.isFull,
+      isFull: mark.isFull && child.hasPushed,
       ...chunk,
     };
   }

@@ -420,7 +420,7 @@ export class SiteReplica implements Replica {
       stable: [...core.stable, stable],
       reach: core.reach.map((steps) => steps.last),
       floor,
-      isFull: core.isPendingFull,
+      isFull: core.isHolding,
       watermark: core.watermark,
     };
   }
