@@ -122,6 +122,8 @@ export const NEAR_MS = 10;
 
 /** What one owner holds for one source at most: an edge that is cut off for hours keeps that much twice. */
 export const WARD_BYTES_MAX = 64 << 20;
+/** And for all of them: rows of wards lie in memory. */
+export const WARDS_BYTES_MAX = 512 << 20;
 /** An owner that does not answer is asked again this often. */
 export const WARD_PROBE_MS = 250;
 /** What was sent to an owner and not acknowledged is sent again after this: longer than the slowest round trip. */
@@ -129,8 +131,9 @@ export const WARD_RESEND_MS = 2_000;
 /** That, and the time that rows take over so narrow a line; no more of them than so many lie in a link at a time. */
 export const WARD_LINE_BYTES_PER_MS = 64;
 export const WARD_LINE_BYTES_UNDER_WAY = 4 << 20;
-/** Whether what is pending fits an owner that was full is looked at this often. */
+/** An owner that was full is tried again after so long, each time in vain twice as long after the last. */
 export const WARD_FULL_MS = 1_000;
+export const WARD_FULL_MS_MAX = 60_000;
 /** An owner learns this often what it may drop, where nothing else is said to it. */
 export const WARD_IDLE_MS = 250;
 /** An owner that is none any more is told so this often, until it answers. */

@@ -7,9 +7,10 @@
  *
  * K1  Nothing is acknowledged before it is on this site's disk, and nothing beyond what is contiguous (ward.ts A1).
  * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
+ * K3  All wards together are bounded, too: an owner that many have chosen must outlive an hour without a root.
  */
 import type { Core } from "../core.ts";
-import { CARRY_BYTES_MAX } from "../limits.ts";
+import { CARRY_BYTES_MAX, WARDS_BYTES_MAX } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
 import { Quiet } from "../quiet.ts";
 import type { ReplicaNumber } from "../row.ts";
@@ -22,10 +23,15 @@ export class Keeper {
   readonly #afterCommit: () => Promise<void>;
   readonly #wards = new Map<ReplicaNumber, Ward>();
   readonly #quiet: Quiet;
+  readonly #bytesMax: number;
 
-  /** @param afterCommit resolves when what was recorded before the call is on disk. */
-  constructor(core: Core, afterCommit: () => Promise<void>) {
+  /**
+   * @param afterCommit resolves when what was recorded before the call is on disk.
+   * @param bytesMax of all wards together (K3).
+   */
+  constructor(core: Core, afterCommit: () => Promise<void>, bytesMax = WARDS_BYTES_MAX) {
     this.#core = core;
+    this.#bytesMax = bytesMax;
     this.#afterCommit = afterCommit;
     this.#quiet = new Quiet(() => core.steady.nowMs());
   }
@@ -65,6 +71,13 @@ export class Keeper {
     this.#core.wake();
   }
 
+  /** How much more may be held for all sources together (K3). */
+  get #left(): number {
+    let left = this.#bytesMax;
+    for (const ward of this.all()) left -= ward.bytes + ward.stagedBytes;
+    return left;
+  }
+
   get bytes(): number {
     return this.all().reduce((sum, ward) => sum + ward.bytes, 0);
   }
@@ -77,7 +90,7 @@ export class Keeper {
     const ward = this.#ward(message.replica);
     ward.site = from;
     ward.dropIncluded(message.reach);
-    if (!ward.hasRoom(message)) {
+    if (!ward.hasRoom(message, this.#left)) {
       ward.unstage();
       return this.#refuse(from, message, "full");
     }

@@ -13,6 +13,7 @@ import type { Key } from "../key.ts";
 import {
   WARD_BYTES_MAX,
   WARD_FULL_MS,
+  WARD_FULL_MS_MAX,
   WARD_IDLE_MS,
   WARD_LINE_BYTES_PER_MS,
   WARD_LINE_BYTES_UNDER_WAY,
@@ -42,8 +43,9 @@ export class OwnerLink {
   #waitingMs = Infinity;
   /** Of rows that were sent and are not acknowledged. */
   #waitingBytes = 0;
-  /** It had no room when it was looked at last. */
+  /** It had no room when it was looked at last; for how long it is left alone then. */
   #fullMs: number | null = null;
+  #fullForMs = WARD_FULL_MS;
   #sentConfig = 0;
   #sentSettled = false;
 
@@ -82,7 +84,7 @@ export class OwnerLink {
 
   /** L3 */
   #isFull(now: number): boolean {
-    if (this.#fullMs === null || now - this.#fullMs < WARD_FULL_MS) return this.#fullMs !== null;
+    if (this.#fullMs === null || now - this.#fullMs < this.#fullForMs) return this.#fullMs !== null;
     const { pending, reach, depth } = this.#core;
     const { rows, bytes } = pending.measure(reach[0]?.top ?? 0, depth);
     this.#fullMs = bytes + rows * ROW_BYTES > WARD_BYTES_MAX ? now : null;
@@ -133,12 +135,17 @@ export class OwnerLink {
       this.#stream(position);
       return true;
     }
-    if (refused === "full") this.#fullMs = this.#core.steady.nowMs();
+    if (refused === "full") {
+      // With room enough for this ward it may have none for all that it holds.
+      if (this.#fullMs === null) this.#fullForMs = Math.min(2 * this.#fullForMs, WARD_FULL_MS_MAX);
+      this.#fullMs = this.#core.steady.nowMs();
+    }
     if (refused !== "none") {
       this.broken();
       return false;
     }
     if (!this.isStreaming) this.#stream(position);
+    if (position > this.acked) this.#fullForMs = WARD_FULL_MS;
     this.acked = Math.max(this.acked, position);
     if (settled) this.settled = Math.max(this.settled, config);
     if (this.acked >= this.sentUpTo) this.#waitForNothing();
@@ -163,6 +170,8 @@ export class OwnerLink {
   connected(): void {
     this.broken();
     this.#sentMs = -Infinity;
+    this.#fullMs = null;
+    this.#fullForMs = WARD_FULL_MS;
   }
 
   /** What was sent may not arrive. */

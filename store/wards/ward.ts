@@ -74,10 +74,15 @@ export class Ward {
     return all;
   }
 
-  /** A3 */
-  hasRoom({ part, rows }: WardMessage): boolean {
+  /**
+   * A3
+   *
+   * @param left how much more all wards of this site may grow.
+   */
+  hasRoom({ part, rows }: WardMessage, left: number): boolean {
     const staged = part === 0 ? 0 : this.#stagedBytes;
-    return rows.length === 0 || this.bytes + staged + this.#growth(rows) <= WARD_BYTES_MAX;
+    const growth = this.#growth(rows);
+    return rows.length === 0 || (this.bytes + staged + growth <= WARD_BYTES_MAX && growth <= left);
   }
 
   #growth(rows: readonly Row[]): number {
@@ -87,6 +92,11 @@ export class Ward {
       bytes += wireBytes(row) - (old === undefined ? 0 : wireBytes(old));
     }
     return bytes;
+  }
+
+  /** Bytes that wait for the rest of their batch. */
+  get stagedBytes(): number {
+    return this.#stagedBytes;
   }
 
   get isStaging(): boolean {

@@ -7,6 +7,7 @@ import type { Row } from "../../store/row.ts";
 import { encodeJson, type Ended, endedKey, replicaKey } from "../../store/topology.ts";
 import { wardsKey } from "../../store/wards/configuration.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
+import type { WardMessage } from "../../store/wards/message.ts";
 import { Recovery } from "../../store/wards/recovery.ts";
 import { START_MS } from "../sim/world.ts";
 
@@ -14,7 +15,7 @@ const SOURCE = 5, OWNER = 6;
 const cause = packKey(["cause"]), effect = packKey(["effect"]);
 
 /** An owner that holds two rows of a source, written at clocks 100 and 200. */
-async function holding(ended: Ended | null = { stable: 50 }) {
+async function holding(ended: Ended | null = { stable: 50 }, bytesMax?: number) {
   const core = new Core(
     { site: "o", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
@@ -32,7 +33,7 @@ async function holding(ended: Ended | null = { stable: 50 }) {
   core.setPath(["root"]);
   const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
   write(replicaKey(SOURCE), { site: "s", path: ["root", "s"], parent: 1, from: 0 });
-  const keeper = new Keeper(core, () => Promise.resolve());
+  const keeper = new Keeper(core, () => Promise.resolve(), bytesMax);
   const row = (key: Key, clock: number): Row => ({
     key,
     clock,
@@ -42,7 +43,7 @@ async function holding(ended: Ended | null = { stable: 50 }) {
     value: new Uint8Array(1),
     expiresAtMs: 0,
   });
-  await keeper.receive("s", {
+  const ward: WardMessage = {
     kind: "ward",
     replica: SOURCE,
     config: 1,
@@ -55,11 +56,12 @@ async function holding(ended: Ended | null = { stable: 50 }) {
     part: 0,
     more: false,
     rows: [row(cause, 100), row(effect, 200)],
-  });
+  };
+  await keeper.receive("s", ward);
   core.topology.wards.changed = true;
   if (ended !== null) write(endedKey(SOURCE), ended);
   core.stable = [1_000, 1_000];
-  return { core, keeper, write, recovery: new Recovery(core, keeper, () => 1_000) };
+  return { core, keeper, ward, write, recovery: new Recovery(core, keeper, () => 1_000) };
 }
 
 Deno.test("an owner takes a ward into its own journal when its incarnation is over", async () => {
@@ -99,4 +101,17 @@ Deno.test("an owner that is none any more learns it over the tree, where its sou
   await recovery.sweep();
   assert.equal(held(), 0);
   assert.equal(core.topology.wards.recovered(SOURCE).get("o"), undefined);
+});
+
+Deno.test("an owner holds no more for all its sources together than it may", async () => {
+  const { core, keeper, ward, write } = await holding(null, 100);
+  const bytes = keeper.bytes;
+  assert.ok(bytes > 50 && bytes <= 100, `${bytes}`);
+  write(replicaKey(8), { site: "t", path: ["root", "t"], parent: 1, from: 0 });
+  await keeper.receive("t", { ...ward, replica: 8 });
+  assert.deepEqual([keeper.bytes, core.counters["ward_refused_full"]], [bytes, 1]);
+  // The root has what the first brought: there is room again.
+  await keeper.receive("s", { ...ward, after: 200, reach: [200], rows: [] });
+  await keeper.receive("t", { ...ward, replica: 8 });
+  assert.deepEqual([keeper.bytes, core.counters["ward_refused_full"]], [bytes, 1]);
 });
