@@ -140,6 +140,7 @@ export class Uplink {
     const core = this.#core;
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
+    if (!reborn && welcome.pushed > core.rows.head) throw this.#oldDisk(welcome.pushed);
     await core.rows.lock.run(async () => {
       core.clock.merge(welcome.clock);
       if (reborn) await this.#beginAnew(welcome);
@@ -160,6 +161,15 @@ export class Uplink {
     this.#coverWatched();
     core.advanced();
     core.wake();
+  }
+
+  /** A backup was put back: positions would be given out again, and what is written at them taken for pushed. */
+  #oldDisk(pushed: Position): Error {
+    const { config: { site }, rows } = this.#core;
+    return new Error(
+      `the disk of site ${site} ends at position ${rows.head}, and ${this.#parent} has had its journal up to ${pushed}: ` +
+        `it is an older copy; start the site with an empty data folder`,
+    );
   }
 
   /** Covers again what somebody here watches, and tells them: its changes would not come otherwise. */

@@ -1,4 +1,4 @@
-/** A site that comes with a copy of another's disk (store/removal.ts R6). */
+/** A site that comes with a copy of another's disk (store/removal.ts R6), or with an old one of its own. */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { Core } from "../../store/core.ts";
@@ -18,7 +18,7 @@ async function copyOf(storage: MemoryStorage): Promise<MemoryStorage> {
 
 /** A root and edges, in virtual time. */
 function tree() {
-  const world = new World(), draws = new Draws("copied disk"), notes: string[] = [];
+  const world = new World(), draws = new Draws("copied disk"), notes: string[] = [], faults: string[] = [];
   const network = new SimNetwork({
     world,
     draws: draws.fork("network"),
@@ -40,9 +40,7 @@ function tree() {
         send: (to, message) =>
           holder.endpoint === null ? Promise.resolve() : network.send(holder.endpoint, site, to, message),
       },
-      fatal: (error) => {
-        throw error;
-      },
+      fatal: (error) => void faults.push(error.message),
       note: (event, detail) => void notes.push(`${event} ${detail?.child} ${detail?.why}`),
     });
     const replica = new SiteReplica(core);
@@ -55,11 +53,11 @@ function tree() {
     network.up(site, holder.endpoint);
     return { core, replica };
   };
-  return { world, notes, start };
+  return { world, network, notes, faults, start };
 }
 
 Deno.test("a site that comes with a copy of another's disk is refused, and the other one goes on", async () => {
-  const { world, notes, start } = tree();
+  const { world, notes, faults, start } = tree();
   const disk = new MemoryStorage();
   const root = await start("root", new MemoryStorage()), one = await start("e1", disk);
   await world.run(1_000);
@@ -73,4 +71,23 @@ Deno.test("a site that comes with a copy of another's disk is refused, and the o
   assert.equal(root.core.topology.recordedEnd(number), undefined);
   assert.equal(root.core.topology.succession.keptOf(number), undefined);
   assert.deepEqual(notes, ["child_removed e2 other_disk"]);
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("a site that comes with an older copy of its own disk stops, before it loses what is written there", async () => {
+  const { world, network, faults, start } = tree();
+  const disk = new MemoryStorage();
+  await start("root", new MemoryStorage());
+  const one = await start("e1", disk);
+  await world.run(1_000);
+  const old = await copyOf(disk);
+  const session = await one.replica.attach(null);
+  await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array(1) }]);
+  await world.run(2_000);
+  network.down("e1");
+  await one.replica.close();
+  await start("e1", old);
+  await world.run(5_000);
+  assert.equal(faults.length, 1);
+  assert.match(faults[0] ?? "", /the disk of site e1 .* older/);
 });
