@@ -243,7 +243,7 @@ export class Handoff {
     const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
     return new StoreUnavailable(
       "source_unreachable",
-      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer, nor who would do so in its place`,
+      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
       { mayBeLost: { site, incarnation: token.replica, from: this.#core.stable[0] ?? 0, to: token.clock } },
     );
   }
