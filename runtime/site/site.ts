@@ -57,6 +57,7 @@ const WARNINGS = new Set([
   "beat_stranger",
   "packet_stranger",
   "owners_unreachable",
+  "adoption_waits",
 ]);
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
 
