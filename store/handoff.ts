@@ -29,7 +29,7 @@ import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
-import { CLOCK_TICKS_PER_MS, type Position } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type Position, unixMs } from "./row.ts";
 import type { SiteId } from "./ports.ts";
 import { firstId } from "./question.ts";
 import { recoveryOf, type Standing } from "./wards/recovery.ts";
@@ -244,7 +244,14 @@ export class Handoff {
     return new StoreUnavailable(
       "source_unreachable",
       `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
-      { mayBeLost: { site, incarnation: token.replica, from: this.#core.stable[0] ?? 0, to: token.clock } },
+      {
+        mayBeLost: {
+          site,
+          incarnation: token.replica,
+          from: unixMs(this.#core.stable[0] ?? 0),
+          to: unixMs(token.clock),
+        },
+      },
     );
   }
 

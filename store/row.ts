@@ -25,6 +25,8 @@ export const REPLICA_NUMBER_MAX: ReplicaNumber = 2 ** 24 - 1;
 export const CLOCK_EPOCH_MS = Date.UTC(2025, 0, 1);
 /** 4,096 writes a millisecond before the logical part runs ahead of the wall clock. */
 export const CLOCK_TICKS_PER_MS = 4096;
+/** The time that a clock stands for, for people and programs outside: Unix milliseconds. */
+export const unixMs = (clock: ClockValue): number => CLOCK_EPOCH_MS + Math.floor(clock / CLOCK_TICKS_PER_MS);
 
 export interface Version {
   readonly clock: ClockValue;

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import type { Removed, Replica } from "../../store/api.ts";
-import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import { unixMs } from "../../store/row.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
@@ -50,7 +50,7 @@ export function membershipRoutes(
     const removed = await members.remove(id);
     if (removed.kind !== "removed") return refusal(id, removed);
     services.note("site_removed", { removed: id, connected: connected !== null });
-    const keptUntilMs = removed.stable === 0 ? null : Math.floor(removed.stable / CLOCK_TICKS_PER_MS);
+    const keptUntilMs = removed.stable === 0 ? null : unixMs(removed.stable);
     return c.json({
       site: id,
       connected: connected !== null,

@@ -23,8 +23,11 @@ export async function moveSite(site: string, to: string, args: Parsed, shell: Sh
   const joined = await joinedBelow(client, moved, waitMs(args), shell);
   const ms = Math.round(performance.now() - begunMs);
   if (args.json) shell.out(JSON.stringify({ ...moved, joined, ms }));
-  else if (joined) shell.out(`${site} is under ${to} now; it was under ${moved.from}`);
-  else {
+  else if (joined) {
+    shell.out(
+      moved.from === to ? `${site} is under ${to}` : `${site} is under ${to} now; it was under ${moved.from}`,
+    );
+  } else {
     shell.err(
       `${site} has not joined ${to} yet; it goes on trying. Where the log of ${to} says adoption_waits, it waits for ` +
         "what the sites named there have: move again with --lost where they are gone for good",

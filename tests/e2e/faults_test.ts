@@ -113,7 +113,10 @@ async function lostWrite(cluster: TestCluster): Promise<void> {
       assert.ok(answer.status !== 200 && answer.status !== 404, `never silently stale: ${text}`);
       return answer.status === 410;
     });
-    assert.match(text, /"code":"source_lost".*"mayBeLost":\{/);
+    assert.match(text, /"code":"source_lost".*"mayBeLost":\{"site":"edge-1"/);
+    const [, from = "", to = ""] = /"from":(\d+),"to":(\d+)/.exec(text) ?? [];
+    const isOfThisTest = (ms: number) => Math.abs(Date.now() - ms) < 600_000;
+    assert.ok(isOfThisTest(Number(from)) && isOfThisTest(Number(to)), `Unix milliseconds: ${text}`);
   }
   const over = await ask(note(cluster, "edge-2", "doomed"), {
     headers: { "sojourn-session": client.token, "sojourn-session-reset": "1" },

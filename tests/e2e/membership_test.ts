@@ -74,7 +74,8 @@ async function freesItsParent(cluster: TestCluster): Promise<void> {
   assert.equal(removed.code, EXIT.done, removed.err);
   const answer = JSON.parse(removed.out) as { site: string; connected: boolean; keptUntilMs: number };
   assert.deepEqual([answer.site, answer.connected], ["edge-2", false]);
-  assert.ok(answer.keptUntilMs > 0 && answer.keptUntilMs <= Date.now());
+  const agoMs = Date.now() - answer.keptUntilMs;
+  assert.ok(agoMs >= 0 && agoMs < 600_000, `a time of this test, not ${agoMs} ms ago`);
   await cluster.ready("core-1");
   await eventually("the other region knows the site no more", async () => {
     const sites = JSON.parse((await sojourn(cluster, "sites", "--json")).out) as { id: string }[];
