@@ -4,6 +4,7 @@
  */
 import process from "node:process";
 import type { ReplicaStatus } from "../../store/api.ts";
+import type { Standing } from "../../store/owners/detector.ts";
 import type { HubStatus, LinkStatus } from "../link/mod.ts";
 import { type Family, observed } from "../telemetry/mod.ts";
 
@@ -62,6 +63,7 @@ export function siteFamilies(sources: MetricSources): Family[] {
       () => requests().active,
     ),
     ...storeFamilies(replica),
+    ...ownerFamilies(replica),
     ...linkFamilies(() => hub()?.links ?? []),
     one(
       "counter",
@@ -171,6 +173,44 @@ const labelled = (
     const told = valueOf(name);
     return told === undefined ? [] : [{ labels: [[label, told]] as const, value }];
   });
+
+function ownerFamilies(status: () => ReplicaStatus): Family[] {
+  return [
+    observed("gauge", {
+      name: "owners.watched",
+      unit: "{site}",
+      description: "Sites that this one measures as owners, by their standing.",
+    }, () => {
+      const counts = new Map<Standing, number>(STANDINGS.map((standing) => [standing, 0]));
+      for (const { standing } of status().watched) counts.set(standing, (counts.get(standing) ?? 0) + 1);
+      return [...counts].map(([standing, value]) => ({ labels: [["standing", standing]] as const, value }));
+    }),
+    one(
+      "gauge",
+      "wards.owners",
+      "{site}",
+      "Owners in effect of what is pending here.",
+      () => status().wards.owners.length,
+    ),
+    one(
+      "gauge",
+      "wards.silent",
+      "{site}",
+      "Of them, those that do not take it: answers wait, and fail.",
+      () => status().wards.silent.length,
+    ),
+    one(
+      "gauge",
+      "wards.held.size",
+      "By",
+      "Keys and values that are held here for other sites.",
+      () => status().wards.heldBytes,
+    ),
+  ];
+}
+
+/** Each has a figure at any time: a site that is suspected must not be the first of its kind. */
+const STANDINGS: readonly Standing[] = ["unknown", "alive", "suspected", "dead"];
 
 function linkFamilies(links: () => readonly LinkStatus[]): Family[] {
   const family = (

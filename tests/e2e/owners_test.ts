@@ -107,6 +107,10 @@ async function waitsForOwners(cluster: TestCluster): Promise<void> {
     "an alert names the owner",
     async () => (await status(cluster, "edge-1")).alerts.some(({ code }) => code === "owners_silent"),
   );
+  await eventually("metrics count it", async () => {
+    const { text } = await ask(`${cluster.url("edge-1")}/_sojourn/metrics`);
+    return /^sojourn_owners_watched\S*standing="(?:suspected|dead)"\S* 1$/m.test(text);
+  });
   await cluster.control("resume", "edge-3");
   await eventually("writes go on", async () => {
     const again = await client.fetch(note(cluster, "edge-1", "unowned"), { method: "PUT", body: "y" });
