@@ -162,8 +162,13 @@ export class ClusterChaos {
     await Deno.remove(join(this.#cluster.data, "sites", id, "data"), { recursive: true }).catch((error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     });
-    const undo = "nothing brings back what it had not pushed; the rest it fetches again";
-    if (!wasUp) return { did: `${id} lost its data; it is down, and starts as a new incarnation`, undo };
+    const undo = "nothing brings back what only its disk had; the rest it fetches again";
+    if (!wasUp) {
+      return {
+        did: `${id} lost its data; it stays down: \`chaos restart ${id}\` starts a new incarnation`,
+        undo,
+      };
+    }
     process.start();
     return { did: `${id} lost its data and starts as a new incarnation (pid ${process.pid})`, undo };
   }
