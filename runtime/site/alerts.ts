@@ -103,7 +103,12 @@ export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Aler
   }
   if (replica.ownersMissing !== null) add("owners_missing", replica.ownersMissing);
   for (const { site, why } of replica.wards.silent) {
-    add("owners_silent", `owner ${site} does not take what is pending here (${why}): answers wait for it`);
+    add(
+      "owners_silent",
+      `owner ${site} does not take what is pending here (${why})${
+        replica.wards.isAlone ? "" : ": answers wait for it"
+      }`,
+    );
   }
   if (replica.wards.isAlone) {
     add("owners_without", "answers leave without their owners: what they tell is lost if this site is");
