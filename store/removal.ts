@@ -15,6 +15,8 @@
  *     end. Where it is gone for good, or its parent is, an operator has to say so.
  * R6  A disk that was another site's is not taken: that one lives with it, or has lost what its sessions saw, and would
  *     end here.
+ * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
+ *     minute (quiet.ts).
  * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
  *     counts until it has brought all that it had (adoption.ts).
  */
@@ -24,6 +26,7 @@ import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
 import type { Hello } from "./message.ts";
 import type { SiteId } from "./ports.ts";
+import { Quiet } from "./quiet.ts";
 import type { ClockValue, ReplicaNumber } from "./row.ts";
 import { encodeJson, endedKey, removedKey, siteKey } from "./topology.ts";
 
@@ -37,10 +40,12 @@ interface Children {
 export class Removals {
   readonly #core: Core;
   readonly #children: Children;
+  readonly #quiet: Quiet;
 
   constructor(core: Core, children: Children) {
     this.#core = core;
     this.#children = children;
+    this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
   /** Ends a site (R1, R4). */
@@ -82,7 +87,7 @@ export class Removals {
     return admitted;
   }
 
-  /** Whether a hello is not answered (R3, R5). */
+  /** Whether a hello is not answered (R3, R5–R7). */
   refuses(id: SiteId, { replica, moved }: Pick<Hello, "replica" | "moved">): boolean {
     const { topology, ports, path, config } = this.#core;
     const elsewhere = this.#livesBelow(id, replica, moved?.lost ?? []);
@@ -98,8 +103,11 @@ export class Removals {
       : elsewhere !== undefined
       ? "elsewhere"
       : null;
-    if (why !== null) ports.note("child_removed", { child: id, why, parent: elsewhere });
-    return why !== null;
+    if (why === null) return false;
+    this.#core.count("child_removed");
+    const before = this.#quiet.admits(`${id} ${why}`);
+    ports.note("child_removed", { child: id, why, parent: elsewhere, before });
+    return true;
   }
 
   /** Another parent, below which the site lives with another disk than the one that comes (R5). */

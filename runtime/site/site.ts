@@ -236,7 +236,8 @@ export class Site {
   /** What the replica has to say. */
   #noted(event: string, detail?: Record<string, unknown>): void {
     const isWarning = WARNINGS.has(event);
-    this.log.line(isWarning ? "warn" : "debug", event, detail);
+    // What the store has said of the same source within the minute is for this site to act upon only.
+    if (detail?.before !== null) this.log.line(isWarning ? "warn" : "debug", event, detail);
     if (event !== "child_removed") return;
     const child = String(detail?.child);
     this.#hub?.dismiss(child, dismissalOf(child, String(detail?.why), String(detail?.parent)));
