@@ -32,6 +32,7 @@ import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
 import { CLOCK_TICKS_PER_MS, type Position, unixMs } from "./row.ts";
 import type { SiteId } from "./ports.ts";
 import { firstId } from "./question.ts";
+import { Relays } from "./relays.ts";
 import { recoveryOf, type Standing } from "./wards/recovery.ts";
 import type { Wards } from "./wards/wards.ts";
 
@@ -65,11 +66,13 @@ export class Handoff {
   readonly #core: Core;
   readonly #host: Host;
   readonly #asked = new Map<number, (carry: Carry) => void>();
+  readonly #relays: Relays;
   #nextId: number;
 
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
+    this.#relays = new Relays(core);
     this.#nextId = firstId(core.ports.random);
   }
 
@@ -347,7 +350,7 @@ export class Handoff {
   }
 
   async #answer(from: SiteId, ask: Ask): Promise<void> {
-    const core = this.#core;
+    const core = this.#core, sinceMs = core.steady.nowMs();
     // Asked by the destination itself, not by a child that was: so this must be the source, or above a source that
     // is stood in for. Whose incarnation that is may not be known here yet, on a blank disk.
     const first = from === ask.to;
@@ -382,16 +385,17 @@ export class Handoff {
     }
     const top = core.depth === ask.depth + 1;
     if (top) {
-      await core.send(ask.to, {
+      const carry = {
         kind: "carry",
         id: ask.id,
         outcome: "rows",
         need,
         clock: core.clock.last,
         rows,
-      });
+      } as const;
+      await this.#relays.send(ask.to, carry, ask, sinceMs);
       // Not to a new parent that has not answered yet: what is pending here is said along the path as it was.
-    } else await core.send(core.path.at(-1) ?? "", { ...ask, need, rows });
+    } else await this.#relays.send(core.path.at(-1) ?? "", { ...ask, need, rows }, ask, sinceMs);
   }
 
   /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. */
