@@ -120,7 +120,11 @@ export const MEASURE_MS = 30_000;
 /** Nearer than this is taken for the same failure area: 1 ms is some 100 km, 10 ms beyond one city's power. */
 export const NEAR_MS = 10;
 
-/** What one owner holds for one source at most: an edge that is cut off for hours keeps that much twice. */
+/**
+ * What one owner holds for one source at most. It is less than what may be pending at a source (PENDING_BYTES_MAX),
+ * since an owner has it in memory: a site with f ≥ 1 that is cut off from the root refuses answers with
+ * owners_unreachable from here on, and acknowledges up to PENDING_BYTES_MAX only where it may without owners.
+ */
 export const WARD_BYTES_MAX = 64 << 20;
 /** And for all of them: rows of wards lie in memory. */
 export const WARDS_BYTES_MAX = 512 << 20;

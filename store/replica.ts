@@ -111,7 +111,7 @@ export class SiteReplica implements Replica {
     });
     this.owners = new SiteOwners(core);
     this.#wards = new Wards(core, {
-      wanted: (current) => wantedOwners(core, this.owners, current),
+      wanted: (current, isFull) => wantedOwners(core, this.owners, current, isFull),
       policy: () => this.owners.settings.unreachable,
       moved: () => this.#durability.tell(),
       afterCommit: () => this.#durability.recorded(),

@@ -25,6 +25,12 @@ import type { Position, Row } from "../row.ts";
 import { ROW_BYTES, wireBytes } from "../wire_row.ts";
 import type { Warded, WardMessage, WardRefusal } from "./message.ts";
 
+/** Whether more is pending at a site than one owner takes for it. */
+export function isTooMuch({ pending, reach, depth }: Core): boolean {
+  const { rows, bytes } = pending.measure(reach[0]?.top ?? 0, depth);
+  return bytes + rows * ROW_BYTES > WARD_BYTES_MAX;
+}
+
 export class OwnerLink {
   readonly site: SiteId;
   /** Its disk has the ward up to here. */
@@ -85,9 +91,7 @@ export class OwnerLink {
   /** L3 */
   #isFull(now: number): boolean {
     if (this.#fullMs === null || now - this.#fullMs < this.#fullForMs) return this.#fullMs !== null;
-    const { pending, reach, depth } = this.#core;
-    const { rows, bytes } = pending.measure(reach[0]?.top ?? 0, depth);
-    this.#fullMs = bytes + rows * ROW_BYTES > WARD_BYTES_MAX ? now : null;
+    this.#fullMs = isTooMuch(this.#core) ? now : null;
     return this.#fullMs !== null;
   }
 

@@ -9,10 +9,12 @@
  *     their disks; while another one is being brought up to date, those of both.
  * G2  Only what is on this disk is sent: positions and versions that a crash would undo would be given out again.
  * G3  A ward closes at a head (I1): it is sent after a commit, as of its mark.
+ * G5  An owner that has no room is not chosen again for a while, unless what is pending here is more than any owner
+ *     takes: then another one would be as full.
  * G4  A new incarnation begins without a configuration, and tells nothing before its first is in effect.
  */
 import type { Core, Mark } from "../core.ts";
-import { MESSAGE_BYTES_TARGET, WARD_IDLE_MS, WARD_RELEASE_MS } from "../limits.ts";
+import { MESSAGE_BYTES_TARGET, WARD_FULL_MS_MAX, WARD_IDLE_MS, WARD_RELEASE_MS } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
 import type { Frozen } from "../rows.ts";
 import type { Position, ReplicaNumber } from "../row.ts";
@@ -20,7 +22,7 @@ import { decodeJson, encodeJson } from "../topology.ts";
 import { chunks } from "../wire_row.ts";
 import { type Configuration, wardsKey } from "./configuration.ts";
 import type { Warded } from "./message.ts";
-import { OwnerLink } from "./owner_link.ts";
+import { isTooMuch, OwnerLink } from "./owner_link.ts";
 
 /** Named record: the configurations of this incarnation. */
 export const SOURCE_RECORD = "wards";
@@ -39,8 +41,8 @@ interface State {
 }
 
 export interface SourceHost {
-  /** Who should own now, without this site, given who does; null: these. */
-  wanted(current: readonly SiteId[]): readonly SiteId[] | null;
+  /** Who should own now, without this site, given who does and who has no room for its ward; null: these. */
+  wanted(current: readonly SiteId[], isFull: (site: SiteId) => boolean): readonly SiteId[] | null;
   /** What becomes of answers whose owners can't be reached. */
   policy(): "fail" | "acknowledge";
   /** `reached` may have moved. */
@@ -68,6 +70,8 @@ export class Source {
   /** Somebody waits for this position. */
   #wanted: Position = 0;
   #releasedMs = -Infinity;
+  /** Sites that had no room for a ward which another would have (G5). */
+  readonly #fullUntilMs = new Map<SiteId, number>();
 
   constructor(core: Core, host: SourceHost) {
     this.#core = core;
@@ -154,7 +158,8 @@ export class Source {
   }
 
   #wantedOwners(): readonly SiteId[] | null {
-    return this.#host.wanted((this.#next ?? this.#effective)?.owners ?? []);
+    const isFull = (site: SiteId) => this.#core.steady.nowMs() < (this.#fullUntilMs.get(site) ?? -Infinity);
+    return this.#host.wanted((this.#next ?? this.#effective)?.owners ?? [], isFull);
   }
 
   get #mayBegin(): boolean {
@@ -337,11 +342,21 @@ export class Source {
       this.#former = this.#former.filter((site) => site !== from);
       this.#save();
     }
-    if (this.#links.get(from)?.heard(message) !== true) return;
+    const link = this.#links.get(from);
+    if (link !== undefined) this.#noteRoom(from, message.refused);
+    if (link?.heard(message) !== true) return;
     if (this.#isAlone && this.reached >= Math.max(this.#told, this.#core.rows.committedHead)) {
       this.#isAlone = false;
     }
     this.#host.moved();
+    this.#core.wake();
+  }
+
+  /** G5 */
+  #noteRoom(site: SiteId, refused: Warded["refused"]): void {
+    if (refused !== "full" || isTooMuch(this.#core)) return;
+    this.#fullUntilMs.set(site, this.#core.steady.nowMs() + WARD_FULL_MS_MAX);
+    this.#core.count("ward_owner_full");
     this.#core.wake();
   }
 

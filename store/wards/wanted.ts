@@ -8,6 +8,8 @@
  * W3  The worst stopgap shares a failure area with this site or another owner: one fault loses both.
  * W4  The next is a site above this one. Should it be lost, so is the way to the root, on which another owner has to be
  *     agreed upon: until it is back this site could tell nothing.
+ * W6  One that has no room for this site's ward counts as one that is not there, as long as any other would have room
+ *     (source.ts): its refusal would fail the answers here, while others could hold the ward.
  * W5  The last is one that is too near. Distances vary: one that is there has to be nearer by a fifth of the limit.
  */
 import type { Core } from "../core.ts";
@@ -15,11 +17,16 @@ import type { SiteOwners } from "../owners/site_owners.ts";
 import { OwnersError } from "../owners/choose.ts";
 import type { SiteId } from "../ports.ts";
 
-/** The owners of the ward from now on, this site left out; null: those it has. */
+/**
+ * The owners of the ward from now on, this site left out; null: those it has.
+ *
+ * @param isFull had no room for it lately (W6).
+ */
 export function wantedOwners(
   core: Core,
   owners: SiteOwners,
   current: readonly SiteId[],
+  isFull: (site: SiteId) => boolean,
 ): readonly SiteId[] | null {
   const { f, sites } = owners.settings;
   if (core.isRoot || f === 0) return [];
@@ -28,7 +35,7 @@ export function wantedOwners(
     const standing = owners.detector.standing(site);
     const isAway = nowMs < (core.topology.awayUntilMs(site) ?? -Infinity);
     return standing !== "suspected" && standing !== "dead" && !isAway && !core.topology.isRemoved(site) &&
-      (sites === null || sites.includes(site));
+      !isFull(site) && (sites === null || sites.includes(site));
   }).slice(0, f);
   const { nearMs } = owners.settings;
   const poor = stopgaps(core, owners, kept, NEARER * nearMs);
@@ -36,7 +43,9 @@ export function wantedOwners(
   const good = kept.filter((site) => !poor.has(site));
   try {
     const isAbove = (site: SiteId) => core.path.includes(site);
-    const weighed = [owners.choose(f, good, isAbove), owners.choose(f, good)].flatMap(
+    const weighed = [(site: SiteId) => isAbove(site) || isFull(site), isFull].map((without) =>
+      owners.choose(f, good, without)
+    ).flatMap(
       ({ owners: [, ...fresh], missing }) =>
         missing > 0 ? [] : [{ fresh, weight: weightOf(stopgaps(core, owners, fresh, nearMs)) }],
     );

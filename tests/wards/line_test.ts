@@ -24,6 +24,7 @@ class Pair {
   readonly other: Keeper;
   readonly core: Core;
   wanted = ["o"];
+  isFull: (site: SiteId) => boolean = () => assert.fail("nobody was chosen");
   /** Since it was set to 0. */
   sentBytes = 0;
   readonly #bytesPerMs: number;
@@ -36,7 +37,10 @@ class Pair {
     this.keeper = this.#keeperOf("o", OWNER);
     this.other = this.#keeperOf("p", OWNER + 1);
     this.source = new Source(this.core, {
-      wanted: () => this.wanted,
+      wanted: (_, isFull) => {
+        this.isFull = isFull;
+        return this.wanted;
+      },
       policy: () => "fail",
       moved: () => {},
       fail: (error) => {
@@ -163,6 +167,7 @@ Deno.test("an owner takes no more than it may, of one batch neither, and is not 
   await pair.pass(5_000);
   assert.ok((pair.ward?.bytes ?? 0) <= WARD_BYTES_MAX, `${pair.ward?.bytes} bytes are held`);
   assert.deepEqual(pair.source.silent, [{ site: "o", why: "full" }]);
+  assert.equal(pair.isFull("o"), false, "another owner would be as full");
   pair.sentBytes = 0;
   await pair.pass(30_000);
   assert.ok(pair.sentBytes < MIB, `${pair.sentBytes} bytes were sent in vain`);

@@ -1,6 +1,9 @@
 /** Whose ward lies where (store/wards/wanted.ts). */
 import { strict as assert } from "node:assert";
 import type { SiteReplica } from "../../store/replica.ts";
+import { packKey } from "../../store/key.ts";
+import { decodeMessage, encodeMessage } from "../../store/message.ts";
+import type { SiteId } from "../../store/ports.ts";
 import { Tree } from "../owners/tree.ts";
 
 const owners = (replica: SiteReplica) => replica.status().wards.owners;
@@ -66,4 +69,50 @@ Deno.test("the ward stays where all others are near, or above", async () => {
   const [before, settled] = [owners(e1), changes(e1)];
   await tree.pass(60_000);
   assert.deepEqual([owners(e1), changes(e1)], [before, settled]);
+});
+
+/** These sites have no room for anybody's rows from now on. */
+function fill(tree: Tree, full: ReadonlySet<SiteId>): void {
+  const { network } = tree, send = network.send.bind(network);
+  network.send = (process, from, to, bytes) => {
+    const message = decodeMessage(bytes);
+    const refuses = full.has(from) && message.kind === "warded";
+    return send(process, from, to, refuses ? encodeMessage({ ...message, refused: "full" }) : bytes);
+  };
+}
+
+async function write(replica: SiteReplica): Promise<string> {
+  const session = await replica.attach(null);
+  await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array(1) }]);
+  return await session.durable().then(() => "durable", (error) => String(error.code));
+}
+
+Deno.test("the ward leaves an owner that has no room while another has, and stays with that one", async () => {
+  const tree = new Tree();
+  await tree.start("root", null);
+  const [e1] = [await tree.start("e1", null), await tree.start("e2", null), await tree.start("e3", null)];
+  await tree.pass(5_000);
+  const [first] = owners(e1);
+  assert.ok(first === "e2" || first === "e3");
+  fill(tree, new Set([first]));
+  const written = write(e1);
+  await tree.pass(2_500);
+  assert.equal(await written, "durable");
+  assert.deepEqual(owners(e1), [first === "e2" ? "e3" : "e2"]);
+  const settled = changes(e1);
+  await tree.pass(150_000);
+  assert.equal(changes(e1), settled);
+});
+
+Deno.test("the ward stays where it is while nobody has room, and answers wait and fail", async () => {
+  const tree = new Tree();
+  await tree.start("root", null);
+  const [e1] = [await tree.start("e1", null), await tree.start("e2", null), await tree.start("e3", null)];
+  await tree.pass(5_000);
+  const before = owners(e1);
+  fill(tree, new Set(["root", "e2", "e3"]));
+  const written = write(e1);
+  await tree.pass(5_000);
+  assert.equal(await written, "owners_unreachable");
+  assert.deepEqual(owners(e1), before);
 });
