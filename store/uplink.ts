@@ -258,8 +258,13 @@ export class Uplink {
   #pushWaitMs(mark: Mark): number {
     if (this.#dirty.size > 0) return 0;
     const now = this.#core.steady.nowMs();
-    const news = mark.head > this.#sentUpTo || now < this.#eagerSentMs + EAGER_MS;
-    if ((mark.stable.at(-1) ?? 0) <= this.#sentStable || !(news || this.#hasHeard)) return MARK_IDLE_MS;
+    const isAhead = mark.head > this.#sentUpTo;
+    const news = isAhead || now < this.#eagerSentMs + EAGER_MS;
+    if ((mark.stable.at(-1) ?? 0) <= this.#sentStable) {
+      // A child is away, or keeps what it has. What has come from above counts as pending until this is acknowledged.
+      return isAhead ? this.#sentAtMs + MARK_IDLE_MS - now : MARK_IDLE_MS;
+    }
+    if (!(news || this.#hasHeard)) return MARK_IDLE_MS;
     return this.#sentAtMs + (news ? MARK_MS_MIN : MARK_IDLE_MS) - now;
   }
 
