@@ -54,8 +54,8 @@ export class Child {
   scanFrom: Position | null = null;
   readonly dirty = new Set<Key>();
   fetches: ChildFetch[] = [];
-  /** Answers to its requests for numbers, which go behind the feed (numbers.ts N2). */
-  numbers: NumberMessage[] = [];
+  /** Answers to its requests for numbers, which go behind the feed up to a position (numbers.ts N2). */
+  numbers: { readonly behind: Position; readonly message: NumberMessage }[] = [];
   ranges = 0;
   /** Somebody below waits for marks until this time. */
   eagerUntilMs = 0;
@@ -141,6 +141,13 @@ export class Child {
   get isDue(): boolean {
     return this.dirty.size > 0 || this.scanFrom !== null || this.numbers.length > 0 ||
       this.fetches.some((fetch) => !fetch.asked);
+  }
+
+  /** Numbers that may go behind a feed up to this position. */
+  takeNumbers(head: Position): NumberMessage[] {
+    const due = this.numbers.filter(({ behind }) => behind <= head);
+    this.numbers = this.numbers.filter(({ behind }) => behind > head);
+    return due.map(({ message }) => message);
   }
 
   /** Whether a mark would tell it anything new. */

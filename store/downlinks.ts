@@ -235,7 +235,8 @@ export class Downlinks {
       return;
     }
     // The same twice on one connection: the second was sent before the answer to the first had arrived.
-    const again = child.enrolledBy === core.replica && child.enrolledFrom === hello.replica;
+    const again = child.enrolledBy === core.replica && child.enrolledFrom === hello.replica &&
+      core.topology.recordedEnd(child.replica) === undefined;
     const anew = !again && (hello.replica === 0 || child.replica !== hello.replica ||
       hello.parentReplica !== core.replica || core.topology.ended(hello.replica) !== undefined);
     if (anew) await this.#enrolment.enroll(child, hello, connection);
@@ -292,8 +293,11 @@ export class Downlinks {
     const { connection } = child;
     // None comes where the disk failed, which has ended this replica by then.
     const replica = await this.#host.number(claim).catch(() => 0);
-    if (replica === 0 || connection !== child.connection) return;
-    child.numbers.push({ kind: "number", id, replica, claim: null });
+    if (replica === 0) return;
+    // What came before it is applied by then, and goes down no later (numbers.ts N2).
+    const behind = await this.#core.rows.lock.run(() => Promise.resolve(this.#core.rows.head));
+    if (connection !== child.connection) return;
+    child.numbers.push({ behind, message: { kind: "number", id, replica, claim: null } });
     this.#due.add(child);
     this.#core.wake();
   }
@@ -411,8 +415,11 @@ export class Downlinks {
     this.#due.delete(child);
     const connection = child.connection;
     const chunks = await this.#changes(child, reads);
-    const replies = [...await this.#replies.to(child, reads), ...child.numbers.splice(0)];
+    const replies: Message[] = await this.#replies.to(child, reads);
     if (connection !== child.connection) return;
+    replies.push(...child.takeNumbers(mark.head));
+    // The others go with the next commit.
+    if (child.numbers.length > 0) this.#due.add(child);
     const feeds = chunks.map((chunk) => this.#feed(child, mark, chunk));
     this.#marked(child, mark);
     this.#sendAll(child, mark.head, [...feeds, ...replies]);

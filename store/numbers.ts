@@ -2,8 +2,9 @@
  * Replica numbers: the root counts them, and writes down whom it gave each.
  *
  * N1  What is written of a number is on disk at the root before anybody hears the number.
- * N2  A number goes down behind the feed that tells of it (downlinks.ts), so that nobody hears of one before all
- *     that were given earlier (enrolment.ts N2).
+ * N2  A number goes down behind the feed that tells of it (downlinks.ts), from each site on the way only when what
+ *     came before it there has been committed: so nobody hears of one before all that were given earlier
+ *     (enrolment.ts N2). One that is not known of is never ended, and no other parent takes its site.
  * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
  */
 import type { Core } from "./core.ts";
