@@ -2,6 +2,7 @@
 import type { Core } from "./core.ts";
 import type { Hello } from "./message.ts";
 import type { SiteId } from "./ports.ts";
+import type { ReplicaNumber } from "./row.ts";
 
 /** The part of a hello that a parent needs who is another one than before. */
 export function broughtAlong(core: Core, parent: SiteId): Pick<Hello, "moved"> {
@@ -27,4 +28,16 @@ export function broughtAlong(core: Core, parent: SiteId): Pick<Hello, "moved"> {
 export function isAllKnown(core: Core): boolean {
   // One that was never ready has shown nothing of it to anybody.
   return core.depth === 1 || core.resyncing || (core.via[0]?.top ?? 0) >= core.taken;
+}
+
+/**
+ * Numbers that other parents gave this site, which has come back to the parent it had before it heard of them: nobody
+ * but this site can tell that they are void, and whoever gave one may be gone by then.
+ */
+export function unused({ topology, config, replica, path }: Core): ReplicaNumber[] {
+  if (replica === 0 || path.at(-1) !== config.parent) return [];
+  return topology.living(config.site).filter((number) => {
+    const given = topology.incarnation(number);
+    return number !== replica && given?.from === replica && given.path.at(-2) !== config.parent;
+  });
 }

@@ -18,13 +18,15 @@
  * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
  *     minute (quiet.ts).
  * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
- *     counts until it has brought all that it had (adoption.ts).
+ *     counts until it has brought all that it had (adoption.ts). One that came back before it heard its number is no
+ *     child: it says so itself (moving.ts), since whoever gave the number may be what is removed.
  */
 import type { Removed } from "./api.ts";
 import type { Child } from "./child.ts";
 import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
 import type { Hello } from "./message.ts";
+import { unused } from "./moving.ts";
 import type { SiteId } from "./ports.ts";
 import { Quiet } from "./quiet.ts";
 import type { ClockValue, ReplicaNumber } from "./row.ts";
@@ -130,6 +132,7 @@ export class Removals {
       topology.departed.clear();
       // Its children stand and end with this site.
       const isOwn = departed.includes(core.config.site);
+      if (isOwn) { for (const number of unused(core)) await this.#write(endedKey(number), { stable: 0 }); }
       for (const child of isOwn ? [...this.#children.all()] : this.#children.among(departed)) {
         if (this.#wasNever(child)) await this.#write(endedKey(child.replica), { stable: 0 });
         if (this.#isElsewhere(child)) {

@@ -102,7 +102,7 @@ export class Topology {
   /** Sites that are off the tree, and incarnations that ended so. */
   readonly #removed = new Set<SiteId>();
   readonly #endedByRemoval = new Set<ReplicaNumber>();
-  /** Sites that came, moved, were removed or let in again, or of which an incarnation ended, since this was cleared. */
+  /** Sites that came, moved, were removed, let in again or given a number, or of which one ended, since this was cleared. */
   readonly departed = new Set<SiteId>();
   /** Incarnations of which that is to be said when their site is known. */
   readonly #unnamed = new Set<ReplicaNumber>();
@@ -175,7 +175,8 @@ export class Topology {
 
   #learn(number: ReplicaNumber, incarnation: Incarnation): void {
     this.#incarnations.set(number, incarnation);
-    if (this.#unnamed.delete(number)) this.departed.add(incarnation.site);
+    this.#unnamed.delete(number);
+    this.departed.add(incarnation.site);
     const numbers = this.#bySite.get(incarnation.site);
     if (numbers === undefined) this.#bySite.set(incarnation.site, new Set([number]));
     else numbers.add(number);
