@@ -178,6 +178,7 @@ export class Handoff {
     outcome.promise.catch(() => {});
     const { replica } = core;
     let asked = false, carrying = false;
+    let unreachable: StoreUnavailable | null = null;
     const step = () => {
       if (carrying) return;
       // Under another parent the common ancestor is another, and so is what was asked for.
@@ -205,11 +206,20 @@ export class Handoff {
         // H10: then only the end of the token's incarnation, or the clock, can tell.
         if (core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
-        outcome.resolve(await this.#install(carry, token, source));
+        const arrival = await this.#install(carry, token, source);
+        if (arrival instanceof StoreUnavailable) {
+          unreachable = arrival;
+          carrying = false;
+          return step();
+        }
+        outcome.resolve(arrival);
       }).catch((error) => outcome.reject(error));
     };
     const forget = core.onAdvance(step);
-    const cancel = core.ports.clock.after(WAIT_MS_MAX, () => outcome.reject(this.#unreachable(token)));
+    const cancel = core.ports.clock.after(
+      WAIT_MS_MAX,
+      () => outcome.reject(unreachable ?? this.#unreachable(token)),
+    );
     this.#host.eager();
     try {
       step();
@@ -312,17 +322,22 @@ export class Handoff {
     });
   }
 
-  /** C4: installs what was carried as this site's own pending rows, covered or not. */
-  async #install(carry: Carry, token: TokenState, source: Source): Promise<Arrival> {
+  /**
+   * C4: installs what was carried as this site's own pending rows, covered or not; H7 goes on where one of them is
+   * too old, and what is returned says so.
+   */
+  async #install(carry: Carry, token: TokenState, source: Source): Promise<Arrival | StoreUnavailable> {
     const core = this.#core;
     const rows = carry.rows.filter((row) => !core.isCollectable(row));
-    await core.rows.lock.run(async () => {
+    const old = await core.rows.lock.run(async () => {
       const found = await core.rows.lookup(rows.map((row) => row.key));
       const old = rows.find((row) => core.isTooOldToCarry(row));
-      if (old !== undefined) throw this.#tooOld(token, old);
+      if (old !== undefined) return old;
       rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
       core.clock.merge(carry.clock);
+      return null;
     });
+    if (old !== null) return this.#tooOld(token, old);
     core.takes();
     core.wake();
     core.count("carried_rows", rows.length);
