@@ -36,8 +36,8 @@ const SELDOM: readonly string[] = [
   ],
 ];
 
-/** Faults that no seed draws: runs that are about them ask for them, as the variants of moves do (broken/moving.ts). */
-const ASKED_FOR: readonly string[] = ["point", "move", "adopt"];
+/** A fault that no seed draws by this name: it is drawn as the point at which a site crashes. */
+const ASKED_FOR: readonly string[] = ["point"];
 
 /** Messages by which a crash is drawn; crash_points_test.ts hits each of them. */
 const OF_MESSAGES = / (leaves|arrives)$/;

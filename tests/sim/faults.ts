@@ -139,7 +139,8 @@ export class Faults {
       case "wipe":
       case "wipeInner": {
         const tier = name === "wipe" ? "edge" : "core";
-        const losers = upSites.filter((each) => each.plan.tier === tier);
+        // A blank disk between two parents is let in by neither until an operator removes the site.
+        const losers = upSites.filter((each) => each.plan.tier === tier && !each.isMoving);
         if (losers.length === 0) return;
         const loser = draws.pick(losers);
         this.#say(`${loser.plan.id} loses its disk`);

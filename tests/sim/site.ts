@@ -57,6 +57,9 @@ export interface SiteProcess extends Endpoint {
   draining: boolean;
 }
 
+/** First byte of a welcome: docs/protocol/journal.md. */
+const WELCOME = 1;
+
 /** A site. */
 export class SimSite {
   readonly plan: SitePlan;
@@ -69,6 +72,8 @@ export class SimSite {
   #clock: ProcessClock | null = null;
   #starting = 0;
   #parent: SiteId | null;
+  /** Whose child it is by now. */
+  #welcomedBy: SiteId | null = null;
   #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
@@ -97,6 +102,11 @@ export class SimSite {
   /** As its operator last said. */
   get parent(): SiteId | null {
     return this.#parent;
+  }
+
+  /** On its way to another parent, who may never have heard of it. */
+  get isMoving(): boolean {
+    return this.#welcomedBy !== null && this.#welcomedBy !== this.#parent;
   }
 
   /** Its operator gives it another parent: told to the process that runs, and to each later one at its start. */
@@ -192,7 +202,10 @@ export class SimSite {
       draining: false,
       connected: (site, role) => replica.connected(site, role),
       disconnected: (site) => replica.disconnected(site),
-      receive: (from, message) => replica.receive(from, message),
+      receive: (from, message) => {
+        if (message[0] === WELCOME) this.#welcomedBy = from;
+        replica.receive(from, message);
+      },
     };
     holder.process = process;
     this.#process = process;

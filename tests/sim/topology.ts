@@ -169,7 +169,20 @@ export function drawPlan(seed: number, sites?: number): Plan {
   const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
   const core = draws.fork("core");
   const lossy = core.chance(0.15) ? losingCore(drawn, core) : drawn;
-  return owning(removing(lossy, draws.fork("remove")), draws.fork("owners"));
+  return moving(owning(removing(lossy, draws.fork("remove")), draws.fork("owners")), draws.fork("moves"));
+}
+
+/** In some runs sites get other parents, in some of those because one is lost for good. */
+function moving(plan: Plan, draws: Draws): Plan {
+  const { faults } = plan;
+  // Moved below a site that waits for all of its children after a loss, it may be what that one waits for.
+  if (!draws.chance(0.25) || faults.wipeInner > 0) return plan;
+  const move = draws.integer(1, 4);
+  const f = Math.max(0, ...plan.sites.map(({ owners }) => owners.f));
+  // One that is lost for good counts among the disks that owners make up for, and among the sites that may own.
+  const mayLose = f === 0 || (faults.wipe + faults.remove < f && plan.sites.length - faults.remove - 2 >= f);
+  const adopt = mayLose && draws.chance(0.4) ? 1 : 0;
+  return { ...plan, faults: { ...faults, move, adopt } };
 }
 
 /** In some runs sites look for owners: all with one f, timeouts in the measure of a run. */
