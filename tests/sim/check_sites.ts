@@ -180,7 +180,8 @@ class SitesCheck {
     const where = `request ${event.request} of session ${request.session} at ${request.site}`;
     if (event.outcome.startsWith("fault")) this.#report("fault", event.atMs, `${where}: ${event.outcome}`);
     else if (event.outcome === "source_lost") {
-      const above = this.#blanks.some(({ site, atMs }) => atMs > 0 && this.#isAbove(site, request.site));
+      // A request goes on while its own site moves away from one that was lost.
+      const above = this.#blanks.some(({ site, atMs }) => atMs > 0 && this.#wasAbove(site, request.site));
       const lost = above || request.presents.some((number) => {
         const issue = this.#issues.get(number);
         return issue !== undefined &&
