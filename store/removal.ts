@@ -144,7 +144,10 @@ export class Removals {
           await this.#end(child.replica, child.stable);
         }
         // By the clock of whoever wrote it last: that is this site, which enrolled the child, perhaps lately.
-        if (topology.isRemoved(child.id)) await this.#write(siteKey(child.id), null);
+        // Where it is gone already, a deletion by a clock ahead would outlive the row of a site that is let in again.
+        if (topology.isRemoved(child.id) && topology.site(child.id) !== undefined) {
+          await this.#write(siteKey(child.id), null);
+        }
         this.#children.dismiss(child);
         this.refuses(child.id, child);
       }
