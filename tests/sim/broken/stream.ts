@@ -178,12 +178,20 @@ export const skipsPush: Variant = {
   name: "a welcome that acknowledges too much",
   rule: "I7: a row is kept and pushed until the parent acknowledged it",
   make: () =>
-    hooked(() => ({
-      sends: (_, message) =>
-        message.kind === "welcome" && message.pushed > 0
-          ? [{ ...message, pushed: message.pushed + 3 }]
-          : [message],
-    })),
+    hooked(() => {
+      // No more than the child has: beyond that it stops, as one whose disk is an older copy.
+      let sent = 0;
+      return {
+        sends: (_, message) => {
+          if (message.kind === "push") sent = Math.max(sent, message.upTo);
+          return [message];
+        },
+        receives: (_, message) =>
+          message.kind === "welcome" && message.pushed > 0
+            ? [{ ...message, pushed: Math.max(message.pushed, sent) }]
+            : [message],
+      };
+    }),
   change: withFaults({ partition: 6, crash: 3 }),
 };
 
