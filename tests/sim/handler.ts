@@ -90,7 +90,11 @@ class Handler {
     around.probes.count(session.how);
     if (tokens.length > 1) around.probes.count("merged tokens");
     if (program.isParallel) {
-      await Promise.all(program.operations.map((operation) => this.#operate(session, operation)));
+      // One that is refused ends the request when the others have: what they write is the request's, too.
+      const settled = await Promise.allSettled(
+        program.operations.map((operation) => this.#operate(session, operation)),
+      );
+      for (const one of settled) if (one.status === "rejected") throw one.reason;
       return await this.#issue(session, false);
     }
     for (const [i, operation] of program.operations.entries()) {
