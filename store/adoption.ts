@@ -221,7 +221,7 @@ export class Adoptions {
       if (rows === null) return;
       if (arriving.isRefused) {
         gathering.arriving.set(from, newAnswer());
-        return core.count("clock_ahead");
+        return core.refused("clock_ahead", from);
       }
       core.clock.merge(gathered.clock);
       gathering.answers.set(from, { rows, need: gathered.need });

@@ -253,6 +253,8 @@ export interface Replica {
   move(to: SiteId, lost?: readonly SiteId[]): void;
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;
+  /** A site could not be dialled: what was to be sent to it is dropped. */
+  unreachable(site: SiteId): void;
   receive(from: SiteId, message: Uint8Array): void;
   status(): ReplicaStatus;
   /** Drops coverage of evictable ranges in `range` (all of it by default) at once. */

@@ -14,9 +14,9 @@ import type { ClockValue } from "./row.ts";
 /** What it needs of the replica (core.ts). */
 export interface GuardedSite {
   readonly clock: HybridClock;
-  readonly ports: Pick<ReplicaPorts, "clock" | "note">;
+  readonly ports: Pick<ReplicaPorts, "clock">;
   readonly closed: boolean;
-  count(name: string): void;
+  refused(event: string, from: SiteId): void;
 }
 
 /** See the file's header. */
@@ -33,6 +33,11 @@ export class ClockGuard {
     return [...this.#refused];
   }
 
+  /** It is no neighbour at present: what its clock says now nobody here knows. */
+  forget(site: SiteId): void {
+    this.#refused.delete(site);
+  }
+
   /** Whether what a neighbour said must not be taken; `again` is called when it may try to join again. */
   refuses(site: SiteId, clock: ClockValue, again: () => void): boolean {
     const core = this.#core;
@@ -40,8 +45,7 @@ export class ClockGuard {
       this.#refused.delete(site);
       return false;
     }
-    core.count("clock_ahead");
-    if (!this.#refused.has(site)) core.ports.note("clock_ahead", { site });
+    core.refused("clock_ahead", site);
     this.#refused.add(site);
     core.ports.clock.after(CLOCK_RETRY_MS, () => {
       if (!core.closed) again();

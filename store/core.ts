@@ -17,6 +17,7 @@ import { encodeMessage, type Message } from "./message.ts";
 import { HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
+import { Quiet } from "./quiet.ts";
 import { type Incoming, Rows } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber, type Row } from "./row.ts";
 import { Steps } from "./steps.ts";
@@ -98,6 +99,7 @@ export class Core {
   /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
   readonly uncovered: { key: Key; position: Position }[] = [];
   readonly #advanced = new Set<() => void>();
+  readonly #quiet = new Quiet(() => this.steady.nowMs());
   #wake: () => void = () => {};
 
   constructor(config: ReplicaConfig, ports: ReplicaPorts) {
@@ -152,6 +154,13 @@ export class Core {
 
   count(name: string, by = 1): void {
     this.counters[name] = (this.counters[name] ?? 0) + by;
+  }
+
+  /** What another site says is not taken: that is counted, and noted once a minute for each site and event. */
+  refused(event: string, from: SiteId, detail: Record<string, unknown> = {}, counter = event): void {
+    this.count(counter);
+    const before = this.#quiet.admits(`${event} ${from}`);
+    if (before !== null) this.ports.note(event, { from, ...detail, before });
   }
 
   /** Sets the function that starts the pump. */

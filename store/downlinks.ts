@@ -169,6 +169,7 @@ export class Downlinks {
   disconnect(id: SiteId): void {
     const child = this.#children.get(id);
     if (child === undefined) return;
+    this.#core.clockGuard.forget(id);
     if (child.connected) child.disconnect(this.#nowMs());
     this.#subscriptions.removeAll(child);
     child.ranges = 0;
@@ -211,7 +212,7 @@ export class Downlinks {
     else if (message.kind === "eager") this.#eager(child);
     else if (message.kind === "number" && message.claim !== null) {
       this.#number(child, message.id, message.claim);
-    } else this.#core.ports.note("unexpected_message", { from, kind: message.kind });
+    } else this.#core.refused("unexpected_message", from, { kind: message.kind });
   }
 
   // ── Joining ──

@@ -199,12 +199,12 @@ export class Handoff {
         if (carry?.outcome !== "rows") return;
         const isHere = source.depth === core.depth;
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
-        await this.#until(() => {
+        const isSettled = await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);
           return core.replica !== replica || isShared === false || (isShared === true && hasNeed());
         });
         // H10: then only the end of the token's incarnation, or the clock, can tell.
-        if (core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
+        if (!isSettled || core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
         const arrival = await this.#install(carry, token, source);
         if (arrival instanceof StoreUnavailable) {
@@ -268,18 +268,23 @@ export class Handoff {
     );
   }
 
-  /** Resolves when the condition holds, looking again whenever this site advances; gives up with its replica. */
-  #until(condition: () => boolean): Promise<void> {
-    if (condition()) return Promise.resolve();
+  /**
+   * Whether a condition has come to hold, looking again whenever this site advances; false after a time in which the
+   * arrival that it is for has failed.
+   */
+  #until(condition: () => boolean): Promise<boolean> {
+    if (condition()) return Promise.resolve(true);
     return new Promise((resolve) => {
       const forget = this.#core.onAdvance(() => {
         if (!condition()) return;
         forget();
         cancel();
-        resolve();
+        resolve(true);
       });
-      // The arrival has failed by then; only the listener must go.
-      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, forget);
+      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, () => {
+        forget();
+        resolve(false);
+      });
     });
   }
 
@@ -383,7 +388,7 @@ export class Handoff {
     // s is the common ancestor itself: nothing is pending towards it.
     if (ask.depth === core.depth) {
       const head = core.rows.head;
-      await this.#committed(head);
+      if (!await this.#committed(head)) return;
       return await core.send(ask.to, {
         kind: "carry",
         id: ask.id,
@@ -394,7 +399,7 @@ export class Handoff {
       });
     }
     const { rows, need, head } = await this.#snapshot(ask);
-    await this.#committed(head);
+    if (!await this.#committed(head)) return;
     if (rows.reduce((sum, row) => sum + wireBytes(row), 0) > CARRY_BYTES_MAX) {
       return await refuse("too_large");
     }
@@ -413,8 +418,8 @@ export class Handoff {
     } else await this.#relays.send(core.path.at(-1) ?? "", { ...ask, need, rows }, ask, sinceMs);
   }
 
-  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. */
-  #committed(head: Position): Promise<void> {
+  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. False: too late. */
+  #committed(head: Position): Promise<boolean> {
     this.#core.wake();
     return this.#until(() => this.#core.rows.committedHead >= head);
   }
@@ -437,9 +442,10 @@ export class Handoff {
   }
 
   /** The answer to an ask of this site's. */
-  answered(carry: Carry): void {
+  answered(from: SiteId, carry: Carry): void {
     const { clock } = this.#core;
     const isAhead = [carry, ...carry.rows].some((said) => clock.isTooFarAhead(said.clock));
+    if (isAhead) this.#core.refused("clock_ahead", from);
     if (isAhead) return this.#asked.get(carry.id)?.({ ...carry, outcome: "refused", rows: [] });
     clock.merge(carry.clock);
     this.#asked.get(carry.id)?.(carry);

@@ -29,7 +29,6 @@ import { type Arrival, Handoff } from "./handoff.ts";
 import type { Key } from "./key.ts";
 import { CLOCK_RESERVE_MS, COLLECTIONS_PER_HORIZON, MARK_IDLE_MS } from "./limits.ts";
 import { Durability } from "./durability.ts";
-import { decodeMessage, type Message } from "./message.ts";
 import { Numbers } from "./numbers.ts";
 import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
@@ -42,7 +41,7 @@ import { SiteOwners } from "./owners/site_owners.ts";
 import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
-import { isTalk } from "./talk.ts";
+import { isTalk, messageOf } from "./talk.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
 import { Warming } from "./warming.ts";
@@ -308,6 +307,10 @@ export class SiteReplica implements Replica {
     });
   }
 
+  unreachable(site: SiteId): void {
+    this.#wards.unreachable(site);
+  }
+
   move(to: SiteId, lost: readonly SiteId[] = []): void {
     const { config } = this.#core;
     if (config.parent === null || this.#uplink === null) throw new Error("the root has no parent to leave");
@@ -320,15 +323,8 @@ export class SiteReplica implements Replica {
   }
 
   receive(from: SiteId, bytes: Uint8Array): void {
-    let message: Message;
-    try {
-      message = decodeMessage(bytes);
-    } catch (error) {
-      this.#core.count("malformed");
-      this.#core.ports.note("message_malformed", { from, error: String(error) });
-      return;
-    }
-    if (isTalk(from, message, this.#listeners)) return;
+    const message = messageOf(this.#core, from, bytes);
+    if (message === null || isTalk(from, message, this.#listeners)) return;
     const connection = this.#inbox(from).connection;
     this.#enqueue(from, connection, async () => {
       if (from === this.#core.config.parent) await this.#uplink?.receive(message);

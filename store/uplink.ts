@@ -104,6 +104,7 @@ export class Uplink {
   }
 
   disconnect(): void {
+    this.#core.clockGuard.forget(this.#parent);
     this.#connected = this.#welcomed = false;
     this.#connection++;
   }
@@ -120,7 +121,7 @@ export class Uplink {
     else if (message.kind === "feed") await this.#feed(message);
     else if (message.kind === "fetched") await this.#fetched(message);
     else if (message.kind === "number") this.#numbers.get(message.id)?.resolve(message.replica);
-    else this.#core.ports.note("unexpected_message", { from: this.#parent, kind: message.kind });
+    else this.#core.refused("unexpected_message", this.#parent, { kind: message.kind });
   }
 
   // ── Joining ──

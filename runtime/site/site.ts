@@ -56,6 +56,10 @@ const WARNINGS = new Set([
   "child_removed",
   "beat_stranger",
   "packet_stranger",
+  "owner_unknown",
+  "message_malformed",
+  "unexpected_message",
+  "numbers_exhausted",
   "owners_unreachable",
   "adoption_waits",
 ]);
@@ -263,6 +267,7 @@ export class Site {
       handlers: {
         connected: (site, role) => replica.connected(site, role),
         disconnected: (site) => replica.disconnected(site),
+        unreachable: (site) => replica.unreachable(site),
         message: (site, bytes) => replica.receive(site, bytes),
         request: (_site, request) => {
           if (this.#apps === null) {

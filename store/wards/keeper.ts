@@ -12,7 +12,6 @@
 import type { Core } from "../core.ts";
 import { CARRY_BYTES_MAX, WARDS_BYTES_MAX } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
-import { Quiet } from "../quiet.ts";
 import type { ReplicaNumber } from "../row.ts";
 import { wireBytes } from "../wire_row.ts";
 import type { Release, StandIn, StoodIn, WardMessage, WardRefusal } from "./message.ts";
@@ -22,7 +21,6 @@ export class Keeper {
   readonly #core: Core;
   readonly #afterCommit: () => Promise<void>;
   readonly #wards = new Map<ReplicaNumber, Ward>();
-  readonly #quiet: Quiet;
   readonly #bytesMax: number;
 
   /**
@@ -33,7 +31,6 @@ export class Keeper {
     this.#core = core;
     this.#bytesMax = bytesMax;
     this.#afterCommit = afterCommit;
-    this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
   // ── Disk ──
@@ -123,8 +120,9 @@ export class Keeper {
   #refuse(from: SiteId, { replica, config, settled }: WardMessage, refused: WardRefusal): void {
     const core = this.#core;
     const ward = this.#wards.get(replica);
-    core.count(`ward_refused_${refused}`);
-    if (refused !== "gap") this.#note(from, refused);
+    // A gap is nobody's fault: what comes next closes it.
+    if (refused === "gap") core.count("ward_refused_gap");
+    else core.refused("ward_refused", from, { refused }, `ward_refused_${refused}`);
     core.send(from, {
       kind: "warded",
       replica,
@@ -133,11 +131,6 @@ export class Keeper {
       position: ward?.position ?? 0,
       refused,
     });
-  }
-
-  #note(from: SiteId, refused: WardRefusal): void {
-    const before = this.#quiet.admits(from);
-    if (before !== null) this.#core.ports.note("ward_refused", { from, refused, before });
   }
 
   /** Another configuration is in effect, without this site. */

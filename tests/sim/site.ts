@@ -202,6 +202,7 @@ export class SimSite {
       draining: false,
       connected: (site, role) => replica.connected(site, role),
       disconnected: (site) => replica.disconnected(site),
+      unreachable: (site) => replica.unreachable(site),
       receive: (from, message) => {
         if (message[0] === WELCOME) this.#welcomedBy = from;
         replica.receive(from, message);

@@ -100,6 +100,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       },
       connected: () => {},
       disconnected: () => {},
+      unreachable: () => {},
       receive: () => {},
       move: () => {},
       status: () => ({

@@ -69,6 +69,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       owners: inner.owners,
       connected: (site, role) => inner.connected(site, role),
       disconnected: (site) => inner.disconnected(site),
+      unreachable: (site) => inner.unreachable(site),
       receive: (from, bytes) => {
         if (receives === undefined) return inner.receive(from, bytes);
         for (const message of receives(from, decodeMessage(bytes), inner, ports)) {
