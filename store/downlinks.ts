@@ -159,6 +159,16 @@ export class Downlinks {
     return fed;
   }
 
+  /**
+   * What was begun on the link to a site goes on no further: at once, since it may wait for long (for a number from
+   * above), and connect and disconnect wait for it. Whoever is at the other end next may be blank, and would take the
+   * answer for its own.
+   */
+  linkEnded(id: SiteId): void {
+    const child = this.#children.get(id);
+    if (child !== undefined) child.connection++;
+  }
+
   connect(id: SiteId): void {
     const child = this.#child(id);
     child.connection++;
