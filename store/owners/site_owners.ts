@@ -147,11 +147,13 @@ export class SiteOwners {
         },
         choose,
         isKnown: (site) => this.#isKnown(site),
+        isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),
       },
+      refused: (event, from) => core.refused(event, from),
       fatal: core.ports.fatal,
     }, user);
   }
@@ -160,10 +162,7 @@ export class SiteOwners {
   received(from: SiteId, { use, packet }: TuplesMessage): void {
     const core = this.#core;
     if (!this.#isReady) return;
-    if (!this.#isKnown(from)) {
-      core.refused("packet_stranger", from);
-      return;
-    }
+    if (!this.#isKnown(from)) return core.refused("packet_stranger", from);
     try {
       this.#uses.get(use)?.tuples?.received(from, packet);
     } catch (error) {

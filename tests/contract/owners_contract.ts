@@ -124,6 +124,7 @@ class Site {
           return chooseOwners({ id, area: null }, { f: group.f, nearMs: 10 }, candidates, keptSites);
         },
         isKnown: (other) => group.sites.has(other),
+        isStranger: () => false,
         standing: (other) => this.standing(other),
         watch: () => () => {},
         measured: () => {},
@@ -132,6 +133,7 @@ class Site {
           return () => this.#listeners.delete(changed);
         },
       },
+      refused: () => {},
       fatal: () => void group.fatal.push(id),
     }, {
       mine: (tuple, how) => void this.mine.set(tuple, how),
@@ -285,6 +287,18 @@ export function ownersContract(subject: StorageSubject): void {
     await group.site("b").restart();
     group.stand("b", "alive");
     await eventually("b has let it go", () => group.site("b").holds().length === 0);
+  });
+
+  test("where the one that comes in has no room, the next one does", 1, ["a", "b"], async (group) => {
+    group.room.set("c", 0);
+    await group.add("c", "d");
+    const a = group.site("a");
+    const id = await a.running.store(bytes("mended"));
+    group.site("b").stop();
+    group.stand("b", "dead");
+    await eventually("d has it", () => group.site("d").holds().includes(`${id}: a,d`));
+    assert.deepEqual(await group.site("d").running.read(id), bytes("mended"));
+    assert.equal(a.running.status().short, 0);
   });
 
   test("a site that lost its disk gets back what it held, and what it was responsible for is adopted", 1, [
