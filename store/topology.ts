@@ -7,7 +7,7 @@
  *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
  *                            Written by the root as it gives the number out, and by the parent that enrols it
- *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?}: the incarnation is over; what it wrote after
+ *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?, unused?}: the incarnation is over; what it wrote after
  *                            that clock may be lost. `removed`: its site was taken off the tree, and its disk is not
  *                            taken any more. `next`: its site goes on with all its rows under that number, …
  *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
@@ -57,6 +57,8 @@ export interface Ended {
   readonly settled?: true;
   /** What only its parent had was lost or given up: a session of its may have seen that. */
   readonly gap?: true;
+  /** Its site never took it, and says so: whoever ended another for it was mistaken. */
+  readonly unused?: true;
 }
 
 /** A value of a system row. */
@@ -77,6 +79,8 @@ export function decodeJson(value: Uint8Array | null): unknown {
     return undefined;
   }
 }
+
+const NONE: ReadonlySet<ReplicaNumber> = new Set();
 
 export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
@@ -127,10 +131,11 @@ export class Topology {
     } else if (space === "replica" && typeof name === "number") {
       this.#learn(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
-      const { stable, removed, next, settled, gap } = value as Ended;
+      const { stable, removed, next, settled, gap, unused } = value as Ended;
       this.#ended.set(name, stable);
       if (removed === true) this.#endedByRemoval.add(name);
       this.succession.ended(name, next, settled === true);
+      if (unused === true) this.succession.unused(name);
       if (gap === true) this.#gaps.add(name);
       this.#depart(name);
       this.wards.changed = true;
@@ -301,16 +306,27 @@ export class Topology {
     return kept === Infinity ? end : Math.min(end ?? kept, kept);
   }
 
-  /** Up to which clock all that came to an incarnation, from below too, is still there: on its disk, or above. */
-  #kept(number: ReplicaNumber | undefined): ClockValue {
+  /**
+   * Up to which clock all that came to an incarnation, from below too, is still there: on its disk, or above.
+   *
+   * @param asked those that wait for this answer: sites that were on their way below each other, and did not stay
+   *   there, have numbers that lead round and round. What is only there because it is there is not.
+   */
+  #kept(number: ReplicaNumber | undefined, asked: ReadonlySet<ReplicaNumber> = NONE): ClockValue {
+    if (number === undefined) return Infinity;
     let kept = 0;
-    for (let at = number; at !== undefined; at = this.#continued.get(at)) {
+    for (let at: ReplicaNumber | undefined = number; at !== undefined; at = this.#continued.get(at)) {
       const end = this.#ended.get(at);
       // Only the last one of a disk can be living.
       if (end === undefined) kept = Infinity;
-      else kept = Math.max(kept, Math.min(end, this.#kept(this.#incarnations.get(at)?.parent)));
+      else if (!asked.has(at)) {
+        kept = Math.max(
+          kept,
+          Math.min(end, this.#kept(this.#incarnations.get(at)?.parent, new Set([...asked, at]))),
+        );
+      }
     }
-    return number === undefined ? Infinity : kept;
+    return kept;
   }
 
   /** Whether a living incarnation has the disk that this one had. */
