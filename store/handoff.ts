@@ -7,7 +7,8 @@
  * H2  I8: the token's incarnation has ended and its clock lies past what was stable: lost, said so.
  * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
  * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
- * H5  An `open` token says too little: its session may have written since. s is asked, always.
+ * H5  An `open` token says too little: its session may have written since. s is asked, always; where s is another
+ *     incarnation by now, under which the session may have gone on, that one is.
  * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
  *     sends them here; they are installed, at once and all of them, when all that they may depend on has
  *     arrived from a (`need`).
@@ -29,7 +30,7 @@ import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
-import { CLOCK_TICKS_PER_MS, type Position, unixMs } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber, unixMs } from "./row.ts";
 import type { SiteId } from "./ports.ts";
 import { firstId } from "./question.ts";
 import { Relays } from "./relays.ts";
@@ -81,8 +82,9 @@ export class Handoff {
    *
    * @throws StoreUnavailable `source_lost`, `source_unreachable`.
    */
-  arrive(token: TokenState, trace: string): Arrival | Promise<Arrival> {
-    const core = this.#core;
+  arrive(presented: TokenState, trace: string): Arrival | Promise<Arrival> {
+    const core = this.#core, token = this.#ofLast(presented);
+    if (token === null) throw sourceLost(core, presented);
     if (token.replica !== core.replica && core.clock.isTooFarAhead(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
     if (token.replica === core.replica) return { how: "same", rows: 0, bytes: 0, path: token.path };
@@ -94,7 +96,19 @@ export class Handoff {
       const path = this.#nothing(token, source, ended);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
-    return this.#waitOrCarry(token, trace);
+    return this.#waitOrCarry(presented, trace);
+  }
+
+  /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
+  #ofLast(token: TokenState): TokenState | null {
+    const { topology } = this.#core, last = topology.succession.last(token.replica);
+    if (!token.open || last === token.replica) return token;
+    if (topology.mayHaveLost(token.replica, token.path)) return null;
+    const own = token.path.at(-1) ?? null;
+    const path = (topology.incarnation(last)?.path ?? []).map((_, j, { length }) =>
+      j + 1 < length ? null : own
+    );
+    return { ...token, replica: last, path };
   }
 
   #source(path: readonly SiteId[]): Source {
@@ -172,20 +186,22 @@ export class Handoff {
     return here === undefined ? null : here === topology.above(token.replica, depth);
   }
 
-  async #waitOrCarry(token: TokenState, trace: string): Promise<Arrival> {
+  async #waitOrCarry(presented: TokenState, trace: string): Promise<Arrival> {
     const core = this.#core;
     const outcome = Promise.withResolvers<Arrival>();
     outcome.promise.catch(() => {});
     const { replica } = core;
-    let asked = false, carrying = false;
+    let asked: ReplicaNumber | null = null, carrying = false;
     let unreachable: StoreUnavailable | null = null;
     const step = () => {
       if (carrying) return;
       // Under another parent the common ancestor is another, and so is what was asked for.
       if (core.replica !== replica) {
         carrying = true;
-        return outcome.resolve(Promise.resolve().then(() => this.arrive(token, trace)));
+        return outcome.resolve(Promise.resolve().then(() => this.arrive(presented, trace)));
       }
+      const token = this.#ofLast(presented);
+      if (token === null) return outcome.reject(sourceLost(core, presented));
       const known = core.topology.incarnation(token.replica);
       if (known === undefined) return;
       const source = this.#source(known.path);
@@ -193,8 +209,8 @@ export class Handoff {
       if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
       const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
-      if (asked || ended.kind !== "living") return;
-      asked = true;
+      if (asked === token.replica || ended.kind !== "living") return;
+      asked = token.replica;
       this.#carry(token, source, trace).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
         const isHere = source.depth === core.depth;
@@ -218,7 +234,7 @@ export class Handoff {
     const forget = core.onAdvance(step);
     const cancel = core.ports.clock.after(
       WAIT_MS_MAX,
-      () => outcome.reject(unreachable ?? this.#unreachable(token)),
+      () => outcome.reject(unreachable ?? this.#unreachable(presented)),
     );
     this.#host.eager();
     try {

@@ -132,7 +132,9 @@ export class Removals {
       topology.departed.clear();
       // Its children stand and end with this site.
       const isOwn = departed.includes(core.config.site);
-      if (isOwn) { for (const number of unused(core)) await this.#write(endedKey(number), { stable: 0 }); }
+      if (isOwn) {
+        for (const number of unused(core)) await this.#write(endedKey(number), { stable: 0, unused: true });
+      }
       for (const child of isOwn ? [...this.#children.all()] : this.#children.among(departed)) {
         if (this.#wasNever(child)) await this.#write(endedKey(child.replica), { stable: 0 });
         if (this.#isElsewhere(child)) {
