@@ -4,7 +4,7 @@
  * to something that its session had seen.
  *
  * A request follows exactly what it presents: two requests of one session that do not present each other's
- * issues are concurrent. An absence counts as a read: where something must be visible, only a deletion at least
+ * issues are concurrent. An open token stands for all that its answer had told when it is presented. An absence counts as a read: where something must be visible, only a deletion at least
  * as new explains it.
  *
  * What others did before what a request sees may be lost with a disk, and its effects live on elsewhere: that much
@@ -13,6 +13,7 @@
 import type { History, HistoryEvent, Seen, Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { Losses } from "./losses.ts";
+import { OpenAnswers } from "./open_answers.ts";
 import { GUARANTEE, Past, type Reason } from "./past.ts";
 
 interface Request {
@@ -37,6 +38,7 @@ class SessionCheck {
   readonly #losses: Losses;
   readonly #requests = new Map<number, Request>();
   readonly #issues = new Map<number, Past>();
+  readonly #answers = new OpenAnswers();
   readonly #versions = new Map<string, number>();
 
   constructor(history: History) {
@@ -48,6 +50,8 @@ class SessionCheck {
   step(event: HistoryEvent): void {
     if (event.kind === "commit") { for (const row of event.rows) this.#ledger.seen(row); }
     this.#losses.step(event);
+    const told = this.#answers.step(event, (request) => this.#requests.get(request)?.past);
+    if (told !== null) { for (const issue of told.issues) this.#issues.get(issue)?.join(told.past); }
     switch (event.kind) {
       case "request": {
         const past = new Past(this.#keys);

@@ -9,6 +9,7 @@
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
 import { Ledger, type WriteRecord } from "./ledger.ts";
 import { Losses, shows } from "./losses.ts";
+import { OpenAnswers } from "./open_answers.ts";
 import { Past } from "./past.ts";
 
 interface SiteState {
@@ -52,6 +53,7 @@ class SitesCheck {
     { readonly past: Past; readonly session: number; readonly open: Set<number> }
   >();
   readonly #issues = new Map<number, Issued>();
+  readonly #answers = new OpenAnswers();
   readonly #requests = new Map<number, HistoryEvent & { kind: "request" }>();
   readonly #acknowledged = new Set<WriteRecord>();
   readonly #losses: Losses;
@@ -70,6 +72,8 @@ class SitesCheck {
   }
 
   step(event: HistoryEvent): void {
+    const told = this.#answers.step(event, (request) => this.#pasts.get(request)?.past);
+    if (told !== null) { for (const issue of told.issues) this.#issues.get(issue)?.past.join(told.past); }
     this.#take(event);
     this.#losses.step(event);
   }
@@ -90,6 +94,8 @@ class SitesCheck {
         return this.#wrote(event);
       case "issue":
         return this.#issue(event);
+      case "chunk":
+        return this.#acknowledge(event.request);
       case "end":
         return this.#ended(event);
       case "start":
@@ -166,6 +172,13 @@ class SitesCheck {
     const site = this.#requests.get(event.request)?.site;
     if (request === undefined || site === undefined) return;
     this.#issues.set(event.issue, { past: request.past.copy(), site, atMs: event.atMs, open: event.open });
+    this.#acknowledge(event.request);
+  }
+
+  /** All that a request has written so far is told. */
+  #acknowledge(number: number): void {
+    const request = this.#pasts.get(number);
+    if (request === undefined) return;
     for (const write of request.open) {
       const record = this.#ledger.writes.get(write);
       if (record !== undefined) this.#acknowledged.add(record);

@@ -41,6 +41,20 @@ class Script {
     return issue;
   }
 
+  /** An open answer begins; the issue that its client holds from then on. */
+  open(request: number): number {
+    const issue = this.#issues++;
+    this.#events.push({ kind: "issue", atMs: this.#atMs, request, issue, open: true });
+    return issue;
+  }
+
+  /** More of it leaves, and arrives. */
+  chunk(request: number, chunk: number, arrives = true): this {
+    this.#events.push({ kind: "chunk", atMs: this.#atMs, request, chunk });
+    if (arrives) this.#events.push({ kind: "told", atMs: this.#atMs, request, chunk });
+    return this;
+  }
+
   commit(
     site: string,
     rows: readonly Held[],
@@ -124,6 +138,18 @@ Deno.test("session checker counts what an open answer told, and nothing after it
   const b = s.request(0, "s2", [early]);
   s.read(b, row(0, 1, "05"), absent(1));
   deepStrictEqual(s.sessions(), []);
+});
+
+Deno.test("session checker follows what an open answer told after its token left", () => {
+  for (const arrives of [true, false]) {
+    const s = new Script();
+    const a = s.request(0, "s1");
+    const issue = s.open(a);
+    s.write(a, "05", set(1, 0)).chunk(a, 1, arrives).write(a, "06", set(2, 1));
+    const b = s.request(0, "s2", [issue]);
+    s.read(b, absent(0), absent(1));
+    deepStrictEqual(s.sessions(), arrives ? ["read-your-writes"] : []);
+  }
 });
 
 Deno.test("session checker reports monotonic reads when a read goes back, to absence too", () => {
@@ -258,6 +284,19 @@ Deno.test("site checker reports acknowledged writes that the root does not have 
   deepStrictEqual(causeAndEffect().final("root", [row(0, 9, "08"), row(1, 2, "06")]).sites(), []);
   deepStrictEqual(causeAndEffect().final("root", [row(1, 2, "06")]).sites(), ["durability"]);
   deepStrictEqual(causeAndEffect().final("root", [tomb(0, "04"), row(1, 2, "06")]).sites(), ["durability"]);
+});
+
+Deno.test("site checker takes a write that an open answer told of for acknowledged", () => {
+  for (const chunks of [0, 1]) {
+    const s = new Script();
+    for (const site of ["root", "s1"]) s.start(site, true);
+    const a = s.request(0, "s1");
+    s.open(a);
+    s.write(a, "05", set(1, 0));
+    for (let chunk = 0; chunk < chunks; chunk++) s.chunk(a, chunk);
+    s.answer(a, "crashed");
+    deepStrictEqual(s.final("root", []).sites(), chunks === 0 ? [] : ["durability"]);
+  }
 });
 
 Deno.test("site checker excuses the loss of what was only on a disk that was lost", () => {

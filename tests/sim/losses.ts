@@ -38,7 +38,7 @@ export class Losses {
     else if (event.kind === "request") this.#requests.set(event.request, { site: event.site, writes: [] });
     else if (event.kind === "wrote") {
       this.#requests.get(event.request)?.writes.push(...event.writes.map(({ write }) => write));
-    } else if (event.kind === "issue") this.#acknowledge(event.request);
+    } else if (event.kind === "issue" || event.kind === "chunk") this.#acknowledge(event.request);
     else if (event.kind === "end") this.#requests.delete(event.request);
   }
 

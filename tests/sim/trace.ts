@@ -32,6 +32,10 @@ function lineOf(event: HistoryEvent): string {
       return `r${event.request}   wrote ${event.writes.map(written).join(", ")} as ${event.stamp}`;
     case "issue":
       return `r${event.request}   issues ${event.issue}${event.open ? " (open)" : ""}`;
+    case "chunk":
+      return `r${event.request}   sends chunk ${event.chunk}`;
+    case "told":
+      return `r${event.request}   has told chunk ${event.chunk}`;
     case "end":
       return `r${event.request} ends: ${event.outcome}${event.final ? " (last look)" : ""}`;
     case "commit":

@@ -29,6 +29,7 @@ import {
 import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import { adoptsAlone, hearsNoEnd, settlesAtOnce, speaksFirst } from "./broken/moving.ts";
+import { closesTokens } from "./broken/open.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import {
@@ -127,4 +128,5 @@ export const VARIANTS: readonly Variant[] = [
   hearsNoEnd,
   speaksFirst,
   adoptsAlone,
+  closesTokens,
 ];

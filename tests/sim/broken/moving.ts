@@ -14,7 +14,7 @@ const KEPT_RANGE: Range = prefixRange(packKey(["s", "kept"]));
  * Two regions, one of them far behind the other, whose edges are near and disks slow: much is pending where a site
  * comes from, and not yet known where it goes.
  */
-function uneven(plan: Plan): Plan {
+export function uneven(plan: Plan): Plan {
   const [any] = plan.sites;
   if (any === undefined) return plan;
   const site = (id: string, parent: string | null, linkMs: number) => ({
