@@ -36,7 +36,7 @@ import { DiskSpace } from "./alerts.ts";
 import { diskWorks } from "./disk_trial.ts";
 import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
-import { ownersSettings } from "./owners_fields.ts";
+import { fixedChanges, ownersSettings } from "./owners_fields.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
@@ -340,15 +340,22 @@ export class Site {
     });
   }
 
-  /** Takes what a changed site file says of owners; the rest of it takes a restart. */
+  /** Takes what a changed site file says of owners; the rest of it takes a restart. Never fails: the log says why not. */
   async reload(read: () => Promise<SiteConfig>): Promise<void> {
     try {
+      if (this.#fault !== null) throw this.#fault;
       const config = await read();
       await this.#replica?.owners.configure(ownersSettings(config));
-      this.log.line("info", "reloaded", { f: config.f, area: config.area ?? null, owners: config.owners });
+      const later = fixedChanges({ ...this.config, parent: this.#fileParent }, config);
+      const says = later.length === 0
+        ? {}
+        : { restart: `${later.join(", ")}: changed, and taken at a restart` };
+      const { f, area = null, owners } = config;
+      this.log.line(later.length === 0 ? "info" : "warn", "reloaded", { f, area, owners, ...says });
     } catch (error) {
-      if (!(error instanceof ConfigError || error instanceof OwnersError)) throw error;
-      this.log.line("warn", "not_reloaded", { error: error.message });
+      const isExpected = error instanceof ConfigError || error instanceof OwnersError ||
+        error instanceof StoreUnavailable;
+      this.log.line("warn", "not_reloaded", { error: isExpected ? error.message : describe(error) });
     }
   }
 
