@@ -16,6 +16,7 @@
  *     nothing of its entries past its end, neither to a session that comes from there (handoff.ts H3) nor to the
  *     watermark, which does not pass that end. The end is a clock up to which the root has it all.
  */
+import { newestClock } from "./clock_guard.ts";
 import type { Core } from "./core.ts";
 import type { Child } from "./child.ts";
 import { GATHER_RETRY_MS, MESSAGE_BYTES_TARGET, NOTE_EVERY_MS } from "./limits.ts";
@@ -214,9 +215,7 @@ export class Adoptions {
       if (gathering.id !== gathered.id || gathering.done || gathering.answers.has(from)) continue;
       const arriving = gathering.arriving.get(from);
       if (arriving === undefined) return;
-      arriving.isRefused ||= [gathered, ...gathered.rows].some((said) =>
-        core.clock.isTooFarAhead(said.clock)
-      );
+      arriving.isRefused ||= core.clock.isTooFarAhead(newestClock(gathered));
       const rows = arriving.rows.add(gathered.rows, gathered.more);
       if (rows === null) return;
       if (arriving.isRefused) {

@@ -11,6 +11,14 @@ import { CLOCK_RETRY_MS } from "./limits.ts";
 import type { SiteId } from "./ports.ts";
 import type { ClockValue } from "./row.ts";
 
+/**
+ * The newest clock of what a site says: its own, or that of a row. In what sites of ours say none is newer than their
+ * own; a row that is would drag the clock of whoever takes it along, and that of all others.
+ */
+export const newestClock = (
+  { clock, rows }: { readonly clock: ClockValue; readonly rows: readonly { readonly clock: ClockValue }[] },
+): ClockValue => rows.reduce((newest, row) => Math.max(newest, row.clock), clock);
+
 /** What it needs of the replica (core.ts). */
 export interface GuardedSite {
   readonly clock: HybridClock;

@@ -10,6 +10,7 @@
  */
 import { Adoptions, haveAllPushed } from "./adoption.ts";
 import { Child, CHILD_RECORD } from "./child.ts";
+import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
 import type { Key } from "./key.ts";
@@ -317,7 +318,7 @@ export class Downlinks {
 
   async #push(child: Child, push: Push): Promise<void> {
     const core = this.#core;
-    if (this.#refuses(child, push.clock)) return;
+    if (this.#refuses(child, newestClock(push))) return;
     // Somebody took it for lost, or for another's: it needs another number.
     if (core.topology.ended(child.replica) !== undefined) return this.#again(child);
     const connection = child.connection;

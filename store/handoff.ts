@@ -24,6 +24,7 @@
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
 import { StoreUnavailable, type TokenState } from "./api.ts";
+import { newestClock } from "./clock_guard.ts";
 import type { Core } from "./core.ts";
 import { sourceLost } from "./lost.ts";
 import { newerRow } from "./merge.ts";
@@ -460,7 +461,7 @@ export class Handoff {
   /** The answer to an ask of this site's. */
   answered(from: SiteId, carry: Carry): void {
     const { clock } = this.#core;
-    const isAhead = [carry, ...carry.rows].some((said) => clock.isTooFarAhead(said.clock));
+    const isAhead = clock.isTooFarAhead(newestClock(carry));
     if (isAhead) this.#core.refused("clock_ahead", from);
     if (isAhead) return this.#asked.get(carry.id)?.({ ...carry, outcome: "refused", rows: [] });
     clock.merge(carry.clock);

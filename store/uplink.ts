@@ -10,6 +10,7 @@
  * P4  One fetch serves all who wait for its range.
  */
 import { StoreUnavailable } from "./api.ts";
+import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Fetches, type Fetching } from "./fetches.ts";
 import type { Key } from "./key.ts";
@@ -311,7 +312,7 @@ export class Uplink {
 
   async #feed(feed: Feed): Promise<void> {
     const core = this.#core;
-    if (this.#refuses(feed.clock)) return;
+    if (this.#refuses(newestClock(feed))) return;
     this.#hasHeard = true;
     const rows = this.#feeds.add(feed.rows, feed.more);
     if (rows === null) return;
@@ -401,6 +402,7 @@ export class Uplink {
 
   async #fetched(fetched: Fetched): Promise<void> {
     const core = this.#core;
+    if (this.#refuses(newestClock({ clock: 0, rows: fetched.rows }))) return;
     const f = this.#fetching.get(fetched.id);
     const rows = f?.stager.add(fetched.rows, fetched.more);
     if (f === undefined || rows === undefined || rows === null) return;

@@ -9,6 +9,7 @@
  * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
  * K3  All wards together are bounded, too: an owner that many have chosen must outlive an hour without a root.
  */
+import { newestClock } from "../clock_guard.ts";
 import type { Core } from "../core.ts";
 import { CARRY_BYTES_MAX, WARDS_BYTES_MAX } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
@@ -113,7 +114,7 @@ export class Keeper {
     if (topology.recordedEnd(message.replica) !== undefined) return "ended";
     const ward = this.#wards.get(message.replica);
     if (message.config < (ward?.config ?? 0)) return "older";
-    if (clock.isTooFarAhead(message.clock)) return "clock";
+    if (clock.isTooFarAhead(newestClock(message))) return "clock";
     return "none";
   }
 

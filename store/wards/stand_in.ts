@@ -16,6 +16,7 @@
  *     rows of a source may be megabytes.
  */
 import type { TokenState } from "../api.ts";
+import { newestClock } from "../clock_guard.ts";
 import type { Core } from "../core.ts";
 import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../limits.ts";
 import type { Ask, Carry } from "../message.ts";
@@ -277,8 +278,7 @@ export class StandIns {
   /** An answer to a question of this site's. */
   answered(from: SiteId, answer: StoodIn | Newest): void {
     const { clock } = this.#core;
-    const isAhead = answer.kind === "stoodIn" &&
-      [answer, ...answer.rows].some((said) => clock.isTooFarAhead(said.clock));
+    const isAhead = answer.kind === "stoodIn" && clock.isTooFarAhead(newestClock(answer));
     if (isAhead) return this.#core.refused("clock_ahead", from);
     this.#asked.get(answer.id)?.(answer);
   }
