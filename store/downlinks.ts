@@ -25,7 +25,7 @@ import { Replies } from "./replies.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { SYSTEM_RANGE } from "./topology.ts";
+import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
 interface Host {
   /** A number from the root. */
@@ -277,7 +277,9 @@ export class Downlinks {
     this.#subscriptions.removeAll(child);
     const refused: Range[] = [];
     for (const range of hello.coverage) {
-      if (anew || !core.coverage.hasRangeSince(range, hello.cursor)) refused.push(range);
+      const isHidden = overlap(range, ROOT_ONLY_RANGE);
+      if (isHidden) core.refused("range_refused", child.id);
+      if (anew || isHidden || !core.coverage.hasRangeSince(range, hello.cursor)) refused.push(range);
       else this.#subscriptions.add(child, range);
     }
     child.dirty.clear();
