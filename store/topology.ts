@@ -271,7 +271,9 @@ export class Topology {
       if (this.#removed.has(id)) return false;
       return this.living(id).some((number) => this.#incarnations.get(number)?.path.at(-2) === parent);
     });
-    return [...new Set([...joined, ...this.childrenOf(parent).map((site) => site.id)])];
+    // A number that ended there without a living one was void: its site lives elsewhere, or has left.
+    const children = this.childrenOf(parent).filter(({ number }) => !this.#ended.has(number));
+    return [...new Set([...joined, ...children.map((site) => site.id)])];
   }
 
   incarnation(number: ReplicaNumber): Incarnation | undefined {

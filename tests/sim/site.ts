@@ -72,8 +72,9 @@ export class SimSite {
   #clock: ProcessClock | null = null;
   #starting = 0;
   #parent: SiteId | null;
-  /** Whose child it is by now. */
-  #welcomedBy: SiteId | null = null;
+  /** It has been somebody's child. */
+  #hasJoined = false;
+  #isMoving = false;
   #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
@@ -104,9 +105,9 @@ export class SimSite {
     return this.#parent;
   }
 
-  /** On its way to another parent, who may never have heard of it. */
+  /** On its way to another parent, who may never have heard of it, or back from there to the one before. */
   get isMoving(): boolean {
-    return this.#welcomedBy !== null && this.#welcomedBy !== this.#parent;
+    return this.#isMoving;
   }
 
   /** Its operator gives it another parent: told to the process that runs, and to each later one at its start. */
@@ -114,8 +115,14 @@ export class SimSite {
     const from = this.#parent;
     this.#parent = to;
     this.#lost = lost;
+    this.#isMoving ||= this.#hasJoined && from !== to;
     this.#process?.replica.move(to, lost);
     if (from !== null && from !== to) this.#around.network.moved(this.plan.id, from);
+  }
+
+  #welcomed(by: SiteId): void {
+    this.#hasJoined = true;
+    if (by === this.#parent) this.#isMoving = false;
   }
 
   get process(): SiteProcess | null {
@@ -204,7 +211,7 @@ export class SimSite {
       disconnected: (site) => replica.disconnected(site),
       unreachable: (site) => replica.unreachable(site),
       receive: (from, message) => {
-        if (message[0] === WELCOME) this.#welcomedBy = from;
+        if (message[0] === WELCOME) this.#welcomed(from);
         replica.receive(from, message);
       },
     };
