@@ -3,6 +3,7 @@
  *
  * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a
  *     reader waits for, rows pending to the parent (PROTOCOL I3, I7).
+ * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
  * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
  *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
  *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
@@ -13,6 +14,7 @@ import type { Key } from "./key.ts";
 import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE } from "./limits.ts";
 import { overlap, type Range, WHOLE } from "./range.ts";
 import type { Position, Row } from "./row.ts";
+import { evictStale } from "./stale.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 import type { Uplink } from "./uplink.ts";
 
@@ -50,6 +52,10 @@ export class Collector {
     const nowMs = core.steady.nowMs();
     if (core.isRoot || bytes <= core.config.capacityBytes || nowMs < this.#evictAgainMs) return;
     const goal = core.config.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
+    for (const range of core.stale.within(WHOLE)) {
+      if (bytes <= goal) return;
+      if (!this.#uplink?.fetches(range)) bytes -= await evictStale(core, range);
+    }
     for (const range of ranges) {
       if (bytes <= goal) return;
       if (this.#isEvictable(range)) bytes -= await this.#evict(range);
@@ -60,6 +66,7 @@ export class Collector {
   /** Evicts whatever may be in a range. */
   async evict(range: Range): Promise<void> {
     if (this.#core.isRoot) return;
+    for (const stale of this.#core.stale.within(range)) await evictStale(this.#core, stale);
     for (const covered of this.#core.coverage.leastRecentlyUsed(range)) {
       if (this.#isEvictable(covered)) await this.#evict(covered);
     }
@@ -147,7 +154,7 @@ export class Collector {
   ): Promise<void> {
     const core = this.#core;
     for (const row of await core.rows.lookup([...new Set(keys)])) {
-      if (row === undefined || (row.value !== null && row.expiresAtMs === 0)) continue;
+      if (row === undefined || (row.value !== null && row.expiresAtMs === 0) || core.isStale(row)) continue;
       const expired = row.expiresAtMs !== 0 && row.expiresAtMs + core.horizonMs < nowMs;
       const may = (row.value === null || expired) && row.position <= fedUpTo && core.isCollectable(row) &&
         !core.isPendingToParent(row);

@@ -13,6 +13,7 @@ import { Child, CHILD_RECORD } from "./child.ts";
 import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
+import type { Digest } from "./digest.ts";
 import type { Key } from "./key.ts";
 import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "./limits.ts";
 import { FlushReads } from "./flush_reads.ts";
@@ -67,7 +68,10 @@ export class Downlinks {
     this.removals = new Removals(core, this);
     this.#replies = new Replies(core, {
       fetch: host.fetch,
-      subscribe: (child, range) => this.#subscriptions.add(child, range),
+      subscribe: (child, range) => {
+        this.#subscriptions.add(child, range);
+        child.ranges = this.#subscriptions.count(child);
+      },
       due: (child) => void this.#due.add(child),
       asks: (child) => void this.#asking.add(child),
     });
@@ -218,8 +222,10 @@ export class Downlinks {
     if (message.kind === "hello") await this.#hello(child, message);
     else if (!child.welcomed) this.#core.count("early");
     else if (message.kind === "push") await this.#push(child, message);
-    else if (message.kind === "fetch") this.#fetch(child, message);
-    else if (message.kind === "drop") this.#drop(child, message.range);
+    else if (message.kind === "fetch") this.#fetch(child, message, null);
+    else if (message.kind === "compare") {
+      this.#fetch(child, { ...message, kind: "fetch", limit: 0, reverse: false }, message.digest);
+    } else if (message.kind === "drop") this.#drop(child, message.range);
     else if (message.kind === "eager") this.#eager(child);
     else if (message.kind === "number" && message.claim !== null) {
       this.#number(child, message.id, message.claim);
@@ -348,9 +354,9 @@ export class Downlinks {
     core.wake();
   }
 
-  #fetch(child: Child, fetch: Fetch): void {
+  #fetch(child: Child, fetch: Fetch, has: Digest | null): void {
     const answered = fetch.trace === "" ? undefined : this.#core.ports.traced?.(fetch.trace, "fetch");
-    child.fetches.push({ ...fetch, part: null, asked: false, answered });
+    child.fetches.push({ ...fetch, has, part: null, asked: false, answered });
     this.#asking.add(child);
     this.#due.add(child);
     this.#core.wake();
@@ -358,7 +364,7 @@ export class Downlinks {
 
   #drop(child: Child, range: Range): void {
     this.#subscriptions.remove(child, range);
-    child.ranges = Math.max(0, child.ranges - 1);
+    child.ranges = this.#subscriptions.count(child);
   }
 
   #eager(child: Child): void {

@@ -4,8 +4,11 @@
  */
 import type { Child, ChildFetch } from "./child.ts";
 import type { Core } from "./core.ts";
+import { type Digest, sameDigest } from "./digest.ts";
 import type { FlushReads } from "./flush_reads.ts";
+import { COMPARE_ROWS_BYTES } from "./limits.ts";
 import type { Fetch, Message } from "./message.ts";
+import { Quiet } from "./quiet.ts";
 import { overlap, type Range } from "./range.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
@@ -24,10 +27,12 @@ interface Host {
 export class Replies {
   readonly #core: Core;
   readonly #host: Host;
+  readonly #quiet: Quiet;
 
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
+    this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
@@ -52,6 +57,7 @@ export class Replies {
   async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
     const { id, range } = fetch;
     if (overlap(range, ROOT_ONLY_RANGE)) {
+      this.#refused(child);
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
     }
     // The children are told who is who meanwhile, and nothing else.
@@ -64,6 +70,8 @@ export class Replies {
       return null;
     }
     const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
+    const compared = whole && fetch.has !== null ? await this.#compare(child, fetch, fetch.has, reads) : null;
+    if (compared !== null) return [compared];
     const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
       ? await reads.range(fetch.part, fetch.limit, fetch.reverse)
       : null;
@@ -72,7 +80,6 @@ export class Replies {
       return null;
     }
     this.#host.subscribe(child, result.range);
-    child.ranges++;
     return result.chunks.map((chunk) => ({
       kind: "fetched",
       id,
@@ -80,6 +87,28 @@ export class Replies {
       refused: false,
       ...chunk,
     }));
+  }
+
+  /** Which parts of a range the child has as they are here; null where that is no shorter than their rows. */
+  async #compare(
+    child: Child,
+    { id, range }: ChildFetch,
+    has: Digest,
+    reads: FlushReads,
+  ): Promise<Message | null> {
+    const { digest, parts, rows, bytes } = await reads.digest(range);
+    const isSame = sameDigest(digest, has);
+    if (!isSame && (rows < 2 || bytes <= COMPARE_ROWS_BYTES)) return null;
+    this.#core.count(isSame ? "compared_same" : "compared_parts");
+    this.#host.subscribe(child, range);
+    return { kind: "compared", id, range, parts: isSame ? [] : parts };
+  }
+
+  /** A child asked for what it may not see. */
+  #refused({ id }: Child): void {
+    this.#core.count("fetch_refused");
+    const unsaid = this.#quiet.admits(id);
+    if (unsaid !== null) this.#core.ports.note("fetch_refused", { child: id, unsaid });
   }
 
   #ask(child: Child, fetch: ChildFetch): void {

@@ -8,6 +8,7 @@
  * P2  A feed's rows are applied before its positions, in one step (I2); rows outside coverage are ignored (I3).
  * P3  A fetched range replaces what stands here, except for rows pending to the parent, which are merged (I3).
  * P4  One fetch serves all who wait for its range.
+ * P5  What the parent can't vouch for any more stays as stale rows, and is compared before it is fetched (resync.ts).
  */
 import { StoreUnavailable } from "./api.ts";
 import { newestClock } from "./clock_guard.ts";
@@ -25,7 +26,8 @@ import {
   type WireRow,
 } from "./message.ts";
 import type { SiteId } from "./ports.ts";
-import { type Range, WHOLE } from "./range.ts";
+import { common, type Range, WHOLE } from "./range.ts";
+import { Resync } from "./resync.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
@@ -38,6 +40,7 @@ export class Uplink {
   readonly #dirty = new Set<Key>();
   readonly #feeds = new Stager();
   readonly #fetching = new Fetches();
+  readonly #resync: Resync;
   readonly #numbers = new Map<number, { claim: Claim; resolve: (number: ReplicaNumber) => void }>();
   readonly #voided: () => void;
   #connected = false;
@@ -60,6 +63,12 @@ export class Uplink {
     this.#core = core;
     this.#parent = parent;
     this.#voided = voided;
+    this.#resync = new Resync(core, this.#fetching, {
+      send: (message) => void (this.#welcomed && this.#send(message)),
+      request: (fetching) => this.#request(fetching),
+      fetch: (range) => this.fetch(range, 0, false),
+      nextId: () => this.#nextId++,
+    });
   }
 
   get connected(): boolean {
@@ -78,6 +87,7 @@ export class Uplink {
     this.#sending = false;
     this.#connection++;
     this.#feeds.clear();
+    this.#resync.connect();
     for (const f of this.#fetching.all()) f.stager.clear();
     this.#send({
       kind: "hello",
@@ -121,6 +131,7 @@ export class Uplink {
     else if (!this.#welcomed) this.#core.count("early");
     else if (message.kind === "feed") await this.#feed(message);
     else if (message.kind === "fetched") await this.#fetched(message);
+    else if (message.kind === "compared") await this.#resync.compared(this.#parent, message);
     else if (message.kind === "number") this.#numbers.get(message.id)?.resolve(message.replica);
     else this.#core.refused("unexpected_message", this.#parent, { kind: message.kind });
   }
@@ -161,6 +172,7 @@ export class Uplink {
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
+    this.#resync.goOn().catch((error) => core.ports.fatal(error));
     core.advanced();
     core.wake();
   }
@@ -197,6 +209,7 @@ export class Uplink {
     core.setPath(welcome.path);
     // At once: what children are told from here on counts for other ancestors than those they know of.
     this.#voided();
+    core.rootedTo = core.rows.head;
     const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
     const rows = await core.rows.lookup(kept);
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
@@ -207,11 +220,14 @@ export class Uplink {
     core.count("incarnations");
   }
 
-  /** Drops coverage of a range, and its rows but for those pending (towards any ancestor where all is dropped). */
+  /**
+   * Drops coverage of a range. System rows go, but for those pending (towards any ancestor where all is dropped): who is
+   * who is asked for as a whole.
+   */
   async #forget(range: Range): Promise<void> {
     const core = this.#core;
-    core.coverage.remove(range);
-    const { seen } = await core.rows.list(range, 0, false);
+    core.uncover(range);
+    const { seen } = await core.rows.list(common(range, SYSTEM_RANGE), 0, false);
     for (const row of seen) {
       const keep = range === WHOLE ? core.pending.get(row.key) !== undefined : core.isPendingToParent(row);
       if (!keep) this.#drop(row.key);
@@ -344,7 +360,7 @@ export class Uplink {
       core.via[j]?.add(own, theirs);
       core.reach[j]?.add(core.reach[parent]?.reached(own) ?? 0, theirs);
     });
-    this.#stepFed();
+    core.stepFed();
     core.pending.settle(core.reach[0]?.top ?? 0);
     // Ends of incarnations come with what is covered: without them newer clocks would promise too much (I8).
     if (core.coverage.hasRange(SYSTEM_RANGE)) {
@@ -353,11 +369,6 @@ export class Uplink {
     }
     core.fedClock = Math.max(core.fedClock, feed.clock);
     this.#isHeld = feed.isFull;
-  }
-
-  #stepFed(): void {
-    const core = this.#core;
-    core.fed.forEach((steps, j) => steps.add(core.rows.head, core.down[j] ?? 0));
   }
 
   // ── Fetch ──
@@ -396,7 +407,9 @@ export class Uplink {
     }
   }
 
-  #request({ id, range, limit, reverse, trace }: Fetching): void {
+  #request(fetching: Fetching): void {
+    const { id, range, limit, reverse, trace } = fetching;
+    if (this.#resync.takes(fetching)) return;
     this.#send({ kind: "fetch", id, range, limit, reverse, trace });
   }
 
@@ -428,8 +441,6 @@ export class Uplink {
       core.topology.apply({ ...row, value: null });
       this.#drop(row.key);
     }
-    core.coverage.add(range);
-    core.takes();
-    this.#stepFed();
+    core.cover(range);
   }
 }
