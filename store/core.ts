@@ -14,7 +14,7 @@ import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
-import { HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
 import { Quiet } from "./quiet.ts";
@@ -147,6 +147,10 @@ export class Core {
   /** Children keep what they have: not while somebody above may wait for just that, after a loss or a move. */
   get isHolding(): boolean {
     return this.isPendingFull && this.topology.succession.unsettled().length === 0;
+  }
+
+  get compareRowsBytes(): number {
+    return this.config.compareRowsBytes ?? COMPARE_ROWS_BYTES;
   }
 
   get horizonMs(): number {

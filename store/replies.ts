@@ -6,7 +6,6 @@ import type { Child, ChildFetch } from "./child.ts";
 import type { Core } from "./core.ts";
 import { type Digest, sameDigest } from "./digest.ts";
 import type { FlushReads } from "./flush_reads.ts";
-import { COMPARE_ROWS_BYTES } from "./limits.ts";
 import type { Fetch, Message } from "./message.ts";
 import { Quiet } from "./quiet.ts";
 import { overlap, type Range } from "./range.ts";
@@ -98,7 +97,7 @@ export class Replies {
   ): Promise<Message | null> {
     const { digest, parts, rows, bytes } = await reads.digest(range);
     const isSame = sameDigest(digest, has);
-    if (!isSame && (rows < 2 || bytes <= COMPARE_ROWS_BYTES)) return null;
+    if (!isSame && (rows < 2 || bytes <= this.#core.compareRowsBytes)) return null;
     this.#core.count(isSame ? "compared_same" : "compared_parts");
     this.#host.subscribe(child, range);
     return { kind: "compared", id, range, parts: isSame ? [] : parts };

@@ -112,6 +112,7 @@ class Simulation {
       keepChance: plan.keepChance,
       horizonMs: plan.horizonMs,
       pendingBytesMax: plan.pendingBytesMax,
+      compareRowsBytes: plan.compareRowsBytes,
       serving: (site: SiteId, process: SiteProcess) => {
         if (plan.watch?.site === site) watchGroup(site, process, plan.watch.group, around);
       },

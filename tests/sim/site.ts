@@ -28,6 +28,7 @@ export interface Surroundings {
   readonly keepChance: number;
   readonly horizonMs: number;
   readonly pendingBytesMax: number;
+  readonly compareRowsBytes: number;
   readonly record: (event: HistoryEvent) => void;
   /** Something happened at a site that a crash may be waiting for. */
   readonly passed: (site: SiteId, point: string) => void;
@@ -171,8 +172,8 @@ export class SimSite {
       owners,
       lost: this.#lost,
     };
-    const { horizonMs, pendingBytesMax } = this.#around;
-    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax };
+    const { horizonMs, pendingBytesMax, compareRowsBytes } = this.#around;
+    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax, compareRowsBytes };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
     const replica = await open(config, {

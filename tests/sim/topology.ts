@@ -4,7 +4,7 @@
  */
 import type { OwnersSettings } from "../../store/owners/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
@@ -143,6 +143,8 @@ export interface Plan {
   readonly horizonMs: number;
   /** What may wait for the way to the root at a site: in some runs so little that writes are refused. */
   readonly pendingBytesMax: number;
+  /** So little of a range is answered by rows, not digests; a run's ranges are small, so mostly nothing is. */
+  readonly compareRowsBytes: number;
   /** Of the requests and faults that the seed draws, only these (`tests/sim/shrink.ts`). */
   readonly only?: { readonly requests?: readonly number[]; readonly faults?: readonly string[] };
 }
@@ -353,6 +355,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
     crashes: [],
     horizonMs: HORIZON_MS,
     pendingBytesMax: draws.fork("pending").chance(0.15) ? PENDING_BYTES_SMALL : PENDING_BYTES_MAX,
+    compareRowsBytes: draws.fork("compare").chance(0.7) ? 0 : COMPARE_ROWS_BYTES,
   };
 }
 
