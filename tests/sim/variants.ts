@@ -30,6 +30,7 @@ import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./b
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import { adoptsAlone, hearsNoEnd, settlesAtOnce, speaksFirst } from "./broken/moving.ts";
 import { closesTokens } from "./broken/open.ts";
+import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import {
@@ -129,4 +130,7 @@ export const VARIANTS: readonly Variant[] = [
   speaksFirst,
   adoptsAlone,
   closesTokens,
+  comparesKeys,
+  comparesBehind,
+  servesStale,
 ];
