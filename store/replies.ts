@@ -36,25 +36,21 @@ export class Replies {
 
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
   async to(child: Child, reads: FlushReads): Promise<Message[]> {
-    const replies: Message[] = [], waiting: ChildFetch[] = [];
-    const fetches = child.fetches;
-    child.fetches = [];
-    for (const fetch of fetches) {
+    const replies: Message[] = [];
+    for (const fetch of [...child.fetches]) {
       const answer = await this.#answer(child, fetch, reads);
-      if (answer === null) {
-        waiting.push(fetch);
-        continue;
-      }
+      if (answer === null) continue;
+      // Until now it kept its range from being evicted (PROTOCOL I3); from here on the subscription does.
+      child.fetches = child.fetches.filter((other) => other !== fetch);
       fetch.answered?.();
       replies.push(...answer);
     }
-    child.fetches.unshift(...waiting);
-    if (waiting.length > 0) this.#host.asks(child);
+    if (child.fetches.length > 0) this.#host.asks(child);
     return replies;
   }
 
   async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
-    const { id, range } = fetch;
+    const { id, range, part } = fetch;
     if (overlap(range, ROOT_ONLY_RANGE)) {
       this.#refused(child);
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
@@ -64,15 +60,15 @@ export class Replies {
       fetch.asked = this.#core.resyncing;
       return null;
     }
-    if (fetch.part === null) {
+    if (part === null) {
       this.#host.due(child);
       return null;
     }
-    const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
+    const whole = part.start <= range.start && part.end >= range.end;
     const compared = whole && fetch.has !== null ? await this.#compare(child, fetch, fetch.has, reads) : null;
     if (compared !== null) return [compared];
-    const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
-      ? await reads.range(fetch.part, fetch.limit, fetch.reverse)
+    const result = whole || (fetch.limit > 0 && part.start < part.end)
+      ? await reads.range(part, fetch.limit, fetch.reverse)
       : null;
     if (result === null || (!whole && result.live < fetch.limit)) {
       this.#ask(child, fetch);
