@@ -20,7 +20,7 @@ const LIMIT_MS = 60_000;
 export const RANGE: Range = prefixRange(packKey(["row"]));
 export const keyOf = (i: number): Key => packKey(["row", `item-${String(i).padStart(8, "0")}`]);
 
-/** What is sent between the edge and its second parent. */
+/** What is sent between the edge and its parent. */
 export interface Crossed {
   bytes: number;
   readonly kinds: Record<string, number>;
@@ -31,19 +31,25 @@ export class ResyncedPair {
   readonly #world = new World();
   readonly #sites = new Map<SiteId, Replica>();
   readonly #valueBytes: number;
+  /** Of the edge. */
+  readonly #capacityBytes: number;
+  readonly #disks = new Map<SiteId, MemoryStorage>();
   readonly notes: string[] = [];
   readonly crossed: Crossed = { bytes: 0, kinds: {} };
   #seed = 1;
-  /** Changes a message between the edge and its second parent. */
+  /** Of the edge. */
+  #parent: SiteId = "a";
+  /** Changes a message between the edge and its parent. */
   changes: (message: Message) => Message = (message) => message;
 
-  private constructor(valueBytes: number) {
+  private constructor(valueBytes: number, capacityBytes: number) {
     this.#valueBytes = valueBytes;
+    this.#capacityBytes = capacityBytes;
   }
 
   /** The edge covers so many rows, and so does its parent to be. */
-  static async open(rows: number, valueBytes: number): Promise<ResyncedPair> {
-    const pair = new ResyncedPair(valueBytes);
+  static async open(rows: number, valueBytes: number, capacityBytes = Infinity): Promise<ResyncedPair> {
+    const pair = new ResyncedPair(valueBytes, capacityBytes);
     await pair.#open("root", null);
     await pair.#open("a", "root");
     await pair.#open("b", "root");
@@ -63,11 +69,14 @@ export class ResyncedPair {
   async #open(site: SiteId, parent: SiteId | null): Promise<void> {
     const clock = new ProcessClock(this.#world, { skewMs: 0, drift: 0 });
     const tier = parent === null ? "root" : parent === "root" ? "core" : "edge";
-    const config: ReplicaConfig = { site, parent, tier, url: "", linkAddress: "", capacityBytes: 1e12 };
+    const capacityBytes = site === "e" ? this.#capacityBytes : Infinity;
+    const config: ReplicaConfig = { site, parent, tier, url: "", linkAddress: "", capacityBytes };
+    const disk = this.#disks.get(site) ?? new MemoryStorage();
+    this.#disks.set(site, disk);
     const opened = openReplica(config, {
       clock,
       random: { bytes: (length) => new Uint8Array(length).map(() => this.#seed = this.#seed * 75 % 65_537) },
-      storage: new MemoryStorage(),
+      storage: disk,
       network: {
         send: (to, bytes) => {
           const sent = this.#counted(site, to, bytes);
@@ -87,7 +96,7 @@ export class ResyncedPair {
   }
 
   #counted(from: SiteId, to: SiteId, bytes: Uint8Array): Uint8Array {
-    if (!(from === "e" && to === "b" || from === "b" && to === "e")) return bytes;
+    if (!(from === "e" && to === this.#parent || from === this.#parent && to === "e")) return bytes;
     const message = this.changes(decodeMessage(bytes));
     this.crossed.bytes += bytes.length;
     this.crossed.kinds[message.kind] = (this.crossed.kinds[message.kind] ?? 0) + 1;
@@ -114,15 +123,19 @@ export class ResyncedPair {
   }
 
   /** Writes rows at the root. */
-  async write(rows: readonly number[], kind: "set" | "delete" = "set"): Promise<void> {
-    const root = this.site("root").system;
+  write(rows: readonly number[], kind: "set" | "delete" = "set"): Promise<void> {
+    return this.writeAt("root", rows, kind);
+  }
+
+  async writeAt(site: SiteId, rows: readonly number[], kind: "set" | "delete" = "set"): Promise<void> {
+    const { system } = this.site(site);
     for (let i = 0; i < rows.length; i += BATCH) {
       const mutations = rows.slice(i, i + BATCH).map((row): StoreMutation =>
         kind === "delete"
           ? { kind, key: keyOf(row) }
           : { kind, key: keyOf(row), value: new Uint8Array(this.#valueBytes).fill(2) }
       );
-      await this.until(root.write(mutations));
+      await this.until(system.write(mutations));
     }
     await this.runFor(1_000);
   }
@@ -132,25 +145,52 @@ export class ResyncedPair {
     return (await this.until(this.site(site).system.list(range))).length;
   }
 
-  /** Cuts the edge off while so many rows change, and moves it; the bytes until it covers all again. */
-  async move(differing: number, rows = 100_000): Promise<number> {
-    this.site("e").disconnected("a");
-    this.site("a").disconnected("e");
-    const step = Math.max(1, Math.floor(rows / Math.max(1, differing)));
-    await this.write(Array.from({ length: differing }, (_, i) => i * step));
+  /** The edge has no parent for a while. */
+  async cutOff(): Promise<void> {
+    this.site("e").disconnected(this.#parent);
+    this.site(this.#parent).disconnected("e");
+    await this.runFor(10);
+  }
+
+  /** The edge comes to the other parent. */
+  connectNext(): void {
+    this.#parent = this.#parent === "a" ? "b" : "a";
     this.crossed.bytes = 0;
-    this.site("e").move("b");
-    this.#connect("e", "b");
-    await this.runFor(50);
+    this.site("e").move(this.#parent);
+    this.#connect("e", this.#parent);
+  }
+
+  /** The edge's process ends, and another goes on from its disk. */
+  async restart(): Promise<void> {
+    await this.cutOff();
+    await this.until(this.site("e").close());
+    await this.#open("e", this.#parent);
+  }
+
+  /** Resolves when a site has taken another number. */
+  async becomesAnother(site: SiteId): Promise<void> {
+    const { replica } = this.site(site).status();
+    while (this.site(site).status().replica === replica) await this.#world.sleep(0.1);
+  }
+
+  /** The same; the bytes on the link until the edge covers all that it did. */
+  async move(): Promise<number> {
+    this.connectNext();
+    await this.until(this.becomesAnother("e"));
     await this.read("e", RANGE);
     return this.crossed.bytes;
+  }
+
+  /** A site says something to its parent that it would not say. */
+  says(site: SiteId, message: Message): void {
+    this.site(this.#parent).receive(site, encodeMessage(message));
   }
 
   /** Whether the edge has what its parent has. */
   async isSame(): Promise<boolean> {
     const [mine, theirs] = [
       await this.until(this.site("e").system.list(RANGE)),
-      await this.until(this.site("b").system.list(RANGE)),
+      await this.until(this.site(this.#parent).system.list(RANGE)),
     ];
     return mine.length === theirs.length &&
       mine.every((row, i) => row.key === theirs[i]?.key && row.clock === theirs[i]?.clock);
