@@ -13,8 +13,7 @@ import type { Downlinks } from "./downlinks.ts";
 import type { Key } from "./key.ts";
 import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE } from "./limits.ts";
 import { overlap, type Range, WHOLE } from "./range.ts";
-import type { Position, Row } from "./row.ts";
-import { evictStale } from "./stale.ts";
+import { type Position, type Row, rowBytes } from "./row.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 import type { Uplink } from "./uplink.ts";
 
@@ -54,7 +53,7 @@ export class Collector {
     const goal = core.config.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
     for (const range of core.stale.within(WHOLE)) {
       if (bytes <= goal) return;
-      if (!this.#uplink?.fetches(range)) bytes -= await evictStale(core, range);
+      if (!this.#uplink?.fetches(range)) bytes -= await this.#evictStale(range);
     }
     for (const range of ranges) {
       if (bytes <= goal) return;
@@ -66,7 +65,7 @@ export class Collector {
   /** Evicts whatever may be in a range. */
   async evict(range: Range): Promise<void> {
     if (this.#core.isRoot) return;
-    for (const stale of this.#core.stale.within(range)) await evictStale(this.#core, stale);
+    for (const stale of this.#core.stale.within(range)) await this.#evictStale(stale);
     for (const covered of this.#core.coverage.leastRecentlyUsed(range)) {
       if (this.#isEvictable(covered)) await this.#evict(covered);
     }
@@ -99,6 +98,20 @@ export class Collector {
       core.count("evicted");
       core.wake();
       return bytes;
+    });
+  }
+
+  /** Drops the stale rows of a range; the bytes that went. */
+  #evictStale(range: Range): Promise<number> {
+    const core = this.#core;
+    return core.rows.lock.run(async () => {
+      const { seen } = await core.rows.list(range, 0, false);
+      const stale = seen.filter((row) => core.isStale(row));
+      for (const row of stale) core.rows.drop(row.key);
+      core.stale.remove(range);
+      core.count("stale_evicted", stale.length);
+      core.wake();
+      return stale.reduce((bytes, row) => bytes + rowBytes(row), 0);
     });
   }
 

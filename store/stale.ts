@@ -10,11 +10,9 @@
  * T3  Every change is also written to the records of the next commit, as coverage's are (coverage.ts V2).
  */
 import { Reader, Writer } from "./codec.ts";
-import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
-import { holds, isEmpty, isPoint, outside, type Range } from "./range.ts";
+import { isEmpty, isPoint, outside, type Range } from "./range.ts";
 import { RangeMap } from "./range_map.ts";
-import { rowBytes } from "./row.ts";
 
 const RECORD = "stale/";
 
@@ -77,22 +75,4 @@ export class StaleRanges {
     this.#ranges.insert({ start, end, value: null });
     this.#record(RECORD + btoa(start), new Writer(32).key(end).done());
   }
-}
-
-/** Drops the stale rows of a range, which is stale no more; the bytes that went. */
-export function evictStale(core: Core, range: Range): Promise<number> {
-  return core.rows.lock.run(async () => {
-    const { seen } = await core.rows.list(range, 0, false);
-    let bytes = 0, rows = 0;
-    for (const row of seen) {
-      if (!holds(range, row.key) || !core.isStale(row)) continue;
-      core.rows.drop(row.key);
-      bytes += rowBytes(row);
-      rows++;
-    }
-    core.stale.remove(range);
-    core.count("stale_evicted", rows);
-    core.wake();
-    return bytes;
-  });
 }

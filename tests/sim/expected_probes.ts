@@ -13,6 +13,8 @@ const EXPECTED: readonly string[] = [
   ...["same", "nothing", "carry", "wait", "new", "lost", "merged tokens"],
   ...["nothing_by_clock", "nothing_by_position", "ask", "carried_rows"],
   ...["collected", "evicted", "fetch_shared", "warmed", "clock_ahead", "early", "drained"],
+  // Of rows that are compared with another parent's.
+  ...["same_ranges", "same_rows", "compared_same", "compared_parts", "stale_evicted"],
   ...["removed", "removed: returns", "note child_removed", "fatal", "write: check failed"],
   ...["crash: attaching", "crash: before ready", "crash: committing", "crash: no request", "crash: reading"],
   ...["crash: syncing", "crash: thinking", "crash: waiting for the site", "crash: writing"],
