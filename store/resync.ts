@@ -64,8 +64,18 @@ export class Resync {
     }
   }
 
+  /** Reads of a site that was closed meanwhile fail, too. */
+  #failed(error: Error): void {
+    if (!this.#core.closed) this.#core.ports.fatal(error);
+  }
+
+  /** Begins to cover again what was covered before. */
+  goOn(): void {
+    this.#coverAgain().catch((error) => this.#failed(error));
+  }
+
   /** Covers again what was covered before, one range after the other; single keys wait until they are read. */
-  async goOn(): Promise<void> {
+  async #coverAgain(): Promise<void> {
     const core = this.#core, connection = this.#connection;
     for (const range of core.stale.wide()) {
       const bytes = await core.ports.storage.bytes();
@@ -80,7 +90,7 @@ export class Resync {
     const { range, limit, tries } = fetching;
     if (limit > 0 || tries >= COMPARE_TRIES_MAX || !this.#core.stale.touches(range)) return false;
     fetching.tries++;
-    this.#ask(fetching).catch((error) => this.#core.ports.fatal(error));
+    this.#ask(fetching).catch((error) => this.#failed(error));
     return true;
   }
 

@@ -172,7 +172,7 @@ export class Uplink {
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
-    this.#resync.goOn().catch((error) => core.ports.fatal(error));
+    this.#resync.goOn();
     core.advanced();
     core.wake();
   }
