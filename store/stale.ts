@@ -4,8 +4,8 @@
  *
  * Life: covered → the parent can't vouch for it any more → stale → compared or fetched: covered again; or evicted.
  *
- * T1  A row is stale where its key is not covered, lies in one of these ranges, and the root has the row, or had
- *     (whatever the root is not known to have is pending, and stays what it is).
+ * T1  A row is stale where its key is not covered and the root has the row, or had (whatever the root is not known to
+ *     have is pending, and stays what it is). These ranges say where most of them are; some are on their way out.
  * T2  A stale row is on disk and nowhere else: to readers, neighbours and arriving rows there is none (rows.ts).
  * T3  Every change is also written to the records of the next commit, as coverage's are (coverage.ts V2).
  */
@@ -31,14 +31,6 @@ export class StaleRanges {
     reader.end();
     this.#ranges.insert({ start: atob(name.slice(RECORD.length)) as Key, end, value: null });
     return true;
-  }
-
-  get size(): number {
-    return this.#ranges.size;
-  }
-
-  has(key: Key): boolean {
-    return this.#ranges.size > 0 && this.#ranges.at(key) !== undefined;
   }
 
   touches(range: Range): boolean {
