@@ -14,7 +14,7 @@ const EXPECTED: readonly string[] = [
   ...["nothing_by_clock", "nothing_by_position", "ask", "carried_rows"],
   ...["collected", "evicted", "fetch_shared", "warmed", "clock_ahead", "early", "drained"],
   // Of rows that are compared with another parent's.
-  ...["same_ranges", "same_rows", "compared_same", "compared_parts"],
+  ...["same_ranges", "same_rows", "compared_same"],
   ...["removed", "removed: returns", "note child_removed", "fatal", "write: check failed"],
   ...["crash: attaching", "crash: before ready", "crash: committing", "crash: no request", "crash: reading"],
   ...["crash: syncing", "crash: thinking", "crash: waiting for the site", "crash: writing"],
@@ -35,6 +35,7 @@ const SELDOM: readonly string[] = [
     "stand_in_open",
     "fed_early",
     "stale_evicted",
+    "compared_parts",
     "request: owners_unreachable",
   ],
 ];
