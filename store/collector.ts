@@ -3,10 +3,10 @@
  *
  * L1  Never evicted: system ranges, ranges that a child covers or fetches, that are being fetched here or that a
  *     reader waits for, rows pending to the parent (PROTOCOL I3, I7).
- * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
  * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
  *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
  *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
+ * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
  */
 import type { Core } from "./core.ts";
 import type { Downlinks } from "./downlinks.ts";

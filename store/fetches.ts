@@ -15,7 +15,7 @@ export interface Fetching extends Fetch {
   readonly whole: Fetching | null;
   /** What the parent was told that this site has there; null where it was told nothing. */
   said: Digest | null;
-  /** How often it was told. */
+  /** How often it was told, or is about to be. */
   tries: number;
   /** It has come in parts, of which so many are still to come; null where it has not. */
   parts: number | null;
@@ -40,9 +40,10 @@ export class Fetches {
     if (point !== undefined) return point;
     for (const f of this.#wide) {
       const inside = f.range.start <= range.start && f.range.end >= range.end;
-      // One that comes in parts takes longer than a part of it would by itself.
-      if (f.parts !== null && !(f.range.start === range.start && f.range.end === range.end)) continue;
-      const same = f.range.start === range.start && f.range.end === range.end && f.reverse === reverse;
+      const equal = f.range.start === range.start && f.range.end === range.end;
+      // One that is compared takes longer than a part of it does by itself.
+      if (f.tries > 0 && !equal) continue;
+      const same = equal && f.reverse === reverse;
       if ((inside && f.limit === 0) || (same && limit > 0 && f.limit >= limit)) return f;
     }
     return undefined;

@@ -124,6 +124,7 @@ export class Resync {
       fetching.tries = COMPARE_TRIES_MAX;
       return this.#host.request(fetching);
     }
+    const connection = this.#connection;
     if (answer.parts.length === 0) {
       if (!await this.#adopt(fetching.range, said)) return this.#host.request(fetching);
       return this.#end(fetching);
@@ -135,6 +136,8 @@ export class Resync {
       if (!await this.#adopt(part, digest)) different.push(part);
       start = end;
     }
+    // This site has moved on meanwhile, and asks for the whole again.
+    if (connection !== this.#connection) return;
     if (different.length === 0) return this.#end(fetching);
     fetching.parts = different.length;
     // It makes room for its own parts.
@@ -179,21 +182,25 @@ export class Resync {
         whole,
       );
       this.#underWay++;
-      const ended = () => {
+      const ended = (error: unknown) => {
         if (connection !== this.#connection) return;
         if (part.parts === null) this.#underWay--;
-        this.#partEnded(whole);
+        this.#partEnded(whole, error);
         this.#next();
       };
-      part.done.promise.then(ended, ended);
+      part.done.promise.then(() => ended(null), ended);
       this.#host.request(part);
     }
   }
 
-  #partEnded(whole: Fetching): void {
-    if (whole.parts === null) return;
+  /** @param error why it was refused; then all of it is. */
+  #partEnded(whole: Fetching, error: unknown): void {
+    if (whole.parts === null || this.#fetches.get(whole.id) !== whole) return;
     whole.parts--;
-    if (whole.parts === 0) this.#end(whole);
+    if (error !== null) {
+      this.#fetches.end(whole);
+      whole.done.reject(error);
+    } else if (whole.parts === 0) this.#end(whole);
   }
 
   #end(fetching: Fetching): void {

@@ -202,6 +202,9 @@ export class Uplink {
   async #beginAnew(welcome: Welcome): Promise<void> {
     const core = this.#core;
     await this.#forget(WHOLE);
+    const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
+    const rows = await core.rows.lookup(kept);
+    // From here on nothing is waited for: a disk with the new number has all that was kept, and the word of it.
     const before = core.replica, known = core.via[0]?.top ?? 0, whole = isAllKnown(core);
     core.rootFloor = Math.max(core.rootFloor, core.down[0] ?? 0);
     core.replica = welcome.replica;
@@ -210,8 +213,6 @@ export class Uplink {
     // At once: what children are told from here on counts for other ancestors than those they know of.
     this.#voided();
     core.rootedTo = core.rows.head;
-    const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
-    const rows = await core.rows.lookup(kept);
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
     // After all that was kept, in this journal and so in every other (succession.ts).
     if (before !== 0) {

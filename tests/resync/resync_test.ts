@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { packKey } from "../../store/key.ts";
 import type { Message } from "../../store/message.ts";
-import { prefixRange } from "../../store/range.ts";
+import { isPoint, prefixRange } from "../../store/range.ts";
 import { keyOf, RANGE, ResyncedPair } from "./resynced_pair.ts";
 
 const ROWS = 600, VALUE_BYTES = 40;
@@ -127,4 +127,38 @@ Deno.test("what a site has to compare survives its process", async () => {
   const { counters } = pair.site("e").status();
   assert.ok((counters["same_rows"] ?? 0) > ROWS / 2, `${counters["same_rows"]} rows were the same`);
   await pair.close();
+});
+
+Deno.test("a row is read by itself while the range around it is still compared", async () => {
+  const pair = await ResyncedPair.open(ROWS, VALUE_BYTES);
+  await pair.cutOff();
+  await pair.write([7, 301]);
+  const [there] = await pair.until(pair.site("root").system.get([keyOf(7)]));
+  pair.changes = (message) =>
+    message.kind === "compared" && !isPoint(message.range) ? { kind: "eager" } : message;
+  pair.connectNext();
+  await pair.until(pair.becomesAnother("e"));
+  await pair.runFor(100);
+  const [here] = await pair.until(pair.site("e").system.get([keyOf(7)]));
+  assert.equal(here?.clock, there?.clock);
+  await pair.close();
+});
+
+Deno.test("a site that dies while it takes another number loses nothing that it wrote, whenever that is", async () => {
+  for (let afterMs = 0; afterMs < 1_500; afterMs += 50) {
+    const pair = await ResyncedPair.open(3, VALUE_BYTES);
+    await pair.cutOff();
+    await pair.writeAt("e", [0, ROWS]);
+    // Its rows are read from the disk, which takes longer than it is silent: a commit comes between.
+    await pair.restartAlone();
+    pair.readMs = 400;
+    pair.connectNext();
+    await pair.runFor(afterMs);
+    await pair.crash();
+    pair.readMs = 0;
+    await pair.runFor(5_000);
+    assert.equal(await pair.read("root", RANGE), 4, `${afterMs} ms`);
+    assert.equal(await pair.unsettled(), 0, `${afterMs} ms`);
+    await pair.close();
+  }
 });

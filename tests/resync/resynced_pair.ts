@@ -7,9 +7,10 @@ import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import type { Replica, ReplicaConfig, StoreMutation } from "../../store/api.ts";
 import { type Key, packKey } from "../../store/key.ts";
 import { decodeMessage, encodeMessage, type Message } from "../../store/message.ts";
-import type { SiteId } from "../../store/ports.ts";
+import type { SiteId, Storage } from "../../store/ports.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
 import { openReplica } from "../../store/replica.ts";
+import { decodeJson, type Ended } from "../../store/topology.ts";
 import { ProcessClock, World } from "../sim/world.ts";
 
 const LINK_MS = 1;
@@ -34,6 +35,8 @@ export class ResyncedPair {
   /** Of the edge. */
   readonly #capacityBytes: number;
   readonly #disks = new Map<SiteId, MemoryStorage>();
+  /** Processes that are still there. */
+  readonly #alive = new Map<SiteId, { is: boolean }>();
   readonly notes: string[] = [];
   readonly crossed: Crossed = { bytes: 0, kinds: {} };
   #seed = 1;
@@ -41,6 +44,8 @@ export class ResyncedPair {
   #parent: SiteId = "a";
   /** Changes a message between the edge and its parent. */
   changes: (message: Message) => Message = (message) => message;
+  /** What a read of rows from the edge's disk takes. */
+  readMs = 0;
 
   private constructor(valueBytes: number, capacityBytes: number) {
     this.#valueBytes = valueBytes;
@@ -66,19 +71,22 @@ export class ResyncedPair {
     return replica;
   }
 
-  async #open(site: SiteId, parent: SiteId | null): Promise<void> {
+  async #open(site: SiteId, parent: SiteId | null, isAlone = false): Promise<void> {
     const clock = new ProcessClock(this.#world, { skewMs: 0, drift: 0 });
     const tier = parent === null ? "root" : parent === "root" ? "core" : "edge";
     const capacityBytes = site === "e" ? this.#capacityBytes : Infinity;
     const config: ReplicaConfig = { site, parent, tier, url: "", linkAddress: "", capacityBytes };
     const disk = this.#disks.get(site) ?? new MemoryStorage();
     this.#disks.set(site, disk);
+    const alive = { is: true };
+    this.#alive.set(site, alive);
     const opened = openReplica(config, {
       clock,
       random: { bytes: (length) => new Uint8Array(length).map(() => this.#seed = this.#seed * 75 % 65_537) },
-      storage: disk,
+      storage: this.#storage(site, disk, alive),
       network: {
         send: (to, bytes) => {
+          if (!alive.is) return Promise.resolve();
           const sent = this.#counted(site, to, bytes);
           this.#world.after(LINK_MS, () => this.#sites.get(to)?.receive(site, sent));
           return Promise.resolve();
@@ -91,8 +99,25 @@ export class ResyncedPair {
     });
     const replica = await this.until(opened);
     this.#sites.set(site, replica);
-    if (parent !== null) this.#connect(site, parent);
+    if (parent !== null && !isAlone) this.#connect(site, parent);
     await this.until(replica.ready);
+  }
+
+  /** As one process sees its disk. */
+  #storage(site: SiteId, disk: MemoryStorage, alive: { readonly is: boolean }): Storage {
+    return {
+      load: () => disk.load(),
+      commit: (commit) => alive.is ? disk.commit(commit) : new Promise(() => {}),
+      get: (key) => disk.get(key),
+      getMany: async (keys) => {
+        if (site === "e" && this.readMs > 0) await this.#world.sleep(this.readMs);
+        return await disk.getMany(keys);
+      },
+      scan: (range, options) => disk.scan(range, options),
+      journal: (after, upTo, limit) => disk.journal(after, upTo, limit),
+      bytes: () => disk.bytes(),
+      close: () => disk.close(),
+    };
   }
 
   #counted(from: SiteId, to: SiteId, bytes: Uint8Array): Uint8Array {
@@ -167,6 +192,21 @@ export class ResyncedPair {
     await this.#open("e", this.#parent);
   }
 
+  /** The same, and it is as cut off as it was. */
+  async restartAlone(): Promise<void> {
+    await this.until(this.site("e").close());
+    await this.#open("e", this.#parent, true);
+  }
+
+  /** Crashes, and another process goes on: what it had not committed is gone. */
+  async crash(): Promise<void> {
+    const alive = this.#alive.get("e");
+    assert.ok(alive !== undefined);
+    alive.is = false;
+    this.site(this.#parent).disconnected("e");
+    await this.#open("e", this.#parent);
+  }
+
   /** Resolves when a site has taken another number. */
   async becomesAnother(site: SiteId): Promise<void> {
     const { replica } = this.site(site).status();
@@ -184,6 +224,15 @@ export class ResyncedPair {
   /** A site says something to its parent that it would not say. */
   says(site: SiteId, message: Message): void {
     this.site(this.#parent).receive(site, encodeMessage(message));
+  }
+
+  /** Incarnations of which the root does not know all that they had. */
+  async unsettled(): Promise<number> {
+    const ends = await this.until(this.site("root").system.list(prefixRange(packKey(["s", "ended"]))));
+    return ends.filter(({ value }) => {
+      const { next, settled } = decodeJson(value) as Ended;
+      return next !== undefined && settled !== true;
+    }).length;
   }
 
   /** Whether the edge has what its parent has. */
