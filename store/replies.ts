@@ -7,7 +7,6 @@ import type { Core } from "./core.ts";
 import { type Digest, sameDigest } from "./digest.ts";
 import type { FlushReads } from "./flush_reads.ts";
 import type { Fetch, Message } from "./message.ts";
-import { Quiet } from "./quiet.ts";
 import { overlap, type Range } from "./range.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
@@ -26,12 +25,10 @@ interface Host {
 export class Replies {
   readonly #core: Core;
   readonly #host: Host;
-  readonly #quiet: Quiet;
 
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
-    this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
@@ -52,7 +49,7 @@ export class Replies {
   async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
     const { id, range, part } = fetch;
     if (overlap(range, ROOT_ONLY_RANGE)) {
-      this.#refused(child);
+      this.#core.refused("range_refused", child.id);
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
     }
     // The children are told who is who meanwhile, and nothing else.
@@ -97,13 +94,6 @@ export class Replies {
     this.#core.count(isSame ? "compared_same" : "compared_parts");
     this.#host.subscribe(child, range);
     return { kind: "compared", id, range, parts: isSame ? [] : parts };
-  }
-
-  /** A child asked for what it may not see. */
-  #refused({ id }: Child): void {
-    this.#core.count("fetch_refused");
-    const unsaid = this.#quiet.admits(id);
-    if (unsaid !== null) this.#core.ports.note("fetch_refused", { child: id, unsaid });
   }
 
   #ask(child: Child, fetch: ChildFetch): void {

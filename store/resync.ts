@@ -19,7 +19,6 @@ import { type Digest, digestOf, DigestSum, sameDigest } from "./digest.ts";
 import type { Fetches, Fetching } from "./fetches.ts";
 import { COMPARE_PARTS_MAX, COMPARE_TRIES_MAX, COMPARES_MAX, DIGEST_ROWS, EVICT_TO_SHARE } from "./limits.ts";
 import type { SiteId } from "./ports.ts";
-import { Quiet } from "./quiet.ts";
 import type { Range } from "./range.ts";
 
 interface Host {
@@ -35,7 +34,6 @@ export class Resync {
   readonly #core: Core;
   readonly #fetches: Fetches;
   readonly #host: Host;
-  readonly #quiet: Quiet;
   /** Parts that wait for their turn; the last goes first, so that what was begun ends soon. */
   #queue: { readonly whole: Fetching; readonly range: Range }[] = [];
   #underWay = 0;
@@ -46,7 +44,6 @@ export class Resync {
     this.#core = core;
     this.#fetches = fetches;
     this.#host = host;
-    this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
   /** A new connection: parts are forgotten, and what they are parts of is asked for again. */
@@ -120,7 +117,7 @@ export class Resync {
     const { said } = fetching;
     fetching.said = null;
     if (!isSound(fetching.range, answer)) {
-      this.#refuse(parent);
+      this.#core.refused("compare_refused", parent);
       fetching.tries = COMPARE_TRIES_MAX;
       return this.#host.request(fetching);
     }
@@ -144,13 +141,6 @@ export class Resync {
     if (fetching.whole !== null) this.#underWay--;
     for (const range of different.reverse()) this.#queue.push({ whole: fetching, range });
     this.#next();
-  }
-
-  #refuse(parent: SiteId): void {
-    const core = this.#core;
-    core.count("compare_refused");
-    const unsaid = this.#quiet.admits(parent);
-    if (unsaid !== null) core.ports.note("compare_refused", { from: parent, unsaid });
   }
 
   /** Covers a range where its rows have this digest (Y2, Y3). */

@@ -90,8 +90,8 @@ Deno.test("a child that asks for what is kept at the root only is refused, count
   const range = prefixRange(packKey(["r"])), digest = new Uint8Array(16);
   for (const id of [900, 901]) pair.says("e", { kind: "compare", id, range, digest, trace: "" });
   await pair.runFor(100);
-  assert.equal(pair.site("b").status().counters["fetch_refused"], 2);
-  assert.equal(pair.notes.filter((name) => name === "fetch_refused").length, 1);
+  assert.equal(pair.site("b").status().counters["range_refused"], 2);
+  assert.equal(pair.notes.filter((name) => name === "range_refused").length, 1);
   await pair.close();
 });
 
