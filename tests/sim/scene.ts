@@ -85,6 +85,7 @@ export class Scene {
         keepChance: 0,
         horizonMs: plan.horizonMs,
         pendingBytesMax: plan.pendingBytesMax,
+        compareRowsBytes: plan.compareRowsBytes,
         record: (event: HistoryEvent) => void this.events.push(event),
         passed: () => {},
         serving: () => {},
