@@ -244,6 +244,11 @@ export class Topology {
     return this.#removed.has(id);
   }
 
+  /** Whether a site was ever given a number. */
+  hasJoined(id: SiteId): boolean {
+    return this.#bySite.has(id);
+  }
+
   /** Whether an incarnation ended because its site was taken off the tree. */
   endedByRemoval(number: ReplicaNumber): boolean {
     return this.#endedByRemoval.has(number);

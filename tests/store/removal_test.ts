@@ -6,6 +6,7 @@ import type { Key } from "../../store/key.ts";
 import { QUIET_MS } from "../../store/limits.ts";
 import { Removals } from "../../store/removal.ts";
 import { encodeJson, endedKey, removedKey, replicaKey, siteKey, SYSTEM_RANGE } from "../../store/topology.ts";
+import { Scene } from "../sim/scene.ts";
 
 /** A site below the root, whose time and notes are the caller's. */
 function coreOf(
@@ -114,4 +115,18 @@ Deno.test("a site that said that its number was void is no child, whatever its p
   assert.deepEqual(below(), ["e"]);
   write(endedKey(8), { stable: 0 });
   assert.deepEqual(below(), []);
+});
+
+Deno.test("a site that was let in again and lost before it joined can be removed again", async () => {
+  const scene = new Scene({ root: { parent: null, linkMs: 0 }, e: { parent: "root", linkMs: 1 } });
+  await scene.start();
+  const { members } = scene.process("root").replica;
+  const remove = async (id: string) => (await scene.done(members.remove(id))).kind;
+  scene.site("e").wipe();
+  assert.equal(await remove("nobody"), "unknown");
+  assert.equal(await remove("e"), "removed");
+  assert.equal(await remove("e"), "unknown", "it is removed already");
+  assert.equal(await scene.done(members.admit("e")), true);
+  assert.equal(await remove("e"), "removed");
+  assert.equal(members.isRemoved("e"), true);
 });
