@@ -16,6 +16,8 @@ export interface Variant {
   readonly rule: string;
   /** A fresh broken store for one run. */
   readonly make: () => OpenReplica;
+  /** The first seed that is tried: so many before it need longer, and show nothing. */
+  readonly from?: number;
   /** Makes the runs more likely to need the rule. */
   readonly change?: (plan: Plan) => Plan;
   /** Checkers that may catch it beside those of guarantees: of what never comes, only a lack tells. */
