@@ -403,7 +403,7 @@ export function ownersContract(subject: StorageSubject): void {
     const a = group.site("a").running;
     const id = await a.store(bytes("before"));
     group.broken.add("a");
-    await assert.rejects(a.store(bytes("after")), /no space left/);
+    await assert.rejects(a.store(bytes("after")), { code: "disk_failed", message: /no space left/ });
     await assert.rejects(a.store(bytes("later")), /no space left/);
     await assert.rejects(a.remove(id), /no space left/);
     assert.deepEqual(group.fatal, ["a"]);

@@ -9,7 +9,7 @@ import type { SiteId } from "../../store/ports.ts";
 import { encodeJson, replicaKey } from "../../store/topology.ts";
 import { wardsKey } from "../../store/wards/configuration.ts";
 import { Keeper } from "../../store/wards/keeper.ts";
-import type { StandIn, StoodIn } from "../../store/wards/message.ts";
+import type { Newest, StandIn, StoodIn } from "../../store/wards/message.ts";
 import { type AskLiving, StandIns } from "../../store/wards/stand_in.ts";
 import { START_MS, World } from "../sim/world.ts";
 
@@ -29,6 +29,8 @@ const token: TokenState = {
 class Arrival {
   readonly world = new World();
   readonly asked: string[] = [];
+  /** The newest configuration of the source that the root has. */
+  newest = 2;
   readonly #core: Core;
   readonly #standIns: StandIns;
 
@@ -48,6 +50,7 @@ class Arrival {
           send: (to, bytes) => {
             const ask = decodeMessage(bytes);
             if (ask.kind === "standIn") this.#answer(to, ask, owners[to]?.(ask, this.#count(to)));
+            if (ask.kind === "newest") this.#tell(to, { ...ask, isAnswer: true, config: this.newest });
             return Promise.resolve();
           },
         },
@@ -65,7 +68,7 @@ class Arrival {
     write(replicaKey(CORE), { site: "c", path: ["root", "c"], parent: ROOT, from: 0 });
     write(replicaKey(EDGE), { site: "e", path: ["root", "c", "e"], parent: CORE, from: 0 });
     write(replicaKey(HERE), { site: "d", path: ["root", "d"], parent: ROOT, from: 0 });
-    write(wardsKey(EDGE), { number: 1, owners: ["o-e"], previous: [] });
+    write(wardsKey(EDGE), { number: 2, owners: ["o-e"], previous: ["o-before"] });
     if ("o-c" in owners) write(wardsKey(CORE), { number: 1, owners: ["o-c"], previous: [] });
     this.#standIns = new StandIns(core, new Keeper(core, () => Promise.resolve()));
   }
@@ -77,18 +80,19 @@ class Arrival {
 
   #answer(owner: SiteId, { id }: StandIn, said: Partial<StoodIn> | undefined): void {
     if (said === undefined) return;
-    const answer = { kind: "stoodIn", id, outcome: "rows", config: 1, clock: 5, rows: [] } as const;
-    this.world.after(
-      TRIP_MS,
-      () => this.#standIns.answered(owner, { ...answer, position: 0, down: [], ...said }),
-    );
+    const answer = { kind: "stoodIn", id, outcome: "rows", config: 2, clock: 5, rows: [] } as const;
+    this.#tell(owner, { ...answer, position: 0, down: [], ...said });
   }
 
-  async carry(askLiving: AskLiving): Promise<{ carry: Carry | null; ms: number }> {
+  #tell(from: SiteId, answer: StoodIn | Newest): void {
+    this.world.after(TRIP_MS, () => this.#standIns.answered(from, answer));
+  }
+
+  async carry(askLiving: AskLiving, open = false): Promise<{ carry: Carry | null; ms: number }> {
     const around = { depth: 0, trace: "", refused: Promise.resolve(), isOver: () => false };
     const fromMs = this.world.nowMs;
     const carried: (Carry | null)[] = [];
-    this.#standIns.carry(token, around, askLiving).then((carry) => carried.push(carry));
+    this.#standIns.carry({ ...token, open }, around, askLiving).then((carry) => carried.push(carry));
     await this.world.run(fromMs + 10_000, () => carried.length > 0);
     return { carry: carried[0] ?? null, ms: this.world.nowMs - fromMs };
   }
@@ -134,4 +138,33 @@ Deno.test("a site on the way that refuses is asked again, and nobody is waited f
   assert.equal(carry, null);
   assert.ok(asked > 5 && asked < 25, `${asked} times`);
   assert.ok(ms >= 2_000 && ms < 2_300, `${ms} ms`);
+});
+
+/** What becomes of an open token, by what its owners and the root say; `need` tells whose rows were taken. */
+async function open(owner: Partial<StoodIn>, before: Partial<StoodIn>, newest = 2): Promise<number | null> {
+  const arrival = new Arrival({
+    "o-e": () => ({ position: 9, down: [100, 4], ...owner }),
+    "o-before": () => ({ position: 8, down: [200, 4], ...before }),
+    "o-c": () => ({ position: 4, down: [1] }),
+  });
+  arrival.newest = newest;
+  return (await arrival.carry(silent, true)).carry?.need ?? null;
+}
+
+Deno.test("an open token is answered by an owner of the newest configuration, once that is known to be in effect", async () => {
+  assert.equal(await open({ config: 2 }, { config: 1 }), 100);
+  assert.equal(await open({ config: 2 }, { outcome: "behind" }), 100);
+});
+
+Deno.test("of a configuration that was never told under, an open token is answered by the owners before (T3)", async () => {
+  assert.equal(await open({ config: 1 }, { config: 1 }), 200);
+  assert.equal(await open({ config: 0, outcome: "behind" }, { config: 1 }), 200);
+});
+
+Deno.test("an open token is answered by nobody who may know too little (T2)", async () => {
+  assert.equal(await open({ config: 2 }, { config: 1 }, 3), null, "the root has another configuration");
+  assert.equal(await open({ config: 2, outcome: "behind" }, { config: 1 }), null, "it was told under");
+  assert.equal(await open({ config: 1 }, { config: 1, outcome: "behind" }), null);
+  const arrival = new Arrival({ "o-before": () => fromSource, "o-c": () => fromSource });
+  assert.equal((await arrival.carry(silent, true)).carry, null, "none of the newest answers");
 });
