@@ -181,3 +181,31 @@ Deno.test("an owner takes a ward from its living source only: all else is refuse
   assert.deepEqual(notes, ["ward_refused x stranger", "ward_refused t stranger", "ward_refused s older"]);
   assert.deepEqual([...keeper.all()].map(({ position }) => position), [300]);
 });
+
+Deno.test("an owner forgets a ward when its own source releases it, and not what it was chosen for again since", async () => {
+  const { keeper, ward, said } = await holding(null);
+  const held = () => [...keeper.all()].map(({ size }) => size);
+  const released = (from: string, config: number) => {
+    said.length = 0;
+    keeper.release(from, { kind: "release", replica: SOURCE, config });
+    return said.map((message) => message.kind === "warded" ? message.position : -1);
+  };
+  assert.deepEqual([released("x", 2), held()], [[], [2]], "another site");
+  await keeper.receive("s", { ...ward, config: 3, after: 200, head: 200, rows: [] });
+  assert.deepEqual([released("s", 2), held()], [[], [2]], "before it was chosen again");
+  assert.deepEqual([released("s", 4), held()], [[0], []]);
+  assert.deepEqual([released("s", 4), held()], [[0], []], "an answer that was lost is given again");
+});
+
+Deno.test("an owner keeps a ward that is newer than what the tree says, and recovers one of an incarnation that is over", async () => {
+  for (const isOver of [false, true]) {
+    const { core, keeper, ward, write, recovery } = await holding(isOver ? { stable: 50 } : null);
+    const owners = ["others"];
+    if (!isOver) await keeper.receive("s", { ...ward, config: 3, after: 200, head: 200, rows: [] });
+    write(wardsKey(SOURCE), { number: 2, owners, previous: [] });
+    core.topology.wards.changed = true;
+    await recovery.sweep();
+    assert.equal([...keeper.all()].length, isOver ? 0 : 1);
+    assert.equal(core.counters.recovered_rows, isOver ? 2 : undefined);
+  }
+});
