@@ -25,6 +25,7 @@ import {
   type Welcome,
   type WireRow,
 } from "./message.ts";
+import { olderDisk } from "./lost.ts";
 import type { SiteId } from "./ports.ts";
 import { common, type Range, WHOLE } from "./range.ts";
 import { Resync } from "./resync.ts";
@@ -153,7 +154,7 @@ export class Uplink {
     const core = this.#core;
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
-    if (!reborn && welcome.pushed > core.rows.head) throw this.#oldDisk(welcome.pushed);
+    if (!reborn && welcome.pushed > core.rows.head) throw olderDisk(core, this.#parent, welcome.pushed);
     await core.rows.lock.run(async () => {
       core.clock.merge(welcome.clock);
       if (reborn) await this.#beginAnew(welcome);
@@ -175,15 +176,6 @@ export class Uplink {
     this.#resync.goOn();
     core.advanced();
     core.wake();
-  }
-
-  /** A backup was put back: positions would be given out again, and what is written at them taken for pushed. */
-  #oldDisk(pushed: Position): Error {
-    const { config: { site }, rows } = this.#core;
-    return new Error(
-      `the disk of site ${site} ends at position ${rows.head}, and ${this.#parent} has had its journal up to ${pushed}: ` +
-        `it is an older copy; start the site with an empty data folder`,
-    );
   }
 
   /** Covers again what somebody here watches, and tells them: its changes would not come otherwise. */
