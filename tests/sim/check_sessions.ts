@@ -24,9 +24,13 @@ interface Request {
   readonly reading: Map<number, Past>;
 }
 
-/** All breaches of session guarantees and causality in a history. */
-export function checkSessions(history: History): Violation[] {
-  const check = new SessionCheck(history);
+/**
+ * All breaches of session guarantees and causality in a history.
+ *
+ * @param excused hears each time that something is let pass because of a lost disk.
+ */
+export function checkSessions(history: History, excused: (what: string) => void = () => {}): Violation[] {
+  const check = new SessionCheck(history, excused);
   for (const event of history.events) check.step(event);
   return check.violations;
 }
@@ -41,7 +45,10 @@ class SessionCheck {
   readonly #answers = new OpenAnswers();
   readonly #versions = new Map<string, number>();
 
-  constructor(history: History) {
+  readonly #excused: (what: string) => void;
+
+  constructor(history: History, excused: (what: string) => void) {
+    this.#excused = excused;
     this.#keys = history.keys;
     this.#ledger = new Ledger(history.keys);
     this.#losses = new Losses(this.#ledger, history);
@@ -106,8 +113,12 @@ class SessionCheck {
         message: `session ${request.session}, request ${number} at ${request.site}: ${message}`,
       });
     if (row.sums !== undefined) return this.#checkSums(request, row, row.sums, say);
-    const { stamp, reason } = request.past.need(row.key);
-    if (this.#isExcused(row.key, stamp, reason)) return;
+    const whole = request.past.need(row.key);
+    const { stamp, reason } = request.past.need(
+      row.key,
+      (stamp, reason) => this.#isExcused(row.key, stamp, reason),
+    );
+    if (row.stamp >= stamp && row.stamp < whole.stamp) this.#excused("session: the cause is lost");
     if (row.write === null) {
       if (stamp !== "" && this.#ledger.deletions(row.key, stamp).length === 0) {
         say(GUARANTEE[reason], `key ${row.key} is absent, needs ${stamp} or newer`);

@@ -98,6 +98,8 @@ export type HistoryEvent =
   }
   /** A process starts over the disk's rows; `blank`: the disk was lost, and with it the incarnation. */
   | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
+  /** A site goes on under another number: what it tells from here on does not rest on what it was before. */
+  | { readonly kind: "reborn"; readonly atMs: number; readonly site: SiteId }
   /** A site was lost for good, with its disk; should it be let in again, it starts on a blank one. */
   | { readonly kind: "gone"; readonly atMs: number; readonly site: SiteId }
   /** What a watcher at a site read after it was told of a change: all that is live of these keys. */

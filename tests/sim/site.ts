@@ -148,9 +148,18 @@ export class SimSite {
       nowMs: () => world.nowMs,
       passed: crossing,
       record: (event) => {
-        if (attempt === this.#starting) record(event);
+        if (attempt !== this.#starting) return;
+        record(event);
+        told();
       },
     });
+    let number = 0;
+    // A new number is on its disk with what it keeps; a start tells what there was, which is no news.
+    const told = () => {
+      const now = this.#process?.replica.status().replica ?? 0;
+      if (now !== number && number !== 0) record({ kind: "reborn", atMs: world.nowMs, site: id });
+      number = now;
+    };
     await storage.start(this.#blank);
     this.#blank = false;
     const random = this.#draws.fork(`process ${attempt}`);

@@ -44,6 +44,8 @@ function lineOf(event: HistoryEvent): string {
         (event.covers.length > 0 ? ` covers ${event.covers.map(([k, on]) => `${on ? "+" : "-"}${k}`)}` : "");
     case "start":
       return `  ${event.site} starts${event.blank ? " on a blank disk" : ""}`;
+    case "reborn":
+      return `  ${event.site} goes on under another number`;
     case "gone":
       return `  ${event.site} is gone with its disk`;
     case "watched":
