@@ -209,3 +209,30 @@ Deno.test("an owner keeps a ward that is newer than what the tree says, and reco
     assert.equal(core.counters.recovered_rows, isOver ? 2 : undefined);
   }
 });
+
+Deno.test("an owner takes a batch whole: nothing of one that lacks a part, or whose link went (A2)", async () => {
+  const { keeper, ward, said } = await holding(null);
+  const positions = () => [...keeper.all()].map(({ position, size }) => [position, size]);
+  const next = { ...ward, after: 200, head: 300 };
+  const row = (key: Key, position: number) => ({ ...ward.rows[0], key, position, clock: position } as Row);
+  const parts = ["a", "b", "c"].map((name, part) => ({
+    ...next,
+    part,
+    more: part < 2,
+    rows: [row(packKey([name]), 201 + part)],
+  }));
+  const send = async (...which: readonly number[]) => {
+    said.length = 0;
+    for (const part of which) await keeper.receive("s", parts[part] as WardMessage);
+    return said.flatMap((message) => message.kind === "warded" ? [message.refused] : []);
+  };
+  assert.deepEqual(await send(0, 2), [], "the second is missing");
+  assert.deepEqual(await send(1), []);
+  assert.deepEqual(positions(), [[200, 2]]);
+  await send(0, 1);
+  keeper.disconnected("s");
+  assert.deepEqual(await send(2), ["gap"], "what came over another link counts for nothing");
+  assert.deepEqual(positions(), [[200, 2]]);
+  assert.deepEqual(await send(0, 1, 2), ["none"]);
+  assert.deepEqual(positions(), [[300, 5]]);
+});
