@@ -53,3 +53,29 @@ Deno.test("an answer whose owner says nothing fails", async () => {
   await tree.pass(3_000);
   assert.equal(outcome(), "owners_unreachable");
 });
+
+Deno.test("with acknowledge, answers leave without owners after the wait, and wait again when owners have it all (O6)", async () => {
+  const { tree, e1, outcome } = await waiting();
+  const configured = e1.owners.configure({ ...e1.owners.settings, unreachable: "acknowledge" });
+  await tree.pass(1_500);
+  await configured;
+  assert.deepEqual([outcome(), e1.status().wards.isAlone], ["waits", false]);
+  await tree.pass(1_000);
+  assert.deepEqual([outcome(), e1.status().wards.isAlone], ["left", true]);
+  assert.equal(tree.notes.filter((note) => note.startsWith("owners_unreachable")).length, 1);
+  const write = async (ms: number) => {
+    const session = await e1.attach(null);
+    await session.write([{ kind: "set", key: packKey(["y"]), value: new Uint8Array(1) }]);
+    let left = false;
+    session.durable().then(() => left = true);
+    await tree.pass(ms);
+    return left;
+  };
+  assert.equal(await write(20), true, "those after it do not wait");
+  tree.network.heal();
+  assert.ok(await tree.world.run(tree.world.nowMs + 20_000, () => !e1.status().wards.isAlone));
+  await tree.pass(2_000);
+  for (const other of ["root", "e2", "e3"]) tree.network.partition("e1", other, Infinity);
+  await tree.pass(50);
+  assert.equal(await write(500), false, "its owner is waited for again");
+});
