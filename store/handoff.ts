@@ -235,7 +235,7 @@ export class Handoff {
     const forget = core.onAdvance(step);
     const cancel = core.ports.clock.after(
       WAIT_MS_MAX,
-      () => outcome.reject(unreachable ?? this.#unreachable(presented)),
+      () => outcome.reject(unreachable ?? this.#silent(presented)),
     );
     this.#host.eager();
     try {
@@ -247,41 +247,46 @@ export class Handoff {
     }
   }
 
+  /** The problem `source_unreachable` of a token: why, and what may be lost if its source never comes back. */
+  #unreachable(token: TokenState, why: (site: string) => string): StoreUnavailable {
+    const site = this.#core.topology.incarnation(token.replica)?.site;
+    const mayBeLost = {
+      site: site ?? `of incarnation ${token.replica}`,
+      incarnation: token.replica,
+      from: unixMs(this.#core.stable[0] ?? 0),
+      to: unixMs(token.clock),
+    };
+    return new StoreUnavailable("source_unreachable", why(mayBeLost.site), { mayBeLost });
+  }
+
   #ahead(token: TokenState): StoreUnavailable {
     this.#core.count("clock_ahead");
-    const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
-    return new StoreUnavailable(
-      "source_unreachable",
-      `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
+    return this.#unreachable(
+      token,
+      (site) =>
+        `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
         `${this.#core.config.site}: a clock is wrong`,
     );
   }
 
   #tooOld(token: TokenState, row: WireRow): StoreUnavailable {
     this.#core.count("carry_too_old");
-    const site = this.#core.topology.incarnation(token.replica)?.site;
     const ageMs = Math.round((this.#core.clock.last - row.clock) / CLOCK_TICKS_PER_MS);
-    return new StoreUnavailable(
-      "source_unreachable",
-      `site ${site} has had no way to its parent for so long that what this session saw there can't be carried to ` +
+    return this.#unreachable(
+      token,
+      (site) =>
+        `site ${site} has had no way to its parent for so long that what this session saw there can't be carried to ` +
         `${this.#core.config.site}: a row is ${ageMs} ms old, ${this.#core.horizonMs} ms are possible; go on at ` +
         `${site}, or wait until its link is back`,
     );
   }
 
-  #unreachable(token: TokenState): StoreUnavailable {
-    const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
-    return new StoreUnavailable(
-      "source_unreachable",
-      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
-      {
-        mayBeLost: {
-          site,
-          incarnation: token.replica,
-          from: unixMs(this.#core.stable[0] ?? 0),
-          to: unixMs(token.clock),
-        },
-      },
+  #silent(token: TokenState): StoreUnavailable {
+    return this.#unreachable(
+      token,
+      (site) =>
+        `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and ` +
+        `that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
     );
   }
 
