@@ -87,6 +87,11 @@ export const COMPARE_PARTS_MAX = 32;
 export const COMPARE_ROWS_BYTES = 1_024;
 /** Parts of ranges that are compared at one time: a round trip is filled, and neither side holds many answers. */
 export const COMPARES_MAX = 64;
+/**
+ * Ranges that a site covers again at one time, unasked: lists are covered page by page, and one page after the other
+ * would take a round trip each.
+ */
+export const RESYNC_RANGES_MAX = 16;
 /** Where rows change faster than they can be compared, they are fetched after so many tries. */
 export const COMPARE_TRIES_MAX = 3;
 /** Rows read in one go while a range is digested. */

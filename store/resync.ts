@@ -17,7 +17,14 @@ import type { Core } from "./core.ts";
 import type { Compare, Compared } from "./compare_message.ts";
 import { type Digest, digestOf, DigestSum, sameDigest } from "./digest.ts";
 import type { Fetches, Fetching } from "./fetches.ts";
-import { COMPARE_PARTS_MAX, COMPARE_TRIES_MAX, COMPARES_MAX, DIGEST_ROWS, EVICT_TO_SHARE } from "./limits.ts";
+import {
+  COMPARE_PARTS_MAX,
+  COMPARE_TRIES_MAX,
+  COMPARES_MAX,
+  DIGEST_ROWS,
+  EVICT_TO_SHARE,
+  RESYNC_RANGES_MAX,
+} from "./limits.ts";
 import type { SiteId } from "./ports.ts";
 import type { Range } from "./range.ts";
 
@@ -66,15 +73,18 @@ export class Resync {
     if (!this.#core.closed) this.#core.ports.fatal(error);
   }
 
-  /** Begins to cover again what was covered before. */
+  /** Begins to cover again what was covered before, a few ranges at a time; single keys wait until they are read. */
   goOn(): void {
-    this.#coverAgain().catch((error) => this.#failed(error));
+    const ranges = this.#core.stale.wide().values();
+    for (let i = 0; i < RESYNC_RANGES_MAX; i++) {
+      this.#coverAgain(ranges).catch((error) => this.#failed(error));
+    }
   }
 
-  /** Covers again what was covered before, one range after the other; single keys wait until they are read. */
-  async #coverAgain(): Promise<void> {
+  /** @param ranges shared with others that do the same. */
+  async #coverAgain(ranges: Iterable<Range>): Promise<void> {
     const core = this.#core, connection = this.#connection;
-    for (const range of core.stale.wide()) {
+    for (const range of ranges) {
       const bytes = await core.ports.storage.bytes();
       if (core.closed || connection !== this.#connection) return;
       if (bytes > core.config.capacityBytes * EVICT_TO_SHARE) return;
