@@ -219,7 +219,7 @@ export class Downlinks {
   async receive(from: SiteId, message: Message): Promise<void> {
     const child = this.#children.get(from);
     if (child === undefined || !child.connected) return;
-    if (message.kind === "hello") await this.#hello(child, message);
+    if (message.kind === "hello") this.#joins(child, message);
     else if (!child.welcomed) this.#core.count("early");
     else if (message.kind === "push") await this.#push(child, message);
     else if (message.kind === "fetch") this.#fetch(child, message, null);
@@ -233,6 +233,16 @@ export class Downlinks {
   }
 
   // ── Joining ──
+
+  /**
+   * Nobody waits for it: it may take a number from above, for long, and this site may be moved below that child
+   * meanwhile, which is then the way to the number.
+   */
+  #joins(child: Child, hello: Hello): void {
+    this.#hello(child, hello).then(() => this.removals.sweep()).catch((error) =>
+      this.#core.ports.fatal(error)
+    );
+  }
 
   async #hello(child: Child, hello: Hello): Promise<void> {
     const core = this.#core;
@@ -259,6 +269,8 @@ export class Downlinks {
       hello.parentReplica !== core.replica || core.topology.ended(hello.replica) !== undefined);
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
+    // What the first of them wrote may be on its way to the disk still (enrolment.ts N1).
+    if (again) await this.#host.durable();
     // It has another parent above it by now, or says hello anew.
     if (connection !== child.connection || !child.connected || anew && child.enrolledBy !== core.replica) {
       return;

@@ -204,6 +204,8 @@ export class Uplink {
     core.setPath(welcome.path);
     // At once: what children are told from here on counts for other ancestors than those they know of.
     this.#voided();
+    // They ask anew, each under its new place in the tree: a number for the old one would be nobody's.
+    for (const { resolve } of [...this.#numbers.values()]) resolve(0);
     core.rootedTo = core.rows.head;
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
     // After all that was kept, in this journal and so in every other (succession.ts).
@@ -298,7 +300,7 @@ export class Uplink {
     this.#send({ kind: "eager" });
   }
 
-  /** A fresh replica number from the root. */
+  /** A fresh replica number from the root; 0 where this site has taken another one meanwhile. */
   number(claim: Claim): Promise<ReplicaNumber> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
