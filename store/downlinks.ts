@@ -13,7 +13,6 @@ import { Child, CHILD_RECORD } from "./child.ts";
 import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
-import type { Digest } from "./digest.ts";
 import type { Key } from "./key.ts";
 import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MARK_MS_PER_CHILD } from "./limits.ts";
 import { FlushReads } from "./flush_reads.ts";
@@ -222,10 +221,8 @@ export class Downlinks {
     if (message.kind === "hello") this.#joins(child, message);
     else if (!child.welcomed) this.#core.count("early");
     else if (message.kind === "push") await this.#push(child, message);
-    else if (message.kind === "fetch") this.#fetch(child, message, null);
-    else if (message.kind === "compare") {
-      this.#fetch(child, { ...message, kind: "fetch", limit: 0, reverse: false }, message.digest);
-    } else if (message.kind === "drop") this.#drop(child, message.range);
+    else if (message.kind === "fetch" || message.kind === "compare") this.#replies.asked(child, message);
+    else if (message.kind === "drop") this.#drop(child, message.range);
     else if (message.kind === "eager") this.#eager(child);
     else if (message.kind === "number" && message.claim !== null) {
       this.#number(child, message.id, message.claim);
@@ -364,14 +361,6 @@ export class Downlinks {
     });
     core.advanced();
     core.wake();
-  }
-
-  #fetch(child: Child, fetch: Fetch, has: Digest | null): void {
-    const answered = fetch.trace === "" ? undefined : this.#core.ports.traced?.(fetch.trace, "fetch");
-    child.fetches.push({ ...fetch, has, part: null, asked: false, answered });
-    this.#asking.add(child);
-    this.#due.add(child);
-    this.#core.wake();
   }
 
   #drop(child: Child, range: Range): void {

@@ -3,6 +3,7 @@
  * the flush under way, the others are asked for above first.
  */
 import type { Child, ChildFetch } from "./child.ts";
+import type { Compare } from "./compare_message.ts";
 import type { Core } from "./core.ts";
 import { type Digest, sameDigest } from "./digest.ts";
 import type { FlushReads } from "./flush_reads.ts";
@@ -29,6 +30,20 @@ export class Replies {
   constructor(core: Core, host: Host) {
     this.#core = core;
     this.#host = host;
+  }
+
+  /** A child fetches a range, or compares it first. */
+  asked(child: Child, question: Fetch | Compare): void {
+    const { id, range, trace } = question;
+    const fetch: Fetch = question.kind === "fetch"
+      ? question
+      : { kind: "fetch", id, range, trace, limit: 0, reverse: false };
+    const has = question.kind === "fetch" ? null : question.digest;
+    const answered = trace === "" ? undefined : this.#core.ports.traced?.(trace, "fetch");
+    child.fetches.push({ ...fetch, has, part: null, asked: false, answered });
+    this.#host.asks(child);
+    this.#host.due(child);
+    this.#core.wake();
   }
 
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
