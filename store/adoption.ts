@@ -26,7 +26,7 @@ import type { SiteId } from "./ports.ts";
 import { firstId } from "./question.ts";
 import type { Position } from "./row.ts";
 import { Stager } from "./stager.ts";
-import { encodeJson, type Ended, endedKey } from "./topology.ts";
+import { decodeJson, encodeJson, type Ended, endedKey } from "./topology.ts";
 
 interface Host {
   /** Resolves when everything applied so far is on disk. */
@@ -281,7 +281,9 @@ export class Adoptions {
       if (next === undefined) continue;
       const key = endedKey(number);
       const [old] = await core.rows.lookup([key]);
-      const ended: Ended = { stable: last, next, settled: true };
+      // What was lost with the old parent stays lost.
+      const { gap } = (decodeJson(old?.value ?? null) ?? {}) as Partial<Ended>;
+      const ended: Ended = { stable: last, next, settled: true, ...gap === undefined ? {} : { gap } };
       core.rows.apply(old, core.own(key, encodeJson(ended)));
     }
     core.count("settled", open.length);

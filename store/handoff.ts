@@ -104,7 +104,7 @@ export class Handoff {
   #ofLast(token: TokenState): TokenState | null {
     const { topology } = this.#core, last = topology.succession.last(token.replica);
     if (!token.open || last === token.replica) return token;
-    if (topology.mayHaveLost(token.replica, token.path)) return null;
+    if (this.#mayHaveLost(token)) return null;
     const own = token.path.at(-1) ?? null;
     const path = (topology.incarnation(last)?.path ?? []).map((_, j, { length }) =>
       j + 1 < length ? null : own
@@ -124,11 +124,16 @@ export class Handoff {
     const { topology } = this.#core;
     const stable = topology.ended(token.replica);
     // One that goes on as it was may stand below one that does not.
-    const mayHaveLost = topology.mayHaveLost(token.replica, token.path);
+    const mayHaveLost = this.#mayHaveLost(token);
     if (stable === undefined) return { kind: mayHaveLost ? "lost" : "living" };
-    if (token.clock <= stable && !token.open) return { kind: "safe" };
+    if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
     const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
     return goesOn && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+  }
+
+  /** An open token's clock says too little. */
+  #mayHaveLost({ replica, path, clock, open }: TokenState): boolean {
+    return this.#core.topology.mayHaveLost(replica, path, open ? Infinity : clock);
   }
 
   /** H12 */
@@ -156,7 +161,7 @@ export class Handoff {
       return mine !== undefined && mine === topology.above(token.replica, j);
     };
     const byPosition = position !== null && down >= position && isShared(depth);
-    const isKept = this.#isKept(token) && !topology.mayHaveLost(token.replica, token.path);
+    const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
     const byWord = isKept || topology.ended(token.replica) === undefined && isShared(depth) &&
         topology.hasAnnounced(token.replica, token.clock);
     const isClosed = !token.open || ended.kind === "recovered";

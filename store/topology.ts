@@ -55,8 +55,8 @@ export interface Ended {
   readonly next?: ReplicaNumber;
   /** All that it had has come to its successor's parent; `stable` is past whatever it said. */
   readonly settled?: true;
-  /** What only its parent had was lost or given up: a session of its may have seen that. */
-  readonly gap?: true;
+  /** What only its parent had, after this clock, was lost or given up: a session of its may have seen that. */
+  readonly gap?: ClockValue;
   /** Its site never took it, and says so: whoever ended another for it was mistaken. */
   readonly unused?: true;
 }
@@ -97,7 +97,7 @@ export class Topology {
   /** Which incarnation went on with the disk of another. */
   readonly #continued = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
-  readonly #gaps = new Set<ReplicaNumber>();
+  readonly #gaps = new Map<ReplicaNumber, ClockValue>();
   readonly succession = new Succession((number) => this.#ended.get(number));
   readonly #away = new Map<SiteId, number>();
   readonly #areas = new Map<SiteId, string>();
@@ -136,7 +136,7 @@ export class Topology {
       if (removed === true) this.#endedByRemoval.add(name);
       this.succession.ended(name, next, settled === true);
       if (unused === true) this.succession.unused(name);
-      if (gap === true) this.#gaps.add(name);
+      if (gap !== undefined) this.#gaps.set(name, gap);
       this.#depart(name);
       this.wards.changed = true;
     } else if (space === "kept" && typeof name === "number") {
@@ -376,12 +376,13 @@ export class Topology {
    * Whether a session may have seen what was lost with a former parent of its site, or of one above it.
    *
    * @param path of its token.
+   * @param clock of its token: what the root has all of, nobody has lost.
    */
-  mayHaveLost(number: ReplicaNumber, path: readonly (Position | null)[]): boolean {
+  mayHaveLost(number: ReplicaNumber, path: readonly (Position | null)[], clock: ClockValue): boolean {
     if (this.#gaps.size === 0 || typeof path[0] === "number") return false;
     for (let at: ReplicaNumber | undefined = number; at !== undefined && at !== 0;) {
       const known: Incarnation | undefined = this.#incarnations.get(at);
-      if (this.#gaps.has(at)) {
+      if (clock > (this.#gaps.get(at) ?? Infinity)) {
         const seen = path[(known?.path.length ?? 0) - 2];
         const word = this.succession.keptOf(at);
         // Without its word it is asked again when that has come.

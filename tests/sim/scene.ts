@@ -138,12 +138,11 @@ export class Scene {
   }
 
   /** A session at a site, with the tokens it brings. */
-  attach(id: SiteId, ...tokens: readonly TokenState[]): Promise<AttachedSession> {
+  async attach(id: SiteId, ...tokens: readonly TokenState[]): Promise<AttachedSession> {
     const { replica } = this.process(id);
     const [only] = tokens;
-    return this.done(
-      Promise.resolve(tokens.length > 1 ? replica.attachAll(tokens) : replica.attach(only ?? null)),
-    );
+    const attached = tokens.length > 1 ? replica.attachAll(tokens) : replica.attach(only ?? null);
+    return await this.done(Promise.resolve(attached));
   }
 
   /** Writes a key of the scene as the write of a number; over when it is on disk. */
