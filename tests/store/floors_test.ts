@@ -36,6 +36,16 @@ Deno.test("a session is told to wait when what it wrote is older than the horizo
   strictEqual(await scene.read(there, 0), 1);
 });
 
+Deno.test("a session waits for rows that are too old to be carried, and goes on when they arrive by themselves", async () => {
+  const { scene, token } = await agedAtE1();
+  const attached = scene.process("e2").replica.attach(token);
+  await scene.pass(600);
+  scene.network.block("e1", "root", 0);
+  const session = await scene.done(Promise.resolve(attached));
+  strictEqual(session.how, "wait");
+  strictEqual(await scene.read(session, 0), 1);
+});
+
 /** Sites that carry rows of any age, and promise what others promise. */
 const careless: OpenReplica = (config, ports) => {
   if (config.site === "root") return hooked(() => ({}))(config, ports);
