@@ -48,6 +48,8 @@ interface Gathering {
   readonly answers: Map<SiteId, { readonly rows: readonly WireRow[]; readonly need: Position }>;
   readonly arriving: Map<SiteId, Arriving>;
   readonly id: number;
+  /** Since when the child waits, over all its hellos. */
+  readonly sinceMs: number;
   waitsFor: readonly SiteId[];
   notedAtMs: number;
   done: boolean;
@@ -77,9 +79,10 @@ export class Adoptions {
   }
 
   /** Children that are not answered yet, and whom that waits for. */
-  get waiting(): { readonly child: SiteId; readonly waitsFor: readonly SiteId[] }[] {
-    return [...this.#gatherings].flatMap(([child, { done, waitsFor }]) =>
-      done ? [] : [{ child: child.id, waitsFor }]
+  get waiting(): { readonly child: SiteId; readonly waitsFor: readonly SiteId[]; readonly forMs: number }[] {
+    const nowMs = this.#core.steady.nowMs();
+    return [...this.#gatherings].flatMap(([child, { done, waitsFor, sinceMs }]) =>
+      done || !child.connected ? [] : [{ child: child.id, waitsFor, forMs: nowMs - sinceMs }]
     );
   }
 
@@ -106,6 +109,7 @@ export class Adoptions {
         answers: new Map(),
         arriving: new Map(),
         id: this.#nextId++,
+        sinceMs: gathering?.done === false ? gathering.sinceMs : this.#core.steady.nowMs(),
         waitsFor: [],
         notedAtMs: -Infinity,
         done: false,
@@ -156,7 +160,9 @@ export class Adoptions {
 
   #ask(child: Child, gathering: Gathering): void {
     const core = this.#core;
-    if (this.#gatherings.get(child) !== gathering || gathering.done || core.closed) return;
+    // One that has left, or lost its link, says another hello when it comes again.
+    const isOver = this.#gatherings.get(child) !== gathering || gathering.done || !child.connected;
+    if (isOver || core.closed) return;
     this.#askMissing(child, gathering);
     this.#note(child, gathering);
     this.#step(child, gathering);

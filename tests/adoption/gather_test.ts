@@ -22,7 +22,8 @@ class Adoption {
   readonly mine: Core;
   readonly old: Core;
   readonly child: Child;
-  /** Messages that came from the old parent. */
+  /** Messages that went to the old parent, and that came from there. */
+  questions = 0;
   messages = 0;
   isReady = false;
   /** Changes an answer on its way. */
@@ -33,6 +34,7 @@ class Adoption {
     const { world } = this;
     this.mine = this.#coreOf("new", NEW, (_, message) => {
       if (message.kind !== "gather") return Promise.resolve();
+      this.questions++;
       world.after(5, () => void this.asked.asked("new", message));
       return Promise.resolve();
     });
@@ -51,6 +53,7 @@ class Adoption {
     this.adopting = new Adoptions(this.mine, host);
     this.asked = new Adoptions(this.old, host);
     this.child = new Child("e", 0, { stables: new Least<Child>(), floors: new Least<Child>() });
+    this.child.connected = true;
   }
 
   #coreOf(
@@ -125,9 +128,23 @@ Deno.test("an old parent that does not answer is asked again", async () => {
   adoption.begin();
   await adoption.world.run(20_000);
   assert.equal(adoption.isReady, false);
+  assert.deepEqual(adoption.adopting.waiting, [{ child: "e", waitsFor: ["old"], forMs: 20_000 }]);
   adoption.old.resyncing = false;
   await adoption.world.run(60_000, () => adoption.isReady);
   assert.deepEqual([adoption.isReady, await adoption.has(3)], [true, 3]);
+});
+
+Deno.test("nobody is asked for a child that has left", async () => {
+  const adoption = new Adoption(Infinity);
+  adoption.old.resyncing = true;
+  adoption.begin();
+  await adoption.world.run(5_000);
+  const { questions } = adoption;
+  assert.ok(questions > 1);
+  adoption.child.connected = false;
+  assert.deepEqual(adoption.adopting.waiting, []);
+  await adoption.world.run(60_000);
+  assert.equal(adoption.questions, questions);
 });
 
 Deno.test("an answer of which a part is refused, since its clock is wrong, counts for nothing", async () => {
