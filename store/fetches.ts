@@ -13,7 +13,8 @@ import type { Fetch } from "./message.ts";
 import { isPoint, overlap, type Range } from "./range.ts";
 import { Stager } from "./stager.ts";
 
-export interface Fetching extends Fetch {
+export interface Fetching extends Omit<Fetch, "id"> {
+  id: number;
   /** The one that this is a part of; null where a reader or a child asked for it (resync.ts). */
   readonly whole: Fetching | null;
   /** What the parent was told that this site has there; null where it was told nothing. */
@@ -77,6 +78,13 @@ export class Fetches {
     if (isWholePoint(fetch)) this.#points.set(fetch.range.start, fetching);
     else this.#wide.add(fetching);
     return fetching;
+  }
+
+  /** It is asked for anew: answers to what was asked before are nobody's. */
+  renumber(fetching: Fetching, id: number): void {
+    this.#byId.delete(fetching.id);
+    fetching.id = id;
+    this.#byId.set(id, fetching);
   }
 
   get(id: number): Fetching | undefined {
