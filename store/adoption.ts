@@ -7,6 +7,8 @@
  *
  * F1  The child is answered when the root's journal has arrived here as far as it had there: what the child serves
  *     from here on is never older than what it served before.
+ *     A number goes down behind the feed (numbers.ts N2), so a child that hears a new one is answered no sooner anyway,
+ *     as long as each hello over a new link asks for one (downlinks.ts): no schedule needs the wait here by itself.
  * F2  What the child got from its old parent may have causes that are neither at the child nor at the root. All rows
  *     that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
  *     child and of every other child that it had; they are installed here at once, before the child is answered
