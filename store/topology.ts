@@ -179,8 +179,9 @@ export class Topology {
   }
 
   #learn(number: ReplicaNumber, named: Incarnation): void {
-    // Numbers rise: one that follows itself, or a later one, would lead round and round.
-    const incarnation = named.from < number ? named : { ...named, from: 0 };
+    // Numbers rise: one that follows itself, or a later one, or stands below it, would lead round and round.
+    const earlier = (other: ReplicaNumber) => other < number ? other : 0;
+    const incarnation = { ...named, from: earlier(named.from), parent: earlier(named.parent) };
     this.#incarnations.set(number, incarnation);
     this.#unnamed.delete(number);
     this.departed.add(incarnation.site);

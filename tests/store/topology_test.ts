@@ -36,3 +36,17 @@ Deno.test("topology says what is left of an incarnation when the numbers above i
   strictEqual(topology.ended(6), 20, "what a had pushed to the root");
   strictEqual(topology.ended(7), 30, "what b had, before it went below a and its disk was lost");
 });
+
+Deno.test("topology looks no further where an incarnation is said to stand below itself, or below a later one", () => {
+  const topology = told(
+    given(1, ["root"], 0),
+    given(2, ["root", "a"], 2),
+    given(3, ["root", "a", "b"], 4),
+    given(4, ["root", "a", "c"], 3),
+    ended(4, { stable: 40, gap: 1 }),
+  );
+  strictEqual(topology.movingSince(2, 0), Infinity);
+  strictEqual(topology.movingSince(3, 0), Infinity);
+  strictEqual(topology.mayHaveLost(2, [null, 1], 50), false);
+  strictEqual(topology.mayHaveLost(3, [null, null, 1], 50), false);
+});
