@@ -324,17 +324,19 @@ export class Topology {
    */
   #kept(number: ReplicaNumber | undefined, asked: ReadonlySet<ReplicaNumber> = NONE): ClockValue {
     if (number === undefined) return Infinity;
-    let kept = 0;
+    const disk: (readonly [ReplicaNumber, ClockValue])[] = [];
     for (let at: ReplicaNumber | undefined = number; at !== undefined; at = this.#continued.get(at)) {
       const end = this.#ended.get(at);
-      // Only the last one of a disk can be living.
-      if (end === undefined) kept = Infinity;
-      else if (!asked.has(at)) {
-        kept = Math.max(
-          kept,
-          Math.min(end, this.#kept(this.#incarnations.get(at)?.parent, new Set([...asked, at]))),
-        );
-      }
+      // Only the last one of a disk can be living. Most are, and then nothing above it is looked at: each that went on
+      // over many moves would cost as much as all those of the disks above it do, and so at every level.
+      if (end === undefined) return Infinity;
+      disk.push([at, end]);
+    }
+    let kept = 0;
+    for (const [at, end] of disk) {
+      if (asked.has(at)) continue;
+      const above = this.#kept(this.#incarnations.get(at)?.parent, new Set([...asked, at]));
+      kept = Math.max(kept, Math.min(end, above));
     }
     return kept;
   }
