@@ -40,7 +40,7 @@ export class Replies {
       : { kind: "fetch", id, range, trace, limit: 0, reverse: false };
     const has = question.kind === "fetch" ? null : question.digest;
     const answered = trace === "" ? undefined : this.#core.ports.traced?.(trace, "fetch");
-    child.fetches.push({ ...fetch, has, part: null, asked: false, answered });
+    child.fetches.add({ ...fetch, has, part: null, asked: false, answered });
     this.#host.asks(child);
     this.#host.due(child);
     this.#core.wake();
@@ -54,11 +54,11 @@ export class Replies {
       const answer = await this.#answer(child, fetch, reads);
       if (answer === null) continue;
       // Until now it kept its range from being evicted (PROTOCOL I3); from here on the subscription does.
-      child.fetches = child.fetches.filter((other) => other !== fetch);
+      child.fetches.delete(fetch);
       fetch.answered?.();
       replies.push(...answer);
     }
-    if (child.fetches.length > 0) this.#host.asks(child);
+    if (child.fetches.size > 0) this.#host.asks(child);
     return replies;
   }
 
