@@ -29,7 +29,7 @@ import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRo
 import type { SiteId } from "./ports.ts";
 import { firstSources, isGivenUp, type Source, sourcesAbove } from "./gather_sources.ts";
 import { firstId } from "./question.ts";
-import type { Position } from "./row.ts";
+import type { Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
 import { decodeJson, encodeJson, type Ended, endedKey } from "./topology.ts";
 
@@ -341,9 +341,16 @@ export class Adoptions {
 
 const newAnswer = (): Arriving => ({ rows: new Stager(), isRefused: false });
 
-/** Whether every child that a site had has pushed to this incarnation of it, or brings what it had to another. */
+/**
+ * Whether every child that a site had has pushed to this incarnation of it, or has brought what it had to another parent,
+ * and so above. Its own word says that: what its subtree has beyond it was never here, and may itself wait for this site.
+ */
 export function haveAllPushed(core: Core, children: ReadonlyMap<SiteId, Child>): boolean {
-  const { topology, config } = core;
-  return topology.movingFrom(config.site).length === 0 &&
+  const { topology, config } = core, { succession } = topology;
+  const isOnItsWay = (number: ReplicaNumber) => {
+    const word = succession.keptOf(number);
+    return word === undefined || (core.down[0] ?? 0) < word.floor;
+  };
+  return !topology.unsettledBelow(config.site).some(isOnItsWay) &&
     topology.joinedBelow(config.site).every((id) => children.get(id)?.hasPushed === true);
 }

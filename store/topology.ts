@@ -399,12 +399,16 @@ export class Topology {
     return false;
   }
 
+  /** Incarnations of a site's children that went on under another parent, to which not all of them has come yet. */
+  unsettledBelow(parent: SiteId): ReplicaNumber[] {
+    return this.succession.unsettled().filter((number) =>
+      this.#incarnations.get(number)?.path.at(-2) === parent
+    );
+  }
+
   /** Sites that are under another parent now and have not brought there yet all that they had below this one. */
   movingFrom(parent: SiteId): SiteId[] {
-    return this.succession.unsettled().flatMap((number) => {
-      const path = this.#incarnations.get(number)?.path;
-      return path?.at(-2) === parent ? [path.at(-1) ?? ""] : [];
-    });
+    return this.unsettledBelow(parent).map((number) => this.#incarnations.get(number)?.path.at(-1) ?? "");
   }
 
   sites(): SiteRecord[] {
