@@ -247,7 +247,10 @@ export class Adoptions {
     }
     if (!gathering.isComplete || !core.isRoot && (core.down[0] ?? 0) < gathering.need) return;
     gathering.done = true;
-    this.#install(gathering.rows).then(() => this.#host.ready());
+    // They may be megabytes, and the child stays for as long as it likes.
+    this.#install(gathering.rows.splice(0)).then(() => this.#host.ready()).catch((error) => {
+      if (!core.closed) core.ports.fatal(error);
+    });
   }
 
   /** As this site's own pending rows, all in one step (I1). */
