@@ -146,7 +146,8 @@ export class Adoptions {
       this.#gatherings.set(child, gathering);
       if (!this.#isEnough(gathering, moved)) this.#ask(child, gathering);
     }
-    return gathering.done || this.#isEnough(gathering, moved);
+    gathering.done ||= this.#isEnough(gathering, moved);
+    return gathering.done;
   }
 
   forget(child: Child): void {

@@ -89,7 +89,8 @@ class Adoption {
     for (let i = 0; i < rows; i++) this.old.rows.put(this.old.own(key(i), new Uint8Array(bytes)));
   }
 
-  begin(): void {
+  /** @param isReady whether the child may be answered at once. */
+  begin(isReady = false): void {
     const hello: Hello = {
       kind: "hello",
       replica: 7,
@@ -102,7 +103,7 @@ class Adoption {
       coverage: [],
       moved: { floor: 0, from: "old", siblings: [], lost: [] },
     };
-    assert.equal(this.adopting.isReady(this.child, hello), false);
+    assert.equal(this.adopting.isReady(this.child, hello), isReady);
   }
 
   async has(rows: number): Promise<number> {
@@ -146,6 +147,15 @@ Deno.test("a new parent whose disk fails as it takes in what it asked for stops,
     await adoption.world.run(5_000);
     assert.deepEqual([adoption.isReady, adoption.failures], [false, closed ? [] : ["the disk is gone"]]);
   }
+});
+
+Deno.test("a child that was taken in while its new parent resynced is waited for no more", async () => {
+  const adoption = new Adoption(Infinity);
+  adoption.mine.resyncing = true;
+  adoption.begin(true);
+  adoption.mine.resyncing = false;
+  await adoption.world.run(5_000);
+  assert.deepEqual([adoption.adopting.waiting, adoption.questions], [[], 0]);
 });
 
 Deno.test("nobody is asked for a child that has left", async () => {
