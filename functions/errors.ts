@@ -19,6 +19,7 @@ export type AppErrorCode =
   | "limit_atomic"
   | "limit_list"
   | "deploy_invalid" // the default export is no app
+  | "session_id_invalid" // no id of a stateful session
   | "not_available" // not built yet, or not at this site
   | "no_request" // used where no request runs
   // Retry.

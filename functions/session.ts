@@ -88,18 +88,3 @@ export abstract class Session<E = unknown> {
     throw notAvailable(WHAT);
   }
 }
-
-/** A stateful session from outside: its methods, each answering with a promise, and `fetch`. */
-export type SessionStub<C> =
-  & {
-    [
-      M in keyof C as M extends keyof Session ? never : C[M] extends (...args: never[]) => unknown ? M : never
-    ]: C[M] extends (...args: infer A) => infer R ? (...args: A) => Promise<Awaited<R>> : never;
-  }
-  & { fetch(request: Request): Promise<Response> };
-
-/** The stateful sessions of one class, by id. */
-export interface SessionNamespace<C> {
-  /** The stateful session of a name; it begins with its first use. */
-  get(id: string): SessionStub<C>;
-}
