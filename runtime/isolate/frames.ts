@@ -30,6 +30,8 @@ export const FRAME = {
   sessionAcknowledged: 11,
   sessionCheckpointNow: 12,
   sessionClose: 13,
+  // site → isolate, of a request: the answer of a stateful session
+  statefulReply: 14,
   // isolate → site
   ready: 20,
   loaded: 21,
@@ -55,6 +57,8 @@ export const FRAME = {
   sessionCheckpoint: 40,
   sessionParked: 41,
   sessionClosed: 42,
+  // isolate → site, of a request: a call to a stateful session
+  statefulCall: 43,
   // both ways, on any channel
   data: 50,
   end: 51,

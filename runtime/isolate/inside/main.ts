@@ -241,6 +241,9 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
     env: (exchange) =>
       buildEnv(defaultExport, {
         store: exchange.store,
+        get sessions() {
+          return exchange.sessions;
+        },
         vars: options.vars,
         secrets,
         app: options.name,
