@@ -265,9 +265,9 @@ class Run implements StoreUse, IsolateCall {
   readonly context: IsolateCall["context"];
   readonly signal: GoneSignal | undefined;
   readonly span: Span | undefined;
-  readonly sessions: StatefulCalls | undefined;
   storeMs = 0;
   #traceId: string | undefined;
+  #sessions: StatefulCalls | undefined;
   #steps = 0;
   #stepsAtGate = 0;
 
@@ -291,13 +291,18 @@ class Run implements StoreUse, IsolateCall {
     };
     this.signal = arrival.signal;
     this.span = span;
-    const { stateful: caller, replica } = services;
-    const declaresNone = Object.keys(version.manifest.sessions).length === 0;
-    this.sessions = caller === undefined || declaresNone ? undefined : new StatefulCalls({
+  }
+
+  /** Made by the first call: few requests make one. */
+  get sessions(): StatefulCalls | undefined {
+    const { stateful: caller, replica } = this.#services;
+    if (caller === undefined) return undefined;
+    const { version, session } = this.#call;
+    return this.#sessions ??= new StatefulCalls({
       ...{ caller, replica, version, session },
       seen: (position) => {
         this.#steps++;
-        prepared.highest = Math.max(prepared.highest, position);
+        this.#prepared.highest = Math.max(this.#prepared.highest, position);
       },
     });
   }
@@ -356,7 +361,7 @@ class Run implements StoreUse, IsolateCall {
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
   head(headers: [string, string][], open: boolean): Promise<void> | void {
-    const state = this.sessions?.token(open) ?? this.#call.session.token(open);
+    const state = this.#sessions?.token(open) ?? this.#call.session.token(open);
     return state instanceof Promise
       ? state.then((merged) => this.#head(headers, merged))
       : this.#head(headers, state);
