@@ -46,6 +46,7 @@ export class SiteOwners {
   #revision = -1;
   #forget: () => void = () => {};
   readonly #quiet: Quiet;
+  readonly #channels = new Map<string, (from: SiteId, packet: Uint8Array) => void>();
   readonly #uses = new Map<string, { readonly f: () => number; tuples: Tuples | null }>();
 
   constructor(core: Core) {
@@ -57,7 +58,7 @@ export class SiteOwners {
       wallMs: () => core.ports.clock.nowMs(),
       after: (ms, callback) => core.ports.clock.after(ms, callback),
       send: (to, beat) => core.send(to, beat),
-      isKnown: (site) => this.#isKnown(site),
+      isKnown: (site) => this.isKnown(site),
       knowsTree: () => this.#isReady,
       awayUntilMs: (site) => core.topology.awayUntilMs(site),
       count: (name) => core.count(name),
@@ -149,7 +150,7 @@ export class SiteOwners {
           return f();
         },
         choose,
-        isKnown: (site) => this.#isKnown(site),
+        isKnown: (site) => this.isKnown(site),
         standing: (site) => detector.standing(site),
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
@@ -159,11 +160,20 @@ export class SiteOwners {
     }, user);
   }
 
+  /** See Replica.owners in store/api.ts. */
+  channel(
+    use: string,
+    received: (from: SiteId, packet: Uint8Array) => void,
+  ): (to: SiteId, packet: Uint8Array) => Promise<void> {
+    this.#channels.set(use, received);
+    return (to, packet) => this.#core.send(to, { kind: "tuples", use, packet });
+  }
+
   /** A packet for the tuples of a use; one that is not opened here is not heard: it is told again. */
   received(from: SiteId, { use, packet }: TuplesMessage): void {
     const core = this.#core;
     if (!this.#isReady) return;
-    if (!this.#isKnown(from)) {
+    if (!this.isKnown(from)) {
       core.count("packet_stranger");
       const before = this.#quiet.admits(from);
       if (before !== null) core.ports.note("packet_stranger", { from, before });
@@ -171,6 +181,7 @@ export class SiteOwners {
     }
     try {
       this.#uses.get(use)?.tuples?.received(from, packet);
+      this.#channels.get(use)?.(from, packet);
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       core.count("malformed");
@@ -178,7 +189,7 @@ export class SiteOwners {
     }
   }
 
-  #isKnown(site: SiteId): boolean {
+  isKnown(site: SiteId): boolean {
     const { topology } = this.#core;
     return topology.site(site) !== undefined && !topology.isRemoved(site);
   }
