@@ -160,6 +160,11 @@ export class Reader {
     return Array.from({ length }, read);
   }
 
+  /** How many bytes have been read. */
+  get position(): number {
+    return this.#at;
+  }
+
   /** Nothing is left to read. */
   get isAtEnd(): boolean {
     return this.#at === this.#bytes.length;

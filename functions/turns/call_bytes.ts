@@ -7,7 +7,7 @@
  *   list     level reverse limit start end       → more rows
  *   commit   checks mutations                    → versionstamp, "" where a check failed
  *   fetch    redirect call                       → answer (`response`); its url comes first
- *   session  class id call                       → answer
+ *   session  class id chain call                 → answer
  *
  * CB1  One form for each; the readers throw CodecError for anything else (store/codec.ts).
  */
@@ -187,15 +187,20 @@ export function decodeOutsideAnswer(bytes: Uint8Array): OutsideAnswer {
 /** A call to another stateful session of the app. */
 export interface CallToSession {
   readonly target: SessionTarget;
+  /** For the request that comes of it (event.ts): the caller and those that wait for it. */
+  readonly chain: readonly string[];
   /** encodeCall's bytes. */
   readonly call: Uint8Array;
 }
 
-export const encodeCallToSession = ({ target, call }: CallToSession): Uint8Array<ArrayBuffer> =>
-  new Writer(call.length + 64).text(target.class).text(target.id).bytes(call).done();
+export function encodeCallToSession({ target, chain, call }: CallToSession): Uint8Array<ArrayBuffer> {
+  const writer = new Writer(call.length + 64).text(target.class).text(target.id);
+  return writer.list(chain, (each) => void writer.text(each)).bytes(call).done();
+}
 
 export function decodeCallToSession(bytes: Uint8Array): CallToSession {
   const reader = new Reader(bytes);
   const target = { class: reader.text(), id: reader.text() };
-  return ended(reader, { target, call: reader.bytes() });
+  const chain = reader.list(() => reader.text());
+  return ended(reader, { target, chain, call: reader.bytes() });
 }

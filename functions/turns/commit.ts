@@ -144,6 +144,8 @@ export interface Parked {
     | "state_invalid"
     /** Its log was written by other code. */
     | "code_differs"
+    /** Its object can't be made: the constructor threw. */
+    | "class_invalid"
     /** Its class is not in the app. */
     | "class_unknown";
   readonly message: string;

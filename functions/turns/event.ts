@@ -24,7 +24,13 @@ export type CallOutcome =
 /** What is handled one after the other: each begins a handler. */
 export type HandledEvent =
   /** An RPC or HTTP request (encodeCall's bytes, functions/calls/call.ts). Its answer is the output 1 to the receiver `request`. */
-  | { readonly kind: "request"; readonly request: string; readonly bytes: Uint8Array }
+  | {
+    readonly kind: "request";
+    readonly request: string;
+    /** Stateful sessions that wait for this one, as `chainName` calls them, outermost first. */
+    readonly chain: readonly string[];
+    readonly bytes: Uint8Array;
+  }
   /** Somebody has attached: `onOpen`. */
   | { readonly kind: "attach"; readonly peer: Peer }
   /** A message of somebody who is attached: `onMessage`. */
@@ -40,6 +46,8 @@ export type HandledEvent =
   | {
     readonly kind: "reject";
     readonly request: string | null;
+    /** No event was being handled: a closure timer ran. All of them are dropped. */
+    readonly isBackground: boolean;
     readonly code: string;
     readonly message: string;
   };
@@ -52,6 +60,9 @@ export type SessionEvent =
     /** A call (commit.ts) has ended. A result for a call that is not open any more is ignored. */
     | { readonly kind: "result"; readonly call: number; readonly outcome: CallOutcome }
   );
+
+/** How a chain of calls names a session: a call to one that is in its caller's chain fails with `cycle`. */
+export const chainName = (className: string, id: string): string => `${className}/${id}`;
 
 /** What a session is opened with. */
 export interface OpenSession {

@@ -6,6 +6,7 @@
  * Nothing here knows sockets, clocks or Deno: events come in by event.ts, what leaves is commit.ts, through the
  * ports of sink.ts.
  */
+export { chainName } from "./event.ts";
 export type { CallOutcome, HandledEvent, OpenSession, Peer, SessionEvent } from "./event.ts";
 export type {
   Acknowledged,

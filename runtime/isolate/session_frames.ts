@@ -109,7 +109,9 @@ export function writeEvent(writer: FrameWriter, event: SessionEvent): void {
   if (event.kind !== "result") writer.f64(event.number);
   switch (event.kind) {
     case "request":
-      writer.text(event.request).rest(event.bytes);
+      writer.text(event.request);
+      writeList(writer, event.chain, (each) => void writer.text(each));
+      writer.rest(event.bytes);
       return;
     case "attach":
       writer.u8(PEERS.indexOf(event.peer.kind)).text(event.peer.id);
@@ -153,7 +155,13 @@ export function readEvent(payload: Payload): SessionEvent {
   const base = { storeClock, number };
   switch (kind) {
     case "request":
-      return { ...base, kind, request: payload.text(), bytes: payload.rest() };
+      return {
+        ...base,
+        kind,
+        request: payload.text(),
+        chain: readList(payload, 4, () => payload.text()),
+        bytes: payload.rest(),
+      };
     case "attach":
       return { ...base, kind, peer: { kind: pick(PEERS, payload.u8(), "peer"), id: payload.text() } };
     case "message": {
@@ -167,7 +175,8 @@ export function readEvent(payload: Payload): SessionEvent {
       return { ...base, kind, name: payload.text(), dueMs: payload.f64() };
     case "reject": {
       const request = readFlag(payload) ? payload.text() : (payload.text(), null);
-      return { ...base, kind, request, code: payload.text(), message: payload.text() };
+      const isBackground = readFlag(payload);
+      return { ...base, kind, request, isBackground, code: payload.text(), message: payload.text() };
     }
   }
 }
@@ -320,6 +329,7 @@ const PARKED: readonly Parked["code"][] = [
   "log_corrupt",
   "state_invalid",
   "code_differs",
+  "class_invalid",
   "class_unknown",
 ];
 

@@ -1,0 +1,150 @@
+/**
+ * The store as a stateful session sees it. Reads are calls, with their results in the log. Writes leave with the
+ * handler's commit, under a version that the log has, and this session reads them at once.
+ *
+ * SS1  A handler reads what it has written. What was committed is the site's to show: it makes a session's reads
+ *      after the effects of its earlier commits.
+ * SS2  A write with checks needs the site's answer: it is a call with an effect, which stays done although its
+ *      handler throws later.
+ */
+import type { Key } from "../../store/key.ts";
+import { versionstamp } from "../../store/row.ts";
+import { AppError, notAvailable } from "../errors.ts";
+import type {
+  Check,
+  CommitResult,
+  ListRequest,
+  Mutation,
+  ReadLevel,
+  RowPage,
+  StoreClient,
+  StoredRow,
+} from "../store_client.ts";
+import {
+  decodeCommitResult,
+  decodePage,
+  decodeRows,
+  encodeGet,
+  encodeList,
+  encodeStoreCommit,
+} from "./call_bytes.ts";
+import type { EffectMutation } from "./commit.ts";
+import type { Program } from "./program.ts";
+
+/** What a site answers instead of a result: known by its code. */
+export class CallError extends Error {
+  override readonly name = "CallError";
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+
+  /** Uncaught, it is the platform's problem also in Hono (errors.ts, E2). */
+  getResponse(): never {
+    throw this;
+  }
+}
+
+/** The store calls of one program. */
+export class SessionStore implements StoreClient {
+  readonly #program: Program;
+  /** Rows that the running handler wrote; null: deleted. */
+  readonly #written = new Map<Key, StoredRow | null>();
+  /** The number of the handler's first effect: rows of an earlier one are the site's to show (SS1). */
+  #firstEffect = 0;
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
+    const written = this.#overlay();
+    const missing = keys.filter((key) => !written.has(key));
+    const own = new Map(written);
+    const rows = missing.length === 0 ? [] : await this.#read(missing, level);
+    const byKey = new Map(missing.map((key, i) => [key, rows[i] ?? null]));
+    return keys.map((key) => own.get(key) ?? byKey.get(key) ?? null);
+  }
+
+  async list(request: ListRequest): Promise<RowPage> {
+    const own = [...this.#overlay()].filter(([key]) => key >= request.start && key < request.end);
+    const page = await this.#call("list", encodeList(request), decodePage);
+    return own.length === 0 ? page : overlaid(page, new Map(own), request);
+  }
+
+  async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
+    const plain = mutations.filter((each): each is EffectMutation & Mutation =>
+      each.kind === "set" || each.kind === "delete"
+    );
+    if (plain.length < mutations.length) {
+      throw notAvailable("sum, min and max inside a stateful session: read the value and set it; they");
+    }
+    if (checks.length > 0) {
+      return await this.#call("commit", encodeStoreCommit(checks, mutations), decodeCommitResult, true);
+    }
+    const written = this.#overlay();
+    const version = versionstamp(this.#program.write(plain));
+    for (const mutation of plain) {
+      const row = mutation.kind === "delete"
+        ? null
+        : { key: mutation.key, value: mutation.value, versionstamp: version };
+      written.set(mutation.key, row);
+    }
+    return { ok: true, versionstamp: version };
+  }
+
+  // deno-lint-ignore require-yield -- StoreClient's watch is a generator; this one only refuses
+  async *watch(): AsyncGenerator<void, void> {
+    await Promise.reject(notAvailable("watch inside a stateful session"));
+  }
+
+  /** SS1: rows of handlers that have ended are forgotten. */
+  #overlay(): Map<Key, StoredRow | null> {
+    const { commits } = this.#program;
+    if (this.#firstEffect !== commits) this.#written.clear();
+    this.#firstEffect = commits;
+    return this.#written;
+  }
+
+  /** Long rows come in several replies. */
+  async #read(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
+    const rows: (StoredRow | null)[] = [];
+    while (rows.length < keys.length) {
+      const next = await this.#call("get", encodeGet(keys.slice(rows.length), level), decodeRows);
+      if (next.length === 0) {
+        throw new AppError("value_corrupt", "a reply has none of the rows that were asked for");
+      }
+      rows.push(...next);
+    }
+    return rows;
+  }
+
+  #call<T>(
+    kind: "get" | "list" | "commit",
+    bytes: Uint8Array,
+    read: (bytes: Uint8Array) => T,
+    hasEffect = false,
+  ): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#program.call({
+        kind,
+        bytes,
+        name: `a store ${kind}`,
+        done: (result) => resolve(read(result)),
+        failed: (code, message) => reject(new CallError(code, message)),
+      }, hasEffect);
+    });
+  }
+}
+
+/** A page with own rows over it, up to where the page reaches. */
+function overlaid(page: RowPage, own: ReadonlyMap<Key, StoredRow | null>, request: ListRequest): RowPage {
+  const edge = page.more ? page.rows.at(-1)?.key : undefined;
+  const isBefore = (a: Key, b: Key) => request.reverse ? a > b : a < b;
+  const rows = page.rows.filter((row) => !own.has(row.key));
+  for (const [key, row] of own) {
+    if (row !== null && (edge === undefined || !isBefore(edge, key))) rows.push(row);
+  }
+  rows.sort((a, b) => a.key === b.key ? 0 : isBefore(a.key, b.key) ? -1 : 1);
+  const cut = rows.slice(0, request.limit);
+  return { rows: cut, more: page.more || cut.length < rows.length };
+}
