@@ -53,8 +53,27 @@ export type {
 export { KvU64 } from "./kv_u64.ts";
 export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
 export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
-export { type From, map, Session, type TrackedMap } from "./session.ts";
+export { type From, Session } from "./session.ts";
 export type { ReadLevel } from "./store_client.ts";
+export {
+  bytes,
+  type CellType,
+  grid,
+  type GridRow,
+  type Held,
+  list,
+  map,
+  nested,
+  type Put,
+  type TrackedBytes,
+  type TrackedGrid,
+  type TrackedKey,
+  type TrackedList,
+  type TrackedMap,
+  type TrackedNested,
+  type TrackedValue,
+  value,
+} from "./tracked/mod.ts";
 export type {
   Beginning,
   FieldValues,

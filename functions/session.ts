@@ -16,37 +16,6 @@ export interface From {
   send(message: string | Uint8Array): void;
 }
 
-/** A map whose changes are tracked one by one: a checkpoint holds what changed, not the whole map. */
-export interface TrackedMap<K, V> extends Iterable<[K, V]> {
-  /** How many entries it has. */
-  readonly size: number;
-  /** The value of a key. */
-  get(key: K): V | undefined;
-  /** Whether a key has a value. */
-  has(key: K): boolean;
-  /** Gives a key a value. */
-  set(key: K, value: V): this;
-  /** Takes a key out; whether it was there. */
-  delete(key: K): boolean;
-  /** Takes all keys out. */
-  clear(): void;
-  /** The keys, in order of insertion. */
-  keys(): IterableIterator<K>;
-  /** The values, in order of insertion. */
-  values(): IterableIterator<V>;
-  /** Keys and values, in order of insertion. */
-  entries(): IterableIterator<[K, V]>;
-}
-
-/**
- * Declares a tracked map as a field of a Session class.
- *
- * @throws AppError `not_available`.
- */
-export function map<K, V>(): TrackedMap<K, V> {
-  throw notAvailable(WHAT);
-}
-
 /** Base of the classes named in `defineApp({ sessions })`. `E` is the app's env. */
 export abstract class Session<E = unknown> {
   /** The app's env. */

@@ -1,0 +1,121 @@
+/**
+ * Structures under names, as one structure: what a map or list has for each of its things, where these have several
+ * tracked parts.
+ *
+ * A segment: flag: all of them, or only the changed ones; a list: text name, byte kind, sized segment.
+ */
+import { Reader, Writer } from "../../store/codec.ts";
+import { AppError } from "../errors.ts";
+import { step, unfit } from "./owned.ts";
+import {
+  ATTACH,
+  CHANGED,
+  corrupt,
+  type Holder,
+  isPart,
+  KIND,
+  KIND_BYTE,
+  type Part,
+  partOfByte,
+  READ,
+  register,
+  TrackedPart,
+  type ValueCodec,
+  WRITE,
+} from "./part.ts";
+
+/** Structures by name; its members are its structures. */
+export type TrackedNested<T extends Readonly<Record<string, Part>>> = NestedPart & Readonly<T>;
+
+/** What {@link nested} makes. */
+export class NestedPart extends TrackedPart implements Holder {
+  override get [KIND](): "nested" {
+    return "nested";
+  }
+  readonly #parts = new Map<string, Part>();
+
+  constructor(parts: Readonly<Record<string, Part>>) {
+    super();
+    for (const [name, part] of Object.entries(parts)) this.#add(name, part);
+  }
+
+  #add(name: string, part: Part): void {
+    if (!isPart(part)) {
+      throw unfit(`nested${step(name)}`, "no tracked structure: put plain values in value() or in a map");
+    }
+    if (name in this) {
+      throw new AppError(
+        "value_invalid",
+        `nested() can't name a structure ${JSON.stringify(name)}: it is taken`,
+        {
+          path: name,
+        },
+      );
+    }
+    part[ATTACH](this);
+    this.#parts.set(name, part);
+    Object.defineProperty(this, name, { value: part, enumerable: true });
+  }
+
+  partChanged(): void {
+    this.touch();
+  }
+
+  pathOf(part: Part): string {
+    for (const [name, each] of this.#parts) if (each === part) return `${this.path}${step(name)}`;
+    return this.path;
+  }
+
+  protected override write(codec: ValueCodec, isWhole: boolean): Uint8Array {
+    const parts = [...this.#parts].filter(([, part]) => isWhole || part[CHANGED]);
+    const w = new Writer(256).flag(isWhole);
+    return w.list(parts, ([name, part]) => {
+      w.text(name).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](codec, isWhole));
+    }).done();
+  }
+
+  protected override read(codec: ValueCodec, segment: Uint8Array): void {
+    const r = new Reader(segment);
+    const isWhole = r.flag();
+    const seen = new Set<string>();
+    r.list(() => {
+      const name = r.text();
+      const kind = r.byte();
+      const bytes = r.bytes();
+      if (seen.has(name)) throw corrupt(`${JSON.stringify(name)} is there twice`);
+      seen.add(name);
+      const part = this.#parts.get(name);
+      if (part !== undefined && KIND_BYTE[part[KIND]] === kind) return part[READ](codec, bytes);
+      if (part !== undefined || !isWhole) {
+        throw corrupt(`${JSON.stringify(name)} is no structure of that kind`);
+      }
+      const made = partOfByte(kind);
+      made[READ](codec, bytes);
+      this.#add(name, made);
+    });
+    r.end();
+    if (isWhole && seen.size !== this.#parts.size) {
+      throw corrupt("a nested structure lacks some of its parts");
+    }
+  }
+}
+
+register("nested", () => new NestedPart({}));
+
+/**
+ * Declares structures under names that belong together, for the values of a map or the items of a list.
+ *
+ * ```ts
+ * import { list, map, nested, value } from "sojourn";
+ *
+ * const newCart = () => nested({ lines: list<string>(), note: value("") });
+ * const carts = map<string, ReturnType<typeof newCart>>();
+ * carts.set("ada", newCart());
+ * carts.get("ada")?.lines.push("beans");
+ * ```
+ *
+ * @throws AppError `value_invalid` for a name that is taken or a member that is no structure.
+ */
+export function nested<T extends Readonly<Record<string, Part>>>(parts: T): TrackedNested<T> {
+  return new NestedPart(parts) as TrackedNested<T>;
+}

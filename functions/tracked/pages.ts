@@ -1,0 +1,128 @@
+/**
+ * Runs of values in segments. They are cut into pages that are decoded when a value of theirs is first read: loading
+ * a large structure takes the time of its keys, and what nobody reads stays as compact as it came.
+ *
+ * A page: varint number of slots; sized bytes: the array of its values, encoded (null where a structure is); a list of
+ * the structures among them: varint slot, byte kind, sized segment.
+ */
+import type { Reader, Writer } from "../../store/codec.ts";
+import { handOut, type Kept, originalOf, takeOver } from "./owned.ts";
+import {
+  corrupt,
+  isPart,
+  KIND,
+  KIND_BYTE,
+  type Part,
+  partOfByte,
+  READ,
+  type ValueCodec,
+  WRITE,
+} from "./part.ts";
+
+/**
+ * A page is cut at about so many bytes: what the first read of one value costs (some 30 µs), against the 100 bytes or so
+ * that a page costs itself.
+ */
+const PAGE_BYTES_TARGET = 8 * 1024;
+/** Of the first page, when nothing is known of the values. */
+const FIRST_SLOTS = 16;
+const SLOTS_MAX = 1024;
+
+/** Values that came in one page, encoded until one of them is read. */
+export class Page {
+  #bytes: Uint8Array | undefined;
+  readonly #codec: ValueCodec;
+  #values: unknown[] | undefined;
+
+  constructor(codec: ValueCodec, bytes: Uint8Array) {
+    this.#codec = codec;
+    this.#bytes = bytes;
+  }
+
+  take(slot: number, slots: number): Kept {
+    if (this.#values === undefined) {
+      const values = this.#bytes === undefined ? [] : this.#codec.decode(this.#bytes);
+      if (!Array.isArray(values) || values.length !== slots) throw corrupt(`a page has not ${slots} values`);
+      this.#values = values;
+      this.#bytes = undefined;
+    }
+    return takeOver(this.#values[slot]);
+  }
+}
+
+/** A value that is still in its page. */
+export class Stored {
+  readonly #page: Page;
+  readonly #slot: number;
+  readonly #slots: number;
+  constructor(page: Page, slot: number, slots: number) {
+    this.#page = page;
+    this.#slot = slot;
+    this.#slots = slots;
+  }
+  take(): Kept {
+    return this.#page.take(this.#slot, this.#slots);
+  }
+}
+
+/** What a structure has in a place: a value, one that is still in its page, or another structure. */
+export type Cell = Kept | Stored | Part;
+
+/** Cuts so many cells into pages, by the bytes that the last ones took. */
+export class PageWriter {
+  readonly #w: Writer;
+  readonly #codec: ValueCodec;
+  #slots = FIRST_SLOTS;
+
+  constructor(w: Writer, codec: ValueCodec) {
+    this.#w = w;
+    this.#codec = codec;
+  }
+
+  /** How many cells go in the next page. */
+  get slots(): number {
+    return this.#slots;
+  }
+
+  write(cells: readonly Cell[]): void {
+    const before = this.#w.length;
+    const parts: [number, Part][] = [];
+    const values = cells.map((cell, slot) => {
+      if (!isPart(cell)) return originalOf(cell instanceof Stored ? cell.take() : cell);
+      parts.push([slot, cell]);
+      return null;
+    });
+    this.#w.uint(cells.length).bytes(this.#codec.encode(values));
+    this.#w.list(parts, ([slot, part]) => {
+      this.#w.uint(slot).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](this.#codec, true));
+    });
+    const each = (this.#w.length - before) / Math.max(1, cells.length);
+    this.#slots = Math.max(1, Math.min(SLOTS_MAX, Math.round(PAGE_BYTES_TARGET / each)));
+  }
+}
+
+/** Reads a page as cells. */
+export function readPage(r: Reader, codec: ValueCodec): Cell[] {
+  const slots = r.uint();
+  if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
+  const bytes = r.bytes();
+  // Each value takes a byte or more: a forged number can't make us allocate.
+  if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
+  const page = new Page(codec, bytes);
+  const cells: Cell[] = Array.from({ length: slots }, (_, slot) => new Stored(page, slot, slots));
+  for (const [slot, part] of r.list(() => readPart(r, codec))) {
+    if (slot >= slots) throw corrupt(`a page has no place ${slot}`);
+    cells[slot] = part;
+  }
+  return cells;
+}
+
+function readPart(r: Reader, codec: ValueCodec): [number, Part] {
+  const slot = r.uint();
+  const part = partOfByte(r.byte());
+  part[READ](codec, r.bytes());
+  return [slot, part];
+}
+
+/** What an app reads in a cell that is no longer in its page. */
+export const read = (cell: Cell): unknown => isPart(cell) ? cell : handOut(cell);

@@ -1,0 +1,82 @@
+/**
+ * One tracked value: a checkpoint holds it only where it changed. For what is large and changes seldom; small things
+ * are as well off in plain fields.
+ *
+ * A segment: flag: whole, or only the changes inside the structure that is the value. Whole: a page of one. Else the
+ * sized segment of that structure.
+ */
+import { Reader, Writer } from "../../store/codec.ts";
+import { Container, type Put, readThrough } from "./container.ts";
+import type { Held } from "./owned.ts";
+import { type Cell, PageWriter, readPage } from "./pages.ts";
+import { corrupt, isPart, KIND, READ, register, type ValueCodec, WRITE } from "./part.ts";
+
+/** A value whose changes are tracked. */
+export class TrackedValue<T> extends Container {
+  override get [KIND](): "value" {
+    return "value";
+  }
+  #cell: Cell;
+  /** It was set since the last write. */
+  #isSet = true;
+
+  constructor(initial: Put<T>) {
+    super();
+    this.#cell = this.admit(initial, () => "value");
+  }
+
+  /** The value, frozen; a copy of what can't be frozen. */
+  get(): Held<T> {
+    return readThrough(this.#cell, (cell) => this.#cell = cell) as Held<T>;
+  }
+
+  /** Puts another in its place. @throws AppError `value_invalid`. */
+  set(value: Put<T>): void {
+    if (value === this.#cell) return;
+    const cell = this.admit(value, () => this.path);
+    this.release(this.#cell);
+    this.#cell = cell;
+    this.#isSet = true;
+    this.touch();
+  }
+
+  /** Puts in its place what `change` makes of it. */
+  update(change: (value: Held<T>) => Put<T>): void {
+    this.set(change(this.get()));
+  }
+
+  override pathOf(): string {
+    return this.path;
+  }
+
+  protected override write(codec: ValueCodec, isWhole: boolean): Uint8Array {
+    const isAll = isWhole || this.#isSet;
+    const w = new Writer(64).flag(isAll);
+    if (isAll) new PageWriter(w, codec).write([this.#cell]);
+    else if (isPart(this.#cell)) w.bytes(this.#cell[WRITE](codec, false));
+    this.#isSet = false;
+    this.allWritten();
+    return w.done();
+  }
+
+  protected override read(codec: ValueCodec, segment: Uint8Array): void {
+    const r = new Reader(segment);
+    if (r.flag()) {
+      const [cell, ...more] = readPage(r, codec);
+      if (more.length > 0) throw corrupt("a value is more than one");
+      this.release(this.#cell);
+      this.#cell = this.adopt(cell);
+    } else if (isPart(this.#cell)) this.#cell[READ](codec, r.bytes());
+    else throw corrupt("a value that is no structure has changed inside");
+    r.end();
+    this.#isSet = false;
+    this.allWritten();
+  }
+}
+
+register("value", () => new TrackedValue<unknown>(undefined));
+
+/** Declares a tracked value as a field of a Session class. @throws AppError `value_invalid`. */
+export function value<T>(initial: Put<T>): TrackedValue<T> {
+  return new TrackedValue<T>(initial);
+}
