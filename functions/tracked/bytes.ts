@@ -2,7 +2,7 @@
  * Tracked bytes: a checkpoint holds the words that were written (memory.ts has the segment).
  */
 import { TrackedMemory } from "./memory.ts";
-import { KIND, register, TrackedPart, type ValueCodec } from "./part.ts";
+import { KIND, register, TrackedPart } from "./part.ts";
 
 /** Bytes whose changes are tracked: a Uint8Array, but that places are read by `at` and written by `set` and `put`. */
 export class TrackedBytes extends TrackedPart implements Iterable<number> {
@@ -110,11 +110,11 @@ export class TrackedBytes extends TrackedPart implements Iterable<number> {
     return [placeOf(start, this.length), placeOf(end, this.length)];
   }
 
-  protected override write(_: ValueCodec, isWhole: boolean): Uint8Array {
+  protected override write(isWhole: boolean): Uint8Array {
     return this.#memory.write(isWhole);
   }
 
-  protected override read(_: ValueCodec, segment: Uint8Array): void {
+  protected override read(segment: Uint8Array): void {
     this.#memory.read(segment);
   }
 }

@@ -7,7 +7,7 @@
 import { Reader, Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
 import { TrackedMemory } from "./memory.ts";
-import { corrupt, KIND, register, TrackedPart, type ValueCodec } from "./part.ts";
+import { corrupt, KIND, register, TrackedPart } from "./part.ts";
 
 const ARRAYS = {
   uint8: Uint8Array,
@@ -147,12 +147,12 @@ export class TrackedGrid extends TrackedPart {
     throw new RangeError(`${this.path} has ${this.#width} × ${this.#height} cells: there is no ${asked}`);
   }
 
-  protected override write(_: ValueCodec, isWhole: boolean): Uint8Array {
+  protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(16).uint(this.#width).uint(this.#height).byte(TYPES.indexOf(this.#type));
     return joined(w.done(), this.#memory.write(isWhole));
   }
 
-  protected override read(_: ValueCodec, segment: Uint8Array): void {
+  protected override read(segment: Uint8Array): void {
     const r = new Reader(segment.subarray(0, HEAD_BYTES_MAX));
     const [width, height, type] = [r.uint(), r.uint(), TYPES[r.byte()]];
     if (type === undefined) throw corrupt("a grid is of no type");

@@ -11,7 +11,7 @@ import { Container, type Put, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { Origins, type Run } from "./origins.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
-import { corrupt, isPart, KIND, type Part, READ, register, type ValueCodec, WRITE } from "./part.ts";
+import { corrupt, isPart, KIND, type Part, READ, register, WRITE } from "./part.ts";
 
 /** A list whose changes are tracked: an array, but that places are read by `at` and written by `set`. */
 export class TrackedList<T> extends Container implements Iterable<Held<T>> {
@@ -221,7 +221,7 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return readThrough(this.#cells[index], (cell) => this.#cells[index] = cell) as Held<T>;
   }
 
-  protected override write(codec: ValueCodec, isWhole: boolean): Uint8Array {
+  protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(256);
     const length = this.#cells.length;
     const runs = isWhole ? (length === 0 ? [] : [{ from: -1, count: length }]) : this.#origins.runs(length);
@@ -229,21 +229,21 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
       w.uint(count * 2 + (from < 0 ? 0 : 1));
       if (from >= 0) w.uint(from);
     });
-    writePages(w, codec, this.#newCells(runs));
+    writePages(w, this.#newCells(runs));
     const inPlace = isWhole ? [] : this.#origins.inPlace;
     let last = 0;
     w.list(inPlace, (place) => {
       w.uint(place - last);
       last = place;
     });
-    writePages(w, codec, inPlace.map((place) => this.#cells[place]));
+    writePages(w, inPlace.map((place) => this.#cells[place]));
     const inside: [number, Part][] = [];
     if (!isWhole && this.changedParts.size > 0) {
       for (const [i, cell] of this.#cells.entries()) {
         if (isPart(cell) && this.changedParts.has(cell) && this.#origins.isKept(i)) inside.push([i, cell]);
       }
     }
-    w.list(inside, ([place, part]) => w.uint(place).bytes(part[WRITE](codec, false)));
+    w.list(inside, ([place, part]) => w.uint(place).bytes(part[WRITE](false)));
     this.#origins.allKept(length);
     this.allWritten();
     return w.done();
@@ -259,14 +259,14 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return cells;
   }
 
-  protected override read(codec: ValueCodec, segment: Uint8Array): void {
+  protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const before = this.#cells;
     const runs = r.list(() => {
       const head = r.uint();
       return { from: head % 2 === 1 ? r.uint() : -1, count: Math.floor(head / 2) };
     });
-    const fresh = readPages(r, codec);
+    const fresh = readPages(r);
     const cells: Cell[] = [];
     const kept = new Uint8Array(before.length);
     let next = 0;
@@ -284,21 +284,21 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     if (next !== fresh.length) throw corrupt("a list has items left over");
     for (const [i, cell] of before.entries()) if (kept[i] === 0) this.release(cell);
     this.#cells = cells;
-    this.#readInPlace(r, codec);
+    this.#readInPlace(r);
     for (const [place, segment] of r.list((): [number, Uint8Array] => [r.uint(), r.bytes()])) {
       const part = this.#cells[place];
       if (!isPart(part)) throw corrupt(`what is in place ${place} is no structure, and changed inside`);
-      part[READ](codec, segment);
+      part[READ](segment);
     }
     r.end();
     this.#origins.allKept(this.#cells.length);
     this.allWritten();
   }
 
-  #readInPlace(r: Reader, codec: ValueCodec): void {
+  #readInPlace(r: Reader): void {
     let place = 0;
     const places = r.list(() => place += r.uint());
-    const cells = readPages(r, codec);
+    const cells = readPages(r);
     if (cells.length !== places.length) throw corrupt(`${cells.length} items for ${places.length} places`);
     for (const [i, at] of places.entries()) {
       if (at >= this.#cells.length) throw corrupt(`a list has no place ${at}`);
@@ -308,9 +308,9 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
   }
 }
 
-function writePages(w: Writer, codec: ValueCodec, cells: readonly Cell[]): void {
+function writePages(w: Writer, cells: readonly Cell[]): void {
   const pages = new Writer(256);
-  const page = new PageWriter(pages, codec);
+  const page = new PageWriter(pages);
   let count = 0;
   for (let at = 0; at < cells.length; count++) {
     const slots = page.slots;
@@ -320,9 +320,9 @@ function writePages(w: Writer, codec: ValueCodec, cells: readonly Cell[]): void 
   w.uint(count).raw(pages.done());
 }
 
-const readPages = (r: Reader, codec: ValueCodec): Cell[] => {
+const readPages = (r: Reader): Cell[] => {
   const cells: Cell[] = [];
-  for (let pages = r.uint(); pages > 0; pages--) for (const cell of readPage(r, codec)) cells.push(cell);
+  for (let pages = r.uint(); pages > 0; pages--) for (const cell of readPage(r)) cells.push(cell);
   return cells;
 };
 

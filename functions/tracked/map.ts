@@ -11,9 +11,10 @@
  */
 import { Reader, Writer } from "../../store/codec.ts";
 import { Container, type Put, readThrough } from "./container.ts";
+import { decodeContent, encodeContent } from "./content.ts";
 import { type Held, shown, unfit } from "./owned.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
-import { corrupt, isPart, KIND, type Part, READ, register, type ValueCodec, WRITE } from "./part.ts";
+import { corrupt, isPart, KIND, type Part, READ, register, WRITE } from "./part.ts";
 
 /** What a key can be: objects would be other ones after they were loaded. */
 export type TrackedKey = string | number | bigint | boolean;
@@ -134,18 +135,18 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     return readThrough(cell, (taken) => this.#cells.set(key, taken)) as Held<V>;
   }
 
-  protected override write(codec: ValueCodec, isWhole: boolean): Uint8Array {
+  protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(256).flag(isWhole || this.#isCleared);
     const deleted = isWhole ? undefined : this.#deleted;
-    w.bytes(deleted === undefined ? NOTHING : codec.encode([...deleted]));
+    w.bytes(deleted === undefined ? NOTHING : encodeContent([...deleted]));
     const keys = isWhole ? this.#cells.keys() : this.#set?.keys() ?? [];
     const pages = new Writer(1024);
-    const page = new PageWriter(pages, codec);
+    const page = new PageWriter(pages);
     let run: K[] = [];
     let count = 0;
     const flush = () => {
       if (run.length === 0) return;
-      pages.bytes(codec.encode(run));
+      pages.bytes(encodeContent(run));
       page.write(run.map((key) => this.#cells.get(key)));
       run = [];
       count++;
@@ -153,7 +154,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     for (const key of keys) if (run.push(key) >= page.slots) flush();
     flush();
     w.uint(count).raw(pages.done());
-    this.#writeInside(w, codec, isWhole);
+    this.#writeInside(w, isWhole);
     this.#set = this.#deleted = undefined;
     this.#isCleared = false;
     this.allWritten();
@@ -161,39 +162,39 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
   }
 
   /** The structures that changed by themselves, and are not in the pages. */
-  #writeInside(w: Writer, codec: ValueCodec, isWhole: boolean): void {
+  #writeInside(w: Writer, isWhole: boolean): void {
     const inside: [K, Part][] = [];
     if (!isWhole && this.changedParts.size > 0) {
       for (const [key, cell] of this.#cells) {
         if (isPart(cell) && this.changedParts.has(cell) && !this.#set?.has(key)) inside.push([key, cell]);
       }
     }
-    w.bytes(inside.length === 0 ? NOTHING : codec.encode(inside.map(([key]) => key)));
-    for (const [, part] of inside) w.bytes(part[WRITE](codec, false));
+    w.bytes(inside.length === 0 ? NOTHING : encodeContent(inside.map(([key]) => key)));
+    for (const [, part] of inside) w.bytes(part[WRITE](false));
   }
 
-  protected override read(codec: ValueCodec, segment: Uint8Array): void {
+  protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {
       for (const cell of this.#cells.values()) this.release(cell);
       this.#cells.clear();
     }
-    for (const key of keysOf<K>(codec, r.bytes())) {
+    for (const key of keysOf<K>(r.bytes())) {
       this.release(this.#cells.get(key));
       this.#cells.delete(key);
     }
     for (let pages = r.uint(); pages > 0; pages--) {
-      const keys = keysOf<K>(codec, r.bytes());
-      const cells = readPage(r, codec);
+      const keys = keysOf<K>(r.bytes());
+      const cells = readPage(r);
       if (cells.length !== keys.length) {
         throw corrupt(`a page has ${cells.length} values for ${keys.length} keys`);
       }
       for (let i = 0; i < keys.length; i++) this.#put(keys[i] as K, cells[i]);
     }
-    for (const key of keysOf<K>(codec, r.bytes())) {
+    for (const key of keysOf<K>(r.bytes())) {
       const part = this.#cells.get(key);
       if (!isPart(part)) throw corrupt(`what ${shown(key)} has is no structure, and changed inside`);
-      part[READ](codec, r.bytes());
+      part[READ](r.bytes());
     }
     r.end();
     this.#set = this.#deleted = undefined;
@@ -214,9 +215,9 @@ function isKey(key: unknown): key is TrackedKey {
   return type === "string" || type === "number" || type === "bigint" || type === "boolean";
 }
 
-function keysOf<K>(codec: ValueCodec, bytes: Uint8Array): K[] {
+function keysOf<K>(bytes: Uint8Array): K[] {
   if (bytes.length === 0) return [];
-  const keys = codec.decode(bytes);
+  const keys = decodeContent(bytes);
   if (!Array.isArray(keys) || !keys.every(isKey)) throw corrupt("a map has a key that none can be");
   return keys as K[];
 }

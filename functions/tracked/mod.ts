@@ -4,7 +4,7 @@
  *
  * For apps: the factories `value`, `map`, `list`, `bytes`, `grid` and `nested`, and their types (functions/mod.ts).
  * For whoever runs a session: {@link SessionState}. Nothing in this folder reaches node: or npm: imports, for it is part
- * of each app's bundle; whoever runs a session brings the codec of values.
+ * of each app's bundle.
  */
 export { bytes, TrackedBytes } from "./bytes.ts";
 export { type CellType, grid, type GridRow, TrackedGrid } from "./grid.ts";
@@ -13,6 +13,6 @@ export { map, type TrackedKey, TrackedMap } from "./map.ts";
 export { nested, type NestedPart, type TrackedNested } from "./nested.ts";
 export type { Put } from "./container.ts";
 export type { Held } from "./owned.ts";
-export { isPart, type Part, type ValueCodec } from "./part.ts";
+export { isPart, type Part } from "./part.ts";
 export { mergeState, SessionState } from "./state.ts";
 export { TrackedValue, value } from "./value.ts";

@@ -20,7 +20,6 @@ import {
   READ,
   register,
   TrackedPart,
-  type ValueCodec,
   WRITE,
 } from "./part.ts";
 
@@ -66,15 +65,15 @@ export class NestedPart extends TrackedPart implements Holder {
     return this.path;
   }
 
-  protected override write(codec: ValueCodec, isWhole: boolean): Uint8Array {
+  protected override write(isWhole: boolean): Uint8Array {
     const parts = [...this.#parts].filter(([, part]) => isWhole || part[CHANGED]);
     const w = new Writer(256).flag(isWhole);
     return w.list(parts, ([name, part]) => {
-      w.text(name).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](codec, isWhole));
+      w.text(name).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](isWhole));
     }).done();
   }
 
-  protected override read(codec: ValueCodec, segment: Uint8Array): void {
+  protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const isWhole = r.flag();
     const seen = new Set<string>();
@@ -85,12 +84,12 @@ export class NestedPart extends TrackedPart implements Holder {
       if (seen.has(name)) throw corrupt(`${JSON.stringify(name)} is there twice`);
       seen.add(name);
       const part = this.#parts.get(name);
-      if (part !== undefined && KIND_BYTE[part[KIND]] === kind) return part[READ](codec, bytes);
+      if (part !== undefined && KIND_BYTE[part[KIND]] === kind) return part[READ](bytes);
       if (part !== undefined || !isWhole) {
         throw corrupt(`${JSON.stringify(name)} is no structure of that kind`);
       }
       const made = partOfByte(kind);
-      made[READ](codec, bytes);
+      made[READ](bytes);
       this.#add(name, made);
     });
     r.end();

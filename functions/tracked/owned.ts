@@ -97,7 +97,7 @@ function copyPlain(value: object, depth: number, seen: Set<object>): unknown {
 
 function copyArray(value: readonly unknown[], depth: number, seen: Set<object>): unknown {
   if (Object.getPrototypeOf(value) !== Array.prototype) return NOT_PLAIN;
-  if (Object.keys(value).length !== value.length) return NOT_PLAIN; // a hole, or a named property
+  if (!isDense(value)) return NOT_PLAIN;
   const out: unknown[] = new Array(value.length);
   for (let i = 0; i < value.length; i++) {
     const inner = copyInner(value[i], depth, seen);
@@ -106,6 +106,10 @@ function copyArray(value: readonly unknown[], depth: number, seen: Set<object>):
   }
   return Object.freeze(out);
 }
+
+/** Whether an array has no holes, and no named properties: its keys are its places, which come first. */
+export const isDense = (array: readonly unknown[], keys: readonly string[] = Object.keys(array)): boolean =>
+  keys.length === array.length && (keys.length === 0 || keys[keys.length - 1] === String(keys.length - 1));
 
 function copyInner(value: unknown, depth: number, seen: Set<object>): unknown {
   if (typeof value === "object" && value !== null) return copyPlain(value, depth + 1, seen);
@@ -121,7 +125,7 @@ function freezePlain(value: unknown, depth: number): boolean {
   if (!isArray && Object.getPrototypeOf(value) !== Object.prototype) return false;
   Object.freeze(value);
   const names = Object.keys(value);
-  let isPlain = isArray ? names.length === value.length : !Object.hasOwn(value, "__proto__");
+  let isPlain = isArray ? isDense(value, names) : !Object.hasOwn(value, "__proto__");
   for (const name of names) {
     isPlain = freezePlain((value as Record<string, unknown>)[name], depth + 1) && isPlain;
   }

@@ -6,18 +6,9 @@
  * the structures among them: varint slot, byte kind, sized segment.
  */
 import type { Reader, Writer } from "../../store/codec.ts";
+import { decodeContent, encodeContent } from "./content.ts";
 import { handOut, type Kept, originalOf, takeOver } from "./owned.ts";
-import {
-  corrupt,
-  isPart,
-  KIND,
-  KIND_BYTE,
-  type Part,
-  partOfByte,
-  READ,
-  type ValueCodec,
-  WRITE,
-} from "./part.ts";
+import { corrupt, isPart, KIND, KIND_BYTE, type Part, partOfByte, READ, WRITE } from "./part.ts";
 
 /**
  * A page is cut at about so many bytes: what the first read of one value costs (some 30 µs), against the 100 bytes or so
@@ -31,17 +22,15 @@ const SLOTS_MAX = 1024;
 /** Values that came in one page, encoded until one of them is read. */
 export class Page {
   #bytes: Uint8Array | undefined;
-  readonly #codec: ValueCodec;
   #values: unknown[] | undefined;
 
-  constructor(codec: ValueCodec, bytes: Uint8Array) {
-    this.#codec = codec;
+  constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
   }
 
   take(slot: number, slots: number): Kept {
     if (this.#values === undefined) {
-      const values = this.#bytes === undefined ? [] : this.#codec.decode(this.#bytes);
+      const values = this.#bytes === undefined ? [] : decodeContent(this.#bytes);
       if (!Array.isArray(values) || values.length !== slots) throw corrupt(`a page has not ${slots} values`);
       this.#values = values;
       this.#bytes = undefined;
@@ -71,12 +60,10 @@ export type Cell = Kept | Stored | Part;
 /** Cuts so many cells into pages, by the bytes that the last ones took. */
 export class PageWriter {
   readonly #w: Writer;
-  readonly #codec: ValueCodec;
   #slots = FIRST_SLOTS;
 
-  constructor(w: Writer, codec: ValueCodec) {
+  constructor(w: Writer) {
     this.#w = w;
-    this.#codec = codec;
   }
 
   /** How many cells go in the next page. */
@@ -92,9 +79,9 @@ export class PageWriter {
       parts.push([slot, cell]);
       return null;
     });
-    this.#w.uint(cells.length).bytes(this.#codec.encode(values));
+    this.#w.uint(cells.length).bytes(encodeContent(values));
     this.#w.list(parts, ([slot, part]) => {
-      this.#w.uint(slot).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](this.#codec, true));
+      this.#w.uint(slot).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](true));
     });
     const each = (this.#w.length - before) / Math.max(1, cells.length);
     this.#slots = Math.max(1, Math.min(SLOTS_MAX, Math.round(PAGE_BYTES_TARGET / each)));
@@ -102,25 +89,25 @@ export class PageWriter {
 }
 
 /** Reads a page as cells. */
-export function readPage(r: Reader, codec: ValueCodec): Cell[] {
+export function readPage(r: Reader): Cell[] {
   const slots = r.uint();
   if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
   const bytes = r.bytes();
   // Each value takes a byte or more: a forged number can't make us allocate.
   if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
-  const page = new Page(codec, bytes);
+  const page = new Page(bytes);
   const cells: Cell[] = Array.from({ length: slots }, (_, slot) => new Stored(page, slot, slots));
-  for (const [slot, part] of r.list(() => readPart(r, codec))) {
+  for (const [slot, part] of r.list(() => readPart(r))) {
     if (slot >= slots) throw corrupt(`a page has no place ${slot}`);
     cells[slot] = part;
   }
   return cells;
 }
 
-function readPart(r: Reader, codec: ValueCodec): [number, Part] {
+function readPart(r: Reader): [number, Part] {
   const slot = r.uint();
   const part = partOfByte(r.byte());
-  part[READ](codec, r.bytes());
+  part[READ](r.bytes());
   return [slot, part];
 }
 

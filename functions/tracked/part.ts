@@ -35,14 +35,6 @@ const KINDS: unique symbol = Symbol.for("sojourn.tracked.kinds") as never;
 export const KIND_BYTE = { value: 1, map: 2, list: 3, bytes: 4, grid: 5, nested: 6 } as const;
 export type Kind = keyof typeof KIND_BYTE;
 
-/** Values as bytes. The trusted side brings it (functions/value.ts needs node:v8, which no bundle may import). */
-export interface ValueCodec {
-  /** @throws AppError `value_invalid`, `limit_value`. */
-  encode(value: unknown): Uint8Array;
-  /** What it gives shares no memory with the bytes. @throws AppError `value_corrupt`. */
-  decode(bytes: Uint8Array): unknown;
-}
-
 /** Who a structure belongs to. */
 export interface Holder {
   /** The first change since the part was written last. */
@@ -62,9 +54,9 @@ export interface Part {
   [ATTACH](holder: Holder): void;
   [DETACH](): void;
   /** The changes since the last write, or all of it; from then on it counts as written. */
-  [WRITE](codec: ValueCodec, isWhole: boolean): Uint8Array;
+  [WRITE](isWhole: boolean): Uint8Array;
   /** Applies a segment, the first of which has to be a whole one. @throws AppError `value_corrupt`. */
-  [READ](codec: ValueCodec, segment: Uint8Array): void;
+  [READ](segment: Uint8Array): void;
 }
 
 /** Whether a value is a structure, whichever copy of this module made it. */
@@ -102,15 +94,15 @@ export abstract class TrackedPart implements Part {
     this.#isChanged = true;
   }
 
-  [WRITE](codec: ValueCodec, isWhole: boolean): Uint8Array {
-    const segment = this.write(codec, isWhole);
+  [WRITE](isWhole: boolean): Uint8Array {
+    const segment = this.write(isWhole);
     this.#isChanged = false;
     return segment;
   }
 
-  [READ](codec: ValueCodec, segment: Uint8Array): void {
+  [READ](segment: Uint8Array): void {
     try {
-      this.read(codec, segment);
+      this.read(segment);
     } catch (error) {
       if (error instanceof AppError) throw error;
       throw corrupt(error instanceof Error ? error.message : String(error));
@@ -130,8 +122,8 @@ export abstract class TrackedPart implements Part {
     this.#holder?.partChanged(this);
   }
 
-  protected abstract write(codec: ValueCodec, isWhole: boolean): Uint8Array;
-  protected abstract read(codec: ValueCodec, segment: Uint8Array): void;
+  protected abstract write(isWhole: boolean): Uint8Array;
+  protected abstract read(segment: Uint8Array): void;
 }
 
 type Registry = Map<Kind, () => Part>;

@@ -19,6 +19,7 @@
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
+import { decodeContent, encodeContent } from "./content.ts";
 import { checkValue } from "./owned.ts";
 import {
   ATTACH,
@@ -32,7 +33,6 @@ import {
   type Part,
   partOfByte,
   READ,
-  type ValueCodec,
   WRITE,
 } from "./part.ts";
 
@@ -57,7 +57,6 @@ type Fields = Record<string, unknown>;
 
 export class SessionState implements Holder {
   readonly #instance: Fields;
-  readonly #codec: ValueCodec;
   /** Structures as of the last checkpoint or load. */
   readonly #bound = new Map<string, Bound>();
   /** The plain fields as they were written, where they are large. */
@@ -68,9 +67,8 @@ export class SessionState implements Holder {
    * @param instance A session just constructed: its initialisers have run, none of its handlers.
    * @throws AppError `value_invalid` where a structure is in two fields.
    */
-  constructor(instance: object, codec: ValueCodec) {
+  constructor(instance: object) {
     this.#instance = instance as Fields;
-    this.#codec = codec;
     for (const [name, each] of Object.entries(this.#instance)) if (isPart(each)) this.#bind(name, each);
   }
 
@@ -131,7 +129,7 @@ export class SessionState implements Holder {
     } else if (!isAll && !part[CHANGED]) return null;
     const isWhole = isAll || bound.wholeBytes < 0 ||
       bound.changesBytes > Math.max(CHANGES_BYTES_MIN, bound.wholeBytes);
-    const segment = part[WRITE](this.#codec, isWhole);
+    const segment = part[WRITE](isWhole);
     if (isWhole) [bound.wholeBytes, bound.changesBytes] = [segment.length, 0];
     else bound.changesBytes += segment.length;
     return { name, kind: KIND_BYTE[part[KIND]], isFresh: isWhole, segments: [segment] };
@@ -162,23 +160,25 @@ export class SessionState implements Holder {
   #encodePlain(): { readonly fields: Fields; readonly bytes: Uint8Array; readonly isChanged: boolean } {
     const fields = this.#plainFields();
     for (const [name, value] of Object.entries(fields)) checkValue(value, () => name);
-    const bytes = this.#codec.encode(fields);
+    const bytes = encodeContent(fields);
     return { fields, bytes, isChanged: this.#plain === undefined || !isSame(this.#plain, bytes) };
   }
 
   /** S1. */
   #renew(fields: Fields, bytes: Uint8Array): void {
     if (!Object.values(fields).some((value) => typeof value === "object" && value !== null)) return;
-    Object.assign(this.#instance, this.#codec.decode(bytes));
+    Object.assign(this.#instance, decodeContent(bytes));
   }
 
   #loadPlain({ segments }: Field): void {
     const [bytes, ...more] = segments;
     if (bytes === undefined || more.length > 0) throw corrupt("plain fields are not there once");
-    const fields = this.#codec.decode(bytes);
+    const fields = decodeContent(bytes);
     if (typeof fields !== "object" || fields === null) throw corrupt("plain fields are no object");
-    for (const name of Object.keys(this.#plainFields())) {
-      if (!Object.hasOwn(fields, name)) delete this.#instance[name];
+    // In their order, which Object.keys shows; all else would be slower for each later use of the object.
+    const [before, after] = [Object.keys(this.#plainFields()), Object.keys(fields)];
+    if (before.length > after.length || before.some((name, i) => name !== after[i])) {
+      for (const name of before) delete this.#instance[name];
     }
     Object.assign(this.#instance, fields);
     this.#plain = bytes.length > PLAIN_ALWAYS_BYTES ? bytes : undefined;
@@ -193,7 +193,7 @@ export class SessionState implements Holder {
       bound = this.#bind(name, part);
     }
     for (const segment of segments) {
-      bound.part[READ](this.#codec, segment);
+      bound.part[READ](segment);
       if (bound.wholeBytes < 0) bound.wholeBytes = segment.length;
       else bound.changesBytes += segment.length;
     }

@@ -9,7 +9,7 @@ import { Reader, Writer } from "../../store/codec.ts";
 import { Container, type Put, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
-import { corrupt, isPart, KIND, READ, register, type ValueCodec, WRITE } from "./part.ts";
+import { corrupt, isPart, KIND, READ, register, WRITE } from "./part.ts";
 
 /** A value whose changes are tracked. */
 export class TrackedValue<T> extends Container {
@@ -49,24 +49,24 @@ export class TrackedValue<T> extends Container {
     return this.path;
   }
 
-  protected override write(codec: ValueCodec, isWhole: boolean): Uint8Array {
+  protected override write(isWhole: boolean): Uint8Array {
     const isAll = isWhole || this.#isSet;
     const w = new Writer(64).flag(isAll);
-    if (isAll) new PageWriter(w, codec).write([this.#cell]);
-    else if (isPart(this.#cell)) w.bytes(this.#cell[WRITE](codec, false));
+    if (isAll) new PageWriter(w).write([this.#cell]);
+    else if (isPart(this.#cell)) w.bytes(this.#cell[WRITE](false));
     this.#isSet = false;
     this.allWritten();
     return w.done();
   }
 
-  protected override read(codec: ValueCodec, segment: Uint8Array): void {
+  protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {
-      const [cell, ...more] = readPage(r, codec);
+      const [cell, ...more] = readPage(r);
       if (more.length > 0) throw corrupt("a value is more than one");
       this.release(this.#cell);
       this.#cell = this.adopt(cell);
-    } else if (isPart(this.#cell)) this.#cell[READ](codec, r.bytes());
+    } else if (isPart(this.#cell)) this.#cell[READ](r.bytes());
     else throw corrupt("a value that is no structure has changed inside");
     r.end();
     this.#isSet = false;
