@@ -39,6 +39,7 @@ const CODES = {
   limit_headers: [413, "fix"],
   limit_key: [413, "fix"],
   limit_value: [413, "fix"],
+  limit_stateful: [413, "fix"],
   limit_atomic: [413, "fix"],
   limit_bundle: [413, "fix"],
   row_invalid: [422, "fix"],

@@ -21,7 +21,7 @@ export interface ChannelSink {
   call(call: Call): void;
   /** Nobody waits for that call any more. */
   dropped(call: number): void;
-  checkpoint(checkpoint: Checkpoint): void;
+  checkpointed(checkpoint: Checkpoint): void;
   parked(parked: Parked): void;
   log(level: string, text: string): void;
   /** The isolate is gone; `isCause`: it was this session's turn. */
@@ -40,7 +40,7 @@ export function receiveChannel(sink: ChannelSink, type: number, payload: Payload
     case FRAME.sessionDropped:
       return sink.dropped(payload.f64());
     case FRAME.sessionCheckpoint:
-      return sink.checkpoint(readCheckpoint(payload));
+      return sink.checkpointed(readCheckpoint(payload));
     case FRAME.sessionParked:
       return sink.parked(readParked(payload));
     case FRAME.log:

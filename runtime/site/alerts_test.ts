@@ -17,6 +17,7 @@ const CALM_WARDS = {
 
 const calm: Signs = {
   fault: null,
+  stateful: { parked: 0, stalled: 0 },
   replica: {
     clocksAhead: [],
     parent: PARENT,

@@ -41,6 +41,7 @@ import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
+import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
 import { keepParent, type Parent, withParent } from "./parent_file.ts";
 import { SiteTable } from "./site_table.ts";
@@ -71,6 +72,7 @@ export class Site {
   readonly telemetry: Telemetry;
   readonly requests: RequestTelemetry;
   readonly isolates = new IsolateMetrics();
+  readonly stateful = new StatefulMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
   readonly #dashboard = new Dashboard(() => this.table.list(), () => this.#apps?.table.hosts);
@@ -203,6 +205,7 @@ export class Site {
     this.telemetry.add(
       ...this.requests.families,
       ...this.isolates.families,
+      ...this.stateful.families,
       ...disks.families,
       ...siteFamilies({
         info: { site: config.id, tier: config.tier },
@@ -282,7 +285,10 @@ export class Site {
       await replica.ready;
       if (this.#stopping !== null || this.#hub === null) return;
       this.table.watch(replica.members);
-      this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
+      this.#apps = await startApps(this, {
+        ...{ replica, hub: this.#hub, ...keys },
+        fatal: (error) => this.#fatal(error),
+      });
       this.log.line("info", "ready", {});
     } catch (error) {
       if (this.#stopping === null) this.#fatal(error instanceof Error ? error : new Error(String(error)));

@@ -26,7 +26,7 @@ export interface ForwardedCall {
   /** The site that it is for. */
   readonly to: string;
   readonly hops: number;
-  /** Stateful sessions of the app that wait for this call, outermost first (chainLink). */
+  /** Stateful sessions of the app that wait for this call, outermost first (chainName). */
   readonly chain: readonly string[];
   readonly token: TokenState | null;
   readonly call: Uint8Array;
@@ -38,9 +38,6 @@ export type ForwardedReply =
   /** It is not at home there; `site`: where it may be, "" where that site does not know. */
   | { readonly kind: "elsewhere"; readonly site: string }
   | { readonly kind: "problem"; readonly code: string; readonly message: string };
-
-/** How a stateful session is named in a chain. */
-export const chainLink = (name: StatefulName): string => `${name.class}/${name.id}`;
 
 /** A head, and the body behind it where there is one. */
 export interface Framed {

@@ -9,6 +9,7 @@
 import {
   type Call,
   type CallOutcome,
+  type CallToSession,
   decodeCallToSession,
   decodeGet,
   decodeList,
@@ -33,7 +34,7 @@ export interface CallMaker {
   /** Names a call with an effect for ever, among all of the cluster's. */
   keyOf(effect: number): string;
   /** Calls another stateful session of the app; answers with its answer's bytes. */
-  callSession(target: { class: string; id: string }, call: Uint8Array, request: string): Promise<Uint8Array>;
+  callSession(call: CallToSession, request: string): Promise<Uint8Array>;
   readonly signal: AbortSignal;
 }
 
@@ -62,8 +63,8 @@ async function make(maker: CallMaker, call: Call): Promise<Uint8Array> {
       return encodeCommitResult(await store.commit(call.call, checks, mutations));
     }
     case "session": {
-      const { target, call: bytes } = decodeCallToSession(call.bytes);
-      return await maker.callSession(target, bytes, maker.keyOf(call.effect ?? call.call));
+      const asked = decodeCallToSession(call.bytes);
+      return await maker.callSession(asked, maker.keyOf(call.effect ?? call.call));
     }
     case "fetch":
       return await fetchFor(maker, call);

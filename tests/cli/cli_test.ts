@@ -262,6 +262,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
     "kv",
     "tables",
     "secrets",
+    "sessions",
     "logs",
     "chaos",
   ];
@@ -271,7 +272,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
   }
   for (
     const name of [
-      "sessions",
       "queues",
       "why",
     ]

@@ -1,0 +1,378 @@
+/**
+ * One opening of a stateful session at its home: its log at the owners, its state in an isolate, its session at the
+ * store, and what goes between them.
+ *
+ * Stages: `open` (the home's log is replayed in an isolate, what may not have left yet leaves) → events in, commits out
+ * → over, once, for one reason (RunOver).
+ *
+ * R1  A commit's entries are at all owners before anything of it leaves: then its writes are applied, and on disk here,
+ *     then its answers leave, then its timers are set and its calls made; one commit after the other (commit.ts, CM1).
+ * R2  After it is over nothing of it leaves, and nothing is heard of its isolate.
+ * R3  An event is done when a commit says so; those that are not are handed back when it is over.
+ * R4  A checkpoint names the code that reads it: where that is other code than this run's, no event was under way when
+ *     it was taken, and the run is over with it.
+ */
+import type {
+  Acknowledged,
+  Call,
+  Checkpoint,
+  Commit,
+  HandledEvent,
+  Opened,
+  Parked,
+} from "../../functions/turns/mod.ts";
+import type { Home, HomeError, Opened as OpenedHome } from "../../functions/homes/mod.ts";
+import type { TokenState } from "../../store/api.ts";
+import type { ChannelSink, StatefulEnd } from "../isolate/mod.ts";
+import type { OpenChannel } from "../isolate/mod.ts";
+import { type CallMaker, makeCall } from "./made_calls.ts";
+import type { OwnStore } from "./own_store.ts";
+import { wrapPiece } from "./pieces.ts";
+import { Timers } from "./timers.ts";
+
+/** Why a run is over. */
+export type RunOver =
+  /** Another site is its home, or will be. */
+  | { readonly kind: "moved"; readonly error: HomeError }
+  /** The isolate is gone; `isCause`: in a turn of this session. */
+  | { readonly kind: "killed"; readonly why: string; readonly isCause: boolean }
+  | { readonly kind: "parked"; readonly parked: Parked }
+  /** It called `end()`: its log is gone. */
+  | { readonly kind: "ended" }
+  /** Idle, or to go on with other code. */
+  | { readonly kind: "rested" }
+  /** It could not go on here: a write or a commit failed. */
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** Who is told of a run. */
+export interface RunListener {
+  /** A request's answer may leave; `token`: what the session has seen. */
+  answered(request: string, bytes: Uint8Array, token: TokenState): void;
+  /** A request was done without an answer. */
+  unanswered(request: string): void;
+  over(run: SessionRun, over: RunOver): void;
+  log(level: string, text: string): void;
+}
+
+/** What a run is made of. */
+export interface RunParts {
+  readonly home: OpenedHome;
+  /** The code that runs: a version of the app. */
+  readonly version: string;
+  readonly store: OwnStore;
+  readonly listener: RunListener;
+  readonly calls: Omit<CallMaker, "store" | "signal">;
+  readonly nowMs: () => number;
+  /** The checkpoint was written by other code, and nothing after it: from now on this code reads it. */
+  readonly isAdopted: boolean;
+}
+
+/** See the file's header. */
+export class SessionRun implements ChannelSink {
+  readonly version: string;
+  readonly store: OwnStore;
+  readonly #parts: RunParts;
+  readonly #opening = Promise.withResolvers<Opened>();
+  readonly #timers: Timers;
+  readonly #undone = new Map<number, HandledEvent>();
+  readonly #calls = new Map<number, AbortController>();
+  #home: Home | null = null;
+  #at: OpenChannel | null = null;
+  #nextEvent = 1;
+  /** What is to happen in the order of commits (R1). */
+  #tail: Promise<void> = Promise.resolve();
+  #over: RunOver | null = null;
+  #isQuiescent = false;
+  #checkpointAt: number;
+  #isAsked = false;
+  /** Its last checkpoint is on its way: no event may come after it (R4). */
+  #isLeaving = false;
+  /** The code that the next checkpoint is for (R4). */
+  #next: string | null = null;
+  #usedMs: number;
+  /** As the log says it. */
+  #written: TokenState | null = null;
+  #seen: TokenState | null = null;
+
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+    this.version = parts.version;
+    this.store = parts.store;
+    this.#checkpointAt = parts.home.checkpoint?.at ?? 0;
+    this.#usedMs = parts.nowMs();
+    this.#timers = new Timers(parts.nowMs, (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }));
+    this.#opening.promise.catch(() => {});
+  }
+
+  /** Resolves when it serves. @throws RunFailed where its state could not be made, StatefulLoadError, HomeError … */
+  async start(at: Promise<OpenChannel>): Promise<void> {
+    try {
+      await this.#start(at);
+    } catch (error) {
+      this.#end({ kind: "failed", error });
+      throw error;
+    }
+  }
+
+  async #start(at: Promise<OpenChannel>): Promise<void> {
+    this.#at = await at;
+    const opened = await this.#opening.promise;
+    const { checkpoint } = this.#parts.home;
+    const home = this.#home = this.#parts.home.start(
+      opened.outputs.map(({ to, bytes }) => ({ request: to, bytes })),
+    );
+    home.over.then((error) => this.#end({ kind: "moved", error }));
+    if (this.#parts.isAdopted && checkpoint !== null) {
+      await home.checkpoint({ ...checkpoint, version: this.version });
+    }
+    this.#isQuiescent = opened.isQuiescent;
+    for (const effect of opened.effects) await this.store.apply(effect);
+    this.#seen = await this.store.token();
+    this.#acknowledge(opened);
+    for (const { name, dueMs } of opened.timers) {
+      this.#timers.plan(name, dueMs);
+      this.#timers.set(name, dueMs);
+    }
+    for (const call of opened.calls) this.#make(call);
+    if (opened.isEnded) this.#afterwards(() => this.#finish());
+  }
+
+  /** The home that it serves as. @throws Error before `start`. */
+  get home(): Home {
+    if (this.#home === null) throw new Error("a run serves when it has started");
+    return this.#home;
+  }
+
+  get isOver(): boolean {
+    return this.#over !== null;
+  }
+
+  /** When an event last began or ended. */
+  get usedMs(): number {
+    return this.#usedMs;
+  }
+
+  /** Nothing is under way: it could leave memory. */
+  get isIdle(): boolean {
+    return this.#undone.size === 0 && this.#isQuiescent && this.#calls.size === 0;
+  }
+
+  /** For operators. */
+  get state() {
+    return {
+      sequence: this.#home?.sequence ?? this.#checkpointAt,
+      checkpoint: this.#checkpointAt,
+      logBytes: this.#home?.logBytes ?? 0,
+      timers: this.#timers.list(),
+      waiting: this.#undone.size,
+    };
+  }
+
+  /** Hands an event to the session. */
+  deliver(event: HandledEvent): void {
+    if (this.#over !== null || this.#isLeaving || this.#at === null) return;
+    const number = this.#nextEvent++;
+    this.#usedMs = this.#parts.nowMs();
+    this.#isQuiescent = false;
+    this.#undone.set(number, event);
+    const { isolate, channel } = this.#at;
+    isolate.deliver(channel, { ...event, number, storeClock: this.store.tick() });
+  }
+
+  /** The event whose handler runs. */
+  get first(): HandledEvent | undefined {
+    for (const event of this.#undone.values()) return event;
+    return undefined;
+  }
+
+  /** Writes a checkpoint when it is at rest; with `next`, for that code, and is over then (R4). */
+  checkpoint(next: string | null = null): void {
+    this.#next = next ?? this.#next;
+    if (this.#isAsked || this.#at === null || this.#over !== null) return;
+    if (this.#next !== null && !this.isIdle) return;
+    this.#isAsked = true;
+    this.#at.isolate.checkpointNow(this.#at.channel);
+  }
+
+  /** Other code is to run it: it takes no events for now, so that it comes to rest. */
+  get isSwitching(): boolean {
+    return this.#next !== null && this.#over === null;
+  }
+
+  /** Leaves memory: at once where the log is in its checkpoint, else after writing one. */
+  rest(): void {
+    if (!this.isIdle || this.#over !== null) return;
+    if (this.#home !== null && this.#home.sequence === this.#checkpointAt) {
+      this.#afterwards(() => Promise.resolve(this.isIdle && this.#end({ kind: "rested" })));
+    } else this.checkpoint();
+  }
+
+  /** Ends it here, for good: its log goes. */
+  async remove(): Promise<void> {
+    await this.store.forget();
+    await this.home.end();
+    this.#end({ kind: "ended" });
+  }
+
+  /** Resolves when what was committed so far has left. */
+  get settled(): Promise<void> {
+    return this.#tail;
+  }
+
+  // ── What the isolate says ──
+
+  opened(opened: Opened): void {
+    this.#opening.resolve(opened);
+  }
+
+  commit(commit: Commit): void {
+    const home = this.#home;
+    if (this.#over !== null || home === null) return;
+    this.#isQuiescent = commit.isQuiescent;
+    for (const [number, event] of this.#undone) {
+      if (number > commit.through) break;
+      if (event.kind === "timer") this.#timers.fired(event.name, event.dueMs);
+    }
+    for (const { name, dueMs } of commit.timers) this.#timers.plan(name, dueMs);
+    const token = this.#seen === this.#written ? null : this.#written = this.#seen;
+    const appended = commit.count === 0 ? Promise.resolve() : home.commit({
+      count: commit.count,
+      entries: wrapPiece(token, commit.entries),
+      answers: commit.outputs.map(({ to, bytes }) => ({ request: to, bytes })),
+      wakeAtMs: this.#timers.earliest,
+    });
+    appended.catch(() => {});
+    this.#afterwards(async () => {
+      await appended;
+      await this.#release(commit);
+    });
+  }
+
+  call(call: Call): void {
+    if (this.#over === null) this.#make(call);
+  }
+
+  dropped(call: number): void {
+    this.#calls.get(call)?.abort();
+  }
+
+  checkpointed(checkpoint: Checkpoint): void {
+    this.#isAsked = false;
+    const { home } = this;
+    const events = this.#nextEvent;
+    this.#afterwards(async () => {
+      this.#isLeaving = this.#next !== null && this.isIdle && this.#nextEvent === events;
+      const version = this.#isLeaving ? this.#next ?? this.version : this.version;
+      const bytes = wrapPiece(this.#seen, checkpoint.bytes);
+      await home.checkpoint({ at: checkpoint.at, bytes, version });
+      this.#checkpointAt = checkpoint.at;
+      if (this.#isLeaving) this.#end({ kind: "rested" }); // R4
+    });
+  }
+
+  parked(parked: Parked): void {
+    this.#opening.reject(new RunFailed({ kind: "parked", parked }));
+    this.#end({ kind: "parked", parked });
+  }
+
+  log(level: string, text: string): void {
+    this.#parts.listener.log(level, text);
+  }
+
+  ended(end: StatefulEnd, isCause: boolean): void {
+    const over: RunOver = { kind: "killed", why: end.why, isCause };
+    this.#opening.reject(new RunFailed(over));
+    this.#end(over);
+  }
+
+  // ── What leaves ──
+
+  #afterwards(work: () => unknown): void {
+    this.#tail = this.#tail.then(async () => {
+      if (this.#over === null) await work();
+    }).catch((error) => this.#end({ kind: "failed", error }));
+  }
+
+  /** R1 */
+  async #release(commit: Commit): Promise<void> {
+    const { listener, nowMs } = this.#parts;
+    for (const effect of commit.effects) await this.store.apply(effect);
+    const token = this.#seen = await this.store.token();
+    if (this.#over !== null) return;
+    const answered = new Set<string>();
+    for (const { to, bytes } of commit.outputs) {
+      answered.add(to);
+      listener.answered(to, bytes, token);
+    }
+    this.#usedMs = nowMs();
+    for (const [number, event] of this.#undone) {
+      if (number > commit.through) break;
+      this.#undone.delete(number);
+      if (event.kind === "request" && !answered.has(event.request)) {
+        this.home.dropped(event.request);
+        listener.unanswered(event.request);
+      }
+    }
+    this.#acknowledge(commit);
+    for (const { name, dueMs } of commit.timers) this.#timers.set(name, dueMs);
+    for (const call of commit.calls) this.#make(call);
+    if (commit.isEnded) await this.#finish();
+    else if (this.home.logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.checkpoint();
+  }
+
+  async #finish(): Promise<void> {
+    await this.remove();
+  }
+
+  #acknowledge({ outputs, effects }: Pick<Commit, "outputs" | "effects">): void {
+    if (this.#at === null || (outputs.length === 0 && effects.length === 0)) return;
+    const acknowledged: Acknowledged = {
+      outputs: Object.fromEntries(outputs.map(({ to, sequence }) => [to, sequence])),
+      effects: effects.at(-1)?.effect ?? 0,
+    };
+    this.#at.isolate.acknowledge(this.#at.channel, acknowledged);
+  }
+
+  #make(call: Call): void {
+    const controller = new AbortController();
+    this.#calls.set(call.call, controller);
+    const maker = { ...this.#parts.calls, store: this.store, signal: controller.signal };
+    makeCall(maker, call).then((outcome) => {
+      this.#calls.delete(call.call);
+      if (this.#over !== null || this.#at === null) return;
+      const { isolate, channel } = this.#at;
+      const storeClock = this.store.tick();
+      isolate.deliver(channel, { kind: "result", storeClock, call: call.call, outcome });
+    });
+  }
+
+  /** R2, R3 */
+  #end(over: RunOver): void {
+    if (this.#over !== null) return;
+    this.#over = over;
+    this.#timers.close();
+    for (const controller of this.#calls.values()) controller.abort();
+    this.#at?.isolate.closeChannel(this.#at.channel);
+    const home = this.#home;
+    const gone = over.kind === "moved" || over.kind === "ended" || home === null;
+    const rested = gone ? Promise.resolve() : home.rest();
+    rested.catch(() => {}).then(() => {
+      if (home === null) this.#parts.home.abandon();
+      this.#parts.listener.over(this, over);
+    });
+  }
+}
+
+/** A run that could not start. */
+export class RunFailed extends Error {
+  override readonly name = "RunFailed";
+  constructor(readonly over: RunOver) {
+    super(`a stateful session could not be opened: ${over.kind}`);
+  }
+}
+
+/**
+ * A log of so many bytes is replaced by a checkpoint: some milliseconds of replay, and small beside what a site keeps of
+ * a session anyway.
+ */
+const CHECKPOINT_LOG_BYTES = 256 * 1024;
