@@ -119,6 +119,8 @@ export interface Opened {
   readonly timers: readonly TimerChange[];
   /** Calls without a result in the log: make them (again). Their intents are in the log. */
   readonly calls: readonly Call[];
+  /** The request whose handler was begun in the log and goes on: not to be delivered again. */
+  readonly handling: string | null;
   readonly isQuiescent: boolean;
   readonly isEnded: boolean;
 }

@@ -14,7 +14,7 @@ import {
 } from "../calls/call.ts";
 import { AppError, codeOf } from "../errors.ts";
 import { decodeValue, encodeValue } from "../value.ts";
-import { SESSION_BASE, type SessionPeer } from "./slot.ts";
+import { SESSION_BASE, type SessionPeer } from "../session_slot.ts";
 import type { TurnInput } from "./turn.ts";
 
 /** An object of a Session class, as the executor calls it. */

@@ -17,13 +17,13 @@ import type { Peer } from "./event.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
-import type { SessionPeer, SessionPort } from "./slot.ts";
+import type { SessionPeer, SessionPort } from "../session_slot.ts";
 import { READS_MAX, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
 
 /** What a program needs of the isolate around it. */
 export interface ProgramHost {
-  /** Makes an object of a class, which finds `port` (slot.ts). */
-  make(className: string, port: SessionPort): SessionObject;
+  /** Makes an object of a class, which finds the program as its port (session_slot.ts). */
+  make(className: string, program: Program): SessionObject;
   /** The env of a program. */
   envOf(program: Program): unknown;
 }
@@ -188,6 +188,11 @@ export class Program implements SessionPort {
     return { clocks, storeClock, check: this.check };
   }
 
+  /** Its turn is one of a log: what it prints has been printed. */
+  get isReplaying(): boolean {
+    return this.#turn?.source.isReplay ?? true;
+  }
+
   /** What was thrown in this turn and not caught, where something was. */
   get failure(): { readonly error: unknown } | null {
     return this.#failure;
@@ -208,6 +213,13 @@ export class Program implements SessionPort {
   /** No handler, call or closure timer is open. */
   get isQuiescent(): boolean {
     return this.handler === null && this.calls.size === 0 && this.locals.size === 0;
+  }
+
+  /** What is open, for people. */
+  openWork(): string {
+    const names = [...this.calls.values()].map(({ name }) => name).slice(0, 3);
+    if (this.locals.size > 0) names.push(`${this.locals.size} closure timers`);
+    return `${this.handler?.name ?? "no handler"} is open, with ${names.join(", ") || "nothing to wait for"}`;
   }
 
   // Making the object

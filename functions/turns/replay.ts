@@ -5,19 +5,24 @@
  * RP2  Each turn's rolling check is compared. The first that differs ends the replay: nothing is guessed.
  */
 import type { ReadEntry } from "./log_entry.ts";
+import type { Parked } from "./commit.ts";
 import type { Program } from "./program.ts";
-import type { TurnInput, TurnSource } from "./turn.ts";
+import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
-/** The log and what a replay did differ. */
-export class Divergence extends Error {
-  override readonly name = "Divergence";
-  constructor(message: string, readonly detail: Readonly<Record<string, unknown>>) {
+/** Why a session can't go on. */
+export class ParkedError extends Error {
+  override readonly name = "ParkedError";
+  constructor(
+    readonly code: Parked["code"],
+    message: string,
+    readonly detail: Readonly<Record<string, unknown>> = {},
+  ) {
     super(message);
   }
 }
 
 /** Runs one turn to its end: the host drains the microtasks in it. */
-export type RunTurn = (program: Program, input: TurnInput, source: TurnSource) => void;
+export type RunTurn = (program: Program, input: TurnInput, source: TurnSource) => TurnEnd;
 
 /** A place in a log: behind the entry of that number, which is so many bytes from the log's begin. */
 export interface LogMark {
@@ -35,6 +40,8 @@ export interface LoggedTurn {
   /** dt of the readings of the clock, in order. */
   readonly dts: number[];
   storeClock: number | null;
+  /** A checkpoint was taken after it. */
+  isCheckpoint: boolean;
 }
 
 /** The turns of a log that count (RP1). `first` is the number of the first entry. */
@@ -45,9 +52,13 @@ export function turnsOf(entries: readonly ReadEntry[], first: number): LoggedTur
     if (entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > 0) {
       const { voids } = entry.input;
       if (voids > kept.length) {
-        throw new Divergence(`entry ${sequence} voids ${voids} entries, and there are ${kept.length}`, {
-          sequence,
-        });
+        throw new ParkedError(
+          "log_corrupt",
+          `entry ${sequence} voids ${voids} entries, and there are ${kept.length}`,
+          {
+            sequence,
+          },
+        );
       }
       kept.length -= voids;
     }
@@ -58,44 +69,55 @@ export function turnsOf(entries: readonly ReadEntry[], first: number): LoggedTur
     const end = { sequence, bytes: entry.end };
     if (entry.kind === "turn") {
       const { input, check, dt } = entry;
-      turns.push({ sequence, end, input, check, dts: dt === null ? [] : [dt], storeClock: null });
+      turns.push({
+        sequence,
+        end,
+        input,
+        check,
+        dts: dt === null ? [] : [dt],
+        storeClock: null,
+        isCheckpoint: false,
+      });
       continue;
     }
     const turn = turns.at(-1);
-    if (turn === undefined || entry.kind === "checkpoint") continue;
+    if (turn === undefined) continue;
     turn.end = end;
     if (entry.kind === "clock") turn.dts.push(entry.dt);
-    else turn.storeClock = entry.clock;
+    else if (entry.kind === "effect") turn.storeClock = entry.clock;
+    else turn.isCheckpoint = true;
   }
   return turns;
 }
 
 /**
- * Gives a program the turns of its log; answers where the last commit point is.
+ * Gives a program the turns of its log, and says of each when it is over.
  *
- * @throws Divergence (RP2)
+ * @throws ParkedError `diverged` (RP2)
  */
 export function replay(
   program: Program,
   turns: readonly LoggedTurn[],
-  begin: LogMark,
   run: RunTurn,
-): LogMark {
-  let point = begin;
+  over: (turn: LoggedTurn) => void,
+): void {
   for (const turn of turns) {
     const source = new LoggedSource(turn);
     run(program, turn.input, source);
     const diverged = source.difference() ?? differenceOf(program, turn);
     if (diverged !== null) {
-      throw new Divergence(`the replay of entry ${turn.sequence} (${turn.input.kind}) ${diverged}`, {
-        sequence: turn.sequence,
-        logged: describe(turn),
-        replayed: { check: program.check & 0xff, clocks: source.reads, wrote: source.wrote },
-      });
+      throw new ParkedError(
+        "diverged",
+        `the replay of entry ${turn.sequence} (${turn.input.kind}) ${diverged}`,
+        {
+          sequence: turn.sequence,
+          logged: describe(turn),
+          replayed: { check: program.check & 0xff, clocks: source.reads, wrote: source.wrote },
+        },
+      );
     }
-    if (program.handler === null) point = turn.end;
+    over(turn);
   }
-  return point;
 }
 
 function differenceOf(program: Program, turn: LoggedTurn): string | null {
@@ -119,6 +141,7 @@ function describe(turn: LoggedTurn): Record<string, unknown> {
 
 /** A turn's source that has what the log has. */
 class LoggedSource implements TurnSource {
+  readonly isReplay = true;
   readonly #turn: LoggedTurn;
   #missing: string | null = null;
   reads = 0;

@@ -53,6 +53,8 @@ export const READS_MAX = 4096;
 
 /** Where a turn's time comes from. */
 export interface TurnSource {
+  /** What a replay logs or asks for is there already. */
+  readonly isReplay: boolean;
   /** The reading of that index (0, 1, … every READS_MAX readings), not before `lastMs`. */
   clock(index: number, lastMs: number): number;
   /** The clock value for the versions of what this turn writes to the store, more than `last`. */

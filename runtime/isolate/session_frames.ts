@@ -297,6 +297,7 @@ export function writeOpened(writer: FrameWriter, opened: Opened): void {
   writeEffects(writer, opened.effects);
   writeTimers(writer, opened.timers);
   writeCalls(writer, opened.calls);
+  writer.u8(opened.handling === null ? 0 : 1).text(opened.handling ?? "");
 }
 
 export function readOpened(payload: Payload): Opened {
@@ -310,6 +311,7 @@ export function readOpened(payload: Payload): Opened {
     effects: readEffects(payload),
     timers: readTimers(payload),
     calls: readCalls(payload),
+    handling: readFlag(payload) ? payload.text() : (payload.text(), null),
   };
 }
 

@@ -1,0 +1,127 @@
+/**
+ * The independent checker: reads what receivers, the store and the server outside got, and nothing of the executor.
+ *
+ * OC1  Whatever came twice under one number was the same both times.
+ * OC2  All outputs are those of one run: two that name the same predecessor are the same, and each goes on from the one
+ *      before it.
+ * OC3  Every request is answered, an error where its script throws and a value where it does not.
+ * OC4  Time stands still in a turn, goes on in a busy wait, and never goes back.
+ * OC5  What an answer says was written was written, once and so; what nobody answered for was not posted twice under
+ *      two keys.
+ */
+import { decodeAnswer } from "../../functions/calls/call.ts";
+import { decodeValue } from "../../functions/value.ts";
+import type { Link } from "./robot.ts";
+import type { Seen } from "./site.ts";
+
+const text = new TextDecoder();
+
+/** What is wrong; empty where nothing is. */
+export function check(seen: Seen): string[] {
+  const wrong: string[] = [];
+  if (seen.parked !== null) wrong.push(`parked: ${seen.parked.code}: ${seen.parked.message}`);
+  const first = new Map<string, string>();
+  const links: Link[] = [];
+  for (const { to, sequence, bytes } of seen.received) {
+    const name = `${to} ${sequence}`;
+    const content = bytes.toHex();
+    const before = first.get(name);
+    if (before === undefined) {
+      first.set(name, content);
+      const link = linkOf(seen, to, bytes, wrong);
+      if (link !== null) links.push(link);
+    } else if (before !== content) wrong.push(`OC1: ${name} came twice, with different contents`);
+  }
+  checkChain(links, wrong);
+  checkTimes(links, wrong);
+  for (const [request] of seen.asked) {
+    if (!first.has(`${request} 1`)) wrong.push(`OC3: ${request} has no answer`);
+  }
+  checkEffects(seen, links, wrong);
+  return wrong;
+}
+
+function linkOf(seen: Seen, to: string, bytes: Uint8Array, wrong: string[]): Link | null {
+  const asked = seen.asked.get(to);
+  if (asked === undefined) return JSON.parse(text.decode(bytes.subarray(1))) as Link;
+  const answer = decodeAnswer(bytes);
+  if (answer.kind === "value") {
+    if (asked.throws) wrong.push(`OC3: ${to} throws, and has a value`);
+    return decodeValue(answer.value) as Link;
+  }
+  if (!asked.throws) wrong.push(`OC3: ${to} does not throw, and has ${JSON.stringify(answer)}`);
+  return null;
+}
+
+function checkChain(links: readonly Link[], wrong: string[]): void {
+  const byNumber = new Map<number, Link>();
+  for (const link of links) {
+    const other = byNumber.get(link.n);
+    if (other !== undefined && other.after !== link.after) wrong.push(`OC2: two different outputs ${link.n}`);
+    byNumber.set(link.n, link);
+  }
+  for (const link of byNumber.values()) {
+    const before = byNumber.get(link.n - 1);
+    if (before !== undefined && before.after !== link.before) {
+      wrong.push(`OC2: output ${link.n} does not go on from ${before.n}`);
+    }
+    for (const [op, count, shared] of link.trace) {
+      if (op === "state" && count !== link.n + 1) {
+        wrong.push(`OC2: output ${link.n} counts ${count} and ${shared}`);
+      }
+    }
+  }
+}
+
+function checkTimes(links: readonly Link[], wrong: string[]): void {
+  let lastMs = 0;
+  for (const link of [...links].sort((a, b) => a.n - b.n)) {
+    for (const [op, first, second] of link.trace) {
+      if (op === "clock" && first !== second) {
+        wrong.push(`OC4: time moved in a turn, from ${first} to ${second}`);
+      }
+      if (op !== "clock" && op !== "busy" && op !== "slept") continue;
+      if (Number(first) < lastMs) wrong.push(`OC4: time went back to ${first} from ${lastMs}`);
+      lastMs = Number(second ?? first);
+    }
+  }
+}
+
+function checkEffects(seen: Seen, links: readonly Link[], wrong: string[]): void {
+  const byEffect = new Map<number, string>();
+  for (const { effect, content } of seen.applied) {
+    const before = byEffect.get(effect);
+    if (before !== undefined && before !== content) wrong.push(`OC5: effect ${effect} wrote different rows`);
+    byEffect.set(effect, content);
+  }
+  const values = new Set(seen.applied.flatMap(({ values }) => values));
+  const claimed = new Set<string>();
+  for (const link of links) {
+    const last = new Map<number, string>();
+    for (const [op, key, value, , read] of link.trace) {
+      if (op !== "put") continue;
+      last.set(Number(key), String(value));
+      if (read !== value) wrong.push(`OC5: output ${link.n} wrote ${value} and read ${read}`);
+    }
+    for (const value of last.values()) claimed.add(value);
+  }
+  for (const value of claimed) {
+    if (!values.has(value)) wrong.push(`OC5: ${value} was said to be written, and was not`);
+  }
+  const urls = new Map<string, string>();
+  for (const { key, url } of seen.posted) {
+    const before = urls.get(key);
+    if (before !== undefined && before !== url) {
+      wrong.push(`OC5: ${key} was posted to ${before} and to ${url}`);
+    }
+    urls.set(key, url);
+  }
+  const posts = links.flatMap(({ trace }) => trace.filter(([op]) => op === "post")).length;
+  const throwing = [...seen.asked.values()].flatMap(({ script, throws }) => throws ? script : [])
+    .filter(({ op }) => op === "post").length;
+  if (urls.size < posts || urls.size > posts + throwing) {
+    wrong.push(
+      `OC5: ${posts} posts were answered for, ${urls.size} were made (and ${throwing} in handlers that throw)`,
+    );
+  }
+}
