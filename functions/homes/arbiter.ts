@@ -47,7 +47,7 @@ interface Waiting {
 }
 
 const ROWS = "a", BIRTHS = "b", COUNTS = "n";
-const FLOOR_KEY = packKey(["f"]);
+const FLOOR_KEY = packKey(["f", "floor"]);
 const SCAN_ROWS = 256;
 
 /** See the file's header. */

@@ -55,7 +55,8 @@ export class Follower {
   /** Of this home's, counted. */
   readonly turn: number;
   isJoined = false;
-  isLost = false;
+  /** Why nothing is to be expected of it; a site whose disk was lost may be chosen again, as another owner. */
+  lostBy: "disk" | "full" | "unknown" | null = null;
   /** −1 before it has joined. */
   acked = -1;
   /** Its base stands for entries up to here. */
@@ -220,17 +221,30 @@ export class Follower {
     if (reply.kind !== "refused" || reply.why === "gap") return reply;
     if (reply.why === "superseded") this.#home.superseded(reply.epoch);
     else if (reply.why === "unknown") this.#doubt();
-    else this.#lose();
+    else this.#lose(reply.why);
     return null;
   }
 
-  #lose(): void {
-    this.isLost = true;
+  get isLost(): boolean {
+    return this.lostBy !== null;
+  }
+
+  /** There may be room again. */
+  retry(): void {
+    if (this.lostBy !== "full" || this.#isClosed) return;
+    this.lostBy = null;
+    this.#isBehind = true;
+    this.join();
+    this.pump();
+  }
+
+  #lose(by: "disk" | "full" | "unknown"): void {
+    this.lostBy = by;
     this.#home.advanced();
   }
 
   #doubt(): void {
     if (!this.mayInstall) this.#home.doubt(this);
-    this.#lose();
+    this.#lose("unknown");
   }
 }

@@ -52,7 +52,7 @@ export interface KeepersPorts {
 
 type LogAsk = Exclude<KeeperAsk, { kind: "greet" }>;
 
-const DISK_KEY = packKey(["d"]);
+const DISK_KEY = packKey(["d", "id"]);
 /** Rows read at once: a piece may have megabytes. */
 const SCAN_ROWS = 64;
 const DISK_BYTES = 5;

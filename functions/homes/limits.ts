@@ -34,6 +34,8 @@ export const PROMISE_MS_MAX = 1_000;
 export const UNSURE_MS = 250;
 /** What lacks owners, and cannot get them now, looks again after so long. */
 export const MEND_RETRY_MS = 1_000;
+/** An owner that had no room is asked again after so long. */
+export const FULL_RETRY_MS = 5_000;
 
 /** Bytes of answers kept of one stateful session, beyond those that its log holds anyway. */
 export const ANSWERS_BYTES_MAX = 4 << 20;

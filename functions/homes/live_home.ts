@@ -22,7 +22,7 @@ import { sameOwners } from "./arbiter.ts";
 import type { Ask, Base, LogPiece, LogState, Reply, RowState } from "./asks.ts";
 import type { Asking } from "./exchange.ts";
 import { Follower, type FollowerHome, type Promised } from "./follower.ts";
-import { MEND_RETRY_MS, PACKET_BYTES_TARGET } from "./limits.ts";
+import { FULL_RETRY_MS, MEND_RETRY_MS, PACKET_BYTES_TARGET } from "./limits.ts";
 import { shown } from "./name.ts";
 
 /** What a home needs of its site. */
@@ -93,6 +93,7 @@ export class LiveHome {
   readonly #resolveOver: (error: HomeError) => void;
   #isChecking = false;
   #triedMs = -Infinity;
+  #retriedMs = -Infinity;
   readonly #asks = new Set<Asking>();
   /** Called with each advance of `held`. */
   onHeld: (through: number) => void = () => {};
@@ -245,6 +246,10 @@ export class LiveHome {
   tick(): void {
     for (const resolve of this.#ticks.splice(0)) resolve();
     const { nowMs, f } = this.#ports;
+    if (nowMs() - this.#retriedMs >= FULL_RETRY_MS) {
+      this.#retriedMs = nowMs();
+      for (const follower of this.#followers) follower.retry();
+    }
     const isShort = this.#recorded.length !== f() + 1 || this.#followers.some((one) => this.#isUseless(one));
     if (isShort && nowMs() - this.#triedMs >= MEND_RETRY_MS) this.#checkSoon();
   }
@@ -367,7 +372,7 @@ export class LiveHome {
   #chosen(kept: readonly SiteId[]): readonly SiteId[] {
     try {
       const isRefused = (site: SiteId) =>
-        this.#followers.some((one) => one.site === site && (one.isLost || this.#isUseless(one)));
+        this.#followers.some((one) => one.site === site && one.lostBy !== "disk" && this.#isUseless(one));
       return this.#ports.choose(kept, isRefused).owners.slice(1 + kept.length);
     } catch {
       return []; // as many as there are to be, there are not at all: looked at again (MEND_RETRY_MS)

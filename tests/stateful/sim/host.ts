@@ -70,6 +70,8 @@ export class Host {
   readonly #running = new Map<string, Running>();
   readonly #opening = new Map<string, Promise<Running>>();
   readonly probes: Record<string, number> = {};
+  /** Nothing rests or moves any more. */
+  isCalm = false;
 
   constructor(ports: HostPorts) {
     this.#ports = ports;
@@ -204,7 +206,7 @@ export class Host {
       );
     }
     const chance = draws.unit();
-    if (running.isMoving) return;
+    if (running.isMoving || this.isCalm) return;
     if (chance < plan.restChance) this.#end(running, home.rest(), "rests");
     else if (chance < plan.restChance + plan.moveChance) {
       this.#end(running, home.moveTo(draws.pick(sites.filter((one) => one !== site))), "moves");

@@ -169,6 +169,8 @@ class Simulation {
     for (const site of this.#sites) void site.start();
     await this.#until(() => this.#open === 0);
     if (this.#open > 0) this.#complain("liveness", `${this.#open} requests are not answered`);
+    for (const { host } of this.#sites) if (host !== null) host.isCalm = true;
+    await world.run(world.nowMs + 3_000);
     for (const name of this.#names) await this.#final(name);
     for (const site of this.#sites) this.#count(site);
     const history = { heard: this.#heard, answered: this.#answered, finals: this.#finals };
