@@ -9,6 +9,7 @@
  * S1  load(segments) on a new instance of the same class makes what wrote them; and as a session continues after a
  *     checkpoint with the very fields that a load of it would give (its plain fields are replaced by their
  *     copies), no program can tell one that went on from one that was loaded.
+ *     A field that the state knows nothing of stays as the class begins with it: other code may have written it.
  * S2  What can't be serialised is found before anything is written: `value_invalid` with its path. The state counts
  *     as not written then.
  * S3  Segments of one state, in order, can be merged by whoever holds them without knowing what they say
@@ -59,6 +60,9 @@ export class SessionState implements Holder {
   readonly #instance: Fields;
   /** Structures as of the last checkpoint or load. */
   readonly #bound = new Map<string, Bound>();
+  /** Fields that the class begins with, and those that are written as gone. */
+  readonly #initial: readonly string[];
+  readonly #gone = new Set<string>();
   /** The plain fields as they were written, where they are large. */
   #plain: Uint8Array | undefined;
   #isNew = true;
@@ -69,6 +73,7 @@ export class SessionState implements Holder {
    */
   constructor(instance: object) {
     this.#instance = instance as Fields;
+    this.#initial = Object.keys(instance);
     for (const [name, each] of Object.entries(this.#instance)) if (isPart(each)) this.#bind(name, each);
   }
 
@@ -93,9 +98,12 @@ export class SessionState implements Holder {
     const isAll = isWhole || this.#isNew;
     const plain = this.#encodePlain();
     const fields: Field[] = [];
-    for (const name of this.#bound.keys()) {
-      if (isPart(this.#instance[name])) continue;
+    for (const name of new Set([...this.#bound.keys(), ...this.#initial])) {
+      const isBound = this.#bound.has(name);
+      if (isBound ? isPart(this.#instance[name]) : Object.hasOwn(this.#instance, name)) continue;
       this.#letGo(name);
+      if (!isBound && !isAll && this.#gone.has(name)) continue;
+      this.#gone.add(name);
       fields.push({ name, kind: GONE, isFresh: true, segments: [] });
     }
     for (const [name, each] of Object.entries(this.#instance)) {
@@ -114,7 +122,14 @@ export class SessionState implements Holder {
 
   /** Makes the instance what wrote these segments, oldest first. @throws AppError `value_corrupt`. */
   load(...segments: readonly Uint8Array[]): void {
-    for (const field of merged(segments.map(decodeFields))) {
+    const fields = merged(segments.map(decodeFields));
+    for (const { name, kind } of fields) {
+      if (kind !== GONE) continue;
+      this.#letGo(name);
+      delete this.#instance[name];
+      this.#gone.add(name);
+    }
+    for (const field of fields) {
       if (field.kind === PLAIN) this.#loadPlain(field);
       else if (field.kind !== GONE) this.#loadPart(field);
     }
@@ -129,6 +144,7 @@ export class SessionState implements Holder {
     } else if (!isAll && !part[CHANGED]) return null;
     const isWhole = isAll || bound.wholeBytes < 0 ||
       bound.changesBytes > Math.max(CHANGES_BYTES_MIN, bound.wholeBytes);
+    this.#gone.delete(name);
     const segment = part[WRITE](isWhole);
     if (isWhole) [bound.wholeBytes, bound.changesBytes] = [segment.length, 0];
     else bound.changesBytes += segment.length;
@@ -176,9 +192,12 @@ export class SessionState implements Holder {
     const fields = decodeContent(bytes);
     if (typeof fields !== "object" || fields === null) throw corrupt("plain fields are no object");
     // In their order, which Object.keys shows; all else would be slower for each later use of the object.
-    const [before, after] = [Object.keys(this.#plainFields()), Object.keys(fields)];
-    if (before.length > after.length || before.some((name, i) => name !== after[i])) {
-      for (const name of before) delete this.#instance[name];
+    const after = Object.keys(fields);
+    const before = Object.keys(this.#plainFields()).filter((name) => Object.hasOwn(fields, name));
+    if (before.some((name, i) => name !== after[i])) {
+      for (const name of before) {
+        delete this.#instance[name];
+      }
     }
     Object.assign(this.#instance, fields);
     this.#plain = bytes.length > PLAIN_ALWAYS_BYTES ? bytes : undefined;
@@ -246,7 +265,7 @@ function merged(states: readonly (readonly Field[])[]): Field[] {
     const earlier = field.isFresh ? [] : before?.segments ?? [];
     fields.set(field.name, { ...field, isFresh: true, segments: [...earlier, ...field.segments] });
   }
-  return [...fields.values()].filter(({ kind }) => kind !== GONE);
+  return [...fields.values()];
 }
 
 /**
