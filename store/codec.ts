@@ -137,6 +137,14 @@ export class Reader {
     return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
   }
 
+  /** A view of the input, for what is large and is read at once, or kept as it is. */
+  view(): Uint8Array {
+    const length = this.uint();
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
   key(): Key {
     const length = this.uint();
     if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");

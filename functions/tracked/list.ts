@@ -285,7 +285,7 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     for (const [i, cell] of before.entries()) if (kept[i] === 0) this.release(cell);
     this.#cells = cells;
     this.#readInPlace(r);
-    for (const [place, segment] of r.list((): [number, Uint8Array] => [r.uint(), r.bytes()])) {
+    for (const [place, segment] of r.list((): [number, Uint8Array] => [r.uint(), r.view()])) {
       const part = this.#cells[place];
       if (!isPart(part)) throw corrupt(`what is in place ${place} is no structure, and changed inside`);
       part[READ](segment);

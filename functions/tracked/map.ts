@@ -179,32 +179,32 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
       for (const cell of this.#cells.values()) this.release(cell);
       this.#cells.clear();
     }
-    for (const key of keysOf<K>(r.bytes())) {
+    for (const key of keysOf<K>(r.view())) {
       this.release(this.#cells.get(key));
       this.#cells.delete(key);
     }
+    const mayReplace = this.#cells.size > 0;
     for (let pages = r.uint(); pages > 0; pages--) {
-      const keys = keysOf<K>(r.bytes());
+      const keys = keysOf<K>(r.view());
       const cells = readPage(r);
       if (cells.length !== keys.length) {
         throw corrupt(`a page has ${cells.length} values for ${keys.length} keys`);
       }
-      for (let i = 0; i < keys.length; i++) this.#put(keys[i] as K, cells[i]);
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i] as K;
+        if (mayReplace) this.release(this.#cells.get(key));
+        this.#cells.set(key, this.adopt(cells[i]));
+      }
     }
-    for (const key of keysOf<K>(r.bytes())) {
+    for (const key of keysOf<K>(r.view())) {
       const part = this.#cells.get(key);
       if (!isPart(part)) throw corrupt(`what ${shown(key)} has is no structure, and changed inside`);
-      part[READ](r.bytes());
+      part[READ](r.view());
     }
     r.end();
     this.#set = this.#deleted = undefined;
     this.#isCleared = false;
     this.allWritten();
-  }
-
-  #put(key: K, cell: Cell): void {
-    this.release(this.#cells.get(key));
-    this.#cells.set(key, this.adopt(cell));
   }
 }
 

@@ -80,7 +80,7 @@ export class NestedPart extends TrackedPart implements Holder {
     r.list(() => {
       const name = r.text();
       const kind = r.byte();
-      const bytes = r.bytes();
+      const bytes = r.view();
       if (seen.has(name)) throw corrupt(`${JSON.stringify(name)} is there twice`);
       seen.add(name);
       const part = this.#parts.get(name);

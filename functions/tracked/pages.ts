@@ -22,16 +22,20 @@ const SLOTS_MAX = 1024;
 /** Values that came in one page, encoded until one of them is read. */
 export class Page {
   #bytes: Uint8Array | undefined;
+  readonly #slots: number;
   #values: unknown[] | undefined;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, slots: number) {
     this.#bytes = bytes;
+    this.#slots = slots;
   }
 
-  take(slot: number, slots: number): Kept {
+  take(slot: number): Kept {
     if (this.#values === undefined) {
       const values = this.#bytes === undefined ? [] : decodeContent(this.#bytes);
-      if (!Array.isArray(values) || values.length !== slots) throw corrupt(`a page has not ${slots} values`);
+      if (!Array.isArray(values) || values.length !== this.#slots) {
+        throw corrupt(`a page has not ${this.#slots} values`);
+      }
       this.#values = values;
       this.#bytes = undefined;
     }
@@ -43,14 +47,12 @@ export class Page {
 export class Stored {
   readonly #page: Page;
   readonly #slot: number;
-  readonly #slots: number;
-  constructor(page: Page, slot: number, slots: number) {
+  constructor(page: Page, slot: number) {
     this.#page = page;
     this.#slot = slot;
-    this.#slots = slots;
   }
   take(): Kept {
-    return this.#page.take(this.#slot, this.#slots);
+    return this.#page.take(this.#slot);
   }
 }
 
@@ -92,11 +94,11 @@ export class PageWriter {
 export function readPage(r: Reader): Cell[] {
   const slots = r.uint();
   if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
-  const bytes = r.bytes();
+  const bytes = r.view();
   // Each value takes a byte or more: a forged number can't make us allocate.
   if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
-  const page = new Page(bytes);
-  const cells: Cell[] = Array.from({ length: slots }, (_, slot) => new Stored(page, slot, slots));
+  const page = new Page(bytes, slots);
+  const cells: Cell[] = Array.from({ length: slots }, (_, slot) => new Stored(page, slot));
   for (const [slot, part] of r.list(() => readPart(r))) {
     if (slot >= slots) throw corrupt(`a page has no place ${slot}`);
     cells[slot] = part;
@@ -107,7 +109,7 @@ export function readPage(r: Reader): Cell[] {
 function readPart(r: Reader): [number, Part] {
   const slot = r.uint();
   const part = partOfByte(r.byte());
-  part[READ](r.bytes());
+  part[READ](r.view());
   return [slot, part];
 }
 

@@ -120,7 +120,12 @@ export class SessionState implements Holder {
     return encodeFields(fields);
   }
 
-  /** Makes the instance what wrote these segments, oldest first. @throws AppError `value_corrupt`. */
+  /**
+   * Makes the instance what wrote these segments, oldest first. They are kept until what is in them was read: nobody
+   * may change them.
+   *
+   * @throws AppError `value_corrupt`.
+   */
   load(...segments: readonly Uint8Array[]): void {
     const fields = merged(segments.map(decodeFields));
     for (const { name, kind } of fields) {
@@ -245,7 +250,7 @@ function decodeFields(bytes: Uint8Array): Field[] {
       name: r.text(),
       kind: r.byte(),
       isFresh: r.flag(),
-      segments: r.list(() => r.bytes()),
+      segments: r.list(() => r.view()),
     }));
     r.end();
     return fields;

@@ -66,7 +66,7 @@ export class TrackedValue<T> extends Container {
       if (more.length > 0) throw corrupt("a value is more than one");
       this.release(this.#cell);
       this.#cell = this.adopt(cell);
-    } else if (isPart(this.#cell)) this.#cell[READ](r.bytes());
+    } else if (isPart(this.#cell)) this.#cell[READ](r.view());
     else throw corrupt("a value that is no structure has changed inside");
     r.end();
     this.#isSet = false;

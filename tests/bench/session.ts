@@ -7,5 +7,5 @@ export const bench: Bench = {
   summary: "stateful sessions: checkpoints of tracked state, loads, memory",
   notMeasured: "the transfer of a checkpoint, and its way to a disk",
   byDefault: true,
-  run: (context) => Promise.resolve(tracked(context)),
+  run: tracked,
 };

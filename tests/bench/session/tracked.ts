@@ -1,6 +1,8 @@
 /** Checkpoints of tracked state: 43 MB of which 1 % changed (CESSNA, 7.2), and what loading 10 MB takes. */
 import { bytes, grid, list, map, SessionState, type TrackedGrid } from "../../../functions/tracked/mod.ts";
+import { z } from "zod";
 import type { BenchContext } from "../bench.ts";
+import { runFresh } from "../fresh.ts";
 import { type BenchRecord, record, type Target } from "../record.ts";
 
 const MB = 1_000_000;
@@ -174,38 +176,8 @@ function loads({ make, blank, touch }: Loaded, megabytes: number, runs: number):
   return ms;
 }
 
-class Small {
-  stamps = map<string, number>();
-  lines = list<{ article: string; count: number }>();
-  owner = "";
-  visits = 0;
-}
-
-/** Bytes of heap of an instance with its state, with next to nothing in it. */
-function idleBytes(count: number): number {
-  const gc = (globalThis as { gc?: () => void }).gc;
-  const kept: unknown[] = [];
-  const used = () => {
-    gc?.();
-    return Deno.memoryUsage().heapUsed + Deno.memoryUsage().external;
-  };
-  const before = used();
-  for (let i = 0; i < count; i++) {
-    const small = new Small();
-    const state = new SessionState(small);
-    small.stamps.set("espresso", i);
-    small.lines.push({ article: "beans", count: 1 });
-    small.owner = `owner ${i}`;
-    state.checkpoint();
-    kept.push(small, state);
-  }
-  const bytes = (used() - before) / count;
-  kept.length = 0;
-  return bytes;
-}
-
 /** The figures of tracked structures. */
-export function tracked({ quick, say }: BenchContext): BenchRecord[] {
+export async function tracked({ quick, say }: BenchContext): Promise<BenchRecord[]> {
   const records: BenchRecord[] = [];
   const of = { bench: "session", comparable: !quick };
   const megabytes = quick ? 1 : 43;
@@ -226,12 +198,19 @@ export function tracked({ quick, say }: BenchContext): BenchRecord[] {
     const name = `local cold load of ${loaded} MB: ${each.name}`;
     records.push(record({ ...of, case: name, unit: "ms", samples: ms, target: each.target }));
   }
-  const idle = idleBytes(quick ? 500 : 10_000);
+  const idle = z.number().parse(
+    await runFresh({
+      name: "idle",
+      script: new URL("./idle.ts", import.meta.url),
+      input: quick ? 500 : 10_000,
+      flags: ["--v8-flags=--expose-gc"],
+    }),
+  );
   say(`an idle one: ${idle.toFixed(0)} bytes`);
   records.push(
     record({
       ...of,
-      case: "the state of an idle stateful session, with a map, a list and two fields",
+      case: "state of an idle stateful session: a map and a list of one, two fields",
       unit: "bytes",
       samples: [idle],
     }),
