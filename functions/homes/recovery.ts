@@ -189,7 +189,11 @@ export class Recovery {
         if (silent.length === 0) break;
         if (isEnough && (isLate || silent.every(({ site }) => ports.isLost(site)))) break;
         if (ports.nowMs() >= this.#untilMs) throw this.#unreachable(silent);
-        await Promise.race([new Promise<void>((resolve) => changed.resolve = resolve), this.#sleep(50)]);
+        const looked = Promise.withResolvers<void>();
+        changed.resolve = looked.resolve;
+        const cancel = ports.after(50, looked.resolve);
+        await looked.promise;
+        cancel();
       }
     } finally {
       for (const { asking } of asked) asking.cancel();

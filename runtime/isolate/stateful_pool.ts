@@ -31,7 +31,7 @@ export interface StatefulPoolOptions {
 
 /** A session in its isolate. */
 export interface OpenChannel {
-  readonly isolate: StatefulIsolate;
+  readonly isolate: Pick<StatefulIsolate, "deliver" | "acknowledge" | "checkpointNow" | "closeChannel">;
   readonly channel: number;
 }
 

@@ -111,7 +111,9 @@ export class Hosted {
 
   /** It is open, or opens. @throws as request */
   ensure(): Promise<SessionRun> {
-    if (this.#run !== null && !this.#run.isOver) return Promise.resolve(this.#run);
+    const run = this.#run;
+    if (run?.isOver) return run.finished.then(() => this.ensure());
+    if (run !== null) return Promise.resolve(run);
     return this.#opening ??= this.#start().finally(() => this.#opening = null);
   }
 
@@ -147,6 +149,7 @@ export class Hosted {
         throw new Problem("superseded", `a request of ${shown(this.name)} was answered before, and not kept`);
       }
       const { request, chain, bytes, killed } = waiting;
+      if (run.handling === request) return; // its answer comes with a commit
       if (killed === null) run.deliver({ kind: "request", request, chain, bytes });
       else {run.deliver({
           kind: "reject",
@@ -171,10 +174,10 @@ export class Hosted {
   }
 
   async #switched(run: SessionRun): Promise<void> {
-    const untilMs = performance.now() + SWITCH_MS_MAX;
-    while (run.isSwitching && performance.now() < untilMs) {
-      await new Promise((resolve) => setTimeout(resolve, SWITCH_MS_MAX / 100));
-    }
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, SWITCH_MS_MAX);
+    await Promise.race([run.finished, late.promise]);
+    clearTimeout(timer);
   }
 
   #settle(request: string, settle: (waiting: Waiting) => void): void {

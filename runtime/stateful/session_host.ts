@@ -25,7 +25,7 @@ import { type RunListener, SessionRun } from "./session_run.ts";
 /** What hosting needs of its site. */
 export interface HostServices {
   readonly homes: Homes;
-  readonly pool: StatefulPool;
+  readonly pool: Pick<StatefulPool, "open">;
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;
   readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
   /** What all runs of a version share. */

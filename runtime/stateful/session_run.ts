@@ -71,17 +71,22 @@ export interface RunParts {
 export class SessionRun implements ChannelSink {
   readonly version: string;
   readonly store: OwnStore;
+  /** The request whose handler the log left running: it goes on, and is not delivered again. */
+  handling: string | null = null;
   readonly #parts: RunParts;
-  readonly #opening = Promise.withResolvers<Opened>();
+  readonly #opening = Promise.withResolvers<void>();
   readonly #timers: Timers;
   readonly #undone = new Map<number, HandledEvent>();
   readonly #calls = new Map<number, AbortController>();
   #home: Home | null = null;
+  /** A checkpoint of other code is on disk as one of this code's (R4). */
+  #adopted: Promise<void> = Promise.resolve();
   #at: OpenChannel | null = null;
   #nextEvent = 1;
   /** What is to happen in the order of commits (R1). */
   #tail: Promise<void> = Promise.resolve();
   #over: RunOver | null = null;
+  readonly #finished = Promise.withResolvers<void>();
   #isQuiescent = false;
   #checkpointAt: number;
   #isAsked = false;
@@ -116,25 +121,19 @@ export class SessionRun implements ChannelSink {
 
   async #start(at: Promise<OpenChannel>): Promise<void> {
     this.#at = await at;
-    const opened = await this.#opening.promise;
-    const { checkpoint } = this.#parts.home;
-    const home = this.#home = this.#parts.home.start(
-      opened.outputs.map(({ to, bytes }) => ({ request: to, bytes })),
-    );
-    home.over.then((error) => this.#end({ kind: "moved", error }));
-    if (this.#parts.isAdopted && checkpoint !== null) {
-      await home.checkpoint({ ...checkpoint, version: this.version });
-    }
-    this.#isQuiescent = opened.isQuiescent;
+    await this.#opening.promise;
+  }
+
+  /** What its log left open leaves, before anything that is new. */
+  async #begin(opened: Opened): Promise<void> {
+    await this.#adopted;
     for (const effect of opened.effects) await this.store.apply(effect);
     this.#seen = await this.store.token();
     this.#acknowledge(opened);
-    for (const { name, dueMs } of opened.timers) {
-      this.#timers.plan(name, dueMs);
-      this.#timers.set(name, dueMs);
-    }
+    for (const { name, dueMs } of opened.timers) this.#timers.set(name, dueMs);
     for (const call of opened.calls) this.#make(call);
-    if (opened.isEnded) this.#afterwards(() => this.#finish());
+    if (opened.isEnded) await this.remove();
+    this.#opening.resolve();
   }
 
   /** The home that it serves as. @throws Error before `start`. */
@@ -145,6 +144,11 @@ export class SessionRun implements ChannelSink {
 
   get isOver(): boolean {
     return this.#over !== null;
+  }
+
+  /** Resolves when it is over, and another run may follow. */
+  get finished(): Promise<void> {
+    return this.#finished.promise;
   }
 
   /** When an event last began or ended. */
@@ -222,7 +226,18 @@ export class SessionRun implements ChannelSink {
   // ── What the isolate says ──
 
   opened(opened: Opened): void {
-    this.#opening.resolve(opened);
+    if (this.#over !== null || this.#home !== null) return;
+    const answers = opened.outputs.map(({ to, bytes }) => ({ request: to, bytes }));
+    const { home: opening, isAdopted } = this.#parts;
+    const home = this.#home = opening.start(answers);
+    home.over.then((error) => this.#end({ kind: "moved", error }));
+    if (isAdopted && opening.checkpoint !== null) {
+      this.#adopted = home.checkpoint({ ...opening.checkpoint, version: this.version });
+    }
+    this.handling = opened.handling;
+    this.#isQuiescent = opened.isQuiescent;
+    for (const { name, dueMs } of opened.timers) this.#timers.plan(name, dueMs);
+    this.#afterwards(() => this.#begin(opened));
   }
 
   commit(commit: Commit): void {
@@ -235,12 +250,17 @@ export class SessionRun implements ChannelSink {
     }
     for (const { name, dueMs } of commit.timers) this.#timers.plan(name, dueMs);
     const token = this.#seen === this.#written ? null : this.#written = this.#seen;
-    const appended = commit.count === 0 ? Promise.resolve() : home.commit({
+    const piece = {
       count: commit.count,
       entries: wrapPiece(token, commit.entries),
       answers: commit.outputs.map(({ to, bytes }) => ({ request: to, bytes })),
       wakeAtMs: this.#timers.earliest,
-    });
+    };
+    const appended = commit.count === 0
+      ? this.#adopted
+      : this.#parts.isAdopted
+      ? this.#adopted.then(() => home.commit(piece))
+      : home.commit(piece);
     appended.catch(() => {});
     this.#afterwards(async () => {
       await appended;
@@ -316,12 +336,8 @@ export class SessionRun implements ChannelSink {
     this.#acknowledge(commit);
     for (const { name, dueMs } of commit.timers) this.#timers.set(name, dueMs);
     for (const call of commit.calls) this.#make(call);
-    if (commit.isEnded) await this.#finish();
+    if (commit.isEnded) await this.remove();
     else if (this.home.logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.checkpoint();
-  }
-
-  async #finish(): Promise<void> {
-    await this.remove();
   }
 
   #acknowledge({ outputs, effects }: Pick<Commit, "outputs" | "effects">): void {
@@ -359,6 +375,7 @@ export class SessionRun implements ChannelSink {
     rested.catch(() => {}).then(() => {
       if (home === null) this.#parts.home.abandon();
       this.#parts.listener.over(this, over);
+      this.#finished.resolve();
     });
   }
 }
