@@ -129,7 +129,10 @@ export class OwnStore {
     const merges = effect.mutations.filter((m) => !isPlain(m));
     const { clock, replica } = effect;
     const rows = this.#absolute(plain, effect.atMs);
-    if (rows.length > 0) await this.#session.writeAs(rows as PlainMutation[], { clock, replica });
+    if (rows.length > 0) {
+      const written = this.#session.writeAs(rows as PlainMutation[], { clock, replica });
+      await (this.#services.writes?.track(written) ?? written);
+    }
     if (merges.length > 0) await this.#merge(effect.effect, merges);
   }
 
