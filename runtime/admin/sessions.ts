@@ -143,6 +143,39 @@ async function asked(services: AdminServices, stateful: StatefulAdmin, row: Home
   }
 }
 
+/** Ended at one time. */
+const ENDED_AT_ONCE = 16;
+
+/** Ends all stateful sessions of an app that is deleted, at the root; false where some could not be. */
+export async function endSessions(services: AdminServices, app: string): Promise<boolean> {
+  const { stateful } = services;
+  if (stateful === undefined || stateful.rows === null) return true;
+  let all = true;
+  let after: StatefulName | undefined;
+  for (;;) {
+    const page = await stateful.rows({ app, ...after === undefined ? {} : { after }, limit: ENDED_AT_ONCE });
+    const last = page.at(-1);
+    if (last === undefined) return all;
+    after = last.name;
+    const ended = await Promise.all(
+      page.filter((row) => !row.ended).map(async (row) => {
+        const there = row.site === services.site ? null : await removeAt(services, row);
+        if (there !== null) return true;
+        return await stateful.remove(row.name).then(() => true, (error) => {
+          services.note("stateful_not_ended", {
+            app,
+            class: row.name.class,
+            id: row.name.id,
+            error: String(error),
+          });
+          return false;
+        });
+      }),
+    );
+    all &&= ended.every((one) => one);
+  }
+}
+
 /** null: the home is not there, or is another by now; the root does it in its place. */
 async function removeAt(services: AdminServices, row: HomeRow): Promise<Response | null> {
   try {

@@ -6,6 +6,7 @@ import type { SessionObject } from "../../functions/turns/handler.ts";
 import type { StoreClient } from "../../functions/store_client.ts";
 import { map, value } from "../../functions/tracked/mod.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { Card } from "../functions/sample_app.ts";
 import { packKey } from "../../store/key.ts";
 import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
@@ -121,14 +122,15 @@ Deno.test("an idle session leaves memory, and comes back with a request or a tim
   await using host = await memoryHost(robot, { idleMs: 0 });
   await ask(host, "add", 3);
   await ask(host, "ring", 3_500);
-  const until = async (holds: () => boolean) => {
-    for (let i = 0; i < 600 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
-    assert.ok(holds());
+  const until = async (holds: () => boolean | Promise<boolean>) => {
+    for (let i = 0; i < 600 && !await holds(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.ok(await holds());
   };
   await until(() => host.host.counts.open === 0);
   assert.equal(host.homes.status().resting, 1);
   await until(() => host.host.counts.open === 1);
-  assert.deepEqual(await ask(host, "all"), { count: 3, plain: ["3"], log: [["bell", 1]] });
+  const all = JSON.stringify({ count: 3, plain: ["3"], log: [["bell", 1]] });
+  await until(async () => JSON.stringify(await ask(host, "all")) === all);
   await until(() => host.host.counts.open === 0);
   assert.equal(await ask(host, "add", 1), 4);
 });
@@ -184,4 +186,21 @@ Deno.test("a session whose log can't go on stands still, and says why", async ()
   await assert.rejects(ask(host, "add", 1), { code: "stateful_parked" });
   assert.equal(host.host.counts.parked, 1);
   assert.ok(host.lines.some((line) => line.includes("stands still")), host.lines.join("\n"));
+});
+
+Deno.test("the stateful session of the app API's program counts stamps, answers requests, and ends when idle", async () => {
+  await using host = await memoryHost(() => new Card() as unknown as SessionObject);
+  assert.deepEqual([await ask(host, "stamp", "mocha"), await ask(host, "stamp", "mocha")], [1, 2]);
+  const call = encodeCall({
+    kind: "fetch",
+    method: "GET",
+    url: "http://shop/card/r",
+    headers: [],
+    body: null,
+  });
+  const { answer } = await host.host.request(NAME, { request: "get", chain: [], bytes: call, token: null });
+  const told = decodeAnswer(answer);
+  assert.ok(told.kind === "response" && told.body !== null);
+  assert.deepEqual([told.status, JSON.parse(new TextDecoder().decode(told.body))], [200, { mocha: 2 }]);
+  assert.deepEqual(host.host.look(NAME)?.timers.map(({ name }) => name), ["idle"]);
 });
