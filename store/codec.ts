@@ -12,6 +12,9 @@ export class CodecError extends Error {
   readonly code = "message_malformed";
 }
 
+const utf8 = new TextEncoder();
+const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 export class Writer {
   #bytes: Uint8Array<ArrayBuffer>;
   #length = 0;
@@ -79,7 +82,7 @@ export class Writer {
   }
 
   text(value: string): this {
-    return this.bytes(new TextEncoder().encode(value));
+    return this.bytes(utf8.encode(value));
   }
 
   list<T>(values: readonly T[], write: (value: T) => void): this {
@@ -154,7 +157,7 @@ export class Reader {
 
   text(): string {
     try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.bytes());
+      return utf8Strict.decode(this.bytes());
     } catch (error) {
       if (error instanceof CodecError) throw error;
       throw new CodecError("a text is not UTF-8");

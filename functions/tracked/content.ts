@@ -18,6 +18,7 @@
  * Names, sources and messages are nodes of a text.
  */
 import { Reader, Writer } from "../../store/codec.ts";
+import { codeOf } from "../errors.ts";
 import { isDense } from "./owned.ts";
 import { corrupt } from "./part.ts";
 
@@ -46,6 +47,7 @@ export function decodeContent(bytes: Uint8Array): unknown {
     if (bytes[0] !== NODE_TAG) throw corrupt(`a value has no tag ${bytes[0]}`);
     return new NodeReader(bytes.subarray(1)).whole();
   } catch (error) {
+    if (codeOf(error) === "value_corrupt") throw error;
     throw corrupt(error instanceof Error ? error.message : String(error));
   }
 }

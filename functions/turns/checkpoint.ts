@@ -1,5 +1,5 @@
 /**
- * Checkpoints as bytes: all that a program is when nothing of it waits, and what was given out and not acknowledged.
+ * Checkpoints as bytes (docs/protocol/session-log.md): all that a program is when nothing of it waits, and what was given out and not acknowledged.
  *
  * CP1  Taken only of a quiescent program: handlers, calls and closure timers are no bytes.
  * CP2  What a checkpoint was taken of, and what it is read into, do the same from there on.

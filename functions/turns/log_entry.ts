@@ -1,5 +1,5 @@
 /**
- * Entries of a session's interleave log, as bytes (docs/protocol/turns.md).
+ * Entries of a session's interleave log, as bytes (docs/protocol/session-log.md).
  *
  *   entry    byte kind << 4 | dt · varint dt − 14, where dt is 15 · fields · byte check, where it begins a turn
  *
@@ -49,6 +49,7 @@ const KIND_NAMES = new Map<number, keyof typeof KIND>(
 const DT_INLINE_MAX = 13;
 const DT_NONE = 14;
 const DT_FOLLOWS = 15;
+const SEED_BYTES = 32;
 const PEERS = ["client", "origin"] as const;
 
 /** Appends the entries of a turn; how many. `beforeMs` is the last reading before it. */
@@ -146,8 +147,10 @@ function readEntry(reader: Reader): LogEntry {
       if (dt === null) throw new CodecError("a clock entry has no time");
       return { kind, dt };
     case "effect":
+      if (dt !== null) throw new CodecError("an effect has no time of its own");
       return { kind, clock: reader.uint() };
     case "checkpoint":
+      if (dt !== null) throw new CodecError("a checkpoint has no time of its own");
       return { kind, digest: reader.uint() };
     default: {
       const input = readInput(reader, kind);
@@ -158,7 +161,10 @@ function readEntry(reader: Reader): LogEntry {
 
 function readDt(reader: Reader, code: number): number | null {
   if (code === DT_NONE) return null;
-  return code === DT_FOLLOWS ? DT_INLINE_MAX + 1 + reader.uint() : code;
+  if (code !== DT_FOLLOWS) return code;
+  const dt = DT_INLINE_MAX + 1 + reader.uint();
+  if (!Number.isSafeInteger(dt)) throw new CodecError("a time is beyond 53 bits");
+  return dt;
 }
 
 function readInput(reader: Reader, kind: TurnInput["kind"]): TurnInput {
@@ -192,14 +198,21 @@ function readInput(reader: Reader, kind: TurnInput["kind"]): TurnInput {
     case "epoch":
       return { kind, epoch: reader.uint(), replica: reader.uint(), code: reader.text() };
     case "birth":
-      return { kind, seed: reader.bytes() };
+      return { kind, seed: seedFrom(reader) };
   }
+}
+
+function seedFrom(reader: Reader): Uint8Array {
+  const seed = reader.bytes();
+  if (seed.length !== SEED_BYTES) throw new CodecError(`a seed has ${seed.length} bytes, not ${SEED_BYTES}`);
+  return seed;
 }
 
 function readRejected(reader: Reader): TurnInput {
   const voids = reader.uint();
   const hasRequest = reader.flag();
   const request = reader.text();
+  if (!hasRequest && request !== "") throw new CodecError("a rejection of no request has the id of one");
   const code = reader.text();
   const message = reader.text();
   const drops = reader.uint();
