@@ -61,6 +61,8 @@ export interface HomesPorts {
 }
 
 export interface HomesStatus {
+  /** Number of this site's disk, as an owner. */
+  readonly disk: number;
   /** Open here. */
   readonly open: number;
   /** At home here, out of memory. */
@@ -426,6 +428,11 @@ export class Homes {
     return this.#arbiter.rows(options);
   }
 
+  /** For checkers: what this disk has of a log. */
+  debugLog(name: StatefulName): KeptLog | undefined {
+    return this.#keepers.log(name);
+  }
+
   status(): HomesStatus {
     let open = 0, resting = 0, stalled = 0;
     for (const { live, isResting } of this.#homes.values()) {
@@ -434,7 +441,15 @@ export class Homes {
       if (live.isStalled) stalled++;
     }
     const { size: kept, bytes: keptBytes } = this.#keepers;
-    return { open, resting, kept, keptBytes, stalled, counters: { ...this.#counters } };
+    return {
+      disk: this.#keepers.disk,
+      open,
+      resting,
+      kept,
+      keptBytes,
+      stalled,
+      counters: { ...this.#counters },
+    };
   }
 
   /** Resolves when all that was appended is held, or has waited `waitMs`; nothing is served any more. */

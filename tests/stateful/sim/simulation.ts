@@ -47,14 +47,16 @@ export interface StatefulRun {
 export interface StatefulOptions {
   readonly wrongs?: Wrongs;
   readonly change?: (plan: StatefulPlan) => StatefulPlan;
-  /** Sees every point that a process passes; what it returns is crashed there. */
-  readonly passes?: (site: SiteId, point: string) => boolean;
+  /** Sees every point that a process passes, and says what happens to it there. */
+  readonly passes?: (site: SiteId, point: string) => "goes on" | "crashes" | "loses its disk";
 }
 
 const TIMES = { beatMs: 50, suspectMs: 250, deadMs: 1_200 };
 const CLIENT_MS = 2_500;
 const HEAL_MS_MAX = 120_000;
 const POLL_MS = 100;
+/** Longer than it takes to be suspected: others take over. */
+const CRASHED_MS = 500;
 
 /** Draws what a seed does. */
 export function drawStatefulPlan(seed: number): StatefulPlan {
@@ -148,7 +150,8 @@ class Simulation {
         heard: (heard) => this.#heard.push({ ...heard, key: keyOf(heard.name) }),
         complain: (text) => this.#atRest.push({ checker: "fault", message: text }),
         passes: (site, point) => {
-          if (options.passes?.(site, point) === true) this.#crash(site, false, 300);
+          const fate = options.passes?.(site, point) ?? "goes on";
+          if (fate !== "goes on") this.#crash(site, fate === "loses its disk", CRASHED_MS);
         },
       })
     );
@@ -315,11 +318,14 @@ class Simulation {
     if (slow) this.#world.after(safetyMs / 3, () => this.#network.slow(20));
   }
 
+  /** Two sides that don't hear each other; or some pairs, so that a third one hears both. */
   #part(draws: Draws, forMs: number): void {
+    const isByPairs = draws.chance(0.5);
     const some = this.#sites.filter(() => draws.chance(0.4));
-    for (const a of some) {
+    for (const a of this.#sites) {
       for (const b of this.#sites) {
-        if (!some.includes(b)) this.#network.partition(a.id, b.id, this.#world.nowMs + forMs);
+        const isCut = isByPairs ? a.id < b.id && draws.chance(0.4) : some.includes(a) && !some.includes(b);
+        if (isCut) this.#network.partition(a.id, b.id, this.#world.nowMs + forMs);
       }
     }
     this.#probe("fault: partition");

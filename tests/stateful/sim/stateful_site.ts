@@ -22,8 +22,6 @@ export interface Wrongs extends HostWrongs {
   readonly receives?: (site: StatefulSite, from: SiteId, packet: Uint8Array) => [SiteId, Uint8Array] | null;
   /** A packet on its way out; null: it is lost. */
   readonly sends?: (site: StatefulSite, to: SiteId, packet: Uint8Array) => Uint8Array | null;
-  /** A disk that was lost is this one. */
-  readonly wiped?: (before: SimDisk, blank: SimDisk) => void;
 }
 
 export interface StatefulSiteOptions {
@@ -72,6 +70,10 @@ export class StatefulSite {
   #calls = 0;
   readonly #calling = new Map<number, (answered: Answered) => void>();
   readonly counters: Record<string, number> = {};
+  /** Of the process that runs. */
+  boot = 0;
+  /** Sends a packet as if the code under test had. */
+  answer: (to: SiteId, packet: Uint8Array) => void = () => {};
 
   constructor(options: StatefulSiteOptions) {
     this.id = options.id;
@@ -147,9 +149,11 @@ export class StatefulSite {
     for (const other of this.options.sites) if (other !== id) detector.watch(other);
     let host: Host | null = null;
     const storageOf = (disk: SimDisk): Storage => watched(disk, passes);
+    this.boot = 1 + draws.integer(0, 2 ** 40);
+    this.answer = (to, packet) => void send(to, PACKET, packet);
     const ports: HomesPorts = {
       site: id,
-      boot: 1 + draws.integer(0, 2 ** 40),
+      boot: this.boot,
       clock,
       nowMs,
       random: { bytes: (length) => draws.bytes(length) },
@@ -218,11 +222,7 @@ export class StatefulSite {
     this.#starts++;
     this.#process = null;
     this.#calling.clear();
-    if (wipe) {
-      const before = this.disk;
-      this.disk = before.wipe();
-      this.options.wrongs.wiped?.(before, this.disk);
-    } else this.disk = this.disk.crash();
+    this.disk = wipe ? this.disk.wipe() : this.disk.crash();
     this.arbiterDisk = this.arbiterDisk?.crash() ?? null;
   }
 
