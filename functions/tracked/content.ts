@@ -31,10 +31,13 @@ const utf8 = new TextEncoder();
 const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const JSON_MARK = String.fromCharCode(JSON_TAG);
 
-/** Encodes a value that {@link checkValue} or {@link takeIn} let in. */
-export function encodeContent(value: unknown): Uint8Array<ArrayBuffer> {
-  // A value by itself that JSON keeps needs no walk to know whether it is in two places.
-  if (isJson(value, 0, new Set())) return utf8.encode(JSON_MARK + JSON.stringify(value));
+/**
+ * Encodes a value that {@link checkValue} or {@link takeIn} let in.
+ *
+ * @param isTree It is known that no object in it, but in what is no plain data, is there twice.
+ */
+export function encodeContent(value: unknown, isTree = false): Uint8Array<ArrayBuffer> {
+  if (isJson(value, 0, isTree ? null : new Set())) return utf8.encode(JSON_MARK + JSON.stringify(value));
   const writer = new NodeWriter();
   writer.node(value);
   return writer.done();
@@ -53,7 +56,7 @@ export function decodeContent(bytes: Uint8Array): unknown {
 }
 
 /** Whether JSON keeps a tree as it is, and nothing in it is in two places. */
-function isJson(value: unknown, depth: number, seen: Set<object>): boolean {
+function isJson(value: unknown, depth: number, seen: Set<object> | null): boolean {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -67,9 +70,9 @@ function isJson(value: unknown, depth: number, seen: Set<object>): boolean {
   }
 }
 
-function isJsonObject(value: object, depth: number, seen: Set<object>): boolean {
-  if (depth > DEPTH_MAX || seen.has(value)) return false;
-  seen.add(value);
+function isJsonObject(value: object, depth: number, seen: Set<object> | null): boolean {
+  if (depth > DEPTH_MAX || seen?.has(value)) return false;
+  seen?.add(value);
   if (Array.isArray(value)) {
     return isDense(value) && value.every((each) => isJson(each, depth + 1, seen));
   }

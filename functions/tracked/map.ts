@@ -146,7 +146,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     let count = 0;
     const flush = () => {
       if (run.length === 0) return;
-      pages.bytes(encodeContent(run));
+      pages.bytes(encodeContent(run, true));
       page.write(run.map((key) => this.#cells.get(key)));
       run = [];
       count++;

@@ -7,7 +7,7 @@
  */
 import type { Reader, Writer } from "../../store/codec.ts";
 import { decodeContent, encodeContent } from "./content.ts";
-import { handOut, type Kept, originalOf, takeOver } from "./owned.ts";
+import { handOut, type Kept, originalOf, takeOver, Unshared } from "./owned.ts";
 import { corrupt, isPart, KIND, KIND_BYTE, type Part, partOfByte, READ, WRITE } from "./part.ts";
 
 /**
@@ -76,12 +76,17 @@ export class PageWriter {
   write(cells: readonly Cell[]): void {
     const before = this.#w.length;
     const parts: [number, Part][] = [];
+    let isTree = true;
     const values = cells.map((cell, slot) => {
-      if (!isPart(cell)) return originalOf(cell instanceof Stored ? cell.take() : cell);
-      parts.push([slot, cell]);
-      return null;
+      if (isPart(cell)) {
+        parts.push([slot, cell]);
+        return null;
+      }
+      const kept = cell instanceof Stored ? cell.take() : cell;
+      isTree &&= !(kept instanceof Unshared);
+      return originalOf(kept);
     });
-    this.#w.uint(cells.length).bytes(encodeContent(values));
+    this.#w.uint(cells.length).bytes(encodeContent(values, isTree));
     this.#w.list(parts, ([slot, part]) => {
       this.#w.uint(slot).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](true));
     });
