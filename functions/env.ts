@@ -22,6 +22,11 @@ import { RequestTable } from "./table.ts";
 /** What a request's env is built from. */
 export interface EnvServices {
   readonly store: StoreClient;
+  /**
+   * Inside a stateful session: its own random bytes, for what a write draws. What tables remember of other requests in
+   * the isolate is not used then, since a replay would not find it.
+   */
+  readonly recordedBytes?: (bytes: Uint8Array) => void;
   /** Carries calls to stateful sessions; none where there is no site to carry them. */
   readonly sessions?: SessionCaller;
   /** Values that the operator set; they go before the declared ones. */
@@ -212,8 +217,12 @@ function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
     Object.defineProperty(prototype, name, {
       enumerable: true,
       get(this: { [REQUEST]: RequestState }) {
-        const { store, reads } = this[REQUEST];
-        const value = new RequestTable(table, store, reads);
+        const { store, reads, services } = this[REQUEST];
+        const { recordedBytes } = services;
+        const own = recordedBytes === undefined
+          ? table
+          : new PreparedTable(name, definition as TableDefinition, recordedBytes);
+        const value = new RequestTable(own, store, reads);
         Object.defineProperty(this, name, { value, enumerable: true });
         return value;
       },

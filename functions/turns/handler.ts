@@ -14,6 +14,7 @@ import {
 } from "../calls/call.ts";
 import { AppError, codeOf } from "../errors.ts";
 import { decodeValue, encodeValue } from "../value.ts";
+import { withFixedBoundary } from "./form_boundary.ts";
 import { SESSION_BASE, type SessionPeer } from "../session_slot.ts";
 import type { TurnInput } from "./turn.ts";
 
@@ -176,12 +177,12 @@ async function responseAnswer(response: unknown): Promise<Uint8Array> {
       `a response of a stateful session has at most ${CALL_BODY_BYTES_MAX} bytes; this one has ${body.length}`,
     );
   }
+  const { status, statusText } = response;
   return encodeAnswer({
     kind: "response",
-    status: response.status,
-    statusText: response.statusText,
-    headers: [...response.headers],
-    body,
+    status,
+    statusText,
+    ...withFixedBoundary([...response.headers], body),
   });
 }
 

@@ -14,7 +14,6 @@ import type { OpenSession, SessionEvent } from "./event.ts";
 import type { SessionObject } from "./handler.ts";
 import type { Program } from "./program.ts";
 import type { SessionSink } from "./sink.ts";
-import type { SessionPort } from "../session_slot.ts";
 import { type SessionHost, StatefulSession } from "./stateful_session.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
@@ -30,7 +29,7 @@ export interface LoopHost {
   after(ms: number, callback: () => void): () => void;
   /** Writes down whose turn begins: who reads it finds the session that took the isolate with it. */
   mark(channel: number): void;
-  make(className: string, port: SessionPort): SessionObject;
+  make(className: string, program: Program): SessionObject;
   envOf(program: Program): unknown;
 }
 
@@ -47,6 +46,7 @@ export class TurnLoop implements SessionHost {
   #isScheduled = false;
   #isRunning = false;
   #current: Program | undefined;
+  #channel = 0;
 
   constructor(host: LoopHost) {
     this.#host = host;
@@ -55,6 +55,11 @@ export class TurnLoop implements SessionHost {
   /** TL1 */
   get current(): Program | undefined {
     return this.#current;
+  }
+
+  /** The channel of the session whose turn it is, or was last. */
+  get channel(): number {
+    return this.#channel;
   }
 
   get sink(): SessionSink {
@@ -172,6 +177,7 @@ export class TurnLoop implements SessionHost {
         if (session === undefined) break;
         this.#isReady.delete(session);
         if (!session.hasWork) continue;
+        this.#channel = session.channel;
         this.#host.mark(session.channel);
         session.step();
         if (session.hasWork) this.wake(session);

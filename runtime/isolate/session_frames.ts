@@ -8,8 +8,8 @@
  *
  * SF1  After sessionClose the isolate sends nothing of that channel but sessionClosed.
  * SF2  An isolate is given either requests or stateful sessions, never both.
- * SF3  Before each turn the isolate writes the channel into its mark file (process.ts): when it dies, `lastStarted`
- *      is the channel of the session that ran.
+ * SF3  Before each turn the isolate writes the channel into its mark file (process.ts, P4): when it dies, `lastTurn` is
+ *      the channel of the session that ran.
  */
 import type {
   Acknowledged,
@@ -128,9 +128,8 @@ export function writeEvent(writer: FrameWriter, event: SessionEvent): void {
       writer.text(event.name).f64(event.dueMs);
       return;
     case "reject":
-      writer.u8(event.request === null ? 0 : 1).text(event.request ?? "").text(event.code).text(
-        event.message,
-      );
+      writer.u8(event.request === null ? 0 : 1).text(event.request ?? "").u8(event.isBackground ? 1 : 0)
+        .text(event.code).text(event.message);
       return;
     case "result":
       writer.f64(event.call).u8(event.outcome.ok ? 1 : 0);

@@ -160,7 +160,7 @@ export class StatefulIsolate {
     this.#over = true;
     this.#watch.close();
     this.#writer.close();
-    const channel = this.#process.lastStarted();
+    const channel = this.#process.lastTurn();
     this.#process.release();
     const why = this.#closing ? "it was closed" : this.#killed ?? crashReason(said, signal, code);
     const end: StatefulEnd = { isPlanned: this.#closing, why, channel };
