@@ -44,6 +44,8 @@ interface Waiting extends HostedRequest {
 const WAITING_MAX = 1_000;
 /** In a row, without an event that was done. */
 const KILLS_MAX = 3;
+/** Isolates that end meanwhile, in turns of others. */
+const OPENINGS_MAX = 5;
 /** For so long events wait until other code runs; then they go on with the code that runs. */
 const SWITCH_MS_MAX = 2_000;
 
@@ -117,23 +119,34 @@ export class Hosted {
     return this.#opening ??= this.#start().finally(() => this.#opening = null);
   }
 
+  /** An isolate that ends in the turn of another session is no reason not to open this one in the next (H3). */
   async #start(): Promise<SessionRun> {
-    if (this.#parked !== null) throw parked(this.name, this.#parked);
-    try {
-      const rejected = this.#rejected;
-      const run = await this.#open({
-        answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
-        unanswered: (request) =>
-          this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
-        over: (run, over) => this.#ended(run, over),
-        log: this.#log,
-      });
-      this.#rejected = null;
-      if (rejected !== null) run.deliver(rejected);
-      return this.#run = run;
-    } catch (error) {
-      throw error instanceof RunFailed ? this.#failed(error.over) : error;
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await this.#startOnce();
+      } catch (error) {
+        if (!(error instanceof RunFailed)) throw error;
+        const { over } = error;
+        if (over.kind !== "killed") throw this.#failed(over);
+        if (over.isCause && ++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(over.why);
+        if (this.#parked !== null || attempt >= OPENINGS_MAX) throw this.#failed(over);
+      }
     }
+  }
+
+  async #startOnce(): Promise<SessionRun> {
+    if (this.#parked !== null) throw parked(this.name, this.#parked);
+    const rejected = this.#rejected;
+    const run = await this.#open({
+      answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
+      unanswered: (request) =>
+        this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
+      over: (run, over) => this.#ended(run, over),
+      log: this.#log,
+    });
+    this.#rejected = null;
+    if (rejected !== null) run.deliver(rejected);
+    return this.#run = run;
   }
 
   async #submit(waiting: Waiting): Promise<void> {
@@ -214,7 +227,7 @@ export class Hosted {
       waiting.killed = `the isolate that ran the request was ended: ${why}`;
       return; // Map keeps the order of insertion: it comes before the others, as it did
     }
-    if (++this.#kills >= KILLS_MAX) this.#parked = `its isolate was ended ${KILLS_MAX} times: ${why}`;
+    if (++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(why);
     this.#rejected = {
       kind: "reject",
       request: null,
@@ -253,6 +266,8 @@ export class Hosted {
 /** How a stateful session is called in messages. */
 export const shown = (name: StatefulName): string =>
   `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
+
+const killedTooOften = (why: string): string => `its isolate was ended ${KILLS_MAX} times: ${why}`;
 
 const parked = (name: StatefulName, why: string): Problem =>
   new Problem("stateful_parked", `${shown(name)} stands still: ${why}`);

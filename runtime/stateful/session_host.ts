@@ -178,6 +178,7 @@ export class SessionHost {
       return run;
     } catch (error) {
       if (run === undefined) home.abandon();
+      else await run.finished;
       throw error;
     }
   }
