@@ -120,8 +120,9 @@ export class StatefulRouter implements StatefulCaller {
       this.#services.count("served");
       const { site, homes } = this.#services;
       if (call.to !== site) { // T2
-        if (call.hops <= 0) return problem("stateful_unreachable", `no way to site ${call.to} was found`);
-        return await this.#send(call.to, { ...call, hops: call.hops - 1 }, request.signal);
+        // One that can't be passed on is as one that its sender could not send.
+        if (call.hops <= 0) return { kind: "elsewhere", site: "" };
+        return await this.#there(call.to, { ...call, hops: call.hops - 1 }, request.signal);
       }
       const at = homes.where(call.name);
       if (at !== site) return { kind: "elsewhere", site: at ?? "" };

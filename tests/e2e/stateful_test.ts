@@ -127,7 +127,7 @@ async function losesItsHome(cluster: TestCluster): Promise<void> {
   let told = 5;
   await eventually("it goes on elsewhere", async () => {
     const answer = await ask(at(cluster, "edge-1", "fay/call/add"), { method: "POST", body: "[1]" });
-    if (answer.status !== 200) return false;
+    assert.equal(answer.status, 200, answer.text);
     told = JSON.parse(answer.text).result;
     return true;
   });
