@@ -9,22 +9,24 @@
  *     from here on is never older than what it served before.
  * F2  What the child got from its old parent may have causes that are neither at the child nor at the root. All rows
  *     that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
- *     child and of every other child that it had; they are installed here at once, before the child is answered
- *     (PROTOCOL C4). Nobody who is given up, by an operator or by its removal, is waited for.
+ *     child and of every other child that it had; then of each inner site that stands above the old parent, one after
+ *     the other and bottom-up (C2). They are installed here at once, before the child is answered (C4). Nobody who is given up, by an operator or by its removal, is waited for.
  *     What only a parent had that is given up is lost: sessions that may have seen it are told (topology.ts).
  * F3  Until the child's whole subtree has pushed here what it had, its old incarnation is unsettled: stable clocks say
  *     nothing of its entries past its end, neither to a session that comes from there (handoff.ts H3) nor to the
  *     watermark, which does not pass that end. The end is a clock up to which the root has it all.
  */
+import { newestClock } from "./clock_guard.ts";
 import type { Core } from "./core.ts";
 import type { Child } from "./child.ts";
 import { GATHER_RETRY_MS, MESSAGE_BYTES_TARGET, NOTE_EVERY_MS } from "./limits.ts";
 import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRow } from "./message.ts";
+import { aboveOld, type Asked } from "./moving.ts";
 import type { SiteId } from "./ports.ts";
 import { firstId } from "./question.ts";
 import type { Position } from "./row.ts";
 import { Stager } from "./stager.ts";
-import { encodeJson, type Ended, endedKey } from "./topology.ts";
+import { decodeJson, encodeJson, type Ended, endedKey } from "./topology.ts";
 
 interface Host {
   /** Resolves when everything applied so far is on disk. */
@@ -133,34 +135,44 @@ export class Adoptions {
       topology.succession.heir(parentReplica) === null;
   }
 
-  /** Whom to ask (F2). */
-  #sources(child: Child, hello: Hello, { from, siblings, lost }: Moved): SiteId[] {
-    const { topology } = this.#core;
-    if (!this.isGivenUp(hello)) return [from];
+  /** Whom to ask (F2): those of one list together, and when all of them have answered those of the next. */
+  #sources(child: Child, hello: Hello, { from, siblings, lost }: Moved): Asked[][] {
+    const { topology, config } = this.#core;
+    const above = aboveOld(this.#core, hello).map((asked) => [asked]);
+    if (!this.isGivenUp(hello)) return [[{ site: from, replica: hello.parentReplica }], ...above];
     const others = siblings.filter((site) =>
-      site !== child.id && !lost.includes(site) && !topology.isRemoved(site)
+      // This site has it all itself.
+      ![child.id, config.site].includes(site) && !lost.includes(site) && !topology.isRemoved(site)
     );
-    return [child.id, ...others];
+    return [[child.id, ...others].map((site) => ({ site, replica: 0 })), ...above];
+  }
+
+  /** Who has not answered yet of those whose turn it is. */
+  #missing(child: Child, { hello, answers }: Gathering, moved: Moved): Asked[] {
+    return this.#sources(child, hello, moved)
+      .map((turn) => turn.filter(({ site }) => !answers.has(site)))
+      .find((missing) => missing.length > 0) ?? [];
   }
 
   #ask(child: Child, gathering: Gathering): void {
-    const core = this.#core, { hello } = gathering;
+    const core = this.#core;
     if (this.#gatherings.get(child) !== gathering || gathering.done || core.closed) return;
-    const { moved } = hello;
-    if (moved !== undefined && moved.from !== "" && !core.resyncing) {
-      gathering.waitsFor = this.#sources(child, hello, moved).filter((site) => !gathering.answers.has(site));
-      for (const site of gathering.waitsFor) {
-        if (site !== core.config.site) {
-          // What has come of an answer stays: its rest may be on its way over a slow link.
-          if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
-          const replica = site === moved.from ? hello.parentReplica : 0;
-          core.send(site, { kind: "gather", id: gathering.id, replica });
-        }
-      }
-      this.#note(child, gathering);
-    }
+    this.#askMissing(child, gathering);
+    this.#note(child, gathering);
     this.#step(child, gathering);
     core.ports.clock.after(GATHER_RETRY_MS, () => this.#ask(child, gathering));
+  }
+
+  #askMissing(child: Child, gathering: Gathering): void {
+    const core = this.#core, { moved } = gathering.hello;
+    if (moved === undefined || moved.from === "" || core.resyncing) return;
+    const missing = this.#missing(child, gathering, moved);
+    gathering.waitsFor = missing.map(({ site }) => site);
+    for (const { site, replica } of missing) {
+      // What has come of an answer stays: its rest may be on its way over a slow link.
+      if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
+      core.send(site, { kind: "gather", id: gathering.id, replica });
+    }
   }
 
   /** Once a minute, so that an operator knows whom to give up. */
@@ -183,9 +195,8 @@ export class Adoptions {
       return this.#host.ready();
     }
     if (hello.moved.from === "" || gathering.answers.size === 0) return;
-    // Where this site itself is the one to ask, it has it all.
-    const sources = this.#sources(child, hello, hello.moved).filter((site) => site !== core.config.site);
-    const answers = sources.map((site) => gathering.answers.get(site));
+    const answers = this.#sources(child, hello, hello.moved).flat()
+      .map(({ site }) => gathering.answers.get(site));
     const needs = answers.map((answer) => answer?.need ?? Infinity);
     const need = Math.max(hello.moved.floor, ...needs);
     if (!core.isRoot && (core.down[0] ?? 0) < need || need === Infinity) return;
@@ -214,18 +225,17 @@ export class Adoptions {
       if (gathering.id !== gathered.id || gathering.done || gathering.answers.has(from)) continue;
       const arriving = gathering.arriving.get(from);
       if (arriving === undefined) return;
-      arriving.isRefused ||= [gathered, ...gathered.rows].some((said) =>
-        core.clock.isTooFarAhead(said.clock)
-      );
+      arriving.isRefused ||= core.clock.isTooFarAhead(newestClock(gathered));
       const rows = arriving.rows.add(gathered.rows, gathered.more);
       if (rows === null) return;
       if (arriving.isRefused) {
         gathering.arriving.set(from, newAnswer());
-        return core.count("clock_ahead");
+        return core.refused("clock_ahead", from);
       }
       core.clock.merge(gathered.clock);
       gathering.answers.set(from, { rows, need: gathered.need });
       gathering.waitsFor = gathering.waitsFor.filter((site) => site !== from);
+      if (gathering.waitsFor.length === 0) this.#askMissing(child, gathering);
       return this.#step(child, gathering);
     }
   }
@@ -271,7 +281,9 @@ export class Adoptions {
       if (next === undefined) continue;
       const key = endedKey(number);
       const [old] = await core.rows.lookup([key]);
-      const ended: Ended = { stable: last, next, settled: true };
+      // What was lost with the old parent stays lost.
+      const { gap } = (decodeJson(old?.value ?? null) ?? {}) as Partial<Ended>;
+      const ended: Ended = { stable: last, next, settled: true, ...gap === undefined ? {} : { gap } };
       core.rows.apply(old, core.own(key, encodeJson(ended)));
     }
     core.count("settled", open.length);

@@ -45,6 +45,8 @@ export interface ReplicaConfig {
   readonly lost?: readonly SiteId[];
   /** Rows that the root does not have take no more than about so many bytes (limits.ts PENDING_BYTES_MAX). */
   readonly pendingBytesMax?: number;
+  /** So little of a range is sent to a child as rows, not as digests of its parts (limits.ts COMPARE_ROWS_BYTES). */
+  readonly compareRowsBytes?: number;
   /** By whom what must survive the site's loss is held beside it; by nobody where this is left out. */
   readonly owners?: OwnersSettings;
 }
@@ -280,6 +282,8 @@ export interface Replica {
   move(to: SiteId, lost?: readonly SiteId[]): void;
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;
+  /** A site could not be dialled: what was to be sent to it is dropped. */
+  unreachable(site: SiteId): void;
   receive(from: SiteId, message: Uint8Array): void;
   status(): ReplicaStatus;
   /** Drops coverage of evictable ranges in `range` (all of it by default) at once. */

@@ -2,6 +2,7 @@
 import type { ReplicaNumber } from "./row.ts";
 import type { Fetch, Hello, NumberMessage } from "./message.ts";
 import type { Mark } from "./core.ts";
+import type { Digest } from "./digest.ts";
 import { DIRTY_KEYS_MAX } from "./limits.ts";
 import type { Key } from "./key.ts";
 import type { SiteId } from "./ports.ts";
@@ -15,6 +16,8 @@ import { Stager } from "./stager.ts";
 export const CHILD_RECORD = "child/";
 
 export interface ChildFetch extends Fetch {
+  /** Of the rows that the child has there from before, where it has some. */
+  readonly has: Digest | null;
   /** The covered part of its range as of the last freeze. */
   part: Range | null;
   /** This site is fetching it from its own parent. */

@@ -11,12 +11,20 @@ import { CLOCK_RETRY_MS } from "./limits.ts";
 import type { SiteId } from "./ports.ts";
 import type { ClockValue } from "./row.ts";
 
+/**
+ * The newest clock of what a site says: its own, or that of a row. In what sites of ours say none is newer than their
+ * own; a row that is would drag the clock of whoever takes it along, and that of all others.
+ */
+export const newestClock = (
+  { clock, rows }: { readonly clock: ClockValue; readonly rows: readonly { readonly clock: ClockValue }[] },
+): ClockValue => rows.reduce((newest, row) => Math.max(newest, row.clock), clock);
+
 /** What it needs of the replica (core.ts). */
 export interface GuardedSite {
   readonly clock: HybridClock;
-  readonly ports: Pick<ReplicaPorts, "clock" | "note">;
+  readonly ports: Pick<ReplicaPorts, "clock">;
   readonly closed: boolean;
-  count(name: string): void;
+  refused(event: string, from: SiteId): void;
 }
 
 /** See the file's header. */
@@ -33,6 +41,11 @@ export class ClockGuard {
     return [...this.#refused];
   }
 
+  /** It is no neighbour at present: what its clock says now nobody here knows. */
+  forget(site: SiteId): void {
+    this.#refused.delete(site);
+  }
+
   /** Whether what a neighbour said must not be taken; `again` is called when it may try to join again. */
   refuses(site: SiteId, clock: ClockValue, again: () => void): boolean {
     const core = this.#core;
@@ -40,8 +53,7 @@ export class ClockGuard {
       this.#refused.delete(site);
       return false;
     }
-    core.count("clock_ahead");
-    if (!this.#refused.has(site)) core.ports.note("clock_ahead", { site });
+    core.refused("clock_ahead", site);
     this.#refused.add(site);
     core.ports.clock.after(CLOCK_RETRY_MS, () => {
       if (!core.closed) again();

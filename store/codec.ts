@@ -148,6 +148,13 @@ export class Reader {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
+  /** So many bytes, a copy. */
+  fixed(length: number): Uint8Array<ArrayBuffer> {
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a message ends too early");
+    this.#at += length;
+    return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
+  }
+
   key(): Key {
     const length = this.uint();
     if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");

@@ -6,13 +6,14 @@
  * L2  Collected: tombstones (and rows expired for longer than the horizon) at or below the watermark, that every
  *     child was fed past, and that are not pending to the parent (I9). A feed may be lost on its way: a child
  *     that comes back with a cursor below one that was collected starts over (downlinks.ts).
+ * L3  What is only kept to be compared (stale.ts) goes before anything that is of use.
  */
 import type { Core } from "./core.ts";
 import type { Downlinks } from "./downlinks.ts";
 import type { Key } from "./key.ts";
 import { EVICT_AGAIN_MS_PER_RANGE, EVICT_TO_SHARE } from "./limits.ts";
 import { overlap, type Range, WHOLE } from "./range.ts";
-import type { Position, Row } from "./row.ts";
+import { type Position, type Row, rowBytes } from "./row.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 import type { Uplink } from "./uplink.ts";
 
@@ -50,6 +51,10 @@ export class Collector {
     const nowMs = core.steady.nowMs();
     if (core.isRoot || bytes <= core.config.capacityBytes || nowMs < this.#evictAgainMs) return;
     const goal = core.config.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
+    for (const range of core.stale.within(WHOLE)) {
+      if (bytes <= goal) return;
+      if (!this.#uplink?.fetches(range)) bytes -= await this.#evictStale(range);
+    }
     for (const range of ranges) {
       if (bytes <= goal) return;
       if (this.#isEvictable(range)) bytes -= await this.#evict(range);
@@ -60,6 +65,7 @@ export class Collector {
   /** Evicts whatever may be in a range. */
   async evict(range: Range): Promise<void> {
     if (this.#core.isRoot) return;
+    for (const stale of this.#core.stale.within(range)) await this.#evictStale(stale);
     for (const covered of this.#core.coverage.leastRecentlyUsed(range)) {
       if (this.#isEvictable(covered)) await this.#evict(covered);
     }
@@ -92,6 +98,20 @@ export class Collector {
       core.count("evicted");
       core.wake();
       return bytes;
+    });
+  }
+
+  /** Drops the stale rows of a range; the bytes that went. */
+  #evictStale(range: Range): Promise<number> {
+    const core = this.#core;
+    return core.rows.lock.run(async () => {
+      const { seen } = await core.rows.list(range, 0, false);
+      const stale = seen.filter((row) => core.isStale(row));
+      for (const row of stale) core.rows.drop(row.key);
+      core.stale.remove(range);
+      core.count("stale_evicted", stale.length);
+      core.wake();
+      return stale.reduce((bytes, row) => bytes + rowBytes(row), 0);
     });
   }
 
@@ -147,7 +167,7 @@ export class Collector {
   ): Promise<void> {
     const core = this.#core;
     for (const row of await core.rows.lookup([...new Set(keys)])) {
-      if (row === undefined || (row.value !== null && row.expiresAtMs === 0)) continue;
+      if (row === undefined || (row.value !== null && row.expiresAtMs === 0) || core.isStale(row)) continue;
       const expired = row.expiresAtMs !== 0 && row.expiresAtMs + core.horizonMs < nowMs;
       const may = (row.value === null || expired) && row.position <= fedUpTo && core.isCollectable(row) &&
         !core.isPendingToParent(row);

@@ -14,14 +14,17 @@ import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
-import { HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
+import { Quiet } from "./quiet.ts";
+import { outside, type Range } from "./range.ts";
 import { type Incoming, Rows } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position, type ReplicaNumber, type Row } from "./row.ts";
+import { StaleRanges } from "./stale.ts";
 import { Steps } from "./steps.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { Topology } from "./topology.ts";
+import { SYSTEM_RANGE, Topology } from "./topology.ts";
 
 /** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
 export interface Mark {
@@ -51,6 +54,7 @@ export class Core {
   readonly steady: SteadyClock;
   readonly rows: Rows;
   readonly coverage: Coverage;
+  readonly stale: StaleRanges;
   readonly clockGuard = new ClockGuard(this);
   readonly pending = new Pending();
   readonly topology = new Topology();
@@ -81,6 +85,8 @@ export class Core {
   taken: Position = 0;
   /** Of the root's journal, how far it had come here under the parent before: less than that would be going back. */
   rootFloor: Position = 0;
+  /** Where this journal began anew: no row up to here is pending, whatever it says of itself (stale.ts). */
+  rootedTo: Position = 0;
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
   /** The clock may not pass this before it is persisted further ahead. */
@@ -98,6 +104,7 @@ export class Core {
   /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
   readonly uncovered: { key: Key; position: Position }[] = [];
   readonly #advanced = new Set<() => void>();
+  readonly #quiet = new Quiet(() => this.steady.nowMs());
   #wake: () => void = () => {};
 
   constructor(config: ReplicaConfig, ports: ReplicaPorts) {
@@ -111,7 +118,9 @@ export class Core {
       clock: this.clock,
       nowMs: () => ports.clock.nowMs(),
       applied: (row) => this.#applied(row),
+      isStale: (row) => this.isStale(row),
     });
+    this.stale = new StaleRanges((name, value) => this.rows.record(name, value));
     this.coverage = new Coverage((name, value) => this.rows.record(name, value), () => this.rows.head);
   }
 
@@ -140,6 +149,10 @@ export class Core {
     return this.isPendingFull && this.topology.succession.unsettled().length === 0;
   }
 
+  get compareRowsBytes(): number {
+    return this.config.compareRowsBytes ?? COMPARE_ROWS_BYTES;
+  }
+
   get horizonMs(): number {
     return this.config.horizonMs ?? HORIZON_MS;
   }
@@ -152,6 +165,13 @@ export class Core {
 
   count(name: string, by = 1): void {
     this.counters[name] = (this.counters[name] ?? 0) + by;
+  }
+
+  /** What another site says is not taken: that is counted, and noted once a minute for each site and event. */
+  refused(event: string, from: SiteId, detail: Record<string, unknown> = {}, counter = event): void {
+    this.count(counter);
+    const before = this.#quiet.admits(`${event} ${from}`);
+    if (before !== null) this.ports.note(event, { from, ...detail, before });
   }
 
   /** Sets the function that starts the pump. */
@@ -202,7 +222,34 @@ export class Core {
 
   /** Whether a row of this site's is not known to be in its parent's journal. */
   isPendingToParent(row: Row): boolean {
-    return row.known >= this.depth && row.position > this.acked && !this.isRoot;
+    const known = Math.max(this.acked, this.rootedTo);
+    return row.known >= this.depth && row.position > known && !this.isRoot;
+  }
+
+  /** Whether a row is here only to be compared with the parent's (stale.ts). */
+  isStale({ key }: Pick<Row, "key">): boolean {
+    return this.pending.get(key) === undefined && !this.coverage.covers(key);
+  }
+
+  /** A range is as the parent has it: this site answers from it. After its rows, in the same step. */
+  cover(range: Range): void {
+    this.coverage.add(range);
+    this.stale.remove(range);
+    this.takes();
+    this.stepFed();
+  }
+
+  /** The parent can't vouch for a range any more; its rows stay, to be compared. */
+  uncover(range: Range): void {
+    for (const covered of this.coverage.within(range)) {
+      for (const part of outside(covered, SYSTEM_RANGE)) this.stale.add(part);
+    }
+    this.coverage.remove(range);
+  }
+
+  /** What stands here by now has come from above by now. */
+  stepFed(): void {
+    this.fed.forEach((steps, j) => steps.add(this.rows.head, this.down[j] ?? 0));
   }
 
   /** Depth of the highest site known to have a row that stands here at `position`. */

@@ -10,7 +10,7 @@
  */
 import { Reader, Writer } from "./codec.ts";
 import type { Key } from "./key.ts";
-import { isEmpty, type Range } from "./range.ts";
+import { common, isEmpty, type Range } from "./range.ts";
 import { RangeMap, type Segment } from "./range_map.ts";
 import type { Position } from "./row.ts";
 
@@ -110,6 +110,22 @@ export class Coverage {
   /** All ranges in key order. */
   all(): Range[] {
     return [...this.#ranges].map(({ start, end }) => ({ start, end }));
+  }
+
+  /** What is covered of a range, in key order. */
+  within(range: Range): Range[] {
+    return this.#ranges.overlapping(range).map((covered) => common(covered, range));
+  }
+
+  /** Makes one of the ranges that a wholly covered one has come in. */
+  join(range: Range): void {
+    const parts = this.#ranges.overlapping(range);
+    const [first] = parts, last = parts.at(-1);
+    if (parts.length < 2 || first === undefined || last === undefined || !this.#ranges.holds(range)) return;
+    for (const part of parts) this.#drop(part);
+    const since = Math.max(...parts.map(({ value }) => value.since));
+    const used = Math.max(...parts.map(({ value }) => value.used));
+    this.#put({ start: first.start, end: last.end, value: { since, used } });
   }
 
   /** Ranges within `range`, least recently used first. */

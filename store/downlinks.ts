@@ -10,6 +10,7 @@
  */
 import { Adoptions, haveAllPushed } from "./adoption.ts";
 import { Child, CHILD_RECORD } from "./child.ts";
+import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Enrolment } from "./enrolment.ts";
 import type { Key } from "./key.ts";
@@ -24,7 +25,7 @@ import { Replies } from "./replies.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
-import { SYSTEM_RANGE } from "./topology.ts";
+import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
 interface Host {
   /** A number from the root. */
@@ -66,7 +67,10 @@ export class Downlinks {
     this.removals = new Removals(core, this);
     this.#replies = new Replies(core, {
       fetch: host.fetch,
-      subscribe: (child, range) => this.#subscriptions.add(child, range),
+      subscribe: (child, range) => {
+        this.#subscriptions.add(child, range);
+        child.ranges = this.#subscriptions.count(child);
+      },
       due: (child) => void this.#due.add(child),
       asks: (child) => void this.#asking.add(child),
     });
@@ -159,6 +163,16 @@ export class Downlinks {
     return fed;
   }
 
+  /**
+   * What was begun on the link to a site goes on no further: at once, since it may wait for long (for a number from
+   * above), and connect and disconnect wait for it. Whoever is at the other end next may be blank, and would take the
+   * answer for its own.
+   */
+  linkEnded(id: SiteId): void {
+    const child = this.#children.get(id);
+    if (child !== undefined) child.connection++;
+  }
+
   connect(id: SiteId): void {
     const child = this.#child(id);
     child.connection++;
@@ -169,6 +183,7 @@ export class Downlinks {
   disconnect(id: SiteId): void {
     const child = this.#children.get(id);
     if (child === undefined) return;
+    this.#core.clockGuard.forget(id);
     if (child.connected) child.disconnect(this.#nowMs());
     this.#subscriptions.removeAll(child);
     child.ranges = 0;
@@ -203,18 +218,28 @@ export class Downlinks {
   async receive(from: SiteId, message: Message): Promise<void> {
     const child = this.#children.get(from);
     if (child === undefined || !child.connected) return;
-    if (message.kind === "hello") await this.#hello(child, message);
+    if (message.kind === "hello") this.#joins(child, message);
     else if (!child.welcomed) this.#core.count("early");
     else if (message.kind === "push") await this.#push(child, message);
-    else if (message.kind === "fetch") this.#fetch(child, message);
+    else if (message.kind === "fetch" || message.kind === "compare") this.#replies.asked(child, message);
     else if (message.kind === "drop") this.#drop(child, message.range);
     else if (message.kind === "eager") this.#eager(child);
     else if (message.kind === "number" && message.claim !== null) {
       this.#number(child, message.id, message.claim);
-    } else this.#core.ports.note("unexpected_message", { from, kind: message.kind });
+    } else this.#core.refused("unexpected_message", from, { kind: message.kind });
   }
 
   // ── Joining ──
+
+  /**
+   * Nobody waits for it: it may take a number from above, for long, and this site may be moved below that child
+   * meanwhile, which is then the way to the number.
+   */
+  #joins(child: Child, hello: Hello): void {
+    this.#hello(child, hello).then(() => this.removals.sweep()).catch((error) =>
+      this.#core.ports.fatal(error)
+    );
+  }
 
   async #hello(child: Child, hello: Hello): Promise<void> {
     const core = this.#core;
@@ -241,6 +266,8 @@ export class Downlinks {
       hello.parentReplica !== core.replica || core.topology.ended(hello.replica) !== undefined);
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
+    // What the first of them wrote may be on its way to the disk still (enrolment.ts N1).
+    if (again) await this.#host.durable();
     // It has another parent above it by now, or says hello anew.
     if (connection !== child.connection || !child.connected || anew && child.enrolledBy !== core.replica) {
       return;
@@ -265,7 +292,9 @@ export class Downlinks {
     this.#subscriptions.removeAll(child);
     const refused: Range[] = [];
     for (const range of hello.coverage) {
-      if (anew || !core.coverage.hasRangeSince(range, hello.cursor)) refused.push(range);
+      const isHidden = overlap(range, ROOT_ONLY_RANGE);
+      if (isHidden) core.refused("range_refused", child.id);
+      if (anew || isHidden || !core.coverage.hasRangeSince(range, hello.cursor)) refused.push(range);
       else this.#subscriptions.add(child, range);
     }
     child.dirty.clear();
@@ -306,7 +335,7 @@ export class Downlinks {
 
   async #push(child: Child, push: Push): Promise<void> {
     const core = this.#core;
-    if (this.#refuses(child, push.clock)) return;
+    if (this.#refuses(child, newestClock(push))) return;
     // Somebody took it for lost, or for another's: it needs another number.
     if (core.topology.ended(child.replica) !== undefined) return this.#again(child);
     const connection = child.connection;
@@ -334,17 +363,9 @@ export class Downlinks {
     core.wake();
   }
 
-  #fetch(child: Child, fetch: Fetch): void {
-    const answered = fetch.trace === "" ? undefined : this.#core.ports.traced?.(fetch.trace, "fetch");
-    child.fetches.push({ ...fetch, part: null, asked: false, answered });
-    this.#asking.add(child);
-    this.#due.add(child);
-    this.#core.wake();
-  }
-
   #drop(child: Child, range: Range): void {
     this.#subscriptions.remove(child, range);
-    child.ranges = Math.max(0, child.ranges - 1);
+    child.ranges = this.#subscriptions.count(child);
   }
 
   #eager(child: Child): void {

@@ -100,7 +100,7 @@ export class Enrolment {
       : Math.min(topology.recordedEnd(old) ?? Infinity, topology.ended(old) ?? Infinity, known);
     if (!topology.isOneDisk(old, hello.replica)) return { stable };
     const isLost = topology.succession.heir(hello.parentReplica) === null || this.#host.isGivenUp(hello);
-    return isLost && old === hello.replica ? { stable, next, gap: true } : { stable, next };
+    return isLost && old === hello.replica ? { stable, next, gap: known } : { stable, next };
   }
 
   /** Under the lock: a parent that this child had asked before may have written later, and of a number never used. */

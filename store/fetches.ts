@@ -4,12 +4,21 @@
  * F1  Of points, which most are when thousands of readers miss at once, a fetch finds its like by the key; only
  *     wider ones are looked at one by one.
  */
+import type { Digest } from "./digest.ts";
 import type { Key } from "./key.ts";
 import type { Fetch } from "./message.ts";
 import { isPoint, overlap, type Range } from "./range.ts";
 import { Stager } from "./stager.ts";
 
 export interface Fetching extends Fetch {
+  /** The one that this is a part of; null where a reader or a child asked for it (resync.ts). */
+  readonly whole: Fetching | null;
+  /** What the parent was told that this site has there; null where it was told nothing. */
+  said: Digest | null;
+  /** How often it was told, or is about to be. */
+  tries: number;
+  /** It has come in parts, of which so many are still to come; null where it has not. */
+  parts: number | null;
   readonly done: PromiseWithResolvers<void>;
   readonly stager: Stager;
 }
@@ -31,14 +40,25 @@ export class Fetches {
     if (point !== undefined) return point;
     for (const f of this.#wide) {
       const inside = f.range.start <= range.start && f.range.end >= range.end;
-      const same = f.range.start === range.start && f.range.end === range.end && f.reverse === reverse;
+      const equal = f.range.start === range.start && f.range.end === range.end;
+      // One that is compared takes longer than a part of it does by itself.
+      if (f.tries > 0 && !equal) continue;
+      const same = equal && f.reverse === reverse;
       if ((inside && f.limit === 0) || (same && limit > 0 && f.limit >= limit)) return f;
     }
     return undefined;
   }
 
-  begin(fetch: Fetch): Fetching {
-    const fetching: Fetching = { ...fetch, done: Promise.withResolvers<void>(), stager: new Stager() };
+  begin(fetch: Fetch, whole: Fetching | null = null): Fetching {
+    const fetching: Fetching = {
+      ...fetch,
+      whole,
+      said: null,
+      tries: 0,
+      parts: null,
+      done: Promise.withResolvers<void>(),
+      stager: new Stager(),
+    };
     fetching.done.promise.catch(() => {});
     this.#byId.set(fetch.id, fetching);
     if (isWholePoint(fetch)) this.#points.set(fetch.range.start, fetching);

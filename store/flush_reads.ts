@@ -9,9 +9,10 @@
 import type { Child } from "./child.ts";
 import type { Core, Mark } from "./core.ts";
 import type { Key } from "./key.ts";
-import { LOOK_BACK_BYTES_MAX, MESSAGE_BYTES_TARGET, SHARED_RANGES_MAX } from "./limits.ts";
+import { type RangeDigest, RangeDigester } from "./digest.ts";
+import { DIGEST_ROWS, LOOK_BACK_BYTES_MAX, MESSAGE_BYTES_TARGET, SHARED_RANGES_MAX } from "./limits.ts";
 import { chunks, shareRows, type WireRow } from "./message.ts";
-import type { Range } from "./range.ts";
+import { keyAfter, type Range } from "./range.ts";
 import { type Position, type Row, rowBytes } from "./row.ts";
 
 /** Rows read at once when a returning child is brought up to date. */
@@ -40,6 +41,7 @@ export class FlushReads {
   readonly #core: Core;
   readonly #changes = new Map<string, readonly Chunk[]>();
   readonly #ranges = new Map<string, RangeRead>();
+  readonly #digests = new Map<string, RangeDigest>();
   readonly #missed = new Map<Child, Missed>();
 
   constructor(core: Core, mark: Mark) {
@@ -151,6 +153,23 @@ export class FlushReads {
     if (this.#ranges.size >= SHARED_RANGES_MAX) this.#ranges.delete([...this.#ranges.keys()][0] ?? "");
     this.#ranges.set(name, read);
     return read;
+  }
+
+  /** The digest of a range, which many children ask for at once where their parent lost what it knew of them. */
+  async digest(range: Range): Promise<RangeDigest> {
+    const name = `${range.start}\u0100${range.end}`;
+    const known = this.#digests.get(name);
+    if (known !== undefined) return known;
+    const digester = new RangeDigester();
+    for (let start = range.start; start < range.end;) {
+      const page = await this.#core.ports.storage.scan({ start, end: range.end }, { limit: DIGEST_ROWS });
+      for (const row of page) digester.add(row);
+      const last = page.at(-1);
+      start = last === undefined || page.length < DIGEST_ROWS ? range.end : keyAfter(last.key);
+    }
+    const digest = digester.done(range);
+    this.#digests.set(name, digest);
+    return digest;
   }
 }
 

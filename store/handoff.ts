@@ -7,7 +7,8 @@
  * H2  I8: the token's incarnation has ended and its clock lies past what was stable: lost, said so.
  * H3  N2: the stable clock of a, as of what has arrived from a, has reached the token's: nothing to do.
  * H4  N3: the token's position for a is not pending and has arrived: nothing to do.
- * H5  An `open` token says too little: its session may have written since. s is asked, always.
+ * H5  An `open` token says too little: its session may have written since. s is asked, always; where s is another
+ *     incarnation by now, under which the session may have gone on, that one is.
  * H6  C1–C4: s answers with all rows pending towards a, each inner site on the way up adds its own, the topmost
  *     sends them here; they are installed, at once and all of them, when all that they may depend on has
  *     arrived from a (`need`).
@@ -23,13 +24,14 @@
  *     incarnation that is over had told is not lost where its owners have put it into the tree (wards/recovery.ts).
  */
 import { StoreUnavailable, type TokenState } from "./api.ts";
+import { newestClock } from "./clock_guard.ts";
 import type { Core } from "./core.ts";
 import { sourceLost } from "./lost.ts";
 import { newerRow } from "./merge.ts";
 import type { Key } from "./key.ts";
 import { CARRY_BYTES_MAX, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { type Ask, type Carry, wireBytes, type WireRow } from "./message.ts";
-import { CLOCK_TICKS_PER_MS, type Position, unixMs } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, type Position, type ReplicaNumber, unixMs } from "./row.ts";
 import type { SiteId } from "./ports.ts";
 import { firstId } from "./question.ts";
 import { Relays } from "./relays.ts";
@@ -81,8 +83,9 @@ export class Handoff {
    *
    * @throws StoreUnavailable `source_lost`, `source_unreachable`.
    */
-  arrive(token: TokenState, trace: string): Arrival | Promise<Arrival> {
-    const core = this.#core;
+  arrive(presented: TokenState, trace: string): Arrival | Promise<Arrival> {
+    const core = this.#core, token = this.#ofLast(presented);
+    if (token === null) throw sourceLost(core, presented);
     if (token.replica !== core.replica && core.clock.isTooFarAhead(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
     if (token.replica === core.replica) return { how: "same", rows: 0, bytes: 0, path: token.path };
@@ -94,7 +97,19 @@ export class Handoff {
       const path = this.#nothing(token, source, ended);
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
-    return this.#waitOrCarry(token, trace);
+    return this.#waitOrCarry(presented, trace);
+  }
+
+  /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */
+  #ofLast(token: TokenState): TokenState | null {
+    const { topology } = this.#core, last = topology.succession.last(token.replica);
+    if (!token.open || last === token.replica) return token;
+    if (this.#mayHaveLost(token)) return null;
+    const own = token.path.at(-1) ?? null;
+    const path = (topology.incarnation(last)?.path ?? []).map((_, j, { length }) =>
+      j + 1 < length ? null : own
+    );
+    return { ...token, replica: last, path };
   }
 
   #source(path: readonly SiteId[]): Source {
@@ -109,11 +124,16 @@ export class Handoff {
     const { topology } = this.#core;
     const stable = topology.ended(token.replica);
     // One that goes on as it was may stand below one that does not.
-    const mayHaveLost = topology.mayHaveLost(token.replica, token.path);
+    const mayHaveLost = this.#mayHaveLost(token);
     if (stable === undefined) return { kind: mayHaveLost ? "lost" : "living" };
-    if (token.clock <= stable && !token.open) return { kind: "safe" };
+    if (token.clock <= stable && !token.open && !mayHaveLost) return { kind: "safe" };
     const goesOn = topology.succession.heir(token.replica) !== null || this.#isKept(token);
     return goesOn && !mayHaveLost ? { kind: "safe" } : recoveryOf(topology, token);
+  }
+
+  /** An open token's clock says too little. */
+  #mayHaveLost({ replica, path, clock, open }: TokenState): boolean {
+    return this.#core.topology.mayHaveLost(replica, path, open ? Infinity : clock);
   }
 
   /** H12 */
@@ -141,7 +161,7 @@ export class Handoff {
       return mine !== undefined && mine === topology.above(token.replica, j);
     };
     const byPosition = position !== null && down >= position && isShared(depth);
-    const isKept = this.#isKept(token) && !topology.mayHaveLost(token.replica, token.path);
+    const isKept = this.#isKept(token) && !this.#mayHaveLost(token);
     const byWord = isKept || topology.ended(token.replica) === undefined && isShared(depth) &&
         topology.hasAnnounced(token.replica, token.clock);
     const isClosed = !token.open || ended.kind === "recovered";
@@ -172,20 +192,22 @@ export class Handoff {
     return here === undefined ? null : here === topology.above(token.replica, depth);
   }
 
-  async #waitOrCarry(token: TokenState, trace: string): Promise<Arrival> {
+  async #waitOrCarry(presented: TokenState, trace: string): Promise<Arrival> {
     const core = this.#core;
     const outcome = Promise.withResolvers<Arrival>();
     outcome.promise.catch(() => {});
     const { replica } = core;
-    let asked = false, carrying = false;
+    let asked: ReplicaNumber | null = null, carrying = false;
     let unreachable: StoreUnavailable | null = null;
     const step = () => {
       if (carrying) return;
       // Under another parent the common ancestor is another, and so is what was asked for.
       if (core.replica !== replica) {
         carrying = true;
-        return outcome.resolve(Promise.resolve().then(() => this.arrive(token, trace)));
+        return outcome.resolve(Promise.resolve().then(() => this.arrive(presented, trace)));
       }
+      const token = this.#ofLast(presented);
+      if (token === null) return outcome.reject(sourceLost(core, presented));
       const known = core.topology.incarnation(token.replica);
       if (known === undefined) return;
       const source = this.#source(known.path);
@@ -193,18 +215,18 @@ export class Handoff {
       if (ended.kind === "lost") return outcome.reject(sourceLost(core, token));
       const path = this.#nothing(token, source, ended);
       if (path !== null) return outcome.resolve({ how: "wait", rows: 0, bytes: 0, path });
-      if (asked || ended.kind !== "living") return;
-      asked = true;
+      if (asked === token.replica || ended.kind !== "living") return;
+      asked = token.replica;
       this.#carry(token, source, trace).then(async (carry) => {
         if (carry?.outcome !== "rows") return;
         const isHere = source.depth === core.depth;
         const hasNeed = () => isHere || (core.down[source.depth] ?? 0) >= carry.need;
-        await this.#until(() => {
+        const isSettled = await this.#until(() => {
           const isShared = this.#sharesAncestor(token, source);
           return core.replica !== replica || isShared === false || (isShared === true && hasNeed());
         });
         // H10: then only the end of the token's incarnation, or the clock, can tell.
-        if (core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
+        if (!isSettled || core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
         const arrival = await this.#install(carry, token, source);
         if (arrival instanceof StoreUnavailable) {
@@ -218,7 +240,7 @@ export class Handoff {
     const forget = core.onAdvance(step);
     const cancel = core.ports.clock.after(
       WAIT_MS_MAX,
-      () => outcome.reject(unreachable ?? this.#unreachable(token)),
+      () => outcome.reject(unreachable ?? this.#silent(presented)),
     );
     this.#host.eager();
     try {
@@ -230,56 +252,66 @@ export class Handoff {
     }
   }
 
+  /** The problem `source_unreachable` of a token: why, and what may be lost if its source never comes back. */
+  #unreachable(token: TokenState, why: (site: string) => string): StoreUnavailable {
+    const site = this.#core.topology.incarnation(token.replica)?.site;
+    const mayBeLost = {
+      site: site ?? `of incarnation ${token.replica}`,
+      incarnation: token.replica,
+      from: unixMs(this.#core.stable[0] ?? 0),
+      to: unixMs(token.clock),
+    };
+    return new StoreUnavailable("source_unreachable", why(mayBeLost.site), { mayBeLost });
+  }
+
   #ahead(token: TokenState): StoreUnavailable {
     this.#core.count("clock_ahead");
-    const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
-    return new StoreUnavailable(
-      "source_unreachable",
-      `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
+    return this.#unreachable(
+      token,
+      (site) =>
+        `what this session saw at site ${site} is dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ` +
         `${this.#core.config.site}: a clock is wrong`,
     );
   }
 
   #tooOld(token: TokenState, row: WireRow): StoreUnavailable {
     this.#core.count("carry_too_old");
-    const site = this.#core.topology.incarnation(token.replica)?.site;
     const ageMs = Math.round((this.#core.clock.last - row.clock) / CLOCK_TICKS_PER_MS);
-    return new StoreUnavailable(
-      "source_unreachable",
-      `site ${site} has had no way to its parent for so long that what this session saw there can't be carried to ` +
+    return this.#unreachable(
+      token,
+      (site) =>
+        `site ${site} has had no way to its parent for so long that what this session saw there can't be carried to ` +
         `${this.#core.config.site}: a row is ${ageMs} ms old, ${this.#core.horizonMs} ms are possible; go on at ` +
         `${site}, or wait until its link is back`,
     );
   }
 
-  #unreachable(token: TokenState): StoreUnavailable {
-    const site = this.#core.topology.incarnation(token.replica)?.site ?? `of incarnation ${token.replica}`;
-    return new StoreUnavailable(
-      "source_unreachable",
-      `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
-      {
-        mayBeLost: {
-          site,
-          incarnation: token.replica,
-          from: unixMs(this.#core.stable[0] ?? 0),
-          to: unixMs(token.clock),
-        },
-      },
+  #silent(token: TokenState): StoreUnavailable {
+    return this.#unreachable(
+      token,
+      (site) =>
+        `what this session saw at site ${site} has not arrived at ${this.#core.config.site} within ${WAIT_MS_MAX} ms, and ` +
+        `that site does not answer, nor who would do so in its place; ask again, or reset the session to go on without it`,
     );
   }
 
-  /** Resolves when the condition holds, looking again whenever this site advances; gives up with its replica. */
-  #until(condition: () => boolean): Promise<void> {
-    if (condition()) return Promise.resolve();
+  /**
+   * Whether a condition has come to hold, looking again whenever this site advances; false after a time in which the
+   * arrival that it is for has failed.
+   */
+  #until(condition: () => boolean): Promise<boolean> {
+    if (condition()) return Promise.resolve(true);
     return new Promise((resolve) => {
       const forget = this.#core.onAdvance(() => {
         if (!condition()) return;
         forget();
         cancel();
-        resolve();
+        resolve(true);
       });
-      // The arrival has failed by then; only the listener must go.
-      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, forget);
+      const cancel = this.#core.ports.clock.after(2 * WAIT_MS_MAX, () => {
+        forget();
+        resolve(false);
+      });
     });
   }
 
@@ -383,7 +415,7 @@ export class Handoff {
     // s is the common ancestor itself: nothing is pending towards it.
     if (ask.depth === core.depth) {
       const head = core.rows.head;
-      await this.#committed(head);
+      if (!await this.#committed(head)) return;
       return await core.send(ask.to, {
         kind: "carry",
         id: ask.id,
@@ -394,7 +426,7 @@ export class Handoff {
       });
     }
     const { rows, need, head } = await this.#snapshot(ask);
-    await this.#committed(head);
+    if (!await this.#committed(head)) return;
     if (rows.reduce((sum, row) => sum + wireBytes(row), 0) > CARRY_BYTES_MAX) {
       return await refuse("too_large");
     }
@@ -413,8 +445,8 @@ export class Handoff {
     } else await this.#relays.send(core.path.at(-1) ?? "", { ...ask, need, rows }, ask, sinceMs);
   }
 
-  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. */
-  #committed(head: Position): Promise<void> {
+  /** Only what is on disk leaves: a position or version that a crash undoes might be given out again. False: too late. */
+  #committed(head: Position): Promise<boolean> {
     this.#core.wake();
     return this.#until(() => this.#core.rows.committedHead >= head);
   }
@@ -437,9 +469,10 @@ export class Handoff {
   }
 
   /** The answer to an ask of this site's. */
-  answered(carry: Carry): void {
+  answered(from: SiteId, carry: Carry): void {
     const { clock } = this.#core;
-    const isAhead = [carry, ...carry.rows].some((said) => clock.isTooFarAhead(said.clock));
+    const isAhead = clock.isTooFarAhead(newestClock(carry));
+    if (isAhead) this.#core.refused("clock_ahead", from);
     if (isAhead) return this.#asked.get(carry.id)?.({ ...carry, outcome: "refused", rows: [] });
     clock.merge(carry.clock);
     this.#asked.get(carry.id)?.(carry);

@@ -78,6 +78,25 @@ export const CHILDREN_MAX = 10_000;
 /** Rows that one walk over the journal gathers for all children that come back together (flush_reads.ts). */
 export const LOOK_BACK_BYTES_MAX = 64 << 20;
 
+/**
+ * Digests of one answer to a comparison (resync.ts), at 20 to 30 bytes each: fewer would take more round trips, more
+ * would cost more than they tell where one row differs. A range of 100,000 rows takes four round trips.
+ */
+export const COMPARE_PARTS_MAX = 32;
+/** So little is sent as rows: the digests of its parts would take as much. */
+export const COMPARE_ROWS_BYTES = 1_024;
+/** Parts of ranges that are compared at one time: a round trip is filled, and neither side holds many answers. */
+export const COMPARES_MAX = 64;
+/**
+ * Ranges that a site covers again at one time, unasked: lists are covered page by page, and one page after the other
+ * would take a round trip each.
+ */
+export const RESYNC_RANGES_MAX = 16;
+/** Where rows change faster than they can be compared, they are fetched after so many tries. */
+export const COMPARE_TRIES_MAX = 3;
+/** Rows read in one go while a range is digested. */
+export const DIGEST_ROWS = 1_000;
+
 /** Eviction goes down to this share of the capacity, so that it does not run again at the next write. */
 export const EVICT_TO_SHARE = 0.9;
 

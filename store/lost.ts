@@ -1,7 +1,8 @@
-/** What a client is told whose session saw what may be lost. */
+/** What is said where something is lost: to a client whose session saw it, and of a disk that has gone back. */
 import { StoreUnavailable, type TokenState } from "./api.ts";
 import type { Core } from "./core.ts";
-import { unixMs } from "./row.ts";
+import type { SiteId } from "./ports.ts";
+import { type Position, unixMs } from "./row.ts";
 
 /** The problem `source_lost` of a token. */
 export function sourceLost(
@@ -16,4 +17,12 @@ export function sourceLost(
   return new StoreUnavailable("source_lost", why, {
     mayBeLost: { site, incarnation: replica, from: unixMs(topology.ended(replica) ?? 0), to: unixMs(clock) },
   });
+}
+
+/** A backup was put back: positions would be given out again, and what is written at them taken for known elsewhere. */
+export function olderDisk({ config: { site }, rows }: Core, witness: SiteId, position: Position): Error {
+  return new Error(
+    `the disk of site ${site} ends at position ${rows.head}, and ${witness} has had its journal up to ${position}: ` +
+      `it is an older copy; start the site with an empty data folder`,
+  );
 }

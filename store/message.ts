@@ -1,14 +1,23 @@
 /**
  * What sites say to each other about rows. The link below is authenticated and FIFO.
  *
- * child → parent   hello · push · fetch · drop · eager · number
- * parent → child   welcome · again · feed · fetched · number
+ * child → parent   hello · push · fetch · drop · eager · number · compare
+ * parent → child   welcome · again · feed · fetched · number · compared
  * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
  *                  what is said of wards (wards/message.ts) · gather (by who adopts a site) · gathered (the answer)
  *
  * Bytes and vectors: docs/protocol/journal.md.
  */
+import { type Claim, readClaim, writeClaim } from "./claim.ts";
 import { CodecError, Reader, Writer } from "./codec.ts";
+import {
+  COMPARE_KINDS,
+  type CompareTalk,
+  isCompareKind,
+  isCompareTalk,
+  readCompareBody,
+  writeCompareBody,
+} from "./compare_message.ts";
 import type { SiteId } from "./ports.ts";
 import type { Range } from "./range.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
@@ -22,6 +31,7 @@ import {
 } from "./wards/message.ts";
 import { readRows, type WireRow, writeRows } from "./wire_row.ts";
 
+export type { Claim } from "./claim.ts";
 export { chunks, shareRows, wireBytes, type WireRow } from "./wire_row.ts";
 
 /** A child introduces itself: who it is, how far its copy of our journal goes, and what it covers. */
@@ -136,14 +146,6 @@ export interface Again {
   readonly kind: "again";
 }
 
-/** Whom a replica number is for: what the root writes down of it (topology.ts). */
-export interface Claim {
-  readonly site: SiteId;
-  readonly path: readonly SiteId[];
-  readonly parent: ReplicaNumber;
-  readonly from: ReplicaNumber;
-}
-
 /** Asks the root for a replica number (up: number 0), or brings it (down), behind the feed. */
 export interface NumberMessage {
   readonly kind: "number";
@@ -244,7 +246,8 @@ export type Message =
   | TuplesMessage
   | WardTalk
   | Gather
-  | Gathered;
+  | Gathered
+  | CompareTalk;
 
 /** Wire numbers of the kinds: never reused. */
 const KINDS = [
@@ -267,12 +270,14 @@ const KINDS = [
   ...WARD_KINDS,
   "gather",
   "gathered",
+  ...COMPARE_KINDS,
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
 
 export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
   const w = new Writer(256).byte(KINDS.indexOf(message.kind));
   if (isWardTalk(message)) return writeWardBody(w, message).done();
+  if (isCompareTalk(message)) return writeCompareBody(w, message).done();
   switch (message.kind) {
     case "hello":
       w.uint(message.replica).uint(message.parentReplica).uint(message.cursor).uint(message.clock);
@@ -343,6 +348,7 @@ export function decodeMessage(bytes: Uint8Array): Message {
 
 function readBody(kind: Message["kind"], r: Reader): Message {
   if (isWardKind(kind)) return readWardBody(kind, r);
+  if (isCompareKind(kind)) return readCompareBody(kind, r);
   switch (kind) {
     case "hello":
       return {
@@ -469,19 +475,6 @@ function readTrace(r: Reader): string {
   const trace = r.text();
   if (trace === "") throw new CodecError("a trace without a name");
   return trace;
-}
-
-function writeClaim(w: Writer, claim: Claim | null): Writer {
-  if (claim === null) return w;
-  return w.list(claim.path, (site) => w.text(site)).uint(claim.parent).uint(claim.from);
-}
-
-function readClaim(r: Reader): Claim | null {
-  if (r.isAtEnd) return null;
-  const path = r.list(() => r.text()), parent = r.uint(), from = r.uint();
-  const site = path.at(-1);
-  if (site === undefined || path.length < 2) throw new CodecError("a number is claimed for no site");
-  return { site, path, parent, from };
 }
 
 function readOutcome(r: Reader): Carry["outcome"] {

@@ -3,6 +3,7 @@ import type { Core } from "./core.ts";
 import type { Hello } from "./message.ts";
 import type { SiteId } from "./ports.ts";
 import type { ReplicaNumber } from "./row.ts";
+import { SYSTEM_RANGE } from "./topology.ts";
 
 /** The part of a hello that a parent needs who is another one than before. */
 export function broughtAlong(core: Core, parent: SiteId): Pick<Hello, "moved"> {
@@ -30,14 +31,39 @@ export function isAllKnown(core: Core): boolean {
   return core.depth === 1 || core.resyncing || (core.via[0]?.top ?? 0) >= core.taken;
 }
 
+/** Whom to ask for rows, and which incarnation has them; 0: whatever is there. */
+export interface Asked {
+  readonly site: SiteId;
+  readonly replica: ReplicaNumber;
+}
+
 /**
- * Numbers that other parents gave this site, which has come back to the parent it had before it heard of them: nobody
- * but this site can tell that they are void, and whoever gave one may be gone by then.
+ * The inner sites that stand above a child's old parent, the lowest first: what that one had may have causes that it
+ * did not cover (PROTOCOL C2). Whoever is given up can't be asked; this site itself has what came by it.
  */
-export function unused({ topology, config, replica, path }: Core): ReplicaNumber[] {
-  if (replica === 0 || path.at(-1) !== config.parent) return [];
-  return topology.living(config.site).filter((number) => {
-    const given = topology.incarnation(number);
-    return number !== replica && given?.from === replica && given.path.at(-2) !== config.parent;
-  });
+export function aboveOld({ topology, config }: Core, { parentReplica, moved }: Hello): Asked[] {
+  const { succession } = topology, found: Asked[] = [], seen = new Set<SiteId>([config.site]);
+  for (let at = succession.last(parentReplica);;) {
+    const { path = [], parent = 0 } = topology.incarnation(at) ?? {};
+    const site = path.at(-2);
+    // The root's own journal is waited for. Sites that stood below each other in turn would lead round and round.
+    if (site === undefined || path.length < 3 || seen.has(site)) return found;
+    seen.add(site);
+    const isLost = moved?.lost.includes(site) || topology.isRemoved(site) || succession.heir(parent) === null;
+    if (!isLost) found.push({ site, replica: parent });
+    at = succession.last(parent);
+  }
+}
+
+/**
+ * Numbers that were given to this site and that it did not take: to a hello that it, or a process before it, said to
+ * another parent, or that its parent had asked for twice. A claim may be passed on long after the hello that it was
+ * for. Nobody but this site can tell that they are void, and whoever gave one may be gone by then.
+ */
+export function unused({ topology, config, replica, path, coverage }: Core): ReplicaNumber[] {
+  // One that it may take yet comes from a parent that has not welcomed it. Its own ends are to be known first.
+  if (replica === 0 || path.at(-1) !== config.parent || !coverage.hasRange(SYSTEM_RANGE)) return [];
+  const own = new Set<ReplicaNumber>();
+  for (let at = replica; at > 0 && !own.has(at); at = topology.incarnation(at)?.from ?? 0) own.add(at);
+  return topology.living(config.site).filter((number) => !own.has(number));
 }

@@ -37,5 +37,20 @@ export const holds = (range: Range, key: Key): boolean => key >= range.start && 
 /** Whether two ranges share a key. */
 export const overlap = (a: Range, b: Range): boolean => a.start < b.end && b.start < a.end;
 
+/** What of a range lies below and above another. */
+export const outside = (range: Range, other: Range): Range[] =>
+  [
+    { start: range.start, end: least(range.end, other.start) },
+    { start: range.start < other.end ? other.end : range.start, end: range.end },
+  ].filter((part) => !isEmpty(part));
+
+/** What two ranges share; empty where that is nothing. */
+export const common = (a: Range, b: Range): Range => ({
+  start: a.start < b.start ? b.start : a.start,
+  end: least(a.end, b.end),
+});
+
+const least = (a: Key, b: Key): Key => a < b ? a : b;
+
 /** Whether a range holds no key. */
 export const isEmpty = (range: Range): boolean => range.start >= range.end;

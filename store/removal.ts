@@ -56,8 +56,10 @@ export class Removals {
     const removed = await core.rows.lock.run(async (): Promise<Removed> => {
       const { topology } = core;
       const record = topology.site(id), living = topology.living(id);
-      // One that was given a number may be gone before its parent's row of it has come here.
-      if (!core.isRoot || (record === undefined && living.length === 0)) return { kind: "unknown" };
+      // One that was given a number may be gone before its parent's row of it has come here; and one that was let in
+      // again, before it has joined: others may still wait for what it owned.
+      const isGone = topology.isRemoved(id) || !topology.hasJoined(id);
+      if (!core.isRoot || (record === undefined && living.length === 0 && isGone)) return { kind: "unknown" };
       if (record?.parent === null) return { kind: "root" };
       const children = new Set([...topology.joinedBelow(id), ...topology.movingFrom(id)]);
       if (children.size > 0) return { kind: "has_children", children: [...children].sort() };
@@ -132,7 +134,9 @@ export class Removals {
       topology.departed.clear();
       // Its children stand and end with this site.
       const isOwn = departed.includes(core.config.site);
-      if (isOwn) { for (const number of unused(core)) await this.#write(endedKey(number), { stable: 0 }); }
+      if (isOwn) {
+        for (const number of unused(core)) await this.#write(endedKey(number), { stable: 0, unused: true });
+      }
       for (const child of isOwn ? [...this.#children.all()] : this.#children.among(departed)) {
         if (this.#wasNever(child)) await this.#write(endedKey(child.replica), { stable: 0 });
         if (this.#isElsewhere(child)) {

@@ -26,10 +26,10 @@ import { Collector } from "./collector.ts";
 import { Core, type Mark } from "./core.ts";
 import { Downlinks } from "./downlinks.ts";
 import { type Arrival, Handoff } from "./handoff.ts";
+import { Inboxes } from "./inboxes.ts";
 import type { Key } from "./key.ts";
 import { CLOCK_RESERVE_MS, COLLECTIONS_PER_HORIZON, MARK_IDLE_MS } from "./limits.ts";
 import { Durability } from "./durability.ts";
-import { decodeMessage, type Message } from "./message.ts";
 import { Numbers } from "./numbers.ts";
 import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
@@ -42,7 +42,7 @@ import { SiteOwners } from "./owners/site_owners.ts";
 import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
-import { isTalk } from "./talk.ts";
+import { isTalk, messageOf } from "./talk.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
 import { Warming } from "./warming.ts";
@@ -59,12 +59,6 @@ const ATTACH_COUNTERS = {
   wait: "attach_wait",
 } as const satisfies Record<Arrival["how"], string>;
 
-/** A neighbour's messages are handled one after the other; those of an ended connection not at all. */
-interface Inbox {
-  connection: number;
-  tail: Promise<void>;
-}
-
 export class SiteReplica implements Replica {
   readonly site: SiteId;
   readonly ready: Promise<void>;
@@ -78,7 +72,7 @@ export class SiteReplica implements Replica {
   readonly #collector: Collector;
   readonly #warming: Warming;
   readonly #numbers: Numbers;
-  readonly #inboxes = new Map<SiteId, Inbox>();
+  readonly #inboxes: Inboxes;
   readonly #ready = Promise.withResolvers<void>();
   readonly #wards: Wards;
   readonly #durability: Durability;
@@ -94,6 +88,7 @@ export class SiteReplica implements Replica {
     this.site = core.config.site;
     this.ready = this.#ready.promise;
     this.ready.catch(() => {});
+    this.#inboxes = new Inboxes({ isClosed: () => core.closed, fail: (error) => this.#fail(error) });
     const { parent } = core.config;
     this.#uplink = parent === null ? null : new Uplink(core, parent, () => this.#downlinks.again());
     this.#numbers = new Numbers(core, {
@@ -272,25 +267,15 @@ export class SiteReplica implements Replica {
 
   // ── Neighbours ──
 
-  #inbox(site: SiteId): Inbox {
-    let inbox = this.#inboxes.get(site);
-    if (inbox === undefined) this.#inboxes.set(site, inbox = { connection: 0, tail: Promise.resolve() });
-    return inbox;
-  }
-
-  #enqueue(site: SiteId, connection: number | null, body: () => Promise<void> | void): void {
-    const inbox = this.#inbox(site);
-    inbox.tail = inbox.tail.then(async () => {
-      if (this.#core.closed || (connection !== null && connection !== inbox.connection)) return;
-      await body();
-    }).catch((error) => this.#fail(error));
+  #nextConnection(site: SiteId): number {
+    this.#downlinks.linkEnded(site);
+    return this.#inboxes.next(site);
   }
 
   connected(site: SiteId, role: "parent" | "child" | "peer"): void {
     this.#wards.connected(site);
     if (role === "peer") return;
-    const connection = ++this.#inbox(site).connection;
-    this.#enqueue(site, connection, () => {
+    this.#inboxes.enqueue(site, this.#nextConnection(site), () => {
       if (role === "parent") this.#uplink?.connect();
       else this.#downlinks.connect(site);
     });
@@ -298,14 +283,16 @@ export class SiteReplica implements Replica {
 
   disconnected(site: SiteId): void {
     this.#wards.disconnected(site);
-    const inbox = this.#inboxes.get(site);
-    if (inbox === undefined) return;
-    inbox.connection++;
-    this.#enqueue(site, inbox.connection, () => {
+    if (!this.#inboxes.has(site)) return;
+    this.#inboxes.enqueue(site, this.#nextConnection(site), () => {
       if (site === this.#core.config.parent) this.#uplink?.disconnect();
       // It may have been a child until this site was moved below it.
       this.#downlinks.disconnect(site);
     });
+  }
+
+  unreachable(site: SiteId): void {
+    this.#wards.unreachable(site);
   }
 
   move(to: SiteId, lost: readonly SiteId[] = []): void {
@@ -313,24 +300,17 @@ export class SiteReplica implements Replica {
     if (config.parent === null || this.#uplink === null) throw new Error("the root has no parent to leave");
     const before = config.parent;
     this.#core.moveTo(to, lost);
-    if (to === before) return this.#enqueue(to, null, () => this.#uplink?.retell());
+    if (to === before) return this.#inboxes.enqueue(to, null, () => this.#uplink?.retell());
     // What the old one still says is not heard, and its goodbye is nobody's.
-    this.#inbox(before).connection++;
-    this.#enqueue(to, null, () => this.#uplink?.moveTo(to));
+    this.#inboxes.next(before);
+    this.#inboxes.enqueue(to, null, () => this.#uplink?.moveTo(to));
   }
 
   receive(from: SiteId, bytes: Uint8Array): void {
-    let message: Message;
-    try {
-      message = decodeMessage(bytes);
-    } catch (error) {
-      this.#core.count("malformed");
-      this.#core.ports.note("message_malformed", { from, error: String(error) });
-      return;
-    }
-    if (isTalk(from, message, this.#listeners)) return;
-    const connection = this.#inbox(from).connection;
-    this.#enqueue(from, connection, async () => {
+    const message = messageOf(this.#core, from, bytes);
+    if (message === null || isTalk(from, message, this.#listeners)) return;
+    const connection = this.#inboxes.connection(from);
+    this.#inboxes.enqueue(from, connection, async () => {
       if (from === this.#core.config.parent) await this.#uplink?.receive(message);
       else await this.#downlinks.receive(from, message);
       await this.#downlinks.removals.sweep();

@@ -3,7 +3,9 @@
  * the flush under way, the others are asked for above first.
  */
 import type { Child, ChildFetch } from "./child.ts";
+import type { Compare } from "./compare_message.ts";
 import type { Core } from "./core.ts";
+import { type Digest, sameDigest } from "./digest.ts";
 import type { FlushReads } from "./flush_reads.ts";
 import type { Fetch, Message } from "./message.ts";
 import { overlap, type Range } from "./range.ts";
@@ -30,28 +32,39 @@ export class Replies {
     this.#host = host;
   }
 
+  /** A child fetches a range, or compares it first. */
+  asked(child: Child, question: Fetch | Compare): void {
+    const { id, range, trace } = question;
+    const fetch: Fetch = question.kind === "fetch"
+      ? question
+      : { kind: "fetch", id, range, trace, limit: 0, reverse: false };
+    const has = question.kind === "fetch" ? null : question.digest;
+    const answered = trace === "" ? undefined : this.#core.ports.traced?.(trace, "fetch");
+    child.fetches.push({ ...fetch, has, part: null, asked: false, answered });
+    this.#host.asks(child);
+    this.#host.due(child);
+    this.#core.wake();
+  }
+
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
   async to(child: Child, reads: FlushReads): Promise<Message[]> {
-    const replies: Message[] = [], waiting: ChildFetch[] = [];
-    const fetches = child.fetches;
-    child.fetches = [];
-    for (const fetch of fetches) {
+    const replies: Message[] = [];
+    for (const fetch of [...child.fetches]) {
       const answer = await this.#answer(child, fetch, reads);
-      if (answer === null) {
-        waiting.push(fetch);
-        continue;
-      }
+      if (answer === null) continue;
+      // Until now it kept its range from being evicted (PROTOCOL I3); from here on the subscription does.
+      child.fetches = child.fetches.filter((other) => other !== fetch);
       fetch.answered?.();
       replies.push(...answer);
     }
-    child.fetches.unshift(...waiting);
-    if (waiting.length > 0) this.#host.asks(child);
+    if (child.fetches.length > 0) this.#host.asks(child);
     return replies;
   }
 
   async #answer(child: Child, fetch: ChildFetch, reads: FlushReads): Promise<Message[] | null> {
-    const { id, range } = fetch;
+    const { id, range, part } = fetch;
     if (overlap(range, ROOT_ONLY_RANGE)) {
+      this.#core.refused("range_refused", child.id);
       return [{ kind: "fetched", id, range, rows: [], more: false, refused: true }];
     }
     // The children are told who is who meanwhile, and nothing else.
@@ -59,20 +72,21 @@ export class Replies {
       fetch.asked = this.#core.resyncing;
       return null;
     }
-    if (fetch.part === null) {
+    if (part === null) {
       this.#host.due(child);
       return null;
     }
-    const whole = fetch.part.start <= range.start && fetch.part.end >= range.end;
-    const result = whole || (fetch.limit > 0 && fetch.part.start < fetch.part.end)
-      ? await reads.range(fetch.part, fetch.limit, fetch.reverse)
+    const whole = part.start <= range.start && part.end >= range.end;
+    const compared = whole && fetch.has !== null ? await this.#compare(child, fetch, fetch.has, reads) : null;
+    if (compared !== null) return [compared];
+    const result = whole || (fetch.limit > 0 && part.start < part.end)
+      ? await reads.range(part, fetch.limit, fetch.reverse)
       : null;
     if (result === null || (!whole && result.live < fetch.limit)) {
       this.#ask(child, fetch);
       return null;
     }
     this.#host.subscribe(child, result.range);
-    child.ranges++;
     return result.chunks.map((chunk) => ({
       kind: "fetched",
       id,
@@ -80,6 +94,21 @@ export class Replies {
       refused: false,
       ...chunk,
     }));
+  }
+
+  /** Which parts of a range the child has as they are here; null where that is no shorter than their rows. */
+  async #compare(
+    child: Child,
+    { id, range }: ChildFetch,
+    has: Digest,
+    reads: FlushReads,
+  ): Promise<Message | null> {
+    const { digest, parts, rows, bytes } = await reads.digest(range);
+    const isSame = sameDigest(digest, has);
+    if (!isSame && (rows < 2 || bytes <= this.#core.compareRowsBytes)) return null;
+    this.#core.count(isSame ? "compared_same" : "compared_parts");
+    this.#host.subscribe(child, range);
+    return { kind: "compared", id, range, parts: isSame ? [] : parts };
   }
 
   #ask(child: Child, fetch: ChildFetch): void {

@@ -50,6 +50,7 @@ export class Rows {
   readonly #clock: HybridClock;
   readonly #nowMs: () => number;
   readonly #applied: (row: Row) => void;
+  readonly #isStale: (row: Row) => boolean;
   #head: Position = 0;
   #committedHead: Position = 0;
   #active = new Map<Key, Row | null>();
@@ -60,11 +61,21 @@ export class Rows {
   /** Commits that settled: tells a read whether what it found may be old (row_cache.ts C1). */
   #settled = 0;
 
-  constructor(o: { storage: Storage; clock: HybridClock; nowMs: () => number; applied: (row: Row) => void }) {
+  constructor(
+    o: {
+      storage: Storage;
+      clock: HybridClock;
+      nowMs: () => number;
+      applied: (row: Row) => void;
+      /** Whether a row counts for nothing (stale.ts). */
+      isStale?: (row: Row) => boolean;
+    },
+  ) {
     this.#storage = o.storage;
     this.#clock = o.clock;
     this.#nowMs = o.nowMs;
     this.#applied = o.applied;
+    this.#isStale = o.isStale ?? (() => false);
   }
 
   get head(): Position {
@@ -98,7 +109,8 @@ export class Rows {
    * @param old what `lookup` gave for the key in this hold of the lock.
    */
   apply(old: Row | undefined, incoming: Incoming, source?: SiteId): boolean {
-    const before = this.#over(incoming.key, old);
+    const found = this.#over(incoming.key, old);
+    const before = found !== undefined && this.#isStale(found) ? undefined : found;
     const winner = before === undefined ? incoming : this.#winner(before, incoming);
     this.#clock.merge(incoming.clock);
     if (winner === before) return false;

@@ -237,7 +237,11 @@ export class Session implements AttachedSession {
     const isHere = topology.succession.keptOf(this.#replica) !== undefined;
     // What it touched since it came may be pending by now.
     const path = this.#touched.length > 0 ? [] : this.#path;
-    if (isHere ? !topology.mayHaveLost(this.#replica, path) : end !== undefined && this.#clock <= end) return;
+    if (
+      isHere
+        ? !topology.mayHaveLost(this.#replica, path, this.#clock)
+        : end !== undefined && this.#clock <= end
+    ) return;
     throw sourceLost(this.#core, { replica: this.#replica, clock: this.#clock });
   }
 

@@ -22,7 +22,7 @@ export function saveState(core: Core): void {
       core.collected[j] ?? 0,
     );
   });
-  core.rows.record(RECORD, writer.uint(core.rootFloor).done());
+  core.rows.record(RECORD, writer.uint(core.rootFloor).uint(core.rootedTo).done());
 }
 
 /**
@@ -56,11 +56,14 @@ export async function loadState(
     core.fed[j]?.add(core.rows.head, down[j] ?? 0);
   });
   if (!reader.isAtEnd) core.rootFloor = reader.uint();
+  if (!reader.isAtEnd) core.rootedTo = reader.uint();
   reader.end();
   core.down = down;
   core.takes();
   core.stable = stable;
-  for (const [name, value] of records) if (!core.coverage.restore(name, value)) other(name, value);
+  for (const [name, value] of records) {
+    if (!core.coverage.restore(name, value) && !core.stale.restore(name, value)) other(name, value);
+  }
   await loadRows(core);
   const next = decodeJson(records.get("numbers") ?? null);
   return typeof next === "number" ? next : 0;
@@ -70,7 +73,7 @@ async function loadRows(core: Core): Promise<void> {
   const { storage } = core.ports, head = core.rows.head;
   for (const row of await storage.scan(SYSTEM_RANGE)) core.topology.apply(row);
   if (core.isRoot) return;
-  for (let after = core.reach[0]?.top ?? 0;;) {
+  for (let after = Math.max(core.reach[0]?.top ?? 0, core.rootedTo);;) {
     const page = await storage.journal(after, head, LOAD_ROWS);
     for (const row of page) {
       if (row.known > 0) core.pending.add(row);

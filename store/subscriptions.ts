@@ -50,6 +50,11 @@ export class Subscriptions<T> {
     return new Set([...this.#points.overlapping(range), ...places].flatMap((place) => [...place.value]));
   }
 
+  /** How many ranges a subscriber has. */
+  count(subscriber: T): number {
+    return this.#of.get(subscriber)?.size ?? 0;
+  }
+
   /** Every range that someone subscribes to. */
   ranges(): Range[] {
     const places = new Set([...this.#segments].flatMap(({ value }) => value));

@@ -8,7 +8,8 @@
  * U1  Settled is what the successor's parent has written so.
  * U2  Over is one that is settled, or whose last successor has ended without a next: nobody brings more of it.
  * U3  A parent may give a number to a site that has left it meanwhile. Whom the site itself has followed is what it
- *     says: its word is written under the number that it took. The other number is unused, and over.
+ *     says: its word is written under the number that it took. The other number is unused, and over. One that goes on
+ *     under the number that it had says so in the end of the other.
  */
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 
@@ -31,6 +32,7 @@ export class Succession {
   readonly #before = new Map<ReplicaNumber, Set<ReplicaNumber>>();
   readonly #kept = new Map<ReplicaNumber, Kept>();
   readonly #given = new Map<ReplicaNumber, ReplicaNumber>();
+  readonly #unused = new Set<ReplicaNumber>();
   /** Ended with a next, and not settled. */
   readonly #open = new Set<ReplicaNumber>();
 
@@ -63,8 +65,14 @@ export class Succession {
     this.#given.set(number, to);
   }
 
+  /** Its site says that it never took this number: one that was ended for it goes on as it was. */
+  unused(number: ReplicaNumber): void {
+    this.#unused.add(number);
+  }
+
   /** U3 */
   isUnused(number: ReplicaNumber): boolean {
+    if (this.#unused.has(number)) return true;
     const kept = this.#kept.get(this.#given.get(number) ?? 0);
     return kept !== undefined && kept.by !== number;
   }
@@ -80,6 +88,18 @@ export class Succession {
       if (this.#endOf(at) === undefined) return at;
       const next = this.#next.get(at);
       if (next === undefined) return null;
+      if (this.#unused.has(next)) return at;
+      at = next;
+    }
+  }
+
+  /** The last incarnation that goes on with its rows, itself where none does, whether or not it lives. */
+  last(number: ReplicaNumber): ReplicaNumber {
+    for (let at = number;;) {
+      // Its own site says so first.
+      const isOver = this.#endOf(at) !== undefined || this.#kept.has(at);
+      const next = isOver ? this.#next.get(at) : undefined;
+      if (next === undefined || this.#unused.has(next)) return at;
       at = next;
     }
   }

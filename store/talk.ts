@@ -3,8 +3,9 @@
  * a neighbour sent.
  */
 import type { Adoptions } from "./adoption.ts";
+import type { Core } from "./core.ts";
 import type { Handoff } from "./handoff.ts";
-import type { Message } from "./message.ts";
+import { decodeMessage, type Message } from "./message.ts";
 import type { SiteOwners } from "./owners/site_owners.ts";
 import type { SiteId } from "./ports.ts";
 import { isWardTalk } from "./wards/message.ts";
@@ -20,13 +21,23 @@ interface Listeners {
   fail(error: unknown): void;
 }
 
+/** What another site says; null where it is no message. */
+export function messageOf(core: Core, from: SiteId, bytes: Uint8Array): Message | null {
+  try {
+    return decodeMessage(bytes);
+  } catch (error) {
+    core.refused("message_malformed", from, { error: String(error) });
+    return null;
+  }
+}
+
 /** Hands a message of that sort to whom it concerns; false for one between neighbours. */
 export function isTalk(from: SiteId, message: Message, to: Listeners): boolean {
   const answering = (answer: Promise<void>) => void answer.catch((error) => to.fail(error));
   to.owners.detector.heard(from);
   if (message.kind === "beat") to.owners.detector.received(from, message);
   else if (message.kind === "tuples") to.owners.received(from, message);
-  else if (message.kind === "carry") to.handoff.answered(message);
+  else if (message.kind === "carry") to.handoff.answered(from, message);
   else if (message.kind === "ask") answering(to.handoff.asked(from, message));
   else if (isWardTalk(message)) to.wards.receive(from, message);
   else if (message.kind === "gather") answering(to.adoptions.asked(from, message));

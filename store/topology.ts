@@ -7,7 +7,7 @@
  *   ["s", "replica", number] {site, path, parent, from}: whose incarnation this is, the ids from the root down to
  *                            it, its parent's incarnation, and the one that its disk was of before (0: blank).
  *                            Written by the root as it gives the number out, and by the parent that enrols it
- *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?}: the incarnation is over; what it wrote after
+ *   ["s", "ended", number]   {stable, removed?, next?, settled?, gap?, unused?}: the incarnation is over; what it wrote after
  *                            that clock may be lost. `removed`: its site was taken off the tree, and its disk is not
  *                            taken any more. `next`: its site goes on with all its rows under that number, …
  *   ["s", "kept", number]    {floor, known, whole}: … which says so itself, after all that it had kept (adoption.ts)
@@ -55,8 +55,10 @@ export interface Ended {
   readonly next?: ReplicaNumber;
   /** All that it had has come to its successor's parent; `stable` is past whatever it said. */
   readonly settled?: true;
-  /** What only its parent had was lost or given up: a session of its may have seen that. */
-  readonly gap?: true;
+  /** What only its parent had, after this clock, was lost or given up: a session of its may have seen that. */
+  readonly gap?: ClockValue;
+  /** Its site never took it, and says so: whoever ended another for it was mistaken. */
+  readonly unused?: true;
 }
 
 /** A value of a system row. */
@@ -78,6 +80,8 @@ export function decodeJson(value: Uint8Array | null): unknown {
   }
 }
 
+const NONE: ReadonlySet<ReplicaNumber> = new Set();
+
 export class Topology {
   readonly #sites = new Map<SiteId, SiteRecord>();
   /** Those of them that were not removed: a row of one that was may be newer than its removal. */
@@ -93,7 +97,7 @@ export class Topology {
   /** Which incarnation went on with the disk of another. */
   readonly #continued = new Map<ReplicaNumber, ReplicaNumber>();
   readonly #ended = new Map<ReplicaNumber, ClockValue>();
-  readonly #gaps = new Set<ReplicaNumber>();
+  readonly #gaps = new Map<ReplicaNumber, ClockValue>();
   readonly succession = new Succession((number) => this.#ended.get(number));
   readonly #away = new Map<SiteId, number>();
   readonly #areas = new Map<SiteId, string>();
@@ -127,11 +131,12 @@ export class Topology {
     } else if (space === "replica" && typeof name === "number") {
       this.#learn(name, value as Incarnation);
     } else if (space === "ended" && typeof name === "number") {
-      const { stable, removed, next, settled, gap } = value as Ended;
+      const { stable, removed, next, settled, gap, unused } = value as Ended;
       this.#ended.set(name, stable);
       if (removed === true) this.#endedByRemoval.add(name);
       this.succession.ended(name, next, settled === true);
-      if (gap === true) this.#gaps.add(name);
+      if (unused === true) this.succession.unused(name);
+      if (gap !== undefined) this.#gaps.set(name, gap);
       this.#depart(name);
       this.wards.changed = true;
     } else if (space === "kept" && typeof name === "number") {
@@ -239,6 +244,11 @@ export class Topology {
     return this.#removed.has(id);
   }
 
+  /** Whether a site was ever given a number. */
+  hasJoined(id: SiteId): boolean {
+    return this.#bySite.has(id);
+  }
+
   /** Whether an incarnation ended because its site was taken off the tree. */
   endedByRemoval(number: ReplicaNumber): boolean {
     return this.#endedByRemoval.has(number);
@@ -266,7 +276,9 @@ export class Topology {
       if (this.#removed.has(id)) return false;
       return this.living(id).some((number) => this.#incarnations.get(number)?.path.at(-2) === parent);
     });
-    return [...new Set([...joined, ...this.childrenOf(parent).map((site) => site.id)])];
+    // A number that ended there without a living one was void: its site lives elsewhere, or has left.
+    const children = this.childrenOf(parent).filter(({ number }) => !this.#ended.has(number));
+    return [...new Set([...joined, ...children.map((site) => site.id)])];
   }
 
   incarnation(number: ReplicaNumber): Incarnation | undefined {
@@ -301,16 +313,27 @@ export class Topology {
     return kept === Infinity ? end : Math.min(end ?? kept, kept);
   }
 
-  /** Up to which clock all that came to an incarnation, from below too, is still there: on its disk, or above. */
-  #kept(number: ReplicaNumber | undefined): ClockValue {
+  /**
+   * Up to which clock all that came to an incarnation, from below too, is still there: on its disk, or above.
+   *
+   * @param asked those that wait for this answer: sites that were on their way below each other, and did not stay
+   *   there, have numbers that lead round and round. What is only there because it is there is not.
+   */
+  #kept(number: ReplicaNumber | undefined, asked: ReadonlySet<ReplicaNumber> = NONE): ClockValue {
+    if (number === undefined) return Infinity;
     let kept = 0;
-    for (let at = number; at !== undefined; at = this.#continued.get(at)) {
+    for (let at: ReplicaNumber | undefined = number; at !== undefined; at = this.#continued.get(at)) {
       const end = this.#ended.get(at);
       // Only the last one of a disk can be living.
       if (end === undefined) kept = Infinity;
-      else kept = Math.max(kept, Math.min(end, this.#kept(this.#incarnations.get(at)?.parent)));
+      else if (!asked.has(at)) {
+        kept = Math.max(
+          kept,
+          Math.min(end, this.#kept(this.#incarnations.get(at)?.parent, new Set([...asked, at]))),
+        );
+      }
     }
-    return number === undefined ? Infinity : kept;
+    return kept;
   }
 
   /** Whether a living incarnation has the disk that this one had. */
@@ -353,12 +376,13 @@ export class Topology {
    * Whether a session may have seen what was lost with a former parent of its site, or of one above it.
    *
    * @param path of its token.
+   * @param clock of its token: what the root has all of, nobody has lost.
    */
-  mayHaveLost(number: ReplicaNumber, path: readonly (Position | null)[]): boolean {
+  mayHaveLost(number: ReplicaNumber, path: readonly (Position | null)[], clock: ClockValue): boolean {
     if (this.#gaps.size === 0 || typeof path[0] === "number") return false;
     for (let at: ReplicaNumber | undefined = number; at !== undefined && at !== 0;) {
       const known: Incarnation | undefined = this.#incarnations.get(at);
-      if (this.#gaps.has(at)) {
+      if (clock > (this.#gaps.get(at) ?? Infinity)) {
         const seen = path[(known?.path.length ?? 0) - 2];
         const word = this.succession.keptOf(at);
         // Without its word it is asked again when that has come.

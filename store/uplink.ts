@@ -8,8 +8,10 @@
  * P2  A feed's rows are applied before its positions, in one step (I2); rows outside coverage are ignored (I3).
  * P3  A fetched range replaces what stands here, except for rows pending to the parent, which are merged (I3).
  * P4  One fetch serves all who wait for its range.
+ * P5  What the parent can't vouch for any more stays as stale rows, and is compared before it is fetched (resync.ts).
  */
 import { StoreUnavailable } from "./api.ts";
+import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Fetches, type Fetching } from "./fetches.ts";
 import type { Key } from "./key.ts";
@@ -23,8 +25,10 @@ import {
   type Welcome,
   type WireRow,
 } from "./message.ts";
+import { olderDisk } from "./lost.ts";
 import type { SiteId } from "./ports.ts";
-import { type Range, WHOLE } from "./range.ts";
+import { common, type Range, WHOLE } from "./range.ts";
+import { Resync } from "./resync.ts";
 import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
@@ -37,6 +41,7 @@ export class Uplink {
   readonly #dirty = new Set<Key>();
   readonly #feeds = new Stager();
   readonly #fetching = new Fetches();
+  readonly #resync: Resync;
   readonly #numbers = new Map<number, { claim: Claim; resolve: (number: ReplicaNumber) => void }>();
   readonly #voided: () => void;
   #connected = false;
@@ -59,6 +64,12 @@ export class Uplink {
     this.#core = core;
     this.#parent = parent;
     this.#voided = voided;
+    this.#resync = new Resync(core, this.#fetching, {
+      send: (message) => void (this.#welcomed && this.#send(message)),
+      request: (fetching) => this.#request(fetching),
+      fetch: (range) => this.fetch(range, 0, false),
+      nextId: () => this.#nextId++,
+    });
   }
 
   get connected(): boolean {
@@ -77,6 +88,7 @@ export class Uplink {
     this.#sending = false;
     this.#connection++;
     this.#feeds.clear();
+    this.#resync.connect();
     for (const f of this.#fetching.all()) f.stager.clear();
     this.#send({
       kind: "hello",
@@ -104,6 +116,7 @@ export class Uplink {
   }
 
   disconnect(): void {
+    this.#core.clockGuard.forget(this.#parent);
     this.#connected = this.#welcomed = false;
     this.#connection++;
   }
@@ -119,8 +132,9 @@ export class Uplink {
     else if (!this.#welcomed) this.#core.count("early");
     else if (message.kind === "feed") await this.#feed(message);
     else if (message.kind === "fetched") await this.#fetched(message);
+    else if (message.kind === "compared") await this.#resync.compared(this.#parent, message);
     else if (message.kind === "number") this.#numbers.get(message.id)?.resolve(message.replica);
-    else this.#core.ports.note("unexpected_message", { from: this.#parent, kind: message.kind });
+    else this.#core.refused("unexpected_message", this.#parent, { kind: message.kind });
   }
 
   // ── Joining ──
@@ -140,7 +154,7 @@ export class Uplink {
     const core = this.#core;
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
-    if (!reborn && welcome.pushed > core.rows.head) throw this.#oldDisk(welcome.pushed);
+    if (!reborn && welcome.pushed > core.rows.head) throw olderDisk(core, this.#parent, welcome.pushed);
     await core.rows.lock.run(async () => {
       core.clock.merge(welcome.clock);
       if (reborn) await this.#beginAnew(welcome);
@@ -159,17 +173,9 @@ export class Uplink {
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
+    this.#resync.goOn();
     core.advanced();
     core.wake();
-  }
-
-  /** A backup was put back: positions would be given out again, and what is written at them taken for pushed. */
-  #oldDisk(pushed: Position): Error {
-    const { config: { site }, rows } = this.#core;
-    return new Error(
-      `the disk of site ${site} ends at position ${rows.head}, and ${this.#parent} has had its journal up to ${pushed}: ` +
-        `it is an older copy; start the site with an empty data folder`,
-    );
   }
 
   /** Covers again what somebody here watches, and tells them: its changes would not come otherwise. */
@@ -188,6 +194,9 @@ export class Uplink {
   async #beginAnew(welcome: Welcome): Promise<void> {
     const core = this.#core;
     await this.#forget(WHOLE);
+    const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
+    const rows = await core.rows.lookup(kept);
+    // From here on nothing is waited for: a disk with the new number has all that was kept, and the word of it.
     const before = core.replica, known = core.via[0]?.top ?? 0, whole = isAllKnown(core);
     core.rootFloor = Math.max(core.rootFloor, core.down[0] ?? 0);
     core.replica = welcome.replica;
@@ -195,8 +204,9 @@ export class Uplink {
     core.setPath(welcome.path);
     // At once: what children are told from here on counts for other ancestors than those they know of.
     this.#voided();
-    const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
-    const rows = await core.rows.lookup(kept);
+    // They ask anew, each under its new place in the tree: a number for the old one would be nobody's.
+    for (const { resolve } of [...this.#numbers.values()]) resolve(0);
+    core.rootedTo = core.rows.head;
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
     // After all that was kept, in this journal and so in every other (succession.ts).
     if (before !== 0) {
@@ -205,11 +215,14 @@ export class Uplink {
     core.count("incarnations");
   }
 
-  /** Drops coverage of a range, and its rows but for those pending (towards any ancestor where all is dropped). */
+  /**
+   * Drops coverage of a range. System rows go, but for those pending (towards any ancestor where all is dropped): who is
+   * who is asked for as a whole.
+   */
   async #forget(range: Range): Promise<void> {
     const core = this.#core;
-    core.coverage.remove(range);
-    const { seen } = await core.rows.list(range, 0, false);
+    core.uncover(range);
+    const { seen } = await core.rows.list(common(range, SYSTEM_RANGE), 0, false);
     for (const row of seen) {
       const keep = range === WHOLE ? core.pending.get(row.key) !== undefined : core.isPendingToParent(row);
       if (!keep) this.#drop(row.key);
@@ -287,7 +300,7 @@ export class Uplink {
     this.#send({ kind: "eager" });
   }
 
-  /** A fresh replica number from the root. */
+  /** A fresh replica number from the root; 0 where this site has taken another one meanwhile. */
   number(claim: Claim): Promise<ReplicaNumber> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
@@ -310,7 +323,7 @@ export class Uplink {
 
   async #feed(feed: Feed): Promise<void> {
     const core = this.#core;
-    if (this.#refuses(feed.clock)) return;
+    if (this.#refuses(newestClock(feed))) return;
     this.#hasHeard = true;
     const rows = this.#feeds.add(feed.rows, feed.more);
     if (rows === null) return;
@@ -342,7 +355,7 @@ export class Uplink {
       core.via[j]?.add(own, theirs);
       core.reach[j]?.add(core.reach[parent]?.reached(own) ?? 0, theirs);
     });
-    this.#stepFed();
+    core.stepFed();
     core.pending.settle(core.reach[0]?.top ?? 0);
     // Ends of incarnations come with what is covered: without them newer clocks would promise too much (I8).
     if (core.coverage.hasRange(SYSTEM_RANGE)) {
@@ -351,11 +364,6 @@ export class Uplink {
     }
     core.fedClock = Math.max(core.fedClock, feed.clock);
     this.#isHeld = feed.isFull;
-  }
-
-  #stepFed(): void {
-    const core = this.#core;
-    core.fed.forEach((steps, j) => steps.add(core.rows.head, core.down[j] ?? 0));
   }
 
   // ── Fetch ──
@@ -394,12 +402,15 @@ export class Uplink {
     }
   }
 
-  #request({ id, range, limit, reverse, trace }: Fetching): void {
+  #request(fetching: Fetching): void {
+    const { id, range, limit, reverse, trace } = fetching;
+    if (this.#resync.takes(fetching)) return;
     this.#send({ kind: "fetch", id, range, limit, reverse, trace });
   }
 
   async #fetched(fetched: Fetched): Promise<void> {
     const core = this.#core;
+    if (this.#refuses(newestClock({ clock: 0, rows: fetched.rows }))) return;
     const f = this.#fetching.get(fetched.id);
     const rows = f?.stager.add(fetched.rows, fetched.more);
     if (f === undefined || rows === undefined || rows === null) return;
@@ -425,8 +436,6 @@ export class Uplink {
       core.topology.apply({ ...row, value: null });
       this.#drop(row.key);
     }
-    core.coverage.add(range);
-    core.takes();
-    this.#stepFed();
+    core.cover(range);
   }
 }

@@ -38,6 +38,8 @@ export interface LinkHandlers {
   readonly connected: (site: string, role: LinkRole, info: LinkInfo) => void;
   /** A link is down. `planned`: one of the two sides said goodbye. */
   readonly disconnected: (site: string, planned: boolean) => void;
+  /** A peer could not be dialled: what waited for that is dropped. */
+  readonly unreachable?: (site: string) => void;
   /** A store message; the bytes are the receiver's. The next of that site comes when the promise, if any, settles. */
   readonly message: (site: string, bytes: Uint8Array) => void | Promise<void>;
   /** Answers a request; what it throws becomes a LinkError at the other side. */
@@ -441,6 +443,7 @@ export class LinkHub {
       if (link.live || this.#closed) return;
       this.#noteFailedDial("info", link.site, address, error);
       link.drop();
+      this.#options.handlers.unreachable?.(link.site);
     }
   }
 

@@ -41,6 +41,10 @@ async function runSite(
   supervised: boolean,
   shell: Shell,
 ): Promise<ExitCode> {
+  // One that comes while the site starts waits: without a listener it would end the process.
+  let isAsked = false;
+  let reload = () => void (isAsked = true);
+  Deno.addSignalListener("SIGHUP", () => reload());
   let site: Site;
   try {
     const config = await readSiteConfig(file, Deno.env.toObject());
@@ -55,7 +59,8 @@ async function runSite(
     shell.err(error.message);
     return EXIT.failed;
   }
-  Deno.addSignalListener("SIGHUP", () => void site.reload(() => readSiteConfig(file, Deno.env.toObject())));
+  reload = () => void site.reload(() => readSiteConfig(file, Deno.env.toObject()));
+  if (isAsked) reload();
   const done = Promise.race([stopAsked(supervised), site.drained]).then(() => EXIT.done);
   const code = await Promise.race([done, site.recovered.then(() => EXIT.failed)]);
   await site.stop();

@@ -3,6 +3,7 @@
  *
  * F1  These fields are read again on SIGHUP; a file that is bad or that the cluster cannot meet changes nothing.
  */
+import { isDeepStrictEqual as equals } from "node:util";
 import { z } from "zod";
 import { BEAT_MS, DEAD_MS, F_MAX, NEAR_MS, SUSPECT_MS } from "../../store/limits.ts";
 import type { OwnersSettings } from "../../store/owners/choose.ts";
@@ -44,4 +45,13 @@ export function ownersSettings(config: {
 }): OwnersSettings {
   const { sites = null, ...times } = config.owners;
   return { f: config.f, area: config.area ?? null, sites, ...times };
+}
+
+/** Fields that are read again while a site runs (F1). */
+const RELOADED: ReadonlySet<string> = new Set(["f", "area", "owners"]);
+
+/** Other fields of a site file that two readings of it have differently: they are taken at a restart. */
+export function fixedChanges(before: Readonly<Record<string, unknown>>, now: typeof before): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(now)]);
+  return [...names].filter((name) => !RELOADED.has(name) && !equals(before[name], now[name])).sort();
 }

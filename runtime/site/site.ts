@@ -36,7 +36,7 @@ import { DiskSpace } from "./alerts.ts";
 import { diskWorks } from "./disk_trial.ts";
 import { drain } from "./drain.ts";
 import { frontPage } from "./front_page.ts";
-import { ownersSettings } from "./owners_fields.ts";
+import { fixedChanges, ownersSettings } from "./owners_fields.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
@@ -57,6 +57,10 @@ const WARNINGS = new Set([
   "child_removed",
   "beat_stranger",
   "packet_stranger",
+  "owner_unknown",
+  "message_malformed",
+  "unexpected_message",
+  "numbers_exhausted",
   "owners_unreachable",
   "adoption_waits",
 ]);
@@ -233,7 +237,8 @@ export class Site {
       gateway.handle,
     );
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
-    void this.#becomeReady(replica, { secrets, codec: codecOf(secrets, this.clock, this.random) });
+    const codec = codecOf(secrets, this.clock, this.random);
+    void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
   }
 
   /** What the replica has to say. */
@@ -266,6 +271,7 @@ export class Site {
       handlers: {
         connected: (site, role) => replica.connected(site, role),
         disconnected: (site) => replica.disconnected(site),
+        unreachable: (site) => replica.unreachable(site),
         message: (site, bytes) => replica.receive(site, bytes),
         request: (_site, request) => {
           if (this.#apps === null) {
@@ -280,15 +286,12 @@ export class Site {
     });
   }
 
-  async #becomeReady(replica: Replica, keys: Pick<AppServicePorts, "codec" | "secrets">): Promise<void> {
+  async #becomeReady(replica: Replica, keys: Omit<AppServicePorts, "replica" | "hub">): Promise<void> {
     try {
       await replica.ready;
       if (this.#stopping !== null || this.#hub === null) return;
       this.table.watch(replica.members);
-      this.#apps = await startApps(this, {
-        ...{ replica, hub: this.#hub, ...keys },
-        fatal: (error) => this.#fatal(error),
-      });
+      this.#apps = await startApps(this, { replica, hub: this.#hub, ...keys });
       this.log.line("info", "ready", {});
     } catch (error) {
       if (this.#stopping === null) this.#fatal(error instanceof Error ? error : new Error(String(error)));
@@ -341,15 +344,22 @@ export class Site {
     });
   }
 
-  /** Takes what a changed site file says of owners; the rest of it takes a restart. */
+  /** Takes what a changed site file says of owners; the rest of it takes a restart. Never fails: the log says why not. */
   async reload(read: () => Promise<SiteConfig>): Promise<void> {
     try {
+      if (this.#fault !== null) throw this.#fault;
       const config = await read();
       await this.#replica?.owners.configure(ownersSettings(config));
-      this.log.line("info", "reloaded", { f: config.f, area: config.area ?? null, owners: config.owners });
+      const later = fixedChanges({ ...this.config, parent: this.#fileParent }, config);
+      const says = later.length === 0
+        ? {}
+        : { restart: `${later.join(", ")}: changed, and taken at a restart` };
+      const { f, area = null, owners } = config;
+      this.log.line(later.length === 0 ? "info" : "warn", "reloaded", { f, area, owners, ...says });
     } catch (error) {
-      if (!(error instanceof ConfigError || error instanceof OwnersError)) throw error;
-      this.log.line("warn", "not_reloaded", { error: error.message });
+      const isExpected = error instanceof ConfigError || error instanceof OwnersError ||
+        error instanceof StoreUnavailable;
+      this.log.line("warn", "not_reloaded", { error: isExpected ? error.message : describe(error) });
     }
   }
 

@@ -9,44 +9,18 @@
  */
 import { GONE_MS } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
-import type { Choice } from "./choose.ts";
+import type { CustodyPorts } from "./custody_ports.ts";
 import type { Standing } from "./detector.ts";
 import type { Exchange, Merged } from "./exchange.ts";
 import { mended } from "./mend.ts";
 import type { Entry, TupleId } from "./packet.ts";
 import { Payloads } from "./payloads.ts";
-import type { Shelf } from "./shelf.ts";
 import { compareEntries, Tuple } from "./tuple.ts";
 
 /** Adopting so many takes some milliseconds, and a step of the disk. */
 const CONSIDERED_AT_ONCE = 1_000;
 /** A site that could be an owner is heard of at once; this is for what else may have changed. */
 const SHORT_RETRY_MS = 5_000;
-
-/** What custody needs of those around it. */
-export interface CustodyPorts {
-  readonly site: SiteId;
-  readonly nowMs: () => number;
-  readonly shelf: Shelf;
-  /** Other owners wanted. */
-  readonly f: () => number;
-  /** @throws OwnersError */
-  readonly choose: (kept: readonly SiteId[]) => Choice;
-  readonly isKnown: (site: SiteId) => boolean;
-  readonly standing: (site: SiteId) => Standing;
-  readonly hasRoom: () => boolean;
-  readonly count: (name: string) => void;
-  readonly fail: (error: unknown) => void;
-  /** Something is to be written or told. */
-  readonly wake: () => void;
-  /** All owners have it for the first time. */
-  readonly held: (tuple: Tuple) => void;
-  /** Another site has taken it over before that; `gone`: and was done with it. */
-  readonly overtaken: (id: TupleId, gone: boolean) => void;
-  readonly mine: (tuple: Tuple) => void;
-  readonly lost: (id: TupleId) => void;
-  readonly mayChange: ((id: TupleId, from: readonly SiteId[]) => Promise<boolean>) | undefined;
-}
 
 export class Custody {
   readonly #ports: CustodyPorts;
@@ -166,6 +140,7 @@ export class Custody {
     tuple.former = former;
     tuple.unacked = [];
     tuple.doubts = null;
+    tuple.refusedBy = null;
     this.#exchange.share(tuple.id, this.#others(tuple));
     if (tuple.held) shelf.amend(tuple);
     else shelf.put(tuple, tuple.payload);
@@ -188,13 +163,16 @@ export class Custody {
   merge(entry: Entry, from: SiteId): Merged {
     const tuple = this.tuples.get(entry.id);
     const isOwner = entry.owners.includes(this.#ports.site);
+    const isStrange = !entry.gone && entry.owners.some((site) => this.#ports.isStranger(site));
+    if (isStrange) this.#ports.refused("owner_unknown", from);
     if (tuple !== undefined) return this.#mergeKnown(tuple, entry, isOwner, from);
     if (!isOwner) return "taken";
     const { version, owners, gone } = entry;
     const fresh = () => new Tuple(entry.id, { version, owners, former: [], gone }, true);
     if (gone) return "taken";
     if (entry.payload === null) return "missing";
-    if (!this.#ports.hasRoom()) return "full";
+    // Who may be told so soon has others; a list that nobody can have goes nowhere.
+    if (isStrange || !this.#ports.hasRoom()) return "full";
     this.#keep(fresh(), entry.payload);
     return "taken";
   }
@@ -254,6 +232,7 @@ export class Custody {
   /** A site has this version on its disk. */
   acked(tuple: Tuple, site: SiteId): void {
     if (!tuple.settle(site)) return;
+    if (tuple.refusedBy === site) tuple.refusedBy = null;
     if (!tuple.gone && tuple.former.includes(site)) {
       tuple.former = tuple.former.filter((one) => one !== site);
       this.#exchange.unshare(tuple.id, [site]);
@@ -276,6 +255,14 @@ export class Custody {
   forget(id: TupleId): void {
     const tuple = this.tuples.get(id);
     if (tuple?.gone === true && tuple.unacked.length === 0) this.#drop(tuple);
+  }
+
+  /** A site has no room for a tuple: another takes its place, or it is asked again when it may have some. */
+  refused(tuple: Tuple, site: SiteId): void {
+    if (tuple.responsible !== this.#ports.site) return;
+    tuple.refusedBy = site;
+    this.consider(tuple);
+    if (tuple.refusedBy === site && !tuple.gone) this.short.add(tuple.id);
   }
 
   /** A site does not have the payload. */
@@ -303,7 +290,9 @@ export class Custody {
   }
 
   #standing(site: SiteId): Standing {
-    return this.#ports.isKnown(site) ? this.#ports.standing(site) : "dead";
+    const { isKnown, isStranger, standing } = this.#ports;
+    if (isKnown(site)) return standing(site);
+    return isStranger(site) ? "unknown" : "dead";
   }
 
   /** A site's standing has changed. */
@@ -413,9 +402,10 @@ export class Custody {
   /** Gives a tuple other owners for those that are dead, or, as long as nobody counts on it, suspected or full. */
   #mend(tuple: Tuple): void {
     const { site, f, choose } = this.#ports;
+    this.#offer(tuple);
     const isUseless = (owner: SiteId) =>
       tuple.held
-        ? this.#standing(owner) === "dead"
+        ? this.#standing(owner) === "dead" || owner === tuple.refusedBy
         : tuple.unacked.includes(owner) && (this.isLost(owner) || this.#exchange.isFull(owner));
     const { owners, former, leaves, missing, isChanged } = mended(tuple, { site, f: f(), isUseless, choose });
     if (missing > 0) this.short.add(tuple.id);
@@ -427,6 +417,14 @@ export class Custody {
     };
     if (leaves.length === 0) change();
     else void this.#allowed(tuple, leaves, change);
+  }
+
+  /** Who had no room for it may have some by now. */
+  #offer(tuple: Tuple): void {
+    const { refusedBy } = tuple;
+    if (refusedBy === null || this.#exchange.isFull(refusedBy)) return;
+    tuple.refusedBy = null;
+    if (tuple.held && tuple.unacked.includes(refusedBy)) this.payloads.want(tuple.id, refusedBy);
   }
 
   /** O2 */
@@ -456,7 +454,7 @@ export class Custody {
   tick(): void {
     void this.payloads.readSome();
     for (const site of this.#exchange.sites()) {
-      if (this.#ports.isKnown(site)) this.#left.delete(site);
+      if (this.#ports.isKnown(site) || this.#ports.isStranger(site)) this.#left.delete(site);
       else if (!this.#left.has(site)) this.#leaves(site);
     }
     const nowMs = this.#ports.nowMs();

@@ -48,8 +48,8 @@ export interface ExchangePorts {
   readonly restarted: (site: SiteId) => void;
   /** X1 has come true; these were shared when it was greeted, and it did not name them. */
   readonly reconciled: (site: SiteId, unnamed: Iterable<TupleId>) => void;
-  /** A site has no room for these. */
-  readonly refused: (tuples: readonly Tuple[]) => void;
+  /** A site has no room for these, or does not take them for another reason. */
+  readonly refused: (tuples: readonly Tuple[], site: SiteId) => void;
 }
 
 interface Flight {
@@ -329,7 +329,7 @@ export class Exchange {
       }
       if (refused.length === 0) continue;
       peer.fullUntilMs = this.#ports.nowMs() + OWNER_FULL_MS;
-      this.#ports.refused(refused);
+      this.#ports.refused(refused, peer.site);
     }
   }
 

@@ -5,6 +5,7 @@
  * H1  One step at a time. What is in `changed` of a step is on disk when it resolves.
  * H2  A tuple's ["m", id] goes wherever its ["t", id] goes or is written anew.
  */
+import { StoreUnavailable } from "../api.ts";
 import { type Key, packKey, unpackKey } from "../key.ts";
 import type { Storage } from "../ports.ts";
 import { keyAfter, prefixRange } from "../range.ts";
@@ -89,7 +90,11 @@ export class Shelf {
     this.#rows = new Map();
     this.#drop = new Set();
     this.#changed = new Set();
-    if (changed.size > 0) await this.#storage.commit(step);
+    try {
+      if (changed.size > 0) await this.#storage.commit(step);
+    } catch (error) {
+      throw new StoreUnavailable("disk_failed", `tuples could not be written to the disk: ${error}`);
+    }
     this.#writing = new Set();
     return changed;
   }

@@ -13,7 +13,6 @@ import type { Core } from "../core.ts";
 import { BEAT_MS, DEAD_MS, NEAR_MS, SUSPECT_MS } from "../limits.ts";
 import type { TuplesMessage } from "../message.ts";
 import type { SiteId, Storage } from "../ports.ts";
-import { Quiet } from "../quiet.ts";
 import type { Position } from "../row.ts";
 import { areaKey, encodeJson } from "../topology.ts";
 import { worthMeasuring } from "./candidates.ts";
@@ -45,14 +44,12 @@ export class SiteOwners {
   readonly #candidates = new Map<SiteId, () => void>();
   #revision = -1;
   #forget: () => void = () => {};
-  readonly #quiet: Quiet;
   readonly #channels = new Map<string, (from: SiteId, packet: Uint8Array) => void>();
   readonly #uses = new Map<string, { readonly f: () => number; tuples: Tuples | null }>();
 
   constructor(core: Core) {
     this.#core = core;
     this.#settings = core.config.owners ?? NO_OWNERS;
-    this.#quiet = new Quiet(() => core.steady.nowMs());
     this.detector = new Detector({
       nowMs: () => core.steady.nowMs(),
       wallMs: () => core.ports.clock.nowMs(),
@@ -151,11 +148,13 @@ export class SiteOwners {
         },
         choose,
         isKnown: (site) => this.isKnown(site),
+        isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
         watch: (site) => detector.watch(site),
         measured: (site, ms) => detector.measured(site, ms),
         onChange: (changed) => detector.onChange(changed),
       },
+      refused: (event, from) => core.refused(event, from),
       fatal: core.ports.fatal,
     }, user);
   }
@@ -173,19 +172,13 @@ export class SiteOwners {
   received(from: SiteId, { use, packet }: TuplesMessage): void {
     const core = this.#core;
     if (!this.#isReady) return;
-    if (!this.isKnown(from)) {
-      core.count("packet_stranger");
-      const before = this.#quiet.admits(from);
-      if (before !== null) core.ports.note("packet_stranger", { from, before });
-      return;
-    }
+    if (!this.isKnown(from)) return core.refused("packet_stranger", from);
     try {
       this.#uses.get(use)?.tuples?.received(from, packet);
       this.#channels.get(use)?.(from, packet);
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
-      core.count("malformed");
-      core.ports.note("message_malformed", { from, error: String(error) });
+      core.refused("message_malformed", from, { error: String(error) });
     }
   }
 

@@ -43,6 +43,8 @@ export class Tuple implements TupleState {
   how: "stored" | "adopted" | "loaded" = "loaded";
   /** Owners before this site that were asked whether they have it, and those that have lost it with their disk. */
   doubts: Map<SiteId, "asked" | "lost"> | null = null;
+  /** An owner that had no room for it when it was told last. */
+  refusedBy: SiteId | null = null;
   /** It is gone, and perhaps nobody has acted on it: its producer was refused. */
   isUnsure = false;
   /** When this site learnt from another that it is gone. */

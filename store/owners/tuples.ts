@@ -34,7 +34,10 @@ import { Tuple } from "./tuple.ts";
 export interface Fellows {
   readonly f: number;
   choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
+  /** Whether it belongs to the tree. */
   isKnown(site: SiteId): boolean;
+  /** Whether it never did, as far as is known here. */
+  isStranger(site: SiteId): boolean;
   standing(site: SiteId): Standing;
   watch(site: SiteId): () => void;
   measured(site: SiteId, ms: number): void;
@@ -54,6 +57,8 @@ export interface TuplesPorts {
   readonly tuplesMax?: number;
   readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
   readonly fellows: Fellows;
+  /** What another site says is not taken: to be counted, and noted now and then. */
+  readonly refused: (event: string, from: SiteId) => void;
   readonly fatal: (error: Error) => void;
 }
 
@@ -143,7 +148,7 @@ export class Tuples {
       lacks: (tuple, one) => this.#custody.lacks(tuple, one),
       restarted: (one) => this.#custody.tellAgain(one, true),
       reconciled: (one, unnamed) => this.#custody.reconciled(one, unnamed),
-      refused: (tuples) => tuples.forEach((tuple) => this.#custody.consider(tuple)),
+      refused: (tuples, one) => tuples.forEach((tuple) => this.#custody.refused(tuple, one)),
     });
     this.#custody = new Custody({
       ...shared,
@@ -152,6 +157,8 @@ export class Tuples {
       f: () => fellows.f,
       choose: (kept) => this.#choose(kept),
       isKnown: (one) => fellows.isKnown(one),
+      isStranger: (one) => fellows.isStranger(one),
+      refused: (event, from) => ports.refused(event, from),
       standing: (one) => fellows.standing(one),
       hasRoom: () => this.#hasRoom(0),
       fail: (error) => this.#fail(error),
@@ -236,7 +243,7 @@ export class Tuples {
     if (this.#failure !== null) return;
     const packet = decodePacket(bytes);
     if (this.#ports.fellows.isKnown(from)) this.#exchange.received(from, packet);
-    else this.#count("packet_stranger");
+    else this.#ports.refused("packet_stranger", from);
   }
 
   status(): TuplesStatus {

@@ -9,10 +9,10 @@
  * K2  Taken from the site of a living incarnation only, under no older configuration than one heard of.
  * K3  All wards together are bounded, too: an owner that many have chosen must outlive an hour without a root.
  */
+import { newestClock } from "../clock_guard.ts";
 import type { Core } from "../core.ts";
 import { CARRY_BYTES_MAX, WARDS_BYTES_MAX } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
-import { Quiet } from "../quiet.ts";
 import type { ReplicaNumber } from "../row.ts";
 import { wireBytes } from "../wire_row.ts";
 import type { Release, StandIn, StoodIn, WardMessage, WardRefusal } from "./message.ts";
@@ -22,7 +22,6 @@ export class Keeper {
   readonly #core: Core;
   readonly #afterCommit: () => Promise<void>;
   readonly #wards = new Map<ReplicaNumber, Ward>();
-  readonly #quiet: Quiet;
   readonly #bytesMax: number;
 
   /**
@@ -33,7 +32,6 @@ export class Keeper {
     this.#core = core;
     this.#bytesMax = bytesMax;
     this.#afterCommit = afterCommit;
-    this.#quiet = new Quiet(() => core.steady.nowMs());
   }
 
   // ── Disk ──
@@ -116,15 +114,16 @@ export class Keeper {
     if (topology.recordedEnd(message.replica) !== undefined) return "ended";
     const ward = this.#wards.get(message.replica);
     if (message.config < (ward?.config ?? 0)) return "older";
-    if (clock.isTooFarAhead(message.clock)) return "clock";
+    if (clock.isTooFarAhead(newestClock(message))) return "clock";
     return "none";
   }
 
   #refuse(from: SiteId, { replica, config, settled }: WardMessage, refused: WardRefusal): void {
     const core = this.#core;
     const ward = this.#wards.get(replica);
-    core.count(`ward_refused_${refused}`);
-    if (refused !== "gap") this.#note(from, refused);
+    // A gap is nobody's fault: what comes next closes it.
+    if (refused === "gap") core.count("ward_refused_gap");
+    else core.refused("ward_refused", from, { refused }, `ward_refused_${refused}`);
     core.send(from, {
       kind: "warded",
       replica,
@@ -133,11 +132,6 @@ export class Keeper {
       position: ward?.position ?? 0,
       refused,
     });
-  }
-
-  #note(from: SiteId, refused: WardRefusal): void {
-    const before = this.#quiet.admits(from);
-    if (before !== null) this.#core.ports.note("ward_refused", { from, refused, before });
   }
 
   /** Another configuration is in effect, without this site. */

@@ -159,7 +159,6 @@ export class OwnerLink {
 
   /** The owner's ward reaches up to here: it gets what comes after. */
   #stream(position: Position): void {
-    if (position > this.#core.rows.head) return this.#core.count("ward_ahead");
     this.acked = this.sentUpTo = position;
     this.isStreaming = true;
     this.#isSending = false;

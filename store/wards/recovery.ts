@@ -6,7 +6,10 @@
  *     the ward's clock. The end of the incarnation is known here by then, so it does not hold that clock back. Of what
  *     is on its way to another parent that clock does not tell (adoption.ts F3): then they wait for that, too.
  * Y2  Rows at or below the watermark are not taken (I9). Where one of them may be missing at the root, none are, since
- *     the others may depend on it, and the row says that nothing was recovered: its sessions are told of a loss.
+ *     the others may depend on it, and the row says that nothing was recovered: its sessions are told of a loss. An
+ *     owner that got its rows as they were written never comes to that, since its floor holds the watermark back; one
+ *     does that took the place of another when they were older than the horizon, the source cut off from the root and
+ *     both of those disks lost since, while it was cut off itself.
  * Y3  An owner without a ward says that it has recovered nothing: so it can be known that something is lost.
  * Y4  For a token, every incarnation on its path that is over must have been recovered as far as the token, or the
  *     incarnation below, had seen it.

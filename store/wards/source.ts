@@ -15,6 +15,7 @@
  */
 import type { Core, Mark } from "../core.ts";
 import { MESSAGE_BYTES_TARGET, WARD_FULL_MS_MAX, WARD_IDLE_MS, WARD_RELEASE_MS } from "../limits.ts";
+import { olderDisk } from "../lost.ts";
 import type { SiteId } from "../ports.ts";
 import type { Frozen } from "../rows.ts";
 import type { Position, ReplicaNumber } from "../row.ts";
@@ -338,6 +339,9 @@ export class Source {
 
   warded(from: SiteId, message: Warded): void {
     if (message.replica !== this.#replica) return;
+    // Only what was on this disk was sent (G2).
+    const { rows } = this.#core;
+    if (message.position > rows.head) return this.#host.fail(olderDisk(this.#core, from, message.position));
     if (this.#former.includes(from) && message.refused === "none" && message.position === 0) {
       this.#former = this.#former.filter((site) => site !== from);
       this.#save();

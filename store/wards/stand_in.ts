@@ -12,8 +12,11 @@
  *     is asked *after* its owner has answered: none that the root does not have has been in effect by then.
  * T3  A configuration that one of its owners does not know to be in effect has never been told under: then an owner of
  *     the one before it has all that was told.
+ * T4  What an owner has answered stays while those further up are asked again: it is an answer that took its time. The
+ *     rows of a source may be megabytes.
  */
 import type { TokenState } from "../api.ts";
+import { newestClock } from "../clock_guard.ts";
 import type { Core } from "../core.ts";
 import { STAND_IN_AFTER_MS, STAND_IN_MS_MAX, WAIT_MS_MAX } from "../limits.ts";
 import type { Ask, Carry } from "../message.ts";
@@ -44,6 +47,24 @@ export interface Around {
   readonly isOver: () => boolean;
 }
 
+/** What has been put together, from the source up to below a depth. */
+interface Gathered {
+  readonly said: { readonly need: Position; readonly clock: number; readonly rows: readonly WireRow[] };
+  /** Of the journal of the site at that depth, what the one below had got. */
+  readonly position: Position;
+  readonly depth: number;
+}
+
+/** From the source to below the common ancestor. */
+interface Way {
+  readonly path: readonly SiteId[];
+  readonly depth: number;
+  readonly trace: string;
+  readonly askLiving: AskLiving;
+  /** By depth: sites that were asked and have not answered yet. */
+  readonly living: Map<number, Promise<Carry>>;
+}
+
 interface Wanted {
   readonly replica: ReplicaNumber;
   /** Of the common ancestor. */
@@ -56,6 +77,8 @@ export class StandIns {
   readonly #core: Core;
   readonly #keeper: Keeper;
   readonly #asked = new Map<number, (answer: StoodIn | Newest) => void>();
+  /** Who waits for a site to be silent for long. */
+  readonly #silences = new Map<SiteId, Set<() => void>>();
   #nextId: number;
 
   constructor(core: Core, keeper: Keeper) {
@@ -68,54 +91,105 @@ export class StandIns {
    * All rows pending towards the ancestor at `depth` as the source would have carried them; null: nobody has them.
    */
   async carry(token: TokenState, around: Around, askLiving: AskLiving): Promise<Carry | null> {
-    const { depth, trace, refused, isOver } = around;
-    const { clock } = this.#core.ports;
-    const untilMs = this.#core.steady.nowMs() + WAIT_MS_MAX;
-    await Promise.race([this.#pause(STAND_IN_AFTER_MS), refused]);
-    while (this.#core.steady.nowMs() < untilMs && !this.#core.closed && !isOver()) {
-      const carry = await this.#gather(token, depth, trace, askLiving);
-      if (carry !== null) return carry;
-      await new Promise<void>((resolve) => clock.after(STAND_IN_AFTER_MS, resolve));
+    const core = this.#core, { depth, trace, refused, isOver } = around;
+    const path = core.topology.incarnation(token.replica)?.path;
+    // A source above this site has nothing pending towards itself, and what it had told comes from nobody else.
+    if (path === undefined || path.length - 1 <= depth) return null;
+    const untilMs = core.steady.nowMs() + WAIT_MS_MAX;
+    const way: Way = { path, depth, trace, askLiving, living: new Map() };
+    let gathered: Gathered = {
+      said: { need: 0, clock: 0, rows: [] },
+      position: token.path.at(-1) ?? 0,
+      depth: path.length,
+    };
+    await Promise.race([this.#silence(path.at(-1) ?? ""), refused]);
+    while (core.steady.nowMs() < untilMs && !core.closed && !isOver()) {
+      const more = await this.#step(token, way, gathered);
+      if ("kind" in more) return more;
+      gathered = more;
+      if (gathered.depth > depth + 1) continue;
+      core.count("stand_in_carry");
+      return { kind: "carry", id: 0, outcome: "rows", ...gathered.said };
     }
     return null;
   }
 
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#core.ports.clock.after(ms, resolve));
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#core.ports.clock.after(STAND_IN_AFTER_MS, resolve));
   }
 
-  async #gather(
-    token: TokenState,
-    depth: number,
-    trace: string,
-    askLiving: AskLiving,
-  ): Promise<Carry | null> {
-    const { topology } = this.#core;
-    const path = topology.incarnation(token.replica)?.path;
-    // A source above this site has nothing pending towards itself, and what it had told comes from nobody else.
-    if (path === undefined || path.length - 1 <= depth) return null;
-    if (!this.#isSameAncestor(token.replica, depth)) return null;
-    let said: { need: Position; clock: number; rows: readonly WireRow[] } = { need: 0, clock: 0, rows: [] };
-    let position: Position = token.path.at(-1) ?? 0;
-    for (let at = path.length - 1; at > depth; at--) {
-      const replica = topology.above(token.replica, at);
-      if (replica === undefined) return null;
-      const isSource = at === path.length - 1;
-      const ask = { replica: token.replica, depth, need: said.need, rows: said.rows, trace };
-      const living = isSource ? null : askLiving(path[at] ?? "", ask);
-      const early = await Promise.race([living, living && this.#pause(STAND_IN_AFTER_MS)]);
-      if (early) return answerOf(early) ?? null;
-      const part = await this.#part({ replica, depth, position, isOpen: isSource && token.open });
-      if (part === null) return answerOf(await living);
-      said = {
+  /** Resolves when a site has been silent for so long that it may be gone, or as soon as it can't be reached. */
+  #silence(site: SiteId): Promise<void> {
+    return new Promise((resolve) => {
+      const over = () => {
+        cancel();
+        waiting.delete(over);
+        if (waiting.size === 0) this.#silences.delete(site);
+        resolve();
+      };
+      const cancel = this.#core.ports.clock.after(STAND_IN_AFTER_MS, over);
+      const waiting = this.#silences.get(site) ?? new Set();
+      this.#silences.set(site, waiting.add(over));
+    });
+  }
+
+  /** There is no way to a site now: nobody need wait for its silence. */
+  unreachable(site: SiteId): void {
+    for (const over of [...this.#silences.get(site) ?? []]) over();
+  }
+
+  /** One site further up; or the same again, a moment later, where nobody has an answer yet (T4). */
+  async #step(token: TokenState, way: Way, gathered: Gathered): Promise<Carry | Gathered> {
+    const { path, depth } = way, { said, position } = gathered;
+    const at = gathered.depth - 1;
+    const isSource = at === path.length - 1;
+    const replica = this.#core.topology.above(token.replica, at);
+    if (replica === undefined || !this.#isSameAncestor(token.replica, depth)) {
+      await this.#pause();
+      return gathered;
+    }
+    const isAsked = way.living.has(at);
+    const living = isSource ? null : this.#living(token, way, gathered);
+    if (living !== null && !isAsked) {
+      const early = await Promise.race([living, this.#silence(path[at] ?? "")]);
+      if (early) return early;
+    }
+    const part = await this.#part({ replica, depth, position, isOpen: isSource && token.open });
+    if (part === null) {
+      return await Promise.race(living === null ? [this.#pause()] : [living, this.#pause()]) ?? gathered;
+    }
+    return {
+      said: {
         need: Math.max(said.need, part.down[depth] ?? 0),
         clock: Math.max(said.clock, part.clock),
         rows: joined(part.rows, said.rows),
-      };
-      position = part.down[at - 1] ?? 0;
-    }
-    this.#core.count("stand_in_carry");
-    return { kind: "carry", id: 0, outcome: "rows", ...said };
+      },
+      position: part.down[at - 1] ?? 0,
+      depth: at,
+    };
+  }
+
+  /** What a living site on the way makes of all from below; pending for ever where it makes nothing of it. */
+  #living({ replica }: TokenState, way: Way, gathered: Gathered): Promise<Carry> {
+    const at = gathered.depth - 1;
+    const { need, rows } = gathered.said;
+    const before = way.living.get(at);
+    if (before !== undefined) return before;
+    const asked = way.askLiving(way.path[at] ?? "", {
+      replica,
+      depth: way.depth,
+      need,
+      rows,
+      trace: way.trace,
+    });
+    const living = new Promise<Carry>((resolve) => {
+      asked.then((carry) => {
+        if (carry?.outcome === "rows") resolve(carry);
+        else way.living.delete(at); // it is asked again
+      });
+    });
+    way.living.set(at, living);
+    return living;
   }
 
   /** A position of another incarnation of the ancestor could not be waited for. */
@@ -202,16 +276,13 @@ export class StandIns {
   }
 
   /** An answer to a question of this site's. */
-  answered(answer: StoodIn | Newest): void {
+  answered(from: SiteId, answer: StoodIn | Newest): void {
     const { clock } = this.#core;
-    const isAhead = answer.kind === "stoodIn" &&
-      [answer, ...answer.rows].some((said) => clock.isTooFarAhead(said.clock));
-    if (isAhead) return this.#core.count("clock_ahead");
+    const isAhead = answer.kind === "stoodIn" && clock.isTooFarAhead(newestClock(answer));
+    if (isAhead) return this.#core.refused("clock_ahead", from);
     this.#asked.get(answer.id)?.(answer);
   }
 }
-
-const answerOf = (carry: Carry | null): Carry | null => carry?.outcome === "rows" ? carry : null;
 
 /** Rows of two sites, the newer of each key. */
 function joined(upper: readonly WireRow[], lower: readonly WireRow[]): readonly WireRow[] {

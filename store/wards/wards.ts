@@ -89,6 +89,12 @@ export class Wards {
   disconnected(site: SiteId): void {
     this.source.disconnected(site);
     this.keeper.disconnected(site);
+    this.unreachable(site);
+  }
+
+  /** A dial has failed, and with it what was to be sent. */
+  unreachable(site: SiteId): void {
+    this.#standIns.unreachable(site);
   }
 
   receive(from: SiteId, message: WardTalk): void {
@@ -105,9 +111,9 @@ export class Wards {
         core.send(from, this.keeper.standIn(message));
         return;
       case "stoodIn":
-        return this.#standIns.answered(message);
+        return this.#standIns.answered(from, message);
       case "newest":
-        if (message.isAnswer) return this.#standIns.answered(message);
+        if (message.isAnswer) return this.#standIns.answered(from, message);
         if (!core.isRoot) return;
         core.send(from, {
           ...message,

@@ -114,11 +114,13 @@ async function real(open: (site: string) => Storage, producers: number, forMs: n
             return chooseOwners({ id: site, area: null }, { f: 1, nearMs: 0 }, [other], keptSites);
           },
           isKnown: () => true,
+          isStranger: () => false,
           standing: () => "alive",
           watch: () => () => {},
           measured: () => {},
           onChange: () => () => {},
         },
+        refused: () => {},
         fatal: (error) => {
           throw error;
         },

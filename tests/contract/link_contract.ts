@@ -69,6 +69,7 @@ const relations: Record<string, Case> = {
     book.set("gone", "127.0.0.1:1");
     await a.hub.send("nobody", bytes("x"));
     await a.hub.send("gone", bytes("x"));
+    await until("its owner is told", () => a.unreachable.includes("gone"));
     await rejectsWith("unreachable", a.hub.request("nobody", "echo", bytes("x")));
     await rejectsWith("unreachable", a.hub.request("gone", "echo", bytes("x")));
     await rejectsWith("unreachable", a.hub.request("a", "echo", bytes("x")));

@@ -16,7 +16,7 @@ export class CookieClient {
     if (this.cookie !== "") headers.set("cookie", this.cookie);
     const answer = await read(await fetch(url, { redirect: "manual", ...init, headers }));
     const set = answer.headers.getSetCookie().find((cookie) => cookie.startsWith("sojourn_session="));
-    if (set !== undefined) this.cookie = set.slice(0, set.indexOf(";"));
+    if (set !== undefined) this.cookie = /Max-Age=0(;|$)/.test(set) ? "" : set.slice(0, set.indexOf(";"));
     return answer;
   }
 }

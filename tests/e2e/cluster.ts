@@ -40,6 +40,8 @@ export interface TestCluster {
 export interface ClusterOptions {
   /** Name or file; three-tier by default. */
   readonly topology?: string;
+  /** Owners of each site. */
+  readonly f?: number;
   /** Modules, folders or names in examples/. */
   readonly apps?: readonly string[];
   /** Folder that stays; without one the data goes when the cluster stops. */
@@ -71,6 +73,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       ...["--json", "--port", "0"],
       ...(options.data === undefined ? ["--ephemeral"] : ["--data", options.data]),
       ...(options.topology === undefined ? [] : ["--topology", options.topology]),
+      ...(options.f === undefined ? [] : ["--f", `${options.f}`]),
     ],
     env: { ...options.env },
     stdin: "null",

@@ -1,7 +1,7 @@
 /** Sites that die, lose their disks or their parents under running sessions. */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
-import { ask, HeaderClient } from "./client.ts";
+import { ask, CookieClient, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
@@ -93,11 +93,13 @@ async function incarnation(cluster: TestCluster, site: string): Promise<number> 
 }
 
 async function lostWrite(cluster: TestCluster): Promise<void> {
-  const client = new HeaderClient();
+  const client = new HeaderClient(), browser = new CookieClient();
   await put(cluster, client, "edge-1", "doomed-before", "x");
   // Killed, not paused: what stands in a paused site's sockets is not lost, and would be served, rightly.
   await cluster.control("kill", "core-1");
   await put(cluster, client, "edge-1", "doomed", "only at edge-1");
+  const its = await browser.fetch(note(cluster, "edge-1", "doomed"), { method: "PUT", body: "a browser's" });
+  assert.equal(its.status, 201, its.text);
   await wipe(cluster, "edge-1");
   await cluster.control("start", "core-1");
   await cluster.ready("core-1");
@@ -122,6 +124,16 @@ async function lostWrite(cluster: TestCluster): Promise<void> {
     headers: { "sojourn-session": client.token, "sojourn-session-reset": "1" },
   });
   assert.equal(over.status, 404, "a session that starts over goes on");
+  const told = await browser.fetch(note(cluster, "edge-2", "doomed"));
+  assert.match(`${told.status} ${told.text}`, /^410 .*"code":"source_lost".*"retry":"reset"/);
+  assert.equal((await browser.fetch(note(cluster, "edge-2", "doomed"))).status, 410, "until it is asked to");
+  const reset = await browser.fetch(`${cluster.url("edge-2")}/_sojourn/session/reset`, { method: "POST" });
+  assert.equal(reset.status, 204);
+  assert.equal(
+    (await browser.fetch(note(cluster, "edge-2", "doomed"))).status,
+    404,
+    "a browser's goes on, too",
+  );
 }
 
 Deno.test("sessions survive what happens to sites, or are told what may be lost", async (t) => {

@@ -6,10 +6,12 @@ import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
 
-async function sojourn(cluster: TestCluster, ...args: string[]) {
+const sojourn = (cluster: TestCluster, ...args: string[]) => sojournAt(cluster, "edge-3", ...args);
+
+async function sojournAt(cluster: TestCluster, site: string, ...args: string[]) {
   const out: string[] = [], err: string[] = [];
   const env: Record<string, string> = {
-    SOJOURN_URL: cluster.url("edge-3"),
+    SOJOURN_URL: cluster.url(site),
     SOJOURN_TOKEN: cluster.adminToken,
   };
   const code = await runCli(args, {
@@ -18,6 +20,13 @@ async function sojourn(cluster: TestCluster, ...args: string[]) {
     env: (name) => env[name],
   });
   return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+async function chaos(cluster: TestCluster, ...args: readonly string[]): Promise<void> {
+  const said: string[] = [];
+  const shell = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
+  const code = await runCli(["chaos", ...args, "--data", cluster.data], { ...shell, env: () => undefined });
+  assert.equal(code, EXIT.done, `chaos ${args.join(" ")}: ${said.join("\n")}`);
 }
 
 async function parents(cluster: TestCluster): Promise<Record<string, string | null>> {
@@ -66,6 +75,79 @@ async function asPlanned(cluster: TestCluster): Promise<void> {
   assert.deepEqual([back.code, back.out], [EXIT.done, "edge-2 is under core-1 now; it was under core-2"]);
 }
 
+const MANY = 2_000, AT_ONCE = 200;
+const OLD = "as it was ".repeat(10), NEW = "as it is ".repeat(10);
+
+async function write(cluster: TestCluster, rows: readonly number[], text: string): Promise<void> {
+  for (let i = 0; i < rows.length; i += AT_ONCE) {
+    const ids = rows.slice(i, i + AT_ONCE).map((row) => `many-${String(row).padStart(5, "0")}`);
+    const body = JSON.stringify({ ids, text });
+    assert.equal(
+      (await ask(`${cluster.url("cloud")}/probe/many-notes`, { method: "POST", body })).status,
+      201,
+    );
+  }
+}
+
+/** Waits until a site shows so many of the rows as they are now, and all others as they were. */
+async function shows(cluster: TestCluster, site: string, news: number): Promise<void> {
+  const wanted = { ...(news < MANY ? { [OLD]: MANY - news } : {}), ...(news > 0 ? { [NEW]: news } : {}) };
+  await eventually(`${site} shows ${news} new rows`, async () => {
+    const { text } = await ask(`${cluster.url(site)}/probe/many-notes/many-`);
+    assert.deepEqual(JSON.parse(text), wanted);
+    return true;
+  });
+}
+
+/** What the store had over the link to a parent, both ways, and how many rows it did not need to have. */
+async function cost(cluster: TestCluster, site: string, parent: string) {
+  const { links, counters } = JSON.parse((await ask(`${cluster.url(site)}/_sojourn/status`)).text) as {
+    links: { site: string; counters: { storeBytesIn: number; storeBytesOut: number } }[];
+    counters: Record<string, number>;
+  };
+  const link = links.find((link) => link.site === parent)?.counters;
+  const bytes = (link?.storeBytesIn ?? 0) + (link?.storeBytesOut ?? 0);
+  return { bytes, same: counters.same_rows ?? 0 };
+}
+
+/** Changes rows while the site is cut off from its parent, and moves it; the bytes that it took. */
+async function movedWith(
+  cluster: TestCluster,
+  { from, to, changed, same }: { from: string; to: string; changed: readonly number[]; same: number },
+): Promise<number> {
+  await chaos(cluster, "partition", "edge-2", from);
+  await write(cluster, changed, NEW);
+  const before = await cost(cluster, "edge-2", to);
+  // To the site itself: its parent, who passes calls on to it, does not reach it.
+  const moved = await sojournAt(cluster, "edge-2", "sites", "move", "edge-2", to, "--json");
+  assert.equal(moved.code, EXIT.done, moved.err + moved.out);
+  await eventually("what it had is compared", async () => {
+    return (await cost(cluster, "edge-2", to)).same - before.same >= same;
+  });
+  await shows(cluster, "edge-2", changed.length);
+  const bytes = (await cost(cluster, "edge-2", to)).bytes - before.bytes;
+  await chaos(cluster, "heal");
+  return bytes;
+}
+
+/** Rows that it covered stay, and come only where they differ. */
+async function withItsRows(cluster: TestCluster): Promise<void> {
+  const before = await cost(cluster, "edge-2", "core-1");
+  await write(cluster, [...Array(MANY).keys()], OLD);
+  await shows(cluster, "edge-2", 0);
+  const all = (await cost(cluster, "edge-2", "core-1")).bytes - before.bytes;
+  const few = await movedWith(cluster, {
+    ...{ from: "core-1", to: "core-2", changed: [7, 700, 1_500] },
+    same: 0.95 * MANY, // those that differ come with some of their neighbours
+  });
+  const half = await movedWith(cluster, {
+    ...{ from: "core-2", to: "core-1", changed: [...Array(MANY / 2).keys(), 1_500] },
+    same: 0.4 * MANY,
+  });
+  assert.ok(few < all / 8, `${all} bytes for all rows, ${few} for three`);
+  assert.ok(half > all / 3 && half < all, `${all} bytes for all rows, ${half} for half of them`);
+}
+
 /** The old parent is gone for good, with its disk; what was written meanwhile goes up another way. */
 async function asOrphans(cluster: TestCluster): Promise<void> {
   const clients = { "edge-1": new HeaderClient(), "edge-2": new HeaderClient() };
@@ -108,5 +190,6 @@ Deno.test("sites get another parent, and clients go on", async (t) => {
   await using cluster = await startCluster({ apps: ["tests/e2e/apps/probe"] });
   await t.step("what cannot be is refused", () => refusals(cluster));
   await t.step("planned: nothing is lost, and a restart keeps the new parent", () => asPlanned(cluster));
+  await t.step("its rows stay, and come where they differ", () => withItsRows(cluster));
   await t.step("orphans: their writes go up under another parent", () => asOrphans(cluster));
 });

@@ -249,6 +249,15 @@ Deno.test("a site that runs takes another f from its file, and finds out who liv
   assert.equal((await seen()).f, 0);
   // Slow enough for a machine that stands still now and then.
   await reload({ owners: { beatMs: 200, suspectMs: 3_000, deadMs: 4_000 } }, / reloaded f=1/);
+  assert.doesNotMatch(edge.log(), /taken at a restart/);
+  await reload(
+    { capacityBytes: 2_000_000 },
+    /! reloaded f=1.*capacityBytes: changed, and taken at a restart/,
+  );
+  await reload(
+    { owners: { sites: ["elsewhere"] } },
+    /not_reloaded.*elsewhere as owners: no such site.*edge, root/,
+  );
   assert.equal((await seen()).f, 1);
   await stands("alive");
   Deno.kill(root.pid, "SIGSTOP");

@@ -54,6 +54,8 @@ export class LinkSite {
   readonly events: string[] = [];
   readonly messages: { readonly from: string; readonly bytes: Uint8Array }[] = [];
   readonly log: LinkLogEntry[] = [];
+  /** Peers that could not be dialled. */
+  readonly unreachable: string[] = [];
   readonly #book: Map<string, string>;
 
   constructor(transport: Transport, book: Map<string, string>, options: SiteOptions) {
@@ -73,6 +75,7 @@ export class LinkSite {
       handlers: {
         connected: (site, role) => this.events.push(`+${site} ${role}`),
         disconnected: (site, planned) => this.events.push(`-${site} ${planned ? "planned" : "lost"}`),
+        unreachable: (site) => this.unreachable.push(site),
         message: (site, message) => {
           if (message.length < 100) this.events.push(`${site}:${textOf(message)}`);
           if (options.message) return options.message(site, message);

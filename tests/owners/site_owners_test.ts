@@ -2,7 +2,12 @@ import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { OwnersError } from "../../store/owners/choose.ts";
 import type { SiteReplica } from "../../store/replica.ts";
-import { encodeMessage } from "../../store/message.ts";
+import { type Key, packKey } from "../../store/key.ts";
+import { TUPLE_BYTES_MAX } from "../../store/limits.ts";
+import { decodeMessage, encodeMessage } from "../../store/message.ts";
+import { encodePacket } from "../../store/owners/packet.ts";
+import { prefixRange, type Range, WHOLE } from "../../store/range.ts";
+import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "../../store/topology.ts";
 import { Tree } from "./tree.ts";
 
 async function tree(): Promise<{ tree: Tree; root: SiteReplica; e1: SiteReplica; e2: SiteReplica }> {
@@ -89,4 +94,84 @@ Deno.test("packets and beats of strangers are refused, counted, and noted once a
     "packet_stranger x",
     "beat_stranger x",
   ]);
+});
+
+Deno.test("what no site of ours would say is refused, counted, and noted once a minute for each site", async () => {
+  const { tree: sites, root } = await tree();
+  const tooLong = encodePacket({
+    ...{
+      boot: 1,
+      to: 0,
+      seq: 1,
+      greeting: 0,
+      list: 0,
+      isListEnd: false,
+      receipts: [],
+      missing: [],
+      forget: [],
+    },
+    entries: [{
+      ...{ id: "t", version: 1, owners: ["e1", "root"], gone: false },
+      payload: new Uint8Array(TUPLE_BYTES_MAX + 1),
+    }],
+  });
+  const opened = root.owners.open("q", {
+    storage: new MemoryStorage(),
+    user: { mine: () => {}, lost: () => {} },
+  });
+  await sites.pass(100);
+  await opened;
+  const heard = () => {
+    for (let i = 0; i < 3; i++) {
+      root.receive("e1", new Uint8Array([255, i]));
+      root.receive("e2", encodeMessage({ kind: "tuples", use: "q", packet: tooLong }));
+      root.receive("e2", encodeMessage({ kind: "again" }));
+      root.receive(
+        "e2",
+        encodeMessage({ kind: "carry", id: 1, outcome: "rows", need: 0, clock: 1e15, rows: [] }),
+      );
+    }
+  };
+  sites.notes.length = 0;
+  heard();
+  await sites.pass(100);
+  const noted = ["message_malformed e1", "message_malformed e2", "clock_ahead e2", "unexpected_message e2"];
+  assert.deepEqual(sites.notes, noted);
+  await sites.pass(61_000);
+  heard();
+  await sites.pass(100);
+  assert.deepEqual(sites.notes, [...noted, ...noted]);
+  const { message_malformed, clock_ahead, unexpected_message } = root.status().counters;
+  assert.deepEqual([message_malformed, clock_ahead, unexpected_message], [12, 6, 6]);
+});
+
+Deno.test("a child that says it covers what only the root may have is told that it does not, and is fed nothing of it", async () => {
+  const { tree: sites, root, e1 } = await tree();
+  const hello = {
+    ...{ kind: "hello", replica: e1.status().replica, parentReplica: root.status().replica } as const,
+    ...{ cursor: 0, clock: 1, tier: "edge", url: "", linkAddress: "" },
+  };
+  const fed = new Set<Key>();
+  const refused: Range[] = [];
+  e1.receive = (_, bytes) => {
+    const message = decodeMessage(bytes);
+    if (message.kind === "feed") { for (const { key } of message.rows) fed.add(key); }
+    if (message.kind === "welcome") refused.push(...message.refused);
+  };
+  const shown = packKey(["a", 1]), hidden = packKey(["r", 1]);
+  root.receive(
+    "e1",
+    encodeMessage({
+      ...hello,
+      coverage: [SYSTEM_RANGE, prefixRange(packKey(["a"])), ROOT_ONLY_RANGE, WHOLE],
+    }),
+  );
+  await sites.pass(50);
+  const session = await root.attach(null);
+  await session.write([shown, hidden].map((key) => ({ kind: "set", key, value: new Uint8Array([1, 1]) })));
+  await sites.pass(500);
+  assert.deepEqual([fed.has(shown), fed.has(hidden)], [true, false]);
+  assert.deepEqual(refused, [ROOT_ONLY_RANGE, WHOLE]);
+  assert.equal(root.status().counters.range_refused, 2);
+  assert.equal(sites.notes.filter((note) => note === "range_refused e1").length, 1);
 });

@@ -12,7 +12,9 @@ const BOOT = 1, OTHER_BOOT = 2;
 class Site {
   readonly world = new World();
   readonly acted: string[] = [];
+  readonly refused: string[] = [];
   answers = false;
+  heard: (packet: Packet) => void = () => {};
   tuples: Tuples | null = null;
 
   async start(storage: Storage): Promise<Tuples> {
@@ -27,19 +29,24 @@ class Site {
       },
       nowMs: () => world.nowMs,
       storage,
-      send: (_, bytes) => {
+      send: (to, bytes) => {
+        if (to !== "b") return Promise.resolve();
+        this.heard(decodePacket(bytes));
         if (this.answers) world.after(5, () => this.#answer(decodePacket(bytes)));
         return Promise.resolve();
       },
       fellows: {
         f: 1,
-        choose: () => ({ owners: ["a", "b"], missing: 0 }),
-        isKnown: () => true,
+        choose: (_, without) =>
+          without("b") ? { owners: ["a"], missing: 1 } : { owners: ["a", "b"], missing: 0 },
+        isKnown: (site) => site !== "stranger",
+        isStranger: (site) => site === "stranger",
         standing: () => "alive",
         watch: () => () => {},
         measured: () => {},
         onChange: () => () => {},
       },
+      refused: (event, from) => void this.refused.push(`${event} ${from}`),
       fatal: (error) => {
         throw error;
       },
@@ -106,4 +113,58 @@ Deno.test("tuples: a producer that comes again with what was acted on already is
   await site.within(100, tuples.remove("x"));
   assert.equal(await site.within(100, tuples.store(payload, "x")), "x");
   assert.deepEqual(site.acted, ["x"]);
+});
+
+const HEAD = { to: BOOT, greeting: 0, list: 0, isListEnd: false };
+const NONE = { receipts: [], missing: [], forget: [], entries: [] };
+
+Deno.test("tuples: one whose owners were never heard of is refused, and nobody takes those for dead", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  const receipts: boolean[] = [];
+  site.heard = (packet) => receipts.push(...packet.receipts.map(({ full }) => full));
+  const tell = async (seq: number, id: string, version: number, owners: string[], isLight = false) => {
+    const entry = { id, version, owners, gone: false, payload: isLight ? null : payload };
+    tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
+    await site.world.run(site.world.nowMs + 50);
+  };
+  await tell(1, "new", 1, ["b", "a", "stranger"]);
+  await tell(2, "known", 1, ["b", "a"]);
+  assert.deepEqual(receipts, [true, false]);
+  assert.deepEqual(tuples.debugEntries().map(({ id }) => id), ["known"]);
+  await tell(3, "known", 2, ["stranger", "a"], true);
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.deepEqual(tuples.debugEntries().map(({ owners }) => owners), [["stranger", "a"]]);
+  assert.deepEqual(site.acted, []);
+  assert.deepEqual(site.refused, ["owner_unknown b", "owner_unknown b"]);
+});
+
+Deno.test("tuples: an owner without room for what it had lost is offered it again, and the status says so", async () => {
+  const site = new Site();
+  const tuples = await site.start(new MemoryStorage());
+  site.answers = true;
+  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  // Its disk is gone, and what is left of its room with it.
+  site.answers = false;
+  let hasRoom = false, offers = 0;
+  site.heard = ({ seq, greeting, entries }) => {
+    const full = entries.filter((entry) => entry.payload !== null), isFull = full.length > 0 && !hasRoom;
+    offers += full.length;
+    const missing = entries.filter((entry) => entry.payload === null && !entry.gone).map(({ id }) => id);
+    const receipts = seq === 0 ? [] : [{ seq, full: isFull }];
+    const answer = { ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0, receipts, missing };
+    const list = { list: greeting, isListEnd: greeting !== 0 };
+    site.world.after(5, () => tuples.received("b", encodePacket({ ...answer, ...list })));
+  };
+  tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT + 1, seq: 0 }));
+  await site.world.run(site.world.nowMs + 1_000);
+  assert.deepEqual([offers, tuples.status().short], [1, 1]);
+  await site.world.run(site.world.nowMs + 30_000);
+  assert.ok(offers > 1 && offers < 8, `offered ${offers} times in half a minute`);
+  hasRoom = true;
+  await site.world.run(site.world.nowMs + 15_000);
+  assert.equal(tuples.status().short, 0);
+  const before = offers;
+  await site.world.run(site.world.nowMs + 30_000);
+  assert.equal(offers, before, "once it has it nothing is offered any more");
 });

@@ -4,7 +4,7 @@
  * to something that its session had seen.
  *
  * A request follows exactly what it presents: two requests of one session that do not present each other's
- * issues are concurrent. An absence counts as a read: where something must be visible, only a deletion at least
+ * issues are concurrent. An open token stands for all that its answer had told when it is presented. An absence counts as a read: where something must be visible, only a deletion at least
  * as new explains it.
  *
  * What others did before what a request sees may be lost with a disk, and its effects live on elsewhere: that much
@@ -13,6 +13,7 @@
 import type { History, HistoryEvent, Seen, Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { Losses } from "./losses.ts";
+import { OpenAnswers } from "./open_answers.ts";
 import { GUARANTEE, Past, type Reason } from "./past.ts";
 
 interface Request {
@@ -23,9 +24,13 @@ interface Request {
   readonly reading: Map<number, Past>;
 }
 
-/** All breaches of session guarantees and causality in a history. */
-export function checkSessions(history: History): Violation[] {
-  const check = new SessionCheck(history);
+/**
+ * All breaches of session guarantees and causality in a history.
+ *
+ * @param excused hears each time that something is let pass because of a lost disk.
+ */
+export function checkSessions(history: History, excused: (what: string) => void = () => {}): Violation[] {
+  const check = new SessionCheck(history, excused);
   for (const event of history.events) check.step(event);
   return check.violations;
 }
@@ -37,9 +42,13 @@ class SessionCheck {
   readonly #losses: Losses;
   readonly #requests = new Map<number, Request>();
   readonly #issues = new Map<number, Past>();
+  readonly #answers = new OpenAnswers();
   readonly #versions = new Map<string, number>();
 
-  constructor(history: History) {
+  readonly #excused: (what: string) => void;
+
+  constructor(history: History, excused: (what: string) => void) {
+    this.#excused = excused;
     this.#keys = history.keys;
     this.#ledger = new Ledger(history.keys);
     this.#losses = new Losses(this.#ledger, history);
@@ -48,6 +57,8 @@ class SessionCheck {
   step(event: HistoryEvent): void {
     if (event.kind === "commit") { for (const row of event.rows) this.#ledger.seen(row); }
     this.#losses.step(event);
+    const told = this.#answers.step(event, (request) => this.#requests.get(request)?.past);
+    if (told !== null) { for (const issue of told.issues) this.#issues.get(issue)?.join(told.past); }
     switch (event.kind) {
       case "request": {
         const past = new Past(this.#keys);
@@ -102,8 +113,12 @@ class SessionCheck {
         message: `session ${request.session}, request ${number} at ${request.site}: ${message}`,
       });
     if (row.sums !== undefined) return this.#checkSums(request, row, row.sums, say);
-    const { stamp, reason } = request.past.need(row.key);
-    if (this.#isExcused(row.key, stamp, reason)) return;
+    const whole = request.past.need(row.key);
+    const { stamp, reason } = request.past.need(
+      row.key,
+      (stamp, reason) => this.#isExcused(row.key, stamp, reason),
+    );
+    if (row.stamp >= stamp && row.stamp < whole.stamp) this.#excused("session: the cause is lost");
     if (row.write === null) {
       if (stamp !== "" && this.#ledger.deletions(row.key, stamp).length === 0) {
         say(GUARANTEE[reason], `key ${row.key} is absent, needs ${stamp} or newer`);

@@ -8,7 +8,9 @@
  */
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
 import { Ledger, type WriteRecord } from "./ledger.ts";
+import { LostDisks, type Told } from "./lost_disks.ts";
 import { Losses, shows } from "./losses.ts";
+import { OpenAnswers } from "./open_answers.ts";
 import { Past } from "./past.ts";
 
 interface SiteState {
@@ -17,17 +19,18 @@ interface SiteState {
 }
 
 /** A token that left. */
-interface Issued {
+interface Issued extends Told {
   readonly past: Past;
-  readonly site: string;
-  readonly atMs: number;
-  readonly open: boolean;
 }
 
 type Report = (checker: string, atMs: number, message: string) => void;
 
-/** All breaches of closure, convergence, durability and liveness in a history. */
-export function checkSites(history: History): Violation[] {
+/**
+ * All breaches of closure, convergence, durability and liveness in a history.
+ *
+ * @param excused hears each time that something is let pass because of a lost disk.
+ */
+export function checkSites(history: History, excused: (what: string) => void = () => {}): Violation[] {
   const violations: Violation[] = [];
   const seen = new Set<string>();
   const report: Report = (checker, atMs, message) => {
@@ -36,7 +39,7 @@ export function checkSites(history: History): Violation[] {
     seen.add(`${checker} ${message}`);
     violations.push({ checker, atMs, message });
   };
-  const check = new SitesCheck(history, report);
+  const check = new SitesCheck(history, report, excused);
   for (const event of history.events) check.step(event);
   check.end();
   return violations;
@@ -52,24 +55,31 @@ class SitesCheck {
     { readonly past: Past; readonly session: number; readonly open: Set<number> }
   >();
   readonly #issues = new Map<number, Issued>();
+  readonly #answers = new OpenAnswers();
   readonly #requests = new Map<number, HistoryEvent & { kind: "request" }>();
   readonly #acknowledged = new Set<WriteRecord>();
   readonly #losses: Losses;
-  readonly #blanks: { readonly site: string; readonly atMs: number }[] = [];
-  #hasMoved = false;
+  readonly #disks: LostDisks;
   readonly #finals = new Map<string, HistoryEvent & { kind: "final" }>();
   /** By site and first key: what its watcher read last. */
   readonly #watched = new Map<string, HistoryEvent & { kind: "watched" }>();
   readonly #system = new Map<string, HistoryEvent & { kind: "system" }>();
 
-  constructor(history: History, report: Report) {
+  readonly #excused: (what: string) => void;
+
+  constructor(history: History, report: Report, excused: (what: string) => void) {
     this.#history = history;
     this.#report = report;
+    this.#excused = excused;
     this.#ledger = new Ledger(history.keys);
     this.#losses = new Losses(this.#ledger, history);
+    this.#disks = new LostDisks(history, this.#losses);
   }
 
   step(event: HistoryEvent): void {
+    const told = this.#answers.step(event, (request) => this.#pasts.get(request)?.past);
+    if (told !== null) { for (const issue of told.issues) this.#issues.get(issue)?.past.join(told.past); }
+    this.#disks.step(event);
     this.#take(event);
     this.#losses.step(event);
   }
@@ -90,6 +100,8 @@ class SitesCheck {
         return this.#wrote(event);
       case "issue":
         return this.#issue(event);
+      case "chunk":
+        return this.#acknowledge(event.request);
       case "end":
         return this.#ended(event);
       case "start":
@@ -101,9 +113,6 @@ class SitesCheck {
         return this.#lost(event);
       case "commit":
         return this.#commit(event);
-      case "fault":
-        this.#hasMoved ||= event.text.includes(" moves from ");
-        return;
       case "watched":
         this.#watched.set(`${event.site} ${event.keys[0]}`, event);
         return;
@@ -166,6 +175,13 @@ class SitesCheck {
     const site = this.#requests.get(event.request)?.site;
     if (request === undefined || site === undefined) return;
     this.#issues.set(event.issue, { past: request.past.copy(), site, atMs: event.atMs, open: event.open });
+    this.#acknowledge(event.request);
+  }
+
+  /** All that a request has written so far is told. */
+  #acknowledge(number: number): void {
+    const request = this.#pasts.get(number);
+    if (request === undefined) return;
     for (const write of request.open) {
       const record = this.#ledger.writes.get(write);
       if (record !== undefined) this.#acknowledged.add(record);
@@ -180,20 +196,10 @@ class SitesCheck {
     const where = `request ${event.request} of session ${request.session} at ${request.site}`;
     if (event.outcome.startsWith("fault")) this.#report("fault", event.atMs, `${where}: ${event.outcome}`);
     else if (event.outcome === "source_lost") {
-      // A request goes on while its own site moves away from one that was lost.
-      const above = this.#blanks.some(({ site, atMs }) => atMs > 0 && this.#wasAbove(site, request.site));
-      const lost = above || request.presents.some((number) => {
-        const issue = this.#issues.get(number);
-        return issue !== undefined &&
-          this.#blanks.some(({ site, atMs }) =>
-            // A site below one that lost its disk goes on as it was until it has joined again. What an open session
-            // was told later is known to nobody once its site is off the tree.
-            site === issue.site
-              ? atMs >= issue.atMs && (issue.open || !this.#losses.keeps(site))
-              : atMs > 0 && this.#wasAbove(site, issue.site)
-          );
-      });
-      if (!lost) {
+      const presented = request.presents.flatMap((number) => this.#issues.get(number) ?? []);
+      const excuse = this.#disks.excuse(request, presented);
+      if (excuse !== null) this.#excused(excuse);
+      else {
         this.#report("liveness", event.atMs, `${where}: source_lost, but no disk of its past was lost`);
       }
     } else if (event.final && event.outcome !== "ok") {
@@ -208,26 +214,7 @@ class SitesCheck {
 
   /** A disk was lost. */
   #lost(event: { readonly site: string; readonly atMs: number }): void {
-    this.#blanks.push(event);
     this.#sites.delete(event.site);
-  }
-
-  /** The same, where sites have moved: an inner site that was lost may have been above anyone. */
-  #wasAbove(site: string, other: string): boolean {
-    const parents = [...this.#history.parents?.values() ?? []];
-    return this.#isAbove(site, other) || this.#hasMoved && parents.includes(site);
-  }
-
-  /** Whether a site is another or above it: with its disk, the others' ways to say what they saw are lost. */
-  #isAbove(site: string, other: string): boolean {
-    for (
-      let at: string | null | undefined = other;
-      typeof at === "string";
-      at = this.#history.parents?.get(at)
-    ) {
-      if (at === site) return true;
-    }
-    return false;
   }
 
   #commit(event: HistoryEvent & { kind: "commit" }): void {
@@ -271,11 +258,16 @@ class SitesCheck {
     const lost = [...this.#losses.lost].reduce((all, record) => all | record.bit, 0n);
     const sums = past.needSums() & ~lost & this.#ledger.sumMask(key) & ~this.#ledger.sumBits(row?.sums ?? []);
     if (sums !== 0n) return `sum writes ${this.#ledger.sumsOf(sums).map((r) => r.write)} of key ${key}`;
-    const { stamp } = past.need(key);
-    if (stamp === "" || (row?.stamp ?? "") >= stamp) return null;
-    if (row === undefined && this.#ledger.deletions(key, stamp).length > 0) return null;
-    // Its effects may outlive what was lost with a disk.
-    if (this.#losses.isLost(key, stamp)) return null;
+    const isEnough = (stamp: Stamp) =>
+      stamp === "" || (row?.stamp ?? "") >= stamp ||
+      row === undefined && this.#ledger.deletions(key, stamp).length > 0;
+    if (isEnough(past.need(key).stamp)) return null;
+    // Its effects may outlive what was lost with a disk; what was not lost must be there all the same.
+    const { stamp } = past.need(key, (stamp) => this.#losses.isLost(key, stamp));
+    if (isEnough(stamp)) {
+      this.#excused("closure: the cause is lost");
+      return null;
+    }
     return `key ${key} at ${stamp} or newer (it is ${row?.stamp ?? "absent"})`;
   }
 
@@ -303,7 +295,10 @@ class SitesCheck {
 
   #durable(root: HistoryEvent & { kind: "final" }): void {
     for (const record of this.#acknowledged) {
-      if (this.#losses.lost.has(record)) continue;
+      if (this.#losses.gone.has(record)) {
+        this.#excused("durability: on lost disks only");
+        continue;
+      }
       const row = root.rows.find(({ key }) => key === record.key);
       if (shows(row, record)) continue;
       const stamp: Stamp = record.stamp ?? "";

@@ -9,6 +9,7 @@ class Script {
   #requests = 0;
   #issues = 0;
   readonly #open = new Set<number>();
+  parents: ReadonlyMap<string, string | null> = new Map();
 
   get #atMs(): number {
     return this.#events.length;
@@ -41,6 +42,20 @@ class Script {
     return issue;
   }
 
+  /** An open answer begins; the issue that its client holds from then on. */
+  open(request: number): number {
+    const issue = this.#issues++;
+    this.#events.push({ kind: "issue", atMs: this.#atMs, request, issue, open: true });
+    return issue;
+  }
+
+  /** More of it leaves, and arrives. */
+  chunk(request: number, chunk: number, arrives = true): this {
+    this.#events.push({ kind: "chunk", atMs: this.#atMs, request, chunk });
+    if (arrives) this.#events.push({ kind: "told", atMs: this.#atMs, request, chunk });
+    return this;
+  }
+
   commit(
     site: string,
     rows: readonly Held[],
@@ -57,13 +72,18 @@ class Script {
     return this;
   }
 
+  reborn(site: string): this {
+    this.#events.push({ kind: "reborn", atMs: this.#atMs, site });
+    return this;
+  }
+
   final(site: string, rows: readonly Held[], pending = 0): this {
     this.#events.push({ kind: "final", atMs: this.#atMs, site, rows, covers: [0, 1, 2], pending });
     return this;
   }
 
   history(): History {
-    return { keys: 3, root: "root", events: this.#events };
+    return { keys: 3, root: "root", parents: this.parents, events: this.#events };
   }
 
   sessions(): string[] {
@@ -124,6 +144,18 @@ Deno.test("session checker counts what an open answer told, and nothing after it
   const b = s.request(0, "s2", [early]);
   s.read(b, row(0, 1, "05"), absent(1));
   deepStrictEqual(s.sessions(), []);
+});
+
+Deno.test("session checker follows what an open answer told after its token left", () => {
+  for (const arrives of [true, false]) {
+    const s = new Script();
+    const a = s.request(0, "s1");
+    const issue = s.open(a);
+    s.write(a, "05", set(1, 0)).chunk(a, 1, arrives).write(a, "06", set(2, 1));
+    const b = s.request(0, "s2", [issue]);
+    s.read(b, absent(0), absent(1));
+    deepStrictEqual(s.sessions(), arrives ? ["read-your-writes"] : []);
+  }
 });
 
 Deno.test("session checker reports monotonic reads when a read goes back, to absence too", () => {
@@ -260,6 +292,19 @@ Deno.test("site checker reports acknowledged writes that the root does not have 
   deepStrictEqual(causeAndEffect().final("root", [tomb(0, "04"), row(1, 2, "06")]).sites(), ["durability"]);
 });
 
+Deno.test("site checker takes a write that an open answer told of for acknowledged", () => {
+  for (const chunks of [0, 1]) {
+    const s = new Script();
+    for (const site of ["root", "s1"]) s.start(site, true);
+    const a = s.request(0, "s1");
+    s.open(a);
+    s.write(a, "05", set(1, 0));
+    for (let chunk = 0; chunk < chunks; chunk++) s.chunk(a, chunk);
+    s.answer(a, "crashed");
+    deepStrictEqual(s.final("root", []).sites(), chunks === 0 ? [] : ["durability"]);
+  }
+});
+
 Deno.test("site checker excuses the loss of what was only on a disk that was lost", () => {
   const lost = causeAndEffect().commit("s2", [row(0, 1, "05")], [0]).start("s1", true);
   deepStrictEqual(lost.final("root", [row(0, 1, "05")]).sites(), []);
@@ -283,4 +328,55 @@ Deno.test("site checker reports requests that never end, fail for nothing, or lo
   s.answer(s.request(2, "s1", [s.answer(s.request(2, "s2"))]), "source_lost");
   s.answer(s.request(3, "s1"), "fault: TypeError");
   deepStrictEqual(s.sites(), ["liveness", "liveness", "fault", "liveness"]);
+});
+
+Deno.test("site checker excuses a loss that is told until the site below has joined again", () => {
+  for (const joins of [false, true]) {
+    const s = new Script();
+    s.parents = new Map([["root", null], ["c", "root"], ["s1", "c"], ["s2", "root"]]);
+    for (const site of ["root", "c", "s1"]) s.start(site, true);
+    s.start("c", true);
+    if (joins) s.reborn("s1");
+    const token = s.answer(s.request(0, "s1"));
+    s.answer(s.request(0, "s2", [token]), "source_lost");
+    deepStrictEqual(s.sites(), joins ? ["liveness"] : []);
+    const running = s.request(1, "s1");
+    s.answer(running, "source_lost");
+    deepStrictEqual(s.sites(), joins ? ["liveness", "liveness"] : []);
+  }
+});
+
+Deno.test("site checker does not take for lost what another site has yet to write down, or shows later", () => {
+  const all = [row(1, 2, "06")];
+  for (const where of ["memory", "disk"]) {
+    const s = new Script();
+    for (const site of ["root", "s1", "s2"]) s.start(site, true);
+    const a = s.request(0, "s1");
+    s.write(a, "05", set(1, 0));
+    if (where === "disk") s.commit("s1", [row(0, 1, "05")]);
+    s.start(where === "disk" ? "s1" : "s2", true);
+    s.commit(where === "disk" ? "s2" : "s1", [row(0, 1, "05")]);
+    s.answer(a);
+    deepStrictEqual(s.final("root", all).sites(), ["durability"], where);
+  }
+});
+
+Deno.test("checkers ask for what was not lost behind what was", () => {
+  const s = new Script();
+  for (const site of ["root", "s1", "s2", "s3"]) s.start(site, true);
+  const a = s.request(0, "s1");
+  s.write(a, "05", set(1, 0));
+  s.commit("s1", [row(0, 1, "05")]);
+  // Another overwrites it, and a third tells of what came after that; then the second's disk is lost.
+  const b = s.request(1, "s2");
+  s.write(b, "07", set(2, 0)).write(b, "08", set(3, 1));
+  s.commit("s2", [row(0, 2, "07"), row(1, 3, "08")]).commit("s3", [row(1, 3, "08")]);
+  const own = s.answer(a);
+  s.answer(b, "crashed");
+  s.start("s2", true);
+  const c = s.request(0, "s3", [own]);
+  s.read(c, row(1, 3, "08")).read(c, absent(0));
+  s.answer(c);
+  deepStrictEqual(s.sessions(), ["read-your-writes"]);
+  deepStrictEqual(s.commit("s3", [], [0]).sites(), []);
 });

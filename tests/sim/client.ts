@@ -33,6 +33,8 @@ export interface HeldToken {
   readonly issue: number;
   readonly state: TokenState;
   readonly site: SiteId;
+  /** Whose answer brought it. */
+  readonly request: number;
 }
 
 /** Old tokens a client may come back with (a restored tab): the last few. */
@@ -138,10 +140,14 @@ export class Client {
         const issue = counters.issues++;
         record({ kind: "issue", atMs: world.nowMs, request, issue, open });
         this.#around.passed(site, "token leaves");
-        world.after(CLIENT_LINK_MS, () => this.#received(presented, { issue, state, site }, request));
+        world.after(CLIENT_LINK_MS, () => this.#received(presented, { issue, state, site, request }));
+      };
+      const sent = (chunk: number) => {
+        record({ kind: "chunk", atMs: world.nowMs, request, chunk });
+        world.after(CLIENT_LINK_MS, () => record({ kind: "told", atMs: world.nowMs, request, chunk }));
       };
       const tokens = presented.map((token) => token.state);
-      void perform({ process, running, request, tokens, program, issued, around: this.#around })
+      void perform({ process, running, request, tokens, program, issued, sent, around: this.#around })
         .then(resolve)
         .finally(() => process.running.delete(running));
     });
@@ -158,16 +164,20 @@ export class Client {
     return outcome;
   }
 
-  #received(presented: readonly HeldToken[], token: HeldToken, request: number): void {
-    const before = this.#last.get(request);
-    this.#last.set(request, token.issue);
+  #received(presented: readonly HeldToken[], token: HeldToken): void {
+    const before = this.#last.get(token.request);
+    this.#last.set(token.request, token.issue);
     this.#old = [token, ...this.#old].slice(0, OLD_TOKENS);
     if (!this.#merges) {
       this.#tokens = [token];
       return;
     }
     const merged = new Set(presented.map((each) => each.issue));
-    const left = this.#tokens.filter((each) => !merged.has(each.issue) && each.issue !== before);
+    // An open one stands for what its answer goes on to tell: nobody has merged that before it has ended.
+    const isOpen = (each: HeldToken) => each.state.open && this.#last.has(each.request);
+    const left = this.#tokens.filter((each) =>
+      each.issue !== before && (!merged.has(each.issue) || isOpen(each))
+    );
     this.#tokens = [...left, token];
   }
 

@@ -10,7 +10,7 @@
  * E2  The heap's least size within an hour does not grow.
  * E3  In the end all sites show what the root shows, and nothing is pending.
  */
-import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { openReplica } from "../../store/replica.ts";
@@ -140,6 +140,7 @@ class Endurance {
       keepChance: 0.5,
       horizonMs: HORIZON_MS,
       pendingBytesMax: PENDING_BYTES_MAX,
+      compareRowsBytes: COMPARE_ROWS_BYTES,
       sites: this.#sites,
       counters: { requests: 0, issues: 0, writes: 0 },
       // A history of a day would be the largest thing in memory.

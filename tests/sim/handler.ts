@@ -54,6 +54,8 @@ export interface Execution {
   readonly program: Program;
   /** A token leaves the site. */
   readonly issued: (state: TokenState, open: boolean) => void;
+  /** More of the answer does, after an open token. */
+  readonly sent: (chunk: number) => void;
   readonly around: Surroundings;
 }
 
@@ -97,8 +99,10 @@ class Handler {
       for (const one of settled) if (one.status === "rejected") throw one.reason;
       return await this.#issue(session, false);
     }
+    const isOpen = (i: number) => program.openAfter >= 0 && i > program.openAfter;
     for (const [i, operation] of program.operations.entries()) {
       await this.#operate(session, operation);
+      if (isOpen(i)) await this.#send(session, i);
       const thinkMs = program.thinkMs[i] ?? 0;
       if (thinkMs > 0) await this.#step("thinking", around.world.sleep(thinkMs));
       if (program.openAfter === i) await this.#issue(session, true);
@@ -115,6 +119,12 @@ class Handler {
   async #issue(session: AttachedSession, open: boolean): Promise<void> {
     await this.#step("syncing", session.durable());
     this.#execution.issued(session.token(open), open);
+  }
+
+  async #send(session: AttachedSession, chunk: number): Promise<void> {
+    await this.#step("syncing", session.durable());
+    this.#execution.around.probes.count("chunk after an open token");
+    this.#execution.sent(chunk);
   }
 
   async #get(session: AttachedSession, keys: readonly number[]): Promise<readonly Seen[]> {

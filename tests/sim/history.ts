@@ -4,7 +4,7 @@
  * A *write* has a number, unique in the run, that its value carries; a *stamp* is the version a client is shown
  * with a row (a versionstamp, which sorts as text; "" stands for "never written"). An *issue* is a token that
  * left with an answer: what a request presents are the issues of earlier answers, and that is all checkers know
- * of tokens. Keys are numbers; a *sum key* takes `sum` writes only, and a read of it shows which of them are in.
+ * of tokens. Behind an open one more of the answer may leave, in *chunks*, which no token names. Keys are numbers; a *sum key* takes `sum` writes only, and a read of it shows which of them are in.
  */
 import type { SiteId } from "../../store/ports.ts";
 
@@ -75,6 +75,10 @@ export type HistoryEvent =
     readonly issue: number;
     readonly open: boolean;
   }
+  /** After an open token has left, more of the answer does: all that the request did so far. */
+  | { readonly kind: "chunk"; readonly atMs: number; readonly request: number; readonly chunk: number }
+  /** The client has that part: whatever it presents of this request's from now on stands for it, too. */
+  | { readonly kind: "told"; readonly atMs: number; readonly request: number; readonly chunk: number }
   | {
     readonly kind: "end";
     readonly atMs: number;
@@ -94,6 +98,8 @@ export type HistoryEvent =
   }
   /** A process starts over the disk's rows; `blank`: the disk was lost, and with it the incarnation. */
   | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
+  /** A site goes on under another number: what it tells from here on does not rest on what it was before. */
+  | { readonly kind: "reborn"; readonly atMs: number; readonly site: SiteId }
   /** A site was lost for good, with its disk; should it be let in again, it starts on a blank one. */
   | { readonly kind: "gone"; readonly atMs: number; readonly site: SiteId }
   /** What a watcher at a site read after it was told of a change: all that is live of these keys. */

@@ -2,15 +2,25 @@
  * What was lost with disks: writes that no surviving disk showed at the moment when another was lost. Their effects
  * may outlive them: a site below may have got a row from the lost disk, and not the row that it depends on.
  *
- * S1  A write counts as lost only if its stamp is known and no disk holds it or something newer.
+ * S1  A write counts as lost only if its stamp is known, no disk holds it or something newer, and it is not in the
+ *     memory of a site that lives, which has yet to write it down.
  * S2  What a site with owners has acknowledged is not lost where no more disks were lost in all than it has owners.
  */
 import type { Held, History, HistoryEvent } from "./history.ts";
 import type { Ledger, WriteRecord } from "./ledger.ts";
 
+/** Who else, beside the lost one, has a write that is on no disk. */
+interface Origin {
+  readonly site: string;
+  /** The process that took it in has ended. */
+  isOver: boolean;
+}
+
 /** Follows the disks of a history. */
 export class Losses {
   readonly lost = new Set<WriteRecord>();
+  /** Those of them that no disk has shown since: an owner, or a message on its way, may bring one back. */
+  readonly gone = new Set<WriteRecord>();
   /** By site: the rows on its disk. */
   readonly disks = new Map<string, Map<number, Held>>();
   readonly #ledger: Ledger;
@@ -19,6 +29,7 @@ export class Losses {
   /** Requests under way: where, and what they wrote and did not acknowledge yet. */
   readonly #requests = new Map<number, { readonly site: string; writes: number[] }>();
   readonly #kept = new Set<WriteRecord>();
+  readonly #origins = new Map<number, Origin>();
 
   constructor(ledger: Ledger, history: History) {
     this.#ledger = ledger;
@@ -33,12 +44,15 @@ export class Losses {
 
   /** Takes in commits and lost disks; call it after the ledger has taken the event in. */
   step(event: HistoryEvent): void {
+    if (event.kind === "start" || event.kind === "gone") this.#ended(event.site);
     if (event.kind === "commit") this.#commit(event);
     else if (event.kind === "gone" || (event.kind === "start" && event.blank)) this.#lose(event.site);
     else if (event.kind === "request") this.#requests.set(event.request, { site: event.site, writes: [] });
     else if (event.kind === "wrote") {
+      const site = this.#requests.get(event.request)?.site ?? "";
+      for (const { write } of event.writes) this.#origins.set(write, { site, isOver: false });
       this.#requests.get(event.request)?.writes.push(...event.writes.map(({ write }) => write));
-    } else if (event.kind === "issue") this.#acknowledge(event.request);
+    } else if (event.kind === "issue" || event.kind === "chunk") this.#acknowledge(event.request);
     else if (event.kind === "end") this.#requests.delete(event.request);
   }
 
@@ -60,7 +74,17 @@ export class Losses {
     const rows = this.disks.get(event.site) ?? new Map<number, Held>();
     this.disks.set(event.site, rows);
     for (const key of event.gone) rows.delete(key);
-    for (const row of event.rows) rows.set(row.key, row);
+    for (const row of event.rows) {
+      rows.set(row.key, row);
+      for (const record of this.gone) {
+        if (record.key === row.key && shows(row, record)) this.gone.delete(record);
+      }
+    }
+  }
+
+  /** What the process of a site had in memory only is gone with it. */
+  #ended(site: string): void {
+    for (const origin of this.#origins.values()) if (origin.site === site) origin.isOver = true;
   }
 
   #lose(site: string): void {
@@ -68,7 +92,9 @@ export class Losses {
     for (const record of this.#ledger.writes.values()) {
       if (record.stamp === null) continue;
       const held = [...this.disks.values()].some((rows) => shows(rows.get(record.key), record));
-      if (!held && !this.#kept.has(record)) this.lost.add(record);
+      if (held || this.#kept.has(record) || this.#origins.get(record.write)?.isOver === false) continue;
+      this.lost.add(record);
+      this.gone.add(record);
     }
   }
 }

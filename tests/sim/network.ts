@@ -20,6 +20,8 @@ import type { World } from "./world.ts";
 export interface Endpoint {
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
   disconnected(site: SiteId): void;
+  /** A dial of a peer was refused. */
+  unreachable?(site: SiteId): void;
   receive(from: SiteId, message: Uint8Array): void;
 }
 
@@ -305,6 +307,8 @@ export class SimNetwork {
       if (this.#processes.get(from) !== process) return;
       if (far === undefined || this.#isBlocked(from, to)) {
         this.counts.lost++;
+        // A dead host refuses; where the way is cut there is silence.
+        if (far === undefined) process.unreachable?.(to);
         return;
       }
       const known = this.#links.get(pairOf(from, to));

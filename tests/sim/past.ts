@@ -73,13 +73,20 @@ export class Past {
     this.#shares[reason].sums |= sums;
   }
 
-  /** The least version that must show, and why; the nearest reason among equals. */
-  need(key: number): { readonly stamp: Stamp; readonly reason: Reason } {
+  /**
+   * The least version that must show, and why; the nearest reason among equals.
+   *
+   * @param isExcused versions that need not show: then the others must, of each reason the newest.
+   */
+  need(
+    key: number,
+    isExcused: (stamp: Stamp, reason: Reason) => boolean = () => false,
+  ): { readonly stamp: Stamp; readonly reason: Reason } {
     let stamp: Stamp = "";
     let reason: Reason = "own";
     for (const each of REASONS) {
       const candidate = this.#shares[each].stamps[key] ?? "";
-      if (candidate > stamp) {
+      if (candidate > stamp && !isExcused(candidate, each)) {
         stamp = candidate;
         reason = each;
       }

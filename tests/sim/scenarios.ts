@@ -81,6 +81,7 @@ const PLAN: Omit<Plan, "sites"> = {
   keepChance: 0.5,
   horizonMs: HORIZON_MS,
   pendingBytesMax: PENDING_BYTES_MAX,
+  compareRowsBytes: 0,
   crashes: [],
 };
 

@@ -28,6 +28,7 @@ export interface Surroundings {
   readonly keepChance: number;
   readonly horizonMs: number;
   readonly pendingBytesMax: number;
+  readonly compareRowsBytes: number;
   readonly record: (event: HistoryEvent) => void;
   /** Something happened at a site that a crash may be waiting for. */
   readonly passed: (site: SiteId, point: string) => void;
@@ -72,8 +73,9 @@ export class SimSite {
   #clock: ProcessClock | null = null;
   #starting = 0;
   #parent: SiteId | null;
-  /** Whose child it is by now. */
-  #welcomedBy: SiteId | null = null;
+  /** It has been somebody's child. */
+  #hasJoined = false;
+  #isMoving = false;
   #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
@@ -104,9 +106,9 @@ export class SimSite {
     return this.#parent;
   }
 
-  /** On its way to another parent, who may never have heard of it. */
+  /** On its way to another parent, who may never have heard of it, or back from there to the one before. */
   get isMoving(): boolean {
-    return this.#welcomedBy !== null && this.#welcomedBy !== this.#parent;
+    return this.#isMoving;
   }
 
   /** Its operator gives it another parent: told to the process that runs, and to each later one at its start. */
@@ -114,8 +116,14 @@ export class SimSite {
     const from = this.#parent;
     this.#parent = to;
     this.#lost = lost;
+    this.#isMoving ||= this.#hasJoined && from !== to;
     this.#process?.replica.move(to, lost);
     if (from !== null && from !== to) this.#around.network.moved(this.plan.id, from);
+  }
+
+  #welcomed(by: SiteId): void {
+    this.#hasJoined = true;
+    if (by === this.#parent) this.#isMoving = false;
   }
 
   get process(): SiteProcess | null {
@@ -140,9 +148,18 @@ export class SimSite {
       nowMs: () => world.nowMs,
       passed: crossing,
       record: (event) => {
-        if (attempt === this.#starting) record(event);
+        if (attempt !== this.#starting) return;
+        record(event);
+        told();
       },
     });
+    let number = 0;
+    // A new number is on its disk with what it keeps; a start tells what there was, which is no news.
+    const told = () => {
+      const now = this.#process?.replica.status().replica ?? 0;
+      if (now !== number && number !== 0) record({ kind: "reborn", atMs: world.nowMs, site: id });
+      number = now;
+    };
     await storage.start(this.#blank);
     this.#blank = false;
     const random = this.#draws.fork(`process ${attempt}`);
@@ -164,8 +181,8 @@ export class SimSite {
       owners,
       lost: this.#lost,
     };
-    const { horizonMs, pendingBytesMax } = this.#around;
-    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax };
+    const { horizonMs, pendingBytesMax, compareRowsBytes } = this.#around;
+    const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax, compareRowsBytes };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
     const holder: { process: SiteProcess | null } = { process: null };
     const replica = await open(config, {
@@ -202,8 +219,9 @@ export class SimSite {
       draining: false,
       connected: (site, role) => replica.connected(site, role),
       disconnected: (site) => replica.disconnected(site),
+      unreachable: (site) => replica.unreachable(site),
       receive: (from, message) => {
-        if (message[0] === WELCOME) this.#welcomedBy = from;
+        if (message[0] === WELCOME) this.#welcomed(from);
         replica.receive(from, message);
       },
     };

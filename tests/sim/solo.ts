@@ -105,6 +105,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       },
       connected: () => {},
       disconnected: () => {},
+      unreachable: () => {},
       receive: () => {},
       move: () => {},
       status: () => ({

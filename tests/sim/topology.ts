@@ -4,7 +4,7 @@
  */
 import type { OwnersSettings } from "../../store/owners/choose.ts";
 import { NO_OWNERS } from "../../store/owners/site_owners.ts";
-import { HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
+import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "../../store/limits.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { WantedCrash } from "./crash_points.ts";
 import { Draws } from "./random.ts";
@@ -143,6 +143,8 @@ export interface Plan {
   readonly horizonMs: number;
   /** What may wait for the way to the root at a site: in some runs so little that writes are refused. */
   readonly pendingBytesMax: number;
+  /** So little of a range is answered by rows, not digests; a run's ranges are small, so mostly nothing is. */
+  readonly compareRowsBytes: number;
   /** Of the requests and faults that the seed draws, only these (`tests/sim/shrink.ts`). */
   readonly only?: { readonly requests?: readonly number[]; readonly faults?: readonly string[] };
 }
@@ -191,7 +193,10 @@ function owning(plan: Plan, draws: Draws): Plan {
   const f = draws.integer(1, Math.min(3, plan.sites.length - 1));
   const pace = draws.pick([20, 60]);
   // Each of them hears from all others: in a crowd a few do, at a pace that leaves room for what else happens.
-  const beatMs = pace * Math.max(1, plan.sites.length / SITES_MAX);
+  const beatMs = Math.max(
+    pace * Math.max(1, plan.sites.length / SITES_MAX),
+    variationMs(plan) / BEATS_TO_SPARE,
+  );
   const chance = Math.min(1, SITES_MAX / plan.sites.length);
   const times = { beatMs, suspectMs: 4 * beatMs, deadMs: 15 * beatMs };
   const settings = { ...NO_OWNERS, f, nearMs: draws.pick([0, 2, 10]), ...times };
@@ -204,6 +209,17 @@ function owning(plan: Plan, draws: Draws): Plan {
   const downMs: Pick<Plan, "downMs"> = draws.chance(0.4) ? { downMs: [300, 2500] } : {};
   return surviving({ ...plan, ...downMs, sites }, f, draws);
 }
+
+/**
+ * By how much an answer may come later than the one before it, between any two sites (simulation.ts `qualityOf`): who
+ * is silent for less than that can't be suspected, or sites would suspect each other for ever, now and then.
+ */
+function variationMs({ sites }: Plan): number {
+  return Math.max(...sites.map(({ linkMs: [least, greatest] }) => 4 * (greatest - least)));
+}
+
+/** Of the four after which a site is suspected: one is the question's own, and the detector looks twice a beat. */
+const BEATS_TO_SPARE = 2.5;
 
 /** Mostly no more disks are lost than a site has owners: then nothing that it acknowledged may be. */
 function surviving(plan: Plan, f: number, draws: Draws): Plan {
@@ -339,6 +355,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
     crashes: [],
     horizonMs: HORIZON_MS,
     pendingBytesMax: draws.fork("pending").chance(0.15) ? PENDING_BYTES_SMALL : PENDING_BYTES_MAX,
+    compareRowsBytes: draws.fork("compare").chance(0.7) ? 0 : COMPARE_ROWS_BYTES,
   };
 }
 

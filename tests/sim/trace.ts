@@ -32,6 +32,10 @@ function lineOf(event: HistoryEvent): string {
       return `r${event.request}   wrote ${event.writes.map(written).join(", ")} as ${event.stamp}`;
     case "issue":
       return `r${event.request}   issues ${event.issue}${event.open ? " (open)" : ""}`;
+    case "chunk":
+      return `r${event.request}   sends chunk ${event.chunk}`;
+    case "told":
+      return `r${event.request}   has told chunk ${event.chunk}`;
     case "end":
       return `r${event.request} ends: ${event.outcome}${event.final ? " (last look)" : ""}`;
     case "commit":
@@ -40,6 +44,8 @@ function lineOf(event: HistoryEvent): string {
         (event.covers.length > 0 ? ` covers ${event.covers.map(([k, on]) => `${on ? "+" : "-"}${k}`)}` : "");
     case "start":
       return `  ${event.site} starts${event.blank ? " on a blank disk" : ""}`;
+    case "reborn":
+      return `  ${event.site} goes on under another number`;
     case "gone":
       return `  ${event.site} is gone with its disk`;
     case "watched":

@@ -28,7 +28,9 @@ import {
 } from "./broken/stream.ts";
 import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
-import { adoptsAlone, hearsNoEnd, settlesAtOnce, speaksFirst } from "./broken/moving.ts";
+import { adoptsAlone, hearsNoEnd, readsOldPaths, settlesAtOnce, speaksFirst } from "./broken/moving.ts";
+import { closesTokens } from "./broken/open.ts";
+import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
 import { neverAcknowledges, neverConverges, neverFetches } from "./broken/liveness.ts";
 import {
@@ -68,8 +70,8 @@ const staying = (plan: Plan): Plan => ({ ...plan, faults: { ...plan.faults, move
 
 /** Runs seeds of a broken variant until a checker of guarantees reports one. */
 export async function hunt(variant: Variant, seeds: number): Promise<Caught | null> {
-  const { change = (same: Plan) => same } = variant;
-  for (let seed = 0; seed < seeds; seed++) {
+  const { change = (same: Plan) => same, from = 0 } = variant;
+  for (let seed = from; seed < from + seeds; seed++) {
     const { violations } = await simulate({
       seed,
       open: variant.make(),
@@ -127,4 +129,9 @@ export const VARIANTS: readonly Variant[] = [
   hearsNoEnd,
   speaksFirst,
   adoptsAlone,
+  closesTokens,
+  comparesKeys,
+  comparesBehind,
+  servesStale,
+  readsOldPaths,
 ];

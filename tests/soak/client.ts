@@ -59,6 +59,7 @@ const PATIENCE_MS = 4_000;
 const EXPLAINED: ReadonlySet<string> = new Set([
   "source_unreachable",
   "store_unreachable",
+  "owners_unreachable",
   "disk_failed",
   "overloaded",
   "isolate_killed",

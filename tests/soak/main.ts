@@ -1,5 +1,6 @@
 /**
- * `deno task soak [--rounds 100] [--seed N] [--clients 12] [--minutes 30] [--topology NAME] [--main FILE] [--json]`
+ * `deno task soak [--rounds 100] [--seed N] [--clients 12] [--minutes 30] [--topology NAME] [--f 0] [--main FILE]
+ * [--json]`
  *
  * A dev cluster, clients at all its edges, and a fault a round. Prints `{rounds, seed, faults, sessions, tally,
  * checked, audited, findings, ms}`; progress goes to stderr. Exit 1 when there are findings or fewer rounds than
@@ -9,7 +10,7 @@ import { startCluster } from "../e2e/cluster.ts";
 import { soak, SOAK_APP, type Soaked } from "./soak.ts";
 
 const USAGE = "deno task soak [--rounds N] [--seed N] [--clients N] [--minutes N] [--topology NAME] " +
-  "[--main FILE] [--json]";
+  "[--f N] [--main FILE] [--json]";
 
 /** Findings that are printed; the others follow from the first. */
 const SHOWN_MAX = 50;
@@ -19,7 +20,7 @@ function parseOptions(args: readonly string[]) {
   const flags = new Map<string, string>();
   for (let i = 0; i < args.length; i++) {
     const [name = "", inline] = (args[i] ?? "").split("=");
-    if (["--rounds", "--seed", "--clients", "--minutes", "--topology", "--main"].includes(name)) {
+    if (["--rounds", "--seed", "--clients", "--minutes", "--topology", "--f", "--main"].includes(name)) {
       flags.set(name, inline ?? args[++i] ?? "");
     } else if (name === "--json") flags.set(name, "");
     else throw new Error(`cannot take '${args[i]}': ${USAGE}`);
@@ -35,6 +36,7 @@ function parseOptions(args: readonly string[]) {
     clients: number("--clients", 12),
     msMax: number("--minutes", 30) * 60_000,
     topology: flags.get("--topology"),
+    f: number("--f", 0),
     main: flags.get("--main"),
     json: flags.has("--json"),
   };
@@ -54,9 +56,10 @@ function text(soaked: Omit<Soaked, "history">): string {
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const { json, topology, main: program, ...options } = parseOptions(args);
+  const { json, topology, f, main: program, ...options } = parseOptions(args);
   await using cluster = await startCluster({
     apps: [SOAK_APP],
+    f,
     ...topology === undefined ? {} : { topology },
     ...program === undefined ? {} : { main: program },
   });

@@ -5,6 +5,7 @@ import { Core } from "../../store/core.ts";
 import { packKey } from "../../store/key.ts";
 import { SiteReplica } from "../../store/replica.ts";
 import { WHOLE } from "../../store/range.ts";
+import { NO_OWNERS } from "../../store/owners/site_owners.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { type Endpoint, SimNetwork } from "../sim/network.ts";
 import { Draws } from "../sim/random.ts";
@@ -28,10 +29,11 @@ function tree() {
     noticeMs: [0, 10],
     lateChance: 0,
   });
-  const start = async (site: SiteId, storage: MemoryStorage) => {
+  const start = async (site: SiteId, storage: MemoryStorage, owner: SiteId | null = null) => {
     const holder: { endpoint: Endpoint | null } = { endpoint: null };
     const parent = site === "root" ? null : "root";
-    const config = { site, parent, tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 };
+    const owners = owner === null ? NO_OWNERS : { ...NO_OWNERS, f: 1, sites: [owner], nearMs: 0 };
+    const config = { site, parent, tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9, owners };
     const core = new Core(config, {
       clock: new ProcessClock(world, { skewMs: 0, drift: 0 }),
       random: draws.fork(site),
@@ -90,4 +92,27 @@ Deno.test("a site that comes with an older copy of its own disk stops, before it
   await world.run(5_000);
   assert.equal(faults.length, 1);
   assert.match(faults[0] ?? "", /the disk of site e1 .* older/);
+});
+
+Deno.test("an older copy is known by an owner, too, that has what the parent never had", async () => {
+  const { world, network, faults, start } = tree();
+  const disk = new MemoryStorage();
+  await start("root", new MemoryStorage());
+  const one = await start("e1", disk, "e2");
+  await start("e2", new MemoryStorage());
+  assert.ok(await world.run(20_000, () => one.replica.status().wards.owners.length === 1));
+  await world.run(world.nowMs + 2_000);
+  const old = await copyOf(disk);
+  network.partition("e1", "root", Infinity);
+  const session = await one.replica.attach(null);
+  await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array(1) }]);
+  const told = session.durable().then(() => true);
+  await world.run(world.nowMs + 1_000);
+  assert.ok(await told, "its owner has it");
+  network.down("e1");
+  await one.replica.close();
+  await start("e1", old, "e2");
+  await world.run(world.nowMs + 5_000);
+  assert.equal(faults.length, 1);
+  assert.match(faults[0] ?? "", /the disk of site e1 ends at position \d+, and e2 has had .* older copy/);
 });

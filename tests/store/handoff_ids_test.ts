@@ -77,7 +77,7 @@ Deno.test("handoff: what was asked by a process that died is no answer to the ne
   const clock = after.core.clock.tick();
   const row = { key, clock, replica: 5, known: 1, expiresAtMs: 0, value: new Uint8Array(1) };
   const answer = { kind: "carry", outcome: "rows", need: 0, clock, rows: [row] } as const;
-  after.handoff.answered({ ...answer, id: before.asks[0]?.id ?? 0 });
+  after.handoff.answered("s", { ...answer, id: before.asks[0]?.id ?? 0 });
   await world.run(3_000);
   assert.equal(await arrived, "told");
   assert.deepEqual(await after.core.rows.lookup([key]), [undefined]);

@@ -1,5 +1,6 @@
 /** Messages of every kind, for tests and fuzzing. */
 import fc from "fast-check";
+import { DIGEST_BYTES } from "../../store/digest.ts";
 import { byteString, type Key } from "../../store/key.ts";
 import type { Claim, Message, WireRow } from "../../store/message.ts";
 import { WARD_REFUSALS } from "../../store/wards/message.ts";
@@ -73,6 +74,16 @@ const wardTalk = [
     replica: uint,
     isAnswer: fc.boolean(),
     config: uint,
+  }),
+];
+const digest = fc.uint8Array({ minLength: DIGEST_BYTES, maxLength: DIGEST_BYTES });
+const compareTalk = [
+  fc.record({ kind: fc.constant("compare" as const), id: uint, range, digest, trace: fc.string() }),
+  fc.record({
+    kind: fc.constant("compared" as const),
+    id: uint,
+    range,
+    parts: fc.array(fc.record({ end: key, digest }), { maxLength: 4 }),
   }),
 ];
 const ids = fc.array(fc.string(), { maxLength: 3 });
@@ -186,6 +197,7 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     packet: fc.uint8Array({ maxLength: 20 }),
   }),
   ...wardTalk,
+  ...compareTalk,
   fc.record({ kind: fc.constant("gather" as const), id: uint, replica: uint }),
   fc.record({
     kind: fc.constant("gathered" as const),

@@ -20,6 +20,8 @@ const KINDS: Readonly<Record<Message["kind"], true>> = {
     newest: true,
     gather: true,
     gathered: true,
+    compare: true,
+    compared: true,
   },
 };
 

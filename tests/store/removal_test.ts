@@ -5,7 +5,8 @@ import { Core } from "../../store/core.ts";
 import type { Key } from "../../store/key.ts";
 import { QUIET_MS } from "../../store/limits.ts";
 import { Removals } from "../../store/removal.ts";
-import { encodeJson, endedKey, removedKey, replicaKey, siteKey } from "../../store/topology.ts";
+import { encodeJson, endedKey, removedKey, replicaKey, siteKey, SYSTEM_RANGE } from "../../store/topology.ts";
+import { Scene } from "../sim/scene.ts";
 
 /** A site below the root, whose time and notes are the caller's. */
 function coreOf(
@@ -67,4 +68,65 @@ Deno.test("a removed site that dials again and again is told to the host each ti
     ["e1", "removed", 2],
   ]);
   assert.equal(core.counters["child_removed"], 5);
+});
+
+Deno.test("a site ends the numbers that it was given and did not take, once it knows which those are", async () => {
+  const core = coreOf();
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  // With a blank disk it said hello to `lost` and then to the root, where it is 6 and later, on the same disk, 9.
+  const under = (parent: string, from: number) => ({
+    site: "c",
+    path: ["root", parent, "c"],
+    parent: 3,
+    from,
+  });
+  for (
+    const [number, claim] of [[5, under("lost", 0)], [7, under("lost", 0)], [
+      8,
+      under("elsewhere", 6),
+    ]] as const
+  ) {
+    write(replicaKey(number), claim);
+  }
+  write(replicaKey(6), { site: "c", path: ["root", "c"], parent: 1, from: 0 });
+  write(replicaKey(9), { site: "c", path: ["root", "c"], parent: 1, from: 6 });
+  write(endedKey(5), { stable: 3 });
+  core.replica = 9;
+  core.setPath(["root"]);
+  const ends = () => [5, 6, 7, 8, 9].map((number) => core.topology.recordedEnd(number));
+  await removals.sweep();
+  assert.deepEqual(ends(), [3, undefined, undefined, undefined, undefined], "before it has all system rows");
+  core.coverage.add(SYSTEM_RANGE);
+  core.topology.departed.add("c");
+  await removals.sweep();
+  assert.deepEqual(ends(), [3, undefined, 0, 0, undefined], "neither its own nor the one that it was before");
+});
+
+Deno.test("a site that said that its number was void is no child, whatever its parent had written of it", () => {
+  const core = coreOf();
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const below = () => core.topology.joinedBelow("c");
+  // It was a child of the root, said hello here, and went back before it was answered.
+  write(replicaKey(4), { site: "e", path: ["root", "e"], parent: 1, from: 0 });
+  write(replicaKey(8), { site: "e", path: ["root", "c", "e"], parent: 3, from: 4 });
+  write(endedKey(4), { stable: 1, next: 8 });
+  write(siteKey("e"), { id: "e", parent: "c", number: 8 });
+  assert.deepEqual(below(), ["e"]);
+  write(endedKey(8), { stable: 0 });
+  assert.deepEqual(below(), []);
+});
+
+Deno.test("a site that was let in again and lost before it joined can be removed again", async () => {
+  const scene = new Scene({ root: { parent: null, linkMs: 0 }, e: { parent: "root", linkMs: 1 } });
+  await scene.start();
+  const { members } = scene.process("root").replica;
+  const remove = async (id: string) => (await scene.done(members.remove(id))).kind;
+  scene.site("e").wipe();
+  assert.equal(await remove("nobody"), "unknown");
+  assert.equal(await remove("e"), "removed");
+  assert.equal(await remove("e"), "unknown", "it is removed already");
+  assert.equal(await scene.done(members.admit("e")), true);
+  assert.equal(await remove("e"), "removed");
+  assert.equal(members.isRemoved("e"), true);
 });

@@ -49,3 +49,22 @@ Deno.test("a succession follows the site's own word when two parents gave it a n
   assert.equal(succession.heir(3), 7);
   assert.deepEqual([succession.unsettledBefore(7), succession.unsettledBefore(6)], [[3], []]);
 });
+
+Deno.test("a succession goes on with the number that a site kept when it says that it never took another", () => {
+  // A parent that the site had left gave it 6, and ended 3 for that; the site is still 3.
+  const succession = told({ 3: { stable: 5, next: 6 }, 6: { stable: 0 } });
+  assert.deepEqual([succession.heir(3), succession.last(3)], [null, 6], "as after the loss of its disk");
+  succession.unused(6);
+  assert.deepEqual([succession.heir(3), succession.last(3)], [3, 3]);
+  assert.deepEqual([succession.isUnused(6), succession.isUnsettled(3)], [true, true]);
+  succession.kept(3, word(7, 40));
+  assert.deepEqual([succession.heir(3), succession.last(3)], [7, 7]);
+});
+
+Deno.test("a succession's last is who spoke last, whether or not it lives", () => {
+  const succession = told({ 3: { stable: 5, next: 6 }, 6: { stable: 9 } });
+  assert.deepEqual([succession.last(3), succession.last(6), succession.last(8)], [6, 6, 8]);
+  // At the site itself its own word stands before the end that its parent wrote has come.
+  succession.kept(8, word(9, 40));
+  assert.equal(succession.last(8), 9);
+});

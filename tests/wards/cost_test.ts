@@ -23,6 +23,8 @@ class Cluster {
   readonly world = new World();
   readonly #replicas = new Map<SiteId, Replica>();
   wards = 0;
+  /** A site that is killed refuses dials, where it is silent else. */
+  refuses = false;
 
   async start(f: number): Promise<void> {
     await this.#open("root", null, 0);
@@ -82,7 +84,9 @@ class Cluster {
     const sent = decodeMessage(message);
     if (sent.kind === "ward" && sent.rows.length > 0) this.wards++;
     this.world.after(ms, () => {
-      if (this.#replicas.has(from)) this.#replicas.get(to)?.receive(from, message);
+      const [sender, receiver] = [this.#replicas.get(from), this.#replicas.get(to)];
+      if (sender !== undefined && receiver !== undefined) receiver.receive(from, message);
+      else if (this.refuses) sender?.unreachable(to);
     });
     return Promise.resolve();
   }
@@ -139,4 +143,16 @@ Deno.test("an owner answers for a killed site within a tenth of a second and two
   const { ms, result } = await cluster.timeOf(arrive);
   assert.equal(result.how, "carry");
   assert.ok(ms <= STAND_IN_AFTER_MS + 4 * PEER_MS + SLACK_MS, `${ms} ms`);
+});
+
+Deno.test("an owner is asked at once where the dial of a killed site is refused", async () => {
+  const cluster = new Cluster();
+  cluster.refuses = true;
+  await cluster.start(1);
+  const { result: session } = await cluster.timeOf(() => write(cluster.of("e1"), 7));
+  const token = session.token(false);
+  cluster.kill("e1");
+  const { ms, result } = await cluster.timeOf(async () => await cluster.of("e3").attach(token));
+  assert.equal(result.how, "carry");
+  assert.ok(ms <= 3 * PEER_MS + SLACK_MS, `${ms} ms for the dial, the question and its answer`);
 });

@@ -7,6 +7,8 @@
  *
  * E1  It sends what a real edge that does the same sends: tree_pass.ts runs a tree of real edges and one of doubles
  *     and says how the counts compare. What it is sent is counted, not kept.
+ *     One that takes another number fetches everything, as a blank site does: a real one compares what it had
+ *     (store/resync.ts). No pass of the benchmark brings that about.
  * E2  It takes a message at once and sends no sooner than a millisecond later.
  */
 import { Reader } from "../../../store/codec.ts";

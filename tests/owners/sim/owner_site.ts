@@ -156,6 +156,7 @@ export class OwnerSite {
       },
       tuplesMax: this.#options.tuplesMax,
       fellows: this.#watched(wrongs.fellows?.(fellows) ?? fellows, detector),
+      refused: () => {},
       fatal: (error) => record({ kind: "fatal", site: id, text: error.stack ?? error.message }),
     }, this.#user(() => tuples, draws.fork("user"), clock));
     if (attempt !== this.#starts) return;
@@ -230,6 +231,7 @@ export class OwnerSite {
         return chooseOwners({ id, area: areaOf(id) }, { ...settings, f: this.f }, candidates, keptSites);
       },
       isKnown: () => true,
+      isStranger: () => false,
       standing: (site) => detector.standing(site),
       watch: (site) => detector.watch(site),
       measured: (site, ms) => detector.measured(site, ms),

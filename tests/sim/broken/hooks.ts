@@ -16,6 +16,8 @@ export interface Variant {
   readonly rule: string;
   /** A fresh broken store for one run. */
   readonly make: () => OpenReplica;
+  /** The first seed that is tried: so many before it need longer, and show nothing. */
+  readonly from?: number;
   /** Makes the runs more likely to need the rule. */
   readonly change?: (plan: Plan) => Plan;
   /** Checkers that may catch it beside those of guarantees: of what never comes, only a lack tells. */
@@ -69,6 +71,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       owners: inner.owners,
       connected: (site, role) => inner.connected(site, role),
       disconnected: (site) => inner.disconnected(site),
+      unreachable: (site) => inner.unreachable(site),
       receive: (from, bytes) => {
         if (receives === undefined) return inner.receive(from, bytes);
         for (const message of receives(from, decodeMessage(bytes), inner, ports)) {

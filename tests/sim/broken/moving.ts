@@ -1,5 +1,5 @@
 /** Variants of sites that get another parent (store/adoption.ts). */
-import { type Key, packKey } from "../../../store/key.ts";
+import { type Key, packKey, unpackKey } from "../../../store/key.ts";
 import { encodeMessage, type Message, type WireRow } from "../../../store/message.ts";
 import { holds, prefixRange, type Range } from "../../../store/range.ts";
 import { decodeJson, encodeJson, type Ended, SYSTEM_RANGE } from "../../../store/topology.ts";
@@ -14,7 +14,7 @@ const KEPT_RANGE: Range = prefixRange(packKey(["s", "kept"]));
  * Two regions, one of them far behind the other, whose edges are near and disks slow: much is pending where a site
  * comes from, and not yet known where it goes.
  */
-function uneven(plan: Plan): Plan {
+export function uneven(plan: Plan): Plan {
   const [any] = plan.sites;
   if (any === undefined) return plan;
   const site = (id: string, parent: string | null, linkMs: number) => ({
@@ -174,4 +174,46 @@ export const speaksFirst: Variant = {
       };
     }),
   change: uneven,
+};
+
+/**
+ * Two edges that are far from any parent, and two that are near, all of which go below the root or a core and back:
+ * the near ones learn of a move long before the rows of a far one have followed it.
+ */
+const straggling = (plan: Plan): Plan => {
+  const tree = uneven(plan);
+  const linkMs = (id: SiteId) => id === "e1" || id === "e2" ? 60 : 1;
+  const sites = tree.sites.filter(({ id }) => id !== "a").map((site) => ({
+    ...site,
+    parent: site.parent === "a" ? "root" : site.parent,
+    depth: site.parent === "a" ? 1 : site.depth,
+    linkMs: [linkMs(site.id), 1.2 * linkMs(site.id)] as const,
+  }));
+  return { ...tree, sites, sessions: 12 };
+};
+
+export const readsOldPaths: Variant = {
+  name: "a token of before a move read along the path of after it",
+  rule: "N3: a position counts in the journal that it was given in",
+  make: () =>
+    hooked(() => {
+      const next = new Map<number, number>();
+      return {
+        receives: (_, message) => {
+          if (message.kind !== "push" && message.kind !== "feed" && message.kind !== "fetched") {
+            return [message];
+          }
+          for (const row of message.rows) {
+            const ended = holds(ENDED_RANGE, row.key)
+              ? decodeJson(row.value) as Ended | undefined
+              : undefined;
+            if (ended?.next !== undefined) next.set(Number(unpackKey(row.key)[2]), ended.next);
+          }
+          return [message];
+        },
+        presents: (token) => ({ ...token, replica: next.get(token.replica) ?? token.replica }),
+      };
+    }),
+  change: straggling,
+  from: 34,
 };

@@ -37,6 +37,22 @@ http.get("/notes/:id", async (c) => {
   const row = await c.env.tables.notes.get([c.req.param("id")]);
   return row === null ? c.text("absent", 404) : c.text(row.value.text);
 });
+/** Many at once, all with one text. */
+http.post("/many-notes", async (c) => {
+  const { ids, text } = await c.req.json<{ ids: string[]; text: string }>();
+  const notes = c.env.tables.notes.atomic();
+  for (const id of ids) notes.put({ id, text });
+  await notes.commit();
+  return c.text("stored", 201);
+});
+/** Those whose ids begin as is said: how many have each text. */
+http.get("/many-notes/:start", async (c) => {
+  const start = c.req.param("start"), texts: Record<string, number> = {};
+  for await (const { value } of c.env.tables.notes.list({ start: [start], end: [`${start}~`] })) {
+    texts[value.text] = (texts[value.text] ?? 0) + 1;
+  }
+  return c.json(texts);
+});
 http.post("/bad-note", async (c) => {
   await c.env.tables.notes.put({ id: 7 } as unknown as { id: string; text: string });
   return c.text("stored");
