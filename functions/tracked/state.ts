@@ -4,7 +4,7 @@
  *
  * The fields are the enumerable own properties of the instance with string names. What a base class needs for itself
  * it has to keep elsewhere (in `#private` fields, or as properties that are not enumerable). An app's own `#private`
- * fields can't be seen from outside, so no checkpoint has them.
+ * fields can't be seen from outside, so no checkpoint has them; the bundler refuses a class with such.
  *
  * S1  load(segments) on a new instance of the same class makes what wrote them; and as a session continues after a
  *     checkpoint with the very fields that a load of it would give (its plain fields are replaced by their
