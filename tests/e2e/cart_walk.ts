@@ -76,6 +76,8 @@ export async function walkCart(cluster: TestCluster): Promise<void> {
     ["ann", "bob", "cho"].map((cart) => insist(cluster, `carts/${cart}`, {}, 1)),
   );
   assert.deepEqual(carts.map((cart) => countOf(cart, "mug")), [PIECES + 1, PIECES, PIECES]); // W1
+  // Sent again at another site, with the first home dead: answered as it was then.
+  assert.equal(countOf(await add(cluster, "ann", "mug", "first", 2), "mug"), 1); // W1
   assert.equal((await read<{ left: number }>(cluster, "edge-2", "shelves/mug")).left, stock - 3 * PIECES - 1); // W2
   const order = await insist(cluster, "carts/ann/order", { method: "POST" }, 1);
   await cluster.control("start", "edge-1");
