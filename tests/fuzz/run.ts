@@ -9,6 +9,7 @@ import { cpuUsage } from "node:process";
 import { bundles } from "./bundles.ts";
 import { Dice } from "./dice.ts";
 import { configurations, manifests, topologies } from "./documents.ts";
+import { homes } from "./homes.ts";
 import { frames, handshakes, records } from "./link.ts";
 import { keys, messages, packets } from "./rows.ts";
 import { checkpoints, logs, stateSegments } from "./stateful.ts";
@@ -19,7 +20,7 @@ import { tokens } from "./tokens.ts";
 export const TARGETS: readonly Target[] = [
   ...[tokens, handshakes, records, frames, messages, packets, keys],
   ...[manifests, bundles, configurations, topologies],
-  ...[stateSegments, logs, checkpoints],
+  ...[stateSegments, logs, checkpoints, homes],
 ];
 
 /** What came of a target. */
