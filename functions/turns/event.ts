@@ -12,7 +12,7 @@
 /** Who is attached to a stateful session. `id` is the receiver of what it is sent. */
 export interface Peer {
   readonly kind: "client" | "origin";
-  /** 1 to 200 bytes, the same for as long as it is attached. */
+  /** 1 to 200 bytes, the same for as long as it is attached, and nobody's ever after: its outputs are numbered by it. */
   readonly id: string;
 }
 
@@ -31,7 +31,7 @@ export type HandledEvent =
     readonly chain: readonly string[];
     readonly bytes: Uint8Array;
   }
-  /** Somebody has attached: `onOpen`. */
+  /** Somebody has attached: `onOpen`. Ignored where it is attached already. */
   | { readonly kind: "attach"; readonly peer: Peer }
   /** A message of somebody who is attached: `onMessage`. */
   | { readonly kind: "message"; readonly peer: string; readonly message: string | Uint8Array }

@@ -12,7 +12,7 @@ export function inputOf(
     case "request":
       return { kind: event.kind, request: event.request, chain: event.chain, bytes: event.bytes };
     case "attach":
-      return { kind: event.kind, peer: event.peer };
+      return peers.has(event.peer.id) ? null : { kind: event.kind, peer: event.peer };
     case "message":
       return peers.has(event.peer) ? { kind: event.kind, peer: event.peer, message: event.message } : null;
     case "detach":

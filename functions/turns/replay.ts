@@ -104,7 +104,7 @@ export function replay(
   for (const turn of turns) {
     const source = new LoggedSource(turn);
     run(program, turn.input, source);
-    const diverged = source.difference() ?? differenceOf(program, turn);
+    const diverged = threw(program) ?? source.difference() ?? checkDiffers(program, turn);
     if (diverged !== null) {
       throw new ParkedError(
         "diverged",
@@ -120,13 +120,13 @@ export function replay(
   }
 }
 
-function differenceOf(program: Program, turn: LoggedTurn): string | null {
-  if (program.failure !== null) return `threw: ${String(program.failure.error)}`;
-  if ((program.check & 0xff) !== turn.check) {
-    return `did other things: its check is ${program.check & 0xff}, the log's ${turn.check}`;
-  }
-  return null;
-}
+const threw = ({ failure }: Program): string | null =>
+  failure === null ? null : `threw: ${String(failure.error)}`;
+
+const checkDiffers = ({ check }: Program, turn: LoggedTurn): string | null =>
+  (check & 0xff) === turn.check
+    ? null
+    : `did other things: its check is ${check & 0xff}, the log's ${turn.check}`;
 
 /** A turn for a report: bytes by their number, since they may be somebody's secret. */
 function describe(turn: LoggedTurn): Record<string, unknown> {

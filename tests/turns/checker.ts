@@ -7,7 +7,9 @@
  * OC3  Every request is answered, an error where its script throws and a value where it does not.
  * OC4  Time stands still in a turn, goes on in a busy wait, and never goes back.
  * OC5  What an answer says was written was written, once and so; what nobody answered for was not posted twice under
- *      two keys.
+ *      two keys. What is read of a row was written to that row.
+ * OC6  The outputs are a chain without holes, to each receiver too; each timer that was set goes off, once, unless it
+ *      was set anew or taken back, and so does each closure timer and each read that nobody waits for.
  */
 import { decodeAnswer } from "../../functions/calls/call.ts";
 import { decodeValue } from "../../functions/value.ts";
@@ -38,6 +40,7 @@ export function check(seen: Seen): string[] {
     if (!first.has(`${request} 1`)) wrong.push(`OC3: ${request} has no answer`);
   }
   checkEffects(seen, links, wrong);
+  checkWhole(seen, links, wrong);
   return wrong;
 }
 
@@ -99,6 +102,10 @@ function checkEffects(seen: Seen, links: readonly Link[], wrong: string[]): void
   for (const link of links) {
     const last = new Map<number, string>();
     for (const [op, key, value, , read] of link.trace) {
+      if (op === "stray") checkRead(link, `${key}:${value}`, wrong);
+      if (op === "race" && key !== "") {
+        for (const read of String(key).split(",")) checkRead(link, read, wrong);
+      }
       if (op !== "put") continue;
       last.set(Number(key), String(value));
       if (read !== value) wrong.push(`OC5: output ${link.n} wrote ${value} and read ${read}`);
@@ -124,4 +131,37 @@ function checkEffects(seen: Seen, links: readonly Link[], wrong: string[]): void
       `OC5: ${posts} posts were answered for, ${urls.size} were made (and ${throwing} in handlers that throw)`,
     );
   }
+}
+
+/** A read says of which row it is, as its value does. */
+function checkRead(link: Link, read: string, wrong: string[]): void {
+  const [key, value = ""] = read.split(":");
+  if (value !== "-" && !value.startsWith(`${key}=`)) {
+    wrong.push(`OC5: output ${link.n} read ${value} of row ${key}`);
+  }
+}
+
+/** OC6 */
+function checkWhole(seen: Seen, links: readonly Link[], wrong: string[]): void {
+  const chain = [...new Map(links.map((link) => [link.n, link])).values()].sort((a, b) => a.n - b.n);
+  const hole = chain.findIndex((link, i) => link.n !== i);
+  if (hole >= 0) wrong.push(`OC6: output ${hole} never came`);
+  const sequences = new Set(seen.received.filter(({ to }) => to === "p").map(({ sequence }) => sequence));
+  for (let i = 1; i <= sequences.size; i++) if (!sequences.has(i)) wrong.push(`OC6: message ${i} never came`);
+  const timers = new Map<string, number>();
+  let later = 0;
+  for (const { trace } of chain) {
+    for (const [op, name, dueMs] of trace) {
+      if (op === "set") timers.set(String(name), Number(dueMs));
+      if (op === "unset") timers.delete(String(name));
+      if (op === "timer" && !timers.delete(String(name))) {
+        wrong.push(`OC6: timer ${name} went off and was not set`);
+      }
+      if (op === "later" || op === "stray") later++;
+    }
+  }
+  for (const [name, dueMs] of timers) if (dueMs < seen.endMs) wrong.push(`OC6: timer ${name} never went off`);
+  const expected = [...seen.asked.values()].filter(({ throws }) => !throws)
+    .flatMap(({ script }) => script.filter(({ op }) => op === "later" || op === "stray")).length;
+  if (later !== expected) wrong.push(`OC6: ${later} closure timers and strays came, ${expected} were begun`);
 }

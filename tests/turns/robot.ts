@@ -17,7 +17,7 @@ export type Step =
   | { readonly op: "clock" | "busy" | "draw" | "microtasks" | "throw" | "list" | "reset" }
   | { readonly op: "sleep" | "later"; readonly ms: number }
   | { readonly op: "race"; readonly keys: readonly number[] }
-  | { readonly op: "put" | "checked"; readonly key: number }
+  | { readonly op: "put" | "checked" | "stray"; readonly key: number }
   | { readonly op: "ask" | "post"; readonly path: number }
   | { readonly op: "timer"; readonly name: string; readonly ms: number }
   | { readonly op: "unset"; readonly name: string };
@@ -158,6 +158,14 @@ export class Robot extends Session<SessionStore> {
         this.seen.set(order[0] ?? "", this.handled);
         return;
       }
+      case "stray":
+        // Nobody waits for it: it comes while another handler runs, or none.
+        store.get([key(step.key)], "session").then(([row]) => {
+          const value = row === null || row === undefined ? "-" : text.decode(row.value);
+          const link = this.#link([["stray", step.key, value, here().now()]]);
+          for (const client of this.clients) client.send(JSON.stringify(link));
+        });
+        return;
       case "list": {
         const { rows } = await store.list({
           start: key(0),
@@ -170,7 +178,7 @@ export class Robot extends Session<SessionStore> {
         return;
       }
       case "put": {
-        const value = `${this.handled}.${trace.length}`;
+        const value = `${step.key}=${this.handled}.${trace.length}`;
         const put = await store.commit([], [{ kind: "set", key: key(step.key), value: utf8.encode(value) }]);
         const [row] = await store.get([key(step.key)], "session");
         const version = put.ok ? put.versionstamp : null;
@@ -184,7 +192,7 @@ export class Robot extends Session<SessionStore> {
         return;
       }
       case "checked": {
-        const value = utf8.encode(`${this.handled}!`);
+        const value = utf8.encode(`${step.key}=${this.handled}!`);
         const [row] = await store.get([key(step.key)], "session");
         const done = await store.commit(
           [{ key: key(step.key), versionstamp: row?.versionstamp ?? null }],
@@ -201,10 +209,11 @@ export class Robot extends Session<SessionStore> {
         return;
       case "timer":
         this.setTimer(step.name, step.ms);
-        trace.push(["set", step.name]);
+        trace.push(["set", step.name, here().now() + step.ms]);
         return;
       case "unset":
         this.clearTimer(step.name);
+        trace.push(["unset", step.name]);
         return;
       case "microtasks": {
         const order: string[] = [];

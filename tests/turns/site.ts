@@ -29,13 +29,11 @@ import { Robot, stage, type Step } from "./robot.ts";
 
 /** What broken variants put their hands on; each part is optional. */
 export interface Breaks {
-  readonly host?: (host: LoopHost) => LoopHost;
+  readonly host?: (host: LoopHost, site: Site) => LoopHost;
   readonly sink?: (sink: SessionSink, site: Site) => SessionSink;
   readonly open?: (open: OpenSession, site: Site) => OpenSession;
-  /** Lets outputs out before the commit is kept. */
-  readonly isHasty?: boolean;
-  /** A new isolate's loop. */
-  readonly loop?: (loop: TurnLoop) => void;
+  /** Lets outputs out, or applies effects, before the commit is kept. */
+  readonly hasty?: "outputs" | "effects";
 }
 
 /** What a receiver got, in the order in which it came. */
@@ -54,6 +52,8 @@ export interface Seen {
   /** What was applied to the store, each time. */
   readonly applied: readonly Applied[];
   readonly parked: Parked | null;
+  /** When all was over. */
+  readonly endMs: number;
 }
 
 interface Durable {
@@ -68,6 +68,9 @@ const internal = (Deno as unknown as Record<symbol, { core: { processTicksAndRej
 ];
 if (internal === undefined) throw new Error("this Deno has no core");
 const { core } = internal;
+
+/** Runs all microtasks, as an isolate's bootstrap does. */
+export const drain = (): void => core.processTicksAndRejections();
 
 const SEED = Uint8Array.from({ length: 32 }, (_, i) => i * 7 + 1);
 export const BEGIN_MS = Date.UTC(2026, 0, 1);
@@ -103,6 +106,10 @@ export class Site {
   epoch = 1;
   #loop: TurnLoop | undefined;
   object: Robot | undefined;
+  /** Grows with each home: what was on its way from an earlier one is lost. */
+  #home = 0;
+  #arrivalMs = 0;
+  #onTheirWay = 0;
   #isOpen = false;
   #number = 0;
   /** Requests that were delivered to this isolate. */
@@ -165,11 +172,6 @@ export class Site {
     this.#deliver({ kind: "request", request: id, chain: [], bytes });
   }
 
-  /** A client that stays; its messages are not repeated, so they are sent while nothing can be lost. */
-  attach(id: string): void {
-    this.#deliver({ kind: "attach", peer: { kind: "client", id } });
-  }
-
   #deliver(event: HandledEvent): void {
     this.#loop?.deliver(1, { ...event, number: ++this.#number, storeClock: this.#tick() });
   }
@@ -206,6 +208,8 @@ export class Site {
     this.#loop = undefined;
     if (this.#draws.chance(0.5)) {
       this.epoch++;
+      this.#home++;
+      this.#onTheirWay = 0;
       // The keepers got some of what was on its way, in order; nothing of it was let out.
       const kept = this.#draws.integer(0, this.#pending.length);
       for (const { commit } of this.#pending.splice(0).slice(0, kept)) this.#keep(commit);
@@ -220,7 +224,6 @@ export class Site {
     const life = this.#life;
     this.#delivered = new Set();
     const loop = new TurnLoop(this.#host(life));
-    this.#breaks.loop?.(loop);
     this.#loop = loop;
     const { checkpoint, commits } = this.durable;
     const open: OpenSession = {
@@ -247,7 +250,7 @@ export class Site {
       sink: this.#breaks.sink?.(sink, this) ?? sink,
       nowMs: () => this.nowMs,
       storeClock: () => this.#tick(),
-      drain: () => core.processTicksAndRejections(),
+      drain,
       schedule: (run) => this.at(0, alive(() => this.#on(run))),
       after: (ms, run) => {
         let isOff = false;
@@ -271,7 +274,7 @@ export class Site {
       },
       envOf: (program) => new SessionStore(program),
     };
-    return this.#breaks.host?.(host) ?? host;
+    return this.#breaks.host?.(host, this) ?? host;
   }
 
   /** The loop's own code runs. */
@@ -295,7 +298,10 @@ export class Site {
           this.states.set(commit.first + commit.count - 1, JSON.stringify(this.object?.state()));
         }
         this.#pending.push({ commit, life });
-        if (this.#breaks.isHasty) { for (const output of commit.outputs) this.#receive(output); }
+        if (this.#breaks.hasty === "outputs") { for (const output of commit.outputs) this.#receive(output); }
+        if (this.#breaks.hasty === "effects") {
+          for (const effect of commit.effects) this.outside.apply(effect);
+        }
         this.at(this.#delay(this.plan.keepMs), () => {
           while (this.#pending.some((each) => each.commit === commit)) this.#kept();
         });
@@ -331,6 +337,8 @@ export class Site {
       this.#delivered.add(opened.handling);
     }
     if (opened.sequence > 0) this.probes.replayed++;
+    // A client that stays; who is attached already is not attached again.
+    this.#deliver({ kind: "attach", peer: { kind: "client", id: "p" } });
     this.#release(opened.outputs, opened.effects);
     this.#timers.clear();
     for (const { name, dueMs } of opened.timers) this.#timer(name, dueMs);
@@ -356,13 +364,24 @@ export class Site {
     if (this.plan.isCheckpointing && this.#draws.chance(0.2)) this.#loop?.checkpointNow(1);
   }
 
+  /** Both take a while on their way, in order, and are lost with the home. */
   #release(outputs: readonly Output[], effects: readonly Effect[]): void {
-    for (const output of outputs) this.#receive(output);
-    for (const effect of effects) {
-      this.outside.apply(effect);
-      this.#effectsApplied = Math.max(this.#effectsApplied, effect.effect);
-    }
-    if (!this.#draws.chance(0.4)) return;
+    const home = this.#home;
+    this.#arrivalMs = Math.max(this.#arrivalMs, this.nowMs + this.#delay(this.plan.keepMs));
+    this.#onTheirWay += effects.length;
+    this.at(this.#arrivalMs - this.nowMs, () => {
+      if (this.#home !== home) return;
+      for (const output of outputs) this.#receive(output);
+      for (const effect of effects) {
+        this.outside.apply(effect);
+        this.#effectsApplied = Math.max(this.#effectsApplied, effect.effect);
+      }
+      this.#onTheirWay -= effects.length;
+      if (this.#draws.chance(0.4)) this.#acknowledge();
+    });
+  }
+
+  #acknowledge(): void {
     const life = this.#life;
     const acknowledged = { outputs: Object.fromEntries(this.#out), effects: this.#effectsApplied };
     this.at(this.#delay(20), () => {
@@ -400,7 +419,9 @@ export class Site {
     const answer = () => {
       if (this.#life !== life) return;
       // A session's reads come after the effects of its commits.
-      if (call.kind !== "fetch" && this.#pending.some(({ commit }) => commit.effects.length > 0)) {
+      const hasEffects = this.#onTheirWay > 0 ||
+        this.#pending.some(({ commit }) => commit.effects.length > 0);
+      if (call.kind !== "fetch" && hasEffects) {
         return void this.at(1, answer);
       }
       const bytes = this.outside.answer(call, this.#tick(), this.epoch);
@@ -418,8 +439,8 @@ export class Site {
   }
 
   get seen(): Seen {
-    const { asked, received, parked, outside: { posted, applied } } = this;
-    return { asked, received, parked, posted, applied };
+    const { asked, received, parked, nowMs, outside: { posted, applied } } = this;
+    return { asked, received, parked, posted, applied, endMs: nowMs };
   }
 }
 
