@@ -3,7 +3,17 @@
  */
 import { type Held, takeIn, unfit } from "./owned.ts";
 import { type Cell, read, Stored } from "./pages.ts";
-import { ATTACH, DETACH, type Holder, isPart, type Part, TrackedPart } from "./part.ts";
+import {
+  ATTACH,
+  DETACH,
+  type Holder,
+  isPart,
+  type Part,
+  PART_CHANGED,
+  PATH_OF,
+  TOP,
+  TrackedPart,
+} from "./part.ts";
 
 /** What may be put where a `T` is: a structure itself, or a value, also one that was read from a structure. */
 export type Put<T> = T | Held<T>;
@@ -11,17 +21,17 @@ export type Put<T> = T | Held<T>;
 export abstract class Container extends TrackedPart implements Holder {
   #changedParts: Set<Part> | undefined;
 
-  partChanged(part: Part): void {
+  [PART_CHANGED](part: Part): void {
     (this.#changedParts ??= new Set()).add(part);
     this.touch();
   }
 
-  abstract pathOf(part: Part): string;
+  abstract [PATH_OF](part: Part): string;
 
   /** The cell for what an app puts in. @throws AppError `value_invalid`. */
   protected admit(value: unknown, pathOf: () => string): Cell {
     if (!isPart(value)) return takeIn(value, pathOf);
-    if (value === this.top) throw unfit(pathOf(), "a tracked structure that this one lies in");
+    if (value === this[TOP]) throw unfit(pathOf(), "a tracked structure that this one lies in");
     value[ATTACH](this);
     return value;
   }

@@ -11,7 +11,7 @@ import { Container, type Put, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { Origins, type Run } from "./origins.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
-import { corrupt, isPart, KIND, type Part, READ, register, WRITE } from "./part.ts";
+import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A list whose changes are tracked: an array, but that places are read by `at` and written by `set`. */
 export class TrackedList<T> extends Container implements Iterable<Held<T>> {
@@ -209,7 +209,7 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return this.values();
   }
 
-  override pathOf(part: Part): string {
+  override [PATH_OF](part: Part): string {
     return this.#pathAt(this.#cells.indexOf(part));
   }
 

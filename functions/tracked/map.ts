@@ -14,7 +14,7 @@ import { Container, type Put, readThrough } from "./container.ts";
 import { decodeContent, encodeContent } from "./content.ts";
 import { type Held, shown, unfit } from "./owned.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
-import { corrupt, isPart, KIND, type Part, READ, register, WRITE } from "./part.ts";
+import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** What a key can be: objects would be other ones after they were loaded. */
 export type TrackedKey = string | number | bigint | boolean;
@@ -122,7 +122,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     for (const [key, cell] of this.#cells) each(this.#read(key, cell), key, this);
   }
 
-  override pathOf(part: Part): string {
+  override [PATH_OF](part: Part): string {
     for (const [key, cell] of this.#cells) if (cell === part) return this.#pathAt(key);
     return this.path;
   }

@@ -10,7 +10,7 @@ export { bytes, TrackedBytes } from "./bytes.ts";
 export { type CellType, grid, type GridRow, TrackedGrid } from "./grid.ts";
 export { list, TrackedList } from "./list.ts";
 export { map, type TrackedKey, TrackedMap } from "./map.ts";
-export { nested, type NestedPart, type TrackedNested } from "./nested.ts";
+export { nested, type TrackedNested } from "./nested.ts";
 export type { Put } from "./container.ts";
 export type { Held } from "./owned.ts";
 export { isPart, type Part } from "./part.ts";

@@ -11,56 +11,90 @@ import {
   ATTACH,
   CHANGED,
   corrupt,
+  DETACH,
   type Holder,
   isPart,
   KIND,
   KIND_BYTE,
   type Part,
+  PART_CHANGED,
   partOfByte,
+  PATH_OF,
   READ,
   register,
   TrackedPart,
   WRITE,
 } from "./part.ts";
 
-/** Structures by name; its members are its structures. */
-export type TrackedNested<T extends Readonly<Record<string, Part>>> = NestedPart & Readonly<T>;
+/** Structures by name: its members are its structures. */
+export type TrackedNested<T extends Readonly<Record<string, Part>>> = Part & Readonly<T>;
 
-/** What {@link nested} makes. */
-export class NestedPart extends TrackedPart implements Holder {
+/** What an app has of a nested structure: nothing but symbols beside its members, so that these can have any name. */
+class NestedFace implements Part {
+  readonly #inner: NestedPart;
+
+  constructor(parts: Readonly<Record<string, Part>>) {
+    this.#inner = new NestedPart(this);
+    for (const [name, part] of Object.entries(parts)) this.#inner.add(name, part);
+  }
+
+  get [KIND](): "nested" {
+    return "nested";
+  }
+  get [CHANGED](): boolean {
+    return this.#inner[CHANGED];
+  }
+  [ATTACH](holder: Holder): void {
+    this.#inner[ATTACH](holder);
+  }
+  [DETACH](): void {
+    this.#inner[DETACH]();
+  }
+  [WRITE](isWhole: boolean): Uint8Array {
+    return this.#inner[WRITE](isWhole);
+  }
+  [READ](segment: Uint8Array): void {
+    this.#inner[READ](segment);
+  }
+}
+
+class NestedPart extends TrackedPart implements Holder {
   override get [KIND](): "nested" {
     return "nested";
   }
+  readonly #face: NestedFace;
   readonly #parts = new Map<string, Part>();
 
-  constructor(parts: Readonly<Record<string, Part>>) {
+  constructor(face: NestedFace) {
     super();
-    for (const [name, part] of Object.entries(parts)) this.#add(name, part);
+    this.#face = face;
   }
 
-  #add(name: string, part: Part): void {
+  protected override get self(): Part {
+    return this.#face;
+  }
+
+  add(name: string, part: Part): void {
     if (!isPart(part)) {
       throw unfit(`nested${step(name)}`, "no tracked structure: put plain values in value() or in a map");
     }
-    if (name in this) {
+    if (name in this.#face) {
       throw new AppError(
         "value_invalid",
-        `nested() can't name a structure ${JSON.stringify(name)}: it is taken`,
-        {
-          path: name,
-        },
+        `nested() can't name a structure ${JSON.stringify(name)}: every object has that`,
+        { path: name },
       );
     }
     part[ATTACH](this);
     this.#parts.set(name, part);
-    Object.defineProperty(this, name, { value: part, enumerable: true });
+    Object.defineProperty(this.#face, name, { value: part, enumerable: true });
   }
 
-  partChanged(): void {
+  [PART_CHANGED](): void {
     this.touch();
   }
 
-  pathOf(part: Part): string {
+  [PATH_OF](part: Part): string {
     for (const [name, each] of this.#parts) if (each === part) return `${this.path}${step(name)}`;
     return this.path;
   }
@@ -90,7 +124,7 @@ export class NestedPart extends TrackedPart implements Holder {
       }
       const made = partOfByte(kind);
       made[READ](bytes);
-      this.#add(name, made);
+      this.add(name, made);
     });
     r.end();
     if (isWhole && seen.size !== this.#parts.size) {
@@ -99,7 +133,7 @@ export class NestedPart extends TrackedPart implements Holder {
   }
 }
 
-register("nested", () => new NestedPart({}));
+register("nested", () => new NestedFace({}));
 
 /**
  * Declares structures under names that belong together, for the values of a map or the items of a list.
@@ -113,8 +147,8 @@ register("nested", () => new NestedPart({}));
  * carts.get("ada")?.lines.push("beans");
  * ```
  *
- * @throws AppError `value_invalid` for a name that is taken or a member that is no structure.
+ * @throws AppError `value_invalid` for a member that is no structure, and a name that every object has.
  */
 export function nested<T extends Readonly<Record<string, Part>>>(parts: T): TrackedNested<T> {
-  return new NestedPart(parts) as TrackedNested<T>;
+  return new NestedFace(parts) as unknown as TrackedNested<T>;
 }

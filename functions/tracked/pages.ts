@@ -30,7 +30,8 @@ export class Page {
     this.#slots = slots;
   }
 
-  take(slot: number): Kept {
+  /** For encoding only. */
+  original(slot: number): unknown {
     if (this.#values === undefined) {
       const values = this.#bytes === undefined ? [] : decodeContent(this.#bytes);
       if (!Array.isArray(values) || values.length !== this.#slots) {
@@ -39,7 +40,7 @@ export class Page {
       this.#values = values;
       this.#bytes = undefined;
     }
-    return takeOver(this.#values[slot]);
+    return this.#values[slot];
   }
 }
 
@@ -51,8 +52,13 @@ export class Stored {
     this.#page = page;
     this.#slot = slot;
   }
+  /** To be called once: who has taken it keeps that. */
   take(): Kept {
-    return this.#page.take(this.#slot);
+    return takeOver(this.original());
+  }
+  /** For encoding only. */
+  original(): unknown {
+    return this.#page.original(this.#slot);
   }
 }
 
@@ -82,9 +88,8 @@ export class PageWriter {
         parts.push([slot, cell]);
         return null;
       }
-      const kept = cell instanceof Stored ? cell.take() : cell;
-      isTree &&= !(kept instanceof Unshared);
-      return originalOf(kept);
+      isTree &&= !(cell instanceof Stored || cell instanceof Unshared);
+      return cell instanceof Stored ? cell.original() : originalOf(cell);
     });
     this.#w.uint(cells.length).bytes(encodeContent(values, isTree));
     this.#w.list(parts, ([slot, part]) => {

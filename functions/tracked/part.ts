@@ -28,6 +28,12 @@ export const WRITE: unique symbol = Symbol.for("sojourn.tracked.write") as never
 export const READ: unique symbol = Symbol.for("sojourn.tracked.read") as never;
 /** Under which a structure answers whether anything changed. */
 export const CHANGED: unique symbol = Symbol.for("sojourn.tracked.changed") as never;
+/** Under which a holder is told of changes. */
+export const PART_CHANGED: unique symbol = Symbol.for("sojourn.tracked.part_changed") as never;
+/** Under which a holder says where a part is. */
+export const PATH_OF: unique symbol = Symbol.for("sojourn.tracked.path_of") as never;
+/** Under which a holder says what all lies in. */
+export const TOP: unique symbol = Symbol.for("sojourn.tracked.top") as never;
 
 const KINDS: unique symbol = Symbol.for("sojourn.tracked.kinds") as never;
 
@@ -38,11 +44,11 @@ export type Kind = keyof typeof KIND_BYTE;
 /** Who a structure belongs to. */
 export interface Holder {
   /** The first change since the part was written last. */
-  partChanged(part: Part): void;
+  [PART_CHANGED](part: Part): void;
   /** Where a part is, as an app would write it: `cart.items[3]`. */
-  pathOf(part: Part): string;
+  [PATH_OF](part: Part): string;
   /** What all lies in, at last. */
-  readonly top: unknown;
+  readonly [TOP]: unknown;
 }
 
 /** What all structures have towards their holder. */
@@ -74,8 +80,13 @@ export abstract class TrackedPart implements Part {
   }
 
   /** See {@link Holder}. */
-  get top(): unknown {
-    return this.#holder === undefined ? this : this.#holder.top;
+  get [TOP](): unknown {
+    return this.#holder === undefined ? this.self : this.#holder[TOP];
+  }
+
+  /** What an app has of it: itself, but for nested ones. */
+  protected get self(): Part {
+    return this;
   }
 
   [ATTACH](holder: Holder): void {
@@ -112,14 +123,14 @@ export abstract class TrackedPart implements Part {
 
   /** Where this is; its kind while nobody holds it. */
   protected get path(): string {
-    return this.#holder?.pathOf(this) ?? this[KIND];
+    return this.#holder?.[PATH_OF](this.self) ?? this[KIND];
   }
 
   /** To be called by every change. */
   protected touch(): void {
     if (this.#isChanged) return;
     this.#isChanged = true;
-    this.#holder?.partChanged(this);
+    this.#holder?.[PART_CHANGED](this.self);
   }
 
   protected abstract write(isWhole: boolean): Uint8Array;

@@ -32,8 +32,11 @@ import {
   KIND,
   KIND_BYTE,
   type Part,
+  PART_CHANGED,
   partOfByte,
+  PATH_OF,
   READ,
+  TOP,
   WRITE,
 } from "./part.ts";
 
@@ -77,13 +80,13 @@ export class SessionState implements Holder {
     for (const [name, each] of Object.entries(this.#instance)) if (isPart(each)) this.#bind(name, each);
   }
 
-  get top(): this {
+  get [TOP](): this {
     return this;
   }
 
-  partChanged(): void {}
+  [PART_CHANGED](): void {}
 
-  pathOf(part: Part): string {
+  [PATH_OF](part: Part): string {
     for (const [name, each] of Object.entries(this.#instance)) if (each === part) return name;
     return part[KIND];
   }

@@ -9,7 +9,7 @@ import { Reader, Writer } from "../../store/codec.ts";
 import { Container, type Put, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
-import { corrupt, isPart, KIND, READ, register, WRITE } from "./part.ts";
+import { corrupt, isPart, KIND, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A value whose changes are tracked. */
 export class TrackedValue<T> extends Container {
@@ -32,7 +32,7 @@ export class TrackedValue<T> extends Container {
 
   /** Puts another in its place. @throws AppError `value_invalid`. */
   set(value: Put<T>): void {
-    if (value === this.#cell) return;
+    if (isPart(value) && value === this.#cell) return;
     const cell = this.admit(value, () => this.path);
     this.release(this.#cell);
     this.#cell = cell;
@@ -45,7 +45,7 @@ export class TrackedValue<T> extends Container {
     this.set(change(this.get()));
   }
 
-  override pathOf(): string {
+  override [PATH_OF](): string {
     return this.path;
   }
 

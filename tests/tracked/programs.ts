@@ -129,6 +129,8 @@ const PLAIN = new WeakSet<object>();
 
 /** A structure to be put in, or content; every fourth is a structure. */
 function put(step: Step, isTracked: boolean): unknown {
+  // Often what is there already: that is a change, too, in all of them.
+  if (step.b % 4 === 1) return step.a % 2;
   if (step.b % 4 !== 0) return isTracked ? step.content : structuredClone(step.content);
   const made = make(step.a, isTracked, step.content);
   if (!isTracked) enlist(made);
@@ -370,4 +372,22 @@ export function snapshot(structure: unknown): unknown {
   return Array.isArray(structure)
     ? structure.map((each) => isStructure(each) ? snapshot(each) : each)
     : structure;
+}
+
+/** Of each value inside whether it is the same object when it is read again: a program can see that. */
+export function identities(structure: unknown): unknown {
+  if (structure instanceof TrackedMap) {
+    return [...structure.keys()].map((key) => same(() => structure.get(key)));
+  }
+  if (structure instanceof TrackedList) return structure.toArray().map((_, i) => same(() => structure.at(i)));
+  if (structure instanceof TrackedValue) return same(() => structure.get());
+  if (isPart(structure) && "left" in structure && "right" in structure) {
+    return [identities(structure.left), identities(structure.right)];
+  }
+  return true;
+}
+
+function same(read: () => unknown): unknown {
+  const each = read();
+  return isPart(each) ? identities(each) : Object.is(each, read());
 }

@@ -140,7 +140,12 @@ Deno.test("plain fields after a checkpoint are what a load would give: nothing l
 Deno.test("a structure in two fields, and a name that nested has, are refused", () => {
   const shared = map();
   assert.throws(() => new SessionState({ one: shared, other: shared }), /can be in one place only.*at one/);
-  assert.throws(() => nested({ pathOf: map() }), /can't name a structure "pathOf": it is taken/);
+  assert.throws(
+    () => nested({ toString: map() }),
+    /can't name a structure "toString": every object has that/,
+  );
+  const { path, top, write } = nested({ path: list([1]), top: map(), write: value(2) });
+  assert.deepEqual([path.toArray(), top.size, write.get()], [[1], 0, 2]);
   assert.throws(() => nested({ a: 1 as never }), /nested\.a: no tracked structure/);
 });
 
