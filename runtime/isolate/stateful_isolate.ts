@@ -101,6 +101,12 @@ export class StatefulIsolate {
     }
   }
 
+  /** Tells it the present values of its app's secrets. */
+  refreshSecrets(): void {
+    if (this.app.secrets === undefined || this.isOver) return;
+    this.#writer.begin(FRAME.secrets, 0).text(JSON.stringify(this.app.secrets())).end();
+  }
+
   /** Opens a session; answers its channel. */
   open(session: OpenSession, sink: ChannelSink): number {
     const channel = this.#next++;

@@ -78,6 +78,13 @@ export class StatefulPool {
     return { isolate, channel: isolate.open(session, sink) };
   }
 
+  /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
+  refreshSecrets(app: string): void {
+    for (const fleet of this.#fleets.values()) {
+      if (fleet.app.app === app) { for (const isolate of fleet.isolates) isolate.refreshSecrets(); }
+    }
+  }
+
   /** What runs: for status and metrics. */
   status(): { readonly isolates: number; readonly sessions: number } {
     let isolates = 0, sessions = 0;

@@ -22,7 +22,7 @@ import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from
 import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
-import { STATEFUL_KIND } from "../stateful/router.ts";
+import { isForRouter } from "../stateful/router.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
@@ -143,6 +143,7 @@ export async function startApps(
     redact: running.redact,
     fatal: ports.fatal,
   });
+  secrets.onChange((app) => stateful.refreshSecrets(app));
   const cron = await openCron({
     ...{ config, system, apps: table, clock, runner },
     running: { ...running, telemetry: site.requests },
@@ -230,7 +231,7 @@ export async function startApps(
     stateful,
     admin,
     serveLink: (request) =>
-      request.kind === STATEFUL_KIND ? stateful.router.serve(request) : serveLinkRequest({
+      isForRouter(request.kind) ? stateful.router.serve(request) : serveLinkRequest({
         apps: gateway,
         telemetry: site.requests,
         admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),

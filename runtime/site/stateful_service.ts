@@ -44,6 +44,8 @@ export interface StatefulService {
   readonly router: StatefulRouter;
   readonly admin: StatefulAdmin;
   status(): StatefulSources;
+  /** An app's secrets have changed. */
+  refreshSecrets(app: string): void;
   /** The second call waits for the first. */
   close(): Promise<void>;
 }
@@ -113,6 +115,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   return {
     router,
     status,
+    refreshSecrets: (app) => pool.refreshSecrets(app),
     admin: {
       rows: config.parent === null ? (options) => homes.rows(options) : null,
       look: (name) => host.look(name),
@@ -121,6 +124,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     close: () =>
       closing ??= (async () => {
         await host.close();
+        router.close();
         await homes.close(CLOSE_MS);
         await pool.close();
         await storage.close();

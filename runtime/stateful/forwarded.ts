@@ -96,6 +96,30 @@ export function decodeReply(head: Uint8Array, body: Uint8Array | null): Forwarde
   return reply;
 }
 
+/** Answers that have arrived: they need not be kept for somebody who asks again. */
+export interface Heard {
+  readonly name: StatefulName;
+  readonly request: string;
+}
+
+export function encodeHeard(heard: readonly Heard[]): Uint8Array {
+  const writer = new Writer();
+  return writer.list(heard, ({ name, request }) => {
+    writer.text(name.app).text(name.class).text(name.id).text(request);
+  }).done();
+}
+
+/** @throws CodecError (F1) */
+export function decodeHeard(head: Uint8Array): Heard[] {
+  const reader = new Reader(head);
+  const heard = reader.list(() => ({
+    name: { app: reader.text(), class: reader.text(), id: reader.text() },
+    request: reader.text(),
+  }));
+  reader.end();
+  return heard;
+}
+
 function framed(writer: Writer, bytes: Uint8Array): Framed {
   const isInline = bytes.length <= INLINE_BYTES_MAX;
   writer.flag(isInline);

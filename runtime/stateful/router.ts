@@ -20,6 +20,7 @@ import {
   bodyOf,
   CHAIN_MAX,
   decodeForwarded,
+  decodeHeard,
   decodeReply,
   encodeForwarded,
   encodeReply,
@@ -28,6 +29,7 @@ import {
   HOPS_MAX,
   readBody,
 } from "./forwarded.ts";
+import { Hearing } from "./hearing.ts";
 import { shown } from "./hosted.ts";
 import type { SessionHost } from "./session_host.ts";
 
@@ -35,7 +37,7 @@ import type { SessionHost } from "./session_host.ts";
 export interface RouterServices {
   readonly site: string;
   readonly homes: Pick<Homes, "where" | "misled">;
-  readonly host: Pick<SessionHost, "request">;
+  readonly host: Pick<SessionHost, "request" | "received">;
   readonly links: RequestLinks;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
   /** A new request's id. */
@@ -44,8 +46,11 @@ export interface RouterServices {
   readonly count: (what: "here" | "there" | "served" | "retried") => void;
 }
 
-/** The kind of the requests on the links. */
+/** The kinds of the requests on the links: calls, and word of answers that have arrived. */
 export const STATEFUL_KIND = "stateful";
+const HEARD_KIND = "stateful-heard";
+/** Whether a request on a link is for the router. */
+export const isForRouter = (kind: string): boolean => kind === STATEFUL_KIND || kind === HEARD_KIND;
 
 /** How often a call is sent on to where its stateful session is said to be, before it is begun anew. */
 const TURNS_MAX = 4;
@@ -58,9 +63,15 @@ const RETRY_MS = 100;
 /** See the file's header. */
 export class StatefulRouter implements StatefulCaller {
   readonly #services: RouterServices;
+  readonly #hearing: Hearing;
 
   constructor(services: RouterServices) {
     this.#services = services;
+    this.#hearing = new Hearing((site, head) => services.links.request(site, HEARD_KIND, head));
+  }
+
+  close(): void {
+    this.#hearing.close();
   }
 
   call({ address, call, token }: StatefulRequest): Promise<StatefulReply> {
@@ -109,6 +120,12 @@ export class StatefulRouter implements StatefulCaller {
 
   /** Answers a call of another site. */
   async serve(request: LinkRequest): Promise<LinkReply> {
+    if (request.kind === HEARD_KIND) {
+      for (const { name, request: heard } of decodeHeard(request.head)) {
+        this.#services.host.received(name, heard);
+      }
+      return { head: new Uint8Array() };
+    }
     const reply = await this.#served(request);
     const { head, body } = encodeReply(reply);
     return { head, body: bodyOf(body) };
@@ -143,11 +160,18 @@ export class StatefulRouter implements StatefulCaller {
       reply = at === site
         ? await timely(this.#here(asked), late)
         : await this.#there(at, { ...asked, to: at, hops: HOPS_MAX }, late);
+      if (reply.kind === "answer") this.#heard(at, asked);
       if (reply.kind !== "elsewhere") return reply;
       if (at !== site) homes.misled(asked.name);
       at = reply.site === "" || reply.site === at ? site : reply.site;
     }
     return problem("superseded_home", `${shown(asked.name)} has no home that is reached from ${site}`);
+  }
+
+  /** Nobody will ask for this answer again: who asked is at this site. */
+  #heard(at: string, { name, request }: Pick<ForwardedCall, "name" | "request">): void {
+    if (at === this.#services.site) this.#services.host.received(name, request);
+    else this.#hearing.add(at, { name, request });
   }
 
   /** Runs it here, where this site is its home or becomes it. */

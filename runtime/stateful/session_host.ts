@@ -85,6 +85,12 @@ export class SessionHost {
     return this.#of(name).request(request);
   }
 
+  /** Whoever asked has the answer. */
+  received(name: StatefulName, request: string): void {
+    const run = this.#hosted.get(keyOf(name))?.run;
+    if (run && !run.isOver) run.home.received(request);
+  }
+
   /** A timer of a session that is at home here is due. */
   wake(name: StatefulName): void {
     if (!this.#closed) this.#of(name).ensure().catch(() => {}); // who asks for it next is told

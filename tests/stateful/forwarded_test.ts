@@ -5,13 +5,16 @@ import {
   bodyOf,
   CHAIN_MAX,
   decodeForwarded,
+  decodeHeard,
   decodeReply,
   encodeForwarded,
   encodeReply,
   type ForwardedCall,
   type ForwardedReply,
+  type Heard,
   readBody,
 } from "../../runtime/stateful/forwarded.ts";
+import { Hearing } from "../../runtime/stateful/hearing.ts";
 import { joinPieces, openPiece, wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { CALL_BYTES_MAX } from "../../functions/calls/call.ts";
 import type { TokenState } from "../../store/api.ts";
@@ -57,6 +60,22 @@ Deno.test("a call and its reply cross a link as they are, long ones as bodies (F
     const { head, body } = encodeReply(one);
     assert.deepEqual(decodeReply(head, await readBody(bodyOf(body))), one);
   }));
+});
+
+Deno.test("word of answers that have arrived is told in batches, to the site that gave each", async () => {
+  const told: { site: string; heard: Heard[] }[] = [];
+  const hearing = new Hearing((site, head) => {
+    told.push({ site, heard: decodeHeard(head) });
+    return Promise.reject(new Error("lost on the way"));
+  });
+  const name = { app: "a", class: "b", id: "c" };
+  for (let i = 0; i < 250; i++) hearing.add(i % 2 === 0 ? "edge-1" : "edge-2", { name, request: `r${i}` });
+  while (told.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(told.map(({ site, heard }) => [site, heard.length]), [["edge-1", 125], ["edge-2", 125]]);
+  for (let i = 0; i < 200; i++) hearing.add("edge-1", { name, request: `s${i}` });
+  assert.equal(told.at(-1)?.heard.length, 200, "many are told at once");
+  assert.deepEqual(told.at(-1)?.heard.at(-1), { name, request: "s199" });
+  hearing.close();
 });
 
 Deno.test("heads that are none throw CodecError (F1, F2)", () => {
