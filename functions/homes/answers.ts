@@ -112,7 +112,8 @@ export class Answers {
       if (kept.at <= at && (kept.isReceived || kept.atMs < oldest)) this.#pass(request);
     }
     const kept = [...this.#kept].filter(([, one]) => one.at <= at);
-    const w = new Writer(64).list([...this.#past], (id) => w.text(id));
+    const w = new Writer(64);
+    w.list([...this.#past], (id) => w.text(id));
     return w.list(kept, ([id, { bytes }]) => w.text(id).bytes(bytes)).done();
   }
 

@@ -254,6 +254,7 @@ export class Hosted {
       case "rested":
         return new HomeError("closed", `${shown(this.name)} rests`);
       case "failed":
+        this.#log("error", `${shown(this.name)} could not go on: ${over.error}`);
         return over.error instanceof Error ? over.error : new Error(String(over.error));
     }
   }

@@ -50,7 +50,10 @@ const NAME = { app: "shop", class: "robot", id: "r" };
 let requests = 0;
 
 async function ask(host: MemoryHost, method: string, ...args: unknown[]): Promise<unknown> {
-  return await askAs(host, `request-${requests++}`, method, ...args);
+  const request = `request-${requests++}`;
+  const answer = await askAs(host, request, method, ...args);
+  host.host.received(NAME, request);
+  return answer;
 }
 
 async function askAs(
