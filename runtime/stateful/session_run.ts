@@ -17,12 +17,13 @@ import type {
   Call,
   Checkpoint,
   Commit,
+  Effect,
   HandledEvent,
   Opened,
   Parked,
 } from "../../functions/turns/mod.ts";
 import type { Home, HomeError, Opened as OpenedHome } from "../../functions/homes/mod.ts";
-import type { TokenState } from "../../store/api.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api.ts";
 import type { ChannelSink, StatefulEnd } from "../isolate/mod.ts";
 import type { OpenChannel } from "../isolate/mod.ts";
 import { type CallMaker, makeCall } from "./made_calls.ts";
@@ -127,7 +128,7 @@ export class SessionRun implements ChannelSink {
   /** What its log left open leaves, before anything that is new. */
   async #begin(opened: Opened): Promise<void> {
     await this.#adopted;
-    for (const effect of opened.effects) await this.store.apply(effect);
+    for (const effect of opened.effects) await this.#apply(effect);
     this.#seen = await this.store.token();
     this.#acknowledge(opened);
     for (const { name, dueMs } of opened.timers) this.#timers.set(name, dueMs);
@@ -316,7 +317,7 @@ export class SessionRun implements ChannelSink {
   /** R1 */
   async #release(commit: Commit): Promise<void> {
     const { listener, nowMs } = this.#parts;
-    for (const effect of commit.effects) await this.store.apply(effect);
+    for (const effect of commit.effects) await this.#apply(effect);
     const token = this.#seen = await this.store.token();
     if (this.#over !== null) return;
     const answered = new Set<string>();
@@ -338,6 +339,24 @@ export class SessionRun implements ChannelSink {
     for (const call of commit.calls) this.#make(call);
     if (commit.isEnded) await this.remove();
     else if (this.home.logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.checkpoint();
+  }
+
+  /**
+   * What a turn wrote is applied however long that takes: its session waits, and those who ask it. Only what this site
+   * takes from nobody is left out, and said.
+   */
+  async #apply(effect: Effect): Promise<void> {
+    while (this.#over === null) {
+      try {
+        return await this.store.apply(effect);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) {
+          return this.#parts.listener.log("error", `a write of a stateful session is refused: ${error}`);
+        }
+        if (error.code === "closed" || error.code === "disk_failed") throw error;
+        await new Promise((resolve) => setTimeout(resolve, APPLY_RETRY_MS));
+      }
+    }
   }
 
   #acknowledge({ outputs, effects }: Pick<Commit, "outputs" | "effects">): void {
@@ -393,3 +412,5 @@ export class RunFailed extends Error {
  * a session anyway.
  */
 const CHECKPOINT_LOG_BYTES = 256 * 1024;
+/** The way to the root is back, or there is room again: looked at so often. */
+const APPLY_RETRY_MS = 500;
