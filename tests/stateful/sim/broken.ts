@@ -24,7 +24,7 @@ export interface Variant {
 // ── Plans ──
 
 /** Few sessions that change hands all the time. */
-const contested = (plan: StatefulPlan): StatefulPlan => ({
+export const contested = (plan: StatefulPlan): StatefulPlan => ({
   ...plan,
   n: Math.max(plan.n, 3),
   f: Math.max(plan.f, 1),
@@ -33,12 +33,25 @@ const contested = (plan: StatefulPlan): StatefulPlan => ({
   born: 0,
   clients: 5,
   requests: 25,
+  safetyMs: 4_000,
+  healMs: 10_000,
   crashes: 6,
   partitions: 4,
   wipes: 0,
   jumps: 0,
   slow: false,
   host: { ...plan.host, timerMs: 0 },
+});
+
+/** Two sites with slow disks: what one has and the other not, nobody else has either. */
+export const pair = (plan: StatefulPlan): StatefulPlan => ({
+  ...contested(plan),
+  n: 2,
+  f: 1,
+  delaysMs: [1, 1],
+  commitMs: [20, 100],
+  crashes: 14,
+  partitions: 14,
 });
 
 const moving = (plan: StatefulPlan): StatefulPlan => ({
@@ -221,18 +234,25 @@ function adopting(): Wrongs {
   });
 }
 
-/** A site that was its home before it was restarted is so again, in the same epoch. */
+/** A site that was its home before it was restarted is so again, in the same epoch, with what its own disk has. */
 function resuming(): Wrongs {
-  const owners = new Map<string, readonly Owner[]>();
+  const configs = new Map<string, { readonly own: readonly Owner[]; readonly config: number }>();
   return asking((site, _to, ask) => {
-    if (ask.kind === "configure") owners.set(`${site.id} ${ask.name.id}`, ask.owners);
-    if (ask.kind !== "acquire" || ask.seen === 0) return ask;
-    const known = owners.get(`${site.id} ${ask.name.id}`);
-    if (known === undefined) return ask;
-    const row = { site: site.id, epoch: ask.seen, config: 1, owners: known };
+    const key = "name" in ask ? `${site.id} ${ask.name.id}` : "";
+    if (ask.kind === "configure") {
+      configs.set(key, { own: ask.owners.slice(0, 1), config: ask.config + 1 });
+    }
+    const known = configs.get(key);
+    if (ask.kind !== "acquire" || ask.seen === 0 || known === undefined) return ask;
+    const row = { site: site.id, epoch: ask.seen, config: known.config, owners: known.own };
     return rowOf({ ...row, version: "v1", ended: false, movesTo: "" });
   });
 }
+
+/** Half of the time nobody who opens a session hears of others but itself: what they have is found later. */
+export const deaf = asking((site, _to, ask) =>
+  ask.kind === "promise" && Math.floor(site.options.world.nowMs / 1_500) % 2 === 0 ? null : ask
+);
 
 const rowOf = (row: RowState): Reply => ({ kind: "row", outcome: "granted", row });
 
@@ -242,7 +262,7 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "an output leaves before its commit is held",
     wrongs: { outputBeforeCommit: true },
-    change: contested,
+    change: (plan) => ({ ...contested(plan), commitMs: [20, 60], crashes: 12 }),
     caughtBy: ["contradiction", "history"],
     seeds: 10,
   },
@@ -397,7 +417,7 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "a home that comes back goes on in its epoch",
     wrongs: resuming(),
-    change: (plan) => ({ ...contested(plan), crashes: 12, partitions: 0 }),
+    change: pair,
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
     seeds: 100,
   },
@@ -414,10 +434,13 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "what an earlier home had appended, and nobody else has, is not cut",
-    wrongs: taking((site, _from, ask) =>
-      ask.kind === "align" ? { ...ask, keep: logOf(site, ask)?.last ?? ask.keep } : ask
-    ),
-    change: contested,
+    wrongs: {
+      ...deaf,
+      ...taking((site, _from, ask) =>
+        ask.kind === "align" ? { ...ask, keep: logOf(site, ask)?.last ?? ask.keep } : ask
+      ),
+    },
+    change: pair,
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
     seeds: 100,
   },

@@ -33,6 +33,8 @@ export interface StatefulPlan {
   readonly commitMs: readonly [number, number];
   readonly delaysMs: readonly number[];
   readonly host: HostPlan;
+  /** How long all may take to be answered in the end. */
+  readonly healMs: number;
 }
 
 export interface StatefulRun {
@@ -53,7 +55,6 @@ export interface StatefulOptions {
 
 const TIMES = { beatMs: 50, suspectMs: 250, deadMs: 1_200 };
 const CLIENT_MS = 2_500;
-const HEAL_MS_MAX = 120_000;
 const POLL_MS = 100;
 /** Longer than it takes to be suspected: others take over. */
 const CRASHED_MS = 500;
@@ -88,6 +89,7 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
       moveChance: draws.pick([0, 0, 0.1]),
       timerMs: draws.pick([0, 0, 1_000]),
     },
+    healMs: 120_000,
   };
 }
 
@@ -198,7 +200,7 @@ class Simulation {
   }
 
   async #until(done: () => boolean): Promise<void> {
-    const untilMs = this.#world.nowMs + HEAL_MS_MAX;
+    const untilMs = this.#world.nowMs + this.#plan.healMs;
     while (!done() && this.#world.nowMs < untilMs) await this.#world.run(this.#world.nowMs + POLL_MS);
   }
 
