@@ -98,7 +98,9 @@ export class Homes {
   readonly #homes = new Map<string, AtHome>();
   readonly #opening = new Set<string>();
   readonly #counters: Record<string, number> = {};
-  #failure: HomeError | null = null;
+  /** Nothing new is served. */
+  #closing: HomeError | null = null;
+  #isClosed = false;
   #cancelTick: () => void = () => {};
   readonly #forget: () => void;
 
@@ -228,7 +230,7 @@ export class Homes {
   }
 
   #serving(): void {
-    if (this.#failure !== null) throw this.#failure;
+    if (this.#closing !== null) throw this.#closing;
   }
 
   async #open(name: StatefulName, version: string): Promise<Opened> {
@@ -348,13 +350,15 @@ export class Homes {
         return reply.kind === "copy" ? reply.base : null;
       },
       count: (what) => this.#count(what),
-      over: (home) => this.#over(home),
+      over: (home, error) => this.#over(home, error),
     };
   }
 
-  #over(live: LiveHome): void {
+  #over(live: LiveHome, { code, site }: HomeError): void {
     const key = keyOf("", live.name);
     if (this.#homes.get(key)?.live === live) this.#homes.delete(key);
+    // This disk may not have heard of the next home.
+    if (code === "superseded") this.#routes.set(key, site);
   }
 
   /** Another site has the promise of a log on this disk. */
@@ -381,7 +385,7 @@ export class Homes {
   /** A named timer is due (due.ts D1). */
   #mayOpen(name: StatefulName): boolean {
     const key = keyOf("", name);
-    if (this.#opening.has(key) || this.#failure !== null) return false;
+    if (this.#opening.has(key) || this.#closing !== null) return false;
     const entry = this.#homes.get(key);
     if (entry !== undefined) return entry.isResting;
     const by = this.#keepers.log(name)?.head.by;
@@ -392,7 +396,7 @@ export class Homes {
 
   /** A packet of another site. @throws CodecError for bytes that are none. */
   received(from: SiteId, packet: Uint8Array): void {
-    if (this.#failure !== null) return;
+    if (this.#isClosed) return;
     if (this.#ports.fellows.isKnown(from)) this.#exchange.received(from, packet);
     else this.#count("packet_stranger");
   }
@@ -428,6 +432,11 @@ export class Homes {
     return this.#arbiter.rows(options);
   }
 
+  /** For checkers: all logs of this disk. */
+  debugLogs(): Iterable<KeptLog> {
+    return this.#keepers.all();
+  }
+
   /** For checkers: what this disk has of a log. */
   debugLog(name: StatefulName): KeptLog | undefined {
     return this.#keepers.log(name);
@@ -454,13 +463,14 @@ export class Homes {
 
   /** Resolves when all that was appended is held, or has waited `waitMs`; nothing is served any more. */
   async close(waitMs = 2_000): Promise<void> {
-    if (this.#failure !== null) return;
-    const error = this.#failure = new HomeError("closed", `site ${this.#ports.site} is stopping`);
+    if (this.#closing !== null) return;
+    const error = this.#closing = new HomeError("closed", `site ${this.#ports.site} is stopping`);
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const cancel = this.#ports.clock.after(waitMs, resolve);
     const settled = [...this.#homes.values()].map(({ live }) => live.whenHeld(live.last).catch(() => {}));
     await Promise.race([Promise.all(settled), late]);
     cancel();
+    this.#isClosed = true;
     for (const { live } of [...this.#homes.values()]) live.end(error);
     this.#cancelTick();
     this.#forget();

@@ -44,7 +44,7 @@ export interface LiveHomePorts {
   count(name: string): void;
   note(event: string, detail: Record<string, unknown>): void;
   /** It is no home any more. */
-  over(home: LiveHome): void;
+  over(home: LiveHome, error: HomeError): void;
 }
 
 /** What is known when it opens. */
@@ -235,7 +235,7 @@ export class LiveHome {
     for (const resolve of this.#advances.splice(0)) resolve();
     for (const resolve of this.#ticks.splice(0)) resolve();
     this.#resolveOver(error);
-    this.#ports.over(this);
+    this.#ports.over(this, error);
   }
 
   /** A site's standing has changed. */

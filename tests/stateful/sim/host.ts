@@ -109,7 +109,7 @@ export class Host {
     if (this.#running.has(keyOf(name))) return;
     this.#probe("due");
     void this.#session(name).then((running) => this.#run(running, `timer ${this.#ports.draws.word()}`)).catch(
-      () => {},
+      (error) => this.#unexpected(error),
     );
   }
 
@@ -202,7 +202,7 @@ export class Host {
         : state;
       home.checkpoint({ at: home.sequence, bytes: encode(saved), version: VERSION }).then(
         () => this.#probe("checkpoints"),
-        () => {},
+        (error) => this.#unexpected(error),
       );
     }
     const chance = draws.unit();
@@ -218,7 +218,14 @@ export class Host {
     ending.then(() => {
       this.#probe(what);
       this.#drop(running);
-    }, () => this.#drop(running));
+    }, (error) => {
+      this.#unexpected(error);
+      this.#drop(running);
+    });
+  }
+
+  #unexpected(error: unknown): void {
+    if (!(error instanceof HomeError)) this.#ports.complain(`unexpected: ${error}`);
   }
 
   #drop(running: Running): void {

@@ -41,6 +41,10 @@ export interface StatefulSiteOptions {
   readonly echoChance: number;
   readonly heard: (heard: Heard) => void;
   readonly complain: (text: string) => void;
+  /** Hears what is due, instead of the host. */
+  readonly due?: (site: SiteId, name: StatefulName) => void;
+  /** Logs that its disk has room for. */
+  readonly keptMax?: number;
   /** Something of the process is seen by its host. */
   readonly passes?: (site: SiteId, point: string) => void;
 }
@@ -169,7 +173,8 @@ export class StatefulSite {
         return send(to, PACKET, out);
       },
       fellows: this.#fellows(detector),
-      due: (name) => host?.due(name),
+      due: (name) => this.options.due === undefined ? host?.due(name) : this.options.due(id, name),
+      ...(this.options.keptMax === undefined ? {} : { keptMax: this.options.keptMax }),
       note: () => {},
       fatal: (error) => {
         if (isCurrent()) complain(`${id} fails: ${error.stack ?? error.message}`);
