@@ -15,6 +15,9 @@ export class CodecError extends Error {
 const utf8 = new TextEncoder();
 const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Names and ids: up to here ASCII is cheaper unit by unit than by a call out of JavaScript. */
+const SHORT_TEXT_MAX = 48;
+
 export class Writer {
   #bytes: Uint8Array<ArrayBuffer>;
   #length = 0;
@@ -82,13 +85,38 @@ export class Writer {
   }
 
   text(value: string): this {
-    return this.bytes(utf8.encode(value));
+    return value.length <= SHORT_TEXT_MAX && this.#ascii(value) ? this : this.bytes(utf8.encode(value));
+  }
+
+  /** Writes a short text with its length, if it is ASCII. */
+  #ascii(value: string): boolean {
+    this.#room(value.length + 1);
+    const at = this.#length + 1;
+    for (let i = 0; i < value.length; i++) {
+      const unit = value.charCodeAt(i);
+      if (unit >= 0x80) return false;
+      this.#bytes[at + i] = unit;
+    }
+    this.#bytes[at - 1] = value.length;
+    this.#length = at + value.length;
+    return true;
   }
 
   list<T>(values: readonly T[], write: (value: T) => void): this {
     this.uint(values.length);
     for (const value of values) write(value);
     return this;
+  }
+
+  /** Begins anew, in the same memory. */
+  clear(): this {
+    this.#length = 0;
+    return this;
+  }
+
+  /** What was written, as it stands: valid until something else is. */
+  view(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
   }
 
   /** What was written. */
@@ -163,10 +191,12 @@ export class Reader {
   }
 
   text(): string {
+    const bytes = this.view();
+    const short = bytes.length <= SHORT_TEXT_MAX ? asciiOf(bytes) : null;
+    if (short !== null) return short;
     try {
-      return utf8Strict.decode(this.bytes());
-    } catch (error) {
-      if (error instanceof CodecError) throw error;
+      return utf8Strict.decode(bytes);
+    } catch {
       throw new CodecError("a text is not UTF-8");
     }
   }
@@ -191,4 +221,15 @@ export class Reader {
   end(): void {
     if (this.#at !== this.#bytes.length) throw new CodecError("a message has bytes left over");
   }
+}
+
+/** A text, where it is ASCII. */
+function asciiOf(bytes: Uint8Array): string | null {
+  let text = "";
+  for (let i = 0; i < bytes.length; i++) {
+    const unit = bytes[i] ?? 0;
+    if (unit >= 0x80) return null;
+    text += String.fromCharCode(unit);
+  }
+  return text;
 }

@@ -85,8 +85,10 @@ export function decodeCall(bytes: Uint8Array): SessionCall {
 
 /** An answer's bytes. */
 export function encodeAnswer(answer: SessionAnswer): Uint8Array<ArrayBuffer> {
+  if (answer.kind === "value") {
+    return new Writer(answer.value.length + 8).byte(ANSWER.value).bytes(answer.value).done();
+  }
   const writer = new Writer();
-  if (answer.kind === "value") return writer.byte(ANSWER.value).bytes(answer.value).done();
   if (answer.kind === "error") {
     return writer.byte(ANSWER.error).text(answer.code).text(answer.message.toWellFormed()).done();
   }

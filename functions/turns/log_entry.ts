@@ -8,6 +8,7 @@
  * entry that began it.
  *
  * LE1  One form for each entry; decoding throws CodecError for all else, for an unknown kind too.
+ * LE2  What was read of requests and results are views of the log: for a replay, which is over before it changes.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import type { TurnEnd, TurnInput } from "./turn.ts";
@@ -174,7 +175,7 @@ function readInput(reader: Reader, kind: TurnInput["kind"]): TurnInput {
         kind,
         request: reader.text(),
         chain: reader.list(() => reader.text()),
-        bytes: reader.bytes(),
+        bytes: reader.view(),
       };
     case "message":
       return { kind, peer: reader.text(), message: reader.flag() ? reader.text() : reader.bytes() };
@@ -190,7 +191,7 @@ function readInput(reader: Reader, kind: TurnInput["kind"]): TurnInput {
     case "local":
       return { kind, local: reader.uint() };
     case "result":
-      return { kind, call: reader.uint(), bytes: reader.bytes() };
+      return { kind, call: reader.uint(), bytes: reader.view() };
     case "error":
       return { kind, call: reader.uint(), code: reader.text(), message: reader.text() };
     case "rejected":

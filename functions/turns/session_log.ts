@@ -49,7 +49,7 @@ export class SessionLog {
   }
 
   append(entries: Writer, count: number): void {
-    const bytes = entries.done();
+    const bytes = entries.view();
     const need = this.#end.bytes + bytes.length;
     if (need > this.#bytes.length) {
       const grown = new Uint8Array(Math.max(need, this.#bytes.length * 2, BUFFER_BYTES));

@@ -54,8 +54,13 @@ const CHECKPOINT_BYTES = 64 * 1024;
 /** A session that does not come to rest takes no new messages from here on, and is parked at the next. */
 const HOLD_BYTES = 1024 * 1024;
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
+/** So long it may take to rest then, while somebody waits: longer than a call that ends. */
+const HOLD_MS_MAX = 60_000;
 
 const NOTHING: Made = { outputs: [], effects: [], timers: [] };
+
+/** The entries of a turn on their way into a log. */
+const entries = new Writer(4096);
 
 type Numbered = HandledEvent & { readonly number: number; readonly storeClock: number };
 /** What waits to be delivered while a handler runs too. */
@@ -85,6 +90,7 @@ export class StatefulSession {
   readonly #waits: Waits;
   readonly #outbox = new Outbox();
   #wantsCheckpoint = false;
+  #heldSinceMs = 0;
   #isStarted = false;
   #isOver = false;
 
@@ -146,6 +152,7 @@ export class StatefulSession {
   deliver(event: SessionEvent): void {
     if (this.#isOver) return;
     if (event.kind !== "result") {
+      if (this.#isHeld && this.#hasWaitedLong()) return this.#parkFull();
       this.#inbox.push(event);
       this.#host.wake(this);
     } else {
@@ -202,6 +209,13 @@ export class StatefulSession {
     return this.#log.lengthBytes >= HOLD_BYTES && !this.#program.isQuiescent;
   }
 
+  /** Somebody has been waiting for it to rest for too long. */
+  #hasWaitedLong(): boolean {
+    const nowMs = this.#host.nowMs();
+    if (this.#inbox.length === 0) this.#heldSinceMs = nowMs;
+    return nowMs - this.#heldSinceMs > HOLD_MS_MAX;
+  }
+
   /** Does one thing: recovers, runs a turn, or takes a checkpoint. */
   step(): void {
     if (!this.#isStarted) return this.#start();
@@ -248,8 +262,8 @@ export class StatefulSession {
     const beforeMs = program.clockMs;
     const end = this.#host.run(program, input, new LiveSource(this.#host, storeClock));
     if (program.failure !== null) return false;
-    const writer = new Writer(64);
-    this.#log.append(writer, writeTurn(writer, input, end, beforeMs));
+    entries.clear();
+    this.#log.append(entries, writeTurn(entries, input, end, beforeMs));
     return true;
   }
 
@@ -323,9 +337,8 @@ export class StatefulSession {
       this.#give(true);
       return this.#park("state_invalid", thrown(error).message, { code: codeOf(error) ?? null });
     }
-    const writer = new Writer(8);
-    writeCheckpointEntry(writer, digestOf(bytes));
-    this.#log.append(writer, 1);
+    writeCheckpointEntry(entries.clear(), digestOf(bytes));
+    this.#log.append(entries, 1);
     this.#log.point();
     const at = this.#log.sequence;
     this.#checkpoint = { at, bytes };

@@ -86,6 +86,9 @@ class Small extends Session<SoloEnv> {
       throw new Error("later");
     });
   }
+  big(text: string): number {
+    return text.length;
+  }
   chained(): number {
     let n = 0;
     for (let i = 0; i < 3; i++) Promise.resolve().then(() => n++).then(() => this.n += n);
@@ -159,6 +162,8 @@ Deno.test("a call to a session that waits for this one fails with `cycle`", () =
     assert.equal(solo.commits.at(-1)?.calls.length, 1);
   }));
 
+const parkedOf = ({ parked }: Solo) => parked;
+
 const answers = ({ commits }: Solo): string[] =>
   commits.flatMap(({ outputs }) => outputs.map(({ bytes }) => new TextDecoder().decode(bytes)));
 
@@ -212,4 +217,25 @@ Deno.test("time stands still in a turn and is in the log only where it was read"
       outputs.map(({ bytes }) => new DataView(bytes.slice(3).buffer).getFloat64(0, true))
     );
     assert.deepEqual(times, [1_000_005, 1_000_005]);
+  }));
+
+Deno.test("a session that never rests takes no more messages when its log is long, and is parked in the end", () =>
+  inMacrotask(() => {
+    const solo = new Solo(Small).open().deliver(request("background"));
+    const big = "x".repeat(200_000);
+    for (let i = 0; i < 10; i++) solo.deliver({ ...request("big", big), request: `${i}` });
+    const answered = answers(solo).length;
+    assert.ok(answered < 8, `${answered} were answered`);
+    assert.equal(parkedOf(solo)?.code, undefined);
+    // It rests: all are answered, and a checkpoint makes the log short.
+    solo.timersDue.shift()?.();
+    solo.run();
+    assert.equal(answers(solo).length, 11);
+    assert.equal(solo.checkpoints.length > 0, true);
+    solo.deliver({ ...request("background"), request: "again" });
+    for (let i = 0; i < 10; i++) solo.deliver({ ...request("big", big), request: `b${i}` });
+    solo.nowMs += 120_000;
+    solo.deliver(request("add", 1));
+    assert.equal(parkedOf(solo)?.code, "log_full");
+    assert.match(parkedOf(solo)?.message ?? "", /1 closure timers/);
   }));
