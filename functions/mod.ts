@@ -58,12 +58,14 @@ export type { ReadLevel } from "./store_client.ts";
 export {
   bytes,
   type CellType,
+  type Container,
   grid,
   type GridRow,
   type Held,
   list,
   map,
   nested,
+  type Part,
   type Put,
   type TrackedBytes,
   type TrackedGrid,
@@ -71,6 +73,7 @@ export {
   type TrackedList,
   type TrackedMap,
   type TrackedNested,
+  type TrackedPart,
   type TrackedValue,
   value,
 } from "./tracked/mod.ts";

@@ -11,16 +11,10 @@
  *      values with a structured clone.
  */
 import { AppError } from "./errors.ts";
-import {
-  SESSION_BASE,
-  SESSION_SLOT,
-  type SessionPeer,
-  type SessionPort,
-  type SessionSlot,
-} from "./session_slot.ts";
+import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "./session_slot.ts";
 
 /** Who sent a message to a stateful session, and a way to answer. */
-export interface From extends SessionPeer {
+export interface From {
   /** Who it is. */
   readonly kind: "client" | "origin";
   /** Its identity, the same for as long as it is attached. */

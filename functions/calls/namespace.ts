@@ -1,9 +1,6 @@
 /** The stateful sessions of an app, as its functions address them: `env.sessions.NAME`. */
 import type { Session } from "../session.ts";
 
-/** Members of a Session class that are no methods to be called from outside. */
-type Own = keyof Session | "constructor";
-
 /**
  * A stateful session from outside: its methods, each answering with a promise, and `fetch`. Arguments and results
  * are values with a structured clone; what a method throws is thrown here, with its message and code.
@@ -11,7 +8,9 @@ type Own = keyof Session | "constructor";
 export type SessionStub<C> =
   & {
     [
-      M in keyof C as M extends Own ? never : C[M] extends (...args: never[]) => unknown ? M : never
+      M in keyof C as M extends keyof Session | "constructor" ? never
+        : C[M] extends (...args: never[]) => unknown ? M
+        : never
     ]: C[M] extends (...args: infer A) => infer R ? (...args: A) => Promise<Awaited<R>> : never;
   }
   & {

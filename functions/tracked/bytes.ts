@@ -6,11 +6,13 @@ import { KIND, register, TrackedPart } from "./part.ts";
 
 /** Bytes whose changes are tracked: a Uint8Array, but that places are read by `at` and written by `set` and `put`. */
 export class TrackedBytes extends TrackedPart implements Iterable<number> {
+  /** @ignore */
   override get [KIND](): "bytes" {
     return "bytes";
   }
   readonly #memory: TrackedMemory;
 
+  /** All zero. */
   constructor(length: number) {
     super();
     this.#memory = new TrackedMemory(length);
@@ -110,10 +112,12 @@ export class TrackedBytes extends TrackedPart implements Iterable<number> {
     return [placeOf(start, this.length), placeOf(end, this.length)];
   }
 
+  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     return this.#memory.write(isWhole);
   }
 
+  /** @ignore */
   protected override read(segment: Uint8Array): void {
     this.#memory.read(segment);
   }

@@ -18,6 +18,11 @@ import {
 /** What may be put where a `T` is: a structure itself, or a value, also one that was read from a structure. */
 export type Put<T> = T | Held<T>;
 
+/**
+ * What the structures that hold values and other structures share.
+ *
+ * @ignore
+ */
 export abstract class Container extends TrackedPart implements Holder {
   #changedParts: Set<Part> | undefined;
 

@@ -21,15 +21,24 @@ const ARRAYS = {
 } as const;
 
 /** What a cell of a grid holds. */
-export type CellType = keyof typeof ARRAYS;
+export type CellType = "uint8" | "int8" | "uint16" | "int16" | "uint32" | "int32" | "float32" | "float64";
 /** A row of a grid. */
-export type GridRow = InstanceType<(typeof ARRAYS)[CellType]>;
+export type GridRow =
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array;
 
 /** A byte of a segment is a place in here. */
 const TYPES = Object.keys(ARRAYS) as CellType[];
 
 /** A grid of numbers whose changes are tracked. */
 export class TrackedGrid extends TrackedPart {
+  /** @ignore */
   override get [KIND](): "grid" {
     return "grid";
   }
@@ -40,6 +49,7 @@ export class TrackedGrid extends TrackedPart {
   /** Over all of the memory. */
   #cells: GridRow;
 
+  /** All zero. */
   constructor(width: number, height: number, type: CellType) {
     super();
     const array = ARRAYS[type];
@@ -147,11 +157,13 @@ export class TrackedGrid extends TrackedPart {
     throw new RangeError(`${this.path} has ${this.#width} × ${this.#height} cells: there is no ${asked}`);
   }
 
+  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(16).uint(this.#width).uint(this.#height).byte(TYPES.indexOf(this.#type));
     return joined(w.done(), this.#memory.write(isWhole));
   }
 
+  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment.subarray(0, HEAD_BYTES_MAX));
     const [width, height, type] = [r.uint(), r.uint(), TYPES[r.byte()]];

@@ -15,6 +15,7 @@ import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from
 
 /** A list whose changes are tracked: an array, but that places are read by `at` and written by `set`. */
 export class TrackedList<T> extends Container implements Iterable<Held<T>> {
+  /** @ignore */
   override get [KIND](): "list" {
     return "list";
   }
@@ -205,10 +206,12 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     for (let i = 0; i < this.#cells.length; i++) yield this.#read(i);
   }
 
+  /** What `for … of` goes through. */
   [Symbol.iterator](): IterableIterator<Held<T>> {
     return this.values();
   }
 
+  /** @ignore */
   override [PATH_OF](part: Part): string {
     return this.#pathAt(this.#cells.indexOf(part));
   }
@@ -221,6 +224,7 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return readThrough(this.#cells[index], (cell) => this.#cells[index] = cell) as Held<T>;
   }
 
+  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(256);
     const length = this.#cells.length;
@@ -259,6 +263,7 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return cells;
   }
 
+  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const before = this.#cells;

@@ -21,6 +21,7 @@ export type TrackedKey = string | number | bigint | boolean;
 
 /** A map whose changes are tracked one by one: a checkpoint holds what changed, not the whole map. */
 export class TrackedMap<K extends TrackedKey, V> extends Container implements Iterable<[K, Held<V>]> {
+  /** @ignore */
   override get [KIND](): "map" {
     return "map";
   }
@@ -113,6 +114,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     for (const [key, cell] of this.#cells) yield [key, this.#read(key, cell)];
   }
 
+  /** What `for … of` goes through. */
   [Symbol.iterator](): IterableIterator<[K, Held<V>]> {
     return this.entries();
   }
@@ -122,6 +124,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     for (const [key, cell] of this.#cells) each(this.#read(key, cell), key, this);
   }
 
+  /** @ignore */
   override [PATH_OF](part: Part): string {
     for (const [key, cell] of this.#cells) if (cell === part) return this.#pathAt(key);
     return this.path;
@@ -135,6 +138,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     return readThrough(cell, (taken) => this.#cells.set(key, taken)) as Held<V>;
   }
 
+  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(256).flag(isWhole || this.#isCleared);
     const deleted = isWhole ? undefined : this.#deleted;
@@ -173,6 +177,7 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     for (const [, part] of inside) w.bytes(part[WRITE](false));
   }
 
+  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {

@@ -38,27 +38,34 @@ class NestedFace implements Part {
     for (const [name, part] of Object.entries(parts)) this.#inner.add(name, part);
   }
 
+  /** @ignore */
   get [KIND](): "nested" {
     return "nested";
   }
+  /** @ignore */
   get [CHANGED](): boolean {
     return this.#inner[CHANGED];
   }
+  /** @ignore */
   [ATTACH](holder: Holder): void {
     this.#inner[ATTACH](holder);
   }
+  /** @ignore */
   [DETACH](): void {
     this.#inner[DETACH]();
   }
+  /** @ignore */
   [WRITE](isWhole: boolean): Uint8Array {
     return this.#inner[WRITE](isWhole);
   }
+  /** @ignore */
   [READ](segment: Uint8Array): void {
     this.#inner[READ](segment);
   }
 }
 
 class NestedPart extends TrackedPart implements Holder {
+  /** @ignore */
   override get [KIND](): "nested" {
     return "nested";
   }
@@ -90,15 +97,18 @@ class NestedPart extends TrackedPart implements Holder {
     Object.defineProperty(this.#face, name, { value: part, enumerable: true });
   }
 
+  /** @ignore */
   [PART_CHANGED](): void {
     this.touch();
   }
 
+  /** @ignore */
   [PATH_OF](part: Part): string {
     for (const [name, each] of this.#parts) if (each === part) return `${this.path}${step(name)}`;
     return this.path;
   }
 
+  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const parts = [...this.#parts].filter(([, part]) => isWhole || part[CHANGED]);
     const w = new Writer(256).flag(isWhole);
@@ -107,6 +117,7 @@ class NestedPart extends TrackedPart implements Holder {
     }).done();
   }
 
+  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const isWhole = r.flag();

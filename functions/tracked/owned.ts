@@ -11,13 +11,10 @@
 import { AppError } from "../errors.ts";
 import { isPart, type Part } from "./part.ts";
 
-type Primitive = string | number | bigint | boolean | null | undefined;
-/** Kept by structured clone, and no plain data. */
-type Unfrozen = Date | RegExp | Error | ArrayBuffer | ArrayBufferView;
-
 /** A value as a tracked structure hands it out: readonly all the way down. */
 export type Held<T> = unknown extends T ? T
-  : T extends Primitive | Unfrozen | Part ? T
+  : T extends string | number | bigint | boolean | null | undefined ? T
+  : T extends Date | RegExp | Error | ArrayBuffer | ArrayBufferView | Part ? T
   : T extends ReadonlyMap<infer K, infer V> ? ReadonlyMap<Held<K>, Held<V>>
   : T extends ReadonlySet<infer V> ? ReadonlySet<Held<V>>
   : { readonly [P in keyof T]: Held<T[P]> };

@@ -51,7 +51,11 @@ export interface Holder {
   readonly [TOP]: unknown;
 }
 
-/** What all structures have towards their holder. */
+/**
+ * What all structures have towards their holder.
+ *
+ * @ignore
+ */
 export interface Part {
   readonly [KIND]: Kind;
   /** Whether a change was made since the last write. */
@@ -69,7 +73,11 @@ export interface Part {
 export const isPart = (value: unknown): value is Part =>
   typeof value === "object" && value !== null && KIND in value;
 
-/** The part of life that all structures share. */
+/**
+ * The part of life that all structures share.
+ *
+ * @ignore
+ */
 export abstract class TrackedPart implements Part {
   abstract readonly [KIND]: Kind;
   #holder: Holder | undefined;

@@ -13,6 +13,7 @@ import { corrupt, isPart, KIND, PATH_OF, READ, register, WRITE } from "./part.ts
 
 /** A value whose changes are tracked. */
 export class TrackedValue<T> extends Container {
+  /** @ignore */
   override get [KIND](): "value" {
     return "value";
   }
@@ -20,6 +21,7 @@ export class TrackedValue<T> extends Container {
   /** It was set since the last write. */
   #isSet = true;
 
+  /** With a value to begin with. */
   constructor(initial: Put<T>) {
     super();
     this.#cell = this.admit(initial, () => "value");
@@ -45,10 +47,12 @@ export class TrackedValue<T> extends Container {
     this.set(change(this.get()));
   }
 
+  /** @ignore */
   override [PATH_OF](): string {
     return this.path;
   }
 
+  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const isAll = isWhole || this.#isSet;
     const w = new Writer(64).flag(isAll);
@@ -59,6 +63,7 @@ export class TrackedValue<T> extends Container {
     return w.done();
   }
 
+  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {
