@@ -102,6 +102,16 @@ export function parseManifest(value: unknown): Manifest {
       );
     }
   }
+  for (const [session, { durability, origin }] of Object.entries(result.data.sessions)) {
+    if (durability === "owners" && origin === undefined) continue;
+    const field = origin === undefined ? "durability" : "origin";
+    throw new AppError(
+      "not_available",
+      `sessions.${session}.${field} is not available in this version of Sojourn; stateful sessions without an origin, ` +
+        `whose log the owners hold, are`,
+      { path: `sessions.${session}.${field}` },
+    );
+  }
   return result.data;
 }
 

@@ -109,7 +109,8 @@ export class SessionHost {
   /** Ends a session for good, without asking it. @throws HomeError */
   async remove(name: StatefulName): Promise<void> {
     const hosted = this.#hosted.get(keyOf(name));
-    if (hosted?.run && !hosted.run.isOver) return await hosted.run.remove();
+    const run = hosted?.parked === null ? await hosted.ensure().catch(() => null) : null;
+    if (run !== null) return await run.remove();
     const live = this.#services.apps.get(name.app);
     const home = (await this.#services.homes.open(name, live?.current.version ?? "")).start([]);
     await home.end();

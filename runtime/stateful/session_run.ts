@@ -214,7 +214,7 @@ export class SessionRun implements ChannelSink {
 
   /** Ends it here, for good: its log goes. */
   async remove(): Promise<void> {
-    await this.store.forget();
+    await this.store.forget().catch(() => {}); // marks that nobody reads any more
     await this.home.end();
     this.#end({ kind: "ended" });
   }
@@ -353,7 +353,7 @@ export class SessionRun implements ChannelSink {
         if (!(error instanceof StoreUnavailable)) {
           return this.#parts.listener.log("error", `a write of a stateful session is refused: ${error}`);
         }
-        if (error.code === "closed" || error.code === "disk_failed") throw error;
+        if (FOR_GOOD.has(error.code)) throw error;
         await new Promise((resolve) => setTimeout(resolve, APPLY_RETRY_MS));
       }
     }
@@ -412,5 +412,7 @@ export class RunFailed extends Error {
  * a session anyway.
  */
 const CHECKPOINT_LOG_BYTES = 256 * 1024;
+/** No later attempt of this run is better. */
+const FOR_GOOD: ReadonlySet<string> = new Set(["closed", "disk_failed", "source_lost"]);
 /** The way to the root is back, or there is room again: looked at so often. */
 const APPLY_RETRY_MS = 500;
