@@ -9,8 +9,11 @@
  *     from here on is never older than what it served before.
  * F2  What the child got from its old parent may have causes that are neither at the child nor at the root. All rows
  *     that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
- *     child and of every other child that it had; then of each inner site that stands above the old parent, one after
- *     the other and bottom-up (C2). They are installed here at once, before the child is answered (C4). Nobody who is given up, by an operator or by its removal, is waited for.
+ *     child and of every other child that it had; they are installed here at once, before the child is answered
+ *     (PROTOCOL C4). Nobody who is given up, by an operator or by its removal, is waited for.
+ *     A site has only what it covers, and what it was fed may have causes at those above it: so after it each inner
+ *     site above it is asked, bottom-up, as far as the lowest common ancestor, whose feed may be behind here
+ *     (gather_sources.ts, PROTOCOL C2).
  *     What only a parent had that is given up is lost: sessions that may have seen it are told (topology.ts).
  * F3  Until the child's whole subtree has pushed here what it had, its old incarnation is unsettled: stable clocks say
  *     nothing of its entries past its end, neither to a session that comes from there (handoff.ts H3) nor to the
@@ -21,8 +24,8 @@ import type { Core } from "./core.ts";
 import type { Child } from "./child.ts";
 import { GATHER_RETRY_MS, MESSAGE_BYTES_TARGET, NOTE_EVERY_MS } from "./limits.ts";
 import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRow } from "./message.ts";
-import { aboveOld, type Asked } from "./moving.ts";
 import type { SiteId } from "./ports.ts";
+import { firstSources, isGivenUp, type Source, sourcesAbove } from "./gather_sources.ts";
 import { firstId } from "./question.ts";
 import type { Position } from "./row.ts";
 import { Stager } from "./stager.ts";
@@ -42,12 +45,32 @@ interface Arriving {
   isRefused: boolean;
 }
 
+interface Answer {
+  readonly rows: readonly WireRow[];
+  readonly need: Position;
+  /** Who stood above whoever answered. */
+  readonly above: Source;
+}
+
 /** What has come for one hello. */
 interface Gathering {
   readonly hello: Hello;
-  readonly answers: Map<SiteId, { readonly rows: readonly WireRow[]; readonly need: Position }>;
+  /** Of the round that is under way. */
+  id: number;
+  /** The old parent was given up when this began. */
+  isGivenUp: boolean;
+  /** Who stood above those of the round before; null in the first one. */
+  above: readonly Source[] | null;
+  readonly answers: Map<SiteId, Answer>;
   readonly arriving: Map<SiteId, Arriving>;
-  readonly id: number;
+  /** Since when the child waits, over all its hellos. */
+  readonly sinceMs: number;
+  /** Of the rounds that are over. */
+  readonly asked: Set<SiteId>;
+  readonly rows: WireRow[];
+  need: Position;
+  /** There is nobody left to ask. */
+  isComplete: boolean;
   waitsFor: readonly SiteId[];
   notedAtMs: number;
   done: boolean;
@@ -77,9 +100,10 @@ export class Adoptions {
   }
 
   /** Children that are not answered yet, and whom that waits for. */
-  get waiting(): { readonly child: SiteId; readonly waitsFor: readonly SiteId[] }[] {
-    return [...this.#gatherings].flatMap(([child, { done, waitsFor }]) =>
-      done ? [] : [{ child: child.id, waitsFor }]
+  get waiting(): { readonly child: SiteId; readonly waitsFor: readonly SiteId[]; readonly forMs: number }[] {
+    const nowMs = this.#core.steady.nowMs();
+    return [...this.#gatherings].flatMap(([child, { done, waitsFor, sinceMs }]) =>
+      done || !child.connected ? [] : [{ child: child.id, waitsFor, forMs: nowMs - sinceMs }]
     );
   }
 
@@ -103,9 +127,16 @@ export class Adoptions {
     if (gathering?.hello !== hello) {
       gathering = {
         hello,
+        id: this.#nextId++,
+        isGivenUp: this.isGivenUp(hello),
+        above: null,
         answers: new Map(),
         arriving: new Map(),
-        id: this.#nextId++,
+        sinceMs: gathering?.done === false ? gathering.sinceMs : this.#core.steady.nowMs(),
+        asked: new Set(),
+        rows: [],
+        need: moved.floor,
+        isComplete: false,
         waitsFor: [],
         notedAtMs: -Infinity,
         done: false,
@@ -128,51 +159,69 @@ export class Adoptions {
   }
 
   /** Whether what only its old parent had is given up. */
-  isGivenUp({ parentReplica, moved }: Hello): boolean {
-    const { topology } = this.#core;
-    if (moved === undefined || moved.from === "") return false;
-    return moved.lost.includes(moved.from) || topology.isRemoved(moved.from) ||
-      topology.succession.heir(parentReplica) === null;
-  }
-
-  /** Whom to ask (F2): those of one list together, and when all of them have answered those of the next. */
-  #sources(child: Child, hello: Hello, { from, siblings, lost }: Moved): Asked[][] {
-    const { topology, config } = this.#core;
-    const above = aboveOld(this.#core, hello).map((asked) => [asked]);
-    if (!this.isGivenUp(hello)) return [[{ site: from, replica: hello.parentReplica }], ...above];
-    const others = siblings.filter((site) =>
-      // This site has it all itself.
-      ![child.id, config.site].includes(site) && !lost.includes(site) && !topology.isRemoved(site)
-    );
-    return [[child.id, ...others].map((site) => ({ site, replica: 0 })), ...above];
-  }
-
-  /** Who has not answered yet of those whose turn it is. */
-  #missing(child: Child, { hello, answers }: Gathering, moved: Moved): Asked[] {
-    return this.#sources(child, hello, moved)
-      .map((turn) => turn.filter(({ site }) => !answers.has(site)))
-      .find((missing) => missing.length > 0) ?? [];
+  isGivenUp(hello: Hello): boolean {
+    return isGivenUp(this.#core, hello);
   }
 
   #ask(child: Child, gathering: Gathering): void {
     const core = this.#core;
-    if (this.#gatherings.get(child) !== gathering || gathering.done || core.closed) return;
-    this.#askMissing(child, gathering);
+    // One that has left, or lost its link, says another hello when it comes again.
+    const isOver = this.#gatherings.get(child) !== gathering || gathering.done || !child.connected;
+    if (isOver || core.closed) return;
+    const isGivenUp = this.isGivenUp(gathering.hello);
+    if (gathering.isGivenUp !== isGivenUp) {
+      gathering.isGivenUp = isGivenUp;
+      this.#next(gathering, null);
+      gathering.asked.clear();
+      gathering.isComplete = false;
+    }
+    this.#round(child, gathering);
     this.#note(child, gathering);
     this.#step(child, gathering);
     core.ports.clock.after(GATHER_RETRY_MS, () => this.#ask(child, gathering));
   }
 
-  #askMissing(child: Child, gathering: Gathering): void {
-    const core = this.#core, { moved } = gathering.hello;
-    if (moved === undefined || moved.from === "" || core.resyncing) return;
-    const missing = this.#missing(child, gathering, moved);
-    gathering.waitsFor = missing.map(({ site }) => site);
-    for (const { site, replica } of missing) {
-      // What has come of an answer stays: its rest may be on its way over a slow link.
-      if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
-      core.send(site, { kind: "gather", id: gathering.id, replica });
+  /** Asks those of the round who have not answered; where all have, those above them. */
+  #round(child: Child, gathering: Gathering): void {
+    const core = this.#core, { hello, answers, asked } = gathering;
+    if (hello.moved === undefined || hello.moved.from === "" || core.resyncing) return;
+    while (!gathering.isComplete) {
+      const { above } = gathering;
+      const sources = above === null ? firstSources(core, child.id, hello) : sourcesAbove(core, above, hello);
+      // Where this site itself is the one to ask, it has it all. One that is on its way names whom it has left.
+      const round = sources.filter(({ site }) => site !== core.config.site && !asked.has(site));
+      const lacking = round.filter(({ site }) => !answers.has(site));
+      gathering.waitsFor = lacking.map(({ site }) => site);
+      for (const { site, replica } of lacking) {
+        // What has come of an answer stays: its rest may be on its way over a slow link.
+        if (!gathering.arriving.has(site)) gathering.arriving.set(site, newAnswer());
+        core.send(site, { kind: "gather", id: gathering.id, replica });
+      }
+      if (lacking.length > 0) return;
+      gathering.isComplete = round.length === 0;
+      this.#close(gathering, round);
     }
+  }
+
+  /** All of a round have answered. */
+  #close(gathering: Gathering, round: readonly Source[]): void {
+    const above: Source[] = [];
+    for (const { site } of round) {
+      const answer = gathering.answers.get(site);
+      if (answer === undefined) continue;
+      for (const row of answer.rows) gathering.rows.push(row);
+      gathering.need = Math.max(gathering.need, answer.need);
+      gathering.asked.add(site);
+      if (!this.#core.path.includes(site)) above.push(answer.above);
+    }
+    this.#next(gathering, above);
+  }
+
+  #next(gathering: Gathering, above: readonly Source[] | null): void {
+    gathering.above = above;
+    gathering.id = this.#nextId++;
+    gathering.answers.clear();
+    gathering.arriving.clear();
   }
 
   /** Once a minute, so that an operator knows whom to give up. */
@@ -194,14 +243,9 @@ export class Adoptions {
       gathering.done = true;
       return this.#host.ready();
     }
-    if (hello.moved.from === "" || gathering.answers.size === 0) return;
-    const answers = this.#sources(child, hello, hello.moved).flat()
-      .map(({ site }) => gathering.answers.get(site));
-    const needs = answers.map((answer) => answer?.need ?? Infinity);
-    const need = Math.max(hello.moved.floor, ...needs);
-    if (!core.isRoot && (core.down[0] ?? 0) < need || need === Infinity) return;
+    if (!gathering.isComplete || !core.isRoot && (core.down[0] ?? 0) < gathering.need) return;
     gathering.done = true;
-    this.#install(answers.flatMap((answer) => answer?.rows ?? [])).then(() => this.#host.ready());
+    this.#install(gathering.rows).then(() => this.#host.ready());
   }
 
   /** As this site's own pending rows, all in one step (I1). */
@@ -233,9 +277,10 @@ export class Adoptions {
         return core.refused("clock_ahead", from);
       }
       core.clock.merge(gathered.clock);
-      gathering.answers.set(from, { rows, need: gathered.need });
+      const above = { site: gathered.parent, replica: gathered.parentReplica };
+      gathering.answers.set(from, { rows, need: gathered.need, above });
       gathering.waitsFor = gathering.waitsFor.filter((site) => site !== from);
-      if (gathering.waitsFor.length === 0) this.#askMissing(child, gathering);
+      if (gathering.waitsFor.length === 0) this.#round(child, gathering);
       return this.#step(child, gathering);
     }
   }
@@ -256,15 +301,17 @@ export class Adoptions {
 
   async #answer(from: SiteId, id: number): Promise<void> {
     const core = this.#core;
-    const { rows, need } = await core.rows.lock.run(async () => {
+    const { rows, said } = await core.rows.lock.run(async () => {
       const floor = core.reach[0]?.top ?? 0;
       const keys = core.isRoot ? [] : [...core.pending.after(floor, 1)].map((entry) => entry.key);
       const rows = (await core.rows.lookup(keys)).filter((row) => row !== undefined);
-      return { rows, need: core.isRoot ? core.rows.head : Math.max(core.down[0] ?? 0, core.rootFloor) };
+      const need = core.isRoot ? core.rows.head : Math.max(core.down[0] ?? 0, core.rootFloor);
+      const parent = core.path.at(-1) ?? "";
+      return { rows, said: { need, parent, parentReplica: core.isRoot ? 0 : core.parentReplica } };
     });
     await this.#host.durable();
     for (const chunk of chunks(rows, MESSAGE_BYTES_TARGET)) {
-      await core.send(from, { kind: "gathered", id, need, clock: core.clock.last, ...chunk });
+      await core.send(from, { kind: "gathered", id, ...said, clock: core.clock.last, ...chunk });
     }
   }
 

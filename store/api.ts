@@ -174,7 +174,11 @@ export interface ReplicaStatus {
     readonly stableLagMs: number | null;
   }[];
   /** Children that came from under another parent and wait for what these sites have of it (store/adoption.ts). */
-  readonly adopting: readonly { readonly child: SiteId; readonly waitsFor: readonly SiteId[] }[];
+  readonly adopting: readonly {
+    readonly child: SiteId;
+    readonly waitsFor: readonly SiteId[];
+    readonly forMs: number;
+  }[];
   /** Neighbours that are refused because their clocks are too far ahead of this site's. */
   readonly clocksAhead: readonly SiteId[];
   /** Sites that may own what arrives here, or do. */

@@ -3,6 +3,9 @@
  *
  * F1  Of points, which most are when thousands of readers miss at once, a fetch finds its like by the key; only
  *     wider ones are looked at one by one.
+ * F2  One that nobody waits for any more does not outlast a link that is down (uplink.ts): a site that is cut off for
+ *     long is asked for many keys that it does not hold.
+ * F3  Readers have no more than FETCHES_MAX under way: a parent that is cut off itself answers none of them.
  */
 import type { Digest } from "./digest.ts";
 import type { Key } from "./key.ts";
@@ -10,7 +13,8 @@ import type { Fetch } from "./message.ts";
 import { isPoint, overlap, type Range } from "./range.ts";
 import { Stager } from "./stager.ts";
 
-export interface Fetching extends Fetch {
+export interface Fetching extends Omit<Fetch, "id"> {
+  id: number;
   /** The one that this is a part of; null where a reader or a child asked for it (resync.ts). */
   readonly whole: Fetching | null;
   /** What the parent was told that this site has there; null where it was told nothing. */
@@ -21,6 +25,10 @@ export interface Fetching extends Fetch {
   parts: number | null;
   readonly done: PromiseWithResolvers<void>;
   readonly stager: Stager;
+  /** Readers that wait, none of them for long. */
+  readonly waiting: Set<PromiseWithResolvers<void>>;
+  /** Somebody else waits, for as long as it takes. */
+  isWanted: boolean;
 }
 
 const isWholePoint = ({ range, limit }: Pick<Fetch, "range" | "limit">): boolean =>
@@ -58,12 +66,25 @@ export class Fetches {
       parts: null,
       done: Promise.withResolvers<void>(),
       stager: new Stager(),
+      waiting: new Set(),
+      isWanted: whole !== null,
     };
-    fetching.done.promise.catch(() => {});
+    // Readers come and go: each that hung on the promise itself would stay there until it is settled.
+    fetching.done.promise.then(
+      () => fetching.waiting.forEach((reader) => reader.resolve()),
+      (error) => fetching.waiting.forEach((reader) => reader.reject(error)),
+    );
     this.#byId.set(fetch.id, fetching);
     if (isWholePoint(fetch)) this.#points.set(fetch.range.start, fetching);
     else this.#wide.add(fetching);
     return fetching;
+  }
+
+  /** It is asked for anew: answers to what was asked before are nobody's. */
+  renumber(fetching: Fetching, id: number): void {
+    this.#byId.delete(fetching.id);
+    fetching.id = id;
+    this.#byId.set(id, fetching);
   }
 
   get(id: number): Fetching | undefined {
@@ -74,6 +95,17 @@ export class Fetches {
     this.#byId.delete(fetching.id);
     if (isWholePoint(fetching)) this.#points.delete(fetching.range.start);
     else this.#wide.delete(fetching);
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** F2 */
+  endUnwanted(fetching: Fetching): void {
+    if (!fetching.isWanted && fetching.waiting.size === 0 && this.#byId.get(fetching.id) === fetching) {
+      this.end(fetching);
+    }
   }
 
   all(): Iterable<Fetching> {

@@ -75,6 +75,13 @@ export const SHARED_RANGES_MAX = 8;
  */
 export const CHILDREN_MAX = 10_000;
 
+/**
+ * Fetches that one site has under way for its readers, about 1 KB each here and at each parent that has to ask on: more
+ * than answers are on their way over the slowest of links. Where a parent is cut off from what lies above it they stay
+ * until it is not, so that whoever reads new keys all the while has to be told at some point.
+ */
+export const FETCHES_MAX = 10_000;
+
 /** Rows that one walk over the journal gathers for all children that come back together (flush_reads.ts). */
 export const LOOK_BACK_BYTES_MAX = 64 << 20;
 

@@ -223,6 +223,9 @@ export interface Gathered {
   /** The root's journal must have arrived up to here before the rows are installed. */
   readonly need: Position;
   readonly clock: ClockValue;
+  /** Who stands above whoever answers: "" and 0 at the root. */
+  readonly parent: SiteId;
+  readonly parentReplica: ReplicaNumber;
   readonly rows: readonly WireRow[];
   readonly more: boolean;
 }
@@ -331,8 +334,8 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
     case "gather":
       return w.uint(message.id).uint(message.replica).done();
     case "gathered":
-      w.uint(message.id).uint(message.need).uint(message.clock).flag(message.more);
-      return writeRows(w, message.rows).done();
+      w.uint(message.id).uint(message.need).uint(message.clock).text(message.parent);
+      return writeRows(w.uint(message.parentReplica).flag(message.more), message.rows).done();
   }
 }
 
@@ -453,7 +456,10 @@ function readBody(kind: Message["kind"], r: Reader): Message {
     case "gather":
       return { kind, id: r.uint(), replica: r.uint() };
     case "gathered":
-      return { kind, id: r.uint(), need: r.uint(), clock: r.uint(), more: r.flag(), rows: readRows(r) };
+      return {
+        ...{ kind, id: r.uint(), need: r.uint(), clock: r.uint(), parent: r.text(), parentReplica: r.uint() },
+        ...{ more: r.flag(), rows: readRows(r) },
+      };
   }
 }
 

@@ -31,30 +31,6 @@ export function isAllKnown(core: Core): boolean {
   return core.depth === 1 || core.resyncing || (core.via[0]?.top ?? 0) >= core.taken;
 }
 
-/** Whom to ask for rows, and which incarnation has them; 0: whatever is there. */
-export interface Asked {
-  readonly site: SiteId;
-  readonly replica: ReplicaNumber;
-}
-
-/**
- * The inner sites that stand above a child's old parent, the lowest first: what that one had may have causes that it
- * did not cover (PROTOCOL C2). Whoever is given up can't be asked; this site itself has what came by it.
- */
-export function aboveOld({ topology, config }: Core, { parentReplica, moved }: Hello): Asked[] {
-  const { succession } = topology, found: Asked[] = [], seen = new Set<SiteId>([config.site]);
-  for (let at = succession.last(parentReplica);;) {
-    const { path = [], parent = 0 } = topology.incarnation(at) ?? {};
-    const site = path.at(-2);
-    // The root's own journal is waited for. Sites that stood below each other in turn would lead round and round.
-    if (site === undefined || path.length < 3 || seen.has(site)) return found;
-    seen.add(site);
-    const isLost = moved?.lost.includes(site) || topology.isRemoved(site) || succession.heir(parent) === null;
-    if (!isLost) found.push({ site, replica: parent });
-    at = succession.last(parent);
-  }
-}
-
 /**
  * Numbers that were given to this site and that it did not take: to a hello that it, or a process before it, said to
  * another parent, or that its parent had asked for twice. A claim may be passed on long after the hello that it was

@@ -6,6 +6,8 @@
  *     came before it there has been committed: so nobody hears of one before all that were given earlier
  *     (enrolment.ts N2). One that is not known of is never ended, and no other parent takes its site.
  * N3  No number beyond the last that a version can name: who asks then waits, and the root's log says why.
+ * N4  None for a site that comes with one which was never given: this disk is an older copy of itself (removal.ts R8),
+ *     and would give that number to another.
  */
 import type { Core } from "./core.ts";
 import type { Claim } from "./message.ts";
@@ -45,7 +47,11 @@ export class Numbers {
       this.#core.ports.note("numbers_exhausted", { child: claim.site, most: REPLICA_NUMBER_MAX });
       return await new Promise(() => {});
     }
-    const { rows } = this.#core;
+    const { rows, topology } = this.#core;
+    if (claim.from !== 0 && topology.incarnation(claim.from) === undefined) {
+      this.#core.refused("number_unknown", claim.site, { number: claim.from });
+      return await new Promise(() => {});
+    }
     const { number, position } = await rows.lock.run(() => {
       const number = this.#next++;
       rows.record(RECORD, encodeJson(this.#next));

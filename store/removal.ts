@@ -17,6 +17,8 @@
  *     end here.
  * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
  *     minute (quiet.ts).
+ * R8  Nor is a site that has had more of this one's journal than there is, or a number that the root never gave: this
+ *     disk is an older copy of itself (a backup that was put back), and positions and numbers would mean two things.
  * R4  A site with children is not removed: their ends would follow from no clock that the root has. One that moved
  *     counts until it has brought all that it had (adoption.ts). One that came back before it heard its number is no
  *     child: it says so itself (moving.ts), since whoever gave the number may be what is removed.
@@ -91,9 +93,14 @@ export class Removals {
     return admitted;
   }
 
-  /** Whether a hello is not answered (R3, R5–R7). */
-  refuses(id: SiteId, { replica, moved }: Pick<Hello, "replica" | "moved">): boolean {
-    const { topology, ports, path, config } = this.#core;
+  /** Whether a hello is not answered (R3, R5–R8). */
+  refuses(
+    id: SiteId,
+    { replica, moved, parentReplica, cursor }: Pick<Hello, "replica" | "moved" | "parentReplica" | "cursor">,
+  ): boolean {
+    const { topology, ports, path, config, rows } = this.#core;
+    const isNew = replica !== 0 && this.#core.isRoot && topology.incarnation(replica) === undefined;
+    const isAhead = parentReplica !== 0 && parentReplica === this.#core.replica && cursor > rows.head;
     const elsewhere = this.#livesBelow(id, replica, moved?.lost ?? []);
     const isRemoved = topology.isRemoved(id);
     const why = isRemoved
@@ -106,6 +113,8 @@ export class Removals {
       ? "above"
       : elsewhere !== undefined
       ? "elsewhere"
+      : isNew || isAhead
+      ? "ahead"
       : null;
     if (why === null) return false;
     this.#core.count("child_removed");
@@ -153,7 +162,7 @@ export class Removals {
           await this.#write(siteKey(child.id), null);
         }
         this.#children.dismiss(child);
-        this.refuses(child.id, child);
+        this.refuses(child.id, { replica: child.replica, parentReplica: 0, cursor: 0 });
       }
     });
     core.wake();

@@ -10,6 +10,7 @@
  *     covered before the next message is taken, and changes past that head come by the feed.
  * Y2  What is here is digested again before it is covered, in the same hold of the lock: pushes, writes and arriving
  *     sessions may have changed it since the question.
+ *     Each question has a number of its own: what one was answered says nothing of what is said in the next.
  * Y3  Rows that are covered so take a new place in the journal, as if they had come: nothing else knows of it.
  * Y4  At most COMPARES_MAX parts are under way at a time; what is not answered as it should be is fetched as a whole.
  */
@@ -102,11 +103,12 @@ export class Resync {
   }
 
   async #ask(fetching: Fetching): Promise<void> {
-    const { id, range, trace } = fetching, connection = this.#connection;
+    const { range, trace } = fetching, connection = this.#connection;
     const digest = await this.#digest(range);
-    if (connection !== this.#connection || this.#fetches.get(id) !== fetching) return;
+    if (connection !== this.#connection || this.#fetches.get(fetching.id) !== fetching) return;
     fetching.said = digest;
-    this.#host.send({ kind: "compare", id, range, digest, trace });
+    this.#fetches.renumber(fetching, this.#host.nextId());
+    this.#host.send({ kind: "compare", id: fetching.id, range, digest, trace });
   }
 
   /** What is here, as of now: a hint (Y2), so others may change it between two pages. */

@@ -178,7 +178,9 @@ export class Topology {
     else this.#present.set(id, record);
   }
 
-  #learn(number: ReplicaNumber, incarnation: Incarnation): void {
+  #learn(number: ReplicaNumber, named: Incarnation): void {
+    // Numbers rise: one that follows itself, or a later one, would lead round and round.
+    const incarnation = named.from < number ? named : { ...named, from: 0 };
     this.#incarnations.set(number, incarnation);
     this.#unnamed.delete(number);
     this.departed.add(incarnation.site);

@@ -15,7 +15,14 @@ import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
 import { Fetches, type Fetching } from "./fetches.ts";
 import type { Key } from "./key.ts";
-import { EAGER_MS, MARK_IDLE_MS, MARK_MS_MIN, MESSAGE_BYTES_TARGET, WAIT_MS_MAX } from "./limits.ts";
+import {
+  EAGER_MS,
+  FETCHES_MAX,
+  MARK_IDLE_MS,
+  MARK_MS_MIN,
+  MESSAGE_BYTES_TARGET,
+  WAIT_MS_MAX,
+} from "./limits.ts";
 import {
   chunks,
   type Claim,
@@ -89,7 +96,10 @@ export class Uplink {
     this.#connection++;
     this.#feeds.clear();
     this.#resync.connect();
-    for (const f of this.#fetching.all()) f.stager.clear();
+    for (const f of [...this.#fetching.all()]) {
+      f.stager.clear();
+      this.#fetching.endUnwanted(f);
+    }
     this.#send({
       kind: "hello",
       replica: core.replica,
@@ -370,36 +380,50 @@ export class Uplink {
 
   /** Resolves when the range (or the first or last `limit` live rows of it) is covered. */
   fetch(range: Range, limit: number, reverse: boolean, trace = ""): Promise<void> {
-    const known = this.#fetching.serving({ range, limit, reverse });
-    if (known !== undefined) {
-      this.#core.count("fetch_shared");
-      return known.done.promise;
-    }
-    const f = this.#fetching.begin({ kind: "fetch", id: this.#nextId++, range, limit, reverse, trace });
-    this.#core.count("fetch");
-    if (this.#welcomed) this.#request(f);
+    const f = this.#fetchingOf(range, limit, reverse, trace);
+    f.isWanted = true;
     return f.done.promise;
   }
 
   /** The same, for a reader that does not wait for ever. */
   async fetchSoon(range: Range, limit: number, reverse: boolean, trace: string): Promise<void> {
-    const timeout = Promise.withResolvers<void>();
+    const unreachable = (why: string) => {
+      const text =
+        `a row that ${this.#core.config.site} does not hold could not be fetched from ${this.#parent} ${why}`;
+      return new StoreUnavailable("store_unreachable", text);
+    };
+    const isShared = this.#fetching.serving({ range, limit, reverse }) !== undefined;
+    if (!isShared && this.#fetching.size >= FETCHES_MAX) {
+      throw unreachable(`while ${FETCHES_MAX} others are asked for; ask again`);
+    }
+    const f = this.#fetchingOf(range, limit, reverse, trace);
+    const reader = Promise.withResolvers<void>();
     const cancel = this.#core.ports.clock.after(
       WAIT_MS_MAX,
-      () =>
-        timeout.reject(
-          new StoreUnavailable(
-            "store_unreachable",
-            `a row that ${this.#core.config.site} does not hold could not be fetched from ${this.#parent} within ${WAIT_MS_MAX} ms`,
-          ),
-        ),
+      () => reader.reject(unreachable(`within ${WAIT_MS_MAX} ms`)),
     );
+    f.waiting.add(reader);
     try {
-      await Promise.race([this.fetch(range, limit, reverse, trace), timeout.promise]);
+      await reader.promise;
     } finally {
       cancel();
-      timeout.resolve();
+      f.waiting.delete(reader);
+      // On a link that holds, what is on its way may come for the next one who asks.
+      if (!this.#welcomed) this.#fetching.endUnwanted(f);
     }
+  }
+
+  /** The one that will serve for this. */
+  #fetchingOf(range: Range, limit: number, reverse: boolean, trace: string): Fetching {
+    const known = this.#fetching.serving({ range, limit, reverse });
+    if (known !== undefined) {
+      this.#core.count("fetch_shared");
+      return known;
+    }
+    const f = this.#fetching.begin({ kind: "fetch", id: this.#nextId++, range, limit, reverse, trace });
+    this.#core.count("fetch");
+    if (this.#welcomed) this.#request(f);
+    return f;
   }
 
   #request(fetching: Fetching): void {

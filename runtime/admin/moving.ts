@@ -34,7 +34,7 @@ export function movingRoutes(app: AdminHono, services: AdminServices): void {
     const to = new URL(c.req.url);
     to.searchParams.set("url", parent.url);
     const request = new Request(to, { method: "POST", headers: c.req.raw.headers, signal: c.req.raw.signal });
-    return await services.forward(id, request, c.env.role ?? "read");
+    return await services.forwardTwice(id, request, c.env.role ?? "read");
   });
 }
 

@@ -42,6 +42,8 @@ export interface AdminServices {
   forwardToRoot(request: Request, role: Role): Promise<Response>;
   /** Sends an admin request to any other site over the links. */
   forward(site: string, request: Request, role: Role): Promise<Response>;
+  /** The same for a call without a body that may be done twice, also where the sites between do not get there. */
+  forwardTwice(site: string, request: Request, role: Role): Promise<Response>;
   /** Resolves when the writes of an app's functions that are under way here have been applied. */
   written?(app: string): Promise<void>;
   /** Makes an isolate of a version before its first request, where the site wants that. */

@@ -6,6 +6,8 @@
  *     nothing of it was sent the other way.
  * P2  What only reads does so too where the way is broken further on, or silent. What changes something is never sent
  *     twice: it fails, and the caller looks what became of it.
+ * P3  What may be done twice (a site that gets another parent, mostly since its parent does not reach it) goes along
+ *     the tree first, and then straight.
  */
 import type { Role } from "../deploy/mod.ts";
 import {
@@ -43,6 +45,27 @@ export class AdminForwarder {
   send(to: string, request: Request, role: Role): Promise<Response> {
     const head = { method: request.method, url: request.url, headers: [...request.headers], to, role };
     return this.#pass({ upgrade: false, hops: HOPS_FIRST, ...head }, request.body, request.signal);
+  }
+
+  /** P3: the same for a call without a body. */
+  async sendTwice(to: string, request: Request, role: Role): Promise<Response> {
+    const along = await this.send(to, request, role).catch((error: unknown) => error);
+    if (along instanceof Response && along.status !== 503) return along;
+    const head = { method: request.method, url: request.url, headers: [...request.headers], to, role };
+    try {
+      const straight = await this.#send(
+        { upgrade: false, hops: HOPS_FIRST, ...head },
+        to,
+        null,
+        request.signal,
+      );
+      if (along instanceof Response) await along.body?.cancel();
+      return straight;
+    } catch {
+      // Why it failed along the tree says more.
+      if (along instanceof Response) return along;
+      throw along;
+    }
   }
 
   /** Takes an admin call from a link: runs it here, or passes it on. */

@@ -14,8 +14,9 @@ const TREE = new Map([
 
 /** Sends a call from a site to another; where its links were asked to go, in order. */
 async function sent(
-  call: { from: string; to: string; method: string; body?: string },
-  links: { cut?: readonly string[]; broken?: readonly string[] },
+  call: { from: string; to: string; method: string; body?: string; isTwice?: true | undefined },
+  /** `refusing` says that it does not get there, as a site further on does. */
+  links: { cut?: readonly string[]; broken?: readonly string[]; refusing?: readonly string[] },
 ): Promise<string[]> {
   const { from, to, method, body } = call;
   const asked: string[] = [];
@@ -30,13 +31,20 @@ async function sent(
       request: async (by, _kind, head, options) => {
         asked.push(`${by} for ${decodeRequestHead(head).to}`);
         if (links.cut?.includes(by) || links.broken?.includes(by)) throw new Error("unreachable");
+        if (links.refusing?.includes(by)) {
+          return { head: encodeAnswerHead({ status: 503, headers: [] }), body: null };
+        }
         bodies.push(options?.body ? await new Response(options.body as BodyInit).text() : null);
         return { head: encodeAnswerHead({ status: 200, headers: [] }), body: null };
       },
     },
   });
   const request = new Request("http://site/_sojourn/admin/x", { method, body: body ?? null });
-  await forwarder.send(to, request, "admin").then(() => {
+  const answer = call.isTwice
+    ? forwarder.sendTwice(to, request, "admin")
+    : forwarder.send(to, request, "admin");
+  await answer.then(({ status }) => {
+    if (status === 503) return void asked.push("503");
     assert.deepEqual(bodies, [body ?? null], "it arrives once, and whole");
   }, (error: Error) => void asked.push(error.message));
   return asked;
@@ -64,5 +72,21 @@ Deno.test("a change that may have gone out is not sent again, a read is (P2)", a
   assert.deepEqual(await sent({ from: "edge-1", to: "root", method: "GET" }, broken), [
     "core-1 for root",
     "cloud for root",
+  ]);
+});
+
+Deno.test("a change that may be done twice goes straight where it did not get there along the tree (P3)", async () => {
+  const move = { from: "edge-3", to: "edge-1", method: "POST", isTwice: true } as const;
+  assert.deepEqual(await sent(move, {}), ["core-2 for edge-1"]);
+  assert.deepEqual(await sent(move, { refusing: ["core-2"] }), ["core-2 for edge-1", "edge-1 for edge-1"]);
+  assert.deepEqual(await sent(move, { broken: ["core-2"] }), ["core-2 for edge-1", "edge-1 for edge-1"]);
+  assert.deepEqual(await sent(move, { refusing: ["core-2"], broken: ["edge-1"] }), [
+    "core-2 for edge-1",
+    "edge-1 for edge-1",
+    "503",
+  ]);
+  assert.deepEqual(await sent({ ...move, isTwice: undefined }, { refusing: ["core-2"] }), [
+    "core-2 for edge-1",
+    "503",
   ]);
 });

@@ -307,7 +307,7 @@ export class LinkHub {
     wire: Wire,
     acquaintance: Acquaintance,
     dialer: boolean,
-  ): Promise<void> {
+  ): Promise<Ending> {
     const { handlers } = this.#options;
     const connection = new Connection({
       wire,
@@ -324,6 +324,7 @@ export class LinkHub {
     link.adopt(connection, role);
     const ending = await connection.run();
     link.release(ending, connection);
+    return ending;
   }
 
   async #admitted(arrival: Arrival, wire: Wire, acquaintance: Acquaintance): Promise<void> {
@@ -362,7 +363,7 @@ export class LinkHub {
   }
 
   /** One attempt to reach a site. Resolves when the connection has ended. @throws when it was never made. */
-  async #dial(site: string, address: string, role: "parent" | "peer", onMade: () => void): Promise<void> {
+  async #dial(site: string, address: string, role: "parent" | "peer", onMade: () => void): Promise<Ending> {
     const link = this.#link(site, role);
     const { made, cancel } = dial({
       transport: this.#transport,
@@ -383,7 +384,7 @@ export class LinkHub {
       throw new HandshakeError("the other side's connection was first");
     }
     onMade();
-    await this.#carry(link, role, wire, acquaintance, true);
+    return await this.#carry(link, role, wire, acquaintance, true);
   }
 
   /** Keeps the link to the parent up, with growing pauses between attempts. */
@@ -391,8 +392,12 @@ export class LinkHub {
     let pauseMs = this.#limits.retryMsMin;
     while (!this.#closed && this.#parent !== null) {
       const parent = this.#parent, { site, address } = parent;
+      let madeMs = 0;
       try {
-        await this.#dial(site, address, "parent", () => pauseMs = this.#limits.retryMsMin);
+        const ending = await this.#dial(site, address, "parent", () => madeMs = this.#nowMs());
+        // Who is sent away as soon as it has come comes again more and more rarely.
+        const isUnwanted = ending.planned && this.#nowMs() - madeMs < this.#limits.retryMsMax;
+        if (!isUnwanted) pauseMs = this.#limits.retryMsMin;
       } catch (error) {
         if (parent === this.#parent) this.#noteFailedDial("warn", site, address, error);
       }

@@ -29,6 +29,7 @@ export function dismissalOf(child: string, why: string, parent: string): string 
   if (why === "removed") return removedText(child);
   if (why === "above") return `site ${child} stands above this one: it cannot be its child`;
   if (why === "other_disk") return otherDiskText(child);
+  if (why === "ahead") return aheadText(child);
   return why === "elsewhere" ? elsewhereText(child, parent) : oldDiskText(child);
 }
 
@@ -43,6 +44,10 @@ const removedText = (site: string): string =>
 /** Why one that was started over a copy of another site's data is not let in. */
 const otherDiskText = (site: string): string =>
   `the disk of site ${site} is, or is a copy of, another site's: start it with an empty data folder`;
+/** Why one is not that this site should know more of. */
+const aheadText = (site: string): string =>
+  `site ${site} has had more of this site's journal, or numbers, than its disk has: that is an older copy of itself; ` +
+  'see docs/operating.md, "What is on disk"';
 /** Why one that was let in again is not. */
 const oldDiskText = (site: string): string =>
   `the disk of site ${site} is from before its removal: start it with an empty data folder`;

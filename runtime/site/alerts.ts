@@ -14,6 +14,7 @@ export interface Alert {
     | "clock_ahead"
     | "parent_away"
     | "child_away"
+    | "adoption_waits"
     | "lag"
     | "pending"
     | "site_away"
@@ -38,6 +39,7 @@ export interface Signs {
     | "pending"
     | "pendingBytes"
     | "children"
+    | "adopting"
     | "watched"
     | "ownersMissing"
     | "wards"
@@ -75,7 +77,7 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
       `site ${site} is refused: its clock is more than a minute ahead of this site's`,
     );
   }
-  const { parent, pending, pendingBytes, children } = replica;
+  const { parent, pending, pendingBytes, children, adopting } = replica;
   const awayIds = new Map(away.map(({ id, untilMs }) => [id, untilMs]));
   const isExpected = (id: string) => (awayIds.get(id) ?? 0) > nowMs;
   const feedMs = parent?.feedLagMs ?? 0;
@@ -89,6 +91,9 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
   for (const { id, connected, stableLagMs } of children) {
     if (connected || (stableLagMs ?? 0) <= NEIGHBOUR_AWAY_MS || isExpected(id)) continue;
     add("child_away", `nothing of site ${id} or those below it has come for ${seconds(stableLagMs ?? 0)}`);
+  }
+  for (const { child, waitsFor, forMs } of adopting) {
+    if (forMs > NEIGHBOUR_AWAY_MS) add("adoption_waits", adoption(child, waitsFor, seconds(forMs)));
   }
   if (pending > PENDING_ROWS || pendingBytes > PENDING_BYTES) {
     add("pending", `${pending} rows (${pendingBytes} bytes) have not been acknowledged by the parent`);
@@ -125,6 +130,15 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
   }
   return alerts;
 }
+
+/** Whom to start, or to name as lost. */
+const adoption = (child: string, waitsFor: readonly string[], time: string): string =>
+  waitsFor.length === 0
+    ? `site ${child} has waited for ${time} to be taken in: not all that it had shown has come here from the root`
+    : `site ${child} has waited for ${time} to be taken in: ${
+      waitsFor.join(", ")
+    } may have what it depends on, ` +
+      `and did not answer`;
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;
 

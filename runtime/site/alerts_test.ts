@@ -24,6 +24,7 @@ const calm: Signs = {
     pending: 3,
     pendingBytes: 60,
     children: [CHILD],
+    adopting: [],
     watched: [],
     ownersMissing: null,
     wards: CALM_WARDS,
@@ -65,6 +66,10 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
     [withReplica({ children: [{ ...CHILD, connected: false, stableLagMs: 10_000 }] }), []],
     [withReplica({ children: [{ ...CHILD, stableLagMs: 90_000 }] }), []],
     [withReplica({ children: [{ ...CHILD, connected: false, stableLagMs: null }] }), []],
+    [withReplica({ adopting: [{ child: "edge-4", waitsFor: ["core-1"], forMs: 10_000 }] }), []],
+    [withReplica({ adopting: [{ child: "edge-4", waitsFor: ["core-1"], forMs: 10_001 }] }), [
+      "adoption_waits",
+    ]],
     [withReplica({ pending: 100_001 }), ["pending"]],
     [withReplica({ pendingBytes: 64 * 1024 * 1024 + 1 }), ["pending"]],
     [{ ...calm, away: [{ id: "edge-1", untilMs: NOW_MS + 1, near: true }] }, ["site_away"]],
@@ -94,6 +99,18 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
   rows.push([{ ...calm, stateful: { parked: 2, stalled: 0 } }, ["stateful_parked"]]);
   rows.push([{ ...calm, stateful: { parked: 0, stalled: 1 } }, ["stateful_stalled"]]);
   for (const [signs, codes] of rows) assert.deepEqual(alertsOf(signs).map(({ code }) => code), codes);
+});
+
+Deno.test("an alert of a site that waits to be taken in names those who did not answer", () => {
+  const said = (waitsFor: string[]) =>
+    alertsOf(withReplica({ adopting: [{ child: "edge-4", waitsFor, forMs: 15_000 }] })).map(({ detail }) =>
+      detail
+    );
+  assert.match(
+    said(["core-1", "edge-7"])[0] ?? "",
+    /^site edge-4 has waited for 15 s .*core-1, edge-7 may have/,
+  );
+  assert.match(said([])[0] ?? "", /not all that it had shown has come here from the root/);
 });
 
 Deno.test("disk space is a part of the whole, and unknown where there is no such folder", () => {

@@ -206,6 +206,7 @@ export async function startApps(
     stateful: stateful.admin,
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
+    forwardTwice: (to, request, role) => forwarder.sendTwice(to, request, role),
     warm: async (app, version) => {
       const live = await table.version(app, version);
       if (live !== undefined) isolates.warm(appOf(live));

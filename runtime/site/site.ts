@@ -61,6 +61,7 @@ const WARNINGS = new Set([
   "message_malformed",
   "unexpected_message",
   "numbers_exhausted",
+  "number_unknown",
   "owners_unreachable",
   "adoption_waits",
 ]);

@@ -339,14 +339,14 @@ export class Source {
 
   warded(from: SiteId, message: Warded): void {
     if (message.replica !== this.#replica) return;
-    // Only what was on this disk was sent (G2).
-    const { rows } = this.#core;
-    if (message.position > rows.head) return this.#host.fail(olderDisk(this.#core, from, message.position));
     if (this.#former.includes(from) && message.refused === "none" && message.position === 0) {
       this.#former = this.#former.filter((site) => site !== from);
       this.#save();
     }
     const link = this.#links.get(from);
+    // Only what was on this disk was sent (G2).
+    const isAhead = link !== undefined && message.position > this.#core.rows.head;
+    if (isAhead) return this.#host.fail(olderDisk(this.#core, from, message.position));
     if (link !== undefined) this.#noteRoom(from, message.refused);
     if (link?.heard(message) !== true) return;
     if (this.#isAlone && this.reached >= Math.max(this.#told, this.#core.rows.committedHead)) {

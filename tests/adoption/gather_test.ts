@@ -8,6 +8,7 @@ import { type Key, packKey } from "../../store/key.ts";
 import { Least } from "../../store/least.ts";
 import { decodeMessage, type Hello, type Message } from "../../store/message.ts";
 import type { SiteId } from "../../store/ports.ts";
+import { Scene } from "../sim/scene.ts";
 import { START_MS, World } from "../sim/world.ts";
 
 const NEW = 5, OLD = 6;
@@ -22,7 +23,8 @@ class Adoption {
   readonly mine: Core;
   readonly old: Core;
   readonly child: Child;
-  /** Messages that came from the old parent. */
+  /** Messages that went to the old parent, and that came from there. */
+  questions = 0;
   messages = 0;
   isReady = false;
   /** Changes an answer on its way. */
@@ -33,6 +35,7 @@ class Adoption {
     const { world } = this;
     this.mine = this.#coreOf("new", NEW, (_, message) => {
       if (message.kind !== "gather") return Promise.resolve();
+      this.questions++;
       world.after(5, () => void this.asked.asked("new", message));
       return Promise.resolve();
     });
@@ -51,6 +54,7 @@ class Adoption {
     this.adopting = new Adoptions(this.mine, host);
     this.asked = new Adoptions(this.old, host);
     this.child = new Child("e", 0, { stables: new Least<Child>(), floors: new Least<Child>() });
+    this.child.connected = true;
   }
 
   #coreOf(
@@ -125,9 +129,23 @@ Deno.test("an old parent that does not answer is asked again", async () => {
   adoption.begin();
   await adoption.world.run(20_000);
   assert.equal(adoption.isReady, false);
+  assert.deepEqual(adoption.adopting.waiting, [{ child: "e", waitsFor: ["old"], forMs: 20_000 }]);
   adoption.old.resyncing = false;
   await adoption.world.run(60_000, () => adoption.isReady);
   assert.deepEqual([adoption.isReady, await adoption.has(3)], [true, 3]);
+});
+
+Deno.test("nobody is asked for a child that has left", async () => {
+  const adoption = new Adoption(Infinity);
+  adoption.old.resyncing = true;
+  adoption.begin();
+  await adoption.world.run(5_000);
+  const { questions } = adoption;
+  assert.ok(questions > 1);
+  adoption.child.connected = false;
+  assert.deepEqual(adoption.adopting.waiting, []);
+  await adoption.world.run(60_000);
+  assert.equal(adoption.questions, questions);
 });
 
 Deno.test("an answer of which a part is refused, since its clock is wrong, counts for nothing", async () => {
@@ -142,4 +160,71 @@ Deno.test("an answer of which a part is refused, since its clock is wrong, count
   adoption.begin();
   await adoption.world.run(20_000, () => adoption.isReady);
   assert.deepEqual([adoption.isReady, await adoption.has(3)], [true, 3]);
+});
+
+Deno.test("a site is adopted with what only a site above its old parent has, and what it was fed depends on", async () => {
+  const asked: string[] = [];
+  const scene = new Scene({
+    root: { parent: null, linkMs: 1 },
+    top: { parent: "root", linkMs: 1 },
+    old: { parent: "top", linkMs: 1 },
+    new: { parent: "root", linkMs: 1 },
+    e: { parent: "old", linkMs: 1 },
+  }, { tap: (_, to, message) => void (message.kind === "gather" && asked.push(to)) });
+  await scene.start();
+  const writer = await scene.attach("top");
+  for (const key of [0, 1]) await scene.read(writer, key);
+  await scene.read(await scene.attach("e"), 1);
+  scene.network.stall("top", "root", scene.world.nowMs + 10_000);
+  await scene.write(writer, 0, 1);
+  await scene.write(writer, 1, 2);
+  await scene.pass(20);
+  const before = await scene.attach("e");
+  assert.equal(
+    await scene.read(before, 1),
+    2,
+    "the effect has come down; its cause is covered at `top` only",
+  );
+  await scene.move("e", "new");
+  const after = await scene.attach("e", before.token(false));
+  assert.deepEqual([await scene.read(after, 1), await scene.read(after, 0)], [2, 1]);
+  assert.deepEqual([...new Set(asked)], ["old", "top"], "bottom-up, and not the root");
+});
+
+Deno.test("a site is adopted with what stands above its old parent, which has moved, as the new one does not know", async () => {
+  /** Of whom `second` has asked for a number. */
+  const asked: string[] = [];
+  const scene = new Scene({
+    root: { parent: null, linkMs: 1 },
+    first: { parent: "root", linkMs: 1 },
+    second: { parent: "root", linkMs: 1 },
+    old: { parent: "first", linkMs: 1 },
+    new: { parent: "root", linkMs: 1 },
+    e: { parent: "old", linkMs: 1 },
+  }, {
+    tap: (from, _, message) =>
+      void (from === "second" && message.kind === "number" && asked.push(message.claim?.site ?? "")),
+  });
+  await scene.start();
+  asked.length = 0;
+  const writer = await scene.attach("second");
+  for (const key of [0, 1]) await scene.read(writer, key);
+  // What it is fed from now on reaches it no more: it knows the old parent as it was.
+  const seen = await scene.attach("e");
+  await scene.write(seen, 2, 1);
+  scene.network.partition("e", "old", Infinity);
+  scene.site("old").move("second", []);
+  // The root gives a number; who took it, `second` has not said when its way is cut.
+  await scene.until(() => asked.length > 0);
+  await scene.pass(1);
+  scene.network.stall("second", "root", scene.world.nowMs + 20_000);
+  await scene.until(() => scene.process("old").replica.status().parent?.connected === true);
+  await scene.read(await scene.attach("old"), 1);
+  await scene.write(writer, 0, 1);
+  await scene.write(writer, 1, 2);
+  await scene.pass(100);
+  await scene.move("e", "new");
+  const after = await scene.attach("new");
+  const effect = await scene.read(after, 1);
+  assert.deepEqual([effect, await scene.read(after, 0)], [2, 1]);
 });

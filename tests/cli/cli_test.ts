@@ -62,6 +62,7 @@ async function setUp() {
     apps,
     deployments,
     forward: never,
+    forwardTwice: never,
     forwardToRoot: never,
   };
   const admin = adminApp({ ...services, nowMs: () => performance.now(), note: () => {} });

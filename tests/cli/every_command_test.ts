@@ -112,6 +112,7 @@ Deno.test("every command says that its token is wrong, with exit 1", async () =>
     apps,
     deployments: null,
     forward: never,
+    forwardTwice: never,
     forwardToRoot: never,
     nowMs: () => 0,
     note: () => {},

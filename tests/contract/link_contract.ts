@@ -76,6 +76,17 @@ const relations: Record<string, Case> = {
     assert.deepEqual(a.events, []);
   },
 
+  async "a child that is sent away as soon as it has come dials more and more rarely"(start) {
+    const [parent, child] = await family(start, { limits: { retryMsMin: 5, retryMsMax: 2_000 } });
+    const beganMs = performance.now();
+    await until("a second has passed", () => {
+      if (parent.isConnected("edge")) parent.hub.dismiss("edge", "it is not wanted");
+      return performance.now() - beganMs > 1_000;
+    });
+    const came = child.events.filter((event) => event === "+core parent").length;
+    assert.ok(came >= 2 && came <= 12, `it came ${came} times`);
+  },
+
   async "a cut stops every byte, of links that are there and of those to come, until it heals"(start) {
     const limits = { handshakeMs: 200, pingMs: 20, deadMs: 150, retryMsMax: 50 };
     const [parent, child] = await family(start, { limits });

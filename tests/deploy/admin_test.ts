@@ -66,6 +66,7 @@ async function setUp() {
         if (to !== "edge-1") throw new Error(`${to} is unreachable`);
         return await edge.fetch(request, { role });
       },
+      forwardTwice: (to) => Promise.reject(new Error(`${to} is unreachable`)),
     });
   };
   const cloud = await site("cloud", true);

@@ -49,10 +49,11 @@ def gathers():
 def gathered():
     rows = [{"key": "a", "clock": 129171456000001, "replica": 7, "known": 2, "expiresAtMs": 0, "value": "x"},
             {"key": "b", "clock": 5, "replica": 1, "known": 1, "expiresAtMs": 0, "value": None}]
-    cases = [{"id": 1, "need": 0, "clock": 0, "more": False, "rows": []},
-             {"id": 2, "need": 812, "clock": 129171456000002, "more": True, "rows": rows}]
+    cases = [{"id": 1, "need": 0, "clock": 0, "parent": "", "parentReplica": 0, "more": False, "rows": []},
+             {"id": 2, "need": 812, "clock": 129171456000002, "parent": "core-1", "parentReplica": 300,
+              "more": True, "rows": rows}]
     return [{**case, "bytes": (b"\x17" + varint(case["id"]) + varint(case["need"]) + varint(case["clock"])
-                               + bytes([case["more"]]) + listed(case["rows"], row)).hex()} for case in cases]
+                               + text(case["parent"]) + varint(case["parentReplica"]) + bytes([case["more"]]) + listed(case["rows"], row)).hex()} for case in cases]
 
 
 print(json.dumps({"hellos": hellos(), "gathers": gathers(), "gathered": gathered()}, indent=1))

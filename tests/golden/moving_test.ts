@@ -17,6 +17,8 @@ const Vectors = z.strictObject({
     id: z.number(),
     need: z.number(),
     clock: z.number(),
+    parent: z.string(),
+    parentReplica: z.number(),
     more: z.boolean(),
     rows: z.array(z.strictObject({
       key: z.string(),

@@ -168,3 +168,26 @@ Deno.test("tuples: an owner without room for what it had lost is offered it agai
   await site.world.run(site.world.nowMs + 30_000);
   assert.equal(offers, before, "once it has it nothing is offered any more");
 });
+
+Deno.test("tuples: a site that returns acts on its own when the other owner was heard, however long that takes (O2)", async () => {
+  const site = new Site(), storage = new MemoryStorage();
+  const before = await site.start(storage);
+  site.answers = true;
+  assert.equal(await site.within(1_000, before.store(payload, "x")), "x");
+  await before.close();
+  site.acted.length = 0;
+  site.answers = false;
+  await site.start(storage);
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.deepEqual(site.acted, [], "the other one may have adopted it, and be done");
+  site.heard = (packet) => {
+    // All that it has is the same tuple, as it was.
+    const entry = { id: "x", version: 1, owners: ["a", "b"], gone: false, payload: null };
+    const list = { list: packet.greeting, isListEnd: packet.greeting !== 0, entries: [entry] };
+    const receipts = packet.seq === 0 ? [] : [{ seq: packet.seq, full: false }];
+    const answer = encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq: 0, receipts, ...list });
+    site.world.after(5, () => site.tuples?.received("b", answer));
+  };
+  await site.world.run(site.world.nowMs + 10_000);
+  assert.deepEqual(site.acted, ["x"]);
+});

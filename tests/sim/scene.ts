@@ -118,6 +118,12 @@ export class Scene {
     await this.world.run(this.world.nowMs + ms);
   }
 
+  /** All clocks jump: what comes due by age does, and links and short timers do not notice. */
+  nap(ms: number): void {
+    this.world.sleptMs += ms;
+    for (const site of this.#sites.values()) site.napped();
+  }
+
   /** Lets time pass until something holds. */
   async until(condition: () => boolean, ms = PATIENCE_MS): Promise<void> {
     const untilMs = this.world.nowMs + ms;

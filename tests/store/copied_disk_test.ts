@@ -116,3 +116,36 @@ Deno.test("an older copy is known by an owner, too, that has what the parent nev
   assert.equal(faults.length, 1);
   assert.match(faults[0] ?? "", /the disk of site e1 ends at position \d+, and e2 has had .* older copy/);
 });
+
+Deno.test("an older copy of the root's disk takes nobody who has had more of it, and says so", async () => {
+  const { world, network, notes, faults, start } = tree();
+  const disk = new MemoryStorage();
+  const root = await start("root", disk);
+  const one = await start("e1", new MemoryStorage());
+  await world.run(2_000);
+  const old = await copyOf(disk);
+  const two = await start("e2", new MemoryStorage());
+  await world.run(3_000);
+  const session = await two.replica.attach(null);
+  await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array(1) }]);
+  await world.run(4_000);
+  assert.ok(two.core.replica > one.core.replica);
+  network.down("root");
+  await root.replica.close();
+  const again = await start("root", old);
+  await world.run(8_000);
+  assert.deepEqual([...new Set(notes)].sort(), ["child_removed e1 ahead", "child_removed e2 ahead"]);
+  assert.deepEqual(
+    again.core.topology.incarnation(two.core.replica),
+    undefined,
+    "its number is not given again",
+  );
+  assert.deepEqual(faults, []);
+  const third = await start("e3", new MemoryStorage());
+  await world.run(12_000);
+  assert.deepEqual(
+    [third.core.replica, faults],
+    [two.core.replica, []],
+    "a blank site can't be told from a first one",
+  );
+});

@@ -204,6 +204,8 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     id: uint,
     need: uint,
     clock: uint,
+    parent: fc.string(),
+    parentReplica: uint,
     rows,
     more: fc.boolean(),
   }),

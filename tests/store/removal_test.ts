@@ -56,7 +56,8 @@ Deno.test("a removed site that dials again and again is told to the host each ti
   const core = coreOf(now, (detail) => told.push([detail?.child, detail?.why, detail?.before]));
   const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
   for (const site of ["e1", "e2"]) core.rows.put(core.own(removedKey(site), encodeJson({ atMs: 1 })));
-  const dial = (site: string) => assert.ok(removals.refuses(site, { replica: 0 }));
+  const dial = (site: string) =>
+    assert.ok(removals.refuses(site, { replica: 0, parentReplica: 0, cursor: 0 }));
   for (const site of ["e1", "e1", "e2", "e1"]) dial(site);
   now.ms += QUIET_MS;
   dial("e1");

@@ -40,6 +40,7 @@ export const losesLastCommit: Variant = {
     }));
   },
   change: withFaults({ crash: 6, wipe: 0 }),
+  from: 45,
 };
 
 /** The commit that would take a commit back. */

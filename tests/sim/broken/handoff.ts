@@ -101,6 +101,7 @@ export const carriesSourceOnly: Variant = {
       };
     }),
   change: deep,
+  from: 76,
 };
 
 export const carriesPart: Variant = {
@@ -150,6 +151,7 @@ export const takesForSuccessor: Variant = {
     }));
   },
   change: (plan) => ({ ...withFaults({ wipe: 6 })(plan), moveChance: 0.1 }),
+  from: 17,
 };
 
 /**

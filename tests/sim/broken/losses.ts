@@ -46,6 +46,7 @@ export const blankHasPushed: Variant = {
       };
     }),
   change: losing,
+  from: 33,
 };
 
 export const forgetsChildren: Variant = {
@@ -137,6 +138,7 @@ export const hidesFloors: Variant = {
       };
     }),
   change: forgetful,
+  from: 198,
 };
 
 /** What a site holds in these runs before it is full. */

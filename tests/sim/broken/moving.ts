@@ -111,6 +111,7 @@ export const hearsNoEnd: Variant = {
       };
     }),
   change: uneven,
+  from: 8,
 };
 
 export const settlesAtOnce: Variant = {
@@ -131,6 +132,7 @@ export const settlesAtOnce: Variant = {
       ],
     })),
   change: uneven,
+  from: 8,
 };
 
 export const adoptsAlone: Variant = {
@@ -144,6 +146,7 @@ export const adoptsAlone: Variant = {
           : [message],
     })),
   change: orphaned,
+  from: 25,
 };
 
 export const speaksFirst: Variant = {

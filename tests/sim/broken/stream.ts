@@ -101,6 +101,7 @@ export const forgetsEnds: Variant = {
   rule: "I8: the end of an incarnation travels with or before any newer stable clock",
   make: () => dropsRows(["feed", "fetched"], (key) => holds(ENDED_RANGE, key)),
   change: (plan) => restless(withFaults({ wipe: 6 })(plan)),
+  from: 17,
 };
 
 export const removesWithoutEnd: Variant = {
@@ -146,6 +147,7 @@ export const acknowledgesPushes: Variant = {
     }),
   // The feed has left, the push that it acknowledges is still to be committed.
   change: slowDisks("feed leaves"),
+  from: 12,
 };
 
 export const losesDeletions: Variant = {

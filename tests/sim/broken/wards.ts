@@ -124,6 +124,7 @@ export const takesGaps: Variant = {
       receives: (_, message) => [message.kind === "ward" ? { ...message, after: 0 } : message],
     }),
   change: besieged({ wipe: 1, crash: 5, partition: 6 }, { peerMs: [1, 2], edgeMs: [150, 150, 150, 150] }),
+  from: 11,
 };
 
 export const answersBehind: Variant = {
@@ -137,6 +138,7 @@ export const answersBehind: Variant = {
       ],
     }),
   change: cutting,
+  from: 6,
 };
 
 export const standsInAtOnce: Variant = {
@@ -169,4 +171,5 @@ export const standsInForSourceOnly: Variant = {
       },
     }),
   change: cutting,
+  from: 70,
 };
