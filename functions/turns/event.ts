@@ -41,7 +41,8 @@ export type HandledEvent =
   | { readonly kind: "timer"; readonly name: string; readonly dueMs: number }
   /**
    * In place of an event in which an isolate was killed (a handler that loops, or eats memory): it is recorded as
-   * rejected and not run. For a request, `request` is its id, and the error its answer.
+   * rejected and not run. For a request, `request` is its id, and the error its answer; where its handler was begun in
+   * the log and goes on (Opened, `handling`), it ends that one.
    */
   | {
     readonly kind: "reject";

@@ -200,13 +200,20 @@ export class StatefulSession {
   get hasWork(): boolean {
     if (this.#isOver) return false;
     if (!this.#isStarted || this.#deliveries.length > 0) return true;
-    if (this.#program.handler !== null) return false;
+    if (this.#program.handler !== null) return this.#isStopped;
     return (this.#inbox.length > 0 && !this.#isHeld) || (this.#wantsCheckpoint && this.#program.isQuiescent);
   }
 
   /** The log is near its limit and the session not at rest: no new handlers until it is. */
   get #isHeld(): boolean {
     return this.#log.lengthBytes >= HOLD_BYTES && !this.#program.isQuiescent;
+  }
+
+  /** The handler that runs was begun in an isolate that it took with it: it is not to go on here. */
+  get #isStopped(): boolean {
+    const [next] = this.#inbox;
+    return next?.kind === "reject" && this.#handling === null &&
+      this.#program.handler?.request === next.request;
   }
 
   /** Somebody has been waiting for it to rest for too long. */
@@ -219,6 +226,8 @@ export class StatefulSession {
   /** Does one thing: recovers, runs a turn, or takes a checkpoint. */
   step(): void {
     if (!this.#isStarted) return this.#start();
+    const stop = this.#isStopped ? this.#inbox.shift() : undefined;
+    if (stop !== undefined) return this.#handle(stop);
     const delivery = this.#deliveries.shift();
     if (delivery !== undefined) return this.#deliver(delivery);
     if (this.#program.handler !== null) return;

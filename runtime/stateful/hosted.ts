@@ -162,7 +162,8 @@ export class Hosted {
         throw new Problem("superseded", `a request of ${shown(this.name)} was answered before, and not kept`);
       }
       const { request, chain, bytes, killed } = waiting;
-      if (run.handling === request) return; // its answer comes with a commit
+      // Its answer comes with a commit; but one that took its isolate with it is not to go on.
+      if (run.handling === request && killed === null) return;
       if (killed === null) run.deliver({ kind: "request", request, chain, bytes });
       else {run.deliver({
           kind: "reject",

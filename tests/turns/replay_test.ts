@@ -167,6 +167,19 @@ const parkedOf = ({ parked }: Solo) => parked;
 const answers = ({ commits }: Solo): string[] =>
   commits.flatMap(({ outputs }) => outputs.map(({ bytes }) => new TextDecoder().decode(bytes)));
 
+Deno.test("a handler that goes on after a recovery is ended where it took its isolate with it", () =>
+  inMacrotask(() => {
+    const solo = new Solo(Small).open().deliver(request("add", 1)).deliver(request("callOther", "z"));
+    const again = new Solo(Small).open({ entries: solo.entries });
+    assert.deepEqual([again.opened?.handling, again.opened?.calls.length], ["callOther", 1]);
+    const failed = { kind: "reject", isBackground: false, code: "isolate_killed", message: "m" } as const;
+    again.deliver({ ...failed, request: "callOther" }).deliver(request("add", 1));
+    assert.match(answers(again)[0] ?? "", /isolate_killed/);
+    assert.equal((again.object as Small).n, 2);
+    const last = new Solo(Small).open({ entries: joined([...solo.commits, ...again.commits]) });
+    assert.deepEqual([last.parked, (last.object as Small).n, last.opened?.handling], [null, 2, null]);
+  }));
+
 Deno.test("a closure timer that throws is gone, and nothing else", () =>
   inMacrotask(() => {
     const solo = new Solo(Small).open().deliver(request("add", 1)).deliver(request("background"));
