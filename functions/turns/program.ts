@@ -321,7 +321,7 @@ export class Program implements SessionPort {
       };
     }
     for (const mutation of mutations) {
-      this.check = checkText(this.check, mutation.key);
+      this.check = checkText(checkText(this.check, mutation.kind), mutation.key);
       if (mutation.kind !== "delete") this.check = checkBytes(this.check, mutation.value);
       turn.effect.mutations.push(mutation);
     }

@@ -8,7 +8,8 @@
  *      handler throws later.
  */
 import type { Key } from "../../store/key.ts";
-import { versionstamp } from "../../store/row.ts";
+import { contribute, resolve } from "../../store/merge.ts";
+import { type Version, versionstamp } from "../../store/row.ts";
 import { AppError, notAvailable } from "../errors.ts";
 import type {
   Check,
@@ -28,7 +29,6 @@ import {
   encodeList,
   encodeStoreCommit,
 } from "./call_bytes.ts";
-import type { EffectMutation } from "./commit.ts";
 import type { Program } from "./program.ts";
 
 /** What a site answers instead of a result: known by its code. */
@@ -44,11 +44,30 @@ export class CallError extends Error {
   }
 }
 
+/** What a handler wrote to one row. */
+interface Written {
+  /** null: deleted; undefined: what the store has. */
+  readonly base: Uint8Array | null | undefined;
+  /** Contributions on top of it. */
+  readonly merges: readonly Extract<Mutation, { readonly kind: "sum" | "min" | "max" }>[];
+  readonly version: Version;
+}
+
+/** A row as its writer reads it. @throws MergeError where it holds no number to add to. */
+function rowOf(key: Key, { base, merges, version }: Written, stored: StoredRow | null): StoredRow | null {
+  let value = base === undefined ? stored?.value ?? null : base;
+  for (const { kind, value: amount } of merges) {
+    const row = { value, clock: 0, replica: 0, expiresAtMs: 0 };
+    value = resolve(contribute(value === null ? undefined : row, kind, amount, version));
+  }
+  return value === null ? null : { key, value, versionstamp: versionstamp(version) };
+}
+
 /** The store calls of one program. */
 export class SessionStore implements StoreClient {
   readonly #program: Program;
-  /** Rows that the running handler wrote; null: deleted. */
-  readonly #written = new Map<Key, StoredRow | null>();
+  /** What the running handler wrote. */
+  readonly #written = new Map<Key, Written>();
   /** The number of the handler's first effect: rows of an earlier one are the site's to show (SS1). */
   #firstEffect = 0;
 
@@ -57,39 +76,40 @@ export class SessionStore implements StoreClient {
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
-    const written = this.#overlay();
-    const missing = keys.filter((key) => !written.has(key));
-    const own = new Map(written);
+    const own = new Map(this.#overlay());
+    const missing = keys.filter((key) => own.get(key)?.base === undefined);
     const rows = missing.length === 0 ? [] : await this.#read(missing, level);
     const byKey = new Map(missing.map((key, i) => [key, rows[i] ?? null]));
-    return keys.map((key) => own.get(key) ?? byKey.get(key) ?? null);
+    return keys.map((key) => {
+      const written = own.get(key);
+      const found = byKey.get(key) ?? null;
+      return written === undefined ? found : rowOf(key, written, found);
+    });
   }
 
   async list(request: ListRequest): Promise<RowPage> {
     const own = [...this.#overlay()].filter(([key]) => key >= request.start && key < request.end);
     const page = await this.#call("list", encodeList(request), decodePage);
-    return own.length === 0 ? page : overlaid(page, new Map(own), request);
+    if (own.length === 0) return page;
+    const found = new Map(page.rows.map((row) => [row.key, row]));
+    const rows = own.map(([key, written]) => [key, rowOf(key, written, found.get(key) ?? null)] as const);
+    return overlaid(page, new Map(rows), request);
   }
 
   async commit(checks: readonly Check[], mutations: readonly Mutation[]): Promise<CommitResult> {
-    const plain = mutations.filter((each): each is EffectMutation & Mutation =>
-      each.kind === "set" || each.kind === "delete"
-    );
-    if (plain.length < mutations.length) {
-      throw notAvailable("sum, min and max inside a stateful session: read the value and set it; they");
-    }
     if (checks.length > 0) {
       return await this.#call("commit", encodeStoreCommit(checks, mutations), decodeCommitResult, true);
     }
     const written = this.#overlay();
-    const version = versionstamp(this.#program.write(plain));
-    for (const mutation of plain) {
-      const row = mutation.kind === "delete"
-        ? null
-        : { key: mutation.key, value: mutation.value, versionstamp: version };
-      written.set(mutation.key, row);
+    const { clock, replica } = this.#program.write(mutations);
+    for (const mutation of mutations) {
+      const { base, merges = [] } = written.get(mutation.key) ?? {};
+      const version = { clock, replica };
+      if (mutation.kind === "set") written.set(mutation.key, { base: mutation.value, merges: [], version });
+      else if (mutation.kind === "delete") written.set(mutation.key, { base: null, merges: [], version });
+      else written.set(mutation.key, { base, merges: [...merges, mutation], version });
     }
-    return { ok: true, versionstamp: version };
+    return { ok: true, versionstamp: versionstamp({ clock, replica }) };
   }
 
   // deno-lint-ignore require-yield -- StoreClient's watch is a generator; this one only refuses
@@ -98,7 +118,7 @@ export class SessionStore implements StoreClient {
   }
 
   /** SS1: rows of handlers that have ended are forgotten. */
-  #overlay(): Map<Key, StoredRow | null> {
+  #overlay(): Map<Key, Written> {
     const { commits } = this.#program;
     if (this.#firstEffect !== commits) this.#written.clear();
     this.#firstEffect = commits;

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import { encodeCall } from "../../functions/calls/call.ts";
+import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { Session } from "../../functions/session.ts";
 import { readEntries } from "../../functions/turns/log_entry.ts";
-import type { Commit } from "../../functions/turns/mod.ts";
+import { type Commit, encodePage, encodeRows } from "../../functions/turns/mod.ts";
+import type { StoredRow } from "../../functions/store_client.ts";
 import { SessionStore } from "../../functions/turns/session_store.ts";
-import { encodeValue } from "../../functions/value.ts";
+import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { packKey } from "../../store/key.ts";
 import { Robot, stage } from "./robot.ts";
 import { inMacrotask, runSeed } from "./run.ts";
 import { drain, joined } from "./site.ts";
@@ -178,6 +180,48 @@ Deno.test("a handler that goes on after a recovery is ended where it took its is
     assert.equal((again.object as Small).n, 2);
     const last = new Solo(Small).open({ entries: joined([...solo.commits, ...again.commits]) });
     assert.deepEqual([last.parked, (last.object as Small).n, last.opened?.handling], [null, 2, null]);
+  }));
+
+class Writer extends Session<SoloEnv> {
+  async write(): Promise<unknown> {
+    const { store } = this.env;
+    const a = packKey(["a"]), b = packKey(["b"]), c = packKey(["c"]);
+    await store.commit([], [{ kind: "sum", key: a, value: encodeValue(2) }]);
+    await store.commit([], [{ kind: "sum", key: a, value: encodeValue(3) }]);
+    await store.commit([], [{ kind: "set", key: b, value: encodeValue(7) }]);
+    await store.commit([], [{ kind: "max", key: b, value: encodeValue(9) }]);
+    await store.commit([], [{ kind: "delete", key: c }]);
+    const range = {
+      start: packKey([""]),
+      end: packKey(["z"]),
+      limit: 2,
+      reverse: false,
+      level: "session",
+    } as const;
+    const [rows, page] = await Promise.all([store.get([a, b, c], "session"), store.list(range)]);
+    const values = (rows: readonly (StoredRow | null)[]) => rows.map((row) => row && decodeValue(row.value));
+    return [values(rows), values(page.rows), page.more];
+  }
+}
+
+Deno.test("a handler reads what it wrote, over what the store has", () =>
+  inMacrotask(() => {
+    const solo = new Solo(Writer).open().deliver(request("write"));
+    const row = (key: string, value: number) =>
+      ({ key: packKey([key]), value: encodeValue(value), versionstamp: "0".repeat(20) }) as const;
+    assert.deepEqual(solo.calls.map(({ kind }) => kind), ["get", "list"]);
+    solo.result(1, encodeRows([row("a", 10)]));
+    solo.result(2, encodePage({ more: false, rows: [row("a", 10), row("c", 1), row("d", 4)] }));
+    const [output] = solo.commits.flatMap(({ outputs }) => outputs);
+    const answer = decodeAnswer(output?.bytes ?? new Uint8Array(0));
+    const value = answer.kind === "value" ? decodeValue(answer.value) : answer;
+    assert.deepEqual(value, [[15, 9, null], [15, 9], true]);
+    const effects = solo.commits.flatMap(({ effects }) => effects);
+    assert.deepEqual(effects.map(({ mutations }) => mutations.map(({ kind }) => kind)), [
+      ["sum", "sum", "set", "max", "delete"],
+    ]);
+    const again = new Solo(Writer).open({ entries: solo.entries });
+    assert.deepEqual([again.parked, again.opened?.effects], [null, effects]);
   }));
 
 Deno.test("a closure timer that throws is gone, and nothing else", () =>
