@@ -19,10 +19,11 @@ import { codeOf } from "../errors.ts";
 import type { SessionState } from "../tracked/mod.ts";
 import { digestOf, encodeCheckpoint } from "./checkpoint.ts";
 import type { Acknowledged, Checkpoint, Parked, TimerChange } from "./commit.ts";
-import type { HandledEvent, OpenSession, SessionEvent } from "./event.ts";
+import type { OpenSession, SessionEvent } from "./event.ts";
 import { thrown } from "./handler.ts";
 import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
 import { Program, type ProgramHost } from "./program.ts";
+import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { inputOf } from "./inputs.ts";
 import { LiveSource } from "./live_source.ts";
 import { type Made, Outbox } from "./outbox.ts";
@@ -51,18 +52,13 @@ export interface SessionHost extends ProgramHost {
 /** A checkpoint is taken after so many turns or bytes: so much, at most, is replayed when a handler throws. */
 const CHECKPOINT_TURNS = 256;
 const CHECKPOINT_BYTES = 64 * 1024;
-/** A session that does not come to rest takes no new messages from here on, and is parked at the next. */
-const HOLD_BYTES = 1024 * 1024;
+/** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
-/** So long it may take to rest then, while somebody waits: longer than a call that ends. */
-const HOLD_MS_MAX = 60_000;
-
 const NOTHING: Made = { outputs: [], effects: [], timers: [] };
 
 /** The entries of a turn on their way into a log. */
 const entries = new Writer(4096);
 
-type Numbered = HandledEvent & { readonly number: number; readonly storeClock: number };
 /** What waits to be delivered while a handler runs too. */
 interface Delivery {
   readonly input: Arrival;
@@ -80,7 +76,7 @@ export class StatefulSession {
   /** The newest checkpoint, and the state as it has it. */
   #checkpoint: Checkpoint | null = null;
   #stateBytes: Uint8Array | null = null;
-  #inbox: Numbered[] = [];
+  readonly #inbox = new Inbox();
   #deliveries: Delivery[] = [];
   /** Deliveries since the last commit point. */
   #held: Delivery[] = [];
@@ -90,7 +86,6 @@ export class StatefulSession {
   readonly #waits: Waits;
   readonly #outbox = new Outbox();
   #wantsCheckpoint = false;
-  #heldSinceMs = 0;
   #isStarted = false;
   #isOver = false;
 
@@ -152,7 +147,7 @@ export class StatefulSession {
   deliver(event: SessionEvent): void {
     if (this.#isOver) return;
     if (event.kind !== "result") {
-      if (this.#isHeld && this.#hasWaitedLong()) return this.#parkFull();
+      if (this.#isHeld && this.#inbox.hasWaitedLong(this.#host.nowMs())) return this.#parkFull();
       this.#inbox.push(event);
       this.#host.wake(this);
     } else {
@@ -185,7 +180,7 @@ export class StatefulSession {
   close(): void {
     this.#isOver = true;
     this.#waits.close();
-    this.#inbox = [];
+    this.#inbox.clear();
     this.#deliveries = [];
   }
 
@@ -201,7 +196,8 @@ export class StatefulSession {
     if (this.#isOver) return false;
     if (!this.#isStarted || this.#deliveries.length > 0) return true;
     if (this.#program.handler !== null) return this.#isStopped;
-    return (this.#inbox.length > 0 && !this.#isHeld) || (this.#wantsCheckpoint && this.#program.isQuiescent);
+    return (this.#inbox.first !== undefined && !this.#isHeld) ||
+      (this.#wantsCheckpoint && this.#program.isQuiescent);
   }
 
   /** The log is near its limit and the session not at rest: no new handlers until it is. */
@@ -211,28 +207,21 @@ export class StatefulSession {
 
   /** The handler that runs was begun in an isolate that it took with it: it is not to go on here. */
   get #isStopped(): boolean {
-    const [next] = this.#inbox;
-    return next?.kind === "reject" && this.#handling === null &&
-      this.#program.handler?.request === next.request;
-  }
-
-  /** Somebody has been waiting for it to rest for too long. */
-  #hasWaitedLong(): boolean {
-    const nowMs = this.#host.nowMs();
-    if (this.#inbox.length === 0) this.#heldSinceMs = nowMs;
-    return nowMs - this.#heldSinceMs > HOLD_MS_MAX;
+    const { first } = this.#inbox;
+    return first?.kind === "reject" && this.#handling === null &&
+      this.#program.handler?.request === first.request;
   }
 
   /** Does one thing: recovers, runs a turn, or takes a checkpoint. */
   step(): void {
     if (!this.#isStarted) return this.#start();
-    const stop = this.#isStopped ? this.#inbox.shift() : undefined;
+    const stop = this.#isStopped ? this.#inbox.take() : undefined;
     if (stop !== undefined) return this.#handle(stop);
     const delivery = this.#deliveries.shift();
     if (delivery !== undefined) return this.#deliver(delivery);
     if (this.#program.handler !== null) return;
     if (this.#wantsCheckpoint && this.#program.isQuiescent) return this.#commitPoint();
-    const event = this.#isHeld ? undefined : this.#inbox.shift();
+    const event = this.#isHeld ? undefined : this.#inbox.take();
     if (event !== undefined) this.#handle(event);
   }
 
