@@ -16,6 +16,7 @@ import { VALUE_TAG } from "../store/value.ts";
 import { AppError, KvTypeError } from "./errors.ts";
 import { isKvU64, KvU64 } from "./kv_u64.ts";
 import { VALUE_BYTES_MAX } from "./limits.ts";
+import { isPart, KIND } from "./tracked/part.ts";
 
 /** Deeper trees go through structured clone: recursion here must not reach the stack's end. */
 const JSON_DEPTH_MAX = 64;
@@ -59,6 +60,12 @@ function encode(value: unknown): Uint8Array<ArrayBuffer> {
 
 const tooLarge = (bytes: number): KvTypeError =>
   new KvTypeError("limit_value", `Value too large (max ${VALUE_BYTES_MAX} bytes, this one has ${bytes})`);
+
+const noValue = (kind: string): KvTypeError =>
+  new KvTypeError(
+    "value_invalid",
+    `a tracked ${kind} is no value: hand on what is in it, as Object.fromEntries(map), list.toArray() or value.get()`,
+  );
 
 function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(body.length + 1);
@@ -122,7 +129,11 @@ class JsonCheck {
   #object(value: object, depth: number, top: object): boolean {
     if (Array.isArray(value)) return this.#array(value, depth, top);
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype !== Object.prototype && prototype !== null) return false;
+    if (prototype !== Object.prototype && prototype !== null) {
+      // V8 would make an empty object of it.
+      if (isPart(value)) throw noValue(value[KIND]);
+      return false;
+    }
     for (const key of Object.keys(value)) {
       if (++this.#nodes > JSON_NODES_MAX) return false;
       // A getter may answer differently each time; what JSON then stores is as good as any.

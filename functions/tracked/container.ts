@@ -1,7 +1,7 @@
 /**
  * What structures have in common that hold values or other structures: the ones among them that changed.
  */
-import { type Held, takeIn, unfit } from "./owned.ts";
+import { takeIn, unfit } from "./owned.ts";
 import { type Cell, read, Stored } from "./pages.ts";
 import {
   ATTACH,
@@ -15,14 +15,6 @@ import {
   TrackedPart,
 } from "./part.ts";
 
-/** What may be put where a `T` is: a structure itself, or a value, also one that was read from a structure. */
-export type Put<T> = T | Held<T>;
-
-/**
- * What the structures that hold values and other structures share.
- *
- * @ignore
- */
 export abstract class Container extends TrackedPart implements Holder {
   #changedParts: Set<Part> | undefined;
 

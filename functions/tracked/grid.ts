@@ -6,6 +6,7 @@
  */
 import { Reader, Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
+import type { CellType, GridRow, TrackedGrid } from "./structures.ts";
 import { TrackedMemory } from "./memory.ts";
 import { corrupt, KIND, register, TrackedPart } from "./part.ts";
 
@@ -18,27 +19,13 @@ const ARRAYS = {
   int32: Int32Array,
   float32: Float32Array,
   float64: Float64Array,
-} as const;
-
-/** What a cell of a grid holds. */
-export type CellType = "uint8" | "int8" | "uint16" | "int16" | "uint32" | "int32" | "float32" | "float64";
-/** A row of a grid. */
-export type GridRow =
-  | Uint8Array
-  | Int8Array
-  | Uint16Array
-  | Int16Array
-  | Uint32Array
-  | Int32Array
-  | Float32Array
-  | Float64Array;
+} as const satisfies Record<CellType, unknown>;
 
 /** A byte of a segment is a place in here. */
 const TYPES = Object.keys(ARRAYS) as CellType[];
 
-/** A grid of numbers whose changes are tracked. */
-export class TrackedGrid extends TrackedPart {
-  /** @ignore */
+/** A tracked grid. */
+export class GridPart extends TrackedPart implements TrackedGrid {
   override get [KIND](): "grid" {
     return "grid";
   }
@@ -49,7 +36,6 @@ export class TrackedGrid extends TrackedPart {
   /** Over all of the memory. */
   #cells: GridRow;
 
-  /** All zero. */
   constructor(width: number, height: number, type: CellType) {
     super();
     const array = ARRAYS[type];
@@ -70,27 +56,22 @@ export class TrackedGrid extends TrackedPart {
     return new ARRAYS[this.#type](this.#memory.bytes.buffer, 0, this.#width * this.#height);
   }
 
-  /** Cells of a row. */
   get width(): number {
     return this.#width;
   }
 
-  /** How many rows there are. */
   get height(): number {
     return this.#height;
   }
 
-  /** What a cell holds. */
   get type(): CellType {
     return this.#type;
   }
 
-  /** The number in a cell. @throws RangeError for one that there is not. */
   get(x: number, y: number): number {
     return this.#cells[this.#place(x, y)] ?? 0;
   }
 
-  /** Writes a number into a cell, as an array of the grid's type takes it. @throws RangeError. */
   set(x: number, y: number, value: number): void {
     const place = this.#place(x, y);
     this.#memory.markWord(place * this.#cells.BYTES_PER_ELEMENT);
@@ -98,20 +79,17 @@ export class TrackedGrid extends TrackedPart {
     this.touch();
   }
 
-  /** Fills all cells with a number. */
   fill(value: number): this {
     this.#mark(0, this.#cells.length);
     this.#cells.fill(value);
     return this;
   }
 
-  /** A copy of a row. @throws RangeError. */
   row(y: number): GridRow {
     const from = this.#rowAt(y);
     return this.#cells.slice(from, from + this.#width);
   }
 
-  /** Writes numbers into a row, from a cell on. @throws RangeError where they don't fit. */
   setRow(y: number, values: ArrayLike<number>, x = 0): void {
     const from = this.#rowAt(y) + x;
     if (!(Number.isInteger(x) && x >= 0 && x + values.length <= this.#width)) {
@@ -123,12 +101,6 @@ export class TrackedGrid extends TrackedPart {
     this.#cells.set(values, from);
   }
 
-  /**
-   * Hands rows to a function, to read and write at full speed, and counts all of them as written. What the function keeps
-   * of them is not tracked once it has returned.
-   *
-   * @throws RangeError.
-   */
   edit(fromRow: number, toRow: number, change: (rows: GridRow) => void): void {
     const from = fromRow === this.#height ? this.#cells.length : this.#rowAt(fromRow);
     const to = toRow === this.#height ? this.#cells.length : this.#rowAt(toRow);
@@ -157,13 +129,11 @@ export class TrackedGrid extends TrackedPart {
     throw new RangeError(`${this.path} has ${this.#width} × ${this.#height} cells: there is no ${asked}`);
   }
 
-  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(16).uint(this.#width).uint(this.#height).byte(TYPES.indexOf(this.#type));
     return joined(w.done(), this.#memory.write(isWhole));
   }
 
-  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment.subarray(0, HEAD_BYTES_MAX));
     const [width, height, type] = [r.uint(), r.uint(), TYPES[r.byte()]];
@@ -189,7 +159,7 @@ function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
   return out;
 }
 
-register("grid", () => new TrackedGrid(0, 0, "uint8"));
+register("grid", () => new GridPart(0, 0, "uint8"));
 
 /**
  * Declares a tracked grid as a field of a Session class; its cells are 0.
@@ -210,5 +180,5 @@ export function grid(
     readonly type?: CellType;
   },
 ): TrackedGrid {
-  return new TrackedGrid(width, height, type);
+  return new GridPart(width, height, type);
 }

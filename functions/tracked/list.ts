@@ -7,38 +7,31 @@
  * changed inside: varint place, sized segment. The whole list is one run that is not kept.
  */
 import { Reader, Writer } from "../../store/codec.ts";
-import { Container, type Put, readThrough } from "./container.ts";
+import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { Origins, type Run } from "./origins.ts";
+import type { Put, TrackedList } from "./structures.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
-/** A list whose changes are tracked: an array, but that places are read by `at` and written by `set`. */
-export class TrackedList<T> extends Container implements Iterable<Held<T>> {
-  /** @ignore */
+/** A tracked list. */
+export class ListPart<T> extends Container implements TrackedList<T> {
   override get [KIND](): "list" {
     return "list";
   }
   #cells: Cell[] = [];
   readonly #origins = new Origins();
 
-  /** How many items it has. */
   get length(): number {
     return this.#cells.length;
   }
 
-  /** The item in a place, from the end where it is negative; undefined where there is none. */
   at(index: number): Held<T> | undefined {
     const place = Math.trunc(index) || 0;
     const from = place < 0 ? place + this.#cells.length : place;
     return from < 0 || from >= this.#cells.length ? undefined : this.#read(from);
   }
 
-  /**
-   * Replaces the item in a place, or adds one in the place after the last.
-   *
-   * @throws RangeError for a place further on: a list has no holes. AppError `value_invalid`.
-   */
   set(index: number, item: Put<T>): void {
     if (!Number.isInteger(index) || index < 0 || index > this.#cells.length) {
       throw new RangeError(
@@ -54,7 +47,6 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     this.touch();
   }
 
-  /** Adds items at the end; the new length. */
   push(...items: readonly Put<T>[]): number {
     const length = this.#cells.length;
     const cells = this.#admitAll(items, length);
@@ -64,23 +56,19 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return this.#cells.length;
   }
 
-  /** Takes the last item out. */
   pop(): Held<T> | undefined {
     return this.splice(-1, 1)[0];
   }
 
-  /** Takes the first item out. */
   shift(): Held<T> | undefined {
     return this.splice(0, 1)[0];
   }
 
-  /** Adds items at the beginning; the new length. */
   unshift(...items: readonly Put<T>[]): number {
     this.splice(0, 0, ...items);
     return this.#cells.length;
   }
 
-  /** Takes items out and puts others in their place, as an array does; those that were taken. */
   splice(start: number, deleteCount = Infinity, ...items: readonly Put<T>[]): Held<T>[] {
     const length = this.#cells.length;
     const at = placeOf(start, length);
@@ -106,12 +94,10 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return cells;
   }
 
-  /** Takes all items out. */
   clear(): void {
     this.splice(0);
   }
 
-  /** Sorts it in place, as an array does. */
   sort(compare?: (a: Held<T>, b: Held<T>) => number): this {
     const items = this.toArray();
     const order = items.map((_, i) => i);
@@ -127,7 +113,6 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return this.#permute(order);
   }
 
-  /** Reverses it in place. */
   reverse(): this {
     return this.#permute(this.#cells.map((_, i) => this.#cells.length - 1 - i));
   }
@@ -140,19 +125,16 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return this;
   }
 
-  /** The items of a part of it, as an array. */
   slice(start = 0, end = this.#cells.length): Held<T>[] {
     const from = placeOf(start, this.#cells.length);
     const to = placeOf(end, this.#cells.length);
     return Array.from({ length: Math.max(0, to - from) }, (_, i) => this.#read(from + i));
   }
 
-  /** All items, as an array: for what else arrays can do. */
   toArray(): Held<T>[] {
     return this.slice();
   }
 
-  /** The first place of an item, or −1. Objects are found by what `at` gives, not by what was put in. */
   indexOf(item: Held<T>, from = 0): number {
     for (let i = placeOf(from, this.#cells.length); i < this.#cells.length; i++) {
       if (this.#read(i) === item) return i;
@@ -160,18 +142,15 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return -1;
   }
 
-  /** Whether it has an item. */
   includes(item: Held<T>): boolean {
     for (const each of this) if (Object.is(each, item) || each === item) return true;
     return false;
   }
 
-  /** The first item that fulfils a condition. */
   find(condition: (item: Held<T>, index: number) => unknown): Held<T> | undefined {
     return this.at(this.#placeWhere(condition) ?? this.#cells.length);
   }
 
-  /** The place of the first item that fulfils a condition, or −1. */
   findIndex(condition: (item: Held<T>, index: number) => unknown): number {
     return this.#placeWhere(condition) ?? -1;
   }
@@ -181,37 +160,34 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return undefined;
   }
 
-  /** The items that fulfil a condition, as an array. */
   filter(condition: (item: Held<T>, index: number) => unknown): Held<T>[] {
     return this.toArray().filter((item, i) => condition(item, i));
   }
 
-  /** What a function makes of each item, as an array. */
   map<U>(change: (item: Held<T>, index: number) => U): U[] {
     return this.toArray().map((item, i) => change(item, i));
   }
 
-  /** Calls a function for each item. */
   forEach(each: (item: Held<T>, index: number) => void): void {
     for (let i = 0; i < this.#cells.length; i++) each(this.#read(i), i);
   }
 
-  /** Places and items, in order. */
   *entries(): IterableIterator<[number, Held<T>]> {
     for (let i = 0; i < this.#cells.length; i++) yield [i, this.#read(i)];
   }
 
-  /** Items, in order. */
   *values(): IterableIterator<Held<T>> {
     for (let i = 0; i < this.#cells.length; i++) yield this.#read(i);
   }
 
-  /** What `for … of` goes through. */
   [Symbol.iterator](): IterableIterator<Held<T>> {
     return this.values();
   }
 
-  /** @ignore */
+  toJSON(): Held<T>[] {
+    return this.toArray();
+  }
+
   override [PATH_OF](part: Part): string {
     return this.#pathAt(this.#cells.indexOf(part));
   }
@@ -224,7 +200,6 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return readThrough(this.#cells[index], (cell) => this.#cells[index] = cell) as Held<T>;
   }
 
-  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(256);
     const length = this.#cells.length;
@@ -263,7 +238,6 @@ export class TrackedList<T> extends Container implements Iterable<Held<T>> {
     return cells;
   }
 
-  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const before = this.#cells;
@@ -343,7 +317,7 @@ function ascending(a: unknown, b: unknown): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-register("list", () => new TrackedList<unknown>());
+register("list", () => new ListPart<unknown>());
 
 /**
  * Declares a tracked list as a field of a Session class. Items are copied in and read frozen; an item can be a tracked
@@ -357,7 +331,7 @@ register("list", () => new TrackedList<unknown>());
  * ```
  */
 export function list<T>(items: Iterable<Put<T>> = []): TrackedList<T> {
-  const made = new TrackedList<T>();
+  const made = new ListPart<T>();
   for (const item of items) made.push(item);
   return made;
 }

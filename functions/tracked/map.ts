@@ -10,18 +10,15 @@
  * changed inside, and for each the sized segment.
  */
 import { Reader, Writer } from "../../store/codec.ts";
-import { Container, type Put, readThrough } from "./container.ts";
+import { Container, readThrough } from "./container.ts";
 import { decodeContent, encodeContent } from "./content.ts";
 import { type Held, shown, unfit } from "./owned.ts";
+import type { Put, TrackedKey, TrackedMap } from "./structures.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
-/** What a key can be: objects would be other ones after they were loaded. */
-export type TrackedKey = string | number | bigint | boolean;
-
-/** A map whose changes are tracked one by one: a checkpoint holds what changed, not the whole map. */
-export class TrackedMap<K extends TrackedKey, V> extends Container implements Iterable<[K, Held<V>]> {
-  /** @ignore */
+/** A tracked map. */
+export class MapPart<K extends TrackedKey, V> extends Container implements TrackedMap<K, V> {
   override get [KIND](): "map" {
     return "map";
   }
@@ -32,23 +29,19 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
   #deleted: Set<K> | undefined;
   #isCleared = false;
 
-  /** How many entries it has. */
   get size(): number {
     return this.#cells.size;
   }
 
-  /** The value of a key, frozen; a copy of what can't be frozen. */
   get(key: K): Held<V> | undefined {
     const cell = this.#cells.get(key);
     return cell === undefined ? undefined : this.#read(key, cell);
   }
 
-  /** Whether a key has a value. */
   has(key: K): boolean {
     return this.#cells.has(key);
   }
 
-  /** Gives a key a value: a copy is kept, or a tracked structure itself. @throws AppError `value_invalid`. */
   set(key: K, value: Put<V>): this {
     if (!isKey(key)) {
       throw unfit(
@@ -72,12 +65,10 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     return this;
   }
 
-  /** Gives a key what `change` makes of its value. */
   update(key: K, change: (value: Held<V> | undefined) => Put<V>): this {
     return this.set(key, change(this.get(key)));
   }
 
-  /** Takes a key out; whether it was there. */
   delete(key: K): boolean {
     const cell = this.#cells.get(key);
     if (!this.#cells.delete(key)) return false;
@@ -89,7 +80,6 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     return true;
   }
 
-  /** Takes all keys out. */
   clear(): void {
     if (this.#cells.size === 0) return;
     for (const cell of this.#cells.values()) this.release(cell);
@@ -99,32 +89,30 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     this.touch();
   }
 
-  /** The keys, in order of insertion. */
   keys(): IterableIterator<K> {
     return this.#cells.keys();
   }
 
-  /** The values, in order of insertion. */
   *values(): IterableIterator<Held<V>> {
     for (const [key, cell] of this.#cells) yield this.#read(key, cell);
   }
 
-  /** Keys and values, in order of insertion. */
   *entries(): IterableIterator<[K, Held<V>]> {
     for (const [key, cell] of this.#cells) yield [key, this.#read(key, cell)];
   }
 
-  /** What `for … of` goes through. */
   [Symbol.iterator](): IterableIterator<[K, Held<V>]> {
     return this.entries();
   }
 
-  /** Calls a function for each entry, in order of insertion. */
   forEach(each: (value: Held<V>, key: K, map: this) => void): void {
     for (const [key, cell] of this.#cells) each(this.#read(key, cell), key, this);
   }
 
-  /** @ignore */
+  toJSON(): Record<string, Held<V>> {
+    return Object.fromEntries(this) as Record<string, Held<V>>;
+  }
+
   override [PATH_OF](part: Part): string {
     for (const [key, cell] of this.#cells) if (cell === part) return this.#pathAt(key);
     return this.path;
@@ -138,7 +126,6 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     return readThrough(cell, (taken) => this.#cells.set(key, taken)) as Held<V>;
   }
 
-  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const w = new Writer(256).flag(isWhole || this.#isCleared);
     const deleted = isWhole ? undefined : this.#deleted;
@@ -177,7 +164,6 @@ export class TrackedMap<K extends TrackedKey, V> extends Container implements It
     for (const [, part] of inside) w.bytes(part[WRITE](false));
   }
 
-  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {
@@ -227,7 +213,7 @@ function keysOf<K>(bytes: Uint8Array): K[] {
   return keys as K[];
 }
 
-register("map", () => new TrackedMap<TrackedKey, unknown>());
+register("map", () => new MapPart<TrackedKey, unknown>());
 
 /**
  * Declares a tracked map as a field of a Session class. Values are copied in and read frozen; a value can be a tracked
@@ -241,7 +227,7 @@ register("map", () => new TrackedMap<TrackedKey, unknown>());
  * ```
  */
 export function map<K extends TrackedKey, V>(entries: Iterable<readonly [K, Put<V>]> = []): TrackedMap<K, V> {
-  const made = new TrackedMap<K, V>();
+  const made = new MapPart<K, V>();
   for (const [key, each] of entries) made.set(key, each);
   return made;
 }

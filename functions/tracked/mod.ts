@@ -6,13 +6,24 @@
  * For whoever runs a session: {@link SessionState}. Nothing in this folder reaches node: or npm: imports, for it is part
  * of each app's bundle.
  */
-export { bytes, TrackedBytes } from "./bytes.ts";
-export { type CellType, grid, type GridRow, TrackedGrid } from "./grid.ts";
-export { list, TrackedList } from "./list.ts";
-export { map, type TrackedKey, TrackedMap } from "./map.ts";
-export { nested, type TrackedNested } from "./nested.ts";
-export type { Container, Put } from "./container.ts";
+export { bytes } from "./bytes.ts";
+export { grid } from "./grid.ts";
+export { list } from "./list.ts";
+export { map } from "./map.ts";
+export { nested } from "./nested.ts";
 export type { Held } from "./owned.ts";
-export { isPart, type Kind, type Part, type TrackedPart } from "./part.ts";
+export { isPart, type Part, type Tracked } from "./part.ts";
 export { mergeState, SessionState } from "./state.ts";
-export { TrackedValue, value } from "./value.ts";
+export type {
+  CellType,
+  GridRow,
+  Put,
+  TrackedBytes,
+  TrackedGrid,
+  TrackedKey,
+  TrackedList,
+  TrackedMap,
+  TrackedNested,
+  TrackedValue,
+} from "./structures.ts";
+export { value } from "./value.ts";

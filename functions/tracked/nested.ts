@@ -7,6 +7,7 @@
 import { Reader, Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
 import { step, unfit } from "./owned.ts";
+import type { TrackedNested } from "./structures.ts";
 import {
   ATTACH,
   CHANGED,
@@ -22,50 +23,44 @@ import {
   PATH_OF,
   READ,
   register,
+  type Tracked,
   TrackedPart,
   WRITE,
 } from "./part.ts";
-
-/** Structures by name: its members are its structures. */
-export type TrackedNested<T extends Readonly<Record<string, Part>>> = Part & Readonly<T>;
 
 /** What an app has of a nested structure: nothing but symbols beside its members, so that these can have any name. */
 class NestedFace implements Part {
   readonly #inner: NestedPart;
 
-  constructor(parts: Readonly<Record<string, Part>>) {
+  constructor(parts: Readonly<Record<string, Tracked>>) {
     this.#inner = new NestedPart(this);
     for (const [name, part] of Object.entries(parts)) this.#inner.add(name, part);
   }
 
-  /** @ignore */
   get [KIND](): "nested" {
     return "nested";
   }
-  /** @ignore */
+  get [Symbol.toStringTag](): "Tracked" {
+    return "Tracked";
+  }
   get [CHANGED](): boolean {
     return this.#inner[CHANGED];
   }
-  /** @ignore */
   [ATTACH](holder: Holder): void {
     this.#inner[ATTACH](holder);
   }
-  /** @ignore */
   [DETACH](): void {
     this.#inner[DETACH]();
   }
-  /** @ignore */
   [WRITE](isWhole: boolean): Uint8Array {
     return this.#inner[WRITE](isWhole);
   }
-  /** @ignore */
   [READ](segment: Uint8Array): void {
     this.#inner[READ](segment);
   }
 }
 
 class NestedPart extends TrackedPart implements Holder {
-  /** @ignore */
   override get [KIND](): "nested" {
     return "nested";
   }
@@ -81,7 +76,7 @@ class NestedPart extends TrackedPart implements Holder {
     return this.#face;
   }
 
-  add(name: string, part: Part): void {
+  add(name: string, part: Tracked): void {
     if (!isPart(part)) {
       throw unfit(`nested${step(name)}`, "no tracked structure: put plain values in value() or in a map");
     }
@@ -97,18 +92,15 @@ class NestedPart extends TrackedPart implements Holder {
     Object.defineProperty(this.#face, name, { value: part, enumerable: true });
   }
 
-  /** @ignore */
   [PART_CHANGED](): void {
     this.touch();
   }
 
-  /** @ignore */
   [PATH_OF](part: Part): string {
     for (const [name, each] of this.#parts) if (each === part) return `${this.path}${step(name)}`;
     return this.path;
   }
 
-  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const parts = [...this.#parts].filter(([, part]) => isWhole || part[CHANGED]);
     const w = new Writer(256).flag(isWhole);
@@ -117,7 +109,6 @@ class NestedPart extends TrackedPart implements Holder {
     }).done();
   }
 
-  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const isWhole = r.flag();
@@ -160,6 +151,6 @@ register("nested", () => new NestedFace({}));
  *
  * @throws AppError `value_invalid` for a member that is no structure, and a name that every object has.
  */
-export function nested<T extends Readonly<Record<string, Part>>>(parts: T): TrackedNested<T> {
+export function nested<T extends Readonly<Record<string, Tracked>>>(parts: T): TrackedNested<T> {
   return new NestedFace(parts) as unknown as TrackedNested<T>;
 }

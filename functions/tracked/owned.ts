@@ -9,12 +9,14 @@
  *     refused when it is put in, with its path.
  */
 import { AppError } from "../errors.ts";
-import { isPart, type Part } from "./part.ts";
+import { isPart, type Tracked } from "./part.ts";
 
 /** A value as a tracked structure hands it out: readonly all the way down. */
 export type Held<T> = unknown extends T ? T
-  : T extends string | number | bigint | boolean | null | undefined ? T
-  : T extends Date | RegExp | Error | ArrayBuffer | ArrayBufferView | Part ? T
+  : T extends
+    | (string | number | bigint | boolean | null | undefined)
+    | (Date | RegExp | Error | ArrayBuffer | ArrayBufferView)
+    | Tracked ? T
   : T extends ReadonlyMap<infer K, infer V> ? ReadonlyMap<Held<K>, Held<V>>
   : T extends ReadonlySet<infer V> ? ReadonlySet<Held<V>>
   : { readonly [P in keyof T]: Held<T[P]> };

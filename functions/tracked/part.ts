@@ -37,9 +37,18 @@ export const TOP: unique symbol = Symbol.for("sojourn.tracked.top") as never;
 
 const KINDS: unique symbol = Symbol.for("sojourn.tracked.kinds") as never;
 
+/** The kinds of structures. */
+export type Kind = "value" | "map" | "list" | "bytes" | "grid" | "nested";
+
 /** The kinds, by the byte that stands for them in segments. */
-export const KIND_BYTE = { value: 1, map: 2, list: 3, bytes: 4, grid: 5, nested: 6 } as const;
-export type Kind = keyof typeof KIND_BYTE;
+export const KIND_BYTE: Readonly<Record<Kind, number>> = {
+  value: 1,
+  map: 2,
+  list: 3,
+  bytes: 4,
+  grid: 5,
+  nested: 6,
+};
 
 /** Who a structure belongs to. */
 export interface Holder {
@@ -51,12 +60,14 @@ export interface Holder {
   readonly [TOP]: unknown;
 }
 
-/**
- * What all structures have towards their holder.
- *
- * @ignore
- */
-export interface Part {
+/** What every tracked structure is. */
+export interface Tracked {
+  /** Tells it from other objects. */
+  readonly [Symbol.toStringTag]: "Tracked";
+}
+
+/** What all structures have towards their holder. */
+export interface Part extends Tracked {
   readonly [KIND]: Kind;
   /** Whether a change was made since the last write. */
   readonly [CHANGED]: boolean;
@@ -73,15 +84,15 @@ export interface Part {
 export const isPart = (value: unknown): value is Part =>
   typeof value === "object" && value !== null && KIND in value;
 
-/**
- * The part of life that all structures share.
- *
- * @ignore
- */
+/** The part of life that all structures share. */
 export abstract class TrackedPart implements Part {
   abstract readonly [KIND]: Kind;
   #holder: Holder | undefined;
   #isChanged = true;
+
+  get [Symbol.toStringTag](): "Tracked" {
+    return "Tracked";
+  }
 
   get [CHANGED](): boolean {
     return this.#isChanged;

@@ -6,14 +6,14 @@
  * sized segment of that structure.
  */
 import { Reader, Writer } from "../../store/codec.ts";
-import { Container, type Put, readThrough } from "./container.ts";
+import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
+import type { Put, TrackedValue } from "./structures.ts";
 import { type Cell, PageWriter, readPage } from "./pages.ts";
 import { corrupt, isPart, KIND, PATH_OF, READ, register, WRITE } from "./part.ts";
 
-/** A value whose changes are tracked. */
-export class TrackedValue<T> extends Container {
-  /** @ignore */
+/** A tracked value. */
+export class ValuePart<T> extends Container implements TrackedValue<T> {
   override get [KIND](): "value" {
     return "value";
   }
@@ -21,18 +21,15 @@ export class TrackedValue<T> extends Container {
   /** It was set since the last write. */
   #isSet = true;
 
-  /** With a value to begin with. */
   constructor(initial: Put<T>) {
     super();
     this.#cell = this.admit(initial, () => "value");
   }
 
-  /** The value, frozen; a copy of what can't be frozen. */
   get(): Held<T> {
     return readThrough(this.#cell, (cell) => this.#cell = cell) as Held<T>;
   }
 
-  /** Puts another in its place. @throws AppError `value_invalid`. */
   set(value: Put<T>): void {
     if (isPart(value) && value === this.#cell) return;
     const cell = this.admit(value, () => this.path);
@@ -42,17 +39,18 @@ export class TrackedValue<T> extends Container {
     this.touch();
   }
 
-  /** Puts in its place what `change` makes of it. */
   update(change: (value: Held<T>) => Put<T>): void {
     this.set(change(this.get()));
   }
 
-  /** @ignore */
+  toJSON(): Held<T> {
+    return this.get();
+  }
+
   override [PATH_OF](): string {
     return this.path;
   }
 
-  /** @ignore */
   protected override write(isWhole: boolean): Uint8Array {
     const isAll = isWhole || this.#isSet;
     const w = new Writer(64).flag(isAll);
@@ -63,7 +61,6 @@ export class TrackedValue<T> extends Container {
     return w.done();
   }
 
-  /** @ignore */
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     if (r.flag()) {
@@ -79,9 +76,9 @@ export class TrackedValue<T> extends Container {
   }
 }
 
-register("value", () => new TrackedValue<unknown>(undefined));
+register("value", () => new ValuePart<unknown>(undefined));
 
 /** Declares a tracked value as a field of a Session class. @throws AppError `value_invalid`. */
 export function value<T>(initial: Put<T>): TrackedValue<T> {
-  return new TrackedValue<T>(initial);
+  return new ValuePart<T>(initial);
 }

@@ -3,21 +3,12 @@
  * operation is plain data and is carried out on either by the same code, so that whatever it answers can be compared.
  */
 import fc from "fast-check";
-import {
-  bytes,
-  type CellType,
-  grid,
-  isPart,
-  list,
-  map,
-  nested,
-  TrackedBytes,
-  TrackedGrid,
-  TrackedList,
-  TrackedMap,
-  TrackedValue,
-  value,
-} from "../../functions/tracked/mod.ts";
+import { BytesPart } from "../../functions/tracked/bytes.ts";
+import { GridPart } from "../../functions/tracked/grid.ts";
+import { ListPart } from "../../functions/tracked/list.ts";
+import { MapPart } from "../../functions/tracked/map.ts";
+import { bytes, type CellType, grid, isPart, list, map, nested, value } from "../../functions/tracked/mod.ts";
+import { ValuePart } from "../../functions/tracked/value.ts";
 
 /** Bytes that can be resized, as a plain array of them. */
 export class PlainBytes {
@@ -150,12 +141,12 @@ export function begin(isTracked: boolean): unknown {
 }
 
 function inside(structure: unknown): unknown[] {
-  if (structure instanceof Map || structure instanceof TrackedMap) {
+  if (structure instanceof Map || structure instanceof MapPart) {
     return [...structure.values()].filter(isStructure);
   }
   if (Array.isArray(structure)) return structure.filter(isStructure);
-  if (structure instanceof TrackedList) return structure.toArray().filter(isStructure);
-  if (structure instanceof TrackedValue) return [structure.get()].filter(isStructure);
+  if (structure instanceof ListPart) return structure.toArray().filter(isStructure);
+  if (structure instanceof ValuePart) return [structure.get()].filter(isStructure);
   if (structure instanceof PlainValue) return [structure.value].filter(isStructure);
   if (structure instanceof PlainNested) return [structure.parts.left, structure.parts.right];
   if (isPart(structure) && "left" in structure && "right" in structure) {
@@ -172,16 +163,16 @@ export function carryOut(top: unknown, step: Step, isTracked: boolean): unknown 
     if (parts.length === 0) break;
     structure = parts[choice % parts.length];
   }
-  if (structure instanceof Map || structure instanceof TrackedMap) {
+  if (structure instanceof Map || structure instanceof MapPart) {
     return onMap(structure as Map<unknown, unknown>, step, isTracked);
   }
   if (Array.isArray(structure)) return onArray(structure, step);
-  if (structure instanceof TrackedList) return onList(structure, step);
+  if (structure instanceof ListPart) return onList(structure, step);
   if (structure instanceof PlainBytes) return onPlainBytes(structure, step);
-  if (structure instanceof TrackedBytes) return onBytes(structure, step);
-  if (structure instanceof PlainGrid || structure instanceof TrackedGrid) return onGrid(structure, step);
+  if (structure instanceof BytesPart) return onBytes(structure, step);
+  if (structure instanceof PlainGrid || structure instanceof GridPart) return onGrid(structure, step);
   if (structure instanceof PlainValue) return void (structure.value = put(step, false));
-  if (structure instanceof TrackedValue) return void structure.set(put(step, true));
+  if (structure instanceof ValuePart) return void structure.set(put(step, true));
   return undefined;
 }
 
@@ -235,7 +226,7 @@ function onArray(of: unknown[], step: Step): unknown {
   }
 }
 
-function onList(of: TrackedList<unknown>, step: Step): unknown {
+function onList(of: ListPart<unknown>, step: Step): unknown {
   const [a, b] = [step.a % 12, step.b % 5];
   switch (step.operation % 12) {
     case 0:
@@ -297,7 +288,7 @@ function onPlainBytes(of: PlainBytes, step: Step): unknown {
   }
 }
 
-function onBytes(of: TrackedBytes, step: Step): unknown {
+function onBytes(of: BytesPart, step: Step): unknown {
   const [a, b] = [step.a % (of.length + 1), step.b % (of.length + 1)];
   switch (step.operation % 7) {
     case 0:
@@ -321,7 +312,7 @@ function onBytes(of: TrackedBytes, step: Step): unknown {
   }
 }
 
-function onGrid(of: PlainGrid | TrackedGrid, step: Step): unknown {
+function onGrid(of: PlainGrid | GridPart, step: Step): unknown {
   const height = of instanceof PlainGrid ? of.rows.length : of.height;
   if (height === 0) return null;
   const width = of instanceof PlainGrid ? of.rows[0]?.length ?? 0 : of.width;
@@ -331,37 +322,37 @@ function onGrid(of: PlainGrid | TrackedGrid, step: Step): unknown {
   const round = (each: number): number => ARRAYS[of.type as keyof typeof ARRAYS].of(each)[0] ?? 0;
   switch (step.operation % 4) {
     case 0:
-      if (of instanceof TrackedGrid) of.set(x, y, number);
+      if (of instanceof GridPart) of.set(x, y, number);
       else (of.rows[y] ?? [])[x] = round(number);
       return null;
     case 1:
-      if (of instanceof TrackedGrid) of.setRow(y, row, x);
+      if (of instanceof GridPart) of.setRow(y, row, x);
       else of.rows[y]?.splice(x, row.length, ...row.map(round));
       return null;
     case 2:
-      if (of instanceof TrackedGrid) of.edit(0, y, (rows) => void rows.fill(number));
+      if (of instanceof GridPart) of.edit(0, y, (rows) => void rows.fill(number));
       else for (const each of of.rows.slice(0, y)) each.fill(round(number));
       return null;
     default:
-      return of instanceof TrackedGrid ? of.get(x, y) : of.rows[y]?.[x];
+      return of instanceof GridPart ? of.get(x, y) : of.rows[y]?.[x];
   }
 }
 
 /** All of a structure, in its order, in a form that is the same for tracked and plain ones. */
 export function snapshot(structure: unknown): unknown {
-  if (structure instanceof TrackedMap || (structure instanceof Map && PLAIN.has(structure))) {
+  if (structure instanceof MapPart || (structure instanceof Map && PLAIN.has(structure))) {
     return { map: [...structure.entries()].map(([key, each]) => [key, snapshot(each)]) };
   }
-  if (structure instanceof TrackedList || (Array.isArray(structure) && PLAIN.has(structure))) {
+  if (structure instanceof ListPart || (Array.isArray(structure) && PLAIN.has(structure))) {
     return { list: [...structure].map(snapshot) };
   }
-  if (structure instanceof TrackedBytes) return { bytes: [...structure] };
+  if (structure instanceof BytesPart) return { bytes: [...structure] };
   if (structure instanceof PlainBytes) return { bytes: [...structure.content] };
-  if (structure instanceof TrackedGrid) {
+  if (structure instanceof GridPart) {
     return { grid: Array.from({ length: structure.height }, (_, y) => [...structure.row(y)]) };
   }
   if (structure instanceof PlainGrid) return { grid: structure.rows };
-  if (structure instanceof TrackedValue) return { value: snapshot(structure.get()) };
+  if (structure instanceof ValuePart) return { value: snapshot(structure.get()) };
   if (structure instanceof PlainValue) return { value: snapshot(structure.value) };
   if (structure instanceof PlainNested) {
     return { left: snapshot(structure.parts.left), right: snapshot(structure.parts.right) };
@@ -376,11 +367,11 @@ export function snapshot(structure: unknown): unknown {
 
 /** Of each value inside whether it is the same object when it is read again: a program can see that. */
 export function identities(structure: unknown): unknown {
-  if (structure instanceof TrackedMap) {
+  if (structure instanceof MapPart) {
     return [...structure.keys()].map((key) => same(() => structure.get(key)));
   }
-  if (structure instanceof TrackedList) return structure.toArray().map((_, i) => same(() => structure.at(i)));
-  if (structure instanceof TrackedValue) return same(() => structure.get());
+  if (structure instanceof ListPart) return structure.toArray().map((_, i) => same(() => structure.at(i)));
+  if (structure instanceof ValuePart) return same(() => structure.get());
   if (isPart(structure) && "left" in structure && "right" in structure) {
     return [identities(structure.left), identities(structure.right)];
   }

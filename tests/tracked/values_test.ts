@@ -13,6 +13,7 @@ import {
   value,
 } from "../../functions/tracked/mod.ts";
 import { decodeContent, encodeContent } from "../../functions/tracked/content.ts";
+import { encodeValue } from "../../functions/value.ts";
 import { anyContent } from "./programs.ts";
 
 class Cart {
@@ -234,4 +235,15 @@ Deno.test("values that hold themselves, errors, views of one buffer and texts th
   assert.deepEqual(read, structuredClone(all));
   assert.equal((read.ring.self as unknown[])[0], read.ring);
   assert.equal(read.views[0]?.buffer, read.views[1]?.buffer);
+});
+
+Deno.test("a structure is shown as what is in it by JSON, and refused where a value is wanted", () => {
+  const all = nested({ counts: map([["a", 1]]), lines: list([{ n: 1 }]), note: value("x") });
+  assert.equal(JSON.stringify(all), '{"counts":{"a":1},"lines":[{"n":1}],"note":"x"}');
+  for (const wrong of [all.counts, { deep: [all.lines] }, all]) {
+    assert.throws(() => encodeValue(wrong), (error) => {
+      return codeOf(error) === "value_invalid" &&
+        /a tracked (map|list|nested) is no value/.test(String(error));
+    });
+  }
 });
