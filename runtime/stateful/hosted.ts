@@ -11,7 +11,8 @@ import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
 import type { HandledEvent } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
-import { RunFailed, type RunListener, type RunOver, SessionRun } from "./session_run.ts";
+import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
+import type { SessionRun } from "./session_run.ts";
 
 /** An answer, and what the stateful session had seen. */
 export interface Answered {
@@ -114,9 +115,14 @@ export class Hosted {
   /** It is open, or opens. @throws as request */
   ensure(): Promise<SessionRun> {
     const run = this.#run;
-    if (run?.isOver) return run.finished.then(() => this.ensure());
+    if (run?.isOver) return run.finished.then(() => this.#after(run));
     if (run !== null) return Promise.resolve(run);
     return this.#opening ??= this.#start().finally(() => this.#opening = null);
+  }
+
+  #after(run: SessionRun): Promise<SessionRun> {
+    if (this.#run === run) this.#run = null;
+    return this.ensure();
   }
 
   /** An isolate that ends in the turn of another session is no reason not to open this one in the next (H3). */
@@ -137,11 +143,12 @@ export class Hosted {
   async #startOnce(): Promise<SessionRun> {
     if (this.#parked !== null) throw parked(this.name, this.#parked);
     const rejected = this.#rejected;
-    const run = await this.#open({
+    const opened: { run?: SessionRun } = {};
+    const run = opened.run = await this.#open({
       answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
       unanswered: (request) =>
         this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
-      over: (run, over) => this.#ended(run, over),
+      over: (over) => this.#ended(opened.run, over),
       log: this.#log,
     });
     this.#rejected = null;
@@ -204,8 +211,8 @@ export class Hosted {
     settle(waiting);
   }
 
-  #ended(run: SessionRun, over: RunOver): void {
-    if (this.#run !== run) return; // it never served: `#start` tells why
+  #ended(run: SessionRun | undefined, over: RunOver): void {
+    if (run === undefined || this.#run !== run) return; // it never served: `#start` tells why
     this.#run = null;
     if (over.kind === "killed" || over.kind === "rested") {
       if (over.kind === "killed") this.#killed(run, over);
@@ -255,7 +262,9 @@ export class Hosted {
       case "rested":
         return new HomeError("closed", `${shown(this.name)} rests`);
       case "failed":
-        this.#log("error", `${shown(this.name)} could not go on: ${over.error}`);
+        if (!(over.error instanceof HomeError)) {
+          this.#log("error", `${shown(this.name)} could not go on: ${over.error}`);
+        }
         return over.error instanceof Error ? over.error : new Error(String(over.error));
     }
   }

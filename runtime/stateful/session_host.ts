@@ -20,7 +20,8 @@ import type { StatefulPool } from "../isolate/mod.ts";
 import { type Answered, Hosted, type HostedRequest } from "./hosted.ts";
 import { OwnStore } from "./own_store.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
-import { type RunListener, SessionRun } from "./session_run.ts";
+import type { RunListener } from "./run_over.ts";
+import { SessionRun } from "./session_run.ts";
 
 /** What hosting needs of its site. */
 export interface HostServices {

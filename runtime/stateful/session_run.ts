@@ -22,38 +22,16 @@ import type {
   Opened,
   Parked,
 } from "../../functions/turns/mod.ts";
-import type { Home, HomeError, Opened as OpenedHome } from "../../functions/homes/mod.ts";
+import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api.ts";
 import type { ChannelSink, StatefulEnd } from "../isolate/mod.ts";
 import type { OpenChannel } from "../isolate/mod.ts";
-import { type CallMaker, makeCall } from "./made_calls.ts";
+import type { CallMaker } from "./made_calls.ts";
+import { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
 import { wrapPiece } from "./pieces.ts";
+import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import { Timers } from "./timers.ts";
-
-/** Why a run is over. */
-export type RunOver =
-  /** Another site is its home, or will be. */
-  | { readonly kind: "moved"; readonly error: HomeError }
-  /** The isolate is gone; `isCause`: in a turn of this session. */
-  | { readonly kind: "killed"; readonly why: string; readonly isCause: boolean }
-  | { readonly kind: "parked"; readonly parked: Parked }
-  /** It called `end()`: its log is gone. */
-  | { readonly kind: "ended" }
-  /** Idle, or to go on with other code. */
-  | { readonly kind: "rested" }
-  /** It could not go on here: a write or a commit failed. */
-  | { readonly kind: "failed"; readonly error: unknown };
-
-/** Who is told of a run. */
-export interface RunListener {
-  /** A request's answer may leave; `token`: what the session has seen. */
-  answered(request: string, bytes: Uint8Array, token: TokenState): void;
-  /** A request was done without an answer. */
-  unanswered(request: string): void;
-  over(run: SessionRun, over: RunOver): void;
-  log(level: string, text: string): void;
-}
 
 /** What a run is made of. */
 export interface RunParts {
@@ -78,7 +56,7 @@ export class SessionRun implements ChannelSink {
   readonly #opening = Promise.withResolvers<void>();
   readonly #timers: Timers;
   readonly #undone = new Map<number, HandledEvent>();
-  readonly #calls = new Map<number, AbortController>();
+  readonly #calls: OpenCalls;
   #home: Home | null = null;
   /** A checkpoint of other code is on disk as one of this code's (R4). */
   #adopted: Promise<void> = Promise.resolve();
@@ -107,6 +85,10 @@ export class SessionRun implements ChannelSink {
     this.#checkpointAt = parts.home.checkpoint?.at ?? 0;
     this.#usedMs = parts.nowMs();
     this.#timers = new Timers(parts.nowMs, (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }));
+    this.#calls = new OpenCalls({ ...parts.calls, store: parts.store }, (call, outcome) => {
+      const storeClock = this.store.tick();
+      this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
+    });
     this.#opening.promise.catch(() => {});
   }
 
@@ -132,7 +114,7 @@ export class SessionRun implements ChannelSink {
     this.#seen = await this.store.token();
     this.#acknowledge(opened);
     for (const { name, dueMs } of opened.timers) this.#timers.set(name, dueMs);
-    for (const call of opened.calls) this.#make(call);
+    for (const call of opened.calls) this.#calls.make(call);
     if (opened.isEnded) await this.remove();
     this.#opening.resolve();
   }
@@ -270,11 +252,11 @@ export class SessionRun implements ChannelSink {
   }
 
   call(call: Call): void {
-    if (this.#over === null) this.#make(call);
+    if (this.#over === null) this.#calls.make(call);
   }
 
   dropped(call: number): void {
-    this.#calls.get(call)?.abort();
+    this.#calls.drop(call);
   }
 
   checkpointed(checkpoint: Checkpoint): void {
@@ -285,14 +267,17 @@ export class SessionRun implements ChannelSink {
       this.#isLeaving = this.#next !== null && this.isIdle && this.#nextEvent === events;
       const version = this.#isLeaving ? this.#next ?? this.version : this.version;
       const bytes = wrapPiece(this.#seen, checkpoint.bytes);
-      await home.checkpoint({ at: checkpoint.at, bytes, version });
-      this.#checkpointAt = checkpoint.at;
-      if (this.#isLeaving) this.#end({ kind: "rested" }); // R4
+      const held = home.checkpoint({ at: checkpoint.at, bytes, version }).then(() => {
+        this.#checkpointAt = checkpoint.at;
+        if (this.#isLeaving) this.#end({ kind: "rested" }); // R4
+      });
+      // Answers do not wait until all owners have it.
+      if (this.#isLeaving) await held;
+      else held.catch((error) => this.#end({ kind: "failed", error }));
     });
   }
 
   parked(parked: Parked): void {
-    this.#opening.reject(new RunFailed({ kind: "parked", parked }));
     this.#end({ kind: "parked", parked });
   }
 
@@ -301,9 +286,7 @@ export class SessionRun implements ChannelSink {
   }
 
   ended(end: StatefulEnd, isCause: boolean): void {
-    const over: RunOver = { kind: "killed", why: end.why, isCause };
-    this.#opening.reject(new RunFailed(over));
-    this.#end(over);
+    this.#end({ kind: "killed", why: end.why, isCause });
   }
 
   // ── What leaves ──
@@ -336,7 +319,7 @@ export class SessionRun implements ChannelSink {
     }
     this.#acknowledge(commit);
     for (const { name, dueMs } of commit.timers) this.#timers.set(name, dueMs);
-    for (const call of commit.calls) this.#make(call);
+    for (const call of commit.calls) this.#calls.make(call);
     if (commit.isEnded) await this.remove();
     else if (this.home.logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.checkpoint();
   }
@@ -368,42 +351,22 @@ export class SessionRun implements ChannelSink {
     this.#at.isolate.acknowledge(this.#at.channel, acknowledged);
   }
 
-  #make(call: Call): void {
-    const controller = new AbortController();
-    this.#calls.set(call.call, controller);
-    const maker = { ...this.#parts.calls, store: this.store, signal: controller.signal };
-    makeCall(maker, call).then((outcome) => {
-      this.#calls.delete(call.call);
-      if (this.#over !== null || this.#at === null) return;
-      const { isolate, channel } = this.#at;
-      const storeClock = this.store.tick();
-      isolate.deliver(channel, { kind: "result", storeClock, call: call.call, outcome });
-    });
-  }
-
   /** R2, R3 */
   #end(over: RunOver): void {
     if (this.#over !== null) return;
     this.#over = over;
+    this.#opening.reject(new RunFailed(over));
     this.#timers.close();
-    for (const controller of this.#calls.values()) controller.abort();
+    this.#calls.close();
     this.#at?.isolate.closeChannel(this.#at.channel);
     const home = this.#home;
     const gone = over.kind === "moved" || over.kind === "ended" || home === null;
     const rested = gone ? Promise.resolve() : home.rest();
     rested.catch(() => {}).then(() => {
       if (home === null) this.#parts.home.abandon();
-      this.#parts.listener.over(this, over);
+      this.#parts.listener.over(over);
       this.#finished.resolve();
     });
-  }
-}
-
-/** A run that could not start. */
-export class RunFailed extends Error {
-  override readonly name = "RunFailed";
-  constructor(readonly over: RunOver) {
-    super(`a stateful session could not be opened: ${over.kind}`);
   }
 }
 
