@@ -175,7 +175,7 @@ export class Arbiter {
       return answer("granted", table.put(name, { ...fresh, config, owners: [] }));
     }
     if (row.grant === grant && row.site === from) return answer("granted", row); // A1
-    const may = row.movesTo === from ? "gone" : this.#mayTake(from, row, seen);
+    const may = this.#mayTake(from, row, seen);
     if (may === "unsure") return answer("unsure", row);
     if (may === "here") return answer("refused", row);
     return answer("granted", table.put(name, { ...fresh, config, owners: row.owners }));
@@ -183,8 +183,10 @@ export class Arbiter {
 
   /** A3 */
   #mayTake(from: SiteId, row: StoredRow, seen: number): "gone" | "here" | "unsure" {
+    if (row.movesTo === from) return "gone";
     if (row.site === from) return seen === row.epoch ? "gone" : "here";
-    return this.#ports.gone(row.site);
+    // Who has agreed runs it no more.
+    return this.#ports.gone(row.movesTo === "" ? row.site : row.movesTo);
   }
 }
 

@@ -93,7 +93,10 @@ export type ArbiterAsk =
   /** What is born at my site has these owners. */
   | { readonly kind: "births"; readonly owners: readonly Owner[] };
 
-export type Ask = KeeperAsk | ArbiterAsk;
+/** Your site is to take it over: open it. */
+export type Invitation = { readonly kind: "invite"; readonly name: StatefulName };
+
+export type Ask = KeeperAsk | ArbiterAsk | Invitation;
 
 export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full"] as const;
 export type Refusal = typeof REFUSALS[number];

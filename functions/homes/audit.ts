@@ -8,6 +8,7 @@
  */
 import type { StatefulName } from "./api.ts";
 import type { Arbiter } from "./arbiter.ts";
+import type { RowState } from "./asks.ts";
 import type { Keepers } from "./keepers.ts";
 import type { KeptLog } from "./kept_log.ts";
 import { AUDIT_AT_ONCE, AUDIT_MS } from "./limits.ts";
@@ -15,6 +16,8 @@ import type { RecoveryPorts } from "./recovery.ts";
 
 /** Looking through all that is kept takes some milliseconds. */
 const LOOK_EVERY_MS = AUDIT_MS / 10;
+/** It is looked at again later. */
+const LOOK_MS_MAX = 4_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
 export class Audit {
@@ -54,21 +57,32 @@ export class Audit {
     await Promise.all(old.map((log) => this.#lookAt(log)));
   }
 
+  /** Whether this disk is an owner of it, as the arbiter says now; what it should not have is dropped. */
+  async isLive(name: StatefulName): Promise<boolean> {
+    const { keepers, site, disk, count } = this.#ports;
+    const row = await this.#row(name);
+    if (row === null || this.#isAtHome(name)) return false;
+    const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
+    if (isOwner && !row.ended) return true;
+    count("audited_away");
+    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch);
+    return false;
+  }
+
   async #lookAt(log: KeptLog): Promise<void> {
-    const { ask, arbiter, after, keepers, site, disk, count } = this.#ports;
-    const { name } = log;
     log.writtenMs = this.#ports.nowMs();
+    await this.isLive(log.name);
+  }
+
+  /** null: none, or no answer. */
+  async #row(name: StatefulName): Promise<RowState | null> {
+    const { ask, arbiter, after } = this.#ports;
     const asking = ask(arbiter(), { kind: "look", name });
     const { promise: late, resolve } = Promise.withResolvers<null>();
-    const cancel = after(LOOK_EVERY_MS / 2, () => resolve(null));
+    const cancel = after(LOOK_MS_MAX, () => resolve(null));
     const reply = await Promise.race([asking.reply, late]);
     cancel();
     asking.cancel();
-    const row = reply?.kind === "row" ? reply.row : null;
-    if (row === null || this.#isAtHome(name)) return;
-    const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
-    if (isOwner && !row.ended) return;
-    count("audited_away");
-    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch);
+    return reply?.kind === "row" ? reply.row : null;
   }
 }

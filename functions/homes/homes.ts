@@ -50,7 +50,10 @@ export interface HomesPorts {
     watch(site: SiteId): () => void;
     onChange(changed: StandingChanged): () => void;
   };
-  /** A named timer is due of a stateful session that is not open anywhere, as far as is known here: `open` it. */
+  /**
+   * A named timer is due of a stateful session that is not open anywhere, as far as is known here, or one is to move to
+   * this site: `open` it.
+   */
   readonly due: (name: StatefulName) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
   /** The disk has failed: the site must stop. */
@@ -97,6 +100,7 @@ export class Homes {
   readonly #audit: Audit;
   readonly #homes = new Map<string, AtHome>();
   readonly #opening = new Set<string>();
+  readonly #live: LiveHomePorts;
   readonly #counters: Record<string, number> = {};
   /** Nothing new is served. */
   #closing: HomeError | null = null;
@@ -110,7 +114,7 @@ export class Homes {
   }, watches: Watches) {
     this.#ports = ports;
     this.#watches = watches;
-    this.#due = new Due((name) => this.#mayOpen(name), (name) => ports.due(name));
+    this.#due = new Due((name) => this.#mayOpen(name), (name) => void this.#tellDue(name));
     this.#keepers = keepers({
       fenced: (name, epoch, by) => this.#fenced(name, epoch, by),
       changed: (log, gone) => this.#changed(log, gone),
@@ -132,6 +136,7 @@ export class Homes {
       { ...this.#recoveryPorts(), keepers: this.#keepers },
       (name) => this.#isAtHome(name),
     );
+    this.#live = this.#livePorts();
     for (const log of this.#keepers.all()) this.#changed(log, false);
     this.#forget = fellows.onChange((one, standing) => this.#standing(one, standing));
     this.#tickLater();
@@ -269,7 +274,7 @@ export class Homes {
     },
   ): LiveHome {
     const { name } = start;
-    const live = new LiveHome(this.#livePorts(name), { ...start, seed, version, disk: this.#keepers.disk });
+    const live = new LiveHome(this.#live, { ...start, seed, version, disk: this.#keepers.disk });
     this.#homes.set(keyOf("", name), { live, isResting: false });
     return live;
   }
@@ -289,6 +294,12 @@ export class Homes {
       logBytes: () => this.#keepers.log(live.name)?.pieceBytes ?? 0,
       epochAt: (entry: number) => epochAt(this.#keepers.log(live.name), entry),
       rested,
+      invite: (to: SiteId, name: StatefulName) => {
+        // Where it is not heard, whoever is asked for it opens it there, too.
+        const asking = this.#exchange.ask(to, { kind: "invite", name });
+        const cancel = clock.after(OPEN_MS_MAX, () => asking.cancel());
+        void asking.reply.then(cancel);
+      },
     };
     return new Opening(live, copy, {
       nowMs,
@@ -321,11 +332,12 @@ export class Homes {
     };
   }
 
-  #livePorts(name: StatefulName): LiveHomePorts {
+  /** One for all homes: there may be many. */
+  #livePorts(): LiveHomePorts {
     const { site, nowMs, arbiter, fellows, note } = this.#ports;
-    const ask = (kind: { after: number; whole: boolean }): Promise<Reply> => {
-      const log = this.#keepers.log(name);
-      const epoch = log?.head.promised ?? 0;
+    const log = (name: StatefulName) => this.#keepers.log(name);
+    const fetch = (name: StatefulName, kind: { after: number; whole: boolean }): Promise<Reply> => {
+      const epoch = log(name)?.head.promised ?? 0;
       return this.#keepers.handle(site, { kind: "fetch", name, disk: this.#keepers.disk, epoch, ...kind });
     };
     return {
@@ -339,14 +351,14 @@ export class Homes {
       isKnown: (one) => fellows.isKnown(one),
       standing: (one) => fellows.standing(one),
       watch: (one) => fellows.watch(one),
-      state: () => this.#keepers.log(name)?.state ?? { base: { at: 0, epoch: 0 }, segments: [] },
-      read: async (after) => {
-        const reply = await ask({ after, whole: false });
+      state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0 }, segments: [] },
+      baseAt: (name) => log(name)?.base?.at ?? 0,
+      read: async (name, after) => {
+        const reply = await fetch(name, { after, whole: false });
         return reply.kind === "copy" ? reply.pieces : [];
       },
-      base: async () => {
-        const last = this.#keepers.log(name)?.last ?? 0;
-        const reply = await ask({ after: last, whole: true });
+      base: async (name) => {
+        const reply = await fetch(name, { after: log(name)?.last ?? 0, whole: true });
         return reply.kind === "copy" ? reply.base : null;
       },
       count: (what) => this.#count(what),
@@ -382,6 +394,12 @@ export class Homes {
     return this.#homes.has(key) || this.#opening.has(key);
   }
 
+  /** One that has ended is not begun again by a timer that its log still has. */
+  async #tellDue(name: StatefulName): Promise<void> {
+    if (!this.#homes.has(keyOf("", name)) && !await this.#audit.isLive(name)) return;
+    if (this.#mayOpen(name)) this.#ports.due(name);
+  }
+
   /** A named timer is due (due.ts D1). */
   #mayOpen(name: StatefulName): boolean {
     const key = keyOf("", name);
@@ -402,6 +420,10 @@ export class Homes {
   }
 
   #handle(from: SiteId, ask: Ask): Promise<Reply> {
+    if (ask.kind === "invite") {
+      if (this.#closing === null && !this.#isAtHome(ask.name)) this.#ports.due(ask.name);
+      return Promise.resolve({ kind: "held", through: 0 });
+    }
     if (!isForArbiter(ask)) return this.#keepers.handle(from, ask);
     return this.#arbiter?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
   }

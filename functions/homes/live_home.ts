@@ -38,9 +38,11 @@ export interface LiveHomePorts {
   standing(site: SiteId): Standing;
   watch(site: SiteId): () => void;
   /** This site's own log of it, as it is in memory, and what is on its disk of it. */
-  state(): LogState;
-  read(after: number): Promise<readonly LogPiece[]>;
-  base(): Promise<Base | null>;
+  state(name: StatefulName): LogState;
+  /** The entry that its base stands for. */
+  baseAt(name: StatefulName): number;
+  read(name: StatefulName, after: number): Promise<readonly LogPiece[]>;
+  base(name: StatefulName): Promise<Base | null>;
   count(name: string): void;
   note(event: string, detail: Record<string, unknown>): void;
   /** It is no home any more. */
@@ -59,6 +61,8 @@ export interface LiveHomeStart {
   /** Nobody but this process knows its name: its log is begun where the arbiter's record of births says. */
   readonly isBorn: boolean;
 }
+
+const NOTHING = () => {};
 
 interface Waiter {
   readonly last: number;
@@ -96,7 +100,9 @@ export class LiveHome {
   #retriedMs = -Infinity;
   readonly #asks = new Set<Asking>();
   /** Called with each advance of `held`. */
-  onHeld: (through: number) => void = () => {};
+  onHeld: (through: number) => void = NOTHING;
+  /** Called when it is over. */
+  onOver: (error: HomeError) => void = NOTHING;
 
   constructor(ports: LiveHomePorts, start: LiveHomeStart) {
     this.#ports = ports;
@@ -107,7 +113,7 @@ export class LiveHome {
     const { promise, resolve } = Promise.withResolvers<HomeError>();
     this.over = promise;
     this.#resolveOver = resolve;
-    const state = ports.state();
+    const state = ports.state(start.name);
     this.last = this.#floor = state.segments.at(-1)?.upTo ?? state.base.at;
     const home = this.#followerHome(start);
     const add = (site: SiteId, disk: number, isOwn: boolean, mayInstall: boolean) =>
@@ -124,10 +130,10 @@ export class LiveHome {
 
   readonly #makeFollower: (site: SiteId) => Follower;
 
-  #followerHome({ seed, version }: LiveHomeStart): FollowerHome {
+  #followerHome({ name, seed, version }: LiveHomeStart): FollowerHome {
     const ports = this.#ports, home = () => this;
     return {
-      name: this.name,
+      name,
       epoch: this.epoch,
       seed,
       version,
@@ -135,12 +141,12 @@ export class LiveHome {
         return home().last;
       },
       get baseAt() {
-        return ports.state().base.at;
+        return ports.baseAt(name);
       },
-      state: () => ports.state(),
+      state: () => ports.state(name),
       ask: (to, ask) => ports.ask(to, ask),
       pieces: (after) => this.#pieces(after),
-      base: () => ports.base(),
+      base: () => ports.base(name),
       advanced: () => this.#advanced(),
       superseded: (epoch) => this.supersede(`epoch ${epoch} was promised`),
       doubt: (follower) => void this.#doubt(follower),
@@ -178,6 +184,11 @@ export class LiveHome {
     this.last += piece.count;
     for (const follower of this.#followers) follower.pump();
     return this.whenHeld(this.last);
+  }
+
+  /** Nobody is to hear of it until it is woken. */
+  rests(): void {
+    this.onHeld = this.onOver = NOTHING;
   }
 
   /** Resolves when entries up to `last` are held. */
@@ -234,6 +245,7 @@ export class LiveHome {
     for (const { reject } of this.#waiters.splice(0)) reject(error);
     for (const resolve of this.#advances.splice(0)) resolve();
     for (const resolve of this.#ticks.splice(0)) resolve();
+    this.onOver(error);
     this.#resolveOver(error);
     this.#ports.over(this, error);
   }
@@ -297,7 +309,7 @@ export class LiveHome {
 
   #pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]> {
     const oldest = this.#pending[0];
-    if (oldest === undefined || oldest.first > after + 1) return this.#ports.read(after);
+    if (oldest === undefined || oldest.first > after + 1) return this.#ports.read(this.name, after);
     const pieces: LogPiece[] = [];
     let bytes = 0;
     for (const piece of this.#pending) {

@@ -33,6 +33,8 @@ export interface OpenHomePorts {
   /** Bytes of this site's own log of it. */
   logBytes(): number;
   epochAt(entry: number): number;
+  /** Tells a site that it may take it over. */
+  invite(site: SiteId, name: StatefulName): void;
   /** Out of memory; still at home. */
   rested(home: OpenHome): void;
 }
@@ -108,7 +110,7 @@ export class OpenHome implements Home {
     this.#wakeAtMs = wakeAtMs;
     live.onHeld = (through) => answers.held(through);
     answers.held(live.held);
-    void live.over.then((error) => answers.end(error));
+    live.onOver = (error) => answers.end(error);
   }
 
   get name(): StatefulName {
@@ -211,6 +213,7 @@ export class OpenHome implements Home {
   async rest(): Promise<void> {
     await this.#live.whenHeld(this.#live.last);
     this.#isResting = true;
+    this.#live.rests();
     this.#ports.rested(this);
   }
 
@@ -220,6 +223,7 @@ export class OpenHome implements Home {
     const reply = await this.#live.askArbiter({ kind: "yield", name, epoch, to: site });
     if (reply === null) throw await this.over;
     this.#live.supersede(`${site} takes it over`, site);
+    this.#ports.invite(site, name);
   }
 
   async end(): Promise<void> {

@@ -27,7 +27,7 @@ export interface Packet {
 
 const ASKS = [
   ...["promise", "install", "align", "append", "fetch", "checkpoint", "forget"] as const,
-  ...["acquire", "configure", "yield", "end", "look", "births", "greet"] as const,
+  ...["acquire", "configure", "yield", "end", "look", "births", "greet", "invite"] as const,
 ] as const;
 const REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody"] as const;
 
@@ -79,6 +79,7 @@ function writeAsk(w: Writer, ask: Ask): Writer {
     case "births":
       return writeOwners(w, ask.owners);
     case "look":
+    case "invite":
       return writeName(w, ask.name);
     case "acquire":
       return writeName(w, ask.name).uint(ask.seen).uint(ask.grant).text(ask.version);
@@ -116,6 +117,7 @@ function readAsk(r: Reader): Ask {
     case "births":
       return { kind, owners: readOwners(r) };
     case "look":
+    case "invite":
       return { kind, name: readName(r) };
     case "acquire":
       return { kind, name: readName(r), seen: r.uint(), grant: r.uint(), version: readVersion(r) };

@@ -126,8 +126,9 @@ export class Recovery {
         await this.#pause();
       } else if (row?.site === site) seen = row.epoch;
       else if (row !== null) {
-        this.#ports.learned(name, row.site);
-        throw new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${row.site}`, row.site);
+        const at = row.movesTo === "" ? row.site : row.movesTo;
+        this.#ports.learned(name, at);
+        throw new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${at}`, at);
       }
     }
   }

@@ -6,7 +6,7 @@
 import json
 
 ASKS = ["promise", "install", "align", "append", "fetch", "checkpoint", "forget",
-        "acquire", "configure", "yield", "end", "look", "births", "greet"]
+        "acquire", "configure", "yield", "end", "look", "births", "greet", "invite"]
 REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody"]
 WHY = ["superseded", "unknown", "gap", "disk", "full"]
 OUTCOMES = ["granted", "refused", "unsure"]
@@ -64,7 +64,7 @@ def ask(a):
     if kind == "births":
         return out + owners(a["owners"])
     out += name(a["name"])
-    if kind == "look":
+    if kind in ("look", "invite"):
         return out
     if kind == "acquire":
         return out + varint(a["seen"]) + varint(a["grant"]) + text(a["version"])
@@ -151,6 +151,7 @@ def packets():
         {"kind": "end", "name": {**cart, "id": "é"}, "epoch": 2**53 - 1},
         {"kind": "look", "name": cart},
         {"kind": "births", "owners": two},
+        {"kind": "invite", "name": cart},
     ]
     replies = [
         {"kind": "held", "through": 4},

@@ -138,12 +138,45 @@ Deno.test("a session moves on purpose, and back", async () => {
   for (const [from, to, epoch] of [[1, 2, 2], [2, 1, 3]] as const) {
     await all.of(home.moveTo(`s${to}`));
     assert.equal((await all.of(home.over)).site, `s${to}`);
-    await assert.rejects(all.open(0, "x"), code("elsewhere", `s${from}`));
+    await assert.rejects(all.open(0, "x"), code("elsewhere", `s${to}`));
+    assert.equal(all.homes(from).where(name("x")), `s${to}`);
+    await all.pass(50);
+    assert.deepEqual(all.due, [`s${to} x`], "it is told to open it");
+    all.due.length = 0;
     const opened = await all.open(to, "x");
     assert.deepEqual([opened.epoch, opened.log.length], [epoch, 1]);
     home = opened.start([]);
     await all.pass(200);
   }
+});
+
+Deno.test("a session that was to move to a site that is dead is opened by whoever is asked", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  all.site(2).crash(false);
+  await all.of(home.moveTo("s2"));
+  await all.pass(400);
+  const opened = await all.open(0, "x");
+  assert.deepEqual([opened.epoch, opened.log.length], [2, 1]);
+});
+
+Deno.test("a timer of a session that has ended, in a log that was not told so, begins nothing", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1", all.wallMs + 3_000)));
+  await all.pass(100);
+  const owner = all.sites.findIndex((_, at) => at !== 1 && all.logs(at).includes("x"));
+  assert.notEqual(owner, 0, "the root is to be asked in this test");
+  for (const at of [0, 1, 2]) {
+    if (at !== owner) all.network.partition(`s${at}`, `s${owner}`, all.world.nowMs + 1_500);
+  }
+  await all.pass(400);
+  await all.of(home.commit(commitOf("r2", all.wallMs + 3_000)));
+  await all.of(home.end());
+  assert.deepEqual(all.logs(owner), ["x"]);
+  await all.pass(10_000);
+  assert.deepEqual([all.due, all.logs(owner)], [[], []]);
 });
 
 Deno.test("a session that has ended is gone from all disks; its name begins blank in a later epoch", async () => {

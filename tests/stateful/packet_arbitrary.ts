@@ -80,6 +80,7 @@ export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
   fc.record({ kind: kind("yield"), name, epoch: uint, to: site }),
   fc.record({ kind: kind("end"), name, epoch: uint }),
   fc.record({ kind: kind("look"), name }),
+  fc.record({ kind: kind("invite"), name }),
   fc.record({ kind: kind("births"), owners }),
 );
 export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
