@@ -271,27 +271,40 @@ export class Keepers {
     await this.#ports.disk.durable();
   }
 
+  /** Base and pieces are of one moment: a checkpoint that comes meanwhile would leave neither what it stands for. */
   async #read(from: SiteId, ask: LogAsk): Promise<Reply> {
-    const log = this.log(ask.name);
-    if (ask.kind !== "fetch" || log === undefined) return refused("unknown", log);
-    const { name, whole, after } = ask;
-    const isThere = log.base !== null && whole;
-    const row = isThere ? await this.#ports.storage.get(keyOf(BASES, name)) : undefined;
+    for (;;) {
+      const log = this.log(ask.name);
+      if (ask.kind !== "fetch" || log === undefined) return refused("unknown", log);
+      const { cuts } = log, marks = [...log.pieces];
+      await this.#ports.disk.durable();
+      const copy = await this.#copy(log, marks, ask);
+      if (this.log(ask.name) !== log || log.cuts !== cuts) continue;
+      if (copy === null) return refused("unknown", log);
+      return isFenced(log, from, ask.epoch) ? refused("superseded", log) : copy;
+    }
+  }
+
+  /** @param marks of what is on disk. */
+  async #copy(
+    log: KeptLog,
+    marks: readonly PieceMark[],
+    { name, whole, after }: LogAsk & { kind: "fetch" },
+  ): Promise<Reply | null> {
+    const row = log.base !== null && whole ? await this.#ports.storage.get(keyOf(BASES, name)) : undefined;
     const base = row?.value ? decodeBase(row.value) : null;
     const pieces: LogPiece[] = [];
     const start = Math.max(after, whole ? log.base?.at ?? 0 : 0);
     let bytes = base?.bytes.length ?? 0, more = false;
-    for (const mark of log.pieces) {
+    for (const mark of marks) {
       if (mark.first <= start) continue;
       more = pieces.length > 0 && bytes + mark.length > PACKET_BYTES_TARGET;
       if (more) break;
       const found = await this.#ports.storage.get(pieceKey(name, mark.first));
-      // It was cut, or given to another, meanwhile: whoever asked learns so by asking again.
-      if (!found?.value) return refused("unknown", log);
+      if (!found?.value) return null;
       pieces.push(decodePiece(mark.first, found.value));
       bytes += mark.length;
     }
-    if (isFenced(log, from, ask.epoch)) return refused("superseded", log);
     const { seed, version } = log.head;
     return { kind: "copy", seed, version, base, pieces, more };
   }

@@ -62,6 +62,8 @@ export class KeptLog {
   pieces: PieceMark[] = [];
   /** Of base and pieces. */
   bytes = 0;
+  /** Counts what was cut, and bases: who reads from the disk meanwhile begins again. */
+  cuts = 0;
   /** By the keeper's clock: when it was last written. */
   writtenMs = 0;
 
@@ -95,6 +97,7 @@ export class KeptLog {
   }
 
   setBase(base: Base | null): void {
+    this.cuts++;
     const length = base === null ? 0 : base.bytes.length + base.answers.length;
     this.bytes += length - (this.base?.length ?? 0);
     this.base = base === null ? null : { at: base.at, epoch: base.epoch, wakeAtMs: base.wakeAtMs, length };
@@ -109,6 +112,7 @@ export class KeptLog {
   cut(isCut: (mark: PieceMark) => boolean): PieceMark[] {
     const gone = this.pieces.filter(isCut);
     if (gone.length === 0) return gone;
+    this.cuts++;
     this.pieces = this.pieces.filter((mark) => !isCut(mark));
     for (const { length } of gone) this.bytes -= length;
     return gone;

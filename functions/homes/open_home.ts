@@ -211,6 +211,7 @@ export class OpenHome implements Home {
   }
 
   async rest(): Promise<void> {
+    await this.#checkpoints;
     await this.#live.whenHeld(this.#live.last);
     this.#isResting = true;
     this.#live.rests();

@@ -131,6 +131,24 @@ Deno.test("a session rests, and wakes where it was, in its epoch, without asking
   assert.deepEqual([opened.epoch, opened.log.length, all.packets - before], [1, 1, 0]);
 });
 
+Deno.test("a session that rests while a checkpoint is written wakes with all of its log", async () => {
+  for (let lateMs = 0; lateMs < 20; lateMs++) {
+    const all = await Cluster.start(2, 1);
+    const home = await all.home(1, "x");
+    for (const at of [1, 2, 3]) {
+      await all.of(home.commit(commitOf(`r${at}`)));
+      if (at === 1) await all.of(home.checkpoint({ at, bytes: encode("s"), version: "v1" }));
+    }
+    const checkpoint = home.checkpoint({ at: 3, bytes: encode("s"), version: "v1" });
+    await all.pass(lateMs);
+    await all.of(home.rest());
+    const opened = await all.open(1, "x");
+    const { at = 0 } = opened.checkpoint ?? {};
+    assert.deepEqual(opened.log.map(({ first }) => first), at === 3 ? [] : [2, 3], `after ${lateMs} ms`);
+    await all.of(checkpoint);
+  }
+});
+
 Deno.test("a session moves on purpose, and back", async () => {
   const all = await Cluster.start(3, 1);
   let home = await all.home(1, "x");
@@ -163,11 +181,10 @@ Deno.test("a session that was to move to a site that is dead is opened by whoeve
 
 Deno.test("a timer of a session that has ended, in a log that was not told so, begins nothing", async () => {
   const all = await Cluster.start(3, 1);
-  const home = await all.home(1, "x");
+  const home = await all.home(0, "x");
   await all.of(home.commit(commitOf("r1", all.wallMs + 3_000)));
   await all.pass(100);
-  const owner = all.sites.findIndex((_, at) => at !== 1 && all.logs(at).includes("x"));
-  assert.notEqual(owner, 0, "the root is to be asked in this test");
+  const owner = all.sites.findIndex((_, at) => at !== 0 && all.logs(at).includes("x"));
   for (const at of [0, 1, 2]) {
     if (at !== owner) all.network.partition(`s${at}`, `s${owner}`, all.world.nowMs + 1_500);
   }
