@@ -52,6 +52,8 @@ export interface SessionHost extends ProgramHost {
 /** A checkpoint is taken after so many turns or bytes: so much, at most, is replayed when a handler throws. */
 const CHECKPOINT_TURNS = 256;
 const CHECKPOINT_BYTES = 64 * 1024;
+/** And after so much time in turns: a replay takes as long, and is one turn to who watches the isolate's CPU time. */
+const CHECKPOINT_MS = 100;
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
 const NOTHING: Made = { outputs: [], effects: [], timers: [] };
@@ -86,6 +88,8 @@ export class StatefulSession {
   readonly #waits: Waits;
   readonly #outbox = new Outbox();
   #wantsCheckpoint = false;
+  /** Time in turns since the newest checkpoint. */
+  #turnsMs = 0;
   #isStarted = false;
   #isOver = false;
 
@@ -258,7 +262,9 @@ export class StatefulSession {
   #record(input: TurnInput, storeClock: number): boolean {
     const program = this.#program;
     const beforeMs = program.clockMs;
+    const begunMs = this.#host.nowMs();
     const end = this.#host.run(program, input, new LiveSource(this.#host, storeClock));
+    this.#turnsMs += this.#host.nowMs() - begunMs;
     if (program.failure !== null) return false;
     entries.clear();
     this.#log.append(entries, writeTurn(entries, input, end, beforeMs));
@@ -299,7 +305,7 @@ export class StatefulSession {
     this.#log.point();
     this.#outbox.keep();
     const isDue = this.#wantsCheckpoint || this.#log.length >= CHECKPOINT_TURNS ||
-      this.#log.lengthBytes >= CHECKPOINT_BYTES;
+      this.#log.lengthBytes >= CHECKPOINT_BYTES || this.#turnsMs >= CHECKPOINT_MS;
     if (!isDue || !program.isQuiescent || program.isEnded) this.#give(true);
     else this.#takeCheckpoint();
     if (program.isEnded) this.close();
@@ -322,6 +328,7 @@ export class StatefulSession {
 
   #takeCheckpoint(): void {
     this.#wantsCheckpoint = false;
+    this.#turnsMs = 0;
     if (this.#checkpoint !== null && this.#log.length === 0) {
       this.#give(true);
       return this.#host.sink.checkpoint(this.channel, this.#checkpoint);

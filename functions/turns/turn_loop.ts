@@ -33,8 +33,9 @@ export interface LoopHost {
   envOf(program: Program): unknown;
 }
 
-/** Turns of one macrotask: a millisecond or so of small ones, after which frames are read and written. */
+/** Turns of one macrotask, and their time: then frames are read and written, and the site sees that turns end. */
 const SLICE_TURNS = 256;
+const SLICE_MS = 10;
 
 /** The sessions of one isolate. */
 export class TurnLoop implements SessionHost {
@@ -171,8 +172,9 @@ export class TurnLoop implements SessionHost {
   #runSlice = (): void => {
     this.#isScheduled = false;
     this.#isRunning = true;
+    const endMs = this.#host.nowMs() + SLICE_MS;
     try {
-      for (let turns = 0; turns < SLICE_TURNS; turns++) {
+      for (let turns = 0; turns < SLICE_TURNS && this.#host.nowMs() < endMs; turns++) {
         const session = this.#ready.shift();
         if (session === undefined) break;
         this.#isReady.delete(session);

@@ -182,6 +182,15 @@ Deno.test("a handler that goes on after a recovery is ended where it took its is
     assert.deepEqual([last.parked, (last.object as Small).n, last.opened?.handling], [null, 2, null]);
   }));
 
+/** Each of its turns takes 40 ms. */
+class Slow extends Small {
+  static solo: Solo | undefined;
+  override add(by: number): number {
+    if (Slow.solo !== undefined) Slow.solo.nowMs += 40;
+    return super.add(by);
+  }
+}
+
 class Writer extends Session<SoloEnv> {
   async write(): Promise<unknown> {
     const { store } = this.env;
@@ -274,6 +283,18 @@ Deno.test("time stands still in a turn and is in the log only where it was read"
       outputs.map(({ bytes }) => new DataView(bytes.slice(3).buffer).getFloat64(0, true))
     );
     assert.deepEqual(times, [1_000_005, 1_000_005]);
+  }));
+
+Deno.test("a checkpoint is taken after many turns, and after few that take long", () =>
+  inMacrotask(() => {
+    const many = new Solo(Small).open();
+    for (let i = 0; i < 300; i++) many.deliver(request("add", 1));
+    assert.deepEqual(many.checkpoints.map(({ at }) => at), [257]);
+    const slow = Slow.solo = new Solo(Slow).open();
+    for (let i = 0; i < 5; i++) slow.deliver(request("add", 1));
+    assert.deepEqual(slow.checkpoints.map(({ at }) => at), [6]);
+    const again = new Solo(Small).open({ checkpoint: many.checkpoints[0] ?? null });
+    assert.equal((again.object as Small).n, 254);
   }));
 
 Deno.test("a session that never rests takes no more messages when its log is long, and is parked in the end", () =>
