@@ -7,6 +7,7 @@
  *      way is never made again (STATEFUL, rule 6).
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { AppError } from "../errors.ts";
 import { readMutation, writeMutation } from "./call_bytes.ts";
 import type { Effect, Output } from "./commit.ts";
 import type { Program } from "./program.ts";
@@ -27,6 +28,7 @@ export interface CheckpointParts {
 /** A 32-bit digest: names the bytes in the log. Against tampering they are sealed elsewhere. */
 export const digestOf = (bytes: Uint8Array): number => checkBytes(0, bytes);
 
+/** @throws AppError `limit_value` where it is too long to be opened again. */
 export function encodeCheckpoint(program: Program, { state, outputs, effects }: CheckpointParts): Uint8Array {
   const writer = new Writer(state.length + 512);
   writer.byte(VERSION).uint(program.epoch).uint(program.replica).text(program.code).raw(program.seed);
@@ -42,7 +44,18 @@ export function encodeCheckpoint(program: Program, { state, outputs, effects }: 
     writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
     writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
   });
-  return writer.bytes(state).done();
+  return sized(writer.bytes(state).done());
+}
+
+/** What a frame to an isolate takes, with the log after it (runtime/isolate/frames.ts). */
+const CHECKPOINT_BYTES_MAX = 40 * 1024 * 1024;
+
+function sized(bytes: Uint8Array): Uint8Array {
+  if (bytes.length <= CHECKPOINT_BYTES_MAX) return bytes;
+  throw new AppError(
+    "limit_value",
+    `a checkpoint of a stateful session has at most ${CHECKPOINT_BYTES_MAX} bytes; this one has ${bytes.length}`,
+  );
 }
 
 /** The code that wrote a checkpoint. @throws CodecError */

@@ -149,7 +149,9 @@ export interface Parked {
     /** Its object can't be made: the constructor threw. */
     | "class_invalid"
     /** Its class is not in the app. */
-    | "class_unknown";
+    | "class_unknown"
+    /** The executor failed. */
+    | "internal";
   readonly message: string;
   /** Divergence: the entry of the log and the one that the replay made. Else what there is to say. */
   readonly detail: Readonly<Record<string, unknown>>;

@@ -190,20 +190,29 @@ async function responseAnswer(response: unknown): Promise<Uint8Array> {
 export const errorAnswer = (code: string, message: string): Uint8Array =>
   encodeAnswer({ kind: "error", code, message });
 
-/** A text that a message to people is cut to. */
+/** Texts to people and programs are cut to these; a code is a word. */
 const MESSAGE_CHARS_MAX = 1000;
+const CODE_CHARS_MAX = 100;
 
-/** What was thrown, as its code and message. */
+/** What was thrown, as its code and message: it may be anything, and throw when it is looked at. */
 export function thrown(error: unknown): { readonly code: string; readonly message: string } {
-  const text = error instanceof Error ? error.message : safeText(error);
-  return { code: codeOf(error) ?? "app_error", message: text.slice(0, MESSAGE_CHARS_MAX).toWellFormed() };
+  try {
+    const text = String(error instanceof Error ? error.message : error);
+    const code = codeOf(error) ?? "app_error";
+    return {
+      code: code.slice(0, CODE_CHARS_MAX).toWellFormed(),
+      message: text.slice(0, MESSAGE_CHARS_MAX).toWellFormed(),
+    };
+  } catch {
+    return { code: "app_error", message: "something that has no text was thrown" };
+  }
 }
 
-/** An object may throw when it is asked for its text. */
-function safeText(value: unknown): string {
+/** What was thrown, for a log. */
+export function stackText(error: unknown): string {
   try {
-    return String(value);
+    return String(error instanceof Error ? error.stack ?? error.message : error);
   } catch {
-    return "something that has no text was thrown";
+    return thrown(error).message;
   }
 }

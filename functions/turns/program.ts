@@ -89,7 +89,9 @@ const NAME_CHARS_MAX = 200;
 const TIMERS_MAX = 1_000;
 /** Calls that wait at one time. */
 const CALLS_MAX = 1_000;
-/** The longest time that setTimeout of a browser takes. */
+/** 100 years: beyond, dates are no dates any more. */
+const NAMED_TIMER_MS_MAX = 100 * 366 * 24 * 3_600_000;
+/** The longest time that a closure timer of a browser takes. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** One life of a stateful session's object. */
@@ -369,10 +371,10 @@ export class Program implements SessionPort {
 
   setTimer(name: string, ms: number): void {
     this.#mayAct("setTimer");
-    if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX) {
+    if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX || !name.isWellFormed()) {
       throw new AppError("value_invalid", `a timer's name is a text of 1 to ${NAME_CHARS_MAX} characters`);
     }
-    if (!(Number.isFinite(ms) && ms >= 0)) {
+    if (!(ms >= 0 && ms <= NAMED_TIMER_MS_MAX)) {
       throw new AppError(
         "value_invalid",
         `setTimer(${JSON.stringify(name)}): ${ms} is no number of milliseconds`,

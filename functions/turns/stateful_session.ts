@@ -20,7 +20,7 @@ import type { SessionState } from "../tracked/mod.ts";
 import { digestOf, encodeCheckpoint } from "./checkpoint.ts";
 import type { Acknowledged, Checkpoint, Parked, TimerChange } from "./commit.ts";
 import type { OpenSession, SessionEvent } from "./event.ts";
-import { thrown } from "./handler.ts";
+import { stackText, thrown } from "./handler.ts";
 import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
@@ -32,7 +32,7 @@ import type { RunTurn } from "./replay.ts";
 import { SessionLog } from "./session_log.ts";
 import type { SessionSink } from "./sink.ts";
 import type { TurnInput } from "./turn.ts";
-import { type Arrival, Waits } from "./waits.ts";
+import { type Delivery, Waits } from "./waits.ts";
 
 /** What a session needs of the isolate. */
 export interface SessionHost extends ProgramHost {
@@ -60,12 +60,6 @@ const NOTHING: Made = { outputs: [], effects: [], timers: [] };
 
 /** The entries of a turn on their way into a log. */
 const entries = new Writer(4096);
-
-/** What waits to be delivered while a handler runs too. */
-interface Delivery {
-  readonly input: Arrival;
-  readonly storeClock: number;
-}
 
 /** See the file's header. */
 export class StatefulSession {
@@ -360,8 +354,7 @@ export class StatefulSession {
   /** ST3: something was thrown in the turn of this input. */
   #threw(input: TurnInput, error: unknown): void {
     const { code, message } = thrown(error);
-    const text = error instanceof Error ? error.stack ?? error.message : message;
-    this.#host.sink.log(this.channel, "error", text);
+    this.#host.sink.log(this.channel, "error", stackText(error));
     const request = this.#program.handler?.request ?? null;
     this.#rejected({ request, code, message }, input.kind === "local" ? input.local : "none");
   }
@@ -466,6 +459,11 @@ export class StatefulSession {
   }
 
   // Parking
+
+  /** The executor itself failed: nothing that comes of it is to be trusted. */
+  broke(error: unknown): void {
+    this.#park("internal", `the session could not be run: ${stackText(error)}`, {});
+  }
 
   #parkFor(error: unknown): void {
     const { code, message, detail } = parkedError(error);

@@ -181,7 +181,11 @@ export class TurnLoop implements SessionHost {
         if (!session.hasWork) continue;
         this.#channel = session.channel;
         this.#host.mark(session.channel);
-        session.step();
+        try {
+          session.step();
+        } catch (error) {
+          session.broke(error);
+        }
         if (session.hasWork) this.wake(session);
       }
     } finally {

@@ -10,6 +10,12 @@ import type { TurnInput } from "./turn.ts";
 /** What came of a wait. */
 export type Arrival = Extract<TurnInput, { readonly kind: "local" | "result" | "error" }>;
 
+/** What waits to be delivered while a handler runs too. */
+export interface Delivery {
+  readonly input: Arrival;
+  readonly storeClock: number;
+}
+
 /** What waits need of their session. */
 export interface WaitHost {
   nowMs(): number;

@@ -332,6 +332,7 @@ const PARKED: readonly Parked["code"][] = [
   "code_differs",
   "class_invalid",
   "class_unknown",
+  "internal",
 ];
 
 export function writeParked(writer: FrameWriter, parked: Parked): void {

@@ -91,6 +91,25 @@ class Small extends Session<SoloEnv> {
   big(text: string): number {
     return text.length;
   }
+  throwing(what: string): never {
+    if (what === "proxy") {
+      throw new Proxy({}, {
+        get() {
+          throw new Error("no");
+        },
+        has() {
+          throw new Error("no");
+        },
+      });
+    }
+    if (what === "message") {
+      throw Object.defineProperty(new Error(), "message", { value: { toString: null } });
+    }
+    throw what === "null" ? null : Object.assign(new Error("\ud800"), { code: "c".repeat(1000) });
+  }
+  timers(name: string, ms: number): void {
+    this.setTimer(name, ms);
+  }
   chained(): number {
     let n = 0;
     for (let i = 0; i < 3; i++) Promise.resolve().then(() => n++).then(() => this.n += n);
@@ -231,6 +250,22 @@ Deno.test("a handler reads what it wrote, over what the store has", () =>
     ]);
     const again = new Solo(Writer).open({ entries: solo.entries });
     assert.deepEqual([again.parked, again.opened?.effects], [null, effects]);
+  }));
+
+Deno.test("whatever a handler throws is an answer, and leaves the session as it was", () =>
+  inMacrotask(() => {
+    const solo = new Solo(Small).open().deliver(request("add", 1));
+    for (const what of ["proxy", "message", "null", "code"]) {
+      solo.deliver({ ...request("throwing", what), request: what });
+    }
+    for (const [name, ms] of [["", 1], ["\ud800", 1], ["x", NaN], ["x", 1e300], ["x", -1]] as const) {
+      solo.deliver({ ...request("timers", name, ms), request: `timer ${name.length} ${ms}` });
+    }
+    assert.deepEqual([parkedOf(solo), answers(solo).length], [null, 10]);
+    assert.equal(parkedOf(solo), null);
+    assert.equal((solo.object as Small).n, 1);
+    assert.equal(solo.commits.flatMap(({ timers }) => timers).length, 0);
+    assert.equal((new Solo(Small).open({ entries: solo.entries }).object as Small).n, 1);
   }));
 
 Deno.test("a closure timer that throws is gone, and nothing else", () =>

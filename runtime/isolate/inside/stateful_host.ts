@@ -127,6 +127,7 @@ async function load(writer: FrameWriter, payload: Payload, realm: Realm, app: St
     realm.setVars(options.vars);
     app.source = decoder.decode(payload.restView());
     const module = await import(BUNDLE_URL) as Record<string, unknown>;
+    app.source = "";
     app.loaded = { defaultExport: realm.served.appOf(module), options };
     writer.begin(FRAME.loaded, 0).text("{}").end();
   } catch (error) {
