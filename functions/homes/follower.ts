@@ -193,8 +193,9 @@ export class Follower {
     this.pump();
   }
 
+  /** Whether it has come further by that: where it has not, the next pump tries again, and no loop turns in place. */
   async #sendBase(): Promise<boolean> {
-    const { name, epoch } = this.#home;
+    const { name, epoch } = this.#home, before = this.baseAt;
     const base = await this.#home.base();
     if (base === null || this.#isClosed) return false;
     const reply = await this.#ask({ kind: "checkpoint", base, name, disk: this.disk, epoch });
@@ -202,7 +203,7 @@ export class Follower {
     this.baseAt = Math.max(this.baseAt, base.at);
     this.#sent = Math.max(this.#sent, base.at);
     this.#ack(reply.through);
-    return true;
+    return this.baseAt > before;
   }
 
   #ack(through: number): void {
