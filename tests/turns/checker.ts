@@ -52,7 +52,9 @@ function linkOf(seen: Seen, to: string, bytes: Uint8Array, wrong: string[]): Lin
     if (asked.throws) wrong.push(`OC3: ${to} throws, and has a value`);
     return decodeValue(answer.value) as Link;
   }
-  if (!asked.throws) wrong.push(`OC3: ${to} does not throw, and has ${JSON.stringify(answer)}`);
+  if (!asked.throws && !seen.killed.has(to)) {
+    wrong.push(`OC3: ${to} does not throw, and has ${JSON.stringify(answer)}`);
+  }
   return null;
 }
 
@@ -124,7 +126,8 @@ function checkEffects(seen: Seen, links: readonly Link[], wrong: string[]): void
     urls.set(key, url);
   }
   const posts = links.flatMap(({ trace }) => trace.filter(([op]) => op === "post")).length;
-  const throwing = [...seen.asked.values()].flatMap(({ script, throws }) => throws ? script : [])
+  const failed = failedOf(seen);
+  const throwing = [...seen.asked].flatMap(([request, { script }]) => failed.has(request) ? script : [])
     .filter(({ op }) => op === "post").length;
   if (urls.size < posts || urls.size > posts + throwing) {
     wrong.push(
@@ -132,6 +135,14 @@ function checkEffects(seen: Seen, links: readonly Link[], wrong: string[]): void
     );
   }
 }
+
+/** Requests that were answered with an error. */
+const failedOf = ({ received, asked }: Seen): Set<string> =>
+  new Set(
+    received.filter(({ to, bytes }) => asked.has(to) && decodeAnswer(bytes).kind === "error").map(({ to }) =>
+      to
+    ),
+  );
 
 /** A read says of which row it is, as its value does. */
 function checkRead(link: Link, read: string, wrong: string[]): void {
@@ -161,7 +172,8 @@ function checkWhole(seen: Seen, links: readonly Link[], wrong: string[]): void {
     }
   }
   for (const [name, dueMs] of timers) if (dueMs < seen.endMs) wrong.push(`OC6: timer ${name} never went off`);
-  const expected = [...seen.asked.values()].filter(({ throws }) => !throws)
-    .flatMap(({ script }) => script.filter(({ op }) => op === "later" || op === "stray")).length;
+  const failed = failedOf(seen);
+  const expected = [...seen.asked].filter(([request]) => !failed.has(request))
+    .flatMap(([, { script }]) => script.filter(({ op }) => op === "later" || op === "stray")).length;
   if (later !== expected) wrong.push(`OC6: ${later} closure timers and strays came, ${expected} were begun`);
 }

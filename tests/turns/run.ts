@@ -76,6 +76,7 @@ export function runSeed(seed: string, breaks?: Breaks, bias: Bias = {}): Outcome
     lossEveryMs: draws.chance(0.15) ? 0 : draws.integer(20, 300),
     keepMs: draws.integer(0, 20),
     callMs: draws.integer(0, 15),
+    arriveMs: draws.integer(0, 20),
     isCheckpointing: draws.chance(0.7),
     ...bias.plan,
   };

@@ -47,6 +47,8 @@ export interface Received {
 /** All that is seen from outside: what the checker gets. */
 export interface Seen {
   readonly asked: ReadonlyMap<string, { readonly script: readonly Step[]; readonly throws: boolean }>;
+  /** Those that may have failed for another reason. */
+  readonly killed: ReadonlySet<string>;
   readonly received: readonly Received[];
   readonly posted: readonly Posted[];
   /** What was applied to the store, each time. */
@@ -82,6 +84,8 @@ export interface Plan {
   /** Milliseconds until a commit is kept, at most. */
   readonly keepMs: number;
   readonly callMs: number;
+  /** Until outputs and writes are where they go, at most. */
+  readonly arriveMs: number;
   readonly isCheckpointing: boolean;
 }
 
@@ -90,10 +94,12 @@ export class Site {
   readonly outside: Outside;
   readonly asked = new Map<string, { readonly script: readonly Step[]; readonly throws: boolean }>();
   readonly answers = new Map<string, SessionAnswer>();
+  /** Requests that took their isolate with them. */
+  readonly killed = new Set<string>();
   /** The state of the object at each commit point, by the number of its last entry. */
   readonly states = new Map<number, string>();
   readonly durable: Durable = { at: 0, checkpoint: null, commits: [] };
-  readonly probes = { losses: 0, midHandler: 0, rejected: 0, checkpoints: 0, replayed: 0 };
+  readonly probes = { killed: 0, losses: 0, midHandler: 0, rejected: 0, checkpoints: 0, replayed: 0 };
   parked: Parked | null = null;
   nowMs = BEGIN_MS;
   readonly #draws: Draws;
@@ -216,7 +222,12 @@ export class Site {
       // A new home asks everyone again what they have.
       if (this.#draws.chance(0.5)) this.#out.clear();
       this.#storeClock += this.#delay(500);
-    } else while (this.#pending.length > 0) this.#kept();
+    } else {
+      while (this.#pending.length > 0) this.#kept();
+      // One that took its isolate with it is not run again.
+      const [first] = [...this.#delivered].filter((request) => !this.answers.has(request));
+      if (first !== undefined && this.#draws.chance(0.5)) this.killed.add(first);
+    }
     this.#openIsolate();
   }
 
@@ -336,6 +347,13 @@ export class Site {
       this.probes.midHandler++;
       this.#delivered.add(opened.handling);
     }
+    for (const request of this.killed) {
+      if (this.answers.has(request) || opened.outputs.some(({ to }) => to === request)) continue;
+      this.probes.killed++;
+      this.#delivered.add(request);
+      const said = { code: "isolate_killed", message: "it took its isolate with it" };
+      this.#deliver({ kind: "reject", request, isBackground: false, ...said });
+    }
     if (opened.sequence > 0) this.probes.replayed++;
     // A client that stays; who is attached already is not attached again.
     this.#deliver({ kind: "attach", peer: { kind: "client", id: "p" } });
@@ -367,7 +385,7 @@ export class Site {
   /** Both take a while on their way, in order, and are lost with the home. */
   #release(outputs: readonly Output[], effects: readonly Effect[]): void {
     const home = this.#home;
-    this.#arrivalMs = Math.max(this.#arrivalMs, this.nowMs + this.#delay(this.plan.keepMs));
+    this.#arrivalMs = Math.max(this.#arrivalMs, this.nowMs + this.#delay(this.plan.arriveMs));
     this.#onTheirWay += effects.length;
     this.at(this.#arrivalMs - this.nowMs, () => {
       if (this.#home !== home) return;
@@ -395,7 +413,10 @@ export class Site {
     if (this.#seenOutputs.has(name)) return;
     this.#seenOutputs.add(name);
     this.#out.set(output.to, Math.max(this.#out.get(output.to) ?? 0, output.sequence));
-    if (this.asked.has(output.to)) this.answers.set(output.to, decodeAnswer(output.bytes));
+    if (!this.asked.has(output.to)) return;
+    const answer = decodeAnswer(output.bytes);
+    if (answer.kind === "error") this.probes.rejected++;
+    this.answers.set(output.to, answer);
   }
 
   #timer(name: string, dueMs: number | null): void {
@@ -439,8 +460,8 @@ export class Site {
   }
 
   get seen(): Seen {
-    const { asked, received, parked, nowMs, outside: { posted, applied } } = this;
-    return { asked, received, parked, posted, applied, endMs: nowMs };
+    const { asked, killed, received, parked, nowMs, outside: { posted, applied } } = this;
+    return { asked, killed, received, parked, posted, applied, endMs: nowMs };
   }
 }
 
