@@ -39,6 +39,8 @@ export interface FollowerHome {
   superseded(epoch: number): void;
   /** An owner that the arbiter has on record does not know the log: only the arbiter can tell. */
   doubt(follower: Follower): void;
+  /** Resolves a moment later. */
+  nextTick(): Promise<void>;
 }
 
 /** Appends under way to one owner: a round trip at a few hundred commits a second. */
@@ -193,7 +195,6 @@ export class Follower {
     this.pump();
   }
 
-  /** Whether it has come further by that: where it has not, the next pump tries again, and no loop turns in place. */
   async #sendBase(): Promise<boolean> {
     const { name, epoch } = this.#home, before = this.baseAt;
     const base = await this.#home.base();
@@ -203,7 +204,9 @@ export class Follower {
     this.baseAt = Math.max(this.baseAt, base.at);
     this.#sent = Math.max(this.#sent, base.at);
     this.#ack(reply.through);
-    return this.baseAt > before;
+    // What the own disk has may be older than what it is to have: no loop turns in place until then.
+    if (this.baseAt === before) await this.#home.nextTick();
+    return !this.#isClosed;
   }
 
   #ack(through: number): void {

@@ -4,9 +4,8 @@
  *
  * Life: `Homes.open` → (opened, resting, taken over …) → `close`.
  */
-import type { Clock, Random, SiteId, Storage } from "../../store/ports.ts";
-import type { Choice } from "../../store/owners/choose.ts";
-import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
+import type { Standing } from "../../store/owners/detector.ts";
+import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
 import { Arbiter } from "./arbiter.ts";
 import { type Ask, isForArbiter, type KeeperAsk, type Reply } from "./asks.ts";
@@ -22,61 +21,9 @@ import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
+import type { HomesPorts, HomesStatus } from "./ports.ts";
 import { Routes } from "./routes.ts";
 import { Watches } from "./watches.ts";
-
-export interface HomesPorts {
-  readonly site: SiteId;
-  /** 48 random bits: this process. */
-  readonly boot: number;
-  readonly clock: Clock;
-  /** Milliseconds that never go back. */
-  readonly nowMs: () => number;
-  readonly random: Random;
-  /** A disk of its own, for the logs. */
-  readonly storage: Storage;
-  /** At the root: a disk of its own for the arbiter's rows; null elsewhere. */
-  readonly arbiterStorage: Storage | null;
-  /** The site of the arbiter: the root. */
-  readonly arbiter: () => SiteId;
-  /** Resolves when there is room for another; a packet to an unreachable site is dropped. */
-  readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
-  /** Who may be an owner, and who lives (store/owners/site_owners.ts). */
-  readonly fellows: {
-    readonly f: number;
-    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
-    isKnown(site: SiteId): boolean;
-    standing(site: SiteId): Standing;
-    watch(site: SiteId): () => void;
-    onChange(changed: StandingChanged): () => void;
-  };
-  /**
-   * A named timer is due of a stateful session that is not open anywhere, as far as is known here, or one is to move to
-   * this site: `open` it.
-   */
-  readonly due: (name: StatefulName) => void;
-  readonly note: (event: string, detail: Record<string, unknown>) => void;
-  /** The disk has failed: the site must stop. */
-  readonly fatal: (error: Error) => void;
-  /** Bounds of this site's disk, where they are not those of limits.ts. */
-  readonly keptMax?: number;
-  readonly keptBytesMax?: number;
-}
-
-export interface HomesStatus {
-  /** Number of this site's disk, as an owner. */
-  readonly disk: number;
-  /** Open here. */
-  readonly open: number;
-  /** At home here, out of memory. */
-  readonly resting: number;
-  /** Logs on this disk, own ones among them. */
-  readonly kept: number;
-  readonly keptBytes: number;
-  /** Open ones that wait for owners. */
-  readonly stalled: number;
-  readonly counters: Readonly<Record<string, number>>;
-}
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
 
@@ -336,7 +283,7 @@ export class Homes {
   #livePorts(): LiveHomePorts {
     const { site, nowMs, arbiter, fellows, note } = this.#ports;
     const log = (name: StatefulName) => this.#keepers.log(name);
-    const fetch = (name: StatefulName, kind: { after: number; whole: boolean }): Promise<Reply> => {
+    const kept = (name: StatefulName, kind: { after: number; whole: boolean }): Promise<Reply> => {
       const epoch = log(name)?.head.promised ?? 0;
       return this.#keepers.handle(site, { kind: "fetch", name, disk: this.#keepers.disk, epoch, ...kind });
     };
@@ -354,11 +301,11 @@ export class Homes {
       state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0 }, segments: [] },
       baseAt: (name) => log(name)?.base?.at ?? 0,
       read: async (name, after) => {
-        const reply = await fetch(name, { after, whole: false });
+        const reply = await kept(name, { after, whole: false });
         return reply.kind === "copy" ? reply.pieces : [];
       },
       base: async (name) => {
-        const reply = await fetch(name, { after: log(name)?.last ?? 0, whole: true });
+        const reply = await kept(name, { after: log(name)?.last ?? 0, whole: true });
         return reply.kind === "copy" ? reply.base : null;
       },
       count: (what) => this.#count(what),

@@ -150,6 +150,7 @@ export class LiveHome {
       advanced: () => this.#advanced(),
       superseded: (epoch) => this.supersede(`epoch ${epoch} was promised`),
       doubt: (follower) => void this.#doubt(follower),
+      nextTick: () => this.#over === null ? this.#nextTick() : Promise.resolve(),
     };
   }
 

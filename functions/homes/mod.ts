@@ -18,4 +18,5 @@ export {
   type Piece,
   type StatefulName,
 } from "./api.ts";
-export { Homes, type HomesPorts, type HomesStatus } from "./homes.ts";
+export { Homes } from "./homes.ts";
+export type { HomesPorts, HomesStatus } from "./ports.ts";
