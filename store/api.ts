@@ -128,6 +128,8 @@ export interface AttachedSession {
   /**
    * Applies rows under a version that was drawn for them once ({@link tick}), here or at another site: done again,
    * anywhere, they are the same rows. Where a newer row stands, that stays.
+   *
+   * @throws StoreUnavailable `source_unreachable` for a version too far in this site's future.
    */
   writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void>;
   /** A clock value for the version of rows to come that nothing else of this site has or gets. */
@@ -264,7 +266,12 @@ export interface Replica {
      * @param kept of these, those that there are already.
      * @throws OwnersError
      */
-    choose(f?: number, kept?: readonly SiteId[], without?: (site: SiteId) => boolean): Choice;
+    choose(
+      f?: number,
+      kept?: readonly SiteId[],
+      without?: (site: SiteId) => boolean,
+      last?: SiteId | null,
+    ): Choice;
     /** Whether a site belongs to the tree. */
     isKnown(site: SiteId): boolean;
     readonly detector: Pick<Detector, "standing" | "watch" | "onChange">;

@@ -29,7 +29,7 @@ import type { Core } from "./core.ts";
 import type { Arrival } from "./handoff.ts";
 import { sourceLost } from "./lost.ts";
 import type { Key } from "./key.ts";
-import { BOUNDED_ROWS, WAIT_MS_MAX } from "./limits.ts";
+import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { contribute } from "./merge.ts";
 import { pointRange, type Range } from "./range.ts";
 import {
@@ -316,6 +316,13 @@ export class Session implements AttachedSession {
   async writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void> {
     const core = this.#core;
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
+    if (core.clock.isTooFarAhead(version.clock)) {
+      core.count("clock_ahead");
+      throw new StoreUnavailable(
+        "source_unreachable",
+        `cannot write rows dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ${core.config.site}: a clock is wrong`,
+      );
+    }
     this.#assertRoom();
     await core.rows.lock.run(async () => {
       const found = await core.rows.lookup(mutations.map((m) => m.key));

@@ -11,7 +11,7 @@ import type { RecoveryPorts } from "./recovery.ts";
 export interface BirthsPorts extends RecoveryPorts {
   readonly fellows: {
     readonly f: number;
-    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
+    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean, last: SiteId): Choice;
   };
 }
 
@@ -56,7 +56,7 @@ export class Births {
     const { fellows } = this.#ports;
     let missing = fellows.f;
     try {
-      const choice = fellows.choose([], () => false);
+      const choice = fellows.choose([], () => false, this.#ports.arbiter());
       missing = choice.missing;
       if (missing === 0) return choice.owners.slice(1);
     } catch {

@@ -294,7 +294,8 @@ export class Homes {
       note,
       ask: (to, what) => this.#exchange.ask(to, what),
       f: () => fellows.f,
-      choose: (kept, without) => fellows.choose(kept, without),
+      // With the arbiter as its owner a home that loses it could ask nobody for another.
+      choose: (kept, without) => fellows.choose(kept, without, arbiter()),
       isKnown: (one) => fellows.isKnown(one),
       standing: (one) => fellows.standing(one),
       watch: (one) => fellows.watch(one),

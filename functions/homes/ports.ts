@@ -23,7 +23,8 @@ export interface HomesPorts {
   /** Who may be an owner, and who lives (store/owners/site_owners.ts). */
   readonly fellows: {
     readonly f: number;
-    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
+    /** @param last the site whose loss would cost most. */
+    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean, last: SiteId): Choice;
     isKnown(site: SiteId): boolean;
     standing(site: SiteId): Standing;
     watch(site: SiteId): () => void;

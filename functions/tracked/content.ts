@@ -38,7 +38,19 @@ const JSON_MARK = String.fromCharCode(JSON_TAG);
  */
 export function encodeContent(value: unknown, isTree = false): Uint8Array<ArrayBuffer> {
   if (isJson(value, 0, isTree ? null : new Set())) return utf8.encode(JSON_MARK + JSON.stringify(value));
-  const writer = new NodeWriter();
+  const writer = new NodeWriter(false);
+  writer.node(value);
+  return writer.done();
+}
+
+/**
+ * Encodes what V8 has read as nodes: one form, whatever V8 holds it as. Of what a view is of, only what it shows is written:
+ * the rest is what V8 read it from.
+ *
+ * @throws TypeError for what there is no node for, and for what is deeper than DEPTH_MAX.
+ */
+export function encodeNodes(value: unknown): Uint8Array<ArrayBuffer> {
+  const writer = new NodeWriter(true);
   writer.node(value);
   return writer.done();
 }
@@ -103,6 +115,12 @@ const ERRORS = [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeE
 class NodeWriter {
   readonly #w = new Writer(256).byte(NODE_TAG);
   readonly #numbers = new Map<object, number>();
+  readonly #areViewsCut: boolean;
+  #depth = 0;
+
+  constructor(areViewsCut: boolean) {
+    this.#areViewsCut = areViewsCut;
+  }
 
   done(): Uint8Array<ArrayBuffer> {
     return this.#w.done();
@@ -121,7 +139,11 @@ class NodeWriter {
       case "bigint":
         return void this.#w.byte(7).flag(value < 0n).text((value < 0n ? -value : value).toString(16));
       case "object":
-        return value === null ? void this.#w.byte(0) : this.#object(value);
+        if (value === null) return void this.#w.byte(0);
+        if (++this.#depth > DEPTH_MAX) throw new TypeError(`a value is deeper than ${DEPTH_MAX}`);
+        this.#object(value);
+        this.#depth--;
+        return;
       default:
         throw new TypeError(`a ${typeof value} has no bytes`);
     }
@@ -129,7 +151,10 @@ class NodeWriter {
 
   #number(w: Writer, value: number): void {
     const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setFloat64(0, value, true);
+    const view = new DataView(bytes.buffer);
+    // NaN has many forms, and which one it is depends on what V8 has compiled (C1).
+    if (Number.isNaN(value)) view.setUint16(6, 0x7ff8, true);
+    else view.setFloat64(0, value, true);
     w.raw(bytes);
   }
 
@@ -167,6 +192,11 @@ class NodeWriter {
         return void this.#w.byte(15).bytes(new Uint8Array(value as ArrayBuffer));
       case "[object Error]":
         return this.#error(value as Error);
+      case "[object Number]":
+      case "[object String]":
+      case "[object Boolean]":
+      case "[object BigInt]":
+        throw new TypeError("a primitive in an object has no bytes");
       default:
         return this.#named(this.#w.byte(10), value);
     }
@@ -189,8 +219,9 @@ class NodeWriter {
     const type = VIEWS.findIndex((each) => each.prototype === prototype);
     if (type < 0) throw new TypeError("such a view has no bytes");
     const length = value instanceof DataView ? value.byteLength : (value as Uint8Array).length;
-    this.#w.byte(16).byte(type).uint(value.byteOffset).uint(length);
-    this.node(value.buffer);
+    const { buffer, byteOffset, byteLength } = value;
+    this.#w.byte(16).byte(type).uint(this.#areViewsCut ? 0 : byteOffset).uint(length);
+    this.node(this.#areViewsCut ? buffer.slice(byteOffset, byteOffset + byteLength) : buffer);
   }
 
   #error(value: Error): void {

@@ -153,7 +153,7 @@ function fellowsOf({ owners }: Replica): Parameters<typeof Homes.open>[0]["fello
     get f() {
       return owners.settings.f;
     },
-    choose: (kept, without) => owners.choose(owners.settings.f, kept, without),
+    choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
     isKnown: (site) => owners.isKnown(site),
     standing: (site) => owners.detector.standing(site),
     watch: (site) => owners.detector.watch(site),

@@ -94,12 +94,14 @@ export class SiteOwners {
    *
    * @param f other owners; as configured by default.
    * @param kept of these, those that there are already.
+   * @param last the site whose loss costs most (C5).
    * @throws OwnersError where there are not so many sites at all.
    */
   choose(
     f = this.#settings.f,
     kept: readonly SiteId[] = [],
     without: (site: SiteId) => boolean = () => false,
+    last: SiteId | null = null,
   ): Choice {
     const { config: { site }, topology } = this.#core;
     checkOwners(site, { f, sites: this.#settings.sites }, this.#known());
@@ -108,6 +110,7 @@ export class SiteOwners {
       area: topology.area(one.site),
       rttMs: one.rttMs,
       isAlive: one.standing === "alive" && !this.#isLeaving(one.site) && !without(one.site),
+      isLast: one.site === last,
     }));
     const keptSites = kept.map((id) => ({ id, area: topology.area(id) }));
     return chooseOwners(

@@ -16,6 +16,7 @@ const resources = {
 type Env = EnvOf<typeof resources, { probe: Probe; other: Probe }>;
 
 const loadedMs = Date.now();
+const product = (a: number, b: number): number => a * b;
 
 class Probe extends Session<Env> {
   counts = map<string, number>();
@@ -26,6 +27,15 @@ class Probe extends Session<Env> {
     const count = (this.counts.get(name) ?? 0) + 1;
     this.counts.set(name, count);
     return count;
+  }
+
+  /** Numbers that V8 holds in another way once this is compiled. */
+  numbers(times: number): unknown {
+    let values: unknown;
+    for (let i = 0; i < times; i++) {
+      values = new Map([["whole", product(0.5, 4)], ["none", product(0, Infinity)]]);
+    }
+    return values;
   }
 
   /** What all sources say; the same in every replay. */

@@ -85,6 +85,21 @@ Deno.test("stateful session is as before a handler that throws", () =>
     assert.equal(await home.value("count", "failed"), 3);
   }));
 
+Deno.test("stateful session's answer has the same bytes when its code has been compiled", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    const forms = new Set<string>();
+    for (const times of [1, 300_000, 300_000, 1]) {
+      const answer = await home.call("numbers", times);
+      assert.deepEqual(answer, { kind: "value", value: new Map([["whole", 2], ["none", NaN]]) });
+      forms.add(home.commits.at(-1)?.outputs[0]?.bytes.toHex() ?? "no answer");
+    }
+    assert.equal(forms.size, 1, [...forms].join());
+    await home.move();
+    assert.equal(await home.value("count", "moved"), 1);
+  }));
+
 Deno.test("stateful session whose handler loops is killed with its isolate, and intact", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");

@@ -12,6 +12,7 @@ import {
   type ForwardedCall,
   type ForwardedReply,
   type Heard,
+  HOPS_MAX,
   readBody,
 } from "../../runtime/stateful/forwarded.ts";
 import { Hearing } from "../../runtime/stateful/hearing.ts";
@@ -35,7 +36,7 @@ const bytes = fc.oneof(
 );
 const call: fc.Arbitrary<ForwardedCall> = record({
   name: record({ app: text, class: text, id: text }),
-  ...{ request: text, to: text, hops: fc.integer({ min: 0, max: 100 }) },
+  ...{ request: text, to: text, hops: fc.integer({ min: 0, max: HOPS_MAX }) },
   chain: fc.array(text, { maxLength: CHAIN_MAX }),
   token: fc.option(token, { nil: null }),
   call: bytes,
@@ -90,6 +91,8 @@ Deno.test("heads that are none throw CodecError (F1, F2)", () => {
   }));
   const long = { name: { app: "a", class: "b", id: "c" }, request: "r", to: "s", hops: 1, token: null };
   const chain = Array.from({ length: CHAIN_MAX + 1 }, () => "x");
+  const far = encodeForwarded({ ...long, hops: HOPS_MAX + 1, call: new Uint8Array() });
+  assert.throws(() => decodeForwarded(far.head, null), CodecError);
   const { head } = encodeForwarded({ ...long, chain, call: new Uint8Array() });
   assert.throws(() => decodeForwarded(head, null), CodecError);
 });

@@ -354,3 +354,16 @@ Deno.test("a site that stops answers nobody more", async () => {
   assert.equal((await all.of(home.over)).code, "closed");
   await assert.rejects(all.open(1, "y"), code("closed"));
 });
+
+Deno.test("the arbiter is an owner only where no other site is: its loss stops no session", async () => {
+  const all = await Cluster.start(4, 1);
+  const homes = [await all.home(1, "x"), await all.home(2, "y"), await all.home(3, "z")];
+  for (const home of homes) await all.of(home.commit(commitOf("r1")));
+  assert.deepEqual(all.logs(0), []);
+  all.site(0).crash(false);
+  await all.pass(2_000);
+  for (const home of homes) await all.of(home.commit(commitOf("r2")));
+  const few = await Cluster.start(2, 1);
+  await few.of((await few.home(1, "x")).commit(commitOf("r1")));
+  assert.deepEqual(few.logs(0), ["x"]);
+});

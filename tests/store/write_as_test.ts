@@ -64,3 +64,17 @@ Deno.test("rows of another site's version are pushed on as any, and a token name
   await session.durable();
   await replica.close();
 });
+
+Deno.test("rows of a version from the far future are refused, and move no clock", async () => {
+  const { replica, session } = await setUp();
+  const before = session.tick();
+  for (const clock of [before + 1e12, Number.MAX_SAFE_INTEGER]) {
+    await assert.rejects(
+      session.writeAs([{ kind: "set", key, value: bytes("forged") }], { clock, replica: 77 }),
+      { code: "source_unreachable" },
+    );
+  }
+  assert.equal((await session.get([key]))[0], undefined);
+  assert.ok(session.tick() < before + 1e11);
+  await replica.close();
+});

@@ -16,6 +16,7 @@ import type { Program } from "../../../functions/turns/program.ts";
 import { ParkedError } from "../../../functions/turns/replay.ts";
 import { SessionStore } from "../../../functions/turns/session_store.ts";
 import { TurnLoop } from "../../../functions/turns/turn_loop.ts";
+import { useOneForm } from "../../../functions/value.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
@@ -78,6 +79,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
     value: Object.freeze({ current: () => loop.current?.env }),
   });
+  useOneForm();
   installFetchedResponse();
   captureConsole((level, text) => {
     // What a replay prints has been printed.

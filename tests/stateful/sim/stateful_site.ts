@@ -313,13 +313,14 @@ export class StatefulSite {
     const { id, sites, f } = this.options;
     return {
       f,
-      choose: (kept, without) => {
+      choose: (kept, without, last) => {
         checkOwners(id, { f, sites: null }, sites);
         const candidates: Candidate[] = detector.list().map(({ site, rttMs, standing }) => ({
           id: site,
           area: null,
           rttMs,
           isAlive: standing === "alive" && !without(site),
+          isLast: site === last,
         }));
         const keptSites = kept.map((site) => ({ id: site, area: null }));
         return chooseOwners({ id, area: null }, { f, nearMs: 0 }, candidates, keptSites);
