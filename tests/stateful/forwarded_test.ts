@@ -91,7 +91,7 @@ Deno.test("heads that are none throw CodecError (F1, F2)", () => {
   }));
   const long = { name: { app: "a", class: "b", id: "c" }, request: "r", to: "s", hops: 1, token: null };
   const chain = Array.from({ length: CHAIN_MAX + 1 }, () => "x");
-  const far = encodeForwarded({ ...long, hops: HOPS_MAX + 1, call: new Uint8Array() });
+  const far = encodeForwarded({ ...long, hops: HOPS_MAX + 1, chain: [], call: new Uint8Array() });
   assert.throws(() => decodeForwarded(far.head, null), CodecError);
   const { head } = encodeForwarded({ ...long, chain, call: new Uint8Array() });
   assert.throws(() => decodeForwarded(head, null), CodecError);
