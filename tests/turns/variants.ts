@@ -77,7 +77,12 @@ const isResult = (entry: ReadEntry): boolean => entry.kind === "turn" && entry.i
 
 export const variants: readonly Variant[] = [
   { name: "output before commit", rule: "CM1", make: () => ({ hasty: "outputs" }) },
-  { name: "effect before commit", rule: "CM1", make: () => ({ hasty: "effects" }) },
+  {
+    name: "effect before commit",
+    rule: "CM1",
+    make: () => ({ hasty: "effects" }),
+    bias: { plan: { lossEveryMs: 40, keepMs: 20 }, ops: ["put", "sleep", "clock"] },
+  },
   {
     name: "event delivered before the microtasks of the last are done",
     rule: "turn_loop.ts, TL2",
@@ -121,6 +126,7 @@ export const variants: readonly Variant[] = [
       program.math.position = 0;
       return parts;
     }),
+    bias: { plan: { lossEveryMs: 60, isCheckpointing: true }, ops: ["clock", "draw"] },
   },
   {
     name: "results in the order of their calls, not of the log",
@@ -151,8 +157,8 @@ export const variants: readonly Variant[] = [
     ),
     bias: {
       plan: { lossEveryMs: 0, callMs: 15 },
-      ops: ["stray", "sleep", "throw", "race", "put"],
-      spanMs: 100,
+      ops: ["stray", "race", "throw", "put"],
+      spanMs: 40,
     },
   },
   {
@@ -161,11 +167,16 @@ export const variants: readonly Variant[] = [
     make: inputs((input, program) =>
       input.kind === "rejected" ? { ...input, nextEffect: program.nextEffect } : input
     ),
+    bias: { plan: { lossEveryMs: 0 }, ops: ["post", "put", "throw", "sleep"] },
   },
   {
     name: "what is not acknowledged is not in the checkpoint",
     rule: "checkpoint.ts, CP3",
     make: checkpoints((_, parts) => ({ ...parts, outputs: [] })),
+    bias: {
+      plan: { lossEveryMs: 60, keepMs: 2, arriveMs: 100, isCheckpointing: true },
+      ops: ["clock", "draw"],
+    },
   },
   {
     name: "writes that are not acknowledged are not in the checkpoint",
