@@ -7,6 +7,8 @@
  *
  * F1  The child is answered when the root's journal has arrived here as far as it had there: what the child serves
  *     from here on is never older than what it served before.
+ *     A number goes down behind the feed (numbers.ts N2), so a child that hears a new one is answered no sooner anyway,
+ *     as long as each hello over a new link asks for one (downlinks.ts): no schedule needs the wait here by itself.
  * F2  What the child got from its old parent may have causes that are neither at the child nor at the root. All rows
  *     that are not known at the root are therefore asked of the old parent or, where that one is given up, of the
  *     child and of every other child that it had; they are installed here at once, before the child is answered
@@ -27,7 +29,7 @@ import { chunks, type Gather, type Gathered, type Hello, type Moved, type WireRo
 import type { SiteId } from "./ports.ts";
 import { firstSources, isGivenUp, type Source, sourcesAbove } from "./gather_sources.ts";
 import { firstId } from "./question.ts";
-import type { Position } from "./row.ts";
+import type { Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
 import { decodeJson, encodeJson, type Ended, endedKey } from "./topology.ts";
 
@@ -245,7 +247,10 @@ export class Adoptions {
     }
     if (!gathering.isComplete || !core.isRoot && (core.down[0] ?? 0) < gathering.need) return;
     gathering.done = true;
-    this.#install(gathering.rows).then(() => this.#host.ready());
+    // They may be megabytes, and the child stays for as long as it likes.
+    this.#install(gathering.rows.splice(0)).then(() => this.#host.ready()).catch((error) => {
+      if (!core.closed) core.ports.fatal(error);
+    });
   }
 
   /** As this site's own pending rows, all in one step (I1). */
@@ -339,9 +344,16 @@ export class Adoptions {
 
 const newAnswer = (): Arriving => ({ rows: new Stager(), isRefused: false });
 
-/** Whether every child that a site had has pushed to this incarnation of it, or brings what it had to another. */
+/**
+ * Whether every child that a site had has pushed to this incarnation of it, or has brought what it had to another parent,
+ * and so above. Its own word says that: what its subtree has beyond it was never here, and may itself wait for this site.
+ */
 export function haveAllPushed(core: Core, children: ReadonlyMap<SiteId, Child>): boolean {
-  const { topology, config } = core;
-  return topology.movingFrom(config.site).length === 0 &&
+  const { topology, config } = core, { succession } = topology;
+  const isOnItsWay = (number: ReplicaNumber) => {
+    const word = succession.keptOf(number);
+    return word === undefined || (core.down[0] ?? 0) < word.floor;
+  };
+  return !topology.unsettledBelow(config.site).some(isOnItsWay) &&
     topology.joinedBelow(config.site).every((id) => children.get(id)?.hasPushed === true);
 }

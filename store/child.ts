@@ -56,7 +56,8 @@ export class Child {
   /** The journal is to be scanned from here before the next feed; null once live. */
   scanFrom: Position | null = null;
   readonly dirty = new Set<Key>();
-  fetches: ChildFetch[] = [];
+  /** In the order in which they came. */
+  fetches = new Set<ChildFetch>();
   /** Answers to its requests for numbers, which go behind the feed up to a position (numbers.ts N2). */
   numbers: { readonly behind: Position; readonly message: NumberMessage }[] = [];
   ranges = 0;
@@ -143,7 +144,7 @@ export class Child {
   /** Whether there is more to send than a mark. */
   get isDue(): boolean {
     return this.dirty.size > 0 || this.scanFrom !== null || this.numbers.length > 0 ||
-      this.fetches.some((fetch) => !fetch.asked);
+      this.fetches.values().some((fetch) => !fetch.asked);
   }
 
   /** Numbers that may go behind a feed up to this position. */
@@ -163,7 +164,7 @@ export class Child {
     this.connection++;
     this.enrolledBy = 0;
     this.dirty.clear();
-    this.fetches = [];
+    this.fetches = new Set();
     this.numbers = [];
     this.pushes.clear();
     this.hello = null;

@@ -7,6 +7,7 @@
 import { CodecError, type Reader, type Writer } from "./codec.ts";
 import { type Digest, DIGEST_BYTES, type DigestPart } from "./digest.ts";
 import type { Key } from "./key.ts";
+import { COMPARE_PARTS_MAX } from "./limits.ts";
 import type { Range } from "./range.ts";
 
 /** Fetches a range of which the child has rows already. */
@@ -56,9 +57,15 @@ export function readCompareBody(kind: CompareTalk["kind"], r: Reader): CompareTa
   const id = r.uint(), range: Range = { start: r.key(), end: r.key() };
   if (kind === "compare") return { kind, id, range, digest: r.fixed(DIGEST_BYTES), trace: r.text() };
   let before: string = range.start;
+  // No end is longer than all that was spelled out before it.
+  let spelled = before.length, ends = 0;
   const parts = r.list((): DigestPart => {
     const shared = r.uint(), rest = r.key();
     const end = before.slice(0, shared) + rest as Key;
+    spelled += rest.length;
+    ends += end.length;
+    // A short message must not become gigabytes of keys, of which each shares a long beginning with the last.
+    if (ends > COMPARE_PARTS_MAX * spelled) throw new CodecError("the parts of an answer are too many");
     if (sharedLength(before, end) !== shared) throw new CodecError("a key is not in its shortest form");
     before = end;
     return { end, digest: r.fixed(DIGEST_BYTES) };

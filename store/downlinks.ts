@@ -144,8 +144,8 @@ export class Downlinks {
   uses(range: Range): boolean {
     if (this.#subscriptions.touches(range)) return true;
     for (const child of this.#asking) {
-      if (child.fetches.length === 0) this.#asking.delete(child);
-      else if (child.fetches.some((fetch) => overlap(fetch.range, range))) return true;
+      if (child.fetches.size === 0) this.#asking.delete(child);
+      else if (child.fetches.values().some((fetch) => overlap(fetch.range, range))) return true;
     }
     return false;
   }
@@ -298,7 +298,7 @@ export class Downlinks {
       else this.#subscriptions.add(child, range);
     }
     child.dirty.clear();
-    child.fetches = [];
+    child.fetches = new Set();
     child.ranges = hello.coverage.length - refused.length;
     child.cursor = anew ? 0 : hello.cursor;
     child.scanFrom = child.ranges === 0 ? null : hello.cursor;

@@ -5,7 +5,8 @@
  * S1  A site is asked after all that stand below it have answered: what they had by then, it had before.
  * S2  Above the lowest common ancestor nobody is asked: what the ancestor covers comes to this site through it.
  * S3  In place of one that is given up, the one above it is asked. One that lost its disk gets again what was pushed to
- *     it, and is asked for that; but where the old parent is given up, too, it might wait for the child.
+ *     it, and is asked for that; but where the old parent is given up, too, it might wait for the child; and so might the
+ *     old parent itself, under a later number, by which those name it that stand below its next disk.
  */
 import type { Core } from "./core.ts";
 import type { Hello } from "./message.ts";
@@ -53,7 +54,8 @@ function standing(core: Core, { site, replica }: Source, hello: Hello): Source |
   for (let length = Infinity;;) {
     if (site === "" || site === root || site === config.site) return null;
     const isLost = topology.succession.heir(replica) === null;
-    const living = !isLost ? replica : isGivenUp(core, hello) ? undefined : topology.living(site).at(-1);
+    const isOld = isGivenUp(core, hello) && (isLost || site === hello.moved?.from);
+    const living = isOld ? undefined : isLost ? topology.living(site).at(-1) : replica;
     if (living !== undefined && !lost.includes(site) && !topology.isRemoved(site)) {
       return { site, replica: living };
     }

@@ -40,7 +40,7 @@ export class Replies {
       : { kind: "fetch", id, range, trace, limit: 0, reverse: false };
     const has = question.kind === "fetch" ? null : question.digest;
     const answered = trace === "" ? undefined : this.#core.ports.traced?.(trace, "fetch");
-    child.fetches.push({ ...fetch, has, part: null, asked: false, answered });
+    child.fetches.add({ ...fetch, has, part: null, asked: false, answered });
     this.#host.asks(child);
     this.#host.due(child);
     this.#core.wake();
@@ -48,16 +48,17 @@ export class Replies {
 
   /** Replies to those fetches that can be answered now; the others are asked for above (D2). */
   async to(child: Child, reads: FlushReads): Promise<Message[]> {
-    const replies: Message[] = [];
+    const replies: Message[] = [], { connection } = child;
     for (const fetch of [...child.fetches]) {
+      if (connection !== child.connection) return [];
       const answer = await this.#answer(child, fetch, reads);
       if (answer === null) continue;
       // Until now it kept its range from being evicted (PROTOCOL I3); from here on the subscription does.
-      child.fetches = child.fetches.filter((other) => other !== fetch);
+      child.fetches.delete(fetch);
       fetch.answered?.();
       replies.push(...answer);
     }
-    if (child.fetches.length > 0) this.#host.asks(child);
+    if (child.fetches.size > 0) this.#host.asks(child);
     return replies;
   }
 
@@ -77,11 +78,15 @@ export class Replies {
       return null;
     }
     const whole = part.start <= range.start && part.end >= range.end;
+    // A child that has left meanwhile covers nothing any more, nor does one that has come again cover this.
+    const { connection } = child, isGone = () => connection !== child.connection;
     const compared = whole && fetch.has !== null ? await this.#compare(child, fetch, fetch.has, reads) : null;
     if (compared !== null) return [compared];
+    if (isGone()) return null;
     const result = whole || (fetch.limit > 0 && part.start < part.end)
       ? await reads.range(part, fetch.limit, fetch.reverse)
       : null;
+    if (isGone()) return null;
     if (result === null || (!whole && result.live < fetch.limit)) {
       this.#ask(child, fetch);
       return null;
@@ -103,7 +108,9 @@ export class Replies {
     has: Digest,
     reads: FlushReads,
   ): Promise<Message | null> {
+    const { connection } = child;
     const { digest, parts, rows, bytes } = await reads.digest(range);
+    if (connection !== child.connection) return null;
     const isSame = sameDigest(digest, has);
     if (!isSame && (rows < 2 || bytes <= this.#core.compareRowsBytes)) return null;
     this.#core.count(isSame ? "compared_same" : "compared_parts");

@@ -135,14 +135,15 @@ export class Resync {
     }
     const connection = this.#connection;
     if (answer.parts.length === 0) {
-      if (!await this.#adopt(fetching.range, said)) return this.#host.request(fetching);
-      return this.#end(fetching);
+      const isSame = await this.#adopt(fetching.range, said, connection);
+      if (connection !== this.#connection) return;
+      return isSame ? this.#end(fetching) : this.#host.request(fetching);
     }
     const different: Range[] = [];
     let start = answer.range.start;
     for (const { end, digest } of answer.parts) {
       const part = { start, end };
-      if (!await this.#adopt(part, digest)) different.push(part);
+      if (!await this.#adopt(part, digest, connection)) different.push(part);
       start = end;
     }
     // This site has moved on meanwhile, and asks for the whole again.
@@ -156,10 +157,13 @@ export class Resync {
   }
 
   /** Covers a range where its rows have this digest (Y2, Y3). */
-  #adopt(range: Range, digest: Digest): Promise<boolean> {
+  #adopt(range: Range, digest: Digest, connection: number): Promise<boolean> {
     const core = this.#core;
     return core.rows.lock.run(async () => {
+      // A site that moves hears the new parent while it takes in what the old one said.
+      if (connection !== this.#connection) return false;
       const { seen } = await core.rows.list(range, 0, false);
+      if (connection !== this.#connection) return false;
       // What is stale here is in the root's journal up to there; the parent's is as far, or nothing is known of it.
       if ((core.down[0] ?? 0) < core.rootFloor || !sameDigest(digestOf(seen), digest)) return false;
       const stale = seen.filter((row) => core.isStale(row));

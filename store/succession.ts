@@ -54,6 +54,8 @@ export class Succession {
   }
 
   #follow(number: ReplicaNumber, next: ReplicaNumber): void {
+    // Numbers rise: one that is followed by itself, or by an earlier one, would lead round and round.
+    if (next <= number) return;
     this.#before.get(this.#next.get(number) ?? 0)?.delete(number);
     this.#next.set(number, next);
     const before = this.#before.get(next) ?? new Set();

@@ -179,8 +179,9 @@ export class Topology {
   }
 
   #learn(number: ReplicaNumber, named: Incarnation): void {
-    // Numbers rise: one that follows itself, or a later one, would lead round and round.
-    const incarnation = named.from < number ? named : { ...named, from: 0 };
+    // Numbers rise: one that follows itself, or a later one, or stands below it, would lead round and round.
+    const earlier = (other: ReplicaNumber) => other < number ? other : 0;
+    const incarnation = { ...named, from: earlier(named.from), parent: earlier(named.parent) };
     this.#incarnations.set(number, incarnation);
     this.#unnamed.delete(number);
     this.departed.add(incarnation.site);
@@ -323,17 +324,19 @@ export class Topology {
    */
   #kept(number: ReplicaNumber | undefined, asked: ReadonlySet<ReplicaNumber> = NONE): ClockValue {
     if (number === undefined) return Infinity;
-    let kept = 0;
+    const disk: (readonly [ReplicaNumber, ClockValue])[] = [];
     for (let at: ReplicaNumber | undefined = number; at !== undefined; at = this.#continued.get(at)) {
       const end = this.#ended.get(at);
-      // Only the last one of a disk can be living.
-      if (end === undefined) kept = Infinity;
-      else if (!asked.has(at)) {
-        kept = Math.max(
-          kept,
-          Math.min(end, this.#kept(this.#incarnations.get(at)?.parent, new Set([...asked, at]))),
-        );
-      }
+      // Only the last one of a disk can be living. Most are, and then nothing above it is looked at: each that went on
+      // over many moves would cost as much as all those of the disks above it do, and so at every level.
+      if (end === undefined) return Infinity;
+      disk.push([at, end]);
+    }
+    let kept = 0;
+    for (const [at, end] of disk) {
+      if (asked.has(at)) continue;
+      const above = this.#kept(this.#incarnations.get(at)?.parent, new Set([...asked, at]));
+      kept = Math.max(kept, Math.min(end, above));
     }
     return kept;
   }
@@ -396,12 +399,16 @@ export class Topology {
     return false;
   }
 
+  /** Incarnations of a site's children that went on under another parent, to which not all of them has come yet. */
+  unsettledBelow(parent: SiteId): ReplicaNumber[] {
+    return this.succession.unsettled().filter((number) =>
+      this.#incarnations.get(number)?.path.at(-2) === parent
+    );
+  }
+
   /** Sites that are under another parent now and have not brought there yet all that they had below this one. */
   movingFrom(parent: SiteId): SiteId[] {
-    return this.succession.unsettled().flatMap((number) => {
-      const path = this.#incarnations.get(number)?.path;
-      return path?.at(-2) === parent ? [path.at(-1) ?? ""] : [];
-    });
+    return this.unsettledBelow(parent).map((number) => this.#incarnations.get(number)?.path.at(-1) ?? "");
   }
 
   sites(): SiteRecord[] {

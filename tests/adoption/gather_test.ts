@@ -27,6 +27,7 @@ class Adoption {
   questions = 0;
   messages = 0;
   isReady = false;
+  readonly failures: string[] = [];
   /** Changes an answer on its way. */
   changes = (message: Message): Message => message;
   #freeMs = 0;
@@ -74,9 +75,7 @@ class Adoption {
         random: { bytes: (length) => new Uint8Array(length) },
         storage: new MemoryStorage(),
         network: { send: (to, bytes) => send(to, decodeMessage(bytes), bytes.length) },
-        fatal: (error) => {
-          throw error;
-        },
+        fatal: (error) => void this.failures.push(error.message),
         note: () => {},
       },
     );
@@ -133,6 +132,20 @@ Deno.test("an old parent that does not answer is asked again", async () => {
   adoption.old.resyncing = false;
   await adoption.world.run(60_000, () => adoption.isReady);
   assert.deepEqual([adoption.isReady, await adoption.has(3)], [true, 3]);
+});
+
+Deno.test("a new parent whose disk fails as it takes in what it asked for stops, and says why", async () => {
+  for (const closed of [false, true]) {
+    const adoption = new Adoption(Infinity);
+    adoption.write(3, 10);
+    adoption.mine.ports.storage.getMany = () => {
+      adoption.mine.closed = closed;
+      return Promise.reject(new Error("the disk is gone"));
+    };
+    adoption.begin();
+    await adoption.world.run(5_000);
+    assert.deepEqual([adoption.isReady, adoption.failures], [false, closed ? [] : ["the disk is gone"]]);
+  }
 });
 
 Deno.test("nobody is asked for a child that has left", async () => {

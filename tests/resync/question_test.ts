@@ -3,6 +3,7 @@ import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import type { Compare } from "../../store/compare_message.ts";
 import { Core } from "../../store/core.ts";
+import { digestOf, type DigestPart } from "../../store/digest.ts";
 import { Fetches } from "../../store/fetches.ts";
 import { packKey } from "../../store/key.ts";
 import { prefixRange } from "../../store/range.ts";
@@ -42,8 +43,8 @@ function asking() {
     nextId: () => ++id,
   });
   const fetching = fetches.begin({ kind: "fetch", id, range: RANGE, limit: 0, reverse: false, trace: "" });
-  const answer = ({ id, range }: Compare) =>
-    resync.compared("root", { kind: "compared", id, range, parts: [] });
+  const answer = ({ id, range }: Compare, parts: readonly DigestPart[] = []) =>
+    resync.compared("root", { kind: "compared", id, range, parts });
   return { core, resync, fetching, asked, answer };
 }
 
@@ -65,4 +66,22 @@ Deno.test("what was the same when a site asked is not taken for an answer to wha
   assert.ok(second !== undefined);
   await answer(second);
   assert.equal(core.coverage.hasRange(RANGE), true);
+});
+
+Deno.test("what the old parent said is the same is not covered under the new one", async () => {
+  const { core, resync, fetching, asked, answer } = asking();
+  resync.takes(fetching);
+  await settled();
+  const [question] = asked;
+  assert.ok(question !== undefined);
+  const rows = (await core.rows.list(RANGE, 0, false)).seen;
+  // The new parent has its hello, in which nothing of this range is covered, while these are looked at.
+  const answering = answer(question, [
+    { end: KEY, digest: digestOf([]) },
+    { end: RANGE.end, digest: digestOf(rows) },
+  ]);
+  resync.connect();
+  await answering;
+  assert.deepEqual(core.coverage.within(RANGE), []);
+  assert.equal(core.stale.touches(RANGE), true, "they are compared with what the new one has");
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { CodecError, Writer } from "../../store/codec.ts";
 import type { Key } from "../../store/key.ts";
+import { COMPARE_PARTS_MAX } from "../../store/limits.ts";
 import { anyMessage } from "./message_arbitrary.ts";
 import { chunks, decodeMessage, encodeMessage, type Message, type WireRow } from "../../store/message.ts";
 
@@ -92,4 +93,16 @@ Deno.test("message: a number that no reader takes is not written", () => {
   for (const value of [Infinity, NaN, -1, 1.5, Number.MAX_SAFE_INTEGER + 1]) {
     assert.throws(() => new Writer().uint(value), CodecError, String(value));
   }
+});
+
+Deno.test("message: ends of parts that share a long beginning take no more memory than so many parts may", () => {
+  const start = "k".repeat(100_000) as Key, digest = new Uint8Array(16);
+  const parts = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ end: start + String.fromCharCode(i + 1) as Key, digest }));
+  const answer = (count: number): Message => ({
+    ...{ kind: "compared", id: 1, range: { start, end: "l" as Key } },
+    parts: parts(count),
+  });
+  assert.deepEqual(decodeMessage(encodeMessage(answer(COMPARE_PARTS_MAX))), answer(COMPARE_PARTS_MAX));
+  assert.throws(() => decodeMessage(encodeMessage(answer(100))), CodecError);
 });

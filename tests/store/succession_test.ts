@@ -68,3 +68,14 @@ Deno.test("a succession's last is who spoke last, whether or not it lives", () =
   succession.kept(8, word(9, 40));
   assert.equal(succession.last(8), 9);
 });
+
+Deno.test("a succession in which a number is followed by an earlier one does not lead round and round", () => {
+  const succession = told({
+    3: { stable: 5, next: 7 },
+    7: { stable: 6, next: 3 },
+    8: { stable: 6, next: 8 },
+  });
+  assert.deepEqual([succession.heir(3), succession.last(3), succession.heir(8)], [null, 7, null]);
+  succession.kept(7, word(3, 40));
+  assert.deepEqual([succession.last(3), succession.unsettledBefore(7)], [7, [3]]);
+});
