@@ -115,8 +115,8 @@ export class Program implements SessionPort {
   nextLocal = 1;
   nextEffect = 1;
   isEnded = false;
-  /** Turns that ended with no handler: what is done up to there is done. */
-  commits = 0;
+  /** Called at each commit point: what was for the running handler only can go. */
+  atCommit: (() => void) | null = null;
   object: SessionObject | null = null;
   handler: Handler | null = null;
   readonly calls = new Map<number, OpenCall>();
@@ -186,7 +186,7 @@ export class Program implements SessionPort {
       this.#products.effects.push(effect);
     }
     this.#turn = null;
-    if (this.handler === null) this.commits++;
+    if (this.handler === null) this.atCommit?.();
     return { clocks, storeClock, check: this.check };
   }
 

@@ -68,15 +68,14 @@ export class SessionStore implements StoreClient {
   readonly #program: Program;
   /** What the running handler wrote. */
   readonly #written = new Map<Key, Written>();
-  /** The number of the handler's first effect: rows of an earlier one are the site's to show (SS1). */
-  #firstEffect = 0;
 
   constructor(program: Program) {
     this.#program = program;
+    program.atCommit = () => this.#written.clear(); // SS1
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
-    const own = new Map(this.#overlay());
+    const own = new Map(this.#written);
     const missing = keys.filter((key) => own.get(key)?.base === undefined);
     const rows = missing.length === 0 ? [] : await this.#read(missing, level);
     const byKey = new Map(missing.map((key, i) => [key, rows[i] ?? null]));
@@ -88,7 +87,7 @@ export class SessionStore implements StoreClient {
   }
 
   async list(request: ListRequest): Promise<RowPage> {
-    const own = [...this.#overlay()].filter(([key]) => key >= request.start && key < request.end);
+    const own = [...this.#written].filter(([key]) => key >= request.start && key < request.end);
     const page = await this.#call("list", encodeList(request), decodePage);
     if (own.length === 0) return page;
     const found = new Map(page.rows.map((row) => [row.key, row]));
@@ -100,7 +99,7 @@ export class SessionStore implements StoreClient {
     if (checks.length > 0) {
       return await this.#call("commit", encodeStoreCommit(checks, mutations), decodeCommitResult, true);
     }
-    const written = this.#overlay();
+    const written = this.#written;
     const { clock, replica } = this.#program.write(mutations);
     for (const mutation of mutations) {
       const { base, merges = [] } = written.get(mutation.key) ?? {};
@@ -115,14 +114,6 @@ export class SessionStore implements StoreClient {
   // deno-lint-ignore require-yield -- StoreClient's watch is a generator; this one only refuses
   async *watch(): AsyncGenerator<void, void> {
     await Promise.reject(notAvailable("watch inside a stateful session"));
-  }
-
-  /** SS1: rows of handlers that have ended are forgotten. */
-  #overlay(): Map<Key, Written> {
-    const { commits } = this.#program;
-    if (this.#firstEffect !== commits) this.#written.clear();
-    this.#firstEffect = commits;
-    return this.#written;
   }
 
   /** Long rows come in several replies. */
