@@ -34,24 +34,32 @@ export interface OwnStoreServices {
   readonly nowMs: () => number;
 }
 
+/** A stateful session, and what tells it from others that had its name before. */
+interface NamedBirth {
+  readonly class: string;
+  readonly id: string;
+  readonly birth: string;
+}
+
 /** Marks of writes with checks: more than a handler has under way at once. */
 const MARKS = 256;
 
 /** See the file's header. */
 export class OwnStore {
   readonly #services: OwnStoreServices;
-  readonly #lead: readonly [string, string, string];
+  /** Of its marks: a session that is made later under the same name has others. */
+  readonly #lead: readonly [string, string, string, string];
   #session: AttachedSession;
   /** Tokens are merged one after the other. */
   #merging: Promise<void> = Promise.resolve();
 
   private constructor(
     services: OwnStoreServices,
-    name: { class: string; id: string },
+    name: NamedBirth,
     session: AttachedSession,
   ) {
     this.#services = services;
-    this.#lead = ["e", name.class, name.id];
+    this.#lead = ["e", name.class, name.id, name.birth];
     this.#session = session;
   }
 
@@ -62,7 +70,7 @@ export class OwnStore {
    */
   static async open(
     services: OwnStoreServices,
-    name: { readonly class: string; readonly id: string },
+    name: NamedBirth,
     token: TokenState | null,
   ): Promise<OwnStore> {
     const session = await services.replica.attach(token === null ? null : { ...token, open: true });

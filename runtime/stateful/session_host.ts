@@ -45,6 +45,8 @@ export interface HostServices {
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
+/** Of a session's seed: enough that no two of one name are alike. */
+const BIRTH_BYTES = 8;
 /** Idle ones are looked for so often. */
 const SWEEP_MS = 1_000;
 /** At a planned stop logs become checkpoints, as many as do within this. */
@@ -160,7 +162,8 @@ export class SessionHost {
       const checkpoint = home.checkpoint && openPiece(home.checkpoint.bytes);
       const { token, bytes: entries } = joinPieces(checkpoint?.token ?? null, home.log);
       const prepared = this.#services.prepared(version);
-      const store = await OwnStore.open({ ...this.#services, ...prepared }, name, token);
+      const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
+      const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
         nowMs: this.#services.nowMs,

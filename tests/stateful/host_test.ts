@@ -7,6 +7,7 @@ import type { StoreClient } from "../../functions/store_client.ts";
 import { map, value } from "../../functions/tracked/mod.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
 import { Card } from "../functions/sample_app.ts";
+import { resolve } from "../../store/merge.ts";
 import { packKey } from "../../store/key.ts";
 import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
@@ -29,6 +30,16 @@ class Robot extends Session<StoreClient> {
   }
   async write(name: string, text: string): Promise<void> {
     await this.env.commit([], [{ kind: "set", key: packKey(["kv", name]), value: encodeValue(text) }]);
+  }
+  /** A sum, which leaves with the handler, and a checked write, which is made when it is called. */
+  async count2(): Promise<boolean> {
+    const key = packKey(["kv", "sum"]), once = packKey(["kv", "once"]);
+    await this.env.commit([], [{ kind: "sum", key, value: encodeValue(1) }]);
+    const [row] = await this.env.get([once], "session");
+    const { ok } = await this.env.commit([{ key: once, versionstamp: row?.versionstamp ?? null }], [
+      { kind: "set", key: once, value: encodeValue(Number(row ? decodeValue(row.value) : 0) + 1) },
+    ]);
+    return ok;
   }
   async slow(): Promise<number> {
     await sleep(30);
@@ -119,6 +130,24 @@ Deno.test("what it writes is in the store when it is answered, under one version
   await ask(host, "add", 1);
   const [again] = await host.replica.system.get([key]);
   assert.deepEqual([again?.clock, again?.replica], [first?.clock, first?.replica]);
+});
+
+Deno.test("sums and checked writes of a session count once, whatever is lost meanwhile (O2)", async () => {
+  await using host = await memoryHost(robot);
+  const read = async (name: string) => {
+    const [row] = await host.replica.system.get([packKey(["a", "shop", "kv", name])]);
+    const plain = resolve(row?.value ?? null);
+    return plain === null ? null : decodeValue(plain);
+  };
+  for (let i = 0; i < 8; i++) {
+    const counted = ask(host, "count2");
+    for (let j = 0; j < i; j++) await new Promise((resolve) => setTimeout(resolve, 1));
+    if (i % 2 === 1) host.loseIsolates();
+    assert.equal(await counted, true);
+  }
+  host.loseIsolates();
+  await ask(host, "add", 1);
+  assert.deepEqual([await read("sum"), await read("once")], [8, 8]);
 });
 
 Deno.test("an idle session leaves memory, and comes back with a request or a timer", async () => {
