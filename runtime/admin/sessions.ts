@@ -114,7 +114,7 @@ function afterOf(text: string | undefined): StatefulName | null | undefined {
 
 async function rowOf(rows: NonNullable<StatefulAdmin["rows"]>, name: StatefulName): Promise<HomeRow | null> {
   // Ids sort by their bytes: the one before is followed by this one, or by another.
-  const before = { ...name, id: name.id.slice(0, -1) };
+  const before = { ...name, id: [...name.id].slice(0, -1).join("") };
   for (let after: StatefulName | undefined = before.id === "" ? undefined : before;;) {
     const page = await rows({ app: name.app, ...after === undefined ? {} : { after }, limit: PAGE_MAX });
     const found = page.find((row) => row.name.class === name.class && row.name.id === name.id);

@@ -126,8 +126,10 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     ["owners", one.owners.join(", ") || "none: the home's disk alone"],
     ["version", one.version],
   ];
-  if (one.at === null) rows.push(["state", `not known: ${one.unreachable ?? "the home was not asked"}`]);
-  else {
+  if (one.at === null) {
+    if (one.unreachable !== null) rows.push(["state", `not known: ${one.unreachable}`]);
+    else if (!one.ended) rows.push(["state", "at rest, out of memory"]);
+  } else {
     const { state, sequence, checkpoint, logBytes, waiting, timers, problem } = one.at;
     rows.push(["state", problem === null ? state : `${state}: ${problem}`]);
     rows.push([

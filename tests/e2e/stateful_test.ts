@@ -186,7 +186,11 @@ async function isOperated(cluster: TestCluster): Promise<void> {
   const gone = await cli(cluster, "sessions", "delete", "counter", "counter", "ann");
   assert.equal(gone.code, 0, gone.err);
   assert.equal(await call(cluster, "edge-2", "ann", "get"), 0, "the next of that id begins anew");
-  assert.equal((await cli(cluster, "sessions", "show", "counter", "counter", "nobody")).code, 1);
+  for (const id of ["nobody", "nobody \u{1f600}"]) {
+    const { code, err } = await cli(cluster, "sessions", "show", "counter", "counter", id);
+    assert.equal(code, 1);
+    assert.match(err, /not_found: counter has no stateful session/);
+  }
   await call(cluster, "edge-1", "hal", "add", 9);
   await call(cluster, "edge-1", "hal", "close");
   assert.equal(await call(cluster, "edge-1", "hal", "get"), 0, "one that ended begins anew");

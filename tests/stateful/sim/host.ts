@@ -70,7 +70,7 @@ export class Host {
   readonly #running = new Map<string, Running>();
   readonly #opening = new Map<string, Promise<Running>>();
   readonly probes: Record<string, number> = {};
-  /** Nothing rests or moves any more. */
+  /** Nothing rests or moves any more, and no timer is run. */
   isCalm = false;
 
   constructor(ports: HostPorts) {
@@ -108,9 +108,10 @@ export class Host {
   due(name: StatefulName): void {
     if (this.#running.has(keyOf(name))) return;
     this.#probe("due");
-    void this.#session(name).then((running) => this.#run(running, `timer ${this.#ports.draws.word()}`)).catch(
-      (error) => this.#unexpected(error),
-    );
+    void this.#session(name).then(async (running) => {
+      // In the end its turn would come after what is compared then.
+      if (!this.isCalm) await this.#run(running, `timer ${this.#ports.draws.word()}`);
+    }).catch((error) => this.#unexpected(error));
   }
 
   async create(): Promise<StatefulName | null> {
