@@ -146,7 +146,9 @@ export class Core {
 
   /** Children keep what they have: not while somebody above may wait for just that, after a loss or a move. */
   get isHolding(): boolean {
-    return this.isPendingFull && this.topology.succession.unsettled().length === 0;
+    // One that resyncs has no stable clock: the end of a child that it had may be below this site.
+    const isWaitedFor = this.stable.includes(0, 1) || this.topology.succession.unsettled().length > 0;
+    return this.isPendingFull && !isWaitedFor;
   }
 
   get compareRowsBytes(): number {

@@ -2,7 +2,7 @@
  * The replica of one site: its parts put together, and the pump that drives them.
  *
  * Stages: load → (hello to the parent → number → system ranges → after the loss of its disk: each child it had
- * has pushed again) → ready → … → closed.
+ * has pushed again → its owners have given back what they held (wards/retake.ts)) → ready → … → closed.
  *
  * The pump: events apply changes and wake it; it freezes all that was applied into one commit, waits for the
  * disk, and only then tells others: writers that wait, the parent, the children.
@@ -184,7 +184,7 @@ export class SiteReplica implements Replica {
     this.#downlinks.answerEarly().catch((error) => this.#fail(error));
     if (this.#isReady) return;
     if (core.resyncing) {
-      if (!this.#downlinks.haveAllPushed) return;
+      if (!this.#downlinks.haveAllPushed || !this.#wards.isRetaken(() => this.#checkReady())) return;
       core.resyncing = false;
       core.rows.record(RESYNC, null);
       this.#downlinks.resynced();

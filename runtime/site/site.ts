@@ -63,6 +63,7 @@ const WARNINGS = new Set([
   "numbers_exhausted",
   "number_unknown",
   "owners_unreachable",
+  "ward_not_retaken",
   "adoption_waits",
 ]);
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
@@ -266,7 +267,8 @@ export class Site {
       parent: config.parent === null ? null : { site: config.parent.id, address: config.parent.url },
       emulate: (site) => this.#chaos?.shapeOf(site) ?? config.links[site] ?? null,
       isCut: (site) => this.#chaos?.isCut(site) ?? false,
-      addressOf: (site) => this.table.sites.get(site)?.linkAddress ?? null,
+      // Not the table's: owners are asked before this site is ready (store/wards/retake.ts).
+      addressOf: (site) => replica.members.sites.get(site)?.linkAddress ?? null,
       admit: (site, role) =>
         refusalOf(site, role, { id: config.id, members: replica.members, sites: this.table.sites }),
       handlers: {

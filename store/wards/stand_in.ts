@@ -205,7 +205,7 @@ export class StandIns {
     if (configuration === undefined) return null;
     return wanted.isOpen
       ? await this.#newestOf(wanted, configuration)
-      : await this.#first(wards.owners(wanted.replica).map((owner) => this.#ask(owner, wanted)));
+      : await this.#first(wards.owners(wanted.replica).map((owner) => this.ask(owner, wanted)));
   }
 
   /** T1: the first that will do. */
@@ -228,7 +228,7 @@ export class StandIns {
     const all = [...new Set([...owners, ...previous])];
     const answers = new Map<SiteId, StoodIn>();
     await Promise.all(all.map(async (owner) => {
-      const part = await this.#ask(owner, wanted);
+      const part = await this.ask(owner, wanted);
       if (part !== null) answers.set(owner, part);
     }));
     if (await this.#newest(wanted.replica) !== number) return null;
@@ -242,7 +242,11 @@ export class StandIns {
     return before.sort((a, b) => b.position - a.position)[0] ?? null;
   }
 
-  async #ask(owner: SiteId, { replica, depth, position }: Wanted): Promise<StoodIn | null> {
+  /** What an owner holds of an incarnation; null: no answer in time. */
+  async ask(
+    owner: SiteId,
+    { replica, depth, position }: Pick<StandIn, "replica" | "depth" | "position">,
+  ): Promise<StoodIn | null> {
     const id = this.#nextId++;
     const ask: StandIn = { kind: "standIn", id, replica, depth, position };
     if (owner === this.#core.config.site) return this.#keeper.standIn(ask);

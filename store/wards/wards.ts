@@ -11,6 +11,7 @@ import type { ClockValue } from "../row.ts";
 import { Keeper } from "./keeper.ts";
 import type { WardTalk } from "./message.ts";
 import { Recovery } from "./recovery.ts";
+import { Retake } from "./retake.ts";
 import { Source, SOURCE_RECORD, type SourceHost } from "./source.ts";
 import { type Around, type AskLiving, StandIns } from "./stand_in.ts";
 
@@ -28,6 +29,7 @@ export class Wards {
   readonly keeper: Keeper;
   readonly #standIns: StandIns;
   readonly #recovery: Recovery;
+  readonly #retake: Retake;
 
   constructor(core: Core, host: WardsHost) {
     this.#core = core;
@@ -36,6 +38,10 @@ export class Wards {
     this.keeper = new Keeper(core, host.afterCommit);
     this.#standIns = new StandIns(core, this.keeper);
     this.#recovery = new Recovery(core, this.keeper, host.stableOwn);
+    this.#retake = new Retake(core, {
+      ask: (owner, wanted) => this.#standIns.ask(owner, wanted),
+      fail: host.fail,
+    });
   }
 
   restore(name: string, value: Uint8Array): boolean {
@@ -67,6 +73,11 @@ export class Wards {
       silent,
       heldBytes: this.keeper.bytes,
     };
+  }
+
+  /** Whether what this site had told before it lost its disk is back; if not, calls back when to ask again. */
+  isRetaken(again: () => void): boolean {
+    return this.#retake.isOver(again);
   }
 
   prepare(): void {

@@ -122,3 +122,28 @@ Deno.test("orphan of a lost disk is taken in while its sibling stands below the 
   strictEqual(await scene.read(await scene.attach("root"), 0), 1);
   strictEqual(await scene.read(await scene.attach("middle"), 0), 1);
 });
+
+Deno.test("site that lost its disk hears of a child that went below a full one", async () => {
+  const scene = new Scene({
+    root: { parent: null, linkMs: 0 },
+    core: { parent: "root", linkMs: 5 },
+    middle: { parent: "core", linkMs: 1 },
+    lower: { parent: "middle", linkMs: 1 },
+    leaf: { parent: "core", linkMs: 1 },
+  }, { pendingBytesMax: 500 });
+  await scene.start();
+  const writers = { middle: await scene.attach("middle"), leaf: await scene.attach("leaf") };
+  scene.network.partition("root", "core", Infinity);
+  await scene.write(writers.leaf, 7, 1);
+  await scene.write(writers.middle, 0, 2);
+  await scene.pass(100);
+  scene.site("core").wipe();
+  scene.site("leaf").move("lower", []);
+  scene.network.heal();
+  void scene.site("core").start();
+  await scene.until(() => scene.site("core").process?.ready === true);
+  await scene.until(() => scene.process("leaf").replica.status().parent?.connected === true);
+  const late = await scene.attach("core");
+  strictEqual(await scene.read(late, 7), 1);
+  strictEqual(await scene.read(late, 0), 2);
+});

@@ -177,13 +177,13 @@ export function drawPlan(seed: number, sites?: number): Plan {
 /** In some runs sites get other parents, in some of those because one is lost for good. */
 function moving(plan: Plan, draws: Draws): Plan {
   const { faults } = plan;
-  // Moved below a site that waits for all of its children after a loss, it may be what that one waits for.
-  if (!draws.chance(0.25) || faults.wipeInner > 0) return plan;
+  // Where more than one inner disk is lost, some moves wait for an operator (docs/decisions/18-another-parent.md).
+  if (!draws.chance(0.25) || faults.wipeInner > 1) return plan;
   const move = draws.integer(1, 4);
   const f = Math.max(0, ...plan.sites.map(({ owners }) => owners.f));
   // One that is lost for good counts among the disks that owners make up for, and among the sites that may own.
   const mayLose = f === 0 || (faults.wipe + faults.remove < f && plan.sites.length - faults.remove - 2 >= f);
-  const adopt = mayLose && draws.chance(0.4) ? 1 : 0;
+  const adopt = mayLose && draws.chance(0.4) && faults.wipeInner === 0 ? 1 : 0;
   return { ...plan, faults: { ...faults, move, adopt } };
 }
 

@@ -36,6 +36,7 @@ import { neverAcknowledges, neverConverges, neverFetches } from "./broken/livene
 import {
   answersBehind,
   dropsPending,
+  resyncsAlone,
   settlesEarly,
   standsInAtOnce,
   standsInForSourceOnly,
@@ -130,6 +131,7 @@ export const VARIANTS: readonly Variant[] = [
   dropsPending,
   takesGaps,
   answersBehind,
+  resyncsAlone,
   standsInAtOnce,
   standsInForSourceOnly,
   hearsNoEnd,

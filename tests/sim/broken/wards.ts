@@ -124,7 +124,7 @@ export const takesGaps: Variant = {
       receives: (_, message) => [message.kind === "ward" ? { ...message, after: 0 } : message],
     }),
   change: besieged({ wipe: 1, crash: 5, partition: 6 }, { peerMs: [1, 2], edgeMs: [150, 150, 150, 150] }),
-  from: 11,
+  from: 10,
 };
 
 export const answersBehind: Variant = {
@@ -172,4 +172,33 @@ export const standsInForSourceOnly: Variant = {
     }),
   change: cutting,
   from: 70,
+};
+
+/** Sessions go from a core to the edges below it, which cover little of what was told there, and it loses its disk. */
+const losingCore = (plan: Plan): Plan => {
+  const lost = besieged({ wipeInner: 1 }, { peerMs: [1, 2], edgeMs: [60, 1, 60, 1] })(plan);
+  return {
+    ...lost,
+    sites: lost.sites.map((site) => ({ ...site, linkLoss: 0, linkBytesPerMs: Infinity })),
+    keysPerGroup: 100,
+    requests: 300,
+    safetyMs: 2_000,
+    edgeShare: 0.5,
+    moveChance: 0.8,
+    weights: { ...lost.weights, get: 1, getMany: 0, set: 6 },
+  };
+};
+
+export const resyncsAlone: Variant = {
+  name: "a lost inner disk whose owners are not asked",
+  rule: "O5: an inner site takes back what it had told before it passes on what its children push again",
+  make: () =>
+    wards({
+      // Nobody has it; what an open token asks for names a position.
+      receives: (_, message) => [
+        message.kind === "standIn" && message.position === 0 ? { ...message, position: 1e12 } : message,
+      ],
+    }),
+  change: losingCore,
+  from: 10,
 };

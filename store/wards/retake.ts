@@ -1,0 +1,157 @@
+/**
+ * A site that lost its disk takes back what it had told: before it passes on anything of what its children push again,
+ * its owners' wards stand in its own journal. What came to a child by its feed may be the cause of what was written
+ * there, and the child need not have it: what it does not cover it has not got.
+ *
+ * Life: all children have pushed again → the owners of each former incarnation are asked, in the way in which they are
+ * asked to stand in for it → the rows are taken, as pending here → over. What an owner does when it learns of the end
+ * (recovery.ts) is the same as ever: the same rows come over the tree once more, and then the word of them.
+ *
+ * B1  Only what the disk had under this very incarnation of the parent is taken: a ward is whole together with the
+ *     journal of the parent, which has to have come here as far as the ward's `down` (PROTOCOL C3). Below another one
+ *     the ward's causes may be away themselves.
+ * B2  All that was told is at an owner that knows the newest configuration to be in effect; or, where none is told
+ *     under it, at one of those before. The newest is known here: its row has passed the parent, and came from there.
+ * B3  It is waited for `OWNERS_WAIT_MS` at most, as with answers (PROTOCOL O6): a branch does not stand still for the
+ *     owners of the site above it. Then the log says so, and what has been answered is taken.
+ * B4  While this site has not pushed, its floor of before holds, so no row of a ward is at or below the watermark (I9).
+ *     Where one is that the root may not have, the ward is left alone (recovery.ts Y2).
+ */
+import type { Core } from "../core.ts";
+import { OWNERS_WAIT_MS, STAND_IN_AFTER_MS } from "../limits.ts";
+import type { SiteId } from "../ports.ts";
+import type { ReplicaNumber } from "../row.ts";
+import type { StandIn, StoodIn } from "./message.ts";
+
+export interface RetakeHost {
+  /** Asks an owner for what it holds; null: no answer in time. */
+  ask(owner: SiteId, wanted: Pick<StandIn, "replica" | "depth" | "position">): Promise<StoodIn | null>;
+  fail(error: unknown): void;
+}
+
+/** One incarnation that had the disk which was lost. */
+interface Former {
+  readonly replica: ReplicaNumber;
+  readonly owners: readonly SiteId[];
+  readonly answers: Map<SiteId, StoodIn>;
+}
+
+export class Retake {
+  readonly #core: Core;
+  readonly #host: RetakeHost;
+  /** Under this number nothing is left to take. */
+  #overFor: ReplicaNumber = 0;
+  #isRunning = false;
+
+  constructor(core: Core, host: RetakeHost) {
+    this.#core = core;
+    this.#host = host;
+  }
+
+  /** Whether nothing is left to take; where something is, calls back when to ask again. */
+  isOver(again: () => void): boolean {
+    if (this.#overFor === this.#core.replica) return true;
+    if (this.#isRunning) return false;
+    const formers = this.#formers();
+    if (formers.length === 0) return true;
+    this.#isRunning = true;
+    this.#take(formers).then(() => {
+      this.#isRunning = false;
+      if (!this.#core.closed) again();
+    }).catch((error) => this.#host.fail(error));
+    return false;
+  }
+
+  /** B1. A site without children passes on nothing that it has not written since. */
+  #formers(): Former[] {
+    const { topology, replica, parentReplica, config: { site } } = this.#core, { wards } = topology;
+    if (topology.joinedBelow(site).length === 0) return [];
+    return [...wards.all()].flatMap((former) => {
+      const known = topology.incarnation(former);
+      if (former === replica || known?.site !== site || known.parent !== parentReplica) return [];
+      const recovered = wards.recovered(former), newest = wards.of(former)?.number;
+      const isIn = [...recovered.values()].some(({ position, config }) => position > 0 && config === newest);
+      const owners = wards.owners(former).filter((id) => !topology.isRemoved(id) && !recovered.has(id));
+      if (isIn || owners.length === 0 || topology.endedByRemoval(former)) return [];
+      return [{ replica: former, owners, answers: new Map() }];
+    });
+  }
+
+  async #take(formers: readonly Former[]): Promise<void> {
+    const core = this.#core, { replica } = core;
+    const untilMs = core.steady.nowMs() + OWNERS_WAIT_MS;
+    const isHere = () => core.replica === replica && !core.closed;
+    while (isHere()) {
+      await Promise.all(formers.map((former) => this.#ask(former)));
+      const late = formers.filter((former) => !this.#isWhole(former) || !this.#hasCauses(former));
+      if (!isHere()) return;
+      if (late.length > 0 && core.steady.nowMs() < untilMs) {
+        await new Promise<void>((resolve) => core.ports.clock.after(STAND_IN_AFTER_MS, resolve));
+        continue;
+      }
+      for (const { replica, owners, answers } of late) {
+        this.#miss(replica, { owners: owners.filter((owner) => !answers.has(owner)) });
+      }
+      await core.rows.lock.run(async () => {
+        if (isHere()) { for (const former of formers) await this.#install(former); }
+      });
+      if (isHere()) this.#overFor = replica;
+      return core.wake();
+    }
+  }
+
+  /** Returns as soon as what was told is there, or nobody is left to answer. */
+  #ask(former: Former): Promise<void> {
+    const { replica, owners, answers } = former;
+    const silent = owners.filter((owner) => !answers.has(owner));
+    if (this.#isWhole(former)) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      let left = silent.length;
+      for (const owner of silent) {
+        this.#host.ask(owner, { replica, depth: this.#core.depth - 1, position: 0 }).then((part) => {
+          if (part !== null) answers.set(owner, part);
+          if (--left === 0 || this.#isWhole(former)) resolve();
+        }, reject);
+      }
+    });
+  }
+
+  /** B2 */
+  #isWhole({ replica, owners, answers }: Former): boolean {
+    const newest = this.#core.topology.wards.of(replica)?.number;
+    const isNewest = ({ outcome, config }: StoodIn) => outcome === "rows" && config === newest;
+    return [...answers.values()].some(isNewest) || owners.every((owner) => answers.has(owner));
+  }
+
+  /** C3 */
+  #hasCauses({ answers }: Former): boolean {
+    return [...answers.values()].every((part) => this.#isBelow(part));
+  }
+
+  #isBelow({ down }: StoodIn): boolean {
+    const depth = this.#core.depth - 1;
+    return (this.#core.down[depth] ?? 0) >= (down[depth] ?? 0);
+  }
+
+  /** Others may see, until an owner has put it into the tree, what depends on something of it, without that. */
+  #miss(incarnation: ReplicaNumber, detail: Record<string, unknown>): void {
+    this.#core.count("retake_missed");
+    this.#core.ports.note("ward_not_retaken", { incarnation, ...detail });
+  }
+
+  async #install({ replica, answers }: Former): Promise<void> {
+    const core = this.#core;
+    for (const [owner, part] of answers) {
+      const isOld = part.rows.some((row) => core.isCollectable(row) && core.mayHaveBeenLost(row));
+      if (part.outcome === "too_large" || isOld) this.#miss(replica, { owner, too: isOld ? "old" : "large" });
+      if (part.outcome !== "rows" || isOld || !this.#isBelow(part)) continue;
+      const rows = part.rows.filter((row) => !core.isCollectable(row));
+      const found = await core.rows.lookup(rows.map((row) => row.key));
+      rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
+      core.clock.merge(part.clock);
+      core.takes();
+      core.count("retaken_wards");
+      core.count("retaken_rows", rows.length);
+    }
+  }
+}
