@@ -46,26 +46,12 @@ import { StorageMetrics } from "./storage_metrics.ts";
 import { keepParent, type Parent, withParent } from "./parent_file.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
+import { WARNINGS } from "./warnings.ts";
 
 /** Requests that run when a site stops get this long to end; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
 /** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
-/** Notes of the store that an operator should see. */
-const WARNINGS = new Set([
-  "clock_ahead",
-  "child_removed",
-  "beat_stranger",
-  "packet_stranger",
-  "owner_unknown",
-  "message_malformed",
-  "unexpected_message",
-  "numbers_exhausted",
-  "number_unknown",
-  "owners_unreachable",
-  "ward_not_retaken",
-  "adoption_waits",
-]);
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
 
 /** A running site. */
