@@ -61,8 +61,7 @@ export class Follower {
   lostBy: "disk" | "full" | "unknown" | null = null;
   /** −1 before it has joined. */
   acked = -1;
-  /** Its base stands for entries up to here. */
-  baseAt = 0;
+  #baseAt = 0;
   /** Ends the watch over its site. */
   unwatch: () => void = () => {};
   #sent = 0;
@@ -90,6 +89,11 @@ export class Follower {
     this.disk = disk;
     this.isOwn = isOwn;
     this.mayInstall = mayInstall;
+  }
+
+  /** Its base stands for entries up to here. */
+  get baseAt(): number {
+    return this.isOwn ? this.#home.baseAt : this.#baseAt;
   }
 
   /** @param promised where it was asked already. */
@@ -135,10 +139,10 @@ export class Follower {
       const reply = await this.#ask({ kind: "install", turn, seed, version, base, ...of() });
       if (reply?.kind !== "held") return;
       this.acked = reply.through;
-      this.baseAt = base?.at ?? 0;
+      this.#baseAt = base?.at ?? 0;
     }
     if (this.#isClosed || this.isLost) return;
-    this.baseAt = Math.max(this.baseAt, promised.log?.base.at ?? 0);
+    this.#baseAt = Math.max(this.#baseAt, promised.log?.base.at ?? 0);
     this.#sent = this.acked;
     this.isJoined = true;
     this.#home.advanced();
@@ -196,16 +200,19 @@ export class Follower {
   }
 
   async #sendBase(): Promise<boolean> {
-    const { name, epoch } = this.#home, before = this.baseAt;
+    const { name, epoch } = this.#home;
     const base = await this.#home.base();
     if (base === null || this.#isClosed) return false;
+    if (base.at <= this.baseAt) {
+      // What the own disk has may be older than what it is to have: no loop turns in place until then.
+      await this.#home.nextTick();
+      return !this.#isClosed;
+    }
     const reply = await this.#ask({ kind: "checkpoint", base, name, disk: this.disk, epoch });
     if (reply?.kind !== "held") return false;
-    this.baseAt = Math.max(this.baseAt, base.at);
+    this.#baseAt = Math.max(this.#baseAt, base.at);
     this.#sent = Math.max(this.#sent, base.at);
     this.#ack(reply.through);
-    // What the own disk has may be older than what it is to have: no loop turns in place until then.
-    if (this.baseAt === before) await this.#home.nextTick();
     return !this.#isClosed;
   }
 

@@ -19,6 +19,8 @@ export interface Violation {
 export interface Final {
   readonly name: string;
   readonly inputs: readonly { readonly request: string; readonly drawn: number }[];
+  /** So much had been heard when it said so. */
+  readonly heard: number;
 }
 
 export interface History {
@@ -51,10 +53,10 @@ export function check({ heard, answered, finals }: History): Violation[] {
       say("contradiction", `${how} ${at} of ${site} in epoch ${epoch} is ${what}, and was ${first}`);
     }
   }
-  for (const { name, inputs } of finals) {
+  for (const { name, inputs, heard: before } of finals) {
     const sums: bigint[] = [];
     for (const { request, drawn } of inputs) sums.push(sumOf(sums.at(-1) ?? 0n, request, drawn));
-    for (const { key, output, how } of heard) {
+    for (const { key, output, how } of heard.slice(0, before)) {
       if (key !== name) continue;
       const input = inputs[output.n - 1];
       const isOfIt = input?.request === output.request && input.drawn === output.drawn &&

@@ -56,6 +56,7 @@ export interface StatefulOptions {
 const TIMES = { beatMs: 50, suspectMs: 250, deadMs: 1_200 };
 const CLIENT_MS = 2_500;
 const POLL_MS = 100;
+const FINAL_ATTEMPTS = 5;
 /** Longer than it takes to be suspected: others take over. */
 const CRASHED_MS = 500;
 
@@ -260,34 +261,21 @@ class Simulation {
     });
   }
 
+  /** What a session believes: asked until who runs it says so. */
   async #final(name: StatefulName): Promise<void> {
-    let output: Output | null = null;
-    const request = `final ${keyOf(name)}`;
-    this.#open++;
-    this.#request(this.#draws.fork(request), name, request, (made) => output = made);
-    await this.#until(() => output !== null);
-    const { n } = output ?? { n: 0 };
-    const state = this.#sites.map(({ host }) => host?.state(name) ?? null)
-      .find((one) => one?.inputs[n - 1]?.request === request) ?? null;
-    if (output === null) this.#complain("liveness", `${keyOf(name)} can't be asked in the end`);
-    // It may have gone to rest, or elsewhere, since: asked again it is there.
-    else if (state === null) await this.#finalAgain(name);
-    else this.#finals.push({ name: keyOf(name), inputs: state.inputs });
-  }
-
-  /** Asked for at each site in turn: where it is at home by then, or, if that has crashed since, where it is opened. */
-  async #finalAgain(name: StatefulName): Promise<void> {
-    const request = `final ${keyOf(name)}`;
-    for (const site of this.#sites) {
-      let isAnswered = false;
-      site.request(name, request, () => isAnswered = true);
-      await this.#until(() => isAnswered);
-      for (const { host } of this.#sites) {
-        const inputs = host?.state(name)?.inputs;
-        if (inputs?.some((one) => one.request === request)) {
-          return void this.#finals.push({ name: keyOf(name), inputs });
-        }
-      }
+    for (let attempt = 0; attempt < FINAL_ATTEMPTS; attempt++) {
+      const request = `final ${attempt} ${keyOf(name)}`;
+      let output: Output | null = null;
+      this.#open++;
+      this.#request(this.#draws.fork(request), name, request, (made) => output = made);
+      await this.#until(() => output !== null);
+      const { n } = output ?? { n: 0 };
+      const state = this.#sites.map(({ host }) => host?.state(name) ?? null)
+        .find((one) => one?.inputs[n - 1]?.request === request);
+      if (output === null) return this.#complain("liveness", `${keyOf(name)} can't be asked in the end`);
+      const heard = this.#heard.length;
+      if (state) return void this.#finals.push({ name: keyOf(name), inputs: state.inputs, heard });
+      // It went to rest, or elsewhere, since.
     }
     this.#complain("liveness", `${keyOf(name)} is nowhere in the end`);
   }
