@@ -186,6 +186,12 @@ export class OpenHome implements Home {
         }: it may have up to ${CHECKPOINT_BYTES_MAX}`,
       );
     }
+    if (at > this.#live.last) {
+      throw new HomeError(
+        "limit_stateful",
+        `cannot take a checkpoint of ${shown(name)} after entry ${at}: the last one is ${this.#live.last}`,
+      );
+    }
     // What was not released is no base: another home may not have it (H4).
     await this.#live.whenHeld(at);
     const base: Base = {

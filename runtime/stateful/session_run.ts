@@ -11,6 +11,8 @@
  * R3  An event is done when a commit says so; those that are not are handed back when it is over.
  * R4  A checkpoint names the code that reads it: where that is other code than this run's, no event was under way when
  *     it was taken, and the run is over with it.
+ * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
+ *     is as it was.
  */
 import type {
   Acknowledged,
@@ -58,6 +60,8 @@ export class SessionRun implements ChannelSink {
   readonly #undone = new Map<number, HandledEvent>();
   readonly #calls: OpenCalls;
   #home: Home | null = null;
+  /** The last entry that the isolate has told (R5). */
+  #told = 0;
   /** A checkpoint of other code is on disk as one of this code's (R4). */
   #adopted: Promise<void> = Promise.resolve();
   #at: OpenChannel | null = null;
@@ -214,6 +218,8 @@ export class SessionRun implements ChannelSink {
     const { home: opening, isAdopted } = this.#parts;
     const home = this.#home = opening.start(answers);
     home.over.then((error) => this.#end({ kind: "moved", error }));
+    this.#told = home.sequence;
+    if (opened.sequence !== this.#told) return this.#misfit(opened.sequence);
     if (isAdopted && opening.checkpoint !== null) {
       this.#adopted = home.checkpoint({ ...opening.checkpoint, version: this.version });
     }
@@ -226,6 +232,8 @@ export class SessionRun implements ChannelSink {
   commit(commit: Commit): void {
     const home = this.#home;
     if (this.#over !== null || home === null) return;
+    if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfit(commit.first);
+    this.#told += commit.count;
     this.#isQuiescent = commit.isQuiescent;
     for (const [number, event] of this.#undone) {
       if (number > commit.through) break;
@@ -261,6 +269,7 @@ export class SessionRun implements ChannelSink {
 
   checkpointed(checkpoint: Checkpoint): void {
     this.#isAsked = false;
+    if (checkpoint.at > this.#told) return this.#misfit(checkpoint.at);
     const { home } = this;
     const events = this.#nextEvent;
     this.#afterwards(async () => {
@@ -287,6 +296,15 @@ export class SessionRun implements ChannelSink {
 
   ended(end: StatefulEnd, isCause: boolean): void {
     this.#end({ kind: "killed", why: end.why, isCause });
+  }
+
+  /** R5 */
+  #misfit(entry: number): void {
+    const error = new Error(
+      `an isolate tells of entry ${entry} of a log that it has told up to ${this.#told}`,
+    );
+    this.#opening.reject(error);
+    this.#end({ kind: "failed", error });
   }
 
   // ── What leaves ──

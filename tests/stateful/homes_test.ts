@@ -248,7 +248,10 @@ Deno.test("what is beyond its limits is refused, and nothing is appended", async
     all.of(home.checkpoint({ at: 0, bytes: new Uint8Array(), version: "" })),
     code("limit_stateful"),
   );
+  const ahead = home.checkpoint({ at: 1, bytes: new Uint8Array(), version: "v1" });
+  await assert.rejects(all.of(ahead), code("limit_stateful"));
   await all.of(home.commit(commitOf("r1")));
+  await all.of(home.rest());
 });
 
 Deno.test("a site without room is no owner, and another is taken", async () => {

@@ -95,6 +95,18 @@ Deno.test("requests of a stateful session run one after the other, and a request
   assert.deepEqual(await ask(host, "all"), { count: 14, plain: ["1", "1", "1", "1", "10"], log: [] });
 });
 
+Deno.test("an isolate whose commits don't follow each other is heard no more, and nothing of them stays (R5)", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  for (const by of [-1, 1, 1_000]) {
+    host.twist((commit) => ({ ...commit, first: commit.first + by }));
+    await assert.rejects(ask(host, "add", 1), /tells of entry/);
+    host.twist((commit) => commit);
+    assert.equal(await ask(host, "add", 0), 5);
+  }
+  assert.match(host.lines.join(), /could not go on: .*tells of entry/);
+});
+
 Deno.test("a session whose isolate is lost goes on from its log, with what was under way (H2)", async () => {
   await using host = await memoryHost(robot);
   assert.equal(await ask(host, "add", 5), 5);

@@ -8,7 +8,7 @@ import type { SessionObject } from "../../functions/turns/handler.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
 import { TurnLoop } from "../../functions/turns/turn_loop.ts";
 import { SessionStore as TurnStore } from "../../functions/turns/session_store.ts";
-import type { SessionSink } from "../../functions/turns/mod.ts";
+import type { Commit, SessionSink } from "../../functions/turns/mod.ts";
 import type { LiveVersion } from "../../runtime/deploy/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
@@ -33,6 +33,8 @@ export interface MemoryHost {
   readonly lines: string[];
   /** All isolates are gone; `cause` names the session whose turn it was. */
   loseIsolates(cause?: string): void;
+  /** What isolates say of commits from now on. */
+  twist(change: (commit: Commit) => Commit): void;
   /** Another version serves the app from now on. */
   deploy(version: string, make: (name: string) => SessionObject): void;
   [Symbol.asyncDispose](): Promise<void>;
@@ -110,6 +112,7 @@ export async function memoryHost(
   return {
     ...{ host, homes, replica, lines },
     loseIsolates: (cause) => pool.lose(cause),
+    twist: (change) => void (pool.twist = change),
     deploy: (version, made) => {
       makers.set(version, made);
       current = version;
@@ -139,6 +142,7 @@ type Pool = ConstructorParameters<typeof SessionHost>[0]["pool"];
 
 /** Turn loops of this process in place of isolates: one for each version. */
 class MemoryPool implements Pool {
+  twist: (commit: Commit) => Commit = (commit) => commit;
   readonly #makers: Makers;
   #next = 1;
   #loops = new Map<string, TurnLoop>();
@@ -189,7 +193,7 @@ class MemoryPool implements Pool {
     };
     const sink: SessionSink = {
       opened: to((sink, opened) => sink.opened(opened)),
-      commit: to((sink, commit) => sink.commit(commit)),
+      commit: to((sink, commit) => sink.commit(this.twist(commit))),
       call: to((sink, call) => sink.call(call)),
       dropped: to((sink, call) => sink.dropped(call)),
       checkpoint: to((sink, checkpoint) => sink.checkpointed(checkpoint)),
