@@ -11,6 +11,7 @@
  * K4  What is not here is never begun by anything but `install`, not even by a promise: a promise that could be
  *     forgotten again, with its log, would fence nobody.
  * K5  Bounded: logs, bytes of one, bytes of all. Beyond that the answer is `full`; nothing is dropped for room.
+ * K6  What is fetched at once is of one moment: base and pieces fit together.
  */
 import type { Random, SiteId, Storage } from "../../store/ports.ts";
 import { keyAfter, prefixRange } from "../../store/range.ts";
@@ -271,7 +272,7 @@ export class Keepers {
     await this.#ports.disk.durable();
   }
 
-  /** Base and pieces are of one moment: a checkpoint that comes meanwhile would leave neither what it stands for. */
+  /** K6: a checkpoint that comes meanwhile would leave neither what it stands for. */
   async #read(from: SiteId, ask: LogAsk): Promise<Reply> {
     for (;;) {
       const log = this.log(ask.name);
