@@ -119,8 +119,19 @@ export class SessionRun implements ChannelSink {
     this.#acknowledge(opened);
     for (const { name, dueMs } of opened.timers) this.#timers.set(name, dueMs);
     for (const call of opened.calls) this.#calls.make(call);
-    if (opened.isEnded) await this.remove();
+    if (opened.isEnded) await this.#endAgain(opened);
     this.#opening.resolve();
+  }
+
+  /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
+  async #endAgain({ outputs }: Opened): Promise<void> {
+    for (const { to } of outputs) {
+      const asked = this.home.ask(to);
+      if (asked.kind !== "known") continue;
+      const bytes = await asked.answer;
+      this.#parts.listener.answered(to, bytes, this.#seen ?? await this.store.token());
+    }
+    await this.remove();
   }
 
   /** The home that it serves as. @throws Error before `start`. */

@@ -51,8 +51,9 @@ class Robot extends Session<StoreClient> {
   override onTimer(name: string): void {
     this.log.set(name, (this.log.get(name) ?? 0) + 1);
   }
-  close(): void {
+  close(): number {
     this.end();
+    return this.count.get();
   }
 }
 
@@ -196,6 +197,20 @@ Deno.test("a log outlives its site, and other code takes over from a checkpoint 
   assert.equal(await ask(host, "add", 1), 108, "with its state, by the new code");
   host.loseIsolates();
   assert.equal(await ask(host, "add", 1), 208, "whose log is replayed by the new code");
+});
+
+Deno.test("who asks again after the last request has that one's answer, where the end was not on record yet", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  // As if its site had died when the commit was at the owners.
+  host.twist((commit) => ({ ...commit, isEnded: false }));
+  assert.equal(await askAs(host, "last", "close"), 5);
+  host.twist((commit) => commit);
+  host.loseIsolates();
+  assert.equal(await askAs(host, "last", "close"), 5, "not that of one which began anew");
+  // Who comes while it ends is told so (the router asks again).
+  const added = await ask(host, "add", 1).catch(({ code }) => code === "ended" ? ask(host, "add", 1) : code);
+  assert.equal(added, 1);
 });
 
 Deno.test("one that ends, or is removed, begins anew", async () => {
