@@ -3,10 +3,10 @@
  * runs but the functions that return their argument; the bootstrap reads the result (env.ts, manifest.ts).
  */
 import type { KeyPart } from "../store/key.ts";
+import type { SessionNamespace } from "./calls/namespace.ts";
 import type { Kv } from "./kv_interface.ts";
 import type { Queue, QueueBatch, QueueDefinition } from "./queue.ts";
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts";
-import type { SessionNamespace } from "./session.ts";
 import type { Table } from "./table_interface.ts";
 
 /** How reads and writes of a table behave; see "Consistency" in docs/app-api.md. */

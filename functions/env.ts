@@ -9,6 +9,7 @@
  *     when it is used, never when the env is built.
  * N3  A declared variable or secret is also `env.NAME`; no name of the platform's is ever another.
  */
+import { namespaceOf, type SessionCaller } from "./calls/stub.ts";
 import { AppError, notAvailable } from "./errors.ts";
 import type { BaseEnv, TableDefinition } from "./define.ts";
 import { RequestKv } from "./kv.ts";
@@ -21,6 +22,13 @@ import { RequestTable } from "./table.ts";
 /** What a request's env is built from. */
 export interface EnvServices {
   readonly store: StoreClient;
+  /**
+   * Inside a stateful session: its own random bytes, for what a write draws. What tables remember of other requests in
+   * the isolate is not used then, since a replay would not find it.
+   */
+  readonly recordedBytes?: (bytes: Uint8Array) => void;
+  /** Carries calls to stateful sessions; none where there is no site to carry them. */
+  readonly sessions?: SessionCaller;
   /** Values that the operator set; they go before the declared ones. */
   readonly vars: Readonly<Record<string, string>>;
   /** Values that this site holds, as they are when the request begins. */
@@ -85,7 +93,9 @@ class RequestEnv implements BaseEnv {
       ? NOTHING
       : Object.create(app.tables, { [REQUEST]: { value: state } });
     this.queues = app.queues;
-    this.sessions = app.sessions;
+    this.sessions = app.sessions === NOTHING
+      ? NOTHING
+      : Object.create(app.sessions, { [REQUEST]: { value: state } });
     this.secrets = app.secrets === NOTHING
       ? NOTHING
       : Object.create(app.secrets, { [REQUEST]: { value: state } });
@@ -184,7 +194,7 @@ function prepare(defaultExport: unknown): PreparedApp {
     found = {
       tables: tablePrototype(groupOf(app["tables"])),
       queues: unbuilt(groupOf(app["queues"]), "queue"),
-      sessions: unbuilt(groupOf(app["sessions"]), "stateful session"),
+      sessions: sessionPrototype(groupOf(app["sessions"])),
       secrets: secretPrototype(groupOf(app["secrets"])),
       vars: groupOf(app["vars"]) as Record<string, string>,
       Env: envClass(groupOf(app["vars"]), groupOf(app["secrets"])),
@@ -207,8 +217,31 @@ function tablePrototype(tables: Readonly<Record<string, unknown>>): object {
     Object.defineProperty(prototype, name, {
       enumerable: true,
       get(this: { [REQUEST]: RequestState }) {
-        const { store, reads } = this[REQUEST];
-        const value = new RequestTable(table, store, reads);
+        const { store, reads, services } = this[REQUEST];
+        const { recordedBytes } = services;
+        const own = recordedBytes === undefined
+          ? table
+          : new PreparedTable(name, definition as TableDefinition, recordedBytes);
+        const value = new RequestTable(own, store, reads);
+        Object.defineProperty(this, name, { value, enumerable: true });
+        return value;
+      },
+    });
+  }
+  return prototype;
+}
+
+/** A prototype whose getters make a request's stateful sessions on first use. */
+function sessionPrototype(classes: Readonly<Record<string, unknown>>): object {
+  if (Object.keys(classes).length === 0) return NOTHING;
+  const prototype: object = Object.create(null);
+  for (const name of Object.keys(classes)) {
+    Object.defineProperty(prototype, name, {
+      enumerable: true,
+      get(this: { [REQUEST]: RequestState }) {
+        const { sessions } = this[REQUEST].services;
+        if (sessions === undefined) throw notAvailable(`env.sessions.${name} here`);
+        const value = namespaceOf(name, sessions);
         Object.defineProperty(this, name, { value, enumerable: true });
         return value;
       },

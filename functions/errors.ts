@@ -18,7 +18,11 @@ export type AppErrorCode =
   | "limit_value"
   | "limit_atomic"
   | "limit_list"
+  | "limit_body"
+  | "limit_calls" // too many calls of a stateful session wait at one time
+  | "limit_timers"
   | "deploy_invalid" // the default export is no app
+  | "session_id_invalid" // no id of a stateful session
   | "not_available" // not built yet, or not at this site
   | "no_request" // used where no request runs
   // Retry.

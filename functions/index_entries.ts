@@ -94,12 +94,21 @@ export function entryValue(rowKey: Key): Uint8Array {
 
 let nonceNext: number | undefined;
 
-/** A fresh nonce, packed: 53 random bits per isolate, counted up; only entries of one row must differ. */
-export function freshNonce(): Key {
-  if (nonceNext === undefined) {
-    const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
-    nonceNext = (high & 0x1fffff) * 2 ** 32 + low;
-  }
+/** 53 bits out of bytes drawn by `draw`. */
+function drawnNumber(draw: (bytes: Uint8Array) => void): number {
+  const words = new Uint32Array(2);
+  draw(new Uint8Array(words.buffer));
+  const [high = 0, low = 0] = words;
+  return (high & 0x1fffff) * 2 ** 32 + low;
+}
+
+/**
+ * A fresh nonce, packed: 53 random bits per isolate, counted up; only entries of one row must differ. Where `recorded`
+ * is given, its next 53.
+ */
+export function freshNonce(recorded?: (bytes: Uint8Array) => void): Key {
+  if (recorded !== undefined) return packKey([drawnNumber(recorded)]);
+  nonceNext ??= drawnNumber((bytes) => void crypto.getRandomValues(bytes as Uint8Array<ArrayBuffer>));
   nonceNext = nonceNext >= Number.MAX_SAFE_INTEGER ? 0 : nonceNext + 1;
   return packKey([nonceNext]);
 }

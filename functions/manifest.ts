@@ -9,6 +9,7 @@
 import { z } from "zod";
 import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./errors.ts";
+import { SESSION_BASE } from "./session_slot.ts";
 
 /** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
@@ -101,6 +102,16 @@ export function parseManifest(value: unknown): Manifest {
       );
     }
   }
+  for (const [session, { durability, origin }] of Object.entries(result.data.sessions)) {
+    if (durability === "owners" && origin === undefined) continue;
+    const field = origin === undefined ? "durability" : "origin";
+    throw new AppError(
+      "not_available",
+      `sessions.${session}.${field} is not available in this version of Sojourn; stateful sessions without an origin, ` +
+        `whose log the owners hold, are`,
+      { path: `sessions.${session}.${field}` },
+    );
+  }
   return result.data;
 }
 
@@ -123,7 +134,7 @@ export function readManifest(defaultExport: unknown): Manifest {
     name: typeof named === "string" ? named : undefined,
     tables: each(app["tables"], readTable),
     queues: each(app["queues"], (_, q) => pick(q, ["f", "maxAttempts"])),
-    sessions: each(app["sessions"], (_, s) => pick(s, ["origin", "durability"])),
+    sessions: each(app["sessions"], readSession),
     secrets: app["secrets"],
     vars: app["vars"],
     // A Hono app has a `routes` array of its own.
@@ -133,6 +144,18 @@ export function readManifest(defaultExport: unknown): Manifest {
     assets: app["assets"],
     handlers: ["fetch", "scheduled", "queue"].filter((h) => typeof app[h] === "function"),
   }));
+}
+
+/** The class stays in the isolate; what is static of it is declared. */
+function readSession(name: string, given: unknown): unknown {
+  const isSession = typeof given === "function" && typeof given.prototype === "object" &&
+    given.prototype !== null && SESSION_BASE in given.prototype;
+  if (isSession) return pick(given, ["origin", "durability"]);
+  throw deployInvalid([{
+    path: `sessions.${name}`,
+    value: show(given),
+    expected: 'a class that extends Session of "sojourn"',
+  }]);
 }
 
 /** The schema stays in the isolate: the site only learns that there is one. */

@@ -6,6 +6,7 @@
  * the work is the trusted side, of which the isolate's bootstrap takes env.ts, manifest.ts and context.ts.
  */
 export type { KeyPart } from "../store/key.ts";
+export type { SessionNamespace, SessionStub } from "./calls/namespace.ts";
 export { env } from "./context.ts";
 export { contextOf } from "./context_of.ts";
 export {
@@ -52,15 +53,28 @@ export type {
 export { KvU64 } from "./kv_u64.ts";
 export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
 export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
-export {
-  type From,
-  map,
-  Session,
-  type SessionNamespace,
-  type SessionStub,
-  type TrackedMap,
-} from "./session.ts";
+export { type From, Session } from "./session.ts";
 export type { ReadLevel } from "./store_client.ts";
+export {
+  bytes,
+  type CellType,
+  grid,
+  type GridRow,
+  type Held,
+  list,
+  map,
+  nested,
+  type Put,
+  type Tracked,
+  type TrackedBytes,
+  type TrackedGrid,
+  type TrackedKey,
+  type TrackedList,
+  type TrackedMap,
+  type TrackedNested,
+  type TrackedValue,
+  value,
+} from "./tracked/mod.ts";
 export type {
   Beginning,
   FieldValues,

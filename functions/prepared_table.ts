@@ -43,14 +43,17 @@ export class PreparedTable {
   readonly #definition: TableDefinition;
   /** Entries that this isolate wrote or met, by row: the next put removes them in the same operation (I3 a). */
   readonly #known = new Map<Key, readonly Key[]>();
+  /** Inside a stateful session: random bytes that a replay draws again; nothing is remembered then (EnvServices). */
+  readonly #recorded: ((bytes: Uint8Array) => void) | undefined;
 
-  constructor(name: string, definition: TableDefinition) {
+  constructor(name: string, definition: TableDefinition, recorded?: (bytes: Uint8Array) => void) {
     const lead = definition.at === "root" ? ["root"] : [];
     this.name = name;
     this.space = packKey([...lead, "t", name]);
     this.level = definition.consistency === "eventual" ? "eventual" : "session";
     this.keyFields = definition.key;
     this.#definition = definition;
+    this.#recorded = recorded;
     this.indexes = new Map(
       Object.entries(definition.indexes).map((
         [index, fields],
@@ -86,7 +89,7 @@ export class PreparedTable {
     const mutations: Mutation[] = [{ kind: "set", key, value: encodeValue(row) }];
     const entries: Key[] = [];
     if (this.indexes.size > 0) {
-      const nonce = freshNonce();
+      const nonce = freshNonce(this.#recorded);
       const value = entryValue(rowKey);
       for (const index of this.indexes.values()) {
         const place = index.place(row, rowKey);
@@ -107,7 +110,7 @@ export class PreparedTable {
 
   /** Remembers the entries of a row as it is now. */
   remember(key: Key, entries: readonly Key[]): void {
-    if (this.indexes.size === 0) return;
+    if (this.indexes.size === 0 || this.#recorded !== undefined) return;
     this.#known.delete(key);
     if (entries.length === 0) return;
     if (this.#known.size >= KNOWN_MAX) {

@@ -1,10 +1,17 @@
 /**
- * Stateful sessions, as far as an app declares them: the types that a Session class and its callers are written
- * against. Running one is not built yet: every use at run time throws `not_available`.
+ * Stateful sessions, as an app writes them: classes that extend {@link Session}, named in `defineApp({ sessions })`.
+ *
+ * An object of such a class lives at one site, its home, and is what it was when that site is lost: its handlers are
+ * run again from a log (docs/protocol/turns.md). So a handler sees nothing of the world but what is recorded: the
+ * ordinary globals (`Date`, `Math.random`, `crypto`, timers, `fetch`) and `env`, as they are inside.
+ *
+ * SE1  One handler runs at a time; state, outputs, timers and writes of a handler happen together, or not at all when it
+ *      throws.
+ * SE2  The state is the object's fields: tracked structures (`map`, `list`, …) by what changes, all others as a whole, as
+ *      values with a structured clone.
  */
-import { notAvailable } from "./errors.ts";
-
-const WHAT = "a stateful session";
+import { AppError } from "./errors.ts";
+import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "./session_slot.ts";
 
 /** Who sent a message to a stateful session, and a way to answer. */
 export interface From {
@@ -12,94 +19,98 @@ export interface From {
   readonly kind: "client" | "origin";
   /** Its identity, the same for as long as it is attached. */
   readonly id: string;
-  /** Sends it a message when the handler ends. */
+  /** Sends it a message when the handler ends. Who has gone gets nothing. */
   send(message: string | Uint8Array): void;
 }
 
-/** A map whose changes are tracked one by one: a checkpoint holds what changed, not the whole map. */
-export interface TrackedMap<K, V> extends Iterable<[K, V]> {
-  /** How many entries it has. */
-  readonly size: number;
-  /** The value of a key. */
-  get(key: K): V | undefined;
-  /** Whether a key has a value. */
-  has(key: K): boolean;
-  /** Gives a key a value. */
-  set(key: K, value: V): this;
-  /** Takes a key out; whether it was there. */
-  delete(key: K): boolean;
-  /** Takes all keys out. */
-  clear(): void;
-  /** The keys, in order of insertion. */
-  keys(): IterableIterator<K>;
-  /** The values, in order of insertion. */
-  values(): IterableIterator<V>;
-  /** Keys and values, in order of insertion. */
-  entries(): IterableIterator<[K, V]>;
-}
-
 /**
- * Declares a tracked map as a field of a Session class.
+ * Base of the classes named in `defineApp({ sessions })`. `E` is the app's env. Public methods of a class that are no
+ * handlers (`onMessage`, …) can be called from outside: `env.sessions.NAME.get(id).method(…)`.
  *
- * @throws AppError `not_available`.
+ * ```ts
+ * import { defineApp, map, Session } from "sojourn";
+ *
+ * class Cart extends Session {
+ *   items = map<string, number>();
+ *   add(what: string): number {
+ *     this.items.set(what, (this.items.get(what) ?? 0) + 1);
+ *     this.setTimer("forgotten", 3_600_000);
+ *     return this.items.size;
+ *   }
+ *   override onTimer(name: string) {
+ *     if (name === "forgotten") this.end();
+ *   }
+ * }
+ * export default defineApp({ sessions: { cart: Cart } });
+ * ```
  */
-export function map<K, V>(): TrackedMap<K, V> {
-  throw notAvailable(WHAT);
-}
-
-/** Base of the classes named in `defineApp({ sessions })`. `E` is the app's env. */
 export abstract class Session<E = unknown> {
-  /** The app's env. */
-  declare readonly env: E;
-  /** The id that it is addressed by. */
-  declare readonly id: string;
+  readonly #port: SessionPort;
 
-  /** @throws AppError `not_available`. */
+  /** Sessions are made by the platform, when they are first used. @throws AppError `not_available` elsewhere. */
   constructor() {
-    throw notAvailable(WHAT);
+    const slot = (globalThis as { [SESSION_SLOT]?: SessionSlot })[SESSION_SLOT];
+    const port = slot?.making;
+    if (slot === undefined || port === undefined) {
+      throw new AppError(
+        "not_available",
+        "a stateful session is not made with new: env.sessions.NAME.get(id) addresses it, and it begins with its first use",
+      );
+    }
+    // A field that makes another session gets none of this one's.
+    slot.making = undefined;
+    this.#port = port;
+  }
+
+  /** The app's env: the store and everything else that was declared. */
+  get env(): E {
+    return this.#port.env as E;
+  }
+
+  /** The id that it is addressed by. */
+  get id(): string {
+    return this.#port.id;
   }
 
   /** Clients that are attached now. */
   get clients(): readonly From[] {
-    throw notAvailable(WHAT);
-  }
-  /** The client, while exactly one is attached. */
-  get client(): From | undefined {
-    throw notAvailable(WHAT);
+    return this.#port.clients();
   }
 
+  /** The client, while exactly one is attached. */
+  get client(): From | undefined {
+    const [only, ...more] = this.#port.clients();
+    return more.length === 0 ? only : undefined;
+  }
+
+  /** A client or the origin has attached. */
+  onOpen?(from: From): void | Promise<void>;
   /** A message of a client or of the origin. */
   onMessage?(message: string | Uint8Array, from: From): void | Promise<void>;
+  /** A client or the origin has gone. */
+  onClose?(from: From): void | Promise<void>;
   /** A timer set by {@link Session.setTimer} is due. */
   onTimer?(name: string): void | Promise<void>;
   /** An HTTP request to this stateful session. */
   fetch?(request: Request): Response | Promise<Response>;
 
-  /** Sets the timer of that name, replacing an earlier one. */
-  setTimer(_name: string, _ms: number): void {
-    throw notAvailable(WHAT);
+  /**
+   * Sets the timer of that name, in place of an earlier one: `onTimer(name)` in so many milliseconds. It is part of the
+   * state, and goes off wherever the session is then; a `setTimeout` keeps it from resting.
+   */
+  setTimer(name: string, ms: number): void {
+    this.#port.setTimer(name, ms);
   }
+
   /** Clears the timer of that name. */
-  clearTimer(_name: string): void {
-    throw notAvailable(WHAT);
+  clearTimer(name: string): void {
+    this.#port.clearTimer(name);
   }
-  /** Ends this stateful session and drops its state. */
+
+  /** Ends this stateful session when the handler ends: its state is dropped, and its id begins anew if it is used. */
   end(): void {
-    throw notAvailable(WHAT);
+    this.#port.end();
   }
 }
 
-/** A stateful session from outside: its methods, each answering with a promise, and `fetch`. */
-export type SessionStub<C> =
-  & {
-    [
-      M in keyof C as M extends keyof Session ? never : C[M] extends (...args: never[]) => unknown ? M : never
-    ]: C[M] extends (...args: infer A) => infer R ? (...args: A) => Promise<Awaited<R>> : never;
-  }
-  & { fetch(request: Request): Promise<Response> };
-
-/** The stateful sessions of one class, by id. */
-export interface SessionNamespace<C> {
-  /** The stateful session of a name; it begins with its first use. */
-  get(id: string): SessionStub<C>;
-}
+Object.defineProperty(Session.prototype, SESSION_BASE, { value: true });

@@ -7,15 +7,20 @@
  *     strings, booleans, null and finite numbers other than −0, in which no object appears twice.
  * V3  decodeValue either returns a value or throws `value_corrupt`, for any bytes; what it returns shares no
  *     memory with them.
+ * V4  In an isolate of stateful sessions the same value is the same bytes (`useOneForm`), also when its code was compiled
+ *     since or its state was loaded: a replay is held to the bytes that left. What V8 serialises is not: a number that is
+ *     whole may be an integer or a double there, an array with room may be sparse.
  *
  * Runs in the trusted part of an isolate and in the site; an app's own bundle does not contain it (node:v8).
  */
 import { Buffer } from "node:buffer";
-import { DefaultDeserializer, serialize } from "node:v8";
+import { DefaultDeserializer, deserialize, serialize } from "node:v8";
 import { VALUE_TAG } from "../store/value.ts";
 import { AppError, KvTypeError } from "./errors.ts";
 import { isKvU64, KvU64 } from "./kv_u64.ts";
 import { VALUE_BYTES_MAX } from "./limits.ts";
+import { decodeContent, encodeNodes } from "./tracked/content.ts";
+import { isPart, KIND } from "./tracked/part.ts";
 
 /** Deeper trees go through structured clone: recursion here must not reach the stack's end. */
 const JSON_DEPTH_MAX = 64;
@@ -60,6 +65,12 @@ function encode(value: unknown): Uint8Array<ArrayBuffer> {
 const tooLarge = (bytes: number): KvTypeError =>
   new KvTypeError("limit_value", `Value too large (max ${VALUE_BYTES_MAX} bytes, this one has ${bytes})`);
 
+const noValue = (kind: string): KvTypeError =>
+  new KvTypeError(
+    "value_invalid",
+    `a tracked ${kind} is no value: hand on what is in it, as Object.fromEntries(map), list.toArray() or value.get()`,
+  );
+
 function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(body.length + 1);
   out[0] = tag;
@@ -70,7 +81,9 @@ function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
 function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(9);
   out[0] = VALUE_TAG.number;
-  new DataView(out.buffer).setFloat64(1, value, true);
+  const view = new DataView(out.buffer);
+  if (Number.isNaN(value)) view.setUint16(7, 0x7ff8, true); // one of its many forms (V4)
+  else view.setFloat64(1, value, true);
   return out;
 }
 
@@ -81,9 +94,26 @@ function encodeU64(value: bigint): Uint8Array<ArrayBuffer> {
   return out;
 }
 
+let isOneForm = false;
+
+/** From now on this process writes clones in one form (V4). */
+export function useOneForm(): void {
+  isOneForm = true;
+}
+
+/** What there is no node for (a boxed number, a Buffer, what is very deep) is V8's, read once: most of V4. */
+function inOneForm(copy: unknown): Uint8Array<ArrayBuffer> {
+  try {
+    return tagged(VALUE_TAG.content, encodeNodes(copy));
+  } catch {
+    return tagged(VALUE_TAG.clone, serialize(copy));
+  }
+}
+
 function clone(value: unknown): Uint8Array<ArrayBuffer> {
   try {
-    return tagged(VALUE_TAG.clone, serialize(value));
+    const bytes = serialize(value);
+    return isOneForm ? inOneForm(deserialize(bytes)) : tagged(VALUE_TAG.clone, bytes);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new KvTypeError("value_invalid", `${why} Such a value can't be stored.`);
@@ -122,7 +152,11 @@ class JsonCheck {
   #object(value: object, depth: number, top: object): boolean {
     if (Array.isArray(value)) return this.#array(value, depth, top);
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype !== Object.prototype && prototype !== null) return false;
+    if (prototype !== Object.prototype && prototype !== null) {
+      // V8 would make an empty object of it.
+      if (isPart(value)) throw noValue(value[KIND]);
+      return false;
+    }
     for (const key of Object.keys(value)) {
       if (++this.#nodes > JSON_NODES_MAX) return false;
       // A getter may answer differently each time; what JSON then stores is as good as any.
@@ -170,6 +204,8 @@ function decode(bytes: Uint8Array): unknown {
       return new KvU64(eightBytes(bytes).getBigUint64(1, true));
     case VALUE_TAG.number:
       return eightBytes(bytes).getFloat64(1, true);
+    case VALUE_TAG.content:
+      return decodeContent(bytes.subarray(1));
     case VALUE_TAG.clone: {
       // A copy: what V8 makes without a copy would be views of the site's bytes.
       const body = new Uint8Array(bytes.length - 1);

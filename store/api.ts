@@ -7,7 +7,7 @@
  */
 import type { Key } from "./key.ts";
 import type { Choice, OwnersSettings } from "./owners/choose.ts";
-import type { Watched } from "./owners/detector.ts";
+import type { Detector, Watched } from "./owners/detector.ts";
 import type { Clock, Network, Random, SiteId, Storage } from "./ports.ts";
 import type { Range } from "./range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row, Version } from "./row.ts";
@@ -83,6 +83,9 @@ export type StoreMutation =
   | { readonly kind: "delete"; readonly key: Key }
   | { readonly kind: "sum" | "min" | "max"; readonly key: Key; readonly value: Uint8Array };
 
+/** A mutation whose outcome does not hang on the row that it meets. */
+export type PlainMutation = Extract<StoreMutation, { readonly kind: "set" | "delete" }>;
+
 export interface StoreCheck {
   readonly key: Key;
   /** null: absent. */
@@ -122,6 +125,15 @@ export interface AttachedSession {
   list(range: Range, options?: ListOptions): Promise<Row[]>;
   /** Applied together at consecutive positions when every check holds here. */
   write(mutations: readonly StoreMutation[], checks?: readonly StoreCheck[]): Promise<WriteResult>;
+  /**
+   * Applies rows under a version that was drawn for them once ({@link tick}), here or at another site: done again,
+   * anywhere, they are the same rows. Where a newer row stands, that stays.
+   *
+   * @throws StoreUnavailable `source_unreachable` for a version too far in this site's future.
+   */
+  writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void>;
+  /** A clock value for the version of rows to come that nothing else of this site has or gets. */
+  tick(): ClockValue;
   /** Calls back after each change in one of the ranges (coalesced by the caller); the result unsubscribes. */
   watch(ranges: readonly Range[], changed: () => void): () => void;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
@@ -247,8 +259,30 @@ export interface Replica {
     readonly settings: OwnersSettings;
     /** @throws OwnersError where the sites there are can't meet them: then nothing has changed. */
     configure(settings: OwnersSettings): Promise<void>;
-    /** Whom it would be now, this site first. @throws OwnersError */
-    choose(): Choice;
+    /**
+     * Whom it would be now, this site first.
+     *
+     * @param f other owners; as configured by default.
+     * @param kept of these, those that there are already.
+     * @throws OwnersError
+     */
+    choose(
+      f?: number,
+      kept?: readonly SiteId[],
+      without?: (site: SiteId) => boolean,
+      last?: SiteId | null,
+    ): Choice;
+    /** Whether a site belongs to the tree. */
+    isKnown(site: SiteId): boolean;
+    readonly detector: Pick<Detector, "standing" | "watch" | "onChange">;
+    /**
+     * Opens a way for packets of one use to the same use at other sites: in order, lost with the connection that they
+     * are on. Resolves when there is room for another.
+     */
+    channel(
+      use: string,
+      received: (from: SiteId, packet: Uint8Array) => void,
+    ): (to: SiteId, packet: Uint8Array) => Promise<void>;
   };
   /**
    * From now on this site's parent is another: the host connects them next. All that is pending here is pushed

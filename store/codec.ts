@@ -12,6 +12,12 @@ export class CodecError extends Error {
   readonly code = "message_malformed";
 }
 
+const utf8 = new TextEncoder();
+const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Names and ids: up to here ASCII is cheaper unit by unit than by a call out of JavaScript. */
+const SHORT_TEXT_MAX = 48;
+
 export class Writer {
   #bytes: Uint8Array<ArrayBuffer>;
   #length = 0;
@@ -79,13 +85,38 @@ export class Writer {
   }
 
   text(value: string): this {
-    return this.bytes(new TextEncoder().encode(value));
+    return value.length <= SHORT_TEXT_MAX && this.#ascii(value) ? this : this.bytes(utf8.encode(value));
+  }
+
+  /** Writes a short text with its length, if it is ASCII. */
+  #ascii(value: string): boolean {
+    this.#room(value.length + 1);
+    const at = this.#length + 1;
+    for (let i = 0; i < value.length; i++) {
+      const unit = value.charCodeAt(i);
+      if (unit >= 0x80) return false;
+      this.#bytes[at + i] = unit;
+    }
+    this.#bytes[at - 1] = value.length;
+    this.#length = at + value.length;
+    return true;
   }
 
   list<T>(values: readonly T[], write: (value: T) => void): this {
     this.uint(values.length);
     for (const value of values) write(value);
     return this;
+  }
+
+  /** Begins anew, in the same memory. */
+  clear(): this {
+    this.#length = 0;
+    return this;
+  }
+
+  /** What was written, as it stands: valid until something else is. */
+  view(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
   }
 
   /** What was written. */
@@ -137,6 +168,14 @@ export class Reader {
     return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
   }
 
+  /** A view of the input, for what is large and is read at once, or kept as it is. */
+  view(): Uint8Array {
+    const length = this.uint();
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
   /** So many bytes, a copy. */
   fixed(length: number): Uint8Array<ArrayBuffer> {
     if (length > this.#bytes.length - this.#at) throw new CodecError("a message ends too early");
@@ -152,10 +191,12 @@ export class Reader {
   }
 
   text(): string {
+    const bytes = this.view();
+    const short = bytes.length <= SHORT_TEXT_MAX ? asciiOf(bytes) : null;
+    if (short !== null) return short;
     try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.bytes());
-    } catch (error) {
-      if (error instanceof CodecError) throw error;
+      return utf8Strict.decode(bytes);
+    } catch {
       throw new CodecError("a text is not UTF-8");
     }
   }
@@ -167,6 +208,11 @@ export class Reader {
     return Array.from({ length }, read);
   }
 
+  /** How many bytes have been read. */
+  get position(): number {
+    return this.#at;
+  }
+
   /** Nothing is left to read. */
   get isAtEnd(): boolean {
     return this.#at === this.#bytes.length;
@@ -175,4 +221,15 @@ export class Reader {
   end(): void {
     if (this.#at !== this.#bytes.length) throw new CodecError("a message has bytes left over");
   }
+}
+
+/** A text, where it is ASCII. */
+function asciiOf(bytes: Uint8Array): string | null {
+  let text = "";
+  for (let i = 0; i < bytes.length; i++) {
+    const unit = bytes[i] ?? 0;
+    if (unit >= 0x80) return null;
+    text += String.fromCharCode(unit);
+  }
+  return text;
 }

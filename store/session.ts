@@ -18,6 +18,7 @@ import {
   type AttachedSession,
   type GetOptions,
   type ListOptions,
+  type PlainMutation,
   type StoreCheck,
   type StoreMutation,
   StoreUnavailable,
@@ -28,10 +29,17 @@ import type { Core } from "./core.ts";
 import type { Arrival } from "./handoff.ts";
 import { sourceLost } from "./lost.ts";
 import type { Key } from "./key.ts";
-import { BOUNDED_ROWS, WAIT_MS_MAX } from "./limits.ts";
+import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { contribute } from "./merge.ts";
 import { pointRange, type Range } from "./range.ts";
-import { compareVersions, type Position, type ReplicaNumber, type Row, type Version } from "./row.ts";
+import {
+  type ClockValue,
+  compareVersions,
+  type Position,
+  type ReplicaNumber,
+  type Row,
+  type Version,
+} from "./row.ts";
 import type { Uplink } from "./uplink.ts";
 import type { Footprint, Warming } from "./warming.ts";
 
@@ -303,6 +311,41 @@ export class Session implements AttachedSession {
     const notes = this.#notes;
     if (notes !== undefined) { for (const { key } of mutations) notes.note(pointRange(key)); }
     return { ok: true, version };
+  }
+
+  async writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void> {
+    const core = this.#core;
+    if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
+    if (core.clock.isTooFarAhead(version.clock)) {
+      core.count("clock_ahead");
+      throw new StoreUnavailable(
+        "source_unreachable",
+        `cannot write rows dated more than ${CLOCK_AHEAD_MS_MAX} ms in the future at ${core.config.site}: a clock is wrong`,
+      );
+    }
+    this.#assertRoom();
+    await core.rows.lock.run(async () => {
+      const found = await core.rows.lookup(mutations.map((m) => m.key));
+      this.#assertNotLost();
+      // What is below the watermark is in the root's journal or superseded there (PROTOCOL I9).
+      if (core.isCollectable(version)) return;
+      mutations.forEach((m, i) => {
+        const value = m.kind === "set" ? m.value : null;
+        const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
+        const incoming = { key: m.key, value, ...version, known: core.depth, expiresAtMs };
+        const isNew = core.rows.apply(found[i], incoming);
+        if (isNew && !core.coverage.covers(m.key)) {
+          core.uncovered.push({ key: m.key, position: core.rows.head });
+        }
+        const row = core.rows.newest(m.key, found[i]);
+        if (row !== undefined) this.#touch(row);
+      });
+    });
+    core.wake();
+  }
+
+  tick(): ClockValue {
+    return this.#core.clock.tick();
   }
 
   watch(ranges: readonly Range[], changed: () => void): () => void {

@@ -15,6 +15,8 @@ export const VALUE_TAG = {
   u64: 0x04,
   /** JSON's number, for sums of plain numbers: 8 bytes, IEEE 754, little endian. */
   number: 0x05,
+  /** A structured clone in a form of our own (functions/tracked/content.ts): what stateful sessions write. */
+  content: 0x06,
   /** A merge value: see store/merge.ts. */
   merge: 0x10,
 } as const;

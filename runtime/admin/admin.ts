@@ -24,6 +24,7 @@ import { readyRoutes } from "./placement.ts";
 import { secretRoutes } from "./secrets.ts";
 import type { AdminBindings, AdminHono, AdminServices } from "./services.ts";
 import { rolloutRoutes } from "./rollout.ts";
+import { sessionRoutes } from "./sessions.ts";
 import { hostRoutes } from "./routes.ts";
 import { siteRoutes } from "./sites.ts";
 
@@ -50,6 +51,7 @@ export function adminApp(services: AdminServices): AdminHono {
   if (services.secrets !== undefined) {
     secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
   }
+  if (services.stateful !== undefined) sessionRoutes(app, services, services.stateful);
   if (services.observed !== undefined) {
     const { site, forward, nowMs, observed } = services;
     const observing = { ...observed, site, forward, nowMs };

@@ -6,6 +6,7 @@ import type { Removed } from "../deploy/deletion.ts";
 import type { Deployments } from "../deploy/deployments.ts";
 import { problemResponse } from "../gateway/problem.ts";
 import { placed, waitMs } from "./placement.ts";
+import { endSessions } from "./sessions.ts";
 import { type Tell, withProgress } from "./progress.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 
@@ -39,8 +40,9 @@ async function remove(
   const { deletion } = deployments;
   const change = { ...begun, version: begun.version || NO_VERSION, mark: crypto.randomUUID() };
   const placement = await placed(services, change, timeoutMs, tell);
+  const areEnded = await endSessions(services, begun.app);
   const rows = await deletion.removeRows(begun, (sofar) => tell({ event: "removed", rows: sofar }));
-  if (placement.missing.length === 0) {
+  if (placement.missing.length === 0 && areEnded) {
     await deletion.finish(begun);
     await deployments.settle(begun.app);
   }

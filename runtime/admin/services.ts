@@ -10,6 +10,7 @@ import type { CronScheduler } from "../cron/mod.ts";
 import type { Role } from "../deploy/roles.ts";
 import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
+import type { StatefulAdmin } from "./stateful_admin.ts";
 import type { SecretRing, SecretStore } from "../secrets/mod.ts";
 
 /** How a planned stop went. */
@@ -57,6 +58,7 @@ export interface AdminServices {
   readonly members?: Replica["members"] | null;
   /** Only at the root. */
   readonly cron?: CronScheduler | null;
+  readonly stateful?: StatefulAdmin;
   /** What the site keeps to be looked at. */
   readonly observed?: Omit<LogServices & ClusterServices, "site" | "forward" | "nowMs">;
   nowMs(): number;

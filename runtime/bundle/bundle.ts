@@ -10,6 +10,7 @@ import { moduleComments, splice } from "./cuts.ts";
 import { type BundleIssue, checkImports, forbiddenImports, parseModule } from "./imports.ts";
 import { withTempFolder } from "./temp_folder.ts";
 import { processCuts } from "./node_process.ts";
+import { privateSessionFields } from "./session_fields.ts";
 import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
@@ -59,7 +60,10 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   const loader = [...requireCuts(program), ...processCuts(program)];
   const code = splice(bundled, [...loader, ...moduleComments(comments, bundled)]);
   // Parsing a large bundle takes long: once is enough where no import was replaced.
-  const [issue] = loader.length === 0 ? forbiddenImports(program) : checkImports(code);
+  const [issue] = [
+    ...loader.length === 0 ? forbiddenImports(program) : checkImports(code),
+    ...privateSessionFields(program),
+  ];
   if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
   if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out, locate, map };

@@ -11,6 +11,7 @@ import { logs } from "./logs.ts";
 import { rollout } from "./rollout.ts";
 import { routes } from "./routes.ts";
 import { kv, tables } from "./rows.ts";
+import { sessions } from "./sessions.ts";
 import { sites } from "./sites.ts";
 import { top } from "./top.ts";
 import { nearest } from "./nearest.ts";
@@ -41,6 +42,7 @@ export const commands: readonly Command[] = [
   sites,
   kv,
   tables,
+  sessions,
   secrets,
   cron,
   logs,
@@ -51,7 +53,6 @@ export const commands: readonly Command[] = [
 
 /** Commands of the surface that are not built yet: they say so, and nothing else. */
 const LATER: Readonly<Record<string, string>> = {
-  sessions: "shows stateful sessions",
   queues: "shows queues",
   why: "explains where a key is placed",
   agent: "holds a stateful session's log beside a client or origin",

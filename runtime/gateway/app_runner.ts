@@ -11,7 +11,7 @@
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
  */
 import type { StoreClient } from "../../functions/store_client.ts";
-import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
+import { type AttachedSession, type Replica, StoreUnavailable, type TokenState } from "../../store/api.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
@@ -24,6 +24,7 @@ import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
 import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
+import { type StatefulCaller, StatefulCalls } from "./stateful_calls.ts";
 import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
 import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
 import { storeTraced } from "./store_spans.ts";
@@ -42,6 +43,8 @@ export interface RunnerServices {
   readonly isolates: { call(app: IsolateApp, call: IsolateCall): Promise<IsolateAnswer> };
   readonly tokens: SessionTokens;
   readonly limits: StoreLimits;
+  /** Reaches stateful sessions. */
+  readonly stateful?: StatefulCaller;
   /** An app version with this site's limits. */
   readonly isolateApp: (version: LiveVersion) => IsolateApp;
   /** What functions write goes through here. */
@@ -89,6 +92,11 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "source_unreachable",
     "source_lost",
     "owners_unreachable",
+    "session_id_invalid",
+    "stateful_unreachable",
+    "stateful_parked",
+    "superseded",
+    "cycle",
     "pending_full",
     "disk_failed",
   ] satisfies ProblemCode[],
@@ -259,6 +267,7 @@ class Run implements StoreUse, IsolateCall {
   readonly span: Span | undefined;
   storeMs = 0;
   #traceId: string | undefined;
+  #sessions: StatefulCalls | undefined;
   #steps = 0;
   #stepsAtGate = 0;
 
@@ -282,6 +291,20 @@ class Run implements StoreUse, IsolateCall {
     };
     this.signal = arrival.signal;
     this.span = span;
+  }
+
+  /** Made by the first call: few requests make one. */
+  get sessions(): StatefulCalls | undefined {
+    const { stateful: caller, replica } = this.#services;
+    if (caller === undefined) return undefined;
+    const { version, session } = this.#call;
+    return this.#sessions ??= new StatefulCalls({
+      ...{ caller, replica, version, session },
+      seen: (position) => {
+        this.#steps++;
+        this.#prepared.highest = Math.max(this.#prepared.highest, position);
+      },
+    });
   }
 
   get strayLog(): Prepared["strayLog"] {
@@ -338,9 +361,15 @@ class Run implements StoreUse, IsolateCall {
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
   head(headers: [string, string][], open: boolean): Promise<void> | void {
+    const state = this.#sessions?.token(open) ?? this.#call.session.token(open);
+    return state instanceof Promise
+      ? state.then((merged) => this.#head(headers, merged))
+      : this.#head(headers, state);
+  }
+
+  #head(headers: [string, string][], state: TokenState): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
     const ownTiming = takeOver(headers, head);
-    const state = session.token(open);
     const token = this.#services.tokens.seal(state, presented, this.#names).text;
     const appMs = performance.now() - this.attachedMs - this.storeMs;
     const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;

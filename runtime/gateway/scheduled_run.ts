@@ -15,13 +15,23 @@ import type { Prepared, RunnerServices } from "./app_runner.ts";
 import { endInvoke, gateTraced } from "./request_spans.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { SessionStore, type StoreUse } from "./session_store.ts";
+import { StatefulCalls } from "./stateful_calls.ts";
 import { storeTraced } from "./store_spans.ts";
 
 /** What a run needs beside what requests need. */
 export interface ScheduledServices extends
   Pick<
     RunnerServices,
-    "site" | "replica" | "isolates" | "limits" | "appLog" | "redact" | "nowMs" | "mapStack" | "metrics"
+    | "site"
+    | "replica"
+    | "isolates"
+    | "limits"
+    | "appLog"
+    | "redact"
+    | "nowMs"
+    | "mapStack"
+    | "metrics"
+    | "stateful"
   > {
   /** Every run is recorded where telemetry is on: there are few. */
   readonly telemetry: Pick<RequestTelemetry, "timed">;
@@ -107,6 +117,7 @@ class ScheduledRun implements StoreUse {
         }),
         span,
       ),
+      sessions: this.#sessions(),
       ...(span === undefined ? {} : { span }),
       context: { sessionId: sessionIdOf(this.#session.id, app), site, version },
       gate: () => this.#gate(),
@@ -114,6 +125,16 @@ class ScheduledRun implements StoreUse {
       redact: (text: string) => this.#services.redact(this.#version.app, text),
       log: (line: { level: string; text: string }) => this.#log(line.level, line.text),
     };
+  }
+
+  #sessions(): StatefulCalls | undefined {
+    const { stateful: caller, replica } = this.#services;
+    if (caller === undefined) return undefined;
+    const prepared = this.#prepared;
+    return new StatefulCalls({
+      ...{ caller, replica, version: this.#version, session: this.#session },
+      seen: (position) => void (prepared.highest = Math.max(prepared.highest, position)),
+    });
   }
 
   /** Y1 */

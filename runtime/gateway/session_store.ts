@@ -134,6 +134,16 @@ export class SessionStore implements StoreClient {
     return result.ok ? { ok: true, versionstamp: versionstamp(result.version) } : result;
   }
 
+  /**
+   * Mutations as the store has them, checked (K1, K2), for one who writes them himself; with what another version of
+   * the app needs beside them.
+   */
+  absolute(mutations: readonly Mutation[]): StoreMutation[] {
+    this.#limit(mutations);
+    const written = this.#writes?.extended(mutations) ?? mutations;
+    return written.map((mutation) => this.#mutation(mutation));
+  }
+
   async *watch(ranges: readonly { start: Key; end: Key }[], signal: AbortSignal): AsyncIterable<void> {
     this.#use.step();
     let changed = true;

@@ -37,6 +37,24 @@ export function bootstrapFiles(folder = DEFAULT_FOLDER): Promise<BootstrapFiles>
   return files;
 }
 
+const madeStateful = new Map<string, Promise<string>>();
+
+/** The bootstrap of stateful sessions' isolates, made when the first of them is opened: few apps have any. */
+export function statefulBootstrap(folder = DEFAULT_FOLDER): Promise<string> {
+  let file = madeStateful.get(folder);
+  if (file === undefined) {
+    file = makeStateful(folder);
+    file.catch(() => madeStateful.delete(folder));
+    madeStateful.set(folder, file);
+  }
+  return file;
+}
+
+async function makeStateful(folder: string): Promise<string> {
+  await Deno.mkdir(folder, { recursive: true });
+  return await one(folder, "stateful", await sourceStamp());
+}
+
 async function make(folder: string): Promise<BootstrapFiles> {
   const stamp = await sourceStamp();
   await Deno.mkdir(folder, { recursive: true });

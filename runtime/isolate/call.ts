@@ -12,6 +12,7 @@ import type { StoreClient } from "../../functions/store_client.ts";
 import type { Span } from "../telemetry/mod.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { BODY, INLINE_BYTES_MAX } from "./heads.ts";
+import type { SessionPort } from "./session_calls.ts";
 import type { IsolateLimits } from "./limits.ts";
 
 export type { IsolateAnswer };
@@ -69,6 +70,8 @@ export interface IsolateCall {
   /** Runs the `scheduled` handler; the request is none then. Its answer is an empty response. */
   readonly scheduled?: ScheduledCall;
   readonly store: StoreClient;
+  /** Reaches stateful sessions; absent where the app declares none. */
+  readonly sessions?: SessionPort | undefined;
   readonly context: {
     readonly sessionId: string;
     readonly site: string;

@@ -1,8 +1,8 @@
 /**
- * How many store reads of one isolate, and how many of its commits, are under way at a time: a function may start
+ * How many store reads of one isolate, how many of its commits and of its calls are under way at a time: a function may start
  * thousands at once, and the rows of all of them would lie in the site's memory, where they hurt every other app.
  *
- * L1  At most CALLS_MAX of each run, and none begins while more than UNREAD_BYTES_MAX wait to be sent: an isolate
+ * L1  At most CALLS_MAX of each run (of calls SESSION_CALLS_MAX), and none begins while more than UNREAD_BYTES_MAX wait to be sent: an isolate
  *     that asks faster than it takes answers waits for itself.
  * L2  They begin in the order in which they were asked for. More than WAITING_MAX that wait, or WAITING_BYTES_MAX
  *     that they hold, are no program.
@@ -12,6 +12,8 @@ import type { FrameWriter } from "./frame_writer.ts";
 
 /** Enough to keep a site busy, and to hide the round trips of misses. */
 export const CALLS_MAX = 64;
+/** Calls of stateful sessions: one for each request of an isolate, since one that waits for its turn holds its place. */
+const SESSION_CALLS_MAX = 256;
 /** A few values of the largest size. */
 export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 /** 256 requests with 64 reads each. */
@@ -26,6 +28,7 @@ export type Backlog = Pick<FrameWriter, "backlogBytes" | "drained">;
 interface Slots {
   readonly reads: CallSlots;
   readonly commits: CallSlots;
+  readonly sessions: CallSlots;
 }
 
 const slotsOf = new WeakMap<Backlog, Slots>();
@@ -38,6 +41,7 @@ interface Waiting {
 /** The reads, or the commits, of one isolate. */
 export class CallSlots {
   readonly #writer: Backlog;
+  readonly #most: number;
   readonly #waiting: Waiting[] = [];
   #waitingBytes = 0;
   /** Of `#waiting`, those before it have begun: shifting a long array costs its length. */
@@ -46,15 +50,21 @@ export class CallSlots {
   #draining = false;
   #pumping = false;
 
-  constructor(writer: Backlog) {
+  constructor(writer: Backlog, most = CALLS_MAX) {
     this.#writer = writer;
+    this.#most = most;
   }
 
   /** The slots of the isolate behind a connection. */
   static of(writer: Backlog): Slots {
     let slots = slotsOf.get(writer);
     if (slots === undefined) {
-      slotsOf.set(writer, slots = { reads: new CallSlots(writer), commits: new CallSlots(writer) });
+      slots = {
+        reads: new CallSlots(writer),
+        commits: new CallSlots(writer),
+        sessions: new CallSlots(writer, SESSION_CALLS_MAX),
+      };
+      slotsOf.set(writer, slots);
     }
     return slots;
   }
@@ -94,7 +104,7 @@ export class CallSlots {
   }
 
   #beginWaiting(): void {
-    while (this.#next < this.#waiting.length && this.#running < CALLS_MAX && !this.#draining) {
+    while (this.#next < this.#waiting.length && this.#running < this.#most && !this.#draining) {
       if (this.#writer.backlogBytes > UNREAD_BYTES_MAX) return this.#drain();
       const call = this.#waiting[this.#next++];
       if (this.#next === this.#waiting.length) {

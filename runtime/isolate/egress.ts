@@ -145,33 +145,39 @@ export class HostEgress implements Egress {
     await owner.pending.call.gate();
     owner.pending.hasEffects = true;
     const { step, request: traced } = beginFetch(owner.pending.call, request);
-    const following = this.#follow(traced, redirect);
+    const following = fetchOutside(traced, redirect, this.#rules);
     return await (step === undefined ? following : endFetch(step, following));
   }
+}
 
-  async #follow(
-    first: OutgoingRequest,
-    redirect: string,
-  ): Promise<{ response: OutgoingResponse; url: string }> {
-    let request = first;
-    for (let step = 0; step <= REDIRECTS_MAX; step++) {
-      const response = await sendChecked(request, this.#rules);
-      const location = response.headers.find(([name]) => name.toLowerCase() === "location")?.[1];
-      if (!isRedirect(response.status) || location === undefined || redirect === "manual") {
-        return { response, url: request.url };
-      }
-      const keepsBody = request.body !== null && !turnsToGet(response.status, request.method);
-      if (redirect === "replay" && keepsBody) return { response, url: request.url };
-      await response.body?.cancel();
-      if (redirect === "error") {
-        throw new TypeError(
-          `fetch(${shown(request.url)}): it redirects, to ${shown(new URL(location, request.url).href)}`,
-        );
-      }
-      request = redirected(request, response.status, location);
+/**
+ * Makes an outside request, and those that it is redirected to, each checked like the first (E1, E3).
+ *
+ * @throws FetchRefused, TypeError
+ */
+export async function fetchOutside(
+  first: OutgoingRequest,
+  redirect: string,
+  rules: EgressRules,
+): Promise<{ response: OutgoingResponse; url: string }> {
+  let request = first;
+  for (let step = 0; step <= REDIRECTS_MAX; step++) {
+    const response = await sendChecked(request, rules);
+    const location = response.headers.find(([name]) => name.toLowerCase() === "location")?.[1];
+    if (!isRedirect(response.status) || location === undefined || redirect === "manual") {
+      return { response, url: request.url };
     }
-    throw new TypeError(`fetch(${shown(first.url)}): more than ${REDIRECTS_MAX} redirects`);
+    const keepsBody = request.body !== null && !turnsToGet(response.status, request.method);
+    if (redirect === "replay" && keepsBody) return { response, url: request.url };
+    await response.body?.cancel();
+    if (redirect === "error") {
+      throw new TypeError(
+        `fetch(${shown(request.url)}): it redirects, to ${shown(new URL(location, request.url).href)}`,
+      );
+    }
+    request = redirected(request, response.status, location);
   }
+  throw new TypeError(`fetch(${shown(first.url)}): more than ${REDIRECTS_MAX} redirects`);
 }
 
 const shown = (url: string): string => URL.canParse(url) ? shownUrl(new URL(url)) : "?";

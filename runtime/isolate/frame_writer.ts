@@ -8,6 +8,8 @@ import {
 } from "./frames.ts";
 
 const utf8 = new TextEncoder();
+// That of the process: in an isolate of stateful sessions the global is the app's, and recorded.
+const { setImmediate } = globalThis;
 
 /** Collects frames and writes them, one write per turn of the event loop. */
 export class FrameWriter {

@@ -24,6 +24,14 @@ export const FRAME = {
   fetchHead: 6,
   secrets: 7,
   scheduled: 8,
+  // site → isolate, of a stateful session (session_frames.ts)
+  sessionOpen: 9,
+  sessionEvent: 10,
+  sessionAcknowledged: 11,
+  sessionCheckpointNow: 12,
+  sessionClose: 13,
+  // site → isolate, of a request: the answer of a stateful session
+  statefulReply: 14,
   // isolate → site
   ready: 20,
   loaded: 21,
@@ -41,6 +49,16 @@ export const FRAME = {
   started: 33,
   noRetry: 34,
   span: 35,
+  // isolate → site, of a stateful session
+  sessionOpened: 36,
+  sessionCommit: 37,
+  sessionCall: 38,
+  sessionDropped: 39,
+  sessionCheckpoint: 40,
+  sessionParked: 41,
+  sessionClosed: 42,
+  // isolate → site, of a request: a call to a stateful session
+  statefulCall: 43,
   // both ways, on any channel
   data: 50,
   end: 51,

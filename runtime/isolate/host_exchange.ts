@@ -17,6 +17,7 @@ import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
 import { BODY, readResponseHead, type ResponseHead, writeRequestHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
+import { SessionCalls } from "./session_calls.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { readError } from "./store_frames.ts";
 
@@ -29,6 +30,7 @@ export class HostExchange {
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: HostExchange) => void;
   #calls: StoreCalls | undefined;
+  #sessions: SessionCalls | undefined;
   #settled: PromiseWithResolvers<void> | undefined;
   #sender: BodySender | undefined;
   #receiver: BodyReceiver | undefined;
@@ -120,6 +122,8 @@ export class HostExchange {
         return this.#failed(payload);
       case FRAME.storeCall:
         return this.#storeCall(payload);
+      case FRAME.statefulCall:
+        return this.#sessionCall(payload);
       case FRAME.storeStop:
         return this.#calls?.stop(payload.u32());
       case FRAME.data:
@@ -169,6 +173,7 @@ export class HostExchange {
     this.#ended = true;
     this.pending.call.signal?.removeEventListener("abort", this.#clientGone);
     this.#calls?.end();
+    this.#sessions?.end();
     this.#sender?.stop(why);
     this.#receiver?.fail(new Error(why));
     this.#socket?.closeFromApp(1011, why.slice(0, 100));
@@ -193,6 +198,25 @@ export class HostExchange {
     this.#calls.start(payload);
   }
 
+  /** What it asks for leaves the isolate, hence waits for the gate (H1). */
+  #sessionCall(payload: Payload): void {
+    if (this.#quiet) return;
+    const { pending } = this;
+    pending.hasEffects = true;
+    const port = pending.call.sessions;
+    this.#sessions ??= new SessionCalls(
+      this.#writer,
+      this.id,
+      port && {
+        call: async (target, call) => {
+          await pending.call.gate();
+          return await port.call(target, call);
+        },
+      },
+    );
+    this.#sessions.start(payload);
+  }
+
   #response(payload: Payload): void {
     if (this.#headSeen) return;
     this.#headSeen = true;
@@ -212,6 +236,7 @@ export class HostExchange {
     if (settles) {
       this.#quiet = true;
       this.#calls?.end();
+      this.#sessions?.end();
     }
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,

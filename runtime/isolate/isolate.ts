@@ -258,7 +258,7 @@ export class Isolate {
 /** How a connection ends whose process is gone: Deno has no class for some of these on Unix sockets. */
 const END_CODES: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ENOTCONN"]);
 
-function isConnectionEnd(error: unknown): boolean {
+export function isConnectionEnd(error: unknown): boolean {
   if (error instanceof Error && END_CODES.has((error as { code?: unknown }).code)) return true;
   const { ConnectionReset, BrokenPipe, Interrupted, BadResource, UnexpectedEof } = Deno.errors;
   return [ConnectionReset, BrokenPipe, Interrupted, BadResource, UnexpectedEof].some((kind) =>
@@ -267,7 +267,7 @@ function isConnectionEnd(error: unknown): boolean {
 }
 
 /** What a process said when it died of itself. */
-function crashReason(said: string, signal: string | null, code: number): string {
+export function crashReason(said: string, signal: string | null, code: number): string {
   if (/out of memory|OOM|allocation failed/i.test(said)) return "it ran out of memory";
   const last = said.split("\n").find((line) => line.trim() !== "") ?? "";
   const how = signal === null ? `exit code ${code}` : signal;

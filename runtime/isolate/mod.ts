@@ -2,6 +2,13 @@
 export type { AnswerBody, IsolateAnswer, ResponseAnswer } from "./answer.ts";
 export type { CallRequest, IsolateApp, IsolateCall } from "./call.ts";
 export type { HostSocket, SocketSink } from "./host_socket.ts";
+export type { ChannelSink, StatefulEnd } from "./channel.ts";
+export {
+  type OpenChannel,
+  StatefulLoadError,
+  StatefulPool,
+  type StatefulPoolOptions,
+} from "./stateful_pool.ts";
 export { DEFAULT_LIMITS, type IsolateLimits } from "./limits.ts";
 export type { IsolateEnd } from "./isolate.ts";
 export {

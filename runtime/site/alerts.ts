@@ -23,7 +23,9 @@ export interface Alert {
     | "site_dead"
     | "owners_missing"
     | "owners_silent"
-    | "owners_without";
+    | "owners_without"
+    | "stateful_parked"
+    | "stateful_stalled";
   readonly detail: string;
 }
 
@@ -42,6 +44,8 @@ export interface Signs {
     | "ownersMissing"
     | "wards"
   >;
+  /** Stateful sessions at home here that stand still, and those whose commits wait for owners. */
+  readonly stateful: { readonly parked: number; readonly stalled: number };
   /** Part of the disk that is free; null where that cannot be known. */
   readonly diskFree: number | null;
   /** Sites that have said to be away, and until when; `near`: the parent or a child. */
@@ -60,7 +64,7 @@ const PENDING_BYTES = 64 * 1024 * 1024;
 const DISK_FREE_MIN = 0.05;
 
 /** What is to be looked at now. */
-export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Alert[] {
+export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Signs): Alert[] {
   const alerts: Alert[] = [];
   const add = (code: Alert["code"], detail: string) => void alerts.push({ code, detail });
   if (fault !== null) add("disk_failed", fault.message);
@@ -117,6 +121,12 @@ export function alertsOf({ fault, replica, diskFree, away, nowMs }: Signs): Aler
   }
   if (replica.wards.isAlone) {
     add("owners_without", "answers leave without their owners: what they tell is lost if this site is");
+  }
+  if (stateful.parked > 0) {
+    add("stateful_parked", `${stateful.parked} stateful sessions stand still; the log of their app says why`);
+  }
+  if (stateful.stalled > 0) {
+    add("stateful_stalled", `${stateful.stalled} stateful sessions wait for owners that do not answer`);
   }
   return alerts;
 }

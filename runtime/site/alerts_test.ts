@@ -17,6 +17,7 @@ const CALM_WARDS = {
 
 const calm: Signs = {
   fault: null,
+  stateful: { parked: 0, stalled: 0 },
   replica: {
     clocksAhead: [],
     parent: PARENT,
@@ -95,6 +96,8 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
     "owners_silent",
     "owners_without",
   ]]);
+  rows.push([{ ...calm, stateful: { parked: 2, stalled: 0 } }, ["stateful_parked"]]);
+  rows.push([{ ...calm, stateful: { parked: 0, stalled: 1 } }, ["stateful_stalled"]]);
   for (const [signs, codes] of rows) assert.deepEqual(alertsOf(signs).map(({ code }) => code), codes);
 });
 

@@ -21,6 +21,8 @@ import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
+import type { StatefulMetrics } from "../stateful/metrics.ts";
+import { isForRouter } from "../stateful/router.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
@@ -29,6 +31,7 @@ import type { SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { SiteLog } from "./log.ts";
+import { openStateful, type StatefulService } from "./stateful_service.ts";
 import type { SiteTable } from "./site_table.ts";
 import { openCron } from "./cron_service.ts";
 import { openSecretStore, withoutSecrets } from "./app_secrets.ts";
@@ -39,6 +42,7 @@ export interface AppService {
   readonly table: AppTable;
   readonly gateway: AppGateway;
   readonly isolates: IsolatePool;
+  readonly stateful: Pick<StatefulService, "status" | "close">;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
   serveLink(request: LinkRequest): Promise<LinkReply>;
   close(): Promise<void>;
@@ -58,6 +62,7 @@ export interface SiteParts {
   /** Its parent's id, as it is at any time; null at the root. */
   readonly parent: string | null;
   readonly isolates: IsolateMetrics;
+  readonly stateful: StatefulMetrics;
   readonly random: SystemRandom;
 }
 
@@ -68,6 +73,8 @@ export interface AppServicePorts {
   readonly codec: TokenCodec;
   /** The cluster's, newest first. */
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
+  /** A disk has failed: the site must stop. */
+  readonly fatal: (error: Error) => void;
 }
 
 /** A site that does not answer by then is away; a deploy with a new index goes on without it. */
@@ -113,6 +120,7 @@ export async function startApps(
   const writes = new AppWrites(table);
   const running: RunnerServices = {
     writes,
+    stateful: { call: (request) => stateful.router.call(request) },
     site: config.id,
     replica,
     isolates,
@@ -128,6 +136,14 @@ export async function startApps(
     dev: config.dev,
   };
   const runner = new AppRunner(running);
+  const stateful = await openStateful({
+    ...{ config, log, clock, random: site.random, metrics: site.stateful, replica, hub, apps: table },
+    prepared: (version) => runner.prepared(version),
+    appLog: running.appLog,
+    redact: running.redact,
+    fatal: ports.fatal,
+  });
+  secrets.onChange((app) => stateful.refreshSecrets(app));
   const cron = await openCron({
     ...{ config, system, apps: table, clock, runner },
     running: { ...running, telemetry: site.requests },
@@ -187,6 +203,7 @@ export async function startApps(
     members: config.parent === null ? replica.members : null,
     secrets: { ring: secretServices.ring, store: secretStore },
     cron,
+    stateful: stateful.admin,
     forwardToRoot: (request, role) => forwarder.send("root", request, role),
     forward: (to, request, role) => forwarder.send(to, request, role),
     forwardTwice: (to, request, role) => forwarder.sendTwice(to, request, role),
@@ -212,9 +229,10 @@ export async function startApps(
     table,
     gateway,
     isolates,
+    stateful,
     admin,
     serveLink: (request) =>
-      serveLinkRequest({
+      isForRouter(request.kind) ? stateful.router.serve(request) : serveLinkRequest({
         apps: gateway,
         telemetry: site.requests,
         admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
@@ -224,6 +242,7 @@ export async function startApps(
       background.close();
       table.close();
       secrets.close();
+      await stateful.close();
       await isolates.close();
     },
   };

@@ -65,6 +65,8 @@ const limits = z.strictObject({
   heapMb: z.number().int().min(16).default(128),
   requestsPerIsolate: z.number().int().min(1).default(256),
   waitUntilMs: ms.default(30_000),
+  /** A stateful session that was not used for so long leaves memory. */
+  statefulIdleMs: ms.default(60_000),
   /** Of one app version on this site. */
   isolatesMax: z.number().int().min(1).default(2),
   /** Isolate processes that wait pre-warmed for the next app version. */

@@ -11,7 +11,10 @@ import { pause } from "../observe/pause.ts";
 /** What is drained. */
 interface Parts {
   readonly replica: Replica;
-  readonly apps: { readonly isolates: { close(): Promise<void> } };
+  readonly apps: {
+    readonly isolates: { close(): Promise<void> };
+    readonly stateful: { close(): Promise<void> };
+  };
   readonly requests: { readonly count: () => number; readonly cut: () => void };
   readonly untilMs: number;
 }
@@ -28,6 +31,7 @@ export async function drain({ replica, apps, requests, untilMs }: Parts): Promis
   const gone = new AbortController();
   while (requests.count() > 0 && performance.now() < cutMs) await pause(LOOK_MS, gone.signal);
   requests.cut();
+  await apps.stateful.close();
   await apps.isolates.close();
   const left = replica.members.leave(untilMs).then(() => true);
   const complete = await Promise.race([left, pause(PUSH_MS_MAX, gone.signal).then(() => false)]);

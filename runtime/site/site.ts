@@ -41,30 +41,17 @@ import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
+import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
 import { keepParent, type Parent, withParent } from "./parent_file.ts";
 import { SiteTable } from "./site_table.ts";
 import { SystemClock, SystemRandom } from "./system_ports.ts";
+import { WARNINGS } from "./warnings.ts";
 
 /** Requests that run when a site stops get this long to end; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
 /** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
-/** Notes of the store that an operator should see. */
-const WARNINGS = new Set([
-  "clock_ahead",
-  "child_removed",
-  "beat_stranger",
-  "packet_stranger",
-  "owner_unknown",
-  "message_malformed",
-  "unexpected_message",
-  "numbers_exhausted",
-  "number_unknown",
-  "owners_unreachable",
-  "ward_not_retaken",
-  "adoption_waits",
-]);
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
 
 /** A running site. */
@@ -77,6 +64,7 @@ export class Site {
   readonly telemetry: Telemetry;
   readonly requests: RequestTelemetry;
   readonly isolates = new IsolateMetrics();
+  readonly stateful = new StatefulMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
   readonly #dashboard = new Dashboard(() => this.table.list(), () => this.#apps?.table.hosts);
@@ -209,6 +197,7 @@ export class Site {
     this.telemetry.add(
       ...this.requests.families,
       ...this.isolates.families,
+      ...this.stateful.families,
       ...disks.families,
       ...siteFamilies({
         info: { site: config.id, tier: config.tier },
@@ -236,7 +225,8 @@ export class Site {
       gateway.handle,
     );
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
-    void this.#becomeReady(replica, { secrets, codec: codecOf(secrets, this.clock, this.random) });
+    const codec = codecOf(secrets, this.clock, this.random);
+    void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
   }
 
   /** What the replica has to say. */
@@ -285,7 +275,7 @@ export class Site {
     });
   }
 
-  async #becomeReady(replica: Replica, keys: Pick<AppServicePorts, "codec" | "secrets">): Promise<void> {
+  async #becomeReady(replica: Replica, keys: Omit<AppServicePorts, "replica" | "hub">): Promise<void> {
     try {
       await replica.ready;
       if (this.#stopping !== null || this.#hub === null) return;

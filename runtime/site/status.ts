@@ -23,6 +23,7 @@ export interface StatusParts {
 export function siteStatus(parts: StatusParts) {
   const status = parts.replica.status();
   const links = parts.hub?.status();
+  const stateful = parts.apps?.stateful.status();
   const rttMs = links?.links.find((link) => link.site === status.parent?.id)?.rttMs ?? null;
   return {
     site: status.site,
@@ -40,11 +41,20 @@ export function siteStatus(parts: StatusParts) {
     wards: status.wards,
     watched: status.watched.map((one) => ({ ...one, silentMs: Math.round(one.silentMs) })),
     apps: appStatus(parts.apps),
-    sessions: 0,
+    sessions: stateful?.homes.open ?? 0,
+    stateful: stateful === undefined ? null : {
+      open: stateful.homes.open,
+      resting: stateful.homes.resting,
+      parked: stateful.parked,
+      stalled: stateful.homes.stalled,
+      kept: stateful.homes.kept,
+      keptBytes: stateful.homes.keptBytes,
+    },
     alerts: alertsOf({
       fault: parts.fault,
       replica: status,
       diskFree: parts.disk.free(),
+      stateful: { parked: stateful?.parked ?? 0, stalled: stateful?.homes.stalled ?? 0 },
       away: parts.sites().flatMap(({ id, parent }) => {
         const untilMs = parts.replica.members.awayUntilMs(id);
         const near = id === status.parent?.id || parent === status.site;

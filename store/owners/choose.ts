@@ -6,6 +6,7 @@
  * C3  Then the nearest at or beyond `nearMs`; where there are too few, the farthest of those nearer than that; then
  *     those not measured yet.
  * C4  f > n − 1 can't be met whatever lives, and is refused at once; with too few that live, `missing` says so.
+ * C5  One that is to be the last is taken only where another would share a failure area, or there is none.
  */
 import { F_MAX } from "../limits.ts";
 import type { SiteId } from "../ports.ts";
@@ -32,6 +33,8 @@ export interface Candidate {
   /** null: not measured yet. */
   readonly rttMs: number | null;
   readonly isAlive: boolean;
+  /** Its loss costs more than that of another (C5). */
+  readonly isLast?: boolean;
 }
 
 /** Owners, and how many are missing because too few live. */
@@ -117,6 +120,7 @@ export function chooseOwners(
 function byDistance(nearMs: number): (a: Candidate, b: Candidate) => number {
   const rank = ({ rttMs }: Candidate) => rttMs === null ? 2 : rttMs >= nearMs ? 0 : 1;
   return (a, b) => {
+    if ((a.isLast === true) !== (b.isLast === true)) return a.isLast === true ? 1 : -1;
     if (rank(a) !== rank(b)) return rank(a) - rank(b);
     const nearer = (a.rttMs ?? 0) - (b.rttMs ?? 0);
     const sign = rank(a) === 1 ? -1 : 1;

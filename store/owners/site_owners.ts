@@ -44,6 +44,7 @@ export class SiteOwners {
   readonly #candidates = new Map<SiteId, () => void>();
   #revision = -1;
   #forget: () => void = () => {};
+  readonly #channels = new Map<string, (from: SiteId, packet: Uint8Array) => void>();
   readonly #uses = new Map<string, { readonly f: () => number; tuples: Tuples | null }>();
 
   constructor(core: Core) {
@@ -54,7 +55,7 @@ export class SiteOwners {
       wallMs: () => core.ports.clock.nowMs(),
       after: (ms, callback) => core.ports.clock.after(ms, callback),
       send: (to, beat) => core.send(to, beat),
-      isKnown: (site) => this.#isKnown(site),
+      isKnown: (site) => this.isKnown(site),
       knowsTree: () => this.#isReady,
       awayUntilMs: (site) => core.topology.awayUntilMs(site),
       count: (name) => core.count(name),
@@ -93,12 +94,14 @@ export class SiteOwners {
    *
    * @param f other owners; as configured by default.
    * @param kept of these, those that there are already.
+   * @param last the site whose loss costs most (C5).
    * @throws OwnersError where there are not so many sites at all.
    */
   choose(
     f = this.#settings.f,
     kept: readonly SiteId[] = [],
     without: (site: SiteId) => boolean = () => false,
+    last: SiteId | null = null,
   ): Choice {
     const { config: { site }, topology } = this.#core;
     checkOwners(site, { f, sites: this.#settings.sites }, this.#known());
@@ -107,6 +110,7 @@ export class SiteOwners {
       area: topology.area(one.site),
       rttMs: one.rttMs,
       isAlive: one.standing === "alive" && !this.#isLeaving(one.site) && !without(one.site),
+      isLast: one.site === last,
     }));
     const keptSites = kept.map((id) => ({ id, area: topology.area(id) }));
     return chooseOwners(
@@ -146,7 +150,7 @@ export class SiteOwners {
           return f();
         },
         choose,
-        isKnown: (site) => this.#isKnown(site),
+        isKnown: (site) => this.isKnown(site),
         isStranger: (site) => core.topology.site(site) === undefined && !core.topology.isRemoved(site),
         standing: (site) => detector.standing(site),
         watch: (site) => detector.watch(site),
@@ -158,20 +162,30 @@ export class SiteOwners {
     }, user);
   }
 
+  /** See Replica.owners in store/api.ts. */
+  channel(
+    use: string,
+    received: (from: SiteId, packet: Uint8Array) => void,
+  ): (to: SiteId, packet: Uint8Array) => Promise<void> {
+    this.#channels.set(use, received);
+    return (to, packet) => this.#core.send(to, { kind: "tuples", use, packet });
+  }
+
   /** A packet for the tuples of a use; one that is not opened here is not heard: it is told again. */
   received(from: SiteId, { use, packet }: TuplesMessage): void {
     const core = this.#core;
     if (!this.#isReady) return;
-    if (!this.#isKnown(from)) return core.refused("packet_stranger", from);
+    if (!this.isKnown(from)) return core.refused("packet_stranger", from);
     try {
       this.#uses.get(use)?.tuples?.received(from, packet);
+      this.#channels.get(use)?.(from, packet);
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       core.refused("message_malformed", from, { error: String(error) });
     }
   }
 
-  #isKnown(site: SiteId): boolean {
+  isKnown(site: SiteId): boolean {
     const { topology } = this.#core;
     return topology.site(site) !== undefined && !topology.isRemoved(site);
   }

@@ -12,6 +12,7 @@ export const BENCHES: Readonly<Record<string, () => Promise<{ readonly bench: Be
   link: () => import("./link.ts"),
   owners: () => import("./owners.ts"),
   scale: () => import("./scale.ts"),
+  session: () => import("./session.ts"),
   storage: () => import("./storage.ts"),
   paper: () => import("./paper.ts"),
   store: () => import("./store.ts"),

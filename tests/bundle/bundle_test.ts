@@ -139,3 +139,36 @@ Deno.test("a bundle names no path of the machine, so that one app has one versio
   assert(!one.code.includes("sojourn-test-") && !/^\/\/ \S*hono/m.test(one.code));
   assert(one.code.includes("// kept/as/it.is"));
 });
+
+Deno.test("bundle of a Session class with a private field is refused, at the field's place", async () => {
+  const app = (members: string, more = "") => `
+    import { defineApp, Session } from "sojourn";
+    class Counter extends Session {
+      ${members}
+    }
+    ${more}
+    export default defineApp({ sessions: { counter: Counter }, fetch: () => new Response() });`;
+  const rows: [string, RegExp | null][] = [
+    [
+      app("#count = 0;\n      add() { return ++this.#count; }"),
+      /the class Counter has the private field #count/,
+    ],
+    [
+      app("count = 0;\n      #double() { return this.count * 2; }\n      get() { return this.#double(); }"),
+      null,
+    ],
+    [
+      app("", "export class Inner extends Counter { #late; set() { this.#late = 1; } }"),
+      /class Inner .* #late/,
+    ],
+    [app("", "export class Other { #own = 1; get() { return this.#own; } }"), null],
+  ];
+  for (const [source, says] of rows) {
+    const { kind, message } = await bundleOf({ "app.ts": source });
+    if (says === null) assert.equal(kind, "bundled", message);
+    else assert.match(message, says);
+  }
+  const [first] = rows;
+  const { message } = await bundleOf({ "app.ts": first?.[0] ?? "" });
+  assert.match(message, /app\.ts:4:/);
+});

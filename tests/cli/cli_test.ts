@@ -263,6 +263,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
     "kv",
     "tables",
     "secrets",
+    "sessions",
     "logs",
     "chaos",
   ];
@@ -272,7 +273,6 @@ Deno.test("every command has help, and what is not built says so", async () => {
   }
   for (
     const name of [
-      "sessions",
       "queues",
       "why",
     ]

@@ -25,6 +25,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   sites: [],
   kv: ["list", "shop"],
   tables: ["shop"],
+  sessions: ["list"],
   secrets: ["shop", "list"],
   cron: ["shop"],
   logs: [],

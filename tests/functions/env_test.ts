@@ -8,6 +8,7 @@ import { type BaseEnv, defineApp, type EnvOf, table } from "../../functions/defi
 import { buildEnv, type EnvServices } from "../../functions/env.ts";
 import { codeOf } from "../../functions/errors.ts";
 import { parseManifest, readManifest } from "../../functions/manifest.ts";
+import { Session } from "../../functions/session.ts";
 import { MemoryStore } from "./memory_store.ts";
 import sample from "./sample_app.ts";
 
@@ -72,6 +73,8 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
       /each field once/,
     ],
     [{ fetch, tables: { t: { ...good, at: "edge" } } }, "tables.t.at", /"edge"/, /"root"/],
+    [{ fetch, sessions: { card: class {} } }, "sessions.card", /a function/, /extends Session/],
+    [{ fetch, sessions: { card: {} } }, "sessions.card", /\{\}/, /extends Session/],
     [{ fetch, vars: { A: 1 } }, "vars.A", /1/, /string/],
     [{ fetch, routes: { "login": { at: "root" } } }, "routes.login", /"login"/, /URLPattern path/],
     [{ fetch, routes: { "/(": { at: "root" } } }, "routes./(", /"\/\("/, /URLPattern path/],
@@ -227,4 +230,22 @@ Deno.test("env.ASSETS fetches an app's own files, and says where there are none"
     buildEnv({}, services({ assets })).ASSETS.fetch("http://any.example/x.txt"),
     (error) => codeOf(error) === "not_available",
   );
+});
+
+Deno.test("a stateful session with an origin, or whose log its clients are to hold, is not available", () => {
+  const fetch = () => new Response();
+  for (const [field, given] of [["origin", "ws://game.example"], ["durability", "hosts"]] as const) {
+    class Game extends Session {}
+    Object.assign(Game, { [field]: given });
+    assert.throws(() => readManifest({ fetch, sessions: { game: Game } }), {
+      code: "not_available",
+      message: new RegExp(`^sessions\\.game\\.${field} is not available`),
+    });
+  }
+  class Plain extends Session {
+    static durability = "owners";
+  }
+  assert.deepEqual(readManifest({ fetch, sessions: { plain: Plain } }).sessions, {
+    plain: { durability: "owners" },
+  });
 });

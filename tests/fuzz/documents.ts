@@ -15,7 +15,7 @@ const MANIFESTS: readonly unknown[] = [
       users: { key: ["name"], at: "root" },
     },
     queues: { sms: { f: 1, maxAttempts: 5 } },
-    sessions: { card: { durability: "hosts", origin: "wss://origin.example" } },
+    sessions: { card: { durability: "owners" } },
     secrets: { PEPPER: { at: "root" }, KEY: {} },
     vars: { CURRENCY: "EUR" },
     routes: { "/login/*": { at: "root" }, "/:a/b": { at: "edge" } },

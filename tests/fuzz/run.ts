@@ -9,8 +9,10 @@ import { cpuUsage } from "node:process";
 import { bundles } from "./bundles.ts";
 import { Dice } from "./dice.ts";
 import { configurations, manifests, topologies } from "./documents.ts";
+import { homes } from "./homes.ts";
 import { frames, handshakes, records } from "./link.ts";
 import { keys, messages, packets } from "./rows.ts";
+import { checkpoints, logs, stateSegments } from "./stateful.ts";
 import type { Subject, Target } from "./target.ts";
 import { tokens } from "./tokens.ts";
 
@@ -18,6 +20,7 @@ import { tokens } from "./tokens.ts";
 export const TARGETS: readonly Target[] = [
   ...[tokens, handshakes, records, frames, messages, packets, keys],
   ...[manifests, bundles, configurations, topologies],
+  ...[stateSegments, logs, checkpoints, homes],
 ];
 
 /** What came of a target. */

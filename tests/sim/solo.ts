@@ -61,6 +61,8 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         return Promise.resolve(found.slice(0, options?.limit).flatMap((key) => read(key) ?? []));
       },
       write: (mutations) => Promise.resolve(write(mutations)),
+      writeAs: (mutations) => Promise.resolve(void write(mutations)),
+      tick: () => ++shared.clock,
       watch: () => () => {},
       // Nothing is on this disk, but the one copy outlives all processes.
       durable: () => new Promise((resolve) => ports.clock.after(1, resolve)),
@@ -97,6 +99,9 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         settings: NO_OWNERS,
         configure: () => Promise.resolve(),
         choose: () => ({ owners: [config.site], missing: 0 }),
+        isKnown: (site) => site === config.site,
+        detector: { standing: () => "unknown", watch: () => () => {}, onChange: () => () => {} },
+        channel: () => () => Promise.resolve(),
       },
       connected: () => {},
       disconnected: () => {},

@@ -24,6 +24,9 @@ export function captureConsole(log: (level: string, text: string) => void): void
 
 type Print = (text: string, level: number) => void;
 
+// That of the process: in an isolate of stateful sessions the global is the app's, and recorded.
+const processMs = performance.now.bind(performance);
+
 /** Characters of a second. */
 class Budget {
   #second = -1;
@@ -32,7 +35,7 @@ class Budget {
 
   /** How many lines were dropped since the last one that was not; undefined: this one is too. */
   take(length: number): number | undefined {
-    const second = Math.floor(performance.now() / 1000);
+    const second = Math.floor(processMs() / 1000);
     if (second !== this.#second) {
       this.#second = second;
       this.#left = CHARACTERS_A_SECOND;

@@ -18,6 +18,7 @@ import { inlineBody, plainBody, webSocketOf } from "./response.ts";
 import { ScheduledController, type ScheduledFrame, Waits } from "./scheduled.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
+import { RemoteSessions } from "./sessions.ts";
 import { RemoteStore } from "./store.ts";
 
 /** The fetch handler of an app, and the environment it is called with. */
@@ -63,6 +64,7 @@ export class HandlerContext {
 export class Exchange {
   readonly id: number;
   readonly store: RemoteStore;
+  #sessions: RemoteSessions | undefined;
   readonly #app: LoadedApp;
   #env: Record<string, unknown> | undefined;
   ctx: HandlerContext | undefined;
@@ -95,6 +97,13 @@ export class Exchange {
   /** What the app declared, bound to this request. */
   get env(): Record<string, unknown> {
     return this.#env ??= this.#app.env(this);
+  }
+
+  /** Its way to stateful sessions. */
+  get sessions(): RemoteSessions {
+    this.#sessions ??= new RemoteSessions(this.#writer, this.id, this.ctx?.site ?? "");
+    if (this.#ended) this.#sessions.end();
+    return this.#sessions;
   }
 
   /** The request's abort signal: made when it is first asked for. */
@@ -200,6 +209,8 @@ export class Exchange {
     switch (type) {
       case FRAME.storeReply:
         return this.store.reply(payload);
+      case FRAME.statefulReply:
+        return this.#sessions?.reply(payload);
       case FRAME.data:
         this.#requestBody?.data(payload.rest());
         return;
@@ -241,7 +252,7 @@ export class Exchange {
     }
     // All of a plain body is here: the handler is over as it is with an inline one, only its bytes take a while.
     const settles = plain !== undefined && this.#pending === 0;
-    if (settles) this.store.end();
+    if (settles) this.#endCalls();
     this.#head(response, BODY.stream | (settles ? SETTLED : 0));
     this.#writer.end();
     this.#bodyOpen = true;
@@ -298,9 +309,14 @@ export class Exchange {
     this.#end();
   }
 
+  #endCalls(): void {
+    this.store.end();
+    this.#sessions?.end();
+  }
+
   #end(): void {
     this.#ended = true;
-    this.store.end();
+    this.#endCalls();
     this.#completed?.resolve();
     this.#requestBody?.fail(new Error("the request has ended"));
     this.#closed(this);

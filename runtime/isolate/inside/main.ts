@@ -23,6 +23,7 @@ import { OutgoingFetches } from "./outgoing.ts";
 import { blockImports } from "./imports.ts";
 import { OpenTelemetry } from "./opentelemetry.ts";
 import { cutRealm, type Realm } from "./realm.ts";
+import { catchUncaught, type IsolatePaths, revokeAll } from "./process_start.ts";
 import { installRequestSignal } from "./request_signal.ts";
 import { installResponse } from "./response.ts";
 import { appFrames, stackOf } from "./stack.ts";
@@ -44,13 +45,6 @@ export interface Evaluator {
   check(code: Uint8Array): void;
   /** @throws Error for a default export that is no app. */
   manifestOf(defaultExport: unknown): unknown;
-}
-
-/** What the process was started with. */
-export interface IsolatePaths {
-  readonly socket: string;
-  /** Holds the id of the last request begun: what the site looks at when this process has died. */
-  readonly mark: string;
 }
 
 const running = new AsyncLocalStorage<Exchange>();
@@ -121,36 +115,6 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   } finally {
     exit(0);
   }
-}
-
-async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
-  for (const name of ["read", "write", "net"] as const) await Deno.permissions.revoke({ name });
-  const descriptors = [
-    { name: "read", path: socket },
-    { name: "write", path: socket },
-    { name: "write", path: mark },
-  ] as const;
-  for (const descriptor of descriptors) {
-    await Deno.permissions.revoke(descriptor);
-    const { state } = await Deno.permissions.query(descriptor);
-    if (state === "granted") {
-      throw new Error(`the permission to ${descriptor.name} ${descriptor.path} is still there`);
-    }
-  }
-  const net = await Deno.permissions.query({ name: "net" });
-  if (net.state === "granted") throw new Error("the permission to use the network is still there");
-}
-
-/** B2: what nobody caught is a line in the log. */
-function catchUncaught(): void {
-  globalThis.addEventListener("unhandledrejection", (event) => {
-    event.preventDefault();
-    console.error("Uncaught (in promise)", event.reason);
-  });
-  globalThis.addEventListener("error", (event) => {
-    event.preventDefault();
-    console.error("Uncaught", event.error);
-  });
 }
 
 /** Runs a request and a response once, so that the first real one finds their code compiled. */
@@ -241,6 +205,9 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
     env: (exchange) =>
       buildEnv(defaultExport, {
         store: exchange.store,
+        get sessions() {
+          return exchange.sessions;
+        },
         vars: options.vars,
         secrets,
         app: options.name,

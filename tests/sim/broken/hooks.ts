@@ -99,6 +99,8 @@ function overlaid(
     get: (keys) => inner.get(keys),
     list: (range, options) => inner.list(range, options),
     write: (mutations, checks) => inner.write(mutations, checks),
+    writeAs: (mutations, version) => inner.writeAs(mutations, version),
+    tick: () => inner.tick(),
     watch: (ranges, changed) => inner.watch(ranges, changed),
     durable: () => inner.durable(),
     token: (open) => inner.token(open),

@@ -1,0 +1,155 @@
+/**
+ * Requests of one stateful session that are running, and answers that are kept for those who ask again.
+ *
+ * Life of a request: new → running → answered, when its commit is appended → may leave, when that is held → kept over
+ * checkpoints until it was received or is old → past: only its id is known → forgotten, when 1,024 later ones are past.
+ *
+ * R1  A request that is running, answered or past is never new again.
+ * R2  An answer leaves only when its commit, and all before it, are held.
+ * R3  What is running when the home ends was not run, as far as anybody outside can tell: another home may run it.
+ */
+import { Reader, Writer } from "../../store/codec.ts";
+import { type Answer, type Asked, HomeError } from "./api.ts";
+import { ANSWER_KEPT_MS, ANSWERS_BYTES_MAX, PAST_REQUESTS_MAX, REQUEST_BYTES_MAX } from "./limits.ts";
+import { isText } from "./name.ts";
+
+interface KeptAnswer {
+  readonly bytes: Uint8Array;
+  /** The last entry of its commit. */
+  readonly at: number;
+  readonly atMs: number;
+  isReceived: boolean;
+}
+
+/** See the file's header. */
+export class Answers {
+  readonly #nowMs: () => number;
+  readonly #running = new Map<string, PromiseWithResolvers<Uint8Array>>();
+  /** Oldest first. */
+  readonly #kept = new Map<string, KeptAnswer>();
+  readonly #past = new Set<string>();
+  /** Who waits for an answer that may not leave yet. */
+  readonly #waiting = new Map<string, PromiseWithResolvers<Uint8Array>>();
+  #bytes = 0;
+  #held = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** As a checkpoint had them. @throws CodecError */
+  restore(bytes: Uint8Array, at: number): void {
+    const r = new Reader(bytes);
+    for (const id of r.list(() => r.text())) this.#past.add(id);
+    const kept = r.list(() => ({ request: r.text(), bytes: r.bytes() }));
+    r.end();
+    this.answered(kept, at);
+  }
+
+  /** @throws HomeError `limit_stateful` */
+  ask(request: string): Asked {
+    if (!isText(request, REQUEST_BYTES_MAX)) {
+      throw new HomeError(
+        "limit_stateful",
+        `cannot take a request with the id ${
+          JSON.stringify(request.slice(0, 2 * REQUEST_BYTES_MAX))
+        }: an id has 1 ` +
+          `to ${REQUEST_BYTES_MAX} bytes of UTF-8`,
+      );
+    }
+    if (this.#past.has(request)) return { kind: "past" };
+    const kept = this.#kept.get(request);
+    if (kept !== undefined) return { kind: "known", answer: this.#whenHeld(request, kept) };
+    const running = this.#running.get(request);
+    if (running !== undefined) return { kind: "known", answer: running.promise };
+    this.#running.set(request, quiet());
+    return { kind: "new" };
+  }
+
+  dropped(request: string): void {
+    const running = this.#running.get(request);
+    this.#running.delete(request);
+    running?.reject(new HomeError("stateful_unreachable", `the request ${request} was not run; ask again`));
+  }
+
+  received(request: string): void {
+    const kept = this.#kept.get(request);
+    if (kept !== undefined) kept.isReceived = true;
+  }
+
+  /** A commit that ends with the entry `at` is appended. */
+  answered(answers: readonly Answer[], at: number): void {
+    for (const { request, bytes } of answers) {
+      this.#forget(request);
+      this.#kept.set(request, { bytes, at, atMs: this.#nowMs(), isReceived: false });
+      this.#bytes += bytes.length;
+      const running = this.#running.get(request);
+      this.#running.delete(request);
+      if (running !== undefined) this.#waiting.set(request, running);
+    }
+    this.held(this.#held);
+  }
+
+  /** R2: entries up to `through` are held. */
+  held(through: number): void {
+    this.#held = Math.max(this.#held, through);
+    for (const [request, waiting] of this.#waiting) {
+      const kept = this.#kept.get(request);
+      if (kept === undefined || kept.at > this.#held) continue;
+      this.#waiting.delete(request);
+      waiting.resolve(kept.bytes);
+    }
+    for (const [request, kept] of this.#kept) {
+      if (this.#bytes <= ANSWERS_BYTES_MAX || kept.at > this.#held) break;
+      this.#pass(request);
+    }
+  }
+
+  /** What a checkpoint after the entry `at` takes along; what it does not is past. */
+  checkpoint(at: number): Uint8Array {
+    const oldest = this.#nowMs() - ANSWER_KEPT_MS;
+    for (const [request, kept] of this.#kept) {
+      if (kept.at <= at && (kept.isReceived || kept.atMs < oldest)) this.#pass(request);
+    }
+    const kept = [...this.#kept].filter(([, one]) => one.at <= at);
+    const w = new Writer(64);
+    w.list([...this.#past], (id) => w.text(id));
+    return w.list(kept, ([id, { bytes }]) => w.text(id).bytes(bytes)).done();
+  }
+
+  /** R3 */
+  end(error: HomeError): void {
+    for (const { reject } of this.#running.values()) reject(error);
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#running.clear();
+    this.#waiting.clear();
+  }
+
+  #whenHeld(request: string, { at, bytes }: KeptAnswer): Promise<Uint8Array> {
+    if (at <= this.#held) return Promise.resolve(bytes);
+    const waiting = this.#waiting.get(request) ?? quiet();
+    this.#waiting.set(request, waiting);
+    return waiting.promise;
+  }
+
+  #pass(request: string): void {
+    this.#forget(request);
+    this.#past.add(request);
+    for (const id of this.#past) {
+      if (this.#past.size <= PAST_REQUESTS_MAX) break;
+      this.#past.delete(id);
+    }
+  }
+
+  #forget(request: string): void {
+    this.#bytes -= this.#kept.get(request)?.bytes.length ?? 0;
+    this.#kept.delete(request);
+  }
+}
+
+/** Nobody may be waiting when it is rejected. */
+function quiet(): PromiseWithResolvers<Uint8Array> {
+  const made = Promise.withResolvers<Uint8Array>();
+  made.promise.catch(() => {});
+  return made;
+}

@@ -1,0 +1,88 @@
+/**
+ * Logs that nobody told this site to forget: what was not written for ten minutes, and is not at home here, is asked
+ * after at the arbiter, and dropped where this disk is no owner of it any more. The arbiter drops its own old rows
+ * meanwhile.
+ *
+ * A1  Dropped only where the arbiter has a later epoch, or the end, on record: a home that has begun a log here, and
+ *     has not had it recorded yet, has the epoch that the arbiter knows.
+ */
+import type { StatefulName } from "./api.ts";
+import type { Arbiter } from "./arbiter.ts";
+import type { RowState } from "./asks.ts";
+import type { Keepers } from "./keepers.ts";
+import type { KeptLog } from "./kept_log.ts";
+import { AUDIT_AT_ONCE, AUDIT_MS } from "./limits.ts";
+import type { RecoveryPorts } from "./recovery.ts";
+
+/** Looking through all that is kept takes some milliseconds. */
+const LOOK_EVERY_MS = AUDIT_MS / 10;
+/** It is looked at again later. */
+const LOOK_MS_MAX = 4_000;
+const SWEEP_EVERY_MS = 3_600_000;
+
+export class Audit {
+  readonly #ports: RecoveryPorts & { readonly keepers: Keepers };
+  readonly #isAtHome: (name: StatefulName) => boolean;
+  #lookedMs: number;
+  #sweptMs: number;
+  #isRunning = false;
+
+  constructor(
+    ports: RecoveryPorts & { readonly keepers: Keepers },
+    isAtHome: (name: StatefulName) => boolean,
+  ) {
+    this.#ports = ports;
+    this.#isAtHome = isAtHome;
+    this.#lookedMs = this.#sweptMs = ports.nowMs();
+  }
+
+  tick(arbiter: Arbiter | null): void {
+    const nowMs = this.#ports.nowMs();
+    if (arbiter !== null && nowMs - this.#sweptMs >= SWEEP_EVERY_MS) {
+      this.#sweptMs = nowMs;
+      void arbiter.sweep();
+    }
+    if (this.#isRunning || nowMs - this.#lookedMs < LOOK_EVERY_MS) return;
+    this.#lookedMs = nowMs;
+    this.#isRunning = true;
+    void this.#look(nowMs).finally(() => this.#isRunning = false);
+  }
+
+  async #look(nowMs: number): Promise<void> {
+    const old: KeptLog[] = [];
+    for (const log of this.#ports.keepers.all()) {
+      if (old.length === AUDIT_AT_ONCE) break;
+      if (nowMs - log.writtenMs >= AUDIT_MS && !this.#isAtHome(log.name)) old.push(log);
+    }
+    await Promise.all(old.map((log) => this.#lookAt(log)));
+  }
+
+  /** Whether this disk is an owner of it, as the arbiter says now; what it should not have is dropped. */
+  async isLive(name: StatefulName): Promise<boolean> {
+    const { keepers, site, disk, count } = this.#ports;
+    const row = await this.#row(name);
+    if (row === null || this.#isAtHome(name)) return false;
+    const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
+    if (isOwner && !row.ended) return true;
+    count("audited_away");
+    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch);
+    return false;
+  }
+
+  async #lookAt(log: KeptLog): Promise<void> {
+    log.writtenMs = this.#ports.nowMs();
+    await this.isLive(log.name);
+  }
+
+  /** null: none, or no answer. */
+  async #row(name: StatefulName): Promise<RowState | null> {
+    const { ask, arbiter, after } = this.#ports;
+    const asking = ask(arbiter(), { kind: "look", name });
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const cancel = after(LOOK_MS_MAX, () => resolve(null));
+    const reply = await Promise.race([asking.reply, late]);
+    cancel();
+    asking.cancel();
+    return reply?.kind === "row" ? reply.row : null;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What the arbiter has on record for stateful sessions that are born here: their owners, under a number that goes into
+ * their ids. Asked for once, and again when one of those owners is lost or f is another.
+ */
+import type { Choice } from "../../store/owners/choose.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { HomeError, type Owner } from "./api.ts";
+import type { Ask, Reply } from "./asks.ts";
+import type { RecoveryPorts } from "./recovery.ts";
+
+export interface BirthsPorts extends RecoveryPorts {
+  readonly fellows: {
+    readonly f: number;
+    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean, last: SiteId): Choice;
+  };
+}
+
+export interface BirthRecord {
+  readonly number: number;
+  /** This site first. */
+  readonly owners: readonly Owner[];
+}
+
+export class Births {
+  readonly #ports: BirthsPorts;
+  #current: BirthRecord | null = null;
+  #asking: Promise<BirthRecord> | null = null;
+
+  constructor(ports: BirthsPorts) {
+    this.#ports = ports;
+  }
+
+  /** @throws HomeError */
+  current(untilMs: number): Promise<BirthRecord> {
+    const { fellows, isLost } = this.#ports;
+    const current = this.#current;
+    if (current?.owners.length === fellows.f + 1 && !current.owners.some(({ site }) => isLost(site))) {
+      return Promise.resolve(current);
+    }
+    return this.#asking ??= this.#ask(untilMs).finally(() => this.#asking = null);
+  }
+
+  async #ask(untilMs: number): Promise<BirthRecord> {
+    const { site, disk, arbiter } = this.#ports;
+    const others = await Promise.all(this.#chosen().map((one) => this.#greet(one, untilMs)));
+    const owners = [{ site, disk }, ...others];
+    const reply = await this.#within(arbiter(), { kind: "births", owners }, untilMs);
+    if (reply?.kind === "births") return this.#current = { number: reply.number, owners };
+    throw new HomeError(
+      "arbiter_unreachable",
+      `cannot make a stateful session: the site ${arbiter()}, which has to know who keeps its log, does not answer`,
+    );
+  }
+
+  #chosen(): readonly SiteId[] {
+    const { fellows } = this.#ports;
+    let missing = fellows.f;
+    try {
+      const choice = fellows.choose([], () => false, this.#ports.arbiter());
+      missing = choice.missing;
+      if (missing === 0) return choice.owners.slice(1);
+    } catch {
+      // there are not so many sites at all: said below
+    }
+    throw new HomeError(
+      "stateful_unreachable",
+      `cannot make a stateful session: ${missing} of the ${fellows.f} other sites that are to keep its log are missing`,
+    );
+  }
+
+  async #greet(site: SiteId, untilMs: number): Promise<Owner> {
+    const reply = await this.#within(site, { kind: "greet" }, untilMs);
+    if (reply?.kind === "promised") return { site, disk: reply.disk };
+    throw new HomeError(
+      "stateful_unreachable",
+      `cannot make a stateful session: ${site}, which is to keep its log, does not answer`,
+    );
+  }
+
+  async #within(to: SiteId, ask: Ask, untilMs: number): Promise<Reply | null> {
+    const { nowMs, after } = this.#ports;
+    const asking = this.#ports.ask(to, ask);
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const cancel = after(Math.max(0, untilMs - nowMs()), () => resolve(null));
+    const reply = await Promise.race([asking.reply, late]);
+    cancel();
+    if (reply === null) asking.cancel();
+    return reply;
+  }
+}

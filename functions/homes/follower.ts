@@ -1,0 +1,261 @@
+/**
+ * One owner of a log, as its home sees it; the home's own disk is one, too.
+ *
+ * Life: `asking` (promise the epoch, say what you have) → aligned or installed → `joined`: everything appended is sent,
+ * and `acked` is how far its disk has it → `lost`: it is not that disk any more, or has no room.
+ *
+ * The rules are those of live_home.ts.
+ */
+import type { SiteId } from "../../store/ports.ts";
+import type { StatefulName } from "./api.ts";
+import { type Ask, type Base, commonUpTo, lastOf, type LogPiece, type LogState, type Reply } from "./asks.ts";
+import type { Asking } from "./exchange.ts";
+
+/** What an owner said of itself when it promised. */
+export interface Promised {
+  readonly disk: number;
+  readonly aligned: boolean;
+  readonly log: LogState | null;
+}
+
+/** What a follower needs of its home. */
+export interface FollowerHome {
+  readonly name: StatefulName;
+  readonly epoch: number;
+  readonly seed: Uint8Array;
+  readonly version: string;
+  /** The last entry appended, and the one that the base stands for. */
+  readonly last: number;
+  readonly baseAt: number;
+  /** The home's own log as it is now. */
+  state(): LogState;
+  ask(to: SiteId, ask: Ask): Asking;
+  /** Pieces after an entry, as many as go at once; some of them may be on disk only. */
+  pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]>;
+  base(): Promise<Base | null>;
+  /** Its disk has more than before. */
+  advanced(): void;
+  /** It promised another. */
+  superseded(epoch: number): void;
+  /** An owner that the arbiter has on record does not know the log: only the arbiter can tell. */
+  doubt(follower: Follower): void;
+  /** Resolves a moment later. */
+  nextTick(): Promise<void>;
+}
+
+/** Appends under way to one owner: a round trip at a few hundred commits a second. */
+const ASKS_MAX = 16;
+
+export class Follower {
+  readonly #home: FollowerHome;
+  readonly site: SiteId;
+  readonly isOwn: boolean;
+  /** Whether the arbiter may have it on record: then it has the log already, or none is begun there. */
+  mayInstall: boolean;
+  /** 0: not known yet. */
+  disk: number;
+  /** Of this home's, counted. */
+  readonly turn: number;
+  isJoined = false;
+  /** Why nothing is to be expected of it; a site whose disk was lost may be chosen again, as another owner. */
+  lostBy: "disk" | "full" | "unknown" | null = null;
+  /** −1 before it has joined. */
+  acked = -1;
+  #baseAt = 0;
+  /** Ends the watch over its site. */
+  unwatch: () => void = () => {};
+  #sent = 0;
+  #isClosed = false;
+  #isJoining = false;
+  #isPumping = false;
+  #isWanted = false;
+  /** Something it was sent has not come there. */
+  #isBehind = false;
+  readonly #asks = new Set<Asking>();
+
+  constructor(
+    home: FollowerHome,
+    { site, turn, disk = 0, isOwn = false, mayInstall }: {
+      readonly site: SiteId;
+      readonly turn: number;
+      readonly disk?: number;
+      readonly isOwn?: boolean;
+      readonly mayInstall: boolean;
+    },
+  ) {
+    this.#home = home;
+    this.site = site;
+    this.turn = turn;
+    this.disk = disk;
+    this.isOwn = isOwn;
+    this.mayInstall = mayInstall;
+  }
+
+  /** Its base stands for entries up to here. */
+  get baseAt(): number {
+    return this.isOwn ? this.#home.baseAt : this.#baseAt;
+  }
+
+  /** @param promised where it was asked already. */
+  join(promised: Promised | null = null): void {
+    if (this.#isJoining || this.isJoined || this.isLost || this.#isClosed) return;
+    this.#isJoining = true;
+    void this.#join(promised).finally(() => this.#isJoining = false);
+  }
+
+  /** Sends what it has not been sent. */
+  pump(): void {
+    this.#isWanted = true;
+    if (!this.isJoined || this.#isPumping) return;
+    this.#isPumping = true;
+    void this.#pumpOn();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.unwatch();
+    for (const asking of this.#asks) asking.cancel();
+    this.#asks.clear();
+  }
+
+  async #join(promised: Promised | null): Promise<void> {
+    const of = () => ({ name: this.#home.name, disk: this.disk, epoch: this.#home.epoch });
+    if (promised === null) {
+      const reply = await this.#ask({ kind: "promise", ...of() });
+      if (reply?.kind !== "promised") return;
+      promised = reply;
+    }
+    this.disk = promised.disk;
+    if (promised.log === null && !this.mayInstall) return this.#doubt();
+    const keep = this.#keep(promised);
+    const { seed, version } = this.#home, { turn } = this;
+    if (promised.aligned) this.acked = promised.log === null ? 0 : lastOf(promised.log);
+    else if (keep !== null) {
+      const reply = await this.#ask({ kind: "align", turn, keep, ...of() });
+      if (reply?.kind !== "held") return;
+      this.acked = reply.through;
+    } else {
+      const base = await this.#home.base();
+      const reply = await this.#ask({ kind: "install", turn, seed, version, base, ...of() });
+      if (reply?.kind !== "held") return;
+      this.acked = reply.through;
+      this.#baseAt = base?.at ?? 0;
+    }
+    if (this.#isClosed || this.isLost) return;
+    this.#baseAt = Math.max(this.#baseAt, promised.log?.base.at ?? 0);
+    this.#sent = this.acked;
+    this.isJoined = true;
+    this.#home.advanced();
+    this.pump();
+  }
+
+  /** Up to where its log is the home's, where the home can send what follows; null: begin anew. */
+  #keep({ log }: Promised): number | null {
+    if (log === null) return null;
+    const keep = commonUpTo(this.#home.state(), log);
+    return keep !== null && keep >= this.#home.baseAt ? keep : null;
+  }
+
+  async #pumpOn(): Promise<void> {
+    while (this.#isWanted && !this.#isClosed && !this.isLost) {
+      this.#isWanted = false;
+      await this.#pump();
+    }
+    this.#isPumping = false;
+  }
+
+  async #pump(): Promise<void> {
+    const home = this.#home;
+    while (!this.#isClosed && !this.isLost && this.#asks.size < ASKS_MAX) {
+      if (this.#isBehind) {
+        // What was lost on the way goes again when all the rest was answered.
+        if (this.#asks.size > 0) return;
+        this.#isBehind = false;
+        this.#sent = this.acked;
+      }
+      if (this.baseAt < home.baseAt) {
+        if (!await this.#sendBase()) return;
+        continue;
+      }
+      if (this.#sent >= home.last) return;
+      const found = home.pieces(this.#sent);
+      const pieces = found instanceof Promise ? await found : found;
+      const last = pieces.at(-1);
+      if (last === undefined || pieces[0]?.first !== this.#sent + 1) {
+        // The log was cut meanwhile: the base goes first. Otherwise the home ends.
+        if (this.baseAt < home.baseAt) continue;
+        return;
+      }
+      this.#sent = last.first + last.count - 1;
+      void this.#append(pieces);
+    }
+  }
+
+  async #append(pieces: readonly LogPiece[]): Promise<void> {
+    const { name, epoch } = this.#home;
+    const reply = await this.#ask({ kind: "append", pieces, name, disk: this.disk, epoch });
+    if (reply?.kind === "held") this.#ack(reply.through);
+    else if (reply?.kind === "refused" && reply.why === "gap") this.#isBehind = true;
+    this.pump();
+  }
+
+  async #sendBase(): Promise<boolean> {
+    const { name, epoch } = this.#home;
+    const base = await this.#home.base();
+    if (base === null || this.#isClosed) return false;
+    if (base.at <= this.baseAt) {
+      // What the own disk has may be older than what it is to have: no loop turns in place until then.
+      await this.#home.nextTick();
+      return !this.#isClosed;
+    }
+    const reply = await this.#ask({ kind: "checkpoint", base, name, disk: this.disk, epoch });
+    if (reply?.kind !== "held") return false;
+    this.#baseAt = Math.max(this.#baseAt, base.at);
+    this.#sent = Math.max(this.#sent, base.at);
+    this.#ack(reply.through);
+    return !this.#isClosed;
+  }
+
+  #ack(through: number): void {
+    this.acked = Math.max(this.acked, through);
+    this.#home.advanced();
+  }
+
+  /** The reply; null where nothing more is to be done with it. */
+  async #ask(ask: Ask): Promise<Reply | null> {
+    if (this.#isClosed) return null;
+    const asking = this.#home.ask(this.site, ask);
+    this.#asks.add(asking);
+    const reply = await asking.reply;
+    this.#asks.delete(asking);
+    if (this.#isClosed) return null;
+    if (reply.kind !== "refused" || reply.why === "gap") return reply;
+    if (reply.why === "superseded") this.#home.superseded(reply.epoch);
+    else if (reply.why === "unknown") this.#doubt();
+    else this.#lose(reply.why);
+    return null;
+  }
+
+  get isLost(): boolean {
+    return this.lostBy !== null;
+  }
+
+  /** There may be room again. */
+  retry(): void {
+    if (this.lostBy !== "full" || this.#isClosed) return;
+    this.lostBy = null;
+    this.#isBehind = true;
+    this.join();
+    this.pump();
+  }
+
+  #lose(by: "disk" | "full" | "unknown"): void {
+    this.lostBy = by;
+    this.#home.advanced();
+  }
+
+  #doubt(): void {
+    if (!this.mayInstall) this.#home.doubt(this);
+    this.#lose("unknown");
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * One disk for many writers: what they put gathers, and goes in one step, as much as came while the step before was
+ * written.
+ *
+ * G1  `durable` resolves when everything put before the call is on disk, and only then.
+ * G2  Steps are in the order of the puts: after a crash the disk has a prefix of them (storage contract S2).
+ * G3  A step that fails ends it: nothing is ever durable again.
+ */
+import type { Key } from "../../store/key.ts";
+import type { Clock, Storage } from "../../store/ports.ts";
+import type { Row } from "../../store/row.ts";
+
+interface Step {
+  readonly rows: Map<Key, Row>;
+  readonly drop: Set<Key>;
+  readonly done: PromiseWithResolvers<void>;
+}
+
+const newStep = (): Step => {
+  const done = Promise.withResolvers<void>();
+  done.promise.catch(() => {});
+  return { rows: new Map(), drop: new Set(), done };
+};
+
+export class GroupCommit {
+  readonly #storage: Storage;
+  readonly #clock: Clock;
+  readonly #fatal: (error: Error) => void;
+  #position: number;
+  #next: Step = newStep();
+  /** The newest step that was begun. */
+  #last: Promise<void> = Promise.resolve();
+  #writing = false;
+  #failure: Error | null = null;
+  /** Steps written. */
+  steps = 0;
+
+  /** @param position at least that of every row on the disk. */
+  constructor(
+    { storage, clock, fatal }: { storage: Storage; clock: Clock; fatal: (error: Error) => void },
+    position: number,
+  ) {
+    this.#storage = storage;
+    this.#clock = clock;
+    this.#fatal = fatal;
+    this.#position = position;
+  }
+
+  put(key: Key, value: Uint8Array): void {
+    const { rows, drop } = this.#next;
+    rows.delete(key); // rows of a step rise by position
+    rows.set(key, {
+      key,
+      value,
+      position: ++this.#position,
+      clock: 0,
+      replica: 0,
+      known: 0,
+      expiresAtMs: 0,
+    });
+    drop.delete(key);
+    this.#wake();
+  }
+
+  drop(key: Key): void {
+    this.#next.rows.delete(key);
+    this.#next.drop.add(key);
+    this.#wake();
+  }
+
+  /** G1. @throws what the disk said. */
+  durable(): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    return this.#isEmpty ? this.#last : this.#next.done.promise;
+  }
+
+  get #isEmpty(): boolean {
+    return this.#next.rows.size === 0 && this.#next.drop.size === 0;
+  }
+
+  #wake(): void {
+    if (this.#writing || this.#failure !== null) return;
+    this.#writing = true;
+    void this.#write();
+  }
+
+  async #write(): Promise<void> {
+    await this.#clock.turn();
+    while (!this.#isEmpty) {
+      const step = this.#next;
+      this.#next = newStep();
+      this.#last = step.done.promise;
+      try {
+        await this.#storage.commit({
+          rows: [...step.rows.values()],
+          drop: [...step.drop],
+          records: new Map(),
+        });
+      } catch (error) {
+        return this.#fail(step, error);
+      }
+      this.steps++;
+      step.done.resolve();
+      await this.#clock.turn();
+    }
+    this.#writing = false;
+  }
+
+  /** G3 */
+  #fail(step: Step, error: unknown): void {
+    this.#failure = error instanceof Error ? error : new Error(String(error));
+    step.done.reject(this.#failure);
+    this.#next.done.reject(this.#failure);
+    this.#fatal(this.#failure);
+  }
+}

@@ -1,0 +1,460 @@
+/**
+ * The stateful sessions of one site: those at home here, the logs that it keeps for others, and, at the root, the
+ * arbiter.
+ *
+ * Life: `Homes.open` → (opened, resting, taken over …) → `close`.
+ */
+import type { Standing } from "../../store/owners/detector.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
+import { Arbiter } from "./arbiter.ts";
+import { type Ask, isForArbiter, type KeeperAsk, type Reply } from "./asks.ts";
+import { Audit } from "./audit.ts";
+import { Births } from "./births.ts";
+import { Due } from "./due.ts";
+import { Exchange } from "./exchange.ts";
+import { GroupCommit } from "./group_commit.ts";
+import type { KeptLog } from "./kept_log.ts";
+import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
+import { OPEN_MS_MAX, SEED_BYTES } from "./limits.ts";
+import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts";
+import { birthId, checkName, keyOf, shown } from "./name.ts";
+import { OpenHome, Opening } from "./open_home.ts";
+import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
+import type { HomesPorts, HomesStatus } from "./ports.ts";
+import { Routes } from "./routes.ts";
+import { Watches } from "./watches.ts";
+
+type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
+
+interface AtHome {
+  readonly live: LiveHome;
+  isResting: boolean;
+}
+
+const TICK_MS = 250;
+
+/** See the file's header. */
+export class Homes {
+  readonly #ports: HomesPorts;
+  readonly #keepers: Keepers;
+  readonly #arbiter: Arbiter | null;
+  readonly #exchange: Exchange;
+  readonly #routes = new Routes();
+  readonly #watches: Watches;
+  readonly #births: Births;
+  readonly #due: Due;
+  readonly #audit: Audit;
+  readonly #homes = new Map<string, AtHome>();
+  readonly #opening = new Set<string>();
+  readonly #live: LiveHomePorts;
+  readonly #counters: Record<string, number> = {};
+  /** Nothing new is served. */
+  #closing: HomeError | null = null;
+  #isClosed = false;
+  #cancelTick: () => void = () => {};
+  readonly #forget: () => void;
+
+  private constructor(ports: HomesPorts, { keepers, arbiter }: {
+    readonly keepers: (hooks: Hooks) => Keepers;
+    readonly arbiter: Arbiter | null;
+  }, watches: Watches) {
+    this.#ports = ports;
+    this.#watches = watches;
+    this.#due = new Due((name) => this.#mayOpen(name), (name) => void this.#tellDue(name));
+    this.#keepers = keepers({
+      fenced: (name, epoch, by) => this.#fenced(name, epoch, by),
+      changed: (log, gone) => this.#changed(log, gone),
+    });
+    this.#arbiter = arbiter;
+    const count = (name: string, by?: number) => this.#count(name, by);
+    const { site, boot, clock, nowMs, send, fellows } = ports;
+    this.#exchange = new Exchange({
+      site,
+      boot,
+      clock,
+      nowMs,
+      send,
+      handle: (from, ask) => this.#handle(from, ask),
+      count,
+    });
+    this.#births = new Births({ ...this.#recoveryPorts(), fellows });
+    this.#audit = new Audit(
+      { ...this.#recoveryPorts(), keepers: this.#keepers },
+      (name) => this.#isAtHome(name),
+    );
+    this.#live = this.#livePorts();
+    for (const log of this.#keepers.all()) this.#changed(log, false);
+    this.#forget = fellows.onChange((one, standing) => this.#standing(one, standing));
+    this.#tickLater();
+  }
+
+  /** Opens what is on the disks. */
+  static async open(ports: HomesPorts): Promise<Homes> {
+    const { storage, arbiterStorage, clock, nowMs, fatal, random, fellows, site } = ports;
+    const loaded = await loadDisk(storage, random);
+    const disk = new GroupCommit({ storage, clock, fatal }, loaded.position);
+    const watches = new Watches(fellows, site, nowMs);
+    const arbiter = arbiterStorage === null
+      ? null
+      : await Arbiter.open({ storage: arbiterStorage, clock, fatal, gone: (one) => watches.gone(one) });
+    const { keptMax, keptBytesMax } = ports;
+    return new Homes(ports, {
+      arbiter,
+      keepers: (hooks) =>
+        new Keepers({
+          storage,
+          disk,
+          nowMs,
+          ...hooks,
+          ...(keptMax === undefined ? {} : { keptMax }),
+          ...(keptBytesMax === undefined ? {} : { keptBytesMax }),
+        }, loaded),
+    }, watches);
+  }
+
+  // ── Where ──
+
+  /**
+   * Where a stateful session is at home, as far as is known here without asking: this site, another, or null. A hint
+   * that was right once.
+   */
+  where(name: StatefulName): SiteId | null {
+    const key = keyOf("", name);
+    if (this.#homes.has(key)) return this.#ports.site;
+    return this.#routes.get(key, this.#keepers.log(name)?.head.by ?? null);
+  }
+
+  /** The site that `where` named is not its home. */
+  misled(name: StatefulName): void {
+    this.#routes.set(keyOf("", name), null);
+  }
+
+  // ── Opening ──
+
+  /**
+   * Makes this site its home, where nobody is, or nobody that lives; or opens it again where this site is.
+   *
+   * @param version the code to run, where nothing is known of it yet.
+   * @throws HomeError `elsewhere` (with the site), `superseded`, `stateful_unreachable`, `arbiter_unreachable`,
+   *     `closed`, `limit_stateful`.
+   */
+  async open(name: StatefulName, version: string): Promise<Opened> {
+    this.#serving();
+    checkName(name);
+    const key = keyOf("", name);
+    const resting = this.#homes.get(key);
+    if (this.#opening.has(key) || resting?.isResting === false) {
+      throw new Error(`${shown(name)} is open here, or being opened`);
+    }
+    this.#opening.add(key);
+    try {
+      return resting === undefined ? await this.#open(name, version) : await this.#wake(resting.live);
+    } finally {
+      this.#opening.delete(key);
+    }
+  }
+
+  /** A new one with an id that says where it was born: the root need not be asked. @throws HomeError as `open`. */
+  async create(
+    { app, class: className }: { readonly app: string; readonly class: string },
+    version: string,
+  ): Promise<Opened> {
+    this.#serving();
+    const { site, random } = this.#ports;
+    const { number, owners } = await this.#births.current(this.#ports.nowMs() + OPEN_MS_MAX);
+    const name = { app, class: className, id: birthId({ site, number }, random.bytes(16)) };
+    checkName(name);
+    const copy = { seed: random.bytes(SEED_BYTES), version, base: null, pieces: [] };
+    await alignOwn(this.#recoveryPorts(), { name, epoch: 1, copy, mine: null });
+    const promised = new Map(owners.map(({ site, disk }) => [site, { disk, aligned: false, log: null }]));
+    const row = { epoch: 1, config: 0, owners };
+    const live = this.#begin({ name, row, promised, isBorn: true, copy });
+    // Nobody is told its name before all its owners know it (H2).
+    await this.#within(live.joined(), () =>
+      live.end(
+        new HomeError(
+          "stateful_unreachable",
+          `cannot make a stateful session: not all that are to keep its log answer`,
+        ),
+      ));
+    return this.#opened(live, copy);
+  }
+
+  #serving(): void {
+    if (this.#closing !== null) throw this.#closing;
+  }
+
+  async #open(name: StatefulName, version: string): Promise<Opened> {
+    const { site, nowMs } = this.#ports;
+    const head = this.#keepers.log(name)?.head;
+    const recovery = new Recovery(this.#recoveryPorts(), name, version, nowMs() + OPEN_MS_MAX);
+    const { row, copy, promised } = await recovery.run(head?.by === site ? head.promised : 0);
+    this.#serving();
+    if (this.#keepers.log(name)?.head.promised !== row.epoch) {
+      throw new HomeError(
+        "superseded",
+        `cannot open ${shown(name)}: another site has taken it over; ask again`,
+      );
+    }
+    this.#count(row.epoch === 1 ? "claimed" : "recovered");
+    // Nobody has heard of what nobody's disk knows: it may be begun where it is on record.
+    const isBorn = [...promised.values()].every(({ log }) => log === null);
+    return this.#opened(this.#begin({ name, row, promised, isBorn, copy }), copy);
+  }
+
+  /** One that rests here: it is on the own disk. */
+  async #wake(live: LiveHome): Promise<Opened> {
+    const { site, nowMs } = this.#ports;
+    const recovery = new Recovery(this.#recoveryPorts(), live.name, "", nowMs() + OPEN_MS_MAX);
+    const copy = await recovery.fetch(site, this.#keepers.disk, live.epoch);
+    if (live.isOver || copy === null) throw await live.over;
+    this.#count("woken");
+    const entry = this.#homes.get(keyOf("", live.name));
+    if (entry !== undefined) entry.isResting = false;
+    return this.#opened(live, copy);
+  }
+
+  #begin(
+    { copy: { seed, version }, ...start }: Omit<LiveHomeStart, "seed" | "version" | "disk"> & {
+      readonly copy: LogCopy;
+    },
+  ): LiveHome {
+    const { name } = start;
+    const live = new LiveHome(this.#live, { ...start, seed, version, disk: this.#keepers.disk });
+    this.#homes.set(keyOf("", name), { live, isResting: false });
+    return live;
+  }
+
+  #opened(live: LiveHome, copy: LogCopy): Opened {
+    const { clock, nowMs } = this.#ports;
+    const wakeAtMs = copy.pieces.at(-1)?.wakeAtMs ?? copy.base?.wakeAtMs ?? 0;
+    const rested = () => {
+      const entry = this.#homes.get(keyOf("", live.name));
+      if (entry?.live === live) entry.isResting = true;
+    };
+    const ports = {
+      disk: this.#keepers.disk,
+      nowMs,
+      wallMs: () => clock.nowMs(),
+      own: (ask: KeeperAsk) => this.#keepers.handle(this.#ports.site, ask),
+      logBytes: () => this.#keepers.log(live.name)?.pieceBytes ?? 0,
+      epochAt: (entry: number) => epochAt(this.#keepers.log(live.name), entry),
+      rested,
+      invite: (to: SiteId, name: StatefulName) => {
+        // Where it is not heard, whoever is asked for it opens it there, too.
+        const asking = this.#exchange.ask(to, { kind: "invite", name });
+        const cancel = clock.after(OPEN_MS_MAX, () => asking.cancel());
+        void asking.reply.then(cancel);
+      },
+    };
+    return new Opening(live, copy, {
+      nowMs,
+      make: (answers) => new OpenHome(ports, live, answers, wakeAtMs),
+      abandoned: rested,
+    });
+  }
+
+  /** Waits for something so long as an opening may take; then, `give` up. */
+  async #within(done: Promise<void>, give: () => void): Promise<void> {
+    const cancel = this.#ports.clock.after(OPEN_MS_MAX, give);
+    await done.finally(cancel);
+  }
+
+  // ── What the parts need ──
+
+  #recoveryPorts(): RecoveryPorts {
+    const { site, nowMs, clock, random, arbiter } = this.#ports;
+    return {
+      site,
+      disk: this.#keepers.disk,
+      nowMs,
+      after: (ms, callback) => clock.after(ms, callback),
+      random: (length) => random.bytes(length),
+      ask: (to, ask) => this.#exchange.ask(to, ask),
+      arbiter,
+      isLost: (one) => this.#watches.isLost(one),
+      learned: (name, one) => this.#routes.set(keyOf("", name), one),
+      count: (name) => this.#count(name),
+    };
+  }
+
+  /** One for all homes: there may be many. */
+  #livePorts(): LiveHomePorts {
+    const { site, nowMs, arbiter, fellows, note } = this.#ports;
+    const log = (name: StatefulName) => this.#keepers.log(name);
+    const kept = (name: StatefulName, kind: { after: number; whole: boolean }): Promise<Reply> => {
+      const epoch = log(name)?.head.promised ?? 0;
+      return this.#keepers.handle(site, { kind: "fetch", name, disk: this.#keepers.disk, epoch, ...kind });
+    };
+    return {
+      site,
+      nowMs,
+      arbiter,
+      note,
+      ask: (to, what) => this.#exchange.ask(to, what),
+      f: () => fellows.f,
+      // With the arbiter as its owner a home that loses it could ask nobody for another.
+      choose: (kept, without) => fellows.choose(kept, without, arbiter()),
+      isKnown: (one) => fellows.isKnown(one),
+      standing: (one) => fellows.standing(one),
+      watch: (one) => fellows.watch(one),
+      state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0 }, segments: [] },
+      baseAt: (name) => log(name)?.base?.at ?? 0,
+      read: async (name, after) => {
+        const reply = await kept(name, { after, whole: false });
+        return reply.kind === "copy" ? reply.pieces : [];
+      },
+      base: async (name) => {
+        const reply = await kept(name, { after: log(name)?.last ?? 0, whole: true });
+        return reply.kind === "copy" ? reply.base : null;
+      },
+      count: (what) => this.#count(what),
+      over: (home, error) => this.#over(home, error),
+    };
+  }
+
+  #over(live: LiveHome, { code, site }: HomeError): void {
+    const key = keyOf("", live.name);
+    if (this.#homes.get(key)?.live === live) this.#homes.delete(key);
+    // This disk may not have heard of the next home.
+    if (code === "superseded") this.#routes.set(key, site);
+  }
+
+  /** Another site has the promise of a log on this disk. */
+  #fenced(name: StatefulName, epoch: number, by: SiteId): void {
+    const entry = this.#homes.get(keyOf("", name));
+    if (entry !== undefined && epoch > entry.live.epoch) {
+      entry.live.supersede(`${by} has promised epoch ${epoch}`, by);
+    }
+  }
+
+  /** A log on this disk is other than before. */
+  #changed(log: KeptLog, gone: boolean): void {
+    this.#due.changed(log, gone);
+    this.#watches.ofHome(keyOf("", log.name), gone || log.wakeAtMs === 0 ? null : log.head.by);
+    const { by } = log.head;
+    if (!gone && by !== this.#ports.site) this.#routes.forget(keyOf("", log.name));
+  }
+
+  #isAtHome(name: StatefulName): boolean {
+    const key = keyOf("", name);
+    return this.#homes.has(key) || this.#opening.has(key);
+  }
+
+  /** One that has ended is not begun again by a timer that its log still has. */
+  async #tellDue(name: StatefulName): Promise<void> {
+    if (!this.#homes.has(keyOf("", name)) && !await this.#audit.isLive(name)) return;
+    if (this.#mayOpen(name)) this.#ports.due(name);
+  }
+
+  /** A named timer is due (due.ts D1). */
+  #mayOpen(name: StatefulName): boolean {
+    const key = keyOf("", name);
+    if (this.#opening.has(key) || this.#closing !== null) return false;
+    const entry = this.#homes.get(key);
+    if (entry !== undefined) return entry.isResting;
+    const by = this.#keepers.log(name)?.head.by;
+    return by === this.#ports.site || (by !== undefined && this.#watches.isLost(by));
+  }
+
+  // ── Others ──
+
+  /** A packet of another site. @throws CodecError for bytes that are none. */
+  received(from: SiteId, packet: Uint8Array): void {
+    if (this.#isClosed) return;
+    if (this.#ports.fellows.isKnown(from)) this.#exchange.received(from, packet);
+    else this.#count("packet_stranger");
+  }
+
+  #handle(from: SiteId, ask: Ask): Promise<Reply> {
+    if (ask.kind === "invite") {
+      if (this.#closing === null && !this.#isAtHome(ask.name)) this.#ports.due(ask.name);
+      return Promise.resolve({ kind: "held", through: 0 });
+    }
+    if (!isForArbiter(ask)) return this.#keepers.handle(from, ask);
+    return this.#arbiter?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
+  }
+
+  #standing(site: SiteId, standing: Standing): void {
+    if (standing === "alive") this.#exchange.again(site);
+    for (const { live } of this.#homes.values()) live.changed(site);
+  }
+
+  #tickLater(): void {
+    this.#cancelTick = this.#ports.clock.after(TICK_MS, () => {
+      this.#tickLater();
+      this.#exchange.tick();
+      this.#watches.tick();
+      this.#due.tick(this.#ports.clock.nowMs());
+      this.#audit.tick(this.#arbiter);
+      for (const { live } of this.#homes.values()) live.tick();
+    });
+  }
+
+  // ── For operators ──
+
+  /** Rows of the arbiter by name, after `after`; at the root only. */
+  rows(
+    options: { readonly app?: string; readonly after?: StatefulName; readonly limit: number },
+  ): Promise<HomeRow[]> {
+    if (this.#arbiter === null) throw new Error(`site ${this.#ports.site} is no arbiter`);
+    return this.#arbiter.rows(options);
+  }
+
+  /** For checkers: all logs of this disk. */
+  debugLogs(): Iterable<KeptLog> {
+    return this.#keepers.all();
+  }
+
+  /** For checkers: what this disk has of a log. */
+  debugLog(name: StatefulName): KeptLog | undefined {
+    return this.#keepers.log(name);
+  }
+
+  status(): HomesStatus {
+    let open = 0, resting = 0, stalled = 0;
+    for (const { live, isResting } of this.#homes.values()) {
+      if (isResting) resting++;
+      else open++;
+      if (live.isStalled) stalled++;
+    }
+    const { size: kept, bytes: keptBytes } = this.#keepers;
+    return {
+      disk: this.#keepers.disk,
+      open,
+      resting,
+      kept,
+      keptBytes,
+      stalled,
+      counters: { ...this.#counters },
+    };
+  }
+
+  /** Resolves when all that was appended is held, or has waited `waitMs`; nothing is served any more. */
+  async close(waitMs = 2_000): Promise<void> {
+    if (this.#closing !== null) return;
+    const error = this.#closing = new HomeError("closed", `site ${this.#ports.site} is stopping`);
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#ports.clock.after(waitMs, resolve);
+    const settled = [...this.#homes.values()].map(({ live }) => live.whenHeld(live.last).catch(() => {}));
+    await Promise.race([Promise.all(settled), late]);
+    cancel();
+    this.#isClosed = true;
+    for (const { live } of [...this.#homes.values()]) live.end(error);
+    this.#cancelTick();
+    this.#forget();
+    this.#watches.close();
+    this.#exchange.close();
+  }
+
+  #count(name: string, by = 1): void {
+    this.#counters[name] = (this.#counters[name] ?? 0) + by;
+  }
+}
+
+/** The epoch of an entry of a log. */
+function epochAt(log: KeptLog | undefined, entry: number): number {
+  const piece = log?.pieces.find(({ first, count }) => entry >= first && entry < first + count);
+  return piece?.epoch ?? log?.base?.epoch ?? 0;
+}

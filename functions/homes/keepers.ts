@@ -1,0 +1,347 @@
+/**
+ * The logs on this site's disk: those of its own stateful sessions, and those that it keeps as an owner for others.
+ *
+ * Life of a log here: `install` → `append`, `checkpoint` … → (its home is lost) `promise` to another, who `fetch`es it →
+ * `align`, or `install` anew → … → `forget`.
+ *
+ * K1  What was promised to an epoch, and what is said of the log in the answer, are one step: on disk before it leaves,
+ *     and nothing of an earlier epoch is taken after it.
+ * K2  `held` names what is on disk. Asks that arrive together share a step of the disk.
+ * K3  An ask that comes again changes nothing: a log is begun or aligned once in an epoch.
+ * K4  What is not here is never begun by anything but `install`, not even by a promise: a promise that could be
+ *     forgotten again, with its log, would fence nobody.
+ * K5  Bounded: logs, bytes of one, bytes of all. Beyond that the answer is `full`; nothing is dropped for room.
+ * K6  What is fetched at once is of one moment: base and pieces fit together.
+ */
+import type { Random, SiteId, Storage } from "../../store/ports.ts";
+import { keyAfter, prefixRange } from "../../store/range.ts";
+import { packKey, unpackKey } from "../../store/key.ts";
+import { Reader, Writer } from "../../store/codec.ts";
+import type { Row } from "../../store/row.ts";
+import type { StatefulName } from "./api.ts";
+import type { Base, KeeperAsk, LogPiece, Refusal, Reply } from "./asks.ts";
+import type { GroupCommit } from "./group_commit.ts";
+import {
+  BASES,
+  decodeBase,
+  decodeHead,
+  decodePiece,
+  encodeBase,
+  encodeHead,
+  encodePiece,
+  HEADS,
+  KeptLog,
+  markOf,
+  pieceKey,
+  type PieceMark,
+  PIECES,
+} from "./kept_log.ts";
+import { KEPT_BYTES_MAX, KEPT_MAX, LOG_BYTES_MAX, PACKET_BYTES_TARGET } from "./limits.ts";
+import { keyOf, nameOf } from "./name.ts";
+
+export interface KeepersPorts {
+  readonly storage: Storage;
+  readonly disk: GroupCommit;
+  readonly nowMs: () => number;
+  /** Another site has the promise of a log; what it was before is fenced. */
+  readonly fenced: (name: StatefulName, epoch: number, by: SiteId) => void;
+  /** A log is other than before; `gone`: it is here no more. */
+  readonly changed: (log: KeptLog, gone: boolean) => void;
+  readonly keptMax?: number;
+  readonly keptBytesMax?: number;
+}
+
+type LogAsk = Exclude<KeeperAsk, { kind: "greet" }>;
+
+const DISK_KEY = packKey(["d", "id"]);
+/** Rows read at once: a piece may have megabytes. */
+const SCAN_ROWS = 64;
+const DISK_BYTES = 5;
+
+/** What a blank or used disk says at the start. */
+export interface LoadedDisk {
+  /** Its number (H7). */
+  readonly id: number;
+  readonly isBlank: boolean;
+  /** Of the newest row. */
+  readonly position: number;
+  readonly logs: readonly KeptLog[];
+}
+
+/** Reads what the disk has; the number of a blank one is drawn, and is still to be written (by whoever makes the Keepers). */
+export async function loadDisk(storage: Storage, random: Random): Promise<LoadedDisk> {
+  const logs = new Map<string, KeptLog>();
+  let position = 0, id = 0;
+  const each = async (space: string, take: (row: Row, value: Uint8Array) => void) => {
+    let { start, end } = prefixRange(packKey([space]));
+    for (;;) {
+      const rows = await storage.scan({ start, end }, { limit: SCAN_ROWS });
+      for (const row of rows) {
+        position = Math.max(position, row.position);
+        if (row.value !== null) take(row, row.value);
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < SCAN_ROWS) return;
+      start = keyAfter(last.key);
+    }
+  };
+  await each("d", (_, value) => id = new Reader(value).uint());
+  await each(HEADS, ({ key }, value) => {
+    const name = nameOf(key);
+    logs.set(keyOf("", name), new KeptLog(name, decodeHead(value)));
+  });
+  await each(BASES, ({ key }, value) => logs.get(keyOf("", nameOf(key)))?.setBase(decodeBase(value)));
+  await each(PIECES, ({ key }, value) => {
+    const first = Number(unpackKey(key)[4]);
+    logs.get(keyOf("", nameOf(key)))?.add(markOf(decodePiece(first, value)));
+  });
+  const isBlank = id === 0;
+  if (isBlank) id = random.bytes(DISK_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1;
+  return { id, isBlank, position, logs: [...logs.values()] };
+}
+
+/** See the file's header. */
+export class Keepers {
+  readonly #ports: KeepersPorts;
+  readonly disk: number;
+  readonly #logs = new Map<string, KeptLog>();
+  readonly #keptMax: number;
+  readonly #keptBytesMax: number;
+  #bytes = 0;
+
+  constructor(ports: KeepersPorts, { id, isBlank, logs }: LoadedDisk) {
+    this.#ports = ports;
+    this.disk = id;
+    this.#keptMax = ports.keptMax ?? KEPT_MAX;
+    this.#keptBytesMax = ports.keptBytesMax ?? KEPT_BYTES_MAX;
+    if (isBlank) ports.disk.put(DISK_KEY, new Writer(8).uint(id).done());
+    for (const log of logs) {
+      this.#logs.set(keyOf("", log.name), log);
+      this.#bytes += log.bytes;
+      log.writtenMs = ports.nowMs();
+    }
+  }
+
+  get size(): number {
+    return this.#logs.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  all(): MapIterator<KeptLog> {
+    return this.#logs.values();
+  }
+
+  log(name: StatefulName): KeptLog | undefined {
+    return this.#logs.get(keyOf("", name));
+  }
+
+  /** Does what is asked, and answers when it is on disk. @throws what the disk says. */
+  async handle(from: SiteId, ask: KeeperAsk): Promise<Reply> {
+    if (ask.kind === "greet") {
+      await this.#ports.disk.durable();
+      return { kind: "promised", disk: this.disk, aligned: false, log: null };
+    }
+    const log = this.log(ask.name);
+    const before = log?.bytes ?? 0;
+    const reply = this.#reply(from, ask, log);
+    const after = this.log(ask.name);
+    this.#bytes += (after?.bytes ?? 0) - before;
+    if (after !== undefined) after.writtenMs = this.#ports.nowMs();
+    await this.#ports.disk.durable();
+    return reply ?? await this.#read(from, ask);
+  }
+
+  /** null: it is to be read from the disk. */
+  #reply(from: SiteId, ask: LogAsk, log: KeptLog | undefined): Reply | null {
+    if (ask.disk !== 0 && ask.disk !== this.disk) return refused("disk", log);
+    if (log !== undefined && isFenced(log, from, ask.epoch)) return refused("superseded", log);
+    if (ask.kind === "install") return this.#install(from, ask, log);
+    if (log === undefined) return this.#unknown(ask);
+    switch (ask.kind) {
+      case "promise":
+        return this.#promise(from, ask.epoch, log);
+      case "forget":
+        // One that was sent before this log was begun again (K3).
+        if (log.head.promised === ask.epoch && log.head.turn !== ask.turn) return held(log);
+        return this.#forget(log);
+    }
+    if (log.head.promised !== ask.epoch) return refused("unknown", log);
+    switch (ask.kind) {
+      case "fetch":
+        return null;
+      case "align":
+        return this.#align(ask, log);
+    }
+    if (log.head.aligned !== ask.epoch) return refused("unknown", log);
+    return ask.kind === "append" ? this.#append(ask.pieces, log) : this.#checkpoint(ask.base, log);
+  }
+
+  /** K4 */
+  #unknown(ask: LogAsk): Reply {
+    if (ask.kind === "promise") return { kind: "promised", disk: this.disk, aligned: false, log: null };
+    return ask.kind === "forget" ? { kind: "held", through: 0 } : refused("unknown", undefined);
+  }
+
+  /** K1 */
+  #promise(from: SiteId, epoch: number, log: KeptLog): Reply {
+    if (log.head.promised !== epoch) {
+      log.head = { ...log.head, promised: epoch, by: from };
+      this.#putHead(log);
+      this.#ports.fenced(log.name, epoch, from);
+    }
+    return { kind: "promised", disk: this.disk, aligned: log.head.aligned === epoch, log: log.state };
+  }
+
+  #install(from: SiteId, ask: LogAsk & { kind: "install" }, old: KeptLog | undefined): Reply {
+    if (old?.head.aligned === ask.epoch) return held(old); // K3
+    const size = ask.base === null ? 0 : ask.base.bytes.length + ask.base.answers.length;
+    if (!this.#hasRoom(size, old === undefined)) return refused("full", old);
+    if (old !== undefined) this.#clear(old);
+    const { name, epoch, turn, seed, version, base } = ask;
+    const head = { promised: epoch, by: from, aligned: epoch, turn, seed, version };
+    const log = old ?? new KeptLog(name, head);
+    log.head = head;
+    this.#logs.set(keyOf("", name), log);
+    this.#putHead(log);
+    log.setBase(base);
+    if (base !== null) this.#ports.disk.put(keyOf(BASES, name), encodeBase(base));
+    if (old !== undefined) this.#ports.fenced(name, epoch, from);
+    this.#ports.changed(log, false);
+    return held(log);
+  }
+
+  #align({ epoch, keep, turn }: LogAsk & { kind: "align" }, log: KeptLog): Reply {
+    if (log.head.aligned === epoch) return held(log); // K3
+    // Where it can't be cut, or does not reach so far, it is to be begun anew.
+    const isEnd = keep === (log.base?.at ?? 0) || log.pieces.some((mark) => lastEntry(mark) === keep);
+    if (!isEnd) return refused("gap", log);
+    log.head = { ...log.head, aligned: epoch, turn };
+    this.#putHead(log);
+    this.#drop(log, log.cut(({ first }) => first > keep));
+    this.#ports.changed(log, false);
+    return held(log);
+  }
+
+  #append(pieces: readonly LogPiece[], log: KeptLog): Reply {
+    const before = log.bytes;
+    for (const piece of pieces) {
+      if (piece.first + piece.count - 1 <= log.last) continue; // K3
+      if (piece.first !== log.last + 1) return refused("gap", log);
+      const grown = log.bytes - before + piece.bytes.length;
+      if (log.pieceBytes + piece.bytes.length > LOG_BYTES_MAX || !this.#hasRoom(grown, false)) {
+        return refused("full", log);
+      }
+      log.add(markOf(piece));
+      this.#ports.disk.put(pieceKey(log.name, piece.first), encodePiece(piece));
+    }
+    this.#ports.changed(log, false);
+    return held(log);
+  }
+
+  /** L2 */
+  #checkpoint(base: Base, log: KeptLog): Reply {
+    if (base.at <= (log.base?.at ?? 0)) return held(log); // K3
+    // Beyond the last entry: all that is here is an earlier part of what the base stands for (H4).
+    const isEnd = base.at > log.last || log.pieces.some((mark) => lastEntry(mark) === base.at);
+    if (!isEnd) return refused("gap", log);
+    if (!this.#hasRoom(base.bytes.length + base.answers.length, false)) return refused("full", log);
+    this.#ports.disk.put(keyOf(BASES, log.name), encodeBase(base));
+    log.setBase(base);
+    this.#drop(log, log.cut((mark) => lastEntry(mark) <= base.at));
+    this.#ports.changed(log, false);
+    return held(log);
+  }
+
+  #forget(log: KeptLog): Reply {
+    this.#clear(log);
+    this.#ports.disk.drop(keyOf(HEADS, log.name));
+    this.#logs.delete(keyOf("", log.name));
+    this.#ports.changed(log, true);
+    return { kind: "held", through: 0 };
+  }
+
+  /** Its arbiter says that this site is no owner of it any more (AUDIT_MS). */
+  async forgetFormer(name: StatefulName, epoch: number): Promise<void> {
+    const log = this.log(name);
+    if (log === undefined || log.head.promised >= epoch) return;
+    this.#bytes -= log.bytes;
+    this.#forget(log);
+    await this.#ports.disk.durable();
+  }
+
+  /** K6: a checkpoint that comes meanwhile would leave neither what it stands for. */
+  async #read(from: SiteId, ask: LogAsk): Promise<Reply> {
+    for (;;) {
+      const log = this.log(ask.name);
+      if (ask.kind !== "fetch" || log === undefined) return refused("unknown", log);
+      const { cuts } = log, marks = [...log.pieces];
+      await this.#ports.disk.durable();
+      const copy = await this.#copy(log, marks, ask);
+      if (this.log(ask.name) !== log || log.cuts !== cuts) continue;
+      if (copy === null) return refused("unknown", log);
+      return isFenced(log, from, ask.epoch) ? refused("superseded", log) : copy;
+    }
+  }
+
+  /** @param marks of what is on disk. */
+  async #copy(
+    log: KeptLog,
+    marks: readonly PieceMark[],
+    { name, whole, after }: LogAsk & { kind: "fetch" },
+  ): Promise<Reply | null> {
+    const row = log.base !== null && whole ? await this.#ports.storage.get(keyOf(BASES, name)) : undefined;
+    const base = row?.value ? decodeBase(row.value) : null;
+    const pieces: LogPiece[] = [];
+    const start = Math.max(after, whole ? log.base?.at ?? 0 : 0);
+    let bytes = base?.bytes.length ?? 0, more = false;
+    for (const mark of marks) {
+      if (mark.first <= start) continue;
+      more = pieces.length > 0 && bytes + mark.length > PACKET_BYTES_TARGET;
+      if (more) break;
+      const found = await this.#ports.storage.get(pieceKey(name, mark.first));
+      if (!found?.value) return null;
+      pieces.push(decodePiece(mark.first, found.value));
+      bytes += mark.length;
+    }
+    const { seed, version } = log.head;
+    return { kind: "copy", seed, version, base, pieces, more };
+  }
+
+  #putHead(log: KeptLog): void {
+    this.#ports.disk.put(keyOf(HEADS, log.name), encodeHead(log.head));
+  }
+
+  /** Base and pieces. */
+  #clear(log: KeptLog): void {
+    this.#drop(log, log.cut(() => true));
+    if (log.base !== null) this.#ports.disk.drop(keyOf(BASES, log.name));
+    log.setBase(null);
+  }
+
+  #drop(log: KeptLog, marks: readonly PieceMark[]): void {
+    for (const { first } of marks) this.#ports.disk.drop(pieceKey(log.name, first));
+  }
+
+  /** K5 */
+  #hasRoom(bytes: number, isNew: boolean): boolean {
+    return this.#bytes + bytes <= this.#keptBytesMax && (!isNew || this.#logs.size < this.#keptMax);
+  }
+}
+
+const lastEntry = ({ first, count }: PieceMark): number => first + count - 1;
+
+/** Another home, or none any more, may write it. */
+const isFenced = ({ head }: KeptLog, from: SiteId, epoch: number): boolean =>
+  epoch < head.promised || (epoch === head.promised && from !== head.by);
+
+const held = (log: KeptLog): Reply => ({ kind: "held", through: log.last });
+
+const refused = (why: Refusal, log: KeptLog | undefined): Reply => ({
+  kind: "refused",
+  why,
+  epoch: log?.head.promised ?? 0,
+  last: log?.last ?? 0,
+});

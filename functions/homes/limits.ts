@@ -1,0 +1,54 @@
+/** Every bound and interval of homes and keepers, with its unit and why it is what it is. */
+
+/** SURFACES: an id of a stateful session. */
+export const ID_BYTES_MAX = 200;
+/** Names of apps and classes are shorter than 40 characters; room for those to come. */
+export const NAME_BYTES_MAX = 100;
+/** Two UUIDs with a word between them. */
+export const REQUEST_BYTES_MAX = 100;
+/** A version is 64 hexadecimal digits; tests use words. */
+export const VERSION_BYTES_MAX = 64;
+export const SEED_BYTES = 32;
+
+/** One commit: the largest body of a request (32 MiB), and what comes with it. It fits a link's message. */
+export const PIECE_BYTES_MAX = 36 << 20;
+/** `motion` tracks 43 MB; a link's message may have 128 MiB. */
+export const CHECKPOINT_BYTES_MAX = 96 << 20;
+/** The log of one stateful session after its checkpoint: its home is to have written a new one long before. */
+export const LOG_BYTES_MAX = 128 << 20;
+/** Stateful sessions that one site keeps a log of: 400 bytes of memory each. */
+export const KEPT_MAX = 200_000;
+/** Of all of them together, on disk. */
+export const KEPT_BYTES_MAX = 16 * (1 << 30);
+
+/** Items of one packet are cut there; one item always fits. */
+export const PACKET_BYTES_TARGET = 1 << 20;
+/** An ask without an answer goes again after this long: a link that is not down answers sooner. */
+export const ASK_RETRY_MS = 1_000;
+export const ASK_RETRY_MS_MAX = 8_000;
+/** How long a request waits for another site before it is told so, as in the store (WAIT_MS_MAX). */
+export const OPEN_MS_MAX = 2_000;
+/** So long is waited for an owner that lives before the log is taken from those who have answered. */
+export const PROMISE_MS_MAX = 1_000;
+/** An arbiter that is not sure whether a home is gone is asked again after so long. */
+export const UNSURE_MS = 250;
+/** What lacks owners, and cannot get them now, looks again after so long. */
+export const MEND_RETRY_MS = 1_000;
+/** An owner that had no room is asked again after so long. */
+export const FULL_RETRY_MS = 5_000;
+
+/** Bytes of answers kept of one stateful session, beyond those that its log holds anyway. */
+export const ANSWERS_BYTES_MAX = 4 << 20;
+/** An answer that nobody said to have received is kept over checkpoints for so long: a client gives up before. */
+export const ANSWER_KEPT_MS = 60_000;
+/** Ids of requests whose answers are not kept any more: 100 bytes each at most. */
+export const PAST_REQUESTS_MAX = 1_024;
+
+/** Where homes are, as remembered by sites that are none: at some 200 bytes each. */
+export const ROUTES_MAX = 50_000;
+/** A log that nothing was appended to for so long: its keeper asks the arbiter whether it is still an owner. */
+export const AUDIT_MS = 10 * 60_000;
+/** Rows asked for at once in an audit. */
+export const AUDIT_AT_ONCE = 200;
+/** Of ended stateful sessions the arbiter remembers the epoch so long. */
+export const ENDED_MS = 7 * 24 * 3_600_000;

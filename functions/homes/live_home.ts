@@ -1,0 +1,449 @@
+/**
+ * A stateful session at home: its log goes to all owners before anything that follows from it leaves.
+ *
+ * Life: opened (recovery.ts has its own disk's log made that of this epoch) → its owners join → those that are missing
+ * are replaced → commits, checkpoints, rests → over: another site has it, it has ended, or this site stops.
+ *
+ * The rules (docs/protocol/homes.md has them all):
+ * H2  Owners that the arbiter has on record hold everything that was ever released: they are recorded after they do.
+ * H3  A commit is released when it is on disk at all owners of each configuration that may be on record: while the
+ *     arbiter is asked for another, that is both.
+ * H4  In one epoch there is one home, and each owner's log is a first part of its log; so entries with one number and
+ *     one epoch are the same, and so is all before them.
+ * H6  The home changes its owners only through the arbiter; it begins no log at an owner that is on record: one that
+ *     does not know it has been told to forget it, by a later home.
+ * H8  Once an owner has promised a later epoch nothing is released any more, and nothing is told but `superseded`.
+ */
+import type { Choice } from "../../store/owners/choose.ts";
+import type { Standing } from "../../store/owners/detector.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { HomeError, type Owner, type StatefulName } from "./api.ts";
+import { sameOwners } from "./arbiter.ts";
+import type { Ask, Base, LogPiece, LogState, Reply, RowState } from "./asks.ts";
+import type { Asking } from "./exchange.ts";
+import { Follower, type FollowerHome, type Promised } from "./follower.ts";
+import { FULL_RETRY_MS, MEND_RETRY_MS, PACKET_BYTES_TARGET } from "./limits.ts";
+import { shown } from "./name.ts";
+
+/** What a home needs of its site. */
+export interface LiveHomePorts {
+  readonly site: SiteId;
+  readonly nowMs: () => number;
+  ask(to: SiteId, ask: Ask): Asking;
+  arbiter(): SiteId;
+  readonly f: () => number;
+  /** @throws OwnersError */
+  choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
+  isKnown(site: SiteId): boolean;
+  standing(site: SiteId): Standing;
+  watch(site: SiteId): () => void;
+  /** This site's own log of it, as it is in memory, and what is on its disk of it. */
+  state(name: StatefulName): LogState;
+  /** The entry that its base stands for. */
+  baseAt(name: StatefulName): number;
+  read(name: StatefulName, after: number): Promise<readonly LogPiece[]>;
+  base(name: StatefulName): Promise<Base | null>;
+  count(name: string): void;
+  note(event: string, detail: Record<string, unknown>): void;
+  /** It is no home any more. */
+  over(home: LiveHome, error: HomeError): void;
+}
+
+/** What is known when it opens. */
+export interface LiveHomeStart {
+  readonly name: StatefulName;
+  readonly row: Pick<RowState, "epoch" | "config" | "owners">;
+  readonly seed: Uint8Array;
+  readonly version: string;
+  readonly disk: number;
+  /** Owners that have promised already. */
+  readonly promised: ReadonlyMap<SiteId, Promised>;
+  /** Nobody but this process knows its name: its log is begun where the arbiter's record of births says. */
+  readonly isBorn: boolean;
+}
+
+const NOTHING = () => {};
+
+interface Waiter {
+  readonly last: number;
+  readonly resolve: () => void;
+  readonly reject: (error: HomeError) => void;
+}
+
+/** See the file's header. */
+export class LiveHome {
+  readonly #ports: LiveHomePorts;
+  readonly name: StatefulName;
+  readonly epoch: number;
+  /** As the arbiter has it. */
+  #config: number;
+  #recorded: readonly Owner[];
+  /** What the arbiter was asked for. */
+  #proposed: readonly Owner[] | null = null;
+  readonly #followers: Follower[] = [];
+  readonly #own: Follower;
+  /** The own disk's is 0 (recovery.ts). */
+  #turn = 0;
+  /** What some owner may not have yet, from the oldest on. */
+  readonly #pending: LogPiece[] = [];
+  readonly #waiters: Waiter[] = [];
+  /** Of those that joined at the start, the entry that they have to have before they are recorded (H2). */
+  readonly #floor: number;
+  /** Released up to here. */
+  held = 0;
+  last: number;
+  #over: HomeError | null = null;
+  readonly over: Promise<HomeError>;
+  readonly #resolveOver: (error: HomeError) => void;
+  #isChecking = false;
+  #triedMs = -Infinity;
+  #retriedMs = -Infinity;
+  readonly #asks = new Set<Asking>();
+  /** Called with each advance of `held`. */
+  onHeld: (through: number) => void = NOTHING;
+  /** Called when it is over. */
+  onOver: (error: HomeError) => void = NOTHING;
+
+  constructor(ports: LiveHomePorts, start: LiveHomeStart) {
+    this.#ports = ports;
+    this.name = start.name;
+    this.epoch = start.row.epoch;
+    this.#config = start.row.config;
+    this.#recorded = start.row.owners;
+    const { promise, resolve } = Promise.withResolvers<HomeError>();
+    this.over = promise;
+    this.#resolveOver = resolve;
+    const state = ports.state(start.name);
+    this.last = this.#floor = state.segments.at(-1)?.upTo ?? state.base.at;
+    const home = this.#followerHome(start);
+    const add = (site: SiteId, disk: number, isOwn: boolean, mayInstall: boolean) =>
+      this.#add(new Follower(home, { site, turn: this.#turn++, disk, isOwn, mayInstall }));
+    this.#own = add(ports.site, start.disk, true, true);
+    this.#own.join({ disk: start.disk, aligned: true, log: state });
+    for (const { site, disk } of this.#recorded) {
+      if (site === ports.site && disk === start.disk) continue;
+      add(site, disk, false, start.isBorn).join(start.promised.get(site) ?? null);
+    }
+    this.#makeFollower = (site) => new Follower(home, { site, turn: this.#turn++, mayInstall: true });
+    this.#checkSoon();
+  }
+
+  readonly #makeFollower: (site: SiteId) => Follower;
+
+  #followerHome({ name, seed, version }: LiveHomeStart): FollowerHome {
+    const ports = this.#ports, home = () => this;
+    return {
+      name,
+      epoch: this.epoch,
+      seed,
+      version,
+      get last() {
+        return home().last;
+      },
+      get baseAt() {
+        return ports.baseAt(name);
+      },
+      state: () => ports.state(name),
+      ask: (to, ask) => ports.ask(to, ask),
+      pieces: (after) => this.#pieces(after),
+      base: () => ports.base(name),
+      advanced: () => this.#advanced(),
+      superseded: (epoch) => this.supersede(`epoch ${epoch} was promised`),
+      doubt: (follower) => void this.#doubt(follower),
+      nextTick: () => this.#over === null ? this.#nextTick() : Promise.resolve(),
+    };
+  }
+
+  get isOver(): boolean {
+    return this.#over !== null;
+  }
+
+  /** Whether something waits for an owner that is not there. */
+  get isStalled(): boolean {
+    return this.held < this.last && this.#required().some((follower) => this.#isUseless(follower));
+  }
+
+  get owners(): readonly Owner[] {
+    return this.#recorded;
+  }
+
+  get config(): number {
+    return this.#config;
+  }
+
+  /** Whether all that was appended is held. */
+  get isSettled(): boolean {
+    return this.held === this.last && this.#recorded.length > 0;
+  }
+
+  // ── What the log is told ──
+
+  /** Resolves when all owners have it. */
+  append(piece: Omit<LogPiece, "epoch" | "first">): Promise<void> {
+    if (this.#over !== null) return Promise.reject(this.#over);
+    this.#pending.push({ ...piece, epoch: this.epoch, first: this.last + 1 });
+    this.last += piece.count;
+    for (const follower of this.#followers) follower.pump();
+    return this.whenHeld(this.last);
+  }
+
+  /** Nobody is to hear of it until it is woken. */
+  rests(): void {
+    this.onHeld = this.onOver = NOTHING;
+  }
+
+  /** Resolves when entries up to `last` are held. */
+  whenHeld(last: number): Promise<void> {
+    if (this.#over !== null) return Promise.reject(this.#over);
+    if (last <= this.held && this.#recorded.length > 0) return Promise.resolve();
+    return new Promise((resolve, reject) => this.#waiters.push({ last, resolve, reject }));
+  }
+
+  /** This site's own log begins with another base: the other owners get it, too. */
+  async rebased(at: number): Promise<void> {
+    for (const follower of this.#followers) follower.pump();
+    while (this.#over === null && this.#required().some((follower) => follower.baseAt < at)) {
+      await this.#nextAdvance();
+    }
+    if (this.#over !== null) throw this.#over;
+  }
+
+  /** Resolves when all owners on record have joined. */
+  async joined(): Promise<void> {
+    while (this.#over === null && !this.#required().every(({ isJoined }) => isJoined)) {
+      await this.#nextAdvance();
+    }
+    if (this.#over !== null) throw this.#over;
+  }
+
+  /** Asks the arbiter; null: this home is over. */
+  async askArbiter(ask: Ask): Promise<Reply | null> {
+    for (;;) {
+      if (this.#over !== null) return null;
+      const asking = this.#ports.ask(this.#ports.arbiter(), ask);
+      this.#asks.add(asking);
+      const reply = await Promise.race([asking.reply, this.over]);
+      this.#asks.delete(asking);
+      if (reply instanceof HomeError) return null;
+      if (reply.kind !== "nobody") return reply;
+      await this.#nextTick();
+    }
+  }
+
+  // ── What happens to it ──
+
+  /** Another site has it (H8). */
+  supersede(why: string, site: SiteId | null = null): void {
+    if (this.#over === null) this.#ports.count("superseded");
+    this.end(new HomeError("superseded", `cannot go on as the home of ${shown(this.name)}: ${why}`, site));
+  }
+
+  end(error: HomeError): void {
+    if (this.#over !== null) return;
+    this.#over = error;
+    for (const follower of this.#followers) follower.close();
+    for (const asking of this.#asks) asking.cancel();
+    for (const { reject } of this.#waiters.splice(0)) reject(error);
+    for (const resolve of this.#advances.splice(0)) resolve();
+    for (const resolve of this.#ticks.splice(0)) resolve();
+    this.onOver(error);
+    this.#resolveOver(error);
+    this.#ports.over(this, error);
+  }
+
+  /** A site's standing has changed. */
+  changed(site: SiteId): void {
+    if (this.#followers.some((follower) => follower.site === site)) this.#checkSoon();
+  }
+
+  tick(): void {
+    for (const resolve of this.#ticks.splice(0)) resolve();
+    const { nowMs, f } = this.#ports;
+    if (nowMs() - this.#retriedMs >= FULL_RETRY_MS) {
+      this.#retriedMs = nowMs();
+      for (const follower of this.#followers) follower.retry();
+    }
+    const isShort = this.#recorded.length !== f() + 1 || this.#followers.some((one) => this.#isUseless(one));
+    if (isShort && nowMs() - this.#triedMs >= MEND_RETRY_MS) this.#checkSoon();
+  }
+
+  readonly #ticks: (() => void)[] = [];
+  readonly #advances: (() => void)[] = [];
+
+  #nextTick(): Promise<void> {
+    return new Promise((resolve) => this.#ticks.push(resolve));
+  }
+
+  #nextAdvance(): Promise<void> {
+    return new Promise((resolve) => this.#advances.push(resolve));
+  }
+
+  // ── Release ──
+
+  /** H3; and the own disk, which the others are sent from. */
+  #required(): Follower[] {
+    const owners = [...this.#recorded, ...this.#proposed ?? []];
+    return this.#followers.filter(({ isOwn, site, disk }) =>
+      isOwn || owners.some((owner) => owner.site === site && owner.disk === disk)
+    );
+  }
+
+  #advanced(): void {
+    if (this.#over !== null) return;
+    for (const resolve of this.#advances.splice(0)) resolve();
+    const required = this.#required();
+    if (this.#recorded.length > 0) {
+      const held = Math.min(...required.map(({ acked }) => acked));
+      this.held = Math.max(this.held, held);
+    }
+    const kept = Math.min(this.held, ...required.map(({ acked }) => acked));
+    const cut = this.#pending.findIndex(({ first, count }) => first + count - 1 > kept);
+    this.#pending.splice(0, cut < 0 ? this.#pending.length : cut);
+    if (this.#recorded.length > 0) {
+      this.onHeld(this.held);
+      while (this.#waiters[0] !== undefined && this.#waiters[0].last <= this.held) {
+        this.#waiters.shift()?.resolve();
+      }
+    }
+    this.#checkSoon();
+  }
+
+  #pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]> {
+    const oldest = this.#pending[0];
+    if (oldest === undefined || oldest.first > after + 1) return this.#ports.read(this.name, after);
+    const pieces: LogPiece[] = [];
+    let bytes = 0;
+    for (const piece of this.#pending) {
+      if (piece.first <= after) continue;
+      bytes += piece.bytes.length;
+      if (pieces.length > 0 && bytes > PACKET_BYTES_TARGET) break;
+      pieces.push(piece);
+    }
+    return pieces;
+  }
+
+  // ── Owners ──
+
+  #add(follower: Follower): Follower {
+    if (follower.site !== this.#ports.site) follower.unwatch = this.#ports.watch(follower.site);
+    this.#followers.push(follower);
+    return follower;
+  }
+
+  #isUseless({ isOwn, isLost, site }: Follower): boolean {
+    if (isOwn) return false;
+    const standing = this.#ports.isKnown(site) ? this.#ports.standing(site) : "dead";
+    return isLost || standing === "suspected" || standing === "dead";
+  }
+
+  #checkSoon(): void {
+    if (this.#isChecking || this.#over !== null) return;
+    this.#isChecking = true;
+    queueMicrotask(() => {
+      this.#isChecking = false;
+      if (this.#over === null) this.#check();
+    });
+  }
+
+  /** Gets as many owners as there are to be, and has them recorded. */
+  #check(): void {
+    for (const follower of this.#followers) follower.join();
+    if (this.#proposed !== null) return;
+    const wanted = this.#wanted();
+    if (wanted === null) return;
+    const joinedAll = wanted.every(({ isJoined, acked }) => isJoined && acked >= this.#joinAt);
+    if (!joinedAll) return;
+    const owners = wanted.map(({ site, disk }) => ({ site, disk }));
+    const isAsRecorded = owners.length === this.#recorded.length &&
+      owners.every(({ site, disk }) => this.#recorded.some((one) => one.site === site && one.disk === disk));
+    if (isAsRecorded) this.#leave((follower) => !wanted.includes(follower));
+    else void this.#configure(owners);
+  }
+
+  /** H2 */
+  get #joinAt(): number {
+    return Math.max(this.held, this.#floor);
+  }
+
+  /** The owners that there should be, this site first; null: there are not so many that live. */
+  #wanted(): Follower[] | null {
+    const f = this.#ports.f();
+    const useful = this.#followers.filter((follower) => !follower.isOwn && !this.#isUseless(follower));
+    const kept = useful.slice(0, f);
+    if (kept.length < f) {
+      this.#triedMs = this.#ports.nowMs();
+      for (const site of this.#chosen(kept.map(({ site }) => site))) {
+        const follower = this.#add(this.#makeFollower(site));
+        follower.join();
+        kept.push(follower);
+      }
+    }
+    return kept.length < f ? null : [this.#own, ...kept];
+  }
+
+  /** New ones beside those kept. */
+  #chosen(kept: readonly SiteId[]): readonly SiteId[] {
+    try {
+      const isRefused = (site: SiteId) =>
+        this.#followers.some((one) => one.site === site && one.lostBy !== "disk" && this.#isUseless(one));
+      return this.#ports.choose(kept, isRefused).owners.slice(1 + kept.length);
+    } catch {
+      return []; // as many as there are to be, there are not at all: looked at again (MEND_RETRY_MS)
+    }
+  }
+
+  /** H6 */
+  async #configure(owners: readonly Owner[]): Promise<void> {
+    this.#proposed = owners;
+    this.#ports.count("configured");
+    const { name, epoch } = this;
+    const reply = await this.askArbiter({ kind: "configure", name, epoch, config: this.#config, owners });
+    if (reply?.kind !== "row") return;
+    const { row, outcome } = reply;
+    if (outcome !== "granted" || row === null || !sameOwners(row.owners, owners)) {
+      return this.supersede("the arbiter has given it to another", row?.site ?? null);
+    }
+    this.#recorded = owners;
+    this.#config = row.config;
+    this.#proposed = null;
+    const recorded = new Set(this.#required());
+    this.#leave((follower) => !recorded.has(follower));
+    for (const follower of recorded) follower.mayInstall = false;
+    this.#advanced();
+  }
+
+  /** Those that are no owners: they are told so, as far as they live; the others find out (AUDIT_MS). */
+  #leave(isLeaving: (follower: Follower) => boolean): void {
+    for (const follower of this.#followers.filter((one) => isLeaving(one) && !one.isOwn)) {
+      follower.close();
+      this.#followers.splice(this.#followers.indexOf(follower), 1);
+      if (this.#isUseless(follower) || follower.disk === 0) continue;
+      const { site, disk, turn } = follower, { name, epoch } = this;
+      const asking = this.#ports.ask(site, { kind: "forget", name, disk, epoch, turn });
+      this.#asks.add(asking);
+      void asking.reply.then(() => this.#asks.delete(asking));
+    }
+  }
+
+  /** It has ended: no owner is to have it. Those that can't be asked find out (AUDIT_MS). */
+  async forgetAll(): Promise<void> {
+    const { name, epoch } = this;
+    const told = this.#followers.filter((one) => one.disk !== 0 && !this.#isUseless(one));
+    const asked = told.map(({ site, disk, turn, isOwn }) => ({
+      isOwn,
+      asking: this.#ports.ask(site, { kind: "forget", name, disk, epoch, turn }),
+    }));
+    await Promise.all(asked.map(({ isOwn, asking }) => isOwn ? asking.reply : null));
+  }
+
+  /** H6: an owner on record does not know the log. */
+  async #doubt({ site }: Follower): Promise<void> {
+    this.#ports.note("log_unknown", { name: shown(this.name), site });
+    const reply = await this.askArbiter({ kind: "look", name: this.name });
+    if (reply?.kind !== "row") return;
+    const { row } = reply;
+    if (row !== null && (row.epoch !== this.epoch || row.site !== this.#ports.site || row.ended)) {
+      this.supersede("the arbiter has given it to another", row.site);
+    }
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * A stateful session that is open here: what the runtime holds of it (api.ts), over its log (live_home.ts) and its
+ * answers (answers.ts).
+ *
+ * Life: opened → replayed → `start` → serving → rest, or over.
+ */
+import {
+  type Answer,
+  type Asked,
+  type Checkpoint,
+  type Commit,
+  type Home,
+  HomeError,
+  type Opened,
+  type Piece,
+  type StatefulName,
+} from "./api.ts";
+import type { SiteId } from "../../store/ports.ts";
+import type { Base, KeeperAsk, Reply } from "./asks.ts";
+import { Answers } from "./answers.ts";
+import { CHECKPOINT_BYTES_MAX, LOG_BYTES_MAX, PIECE_BYTES_MAX, VERSION_BYTES_MAX } from "./limits.ts";
+import type { LiveHome } from "./live_home.ts";
+import { isText, shown } from "./name.ts";
+import type { LogCopy } from "./recovery.ts";
+
+/** What it needs of its site. */
+export interface OpenHomePorts {
+  readonly disk: number;
+  readonly nowMs: () => number;
+  readonly wallMs: () => number;
+  /** This site's own keeper. */
+  own(ask: KeeperAsk): Promise<Reply>;
+  /** Bytes of this site's own log of it. */
+  logBytes(): number;
+  epochAt(entry: number): number;
+  /** Tells a site that it may take it over. */
+  invite(site: SiteId, name: StatefulName): void;
+  /** Out of memory; still at home. */
+  rested(home: OpenHome): void;
+}
+
+/** What the runtime gets of an opening. */
+export class Opening implements Opened {
+  readonly checkpoint: Checkpoint | null;
+  readonly log: readonly Piece[];
+  readonly seed: Uint8Array;
+  readonly version: string;
+  readonly #make: (answers: Answers) => OpenHome;
+  readonly #live: LiveHome;
+  readonly #answers: Answers;
+  readonly #abandoned: () => void;
+  #isUsed = false;
+
+  constructor(
+    live: LiveHome,
+    { seed, version, base, pieces }: LogCopy,
+    { nowMs, make, abandoned }: {
+      readonly nowMs: () => number;
+      readonly make: (answers: Answers) => OpenHome;
+      readonly abandoned: () => void;
+    },
+  ) {
+    this.#live = live;
+    this.#make = make;
+    this.#abandoned = abandoned;
+    this.#answers = new Answers(nowMs);
+    if (base !== null) this.#answers.restore(base.answers, base.at);
+    this.seed = seed;
+    this.version = base?.version ?? version;
+    this.checkpoint = base === null ? null : { at: base.at, bytes: base.bytes, version: base.version };
+    this.log = pieces.map(({ first, count, bytes }) => ({ first, count, bytes }));
+  }
+
+  get name(): StatefulName {
+    return this.#live.name;
+  }
+
+  get epoch(): number {
+    return this.#live.epoch;
+  }
+
+  start(answers: readonly Answer[]): Home {
+    if (this.#isUsed) throw new Error("an opening starts once");
+    this.#isUsed = true;
+    // Some of the log may not be held yet: what follows from it leaves when it is.
+    this.#answers.answered(answers, this.#live.last);
+    return this.#make(this.#answers);
+  }
+
+  abandon(): void {
+    if (this.#isUsed) return;
+    this.#isUsed = true;
+    this.#abandoned();
+  }
+}
+
+/** See the file's header. */
+export class OpenHome implements Home {
+  readonly #ports: OpenHomePorts;
+  readonly #live: LiveHome;
+  readonly #answers: Answers;
+  #wakeAtMs: number;
+  #isResting = false;
+  #checkpoints: Promise<void> = Promise.resolve();
+
+  constructor(ports: OpenHomePorts, live: LiveHome, answers: Answers, wakeAtMs: number) {
+    this.#ports = ports;
+    this.#live = live;
+    this.#answers = answers;
+    this.#wakeAtMs = wakeAtMs;
+    live.onHeld = (through) => answers.held(through);
+    answers.held(live.held);
+    live.onOver = (error) => answers.end(error);
+  }
+
+  get name(): StatefulName {
+    return this.#live.name;
+  }
+
+  get epoch(): number {
+    return this.#live.epoch;
+  }
+
+  get sequence(): number {
+    return this.#live.last;
+  }
+
+  get isStalled(): boolean {
+    return this.#live.isStalled;
+  }
+
+  get logBytes(): number {
+    return this.#ports.logBytes();
+  }
+
+  get over(): Promise<HomeError> {
+    return this.#live.over;
+  }
+
+  ask(request: string): Asked {
+    return this.#answers.ask(request);
+  }
+
+  dropped(request: string): void {
+    this.#answers.dropped(request);
+  }
+
+  received(request: string): void {
+    this.#answers.received(request);
+  }
+
+  commit({ count, entries, answers, wakeAtMs }: Commit): Promise<void> {
+    if (this.#isResting) throw new Error("a commit of a stateful session that rests");
+    const logBytes = this.logBytes + entries.length;
+    if (count < 1 || entries.length > PIECE_BYTES_MAX || logBytes > LOG_BYTES_MAX) {
+      return Promise.reject(
+        new HomeError(
+          "limit_stateful",
+          `cannot append a commit of ${count} entries and ${entries.length} bytes to the log of ${
+            shown(this.name)
+          }: ` +
+            `a commit has at least one entry and up to ${PIECE_BYTES_MAX} bytes, a log up to ${LOG_BYTES_MAX} bytes ` +
+            `between two checkpoints, and this one would have ${logBytes}`,
+        ),
+      );
+    }
+    this.#wakeAtMs = Math.max(0, Math.ceil(wakeAtMs ?? 0));
+    const held = this.#live.append({ count, bytes: entries, wakeAtMs: this.#wakeAtMs });
+    if (!this.#live.isOver) this.#answers.answered(answers, this.#live.last);
+    return held;
+  }
+
+  checkpoint(checkpoint: Checkpoint): Promise<void> {
+    const done = this.#checkpoints.then(() => this.#checkpoint(checkpoint));
+    this.#checkpoints = done.catch(() => {});
+    return done;
+  }
+
+  async #checkpoint({ at, bytes, version }: Checkpoint): Promise<void> {
+    const { name, epoch } = this;
+    if (bytes.length > CHECKPOINT_BYTES_MAX || !isText(version, VERSION_BYTES_MAX)) {
+      throw new HomeError(
+        "limit_stateful",
+        `cannot take a checkpoint of ${bytes.length} bytes of ${
+          shown(name)
+        }: it may have up to ${CHECKPOINT_BYTES_MAX}`,
+      );
+    }
+    if (at > this.#live.last) {
+      throw new HomeError(
+        "limit_stateful",
+        `cannot take a checkpoint of ${shown(name)} after entry ${at}: the last one is ${this.#live.last}`,
+      );
+    }
+    // What was not released is no base: another home may not have it (H4).
+    await this.#live.whenHeld(at);
+    const base: Base = {
+      at,
+      epoch: this.#ports.epochAt(at),
+      wakeAtMs: this.#wakeAtMs,
+      version,
+      bytes,
+      answers: this.#answers.checkpoint(at),
+    };
+    const reply = await this.#ports.own({ kind: "checkpoint", base, name, disk: this.#ports.disk, epoch });
+    if (reply.kind === "refused" && reply.why === "superseded") {
+      this.#live.supersede(`epoch ${reply.epoch} was promised`);
+    } else if (reply.kind !== "held") {
+      throw new HomeError(
+        "limit_stateful",
+        `cannot take a checkpoint of ${
+          shown(name)
+        } after entry ${at}: no commit ends there, or there is no room`,
+      );
+    }
+    await this.#live.rebased(at);
+  }
+
+  async rest(): Promise<void> {
+    await this.#checkpoints;
+    await this.#live.whenHeld(this.#live.last);
+    this.#isResting = true;
+    this.#live.rests();
+    this.#ports.rested(this);
+  }
+
+  async moveTo(site: SiteId): Promise<void> {
+    await this.#live.whenHeld(this.#live.last);
+    const { name, epoch } = this;
+    const reply = await this.#live.askArbiter({ kind: "yield", name, epoch, to: site });
+    if (reply === null) throw await this.over;
+    this.#live.supersede(`${site} takes it over`, site);
+    this.#ports.invite(site, name);
+  }
+
+  async end(): Promise<void> {
+    await this.#live.whenHeld(this.#live.last);
+    const { name, epoch } = this;
+    const reply = await this.#live.askArbiter({ kind: "end", name, epoch });
+    if (reply === null) throw await this.over;
+    if (reply.kind === "row" && reply.outcome !== "granted") {
+      this.#live.supersede("the arbiter has given it to another", reply.row?.site ?? null);
+      throw await this.over;
+    }
+    await this.#live.forgetAll();
+    this.#live.end(new HomeError("ended", `${shown(name)} has ended`));
+  }
+}

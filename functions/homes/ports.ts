@@ -1,0 +1,59 @@
+/** What the homes of a site need of it, and what they say of themselves. */
+import type { Choice } from "../../store/owners/choose.ts";
+import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
+import type { Clock, Random, SiteId, Storage } from "../../store/ports.ts";
+import type { StatefulName } from "./api.ts";
+
+export interface HomesPorts {
+  readonly site: SiteId;
+  /** 48 random bits: this process. */
+  readonly boot: number;
+  readonly clock: Clock;
+  /** Milliseconds that never go back. */
+  readonly nowMs: () => number;
+  readonly random: Random;
+  /** A disk of its own, for the logs. */
+  readonly storage: Storage;
+  /** At the root: a disk of its own for the arbiter's rows; null elsewhere. */
+  readonly arbiterStorage: Storage | null;
+  /** The site of the arbiter: the root. */
+  readonly arbiter: () => SiteId;
+  /** Resolves when there is room for another; a packet to an unreachable site is dropped. */
+  readonly send: (to: SiteId, packet: Uint8Array) => Promise<void>;
+  /** Who may be an owner, and who lives (store/owners/site_owners.ts). */
+  readonly fellows: {
+    readonly f: number;
+    /** @param last the site whose loss would cost most. */
+    choose(kept: readonly SiteId[], without: (site: SiteId) => boolean, last: SiteId): Choice;
+    isKnown(site: SiteId): boolean;
+    standing(site: SiteId): Standing;
+    watch(site: SiteId): () => void;
+    onChange(changed: StandingChanged): () => void;
+  };
+  /**
+   * A named timer is due of a stateful session that is not open anywhere, as far as is known here, or one is to move to
+   * this site: `open` it.
+   */
+  readonly due: (name: StatefulName) => void;
+  readonly note: (event: string, detail: Record<string, unknown>) => void;
+  /** The disk has failed: the site must stop. */
+  readonly fatal: (error: Error) => void;
+  /** Bounds of this site's disk, where they are not those of limits.ts. */
+  readonly keptMax?: number;
+  readonly keptBytesMax?: number;
+}
+
+export interface HomesStatus {
+  /** Number of this site's disk, as an owner. */
+  readonly disk: number;
+  /** Open here. */
+  readonly open: number;
+  /** At home here, out of memory. */
+  readonly resting: number;
+  /** Logs on this disk, own ones among them. */
+  readonly kept: number;
+  readonly keptBytes: number;
+  /** Open ones that wait for owners. */
+  readonly stalled: number;
+  readonly counters: Readonly<Record<string, number>>;
+}

@@ -1,0 +1,328 @@
+/**
+ * How a site becomes the home of a stateful session, and what it begins with.
+ *
+ * Stages: acquire (the arbiter gives an epoch) → promise (the owners on record take nothing of an earlier epoch any
+ * more, and say what they have) → fetch (the furthest log, where it is not on the own disk) → align (the own disk's log
+ * is that one, of this epoch) → open.
+ *
+ * H1  An epoch is this site's, and this process's, alone.
+ * H5  One owner on record is enough: it has all that was released, and with its promise nothing of an earlier home is.
+ *     All that live are waited for: what they have beyond that may have been run, and need not be run again.
+ * H7  An owner is a disk: a site whose disk was lost is not one that answers for it.
+ * H9  Nothing is begun blank but where no owners are on record, or all of them, on their own disks, know nothing.
+ */
+import type { SiteId } from "../../store/ports.ts";
+import { HomeError, type Owner, type StatefulName } from "./api.ts";
+import {
+  type Ask,
+  type Base,
+  lastEpochOf,
+  lastOf,
+  type LogPiece,
+  type Reply,
+  type RowState,
+} from "./asks.ts";
+import type { Asking } from "./exchange.ts";
+import type { Promised } from "./follower.ts";
+import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS } from "./limits.ts";
+import { shown } from "./name.ts";
+
+export interface RecoveryPorts {
+  readonly site: SiteId;
+  readonly disk: number;
+  readonly nowMs: () => number;
+  readonly after: (ms: number, callback: () => void) => () => void;
+  readonly random: (length: number) => Uint8Array;
+  ask(to: SiteId, ask: Ask): Asking;
+  arbiter(): SiteId;
+  /** Whether a site that has not answered need not be waited for. */
+  isLost(site: SiteId): boolean;
+  /** Another is home, as the arbiter says. */
+  learned(name: StatefulName, site: SiteId): void;
+  count(name: string): void;
+}
+
+/** A log in memory. */
+export interface LogCopy {
+  readonly seed: Uint8Array;
+  readonly version: string;
+  readonly base: Base | null;
+  readonly pieces: readonly LogPiece[];
+}
+
+/** What an opening begins with. */
+export interface Recovered {
+  readonly row: RowState;
+  readonly copy: LogCopy;
+  /** By site, of those on record. */
+  readonly promised: ReadonlyMap<SiteId, Promised>;
+}
+
+/** Numbers of grants: 48 random bits. */
+const GRANT_BYTES = 6;
+const numberOf = (bytes: Uint8Array): number => bytes.reduce((number, byte) => number * 256 + byte, 0);
+
+/** One opening. */
+export class Recovery {
+  readonly #ports: RecoveryPorts;
+  readonly #name: StatefulName;
+  readonly #version: string;
+  readonly #untilMs: number;
+
+  constructor(ports: RecoveryPorts, name: StatefulName, version: string, untilMs: number) {
+    this.#ports = ports;
+    this.#name = name;
+    this.#version = version;
+    this.#untilMs = untilMs;
+  }
+
+  /**
+   * @param seen the epoch in which this site was its home; 0: it was not.
+   * @throws HomeError
+   */
+  async run(seen: number): Promise<Recovered> {
+    const row = await this.#acquire(seen);
+    const { owners, epoch } = row;
+    const promised = await this.#promises(owners, epoch);
+    const copy = await this.#furthest(owners, epoch, promised);
+    await this.#alignOwn(epoch, copy, promised.get(this.#ports.site) ?? null);
+    return { row, copy, promised };
+  }
+
+  /** Nobody has anything of it. */
+  #blank(): LogCopy {
+    return { seed: this.#ports.random(SEED_BYTES), version: this.#version, base: null, pieces: [] };
+  }
+
+  // ── An epoch ──
+
+  /** H1 */
+  async #acquire(seen: number): Promise<RowState> {
+    const { site, random } = this.#ports;
+    const name = this.#name, version = this.#version;
+    const grant = numberOf(random(GRANT_BYTES)) + 1;
+    for (;;) {
+      const arbiter = this.#ports.arbiter();
+      const reply = await this.#within(this.#ports.ask(arbiter, {
+        kind: "acquire",
+        name,
+        seen,
+        grant,
+        version,
+      }));
+      if (reply === null) {
+        throw new HomeError(
+          "arbiter_unreachable",
+          `cannot open ${shown(name)}: the site ${arbiter}, which knows where it is at home, does not answer`,
+        );
+      }
+      if (reply.kind !== "row") {
+        await this.#pause();
+        continue;
+      }
+      const { outcome, row } = reply;
+      if (outcome === "granted" && row !== null) return row;
+      if (outcome === "unsure") {
+        await this.#pause();
+      } else if (row?.site === site) seen = row.epoch;
+      else if (row !== null) {
+        const at = row.movesTo === "" ? row.site : row.movesTo;
+        this.#ports.learned(name, at);
+        throw new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${at}`, at);
+      }
+    }
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#ports.nowMs() >= this.#untilMs) {
+      throw new HomeError(
+        "stateful_unreachable",
+        `cannot open ${shown(this.#name)} yet: its home may live, and does not answer; ask again`,
+      );
+    }
+    await this.#sleep(UNSURE_MS);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ports.after(ms, resolve);
+    return promise;
+  }
+
+  /** The reply; null when time is up. */
+  async #within(asking: Asking, untilMs = this.#untilMs): Promise<Reply | null> {
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const cancel = this.#ports.after(Math.max(0, untilMs - this.#ports.nowMs()), () => resolve(null));
+    const reply = await Promise.race([asking.reply, late]);
+    cancel();
+    if (reply === null) asking.cancel();
+    return reply;
+  }
+
+  // ── Promises ──
+
+  /** H5 */
+  async #promises(owners: readonly Owner[], epoch: number): Promise<Map<SiteId, Promised>> {
+    const ports = this.#ports, name = this.#name;
+    const promised = new Map<SiteId, Promised>();
+    const asked = owners.map(({ site, disk }) => ({
+      site,
+      asking: ports.ask(site, { kind: "promise", name, disk, epoch }),
+    }));
+    const answered = new Set<SiteId>();
+    const refused: { superseded: number } = { superseded: 0 };
+    const changed = { resolve: () => {} };
+    for (const { site, asking } of asked) {
+      void asking.reply.then((reply) => {
+        answered.add(site);
+        if (reply.kind === "promised") promised.set(site, reply);
+        else if (reply.kind === "refused" && reply.why === "superseded") refused.superseded = reply.epoch;
+        changed.resolve();
+      });
+    }
+    const waitMs = ports.nowMs() + PROMISE_MS_MAX;
+    try {
+      for (;;) {
+        if (refused.superseded > 0) throw this.#overtaken(refused.superseded);
+        const silent = owners.filter(({ site }) => !answered.has(site));
+        const isLate = ports.nowMs() >= waitMs;
+        const isEnough = [...promised.values()].some(({ log }) => log !== null);
+        if (silent.length === 0) break;
+        if (isEnough && (isLate || silent.every(({ site }) => ports.isLost(site)))) break;
+        if (ports.nowMs() >= this.#untilMs) throw this.#unreachable(silent);
+        const looked = Promise.withResolvers<void>();
+        changed.resolve = looked.resolve;
+        const cancel = ports.after(50, looked.resolve);
+        await looked.promise;
+        cancel();
+      }
+    } finally {
+      for (const { asking } of asked) asking.cancel();
+    }
+    this.#check(owners, promised);
+    return promised;
+  }
+
+  /** H9 */
+  #check(owners: readonly Owner[], promised: ReadonlyMap<SiteId, Promised>): void {
+    const isKnown = [...promised.values()].some(({ log }) => log !== null);
+    if (isKnown || promised.size === owners.length) return;
+    throw this.#unreachable(owners.filter(({ site }) => !promised.has(site)));
+  }
+
+  #overtaken(epoch: number): HomeError {
+    return new HomeError(
+      "superseded",
+      `cannot open ${shown(this.#name)}: another site opens it, too, in epoch ${epoch}; ask again`,
+    );
+  }
+
+  #unreachable(silent: readonly Owner[]): HomeError {
+    const sites = silent.map(({ site }) => site).join(", ");
+    return new HomeError(
+      "stateful_unreachable",
+      `cannot open ${
+        shown(this.#name)
+      }: none of those that keep its log can be asked; missing: ${sites}. It can be ` +
+        `opened as soon as one of them is back`,
+    );
+  }
+
+  // ── The log ──
+
+  /** The furthest one of those that promised, from whoever has it; on this disk, where there is one as far. */
+  async #furthest(
+    owners: readonly Owner[],
+    epoch: number,
+    promised: ReadonlyMap<SiteId, Promised>,
+  ): Promise<LogCopy> {
+    const { site: self } = this.#ports;
+    const known = [...promised].flatMap(([site, { log }]) => log === null ? [] : [{ site, log }]);
+    if (known.length === 0) return this.#blank();
+    known.sort((a, b) =>
+      lastEpochOf(b.log) - lastEpochOf(a.log) || lastOf(b.log) - lastOf(a.log) ||
+      Number(b.site === self) - Number(a.site === self)
+    );
+    for (const { site } of known) {
+      const disk = owners.find((owner) => owner.site === site)?.disk ?? 0;
+      const copy = await this.fetch(site, disk, epoch);
+      if (copy !== null) return copy;
+    }
+    throw this.#unreachable(owners);
+  }
+
+  /** All that a site has, in the epoch that it has promised; null where it does not answer any more. */
+  async fetch(site: SiteId, disk: number, epoch: number): Promise<LogCopy | null> {
+    const name = this.#name;
+    const pieces: LogPiece[] = [];
+    let first: Reply & { kind: "copy" } | null = null;
+    for (let after = 0;;) {
+      const whole = first === null;
+      const asking = this.#ports.ask(site, { kind: "fetch", name, disk, epoch, after, whole });
+      // Each part has its own time: a large log takes as long as it takes.
+      const reply = await this.#within(asking, this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
+      if (reply?.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
+      if (reply?.kind !== "copy") return null;
+      first ??= reply;
+      pieces.push(...reply.pieces);
+      if (!reply.more) return { seed: first.seed, version: first.version, base: first.base, pieces };
+      const last = pieces.at(-1);
+      after = last === undefined ? after : last.first + last.count - 1;
+    }
+  }
+
+  // ── The own disk ──
+
+  /**
+   * This disk's log is made the one that was chosen. In one step: it may be an owner on record, and what was released
+   * must not be gone from it in between (H2).
+   */
+  async #alignOwn(epoch: number, copy: LogCopy, mine: Promised | null): Promise<void> {
+    await alignOwn(this.#ports, { name: this.#name, epoch, copy, mine });
+  }
+}
+
+/** See `Recovery`; a log without anything is begun so, too. */
+export async function alignOwn(
+  { site, disk, ask }: Pick<RecoveryPorts, "site" | "disk" | "ask">,
+  { name, epoch, copy, mine }: {
+    readonly name: StatefulName;
+    readonly epoch: number;
+    readonly copy: LogCopy;
+    readonly mine: Promised | null;
+  },
+): Promise<void> {
+  const { seed, version, base, pieces } = copy;
+  const of = { name, disk, epoch };
+  const keep = mine === null ? null : sharedWith(copy, mine);
+  const begun = keep === null
+    ? ask(site, { kind: "install", turn: 0, ...of, seed, version, base })
+    : ask(site, { kind: "align", turn: 0, ...of, keep });
+  const rest = pieces.filter(({ first }) => first > (keep ?? 0));
+  const appended = rest.length === 0 ? begun : ask(site, { kind: "append", ...of, pieces: rest });
+  const replies = [await begun.reply, await appended.reply];
+  const refused = replies.find((reply) => reply.kind !== "held");
+  if (refused === undefined) return;
+  if (refused.kind === "refused" && refused.why === "full") {
+    throw new HomeError(
+      "limit_stateful",
+      `cannot open ${shown(name)} at ${site}: it keeps as many logs as it can`,
+    );
+  }
+  throw new HomeError("superseded", `cannot open ${shown(name)}: another site opens it, too; ask again`);
+}
+
+/** How far this disk's own log is the chosen one; null: it is to be begun anew. */
+function sharedWith(copy: LogCopy, { log }: Promised): number | null {
+  if (log === null || log.base.at !== (copy.base?.at ?? 0) || log.base.epoch !== (copy.base?.epoch ?? 0)) {
+    return null;
+  }
+  let keep = log.base.at;
+  for (const { epoch, first, count } of copy.pieces) {
+    const last = first + count - 1;
+    const mine = log.segments.find(({ upTo }) => last <= upTo);
+    if (mine?.epoch !== epoch) break;
+    keep = last;
+  }
+  return keep;
+}

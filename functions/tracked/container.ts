@@ -1,0 +1,68 @@
+/**
+ * What structures have in common that hold values or other structures: the ones among them that changed.
+ */
+import { takeIn, unfit } from "./owned.ts";
+import { type Cell, read, Stored } from "./pages.ts";
+import {
+  ATTACH,
+  DETACH,
+  type Holder,
+  isPart,
+  type Part,
+  PART_CHANGED,
+  PATH_OF,
+  TOP,
+  TrackedPart,
+} from "./part.ts";
+
+export abstract class Container extends TrackedPart implements Holder {
+  #changedParts: Set<Part> | undefined;
+
+  [PART_CHANGED](part: Part): void {
+    (this.#changedParts ??= new Set()).add(part);
+    this.touch();
+  }
+
+  abstract [PATH_OF](part: Part): string;
+
+  /** The cell for what an app puts in. @throws AppError `value_invalid`. */
+  protected admit(value: unknown, pathOf: () => string): Cell {
+    if (!isPart(value)) return takeIn(value, pathOf);
+    if (value === this[TOP]) throw unfit(pathOf(), "a tracked structure that this one lies in");
+    value[ATTACH](this);
+    return value;
+  }
+
+  /** To be called for what leaves. */
+  protected release(cell: Cell): void {
+    if (!isPart(cell)) return;
+    cell[DETACH]();
+    this.#changedParts?.delete(cell);
+  }
+
+  /** What was loaded: whoever reads it holds it from now on. */
+  protected adopt(cell: Cell): Cell {
+    if (isPart(cell)) cell[ATTACH](this);
+    return cell;
+  }
+
+  /** Those that changed by themselves since the last write. */
+  protected get changedParts(): ReadonlySet<Part> {
+    return this.#changedParts ?? NONE;
+  }
+
+  /** After a write: all of them were in it. */
+  protected allWritten(): void {
+    this.#changedParts = undefined;
+  }
+}
+
+const NONE: ReadonlySet<Part> = new Set();
+
+/** What an app is given for a cell that may still be in its page; `put` keeps what was decoded. */
+export function readThrough(cell: Cell, put: (cell: Cell) => void): unknown {
+  if (!(cell instanceof Stored)) return read(cell);
+  const taken = cell.take();
+  put(taken);
+  return read(taken);
+}

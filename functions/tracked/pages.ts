@@ -1,0 +1,127 @@
+/**
+ * Runs of values in segments. They are cut into pages that are decoded when a value of theirs is first read: loading
+ * a large structure takes the time of its keys, and what nobody reads stays as compact as it came.
+ *
+ * A page: varint number of slots; sized bytes: the array of its values, encoded (null where a structure is); a list of
+ * the structures among them: varint slot, byte kind, sized segment.
+ */
+import type { Reader, Writer } from "../../store/codec.ts";
+import { decodeContent, encodeContent } from "./content.ts";
+import { handOut, type Kept, originalOf, takeOver, Unshared } from "./owned.ts";
+import { corrupt, isPart, KIND, KIND_BYTE, type Part, partOfByte, READ, WRITE } from "./part.ts";
+
+/**
+ * A page is cut at about so many bytes: what the first read of one value costs (some 30 µs), against the 100 bytes or so
+ * that a page costs itself.
+ */
+const PAGE_BYTES_TARGET = 8 * 1024;
+/** Of the first page, when nothing is known of the values. */
+const FIRST_SLOTS = 16;
+const SLOTS_MAX = 1024;
+
+/** Values that came in one page, encoded until one of them is read. */
+export class Page {
+  #bytes: Uint8Array | undefined;
+  readonly #slots: number;
+  #values: unknown[] | undefined;
+
+  constructor(bytes: Uint8Array, slots: number) {
+    this.#bytes = bytes;
+    this.#slots = slots;
+  }
+
+  /** For encoding only. */
+  original(slot: number): unknown {
+    if (this.#values === undefined) {
+      const values = this.#bytes === undefined ? [] : decodeContent(this.#bytes);
+      if (!Array.isArray(values) || values.length !== this.#slots) {
+        throw corrupt(`a page has not ${this.#slots} values`);
+      }
+      this.#values = values;
+      this.#bytes = undefined;
+    }
+    return this.#values[slot];
+  }
+}
+
+/** A value that is still in its page. */
+export class Stored {
+  readonly #page: Page;
+  readonly #slot: number;
+  constructor(page: Page, slot: number) {
+    this.#page = page;
+    this.#slot = slot;
+  }
+  /** To be called once: who has taken it keeps that. */
+  take(): Kept {
+    return takeOver(this.original());
+  }
+  /** For encoding only. */
+  original(): unknown {
+    return this.#page.original(this.#slot);
+  }
+}
+
+/** What a structure has in a place: a value, one that is still in its page, or another structure. */
+export type Cell = Kept | Stored | Part;
+
+/** Cuts so many cells into pages, by the bytes that the last ones took. */
+export class PageWriter {
+  readonly #w: Writer;
+  #slots = FIRST_SLOTS;
+
+  constructor(w: Writer) {
+    this.#w = w;
+  }
+
+  /** How many cells go in the next page. */
+  get slots(): number {
+    return this.#slots;
+  }
+
+  write(cells: readonly Cell[]): void {
+    const before = this.#w.length;
+    const parts: [number, Part][] = [];
+    let isTree = true;
+    const values = cells.map((cell, slot) => {
+      if (isPart(cell)) {
+        parts.push([slot, cell]);
+        return null;
+      }
+      isTree &&= !(cell instanceof Stored || cell instanceof Unshared);
+      return cell instanceof Stored ? cell.original() : originalOf(cell);
+    });
+    this.#w.uint(cells.length).bytes(encodeContent(values, isTree));
+    this.#w.list(parts, ([slot, part]) => {
+      this.#w.uint(slot).byte(KIND_BYTE[part[KIND]]).bytes(part[WRITE](true));
+    });
+    const each = (this.#w.length - before) / Math.max(1, cells.length);
+    this.#slots = Math.max(1, Math.min(SLOTS_MAX, Math.round(PAGE_BYTES_TARGET / each)));
+  }
+}
+
+/** Reads a page as cells. */
+export function readPage(r: Reader): Cell[] {
+  const slots = r.uint();
+  if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
+  const bytes = r.view();
+  // Each value takes a byte or more: a forged number can't make us allocate.
+  if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
+  const page = new Page(bytes, slots);
+  const cells: Cell[] = Array.from({ length: slots }, (_, slot) => new Stored(page, slot));
+  for (const [slot, part] of r.list(() => readPart(r))) {
+    if (slot >= slots) throw corrupt(`a page has no place ${slot}`);
+    cells[slot] = part;
+  }
+  return cells;
+}
+
+function readPart(r: Reader): [number, Part] {
+  const slot = r.uint();
+  const part = partOfByte(r.byte());
+  part[READ](r.view());
+  return [slot, part];
+}
+
+/** What an app reads in a cell that is no longer in its page. */
+export const read = (cell: Cell): unknown => isPart(cell) ? cell : handOut(cell);

@@ -1,0 +1,290 @@
+/**
+ * The state of a stateful session as checkpoints hold it: its tracked structures by what changed, its other fields
+ * as a whole.
+ *
+ * The fields are the enumerable own properties of the instance with string names. What a base class needs for itself
+ * it has to keep elsewhere (in `#private` fields, or as properties that are not enumerable). An app's own `#private`
+ * fields can't be seen from outside, so no checkpoint has them; the bundler refuses a class with such.
+ *
+ * S1  load(segments) on a new instance of the same class makes what wrote them; and as a session continues after a
+ *     checkpoint with the very fields that a load of it would give (its plain fields are replaced by their
+ *     copies), no program can tell one that went on from one that was loaded.
+ *     A field that the state knows nothing of stays as the class begins with it: other code may have written it.
+ * S2  What can't be serialised is found before anything is written: `value_invalid` with its path. The state counts
+ *     as not written then.
+ * S3  Segments of one state, in order, can be merged by whoever holds them without knowing what they say
+ *     ({@link mergeState}); a merged one is one segment.
+ *
+ * A segment: a list of fields: text name; byte: kind of structure, or 0 for the plain fields (their name is ""), or 255
+ * where the field is gone; flag: what was before is void; a list of sized bytes.
+ */
+import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { AppError } from "../errors.ts";
+import { decodeContent, encodeContent } from "./content.ts";
+import { checkValue } from "./owned.ts";
+import {
+  ATTACH,
+  CHANGED,
+  corrupt,
+  DETACH,
+  type Holder,
+  isPart,
+  KIND,
+  KIND_BYTE,
+  type Part,
+  PART_CHANGED,
+  partOfByte,
+  PATH_OF,
+  READ,
+  TOP,
+  WRITE,
+} from "./part.ts";
+
+const PLAIN = 0;
+const GONE = 255;
+
+/**
+ * Changes of a structure are written as such until they take as many bytes as the structure did when it was last written
+ * as a whole: a load reads twice the state at most, and a byte is written again at most once for each that changed.
+ */
+const CHANGES_BYTES_MIN = 4 * 1024;
+/** Plain fields up to here are in each checkpoint: to keep them for comparing would cost more. */
+const PLAIN_ALWAYS_BYTES = 512;
+
+interface Bound {
+  readonly part: Part;
+  wholeBytes: number;
+  changesBytes: number;
+}
+
+type Fields = Record<string, unknown>;
+
+export class SessionState implements Holder {
+  readonly #instance: Fields;
+  /** Structures as of the last checkpoint or load. */
+  readonly #bound = new Map<string, Bound>();
+  /** Fields that the class begins with, and those that are written as gone. */
+  readonly #initial: readonly string[];
+  readonly #gone = new Set<string>();
+  /** The plain fields as they were written, where they are large. */
+  #plain: Uint8Array | undefined;
+  #isNew = true;
+
+  /**
+   * @param instance A session just constructed: its initialisers have run, none of its handlers.
+   * @throws AppError `value_invalid` where a structure is in two fields.
+   */
+  constructor(instance: object) {
+    this.#instance = instance as Fields;
+    this.#initial = Object.keys(instance);
+    for (const [name, each] of Object.entries(this.#instance)) if (isPart(each)) this.#bind(name, each);
+  }
+
+  get [TOP](): this {
+    return this;
+  }
+
+  [PART_CHANGED](): void {}
+
+  [PATH_OF](part: Part): string {
+    for (const [name, each] of Object.entries(this.#instance)) if (each === part) return name;
+    return part[KIND];
+  }
+
+  /**
+   * Writes what changed since the last time, or all of it. To be called only where no handler runs: plain fields are
+   * replaced by copies (S1).
+   *
+   * @throws AppError `value_invalid` (S2), `limit_value`.
+   */
+  checkpoint(isWhole = false): Uint8Array {
+    const isAll = isWhole || this.#isNew;
+    const plain = this.#encodePlain();
+    const fields: Field[] = [];
+    for (const name of new Set([...this.#bound.keys(), ...this.#initial])) {
+      const isBound = this.#bound.has(name);
+      if (isBound ? isPart(this.#instance[name]) : Object.hasOwn(this.#instance, name)) continue;
+      this.#letGo(name);
+      if (!isBound && !isAll && this.#gone.has(name)) continue;
+      this.#gone.add(name);
+      fields.push({ name, kind: GONE, isFresh: true, segments: [] });
+    }
+    for (const [name, each] of Object.entries(this.#instance)) {
+      if (!isPart(each)) continue;
+      const segment = this.#writePart(name, each, isAll);
+      if (segment !== null) fields.push(segment);
+    }
+    if (isAll || plain.isChanged) {
+      fields.push({ name: "", kind: PLAIN, isFresh: true, segments: [plain.bytes] });
+      this.#plain = plain.bytes.length > PLAIN_ALWAYS_BYTES ? plain.bytes : undefined;
+    }
+    this.#isNew = false;
+    this.#renew(plain.fields, plain.bytes);
+    return encodeFields(fields);
+  }
+
+  /**
+   * Makes the instance what wrote these segments, oldest first. They are kept until what is in them was read: nobody
+   * may change them.
+   *
+   * @throws AppError `value_corrupt`.
+   */
+  load(...segments: readonly Uint8Array[]): void {
+    const fields = merged(segments.map(decodeFields));
+    for (const { name, kind } of fields) {
+      if (kind !== GONE) continue;
+      this.#letGo(name);
+      delete this.#instance[name];
+      this.#gone.add(name);
+    }
+    for (const field of fields) {
+      if (field.kind === PLAIN) this.#loadPlain(field);
+      else if (field.kind !== GONE) this.#loadPart(field);
+    }
+    this.#isNew = false;
+  }
+
+  #writePart(name: string, part: Part, isAll: boolean): Field | null {
+    let bound = this.#bound.get(name);
+    if (bound?.part !== part) {
+      if (bound !== undefined) this.#letGo(name);
+      bound = this.#bind(name, part);
+    } else if (!isAll && !part[CHANGED]) return null;
+    const isWhole = isAll || bound.wholeBytes < 0 ||
+      bound.changesBytes > Math.max(CHANGES_BYTES_MIN, bound.wholeBytes);
+    this.#gone.delete(name);
+    const segment = part[WRITE](isWhole);
+    if (isWhole) [bound.wholeBytes, bound.changesBytes] = [segment.length, 0];
+    else bound.changesBytes += segment.length;
+    return { name, kind: KIND_BYTE[part[KIND]], isFresh: isWhole, segments: [segment] };
+  }
+
+  #bind(name: string, part: Part): Bound {
+    part[ATTACH](this);
+    const bound = { part, wholeBytes: -1, changesBytes: 0 };
+    this.#bound.set(name, bound);
+    return bound;
+  }
+
+  #letGo(name: string): void {
+    this.#bound.get(name)?.part[DETACH]();
+    this.#bound.delete(name);
+  }
+
+  #plainFields(): Fields {
+    const fields: Fields = {};
+    for (const [name, value] of Object.entries(this.#instance)) {
+      if (isPart(value)) continue;
+      if (name === "__proto__") throw new AppError("value_invalid", "a field can't be named __proto__");
+      fields[name] = value;
+    }
+    return fields;
+  }
+
+  #encodePlain(): { readonly fields: Fields; readonly bytes: Uint8Array; readonly isChanged: boolean } {
+    const fields = this.#plainFields();
+    for (const [name, value] of Object.entries(fields)) checkValue(value, () => name);
+    const bytes = encodeContent(fields);
+    return { fields, bytes, isChanged: this.#plain === undefined || !isSame(this.#plain, bytes) };
+  }
+
+  /** S1. */
+  #renew(fields: Fields, bytes: Uint8Array): void {
+    if (!Object.values(fields).some((value) => typeof value === "object" && value !== null)) return;
+    Object.assign(this.#instance, decodeContent(bytes));
+  }
+
+  #loadPlain({ segments }: Field): void {
+    const [bytes, ...more] = segments;
+    if (bytes === undefined || more.length > 0) throw corrupt("plain fields are not there once");
+    const fields = decodeContent(bytes);
+    if (typeof fields !== "object" || fields === null) throw corrupt("plain fields are no object");
+    // In their order, which Object.keys shows; all else would be slower for each later use of the object.
+    const after = Object.keys(fields);
+    const before = Object.keys(this.#plainFields()).filter((name) => Object.hasOwn(fields, name));
+    if (before.some((name, i) => name !== after[i])) {
+      for (const name of before) {
+        delete this.#instance[name];
+      }
+    }
+    Object.assign(this.#instance, fields);
+    this.#plain = bytes.length > PLAIN_ALWAYS_BYTES ? bytes : undefined;
+  }
+
+  #loadPart({ name, kind, segments }: Field): void {
+    let bound = this.#bound.get(name);
+    if (bound === undefined || bound.part !== this.#instance[name] || KIND_BYTE[bound.part[KIND]] !== kind) {
+      this.#letGo(name);
+      const part = partOfByte(kind);
+      this.#instance[name] = part;
+      bound = this.#bind(name, part);
+    }
+    for (const segment of segments) {
+      bound.part[READ](segment);
+      if (bound.wholeBytes < 0) bound.wholeBytes = segment.length;
+      else bound.changesBytes += segment.length;
+    }
+  }
+}
+
+interface Field {
+  readonly name: string;
+  readonly kind: number;
+  /** What was before is void. */
+  readonly isFresh: boolean;
+  readonly segments: readonly Uint8Array[];
+}
+
+function encodeFields(fields: readonly Field[]): Uint8Array {
+  const size = fields.reduce(
+    (sum, { segments }) => sum + segments.reduce((all, each) => all + each.length, 0),
+    64,
+  );
+  const w = new Writer(size + 64 * fields.length);
+  return w.list(fields, ({ name, kind, isFresh, segments }) => {
+    w.text(name).byte(kind).flag(isFresh).list(segments, (segment) => w.bytes(segment));
+  }).done();
+}
+
+function decodeFields(bytes: Uint8Array): Field[] {
+  try {
+    const r = new Reader(bytes);
+    const fields = r.list(() => ({
+      name: r.text(),
+      kind: r.byte(),
+      isFresh: r.flag(),
+      segments: r.list(() => r.view()),
+    }));
+    r.end();
+    return fields;
+  } catch (error) {
+    if (error instanceof CodecError) throw corrupt(error.message);
+    throw error;
+  }
+}
+
+function merged(states: readonly (readonly Field[])[]): Field[] {
+  const fields = new Map<string, Field>();
+  for (const field of states.flat()) {
+    const before = fields.get(field.name);
+    if (!field.isFresh && before?.kind !== field.kind) {
+      throw corrupt(`${JSON.stringify(field.name)} has changes without what they change`);
+    }
+    const earlier = field.isFresh ? [] : before?.segments ?? [];
+    fields.set(field.name, { ...field, isFresh: true, segments: [...earlier, ...field.segments] });
+  }
+  return [...fields.values()];
+}
+
+/**
+ * One segment that says what several do, oldest first; the first has to be a whole one. Nothing of what structures or
+ * values hold is decoded.
+ *
+ * @throws AppError `value_corrupt`.
+ */
+export const mergeState = (...segments: readonly Uint8Array[]): Uint8Array =>
+  encodeFields(merged(segments.map(decodeFields)));
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

@@ -1,0 +1,115 @@
+/**
+ * Checkpoints as bytes (docs/protocol/session-log.md): all that a program is when nothing of it waits, and what was given out and not acknowledged.
+ *
+ * CP1  Taken only of a quiescent program: handlers, calls and closure timers are no bytes.
+ * CP2  What a checkpoint was taken of, and what it is read into, do the same from there on.
+ * CP3  Outputs and effects that are not acknowledged are in it: what was sent before a checkpoint and lost on its
+ *      way is never made again (STATEFUL, rule 6).
+ */
+import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { AppError } from "../errors.ts";
+import { readMutation, writeMutation } from "./call_bytes.ts";
+import type { Effect, Output } from "./commit.ts";
+import type { Program } from "./program.ts";
+import { checkBytes } from "./rolling_check.ts";
+
+/** Names this form of the bytes; a reader knows all that were ever written. */
+const VERSION = 1;
+const PEERS = ["client", "origin"] as const;
+
+/** What a checkpoint holds beside the program. */
+export interface CheckpointParts {
+  /** The state of its object (functions/tracked/), whole. */
+  readonly state: Uint8Array;
+  readonly outputs: readonly Output[];
+  readonly effects: readonly Effect[];
+}
+
+/** A 32-bit digest: names the bytes in the log. Against tampering they are sealed elsewhere. */
+export const digestOf = (bytes: Uint8Array): number => checkBytes(0, bytes);
+
+/** @throws AppError `limit_value` where it is too long to be opened again. */
+export function encodeCheckpoint(program: Program, { state, outputs, effects }: CheckpointParts): Uint8Array {
+  const writer = new Writer(state.length + 512);
+  writer.byte(VERSION).uint(program.epoch).uint(program.replica).text(program.code).raw(program.seed);
+  writer.uint(program.originMs).uint(program.clockMs).uint(program.storeClock);
+  writer.uint(program.math.position).uint(program.crypto.position).uint(program.check);
+  writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
+  writer.list([...program.timers], ([name, dueMs]) => void writer.text(name).uint(dueMs));
+  writer.list([...program.peers.values()], ({ peer, sent }) => {
+    writer.byte(PEERS.indexOf(peer.kind)).text(peer.id).uint(sent);
+  });
+  writer.list(outputs, ({ to, sequence, bytes }) => void writer.text(to).uint(sequence).bytes(bytes));
+  writer.list(effects, (effect) => {
+    writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
+    writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
+  });
+  return sized(writer.bytes(state).done());
+}
+
+/** What a frame to an isolate takes, with the log after it (runtime/isolate/frames.ts). */
+const CHECKPOINT_BYTES_MAX = 40 * 1024 * 1024;
+
+function sized(bytes: Uint8Array): Uint8Array {
+  if (bytes.length <= CHECKPOINT_BYTES_MAX) return bytes;
+  throw new AppError(
+    "limit_value",
+    `a checkpoint of a stateful session has at most ${CHECKPOINT_BYTES_MAX} bytes; this one has ${bytes.length}`,
+  );
+}
+
+/** The code that wrote a checkpoint. @throws CodecError */
+export function codeOfCheckpoint(bytes: Uint8Array): string {
+  const reader = begun(bytes);
+  reader.uint();
+  reader.uint();
+  return reader.text();
+}
+
+function begun(bytes: Uint8Array): Reader {
+  const reader = new Reader(bytes);
+  const version = reader.byte();
+  if (version !== VERSION) throw new CodecError(`there is no checkpoint of version ${version}`);
+  return reader;
+}
+
+/** Reads a checkpoint into a program that has no object yet (the state is the caller's to load). @throws CodecError */
+export function decodeCheckpoint(bytes: Uint8Array, program: Program): CheckpointParts {
+  const reader = begun(bytes);
+  program.epoch = reader.uint();
+  program.replica = reader.uint();
+  program.code = reader.text();
+  program.sow(Uint8Array.from({ length: 32 }, () => reader.byte()));
+  program.originMs = reader.uint();
+  program.clockMs = reader.uint();
+  program.storeClock = reader.uint();
+  const drawn = { math: reader.uint(), crypto: reader.uint() };
+  program.check = reader.uint();
+  program.nextCall = reader.uint();
+  program.nextLocal = reader.uint();
+  program.nextEffect = reader.uint();
+  for (const [name, dueMs] of reader.list(() => [reader.text(), reader.uint()] as const)) {
+    program.timers.set(name, dueMs);
+  }
+  reader.list(() => {
+    const kind = PEERS[reader.byte()];
+    if (kind === undefined) throw new CodecError("there is no such kind of peer");
+    const id = reader.text();
+    program.peers.set(id, { peer: { kind, id }, sent: reader.uint() });
+  });
+  const outputs = reader.list(() => ({ to: reader.text(), sequence: reader.uint(), bytes: reader.bytes() }));
+  const effects = reader.list((): Effect => ({
+    effect: reader.uint(),
+    clock: reader.uint(),
+    replica: reader.uint(),
+    atMs: reader.uint(),
+    mutations: reader.list(() => readMutation(reader) as Effect["mutations"][number]),
+  }));
+  const state = reader.bytes();
+  reader.end();
+  // The object is made before its state is put into it: what its making draws is no draw of the session.
+  program.make();
+  program.math.position = drawn.math;
+  program.crypto.position = drawn.crypto;
+  return { state, outputs, effects };
+}

@@ -1,0 +1,218 @@
+/**
+ * What an event calls in a stateful session's object, and what becomes of it.
+ *
+ * HD1  An RPC reaches methods of the app's class only: what the base class and Object have, and the handlers of
+ *      events, are none.
+ * HD2  What a handler returns is awaited whole, a response's body too: its end is the end of the handler.
+ */
+import {
+  CALL_BODY_BYTES_MAX,
+  CALL_BYTES_MAX,
+  decodeCall,
+  encodeAnswer,
+  type SessionCall,
+} from "../calls/call.ts";
+import { AppError, codeOf } from "../errors.ts";
+import { decodeValue, encodeValue } from "../value.ts";
+import { withFixedBoundary } from "./form_boundary.ts";
+import { SESSION_BASE, type SessionPeer } from "../session_slot.ts";
+import type { TurnInput } from "./turn.ts";
+
+/** An object of a Session class, as the executor calls it. */
+export interface SessionObject {
+  onOpen?(from: SessionPeer): unknown;
+  onMessage?(message: string | Uint8Array, from: SessionPeer): unknown;
+  onClose?(from: SessionPeer): unknown;
+  onTimer?(name: string): unknown;
+  fetch?(request: Request): unknown;
+}
+
+/** The handler that runs. */
+export interface Handler {
+  /** As people call it: `onTimer("idle")`. */
+  name: string;
+  /** The id of the request that it answers. */
+  request: string | null;
+  /** The stateful sessions that wait for it. */
+  chain: readonly string[];
+}
+
+/** Inputs that begin a handler. */
+export type Handled = Extract<
+  TurnInput,
+  { readonly kind: "request" | "attach" | "message" | "detach" | "timer" }
+>;
+
+/** Who is told of a handler's life. */
+interface Running {
+  readonly handler: Handler;
+  peer(id: string): SessionPeer;
+  ended(answer: Uint8Array | null): void;
+  failed(error: unknown): void;
+}
+
+/** Whether an input begins a handler. */
+export const isHandled = (input: TurnInput): input is Handled =>
+  input.kind === "request" || input.kind === "attach" || input.kind === "message" ||
+  input.kind === "detach" ||
+  input.kind === "timer";
+
+/** Begins a handler: runs it up to its first wait. */
+export function begun(object: SessionObject, input: Handled, running: Running): void {
+  const { handler } = running;
+  switch (input.kind) {
+    case "attach":
+      handler.name = "onOpen";
+      return settle(() => object.onOpen?.(running.peer(input.peer.id)), () => null, running);
+    case "message":
+      handler.name = "onMessage";
+      return settle(() => object.onMessage?.(input.message, running.peer(input.peer)), () => null, running);
+    case "detach":
+      handler.name = "onClose";
+      return settle(() => object.onClose?.(running.peer(input.peer)), () => null, running);
+    case "timer":
+      handler.name = `onTimer(${JSON.stringify(input.name)})`;
+      return settle(() => object.onTimer?.(input.name), () => null, running);
+    case "request":
+      handler.request = input.request;
+      handler.chain = input.chain;
+      return begunRequest(object, input.bytes, running);
+  }
+}
+
+function begunRequest(object: SessionObject, bytes: Uint8Array, running: Running): void {
+  let call: SessionCall;
+  try {
+    call = decodeCall(bytes);
+  } catch (error) {
+    return running.failed(error);
+  }
+  if (call.kind === "fetch") {
+    const { fetch } = object;
+    running.handler.name = "fetch";
+    if (typeof fetch !== "function") {
+      return running.ended(errorAnswer("not_available", "the class of this stateful session has no fetch"));
+    }
+    return settle(async () => await responseAnswer(await fetch.call(object, requestOf(call))), asIs, running);
+  }
+  const { method, args } = call;
+  running.handler.name = method;
+  const own = methodOf(object, method);
+  if (own === undefined) {
+    return running.ended(errorAnswer("not_available", `this stateful session has no method ${method}`));
+  }
+  settle(
+    () => Reflect.apply(own, object, Array.from(decodeValue(args, CALL_BYTES_MAX) as unknown[])),
+    (value) => encodeAnswer({ kind: "value", value: encodeValue(value) }),
+    running,
+  );
+}
+
+const asIs = (value: unknown): Uint8Array | null => value as Uint8Array | null;
+
+/** Runs `work`; what it comes to is the answer. */
+function settle(work: () => unknown, answer: (value: unknown) => Uint8Array | null, running: Running): void {
+  const done = (value: unknown): void => {
+    try {
+      running.ended(answer(value));
+    } catch (error) {
+      running.failed(error);
+    }
+  };
+  try {
+    const value = work();
+    if (isThenable(value)) Promise.resolve(value).then(done, running.failed);
+    else done(value);
+  } catch (error) {
+    running.failed(error);
+  }
+}
+
+const isThenable = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+
+/** Names that are no methods to others (HD1). */
+const HANDLERS: ReadonlySet<string> = new Set([
+  "constructor",
+  "onOpen",
+  "onMessage",
+  "onClose",
+  "onTimer",
+  "fetch",
+]);
+
+function methodOf(object: SessionObject, name: string): ((...args: unknown[]) => unknown) | undefined {
+  if (HANDLERS.has(name)) return undefined;
+  for (
+    let prototype: object | null = Object.getPrototypeOf(object);
+    prototype !== null && !Object.hasOwn(prototype, SESSION_BASE);
+    prototype = Object.getPrototypeOf(prototype)
+  ) {
+    const found = Reflect.getOwnPropertyDescriptor(prototype, name);
+    if (found !== undefined) return typeof found.value === "function" ? found.value : undefined;
+  }
+  return undefined;
+}
+
+/** Methods whose requests have no body. */
+const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+
+function requestOf({ method, url, headers, body }: Extract<SessionCall, { kind: "fetch" }>): Request {
+  return new Request(url, {
+    method,
+    headers: headers as [string, string][],
+    body: BODILESS.has(method) ? null : body as Uint8Array<ArrayBuffer> | null,
+  });
+}
+
+/** HD2. */
+async function responseAnswer(response: unknown): Promise<Uint8Array> {
+  if (!(response instanceof Response)) {
+    throw new TypeError(`fetch() answers a Response, not ${response === null ? "null" : typeof response}`);
+  }
+  const body = response.body === null ? null : new Uint8Array(await response.arrayBuffer());
+  if (body !== null && body.length > CALL_BODY_BYTES_MAX) {
+    throw new AppError(
+      "limit_body",
+      `a response of a stateful session has at most ${CALL_BODY_BYTES_MAX} bytes; this one has ${body.length}`,
+    );
+  }
+  const { status, statusText } = response;
+  return encodeAnswer({
+    kind: "response",
+    status,
+    statusText,
+    ...withFixedBoundary([...response.headers], body),
+  });
+}
+
+/** The answer of a request that failed. */
+export const errorAnswer = (code: string, message: string): Uint8Array =>
+  encodeAnswer({ kind: "error", code, message });
+
+/** Texts to people and programs are cut to these; a code is a word. */
+const MESSAGE_CHARS_MAX = 1000;
+const CODE_CHARS_MAX = 100;
+
+/** What was thrown, as its code and message: it may be anything, and throw when it is looked at. */
+export function thrown(error: unknown): { readonly code: string; readonly message: string } {
+  try {
+    const text = String(error instanceof Error ? error.message : error);
+    const code = codeOf(error) ?? "app_error";
+    return {
+      code: code.slice(0, CODE_CHARS_MAX).toWellFormed(),
+      message: text.slice(0, MESSAGE_CHARS_MAX).toWellFormed(),
+    };
+  } catch {
+    return { code: "app_error", message: "something that has no text was thrown" };
+  }
+}
+
+/** What was thrown, for a log. */
+export function stackText(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.stack ?? error.message : error);
+  } catch {
+    return thrown(error).message;
+  }
+}

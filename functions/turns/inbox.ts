@@ -1,0 +1,38 @@
+/** Events that begin handlers and wait until none runs (stateful_session.ts, ST1). */
+import type { HandledEvent } from "./event.ts";
+
+/** An event as its site delivers it. */
+export type Numbered = HandledEvent & { readonly number: number; readonly storeClock: number };
+
+/** A session that does not come to rest takes no new messages from so many bytes of log on. */
+export const HOLD_BYTES = 1024 * 1024;
+/** So long it may take to rest then, while somebody waits: longer than a call that ends. */
+const HOLD_MS_MAX = 60_000;
+
+/** The events, in order. */
+export class Inbox {
+  #events: Numbered[] = [];
+  #heldSinceMs = 0;
+
+  get first(): Numbered | undefined {
+    return this.#events[0];
+  }
+
+  push(event: Numbered): void {
+    this.#events.push(event);
+  }
+
+  take(): Numbered | undefined {
+    return this.#events.shift();
+  }
+
+  clear(): void {
+    this.#events = [];
+  }
+
+  /** Another one comes to a session that takes none: whether the first has been waiting for too long. */
+  hasWaitedLong(nowMs: number): boolean {
+    if (this.#events.length === 0) this.#heldSinceMs = nowMs;
+    return nowMs - this.#heldSinceMs > HOLD_MS_MAX;
+  }
+}

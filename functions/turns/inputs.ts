@@ -1,0 +1,23 @@
+/** From the events that a site delivers to the turns that they begin. */
+import type { HandledEvent } from "./event.ts";
+import type { Program } from "./program.ts";
+import type { TurnInput } from "./turn.ts";
+
+/** The turn that an event begins; null where it means nothing (any more) to this program. */
+export function inputOf(
+  { timers, peers }: Pick<Program, "timers" | "peers">,
+  event: Exclude<HandledEvent, { readonly kind: "reject" }>,
+): TurnInput | null {
+  switch (event.kind) {
+    case "request":
+      return { kind: event.kind, request: event.request, chain: event.chain, bytes: event.bytes };
+    case "attach":
+      return peers.has(event.peer.id) ? null : { kind: event.kind, peer: event.peer };
+    case "message":
+      return peers.has(event.peer) ? { kind: event.kind, peer: event.peer, message: event.message } : null;
+    case "detach":
+      return peers.has(event.peer) ? { kind: event.kind, peer: event.peer } : null;
+    case "timer":
+      return timers.get(event.name) === event.dueMs ? { kind: event.kind, name: event.name } : null;
+  }
+}

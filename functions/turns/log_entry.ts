@@ -1,0 +1,231 @@
+/**
+ * Entries of a session's interleave log, as bytes (docs/protocol/session-log.md).
+ *
+ *   entry    byte kind << 4 | dt · varint dt − 14, where dt is 15 · fields · byte check, where it begins a turn
+ *
+ * `dt` is the milliseconds from the last reading of the clock to this one: 0–13 as it stands, 14 where the clock was
+ * not read, 15 where a varint of dt − 14 follows. What a turn took besides (`clock`, `effect`) stands behind the
+ * entry that began it.
+ *
+ * LE1  One form for each entry; decoding throws CodecError for all else, for an unknown kind too.
+ * LE2  What was read of requests and results are views of the log: for a replay, which is over before it changes.
+ */
+import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { TurnEnd, TurnInput } from "./turn.ts";
+
+/** An entry as it was read. */
+export type LogEntry =
+  | {
+    readonly kind: "turn";
+    readonly input: TurnInput;
+    /** Milliseconds since the last reading; null where the clock was not read. */
+    readonly dt: number | null;
+    /** The low byte of the rolling check after the turn. */
+    readonly check: number;
+  }
+  | { readonly kind: "clock"; readonly dt: number }
+  | { readonly kind: "effect"; readonly clock: number }
+  | { readonly kind: "checkpoint"; readonly digest: number };
+
+const KIND = {
+  request: 1,
+  message: 2,
+  attach: 3,
+  detach: 4,
+  timer: 5,
+  local: 6,
+  result: 7,
+  error: 8,
+  rejected: 9,
+  epoch: 10,
+  birth: 11,
+  clock: 12,
+  effect: 13,
+  checkpoint: 14,
+} as const;
+const KIND_NAMES = new Map<number, keyof typeof KIND>(
+  Object.entries(KIND).map(([name, byte]) => [byte, name as keyof typeof KIND]),
+);
+
+const DT_INLINE_MAX = 13;
+const DT_NONE = 14;
+const DT_FOLLOWS = 15;
+const SEED_BYTES = 32;
+const PEERS = ["client", "origin"] as const;
+
+/** Appends the entries of a turn; how many. `beforeMs` is the last reading before it. */
+export function writeTurn(writer: Writer, input: TurnInput, end: TurnEnd, beforeMs: number): number {
+  const [first, ...more] = end.clocks;
+  writeHead(writer, KIND[input.kind], first === undefined ? null : first - beforeMs);
+  writeInput(writer, input);
+  writer.byte(end.check & 0xff);
+  let lastMs = first ?? beforeMs;
+  for (const ms of more) {
+    writeHead(writer, KIND.clock, ms - lastMs);
+    lastMs = ms;
+  }
+  if (end.storeClock !== null) {
+    writeHead(writer, KIND.effect, null);
+    writer.uint(end.storeClock);
+  }
+  return 1 + more.length + (end.storeClock === null ? 0 : 1);
+}
+
+export function writeCheckpointEntry(writer: Writer, digest: number): void {
+  writeHead(writer, KIND.checkpoint, null);
+  writer.uint(digest);
+}
+
+function writeHead(writer: Writer, kind: number, dt: number | null): void {
+  if (dt === null) writer.byte(kind << 4 | DT_NONE);
+  else if (dt <= DT_INLINE_MAX) writer.byte(kind << 4 | dt);
+  else writer.byte(kind << 4 | DT_FOLLOWS).uint(dt - DT_INLINE_MAX - 1);
+}
+
+function writeInput(writer: Writer, input: TurnInput): void {
+  switch (input.kind) {
+    case "request":
+      writer.text(input.request).list(input.chain, (each) => void writer.text(each)).bytes(input.bytes);
+      return;
+    case "message":
+      writer.text(input.peer).flag(typeof input.message === "string");
+      if (typeof input.message === "string") writer.text(input.message);
+      else writer.bytes(input.message);
+      return;
+    case "attach":
+      writer.byte(PEERS.indexOf(input.peer.kind)).text(input.peer.id);
+      return;
+    case "detach":
+      writer.text(input.peer);
+      return;
+    case "timer":
+      writer.text(input.name);
+      return;
+    case "local":
+      writer.uint(input.local);
+      return;
+    case "result":
+      writer.uint(input.call).bytes(input.bytes);
+      return;
+    case "error":
+      writer.uint(input.call).text(input.code).text(input.message);
+      return;
+    case "rejected":
+      writer.uint(input.voids).flag(input.request !== null).text(input.request ?? "");
+      writer.text(input.code).text(input.message).uint(dropsNumber(input.drops));
+      writer.uint(input.nextCall).uint(input.nextLocal).uint(input.nextEffect);
+      return;
+    case "epoch":
+      writer.uint(input.epoch).uint(input.replica).text(input.code);
+      return;
+    case "birth":
+      writer.bytes(input.seed);
+  }
+}
+
+/** Which closure timers a rejection takes: 0 none, 1 all, else one more than its number. */
+const dropsNumber = (drops: "none" | "all" | number): number =>
+  drops === "none" ? 0 : drops === "all" ? 1 : drops + 1;
+
+/** An entry and where its bytes end. */
+export type ReadEntry = LogEntry & { readonly end: number };
+
+/** Reads all entries. @throws CodecError (LE1) */
+export function readEntries(bytes: Uint8Array): ReadEntry[] {
+  const reader = new Reader(bytes);
+  const entries: ReadEntry[] = [];
+  while (!reader.isAtEnd) entries.push({ ...readEntry(reader), end: reader.position });
+  return entries;
+}
+
+function readEntry(reader: Reader): LogEntry {
+  const head = reader.byte();
+  const kind = KIND_NAMES.get(head >> 4);
+  if (kind === undefined) throw new CodecError(`there is no log entry of kind ${head >> 4}`);
+  const dt = readDt(reader, head & 0xf);
+  switch (kind) {
+    case "clock":
+      if (dt === null) throw new CodecError("a clock entry has no time");
+      return { kind, dt };
+    case "effect":
+      if (dt !== null) throw new CodecError("an effect has no time of its own");
+      return { kind, clock: reader.uint() };
+    case "checkpoint":
+      if (dt !== null) throw new CodecError("a checkpoint has no time of its own");
+      return { kind, digest: reader.uint() };
+    default: {
+      const input = readInput(reader, kind);
+      return { kind: "turn", input, dt, check: reader.byte() };
+    }
+  }
+}
+
+function readDt(reader: Reader, code: number): number | null {
+  if (code === DT_NONE) return null;
+  if (code !== DT_FOLLOWS) return code;
+  const dt = DT_INLINE_MAX + 1 + reader.uint();
+  if (!Number.isSafeInteger(dt)) throw new CodecError("a time is beyond 53 bits");
+  return dt;
+}
+
+function readInput(reader: Reader, kind: TurnInput["kind"]): TurnInput {
+  switch (kind) {
+    case "request":
+      return {
+        kind,
+        request: reader.text(),
+        chain: reader.list(() => reader.text()),
+        bytes: reader.view(),
+      };
+    case "message":
+      return { kind, peer: reader.text(), message: reader.flag() ? reader.text() : reader.bytes() };
+    case "attach": {
+      const peerKind = PEERS[reader.byte()];
+      if (peerKind === undefined) throw new CodecError("there is no such kind of peer");
+      return { kind, peer: { kind: peerKind, id: reader.text() } };
+    }
+    case "detach":
+      return { kind, peer: reader.text() };
+    case "timer":
+      return { kind, name: reader.text() };
+    case "local":
+      return { kind, local: reader.uint() };
+    case "result":
+      return { kind, call: reader.uint(), bytes: reader.view() };
+    case "error":
+      return { kind, call: reader.uint(), code: reader.text(), message: reader.text() };
+    case "rejected":
+      return readRejected(reader);
+    case "epoch":
+      return { kind, epoch: reader.uint(), replica: reader.uint(), code: reader.text() };
+    case "birth":
+      return { kind, seed: seedFrom(reader) };
+  }
+}
+
+function seedFrom(reader: Reader): Uint8Array {
+  const seed = reader.bytes();
+  if (seed.length !== SEED_BYTES) throw new CodecError(`a seed has ${seed.length} bytes, not ${SEED_BYTES}`);
+  return seed;
+}
+
+function readRejected(reader: Reader): TurnInput {
+  const voids = reader.uint();
+  const hasRequest = reader.flag();
+  const request = reader.text();
+  if (!hasRequest && request !== "") throw new CodecError("a rejection of no request has the id of one");
+  const code = reader.text();
+  const message = reader.text();
+  const drops = reader.uint();
+  return {
+    kind: "rejected",
+    voids,
+    request: hasRequest ? request : null,
+    code,
+    message,
+    drops: drops === 0 ? "none" : drops === 1 ? "all" : drops - 1,
+    nextCall: reader.uint(),
+    nextLocal: reader.uint(),
+    nextEffect: reader.uint(),
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * The executor of stateful sessions: runs instances of Session classes inside an isolate, one turn an event, and
+ * records what it takes to run them again (docs/protocol/turns.md). After CESSNA (Y. Harchol et al., "CESSNA:
+ * Resilient Edge-Computing", 2018).
+ *
+ * Nothing here knows sockets, clocks or Deno: events come in by event.ts, what leaves is commit.ts, through the
+ * ports of sink.ts.
+ */
+export { chainName } from "./event.ts";
+export type { CallOutcome, HandledEvent, OpenSession, Peer, SessionEvent } from "./event.ts";
+export type {
+  Acknowledged,
+  Call,
+  CallKind,
+  Checkpoint,
+  Commit,
+  Effect,
+  EffectMutation,
+  Opened,
+  Output,
+  Parked,
+  TimerChange,
+} from "./commit.ts";
+export type { SessionSink } from "./sink.ts";
+export {
+  type CallToSession,
+  decodeCallToSession,
+  decodeGet,
+  decodeList,
+  decodeOutside,
+  decodeStoreCommit,
+  encodeCommitResult,
+  encodeOutsideAnswer,
+  encodePage,
+  encodeRows,
+  type OutsideAnswer,
+  type OutsideRequest,
+} from "./call_bytes.ts";

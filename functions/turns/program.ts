@@ -1,0 +1,488 @@
+/**
+ * A program: one life of a stateful session's object in this isolate, with all that it has taken from outside and
+ * all that it waits for. It knows nothing of logs: turns come in (`begin`, then the host drains the microtasks, then
+ * `finish`), what it asks for and gives out collects in `products`. The same inputs from the same start make the
+ * same products: that is what recovery rests on.
+ *
+ * Life: made (or made and filled from a checkpoint) → turns → given up, at a throw or at the session's close.
+ *
+ * PG1  Outside of a turn nothing reaches a program: the globals that an app finds go to the program whose turn runs
+ *      (turn_loop.ts, `current`), and there is one.
+ * PG2  Whatever leaves is mixed into `check` before it is collected.
+ * PG3  A program whose turn failed (threw, or took what the log does not have) is never given another turn.
+ */
+import { AppError } from "../errors.ts";
+import type { Call, CallKind, Effect, Output, TimerChange } from "./commit.ts";
+import type { Peer } from "./event.ts";
+import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
+import { RandomStream, STREAM } from "./random.ts";
+import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
+import type { SessionPeer, SessionPort } from "../session_slot.ts";
+import { READS_MAX, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
+
+/** What a program needs of the isolate around it. */
+export interface ProgramHost {
+  /** Makes an object of a class, which finds the program as its port (session_slot.ts). */
+  make(className: string, program: Program): SessionObject;
+  /** The env of a program. */
+  envOf(program: Program): unknown;
+}
+
+/** A call that waits for its result. */
+export interface OpenCall {
+  readonly kind: CallKind | "native";
+  readonly bytes: Uint8Array;
+  readonly effect: number | null;
+  /** What it is, for a message to people. */
+  readonly name: string;
+  /** @throws Error for bytes that are no such result. */
+  done(bytes: Uint8Array): void;
+  failed(code: string, message: string): void;
+  /** Native: computes the result in this isolate. */
+  readonly start?: () => Promise<Uint8Array>;
+}
+
+/** A closure timer. */
+interface Local {
+  readonly ms: number;
+  readonly run: () => void;
+}
+
+/** What a program made since it was last asked. */
+export interface Products {
+  outputs: Output[];
+  effects: Effect[];
+  timers: TimerChange[];
+  calls: number[];
+  dropped: number[];
+  armed: number[];
+  disarmed: number[];
+}
+
+const noProducts = (): Products => ({
+  outputs: [],
+  effects: [],
+  timers: [],
+  calls: [],
+  dropped: [],
+  armed: [],
+  disarmed: [],
+});
+
+/** What it has of a peer: itself, and how many messages it was sent. */
+export interface PeerState {
+  readonly peer: Peer;
+  sent: number;
+}
+
+/** The turn that runs. */
+interface Turn {
+  readonly source: TurnSource;
+  readonly clocks: number[];
+  reads: number;
+  storeClock: number | null;
+  effect: { mutations: Effect["mutations"][number][] } & Omit<Effect, "mutations"> | null;
+}
+
+const NAME_CHARS_MAX = 200;
+/** Timers of one session, of each kind: what a program that forgets to clear them may hold. */
+const TIMERS_MAX = 1_000;
+/** Calls that wait at one time. */
+const CALLS_MAX = 1_000;
+/** 100 years: beyond, dates are no dates any more. */
+const NAMED_TIMER_MS_MAX = 100 * 366 * 24 * 3_600_000;
+/** The longest time that a closure timer of a browser takes. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** One life of a stateful session's object. */
+export class Program implements SessionPort {
+  readonly className: string;
+  readonly id: string;
+  readonly #host: ProgramHost;
+  epoch = 0;
+  replica = 0;
+  code = "";
+  seed: Uint8Array = new Uint8Array(32);
+  math = new RandomStream(this.seed, STREAM.math);
+  crypto = new RandomStream(this.seed, STREAM.crypto);
+  /** The clock as it was read last, and at birth. */
+  clockMs = 0;
+  originMs = 0;
+  /** The last clock of a store write. */
+  storeClock = 0;
+  check = CHECK_BEGIN;
+  nextCall = 1;
+  nextLocal = 1;
+  nextEffect = 1;
+  isEnded = false;
+  /** Called at each commit point: what was for the running handler only can go. */
+  atCommit: (() => void) | null = null;
+  object: SessionObject | null = null;
+  handler: Handler | null = null;
+  readonly calls = new Map<number, OpenCall>();
+  readonly locals = new Map<number, Local>();
+  readonly timers = new Map<string, number>();
+  readonly peers = new Map<string, PeerState>();
+  #env: unknown;
+  #turn: Turn | null = null;
+  #failure: { readonly error: unknown } | null = null;
+  #isMaking = false;
+  #products = noProducts();
+
+  constructor(host: ProgramHost, className: string, id: string) {
+    this.#host = host;
+    this.className = className;
+    this.id = id;
+  }
+
+  // Turns
+
+  /** Begins a turn: runs the app's code up to its first wait. */
+  begin(input: TurnInput, source: TurnSource): void {
+    this.#turn = { source, clocks: [], reads: 0, storeClock: null, effect: null };
+    switch (input.kind) {
+      case "birth":
+        this.sow(input.seed);
+        this.originMs = this.now();
+        this.make();
+        return;
+      case "epoch":
+        this.epoch = input.epoch;
+        this.replica = input.replica;
+        this.code = input.code;
+        this.crypto.restart(input.epoch);
+        return;
+      case "rejected":
+        this.nextCall = input.nextCall;
+        this.nextLocal = input.nextLocal;
+        this.nextEffect = input.nextEffect;
+        for (const local of [...this.locals.keys()]) {
+          if (input.drops === "all" || input.drops === local) this.clearLocal(local);
+        }
+        if (input.request !== null) this.#give(input.request, 1, errorAnswer(input.code, input.message));
+        return;
+      case "local":
+        return this.#runLocal(input.local);
+      case "result":
+        return this.#settleCall(input.call, (call) => call.done(input.bytes));
+      case "error":
+        return this.#settleCall(input.call, (call) => call.failed(input.code, input.message));
+      case "timer":
+        this.timers.delete(input.name);
+        break;
+      case "attach":
+        this.peers.set(input.peer.id, { peer: input.peer, sent: 0 });
+        break;
+    }
+    this.#handle(input);
+    if (input.kind === "detach") this.peers.delete(input.peer);
+  }
+
+  /** Ends a turn, when the microtasks have been drained. */
+  finish(): TurnEnd {
+    const { clocks, storeClock, effect } = this.#running();
+    if (effect !== null) {
+      this.check = checkNumber(this.check, effect.mutations.length);
+      this.#products.effects.push(effect);
+    }
+    this.#turn = null;
+    if (this.handler === null) this.atCommit?.();
+    return { clocks, storeClock, check: this.check };
+  }
+
+  /** Its turn is one of a log: what it prints has been printed. */
+  get isReplaying(): boolean {
+    return this.#turn?.source.isReplay ?? true;
+  }
+
+  /** What was thrown in this turn and not caught, where something was. */
+  get failure(): { readonly error: unknown } | null {
+    return this.#failure;
+  }
+
+  /** Something was thrown that ends the handler. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+  }
+
+  /** Hands over what was made since the last time. */
+  take(): Products {
+    const products = this.#products;
+    this.#products = noProducts();
+    return products;
+  }
+
+  /** No handler, call or closure timer is open. */
+  get isQuiescent(): boolean {
+    return this.handler === null && this.calls.size === 0 && this.locals.size === 0;
+  }
+
+  /** What is open, for people. */
+  openWork(): string {
+    const names = [...this.calls.values()].map(({ name }) => name).slice(0, 3);
+    if (this.locals.size > 0) names.push(`${this.locals.size} closure timers`);
+    return `${this.handler?.name ?? "no handler"} is open, with ${names.join(", ") || "nothing to wait for"}`;
+  }
+
+  // Making the object
+
+  /** The seed of the session, which its streams go on from. */
+  sow(seed: Uint8Array): void {
+    this.seed = seed;
+    this.math = new RandomStream(seed, STREAM.math);
+    this.crypto = new RandomStream(seed, STREAM.crypto, this.epoch);
+  }
+
+  /** Makes the object. */
+  make(): void {
+    this.#isMaking = true;
+    try {
+      this.object = this.#host.make(this.className, this);
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      this.#isMaking = false;
+    }
+  }
+
+  #handle(input: Handled): void {
+    const object = this.object;
+    if (object === null) throw new Error("a handler was begun before its session was born");
+    const handler: Handler = { name: "", request: null, chain: [] };
+    this.handler = handler;
+    const ended = (answer: Uint8Array | null) => {
+      if (this.handler !== handler) return;
+      if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
+      this.handler = null;
+    };
+    begun(object, input, {
+      handler,
+      peer: (id) => this.#peer(id),
+      ended,
+      failed: (error) => this.fail(error),
+    });
+  }
+
+  // What an app's code takes from outside
+
+  #running(): Turn {
+    if (this.#turn === null) throw new Error("a program was used outside of its turns");
+    return this.#turn;
+  }
+
+  /** Milliseconds since 1970 (T1). */
+  now(): number {
+    const turn = this.#turn;
+    // While the object is made again before a checkpoint is put into it, nothing of it stays.
+    if (turn === null) return this.clockMs;
+    if (turn.reads % READS_MAX === 0) {
+      this.clockMs = turn.source.clock(turn.reads / READS_MAX, this.clockMs);
+      turn.clocks.push(this.clockMs);
+    }
+    turn.reads++;
+    return this.clockMs;
+  }
+
+  /** A call; its number. */
+  call(call: Omit<OpenCall, "effect">, hasEffect: boolean): number {
+    this.#mayAct(call.name);
+    if (this.calls.size >= CALLS_MAX) {
+      throw new AppError(
+        "limit_calls",
+        `${call.name}: ${CALLS_MAX} calls of this stateful session wait already`,
+      );
+    }
+    const number = this.nextCall++;
+    const effect = hasEffect ? this.nextEffect++ : null;
+    this.calls.set(number, { ...call, effect });
+    this.check = checkBytes(checkText(checkNumber(this.check, number), call.kind), call.bytes);
+    this.#products.calls.push(number);
+    return number;
+  }
+
+  /** Nobody waits for it any more. */
+  drop(number: number): void {
+    if (!this.calls.delete(number)) return;
+    this.check = checkNumber(this.check, number);
+    this.#products.dropped.push(number);
+  }
+
+  /** A write to the store, which leaves with the handler's commit. Its version. */
+  write(mutations: Effect["mutations"]): { readonly clock: number; readonly replica: number } {
+    this.#mayAct("a write to the store");
+    const turn = this.#running();
+    if (turn.effect === null) {
+      turn.storeClock = this.storeClock = turn.source.storeClock(this.storeClock);
+      const atMs = this.now();
+      turn.effect = {
+        effect: this.nextEffect++,
+        clock: turn.storeClock,
+        replica: this.replica,
+        atMs,
+        mutations: [],
+      };
+    }
+    for (const mutation of mutations) {
+      this.check = checkText(checkText(this.check, mutation.kind), mutation.key);
+      if (mutation.kind !== "delete") this.check = checkBytes(this.check, mutation.value);
+      turn.effect.mutations.push(mutation);
+    }
+    return turn.effect;
+  }
+
+  /** Draws from the stream of `Math.random`. */
+  random(): number {
+    return this.math.float();
+  }
+
+  /** A closure timer; its number. */
+  setLocal(ms: number, run: () => void): number {
+    this.#mayAct("a closure timer");
+    if (this.locals.size >= TIMERS_MAX) {
+      throw new AppError(
+        "limit_timers",
+        `${TIMERS_MAX} closure timers of this stateful session wait already`,
+      );
+    }
+    const number = this.nextLocal++;
+    const delay = Number.isFinite(ms) ? Math.min(Math.max(Math.trunc(ms), 0), TIMER_MS_MAX) : 0;
+    this.locals.set(number, { ms: delay, run });
+    this.check = checkNumber(checkNumber(this.check, number), delay);
+    this.#products.armed.push(number);
+    return number;
+  }
+
+  clearLocal(number: number): void {
+    if (!this.locals.delete(number)) return;
+    this.check = checkNumber(this.check, number);
+    this.#products.disarmed.push(number);
+  }
+
+  // The port of the object
+
+  get env(): unknown {
+    return this.#env ??= this.#host.envOf(this);
+  }
+
+  clients(): readonly SessionPeer[] {
+    return [...this.peers.values()].filter(({ peer }) => peer.kind === "client")
+      .map(({ peer }) => this.#peer(peer.id));
+  }
+
+  setTimer(name: string, ms: number): void {
+    this.#mayAct("setTimer");
+    if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX || !name.isWellFormed()) {
+      throw new AppError("value_invalid", `a timer's name is a text of 1 to ${NAME_CHARS_MAX} characters`);
+    }
+    if (!(ms >= 0 && ms <= NAMED_TIMER_MS_MAX)) {
+      throw new AppError(
+        "value_invalid",
+        `setTimer(${JSON.stringify(name)}): ${ms} is no number of milliseconds`,
+      );
+    }
+    if (this.timers.size >= TIMERS_MAX && !this.timers.has(name)) {
+      throw new AppError(
+        "limit_timers",
+        `setTimer: ${TIMERS_MAX} timers of this stateful session are set already`,
+      );
+    }
+    this.#timer(name, this.now() + Math.ceil(ms));
+  }
+
+  clearTimer(name: string): void {
+    this.#mayAct("clearTimer");
+    if (this.timers.has(name)) this.#timer(name, null);
+  }
+
+  end(): void {
+    this.#mayAct("end");
+    for (const name of [...this.timers.keys()]) this.#timer(name, null);
+    this.isEnded = true;
+  }
+
+  // Inner parts
+
+  #mayAct(what: string): void {
+    if (!this.#isMaking) return;
+    throw new AppError(
+      "no_request",
+      `${what} works in a handler of a stateful session, not while its object is being made`,
+    );
+  }
+
+  #timer(name: string, dueMs: number | null): void {
+    if (dueMs === null) this.timers.delete(name);
+    else this.timers.set(name, dueMs);
+    this.check = checkNumber(checkText(this.check, name), dueMs ?? -1);
+    this.#products.timers.push({ name, dueMs });
+  }
+
+  #peer(id: string): SessionPeer {
+    const state = this.peers.get(id);
+    const kind = state?.peer.kind ?? "client";
+    return Object.freeze({
+      kind,
+      id,
+      send: (message: string | Uint8Array) => {
+        this.#mayAct("send");
+        // Who has gone gets nothing, as with a socket that is closed.
+        if (state !== undefined && this.peers.get(id) === state) {
+          this.#give(id, ++state.sent, messageBytes(message));
+        }
+      },
+    });
+  }
+
+  /** An output (PG2). */
+  #give(to: string, sequence: number, bytes: Uint8Array): void {
+    this.check = checkBytes(checkText(this.check, to), bytes);
+    this.#products.outputs.push({ to, sequence, bytes });
+  }
+
+  #runLocal(number: number): void {
+    const local = this.locals.get(number);
+    this.locals.delete(number);
+    try {
+      local?.run();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #settleCall(number: number, settle: (call: OpenCall) => void): void {
+    const call = this.calls.get(number);
+    this.calls.delete(number);
+    if (call === undefined) return;
+    try {
+      settle(call);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** The calls of these numbers that a site makes. */
+  callsOf(numbers: Iterable<number>): Call[] {
+    const calls: Call[] = [];
+    for (const call of numbers) {
+      const open = this.calls.get(call);
+      if (open === undefined || open.kind === "native") continue;
+      calls.push({ call, kind: open.kind, bytes: open.bytes, effect: open.effect });
+    }
+    return calls;
+  }
+}
+
+const utf8 = new TextEncoder();
+
+/** A message to a peer: 0 and text, or 1 and bytes. */
+function messageBytes(message: string | Uint8Array): Uint8Array {
+  const isText = typeof message === "string";
+  if (!isText && !(message instanceof Uint8Array)) {
+    throw new AppError("value_invalid", `a message is a text or a Uint8Array, not ${typeof message}`);
+  }
+  const body = isText ? utf8.encode(message) : message;
+  const bytes = new Uint8Array(body.length + 1);
+  bytes[0] = isText ? 0 : 1;
+  bytes.set(body, 1);
+  return bytes;
+}

@@ -1,0 +1,141 @@
+/**
+ * Recovery: from a checkpoint and the log after it to a program that has done what the log says, and stands where it
+ * stood.
+ *
+ * RC1  Code that did not write a log does not replay it. At a checkpoint with no log behind it any code goes on.
+ * RC2  What the program gave out up to the last commit point is told apart from what it made since.
+ */
+import { CodecError } from "../../store/codec.ts";
+import { codeOf } from "../errors.ts";
+import { mergeState, SessionState } from "../tracked/mod.ts";
+import { type CheckpointParts, codeOfCheckpoint, decodeCheckpoint } from "./checkpoint.ts";
+import type { Effect, Output, TimerChange } from "./commit.ts";
+import type { OpenSession } from "./event.ts";
+import { readEntries, type ReadEntry } from "./log_entry.ts";
+import { Program, type ProgramHost } from "./program.ts";
+import { type LogMark, ParkedError, replay, type RunTurn, turnsOf } from "./replay.ts";
+
+/** What a program is made again from. */
+export interface Recorded {
+  readonly className: string;
+  readonly id: string;
+  readonly checkpoint: { readonly at: number; readonly bytes: Uint8Array } | null;
+  readonly entries: Uint8Array;
+}
+
+/** What was made of it. */
+export interface Recovered {
+  readonly program: Program;
+  /** None of a session that is not born yet. */
+  readonly state: SessionState | null;
+  /** What was in the checkpoint. */
+  readonly parts: CheckpointParts | null;
+  /** The state as the last checkpoint has it, which the state's next changes go on from. */
+  readonly stateBytes: Uint8Array | null;
+  /** How many entries there are, and where the last commit point is. */
+  readonly count: number;
+  readonly point: LogMark;
+  /** Made since the checkpoint, up to the last commit point and after it (RC2). */
+  readonly given: Made;
+  readonly pending: Made;
+}
+
+interface Made {
+  readonly outputs: readonly Output[];
+  readonly effects: readonly Effect[];
+  readonly timers: readonly TimerChange[];
+}
+
+/** The tracked state of a program's object. */
+export const stateOf = (program: Program): SessionState | null =>
+  program.object === null ? null : new SessionState(program.object);
+
+/** A whole state of one and the changes after it. */
+export const wholeState = (before: Uint8Array | null, written: Uint8Array): Uint8Array =>
+  before === null ? written : mergeState(before, written);
+
+/** @throws ParkedError */
+export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
+  try {
+    return recovered(host, recorded);
+  } catch (error) {
+    throw parkedError(error);
+  }
+}
+
+/** What stands in the way, as a reason to park. */
+export function parkedError(error: unknown): ParkedError {
+  if (error instanceof ParkedError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof CodecError || codeOf(error) === "value_corrupt") {
+    return new ParkedError("log_corrupt", message);
+  }
+  if (codeOf(error) === "value_invalid") return new ParkedError("state_invalid", message);
+  return new ParkedError("class_invalid", `the session's object can't be made: ${message}`);
+}
+
+function recovered(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
+  const { checkpoint } = recorded;
+  const program = new Program(host, recorded.className, recorded.id);
+  const parts = checkpoint === null ? null : decodeCheckpoint(checkpoint.bytes, program);
+  if (program.failure !== null) throw program.failure.error;
+  let state = stateOf(program);
+  if (parts !== null) state?.load(parts.state);
+  let stateBytes = parts?.state ?? null;
+  const entries = readEntries(recorded.entries);
+  let point = { sequence: checkpoint?.at ?? 0, bytes: 0 };
+  const given = { outputs: [] as Output[], effects: [] as Effect[], timers: [] as TimerChange[] };
+  let pending: Made[] = [];
+  replay(program, turnsOf(entries, point.sequence + 1), host.run, ({ end, isCheckpoint }) => {
+    pending.push(program.take());
+    state ??= stateOf(program);
+    if (program.handler !== null) return;
+    for (const made of pending) {
+      given.outputs.push(...made.outputs);
+      given.effects.push(...made.effects);
+      given.timers.push(...made.timers);
+    }
+    pending = [];
+    point = end;
+    // A checkpoint puts copies into plain fields: what goes on after it must find the same.
+    if (isCheckpoint && state !== null) stateBytes = wholeState(stateBytes, state.checkpoint());
+  });
+  return {
+    program,
+    state,
+    stateBytes,
+    parts,
+    count: entries.length,
+    point,
+    given,
+    pending: {
+      outputs: pending.flatMap(({ outputs }) => outputs),
+      effects: pending.flatMap(({ effects }) => effects),
+      timers: pending.flatMap(({ timers }) => timers),
+    },
+  };
+}
+
+/** RC1. @throws ParkedError `code_differs`, `log_corrupt`. */
+export function requireCode(
+  { code, checkpoint, entries }: Pick<OpenSession, "code" | "checkpoint" | "entries">,
+): void {
+  let wrote: string | null;
+  let read: readonly ReadEntry[];
+  try {
+    wrote = checkpoint === null ? null : codeOfCheckpoint(checkpoint.bytes);
+    read = readEntries(entries);
+  } catch (error) {
+    throw parkedError(error);
+  }
+  for (const entry of read) {
+    if (entry.kind !== "turn") continue;
+    if (entry.input.kind === "epoch") wrote = entry.input.code;
+    else if (wrote !== code) {
+      throw new ParkedError("code_differs", `its log was written by the code ${wrote}, and this is ${code}`, {
+        log: wrote,
+        isolate: code,
+      });
+    }
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The stateful sessions of one isolate and whose turn it is.
+ *
+ * Sessions with something to do stand in a queue; a macrotask runs turns until none is left or its slice is over, so
+ * that frames are read in between. Each turn runs to its last microtask before the next begins.
+ *
+ * TL1  `current` is the program whose turn runs, and nothing else: the globals of an app go there. Between turns there
+ *      is none.
+ * TL2  Turns run in a macrotask, never inside a promise reaction: the drain would not run there.
+ * TL3  A session waits for no other's handler: after each turn the next session has its own.
+ */
+import type { Acknowledged } from "./commit.ts";
+import type { OpenSession, SessionEvent } from "./event.ts";
+import type { SessionObject } from "./handler.ts";
+import type { Program } from "./program.ts";
+import type { SessionSink } from "./sink.ts";
+import { type SessionHost, StatefulSession } from "./stateful_session.ts";
+import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
+
+/** What the loop needs of the isolate. */
+export interface LoopHost {
+  readonly sink: SessionSink;
+  nowMs(): number;
+  storeClock(): number;
+  /** Runs all microtasks, and ticks of node's libraries, until none is left. */
+  drain(): void;
+  /** Calls back in a macrotask of its own. */
+  schedule(callback: () => void): void;
+  after(ms: number, callback: () => void): () => void;
+  /** Writes down whose turn begins: who reads it finds the session that took the isolate with it. */
+  mark(channel: number): void;
+  make(className: string, program: Program): SessionObject;
+  envOf(program: Program): unknown;
+}
+
+/** Turns of one macrotask, and their time: then frames are read and written, and the site sees that turns end. */
+const SLICE_TURNS = 256;
+const SLICE_MS = 10;
+
+/** The sessions of one isolate. */
+export class TurnLoop implements SessionHost {
+  readonly #host: LoopHost;
+  readonly #sessions = new Map<number, StatefulSession>();
+  readonly #ready: StatefulSession[] = [];
+  readonly #isReady = new Set<StatefulSession>();
+  readonly #alarms = new Map<StatefulSession, Map<number, () => void>>();
+  #isScheduled = false;
+  #isRunning = false;
+  #current: Program | undefined;
+  #channel = 0;
+
+  constructor(host: LoopHost) {
+    this.#host = host;
+  }
+
+  /** TL1 */
+  get current(): Program | undefined {
+    return this.#current;
+  }
+
+  /** The channel of the session whose turn it is, or was last. */
+  get channel(): number {
+    return this.#channel;
+  }
+
+  get sink(): SessionSink {
+    return this.#host.sink;
+  }
+
+  // From the site
+
+  open(channel: number, open: OpenSession): void {
+    const session = new StatefulSession(this, channel, open);
+    this.#sessions.set(channel, session);
+    this.wake(session);
+  }
+
+  deliver(channel: number, event: SessionEvent): void {
+    this.#sessions.get(channel)?.deliver(event);
+  }
+
+  acknowledge(channel: number, acknowledged: Acknowledged): void {
+    this.#sessions.get(channel)?.acknowledge(acknowledged);
+  }
+
+  checkpointNow(channel: number): void {
+    this.#sessions.get(channel)?.checkpointNow();
+  }
+
+  close(channel: number): void {
+    const session = this.#sessions.get(channel);
+    session?.close();
+    this.#sessions.delete(channel);
+  }
+
+  /** Sessions that are open. */
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  // For the sessions
+
+  nowMs(): number {
+    return this.#host.nowMs();
+  }
+
+  storeClock(): number {
+    return this.#host.storeClock();
+  }
+
+  make(className: string, program: Program): SessionObject {
+    if (this.#current !== undefined) return this.#host.make(className, program);
+    // For a checkpoint to be put into it: what it starts by itself runs before that, and leaves nothing.
+    this.#current = program;
+    try {
+      const object = this.#host.make(className, program);
+      this.#host.drain();
+      return object;
+    } finally {
+      this.#current = undefined;
+    }
+  }
+
+  envOf(program: Program): unknown {
+    return this.#host.envOf(program);
+  }
+
+  readonly run = (program: Program, input: TurnInput, source: TurnSource): TurnEnd => {
+    if (this.#current !== undefined) throw new Error("a turn began within another (TL1)");
+    this.#current = program;
+    try {
+      program.begin(input, source);
+      this.#host.drain();
+      return program.finish();
+    } finally {
+      this.#current = undefined;
+    }
+  };
+
+  arm(session: StatefulSession, local: number, ms: number): void {
+    let alarms = this.#alarms.get(session);
+    if (alarms === undefined) this.#alarms.set(session, alarms = new Map());
+    alarms.get(local)?.();
+    const cancel = this.#host.after(ms, () => {
+      this.#forget(session, local);
+      session.localDue(local);
+    });
+    alarms.set(local, cancel);
+  }
+
+  disarm(session: StatefulSession, local: number): void {
+    this.#alarms.get(session)?.get(local)?.();
+    this.#forget(session, local);
+  }
+
+  #forget(session: StatefulSession, local: number): void {
+    const alarms = this.#alarms.get(session);
+    if (alarms?.delete(local) && alarms.size === 0) this.#alarms.delete(session);
+  }
+
+  wake(session: StatefulSession): void {
+    if (this.#isReady.has(session)) return;
+    this.#isReady.add(session);
+    this.#ready.push(session);
+    if (this.#isScheduled || this.#isRunning) return;
+    this.#isScheduled = true;
+    this.#host.schedule(this.#runSlice);
+  }
+
+  // Turns
+
+  #runSlice = (): void => {
+    this.#isScheduled = false;
+    this.#isRunning = true;
+    const endMs = this.#host.nowMs() + SLICE_MS;
+    try {
+      for (let turns = 0; turns < SLICE_TURNS && this.#host.nowMs() < endMs; turns++) {
+        const session = this.#ready.shift();
+        if (session === undefined) break;
+        this.#isReady.delete(session);
+        if (!session.hasWork) continue;
+        this.#channel = session.channel;
+        this.#host.mark(session.channel);
+        try {
+          session.step();
+        } catch (error) {
+          session.broke(error);
+        }
+        if (session.hasWork) this.wake(session);
+      }
+    } finally {
+      this.#isRunning = false;
+      if (this.#ready.length > 0 && !this.#isScheduled) {
+        this.#isScheduled = true;
+        this.#host.schedule(this.#runSlice);
+      }
+    }
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * What a session waits for inside its isolate: closure timers, and results that are computed here.
+ *
+ * W1  What comes is for the program that waited for it: one that was made again waits anew.
+ */
+import { thrown } from "./handler.ts";
+import type { Program } from "./program.ts";
+import type { TurnInput } from "./turn.ts";
+
+/** What came of a wait. */
+export type Arrival = Extract<TurnInput, { readonly kind: "local" | "result" | "error" }>;
+
+/** What waits to be delivered while a handler runs too. */
+export interface Delivery {
+  readonly input: Arrival;
+  readonly storeClock: number;
+}
+
+/** What waits need of their session. */
+export interface WaitHost {
+  nowMs(): number;
+  /** Calls `due` after so many milliseconds. */
+  arm(local: number, ms: number): void;
+  disarm(local: number): void;
+  came(input: Arrival): void;
+  /** The program that runs now. */
+  readonly program: Program;
+}
+
+/** See the file's header. */
+export class Waits {
+  readonly #host: WaitHost;
+  /** When closure timers are due. */
+  readonly #dueMs = new Map<number, number>();
+
+  constructor(host: WaitHost) {
+    this.#host = host;
+  }
+
+  arm(local: number, ms: number): void {
+    this.#dueMs.set(local, this.#host.nowMs() + ms);
+    this.#host.arm(local, ms);
+  }
+
+  disarm(local: number): void {
+    if (this.#dueMs.delete(local)) this.#host.disarm(local);
+  }
+
+  /** A closure timer is due. */
+  due(local: number): void {
+    if (this.#dueMs.delete(local)) this.#host.came({ kind: "local", local });
+  }
+
+  /** Computes a result. */
+  compute(call: number, start: () => Promise<Uint8Array>): void {
+    const { program } = this.#host;
+    const came = (input: Arrival) => {
+      if (this.#host.program === program) this.#host.came(input);
+    };
+    start().then(
+      (bytes) => came({ kind: "result", call, bytes }),
+      (error) => came({ kind: "error", call, ...thrown(error) }),
+    );
+  }
+
+  /** A program was made again: its closure timers go on, its computations begin anew, but for what has come already. */
+  resume(program: Program, arrived: readonly Arrival[]): void {
+    const locals = new Set(arrived.map((input) => input.kind === "local" ? input.local : 0));
+    const calls = new Set(arrived.map((input) => input.kind === "local" ? 0 : input.call));
+    for (const local of [...this.#dueMs.keys()]) if (!program.locals.has(local)) this.disarm(local);
+    for (const [local, { ms }] of program.locals) {
+      if (!this.#dueMs.has(local) && !locals.has(local)) this.arm(local, ms);
+    }
+    for (const [call, { start }] of program.calls) {
+      if (start !== undefined && !calls.has(call)) this.compute(call, start);
+    }
+  }
+
+  close(): void {
+    for (const local of this.#dueMs.keys()) this.#host.disarm(local);
+    this.#dueMs.clear();
+  }
+}

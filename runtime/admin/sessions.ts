@@ -1,0 +1,190 @@
+/**
+ * Admin paths of stateful sessions: the list is the arbiter's, at the root; what one of them does is asked of its home.
+ */
+import { HomeError, type HomeRow, type StatefulName } from "../../functions/homes/mod.ts";
+import { Problem, problemResponse } from "../gateway/problem.ts";
+import { ADMIN_PATH } from "../deploy/client.ts";
+import type { AdminHono, AdminServices } from "./services.ts";
+import type { SessionLook, StatefulAdmin } from "./stateful_admin.ts";
+
+/** Rows of one answer. */
+const PAGE_MAX = 1_000;
+/** Rows that are looked through for one class, before an answer leaves with what was found. */
+const LOOKED_MAX = 10_000;
+
+/** A row as operators see it. */
+const summaryOf = ({ name, site, epoch, owners, version, ended }: HomeRow) => ({
+  ...name,
+  home: site,
+  epoch,
+  owners: owners.map((owner) => owner.site),
+  version,
+  ended,
+});
+
+/** Adds the routes. */
+export function sessionRoutes(app: AdminHono, services: AdminServices, stateful: StatefulAdmin): void {
+  const { rows } = stateful;
+
+  app.get("/sessions", async (c) => {
+    if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    const limit = Number(c.req.query("limit") ?? PAGE_MAX);
+    const after = afterOf(c.req.query("after"));
+    if (!Number.isInteger(limit) || limit < 1 || after === null) {
+      return problemResponse("query_invalid", "sessions take a limit from 1, and after as an answer gave it");
+    }
+    return c.json(
+      await listed(rows, {
+        ...{ app: c.req.query("app"), class: c.req.query("class"), after },
+        limit: Math.min(limit, PAGE_MAX),
+      }),
+    );
+  });
+
+  app.get("/sessions/:app/:class/:id", async (c) => {
+    const name = c.req.param();
+    if (c.req.query("here") === "1") return c.json({ at: stateful.look(name) });
+    if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    const row = await rowOf(rows, name);
+    if (row === null) return unknown(name);
+    return c.json({ ...summaryOf(row), ...await asked(services, stateful, row) });
+  });
+
+  app.delete("/sessions/:app/:class/:id", async (c) => {
+    const name = c.req.param();
+    const isHere = c.req.query("here") === "1";
+    if (!isHere) {
+      if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+      const row = await rowOf(rows, name);
+      if (row === null || row.ended) return unknown(name);
+      const answer = row.site === services.site ? null : await removeAt(services, row);
+      if (answer !== null) return answer;
+    }
+    try {
+      await stateful.remove(name);
+    } catch (error) {
+      if (!(error instanceof HomeError)) throw error;
+      return problemResponse("stateful_unreachable", error.message);
+    }
+    return c.json({ app: name.app, class: name.class, id: name.id });
+  });
+}
+
+const unknown = ({ app, class: name, id }: StatefulName): Response =>
+  problemResponse("not_found", `${app} has no stateful session ${name} ${JSON.stringify(id)}`);
+
+async function listed(
+  rows: NonNullable<StatefulAdmin["rows"]>,
+  of: {
+    readonly app: string | undefined;
+    readonly class: string | undefined;
+    readonly after: StatefulName | undefined;
+    readonly limit: number;
+  },
+) {
+  const sessions: ReturnType<typeof summaryOf>[] = [];
+  let { after } = of;
+  for (let looked = 0; sessions.length < of.limit && looked < LOOKED_MAX;) {
+    const page = await rows({
+      ...of.app === undefined ? {} : { app: of.app },
+      ...after === undefined ? {} : { after },
+      limit: of.limit - sessions.length,
+    });
+    const last = page.at(-1);
+    if (last === undefined) return { sessions, next: null };
+    looked += page.length;
+    after = last.name;
+    sessions.push(
+      ...page.filter(({ name }) => of.class === undefined || name.class === of.class).map(summaryOf),
+    );
+  }
+  return { sessions, next: after === undefined ? null : JSON.stringify([after.app, after.class, after.id]) };
+}
+
+/** undefined: from the start; null: no such place. */
+function afterOf(text: string | undefined): StatefulName | null | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const [app, name, id] = JSON.parse(text) as unknown[];
+    return { app: String(app), class: String(name), id: String(id) };
+  } catch {
+    return null;
+  }
+}
+
+async function rowOf(rows: NonNullable<StatefulAdmin["rows"]>, name: StatefulName): Promise<HomeRow | null> {
+  // Ids sort by their bytes: the one before is followed by this one, or by another.
+  const before = { ...name, id: [...name.id].slice(0, -1).join("") };
+  for (let after: StatefulName | undefined = before.id === "" ? undefined : before;;) {
+    const page = await rows({ app: name.app, ...after === undefined ? {} : { after }, limit: PAGE_MAX });
+    const found = page.find((row) => row.name.class === name.class && row.name.id === name.id);
+    if (found !== undefined) return found;
+    after = page.at(-1)?.name;
+    if (after === undefined || page.length < PAGE_MAX) return null;
+  }
+}
+
+const hereUrl = ({ name, site }: HomeRow): string => {
+  const path = [name.app, name.class, name.id].map(encodeURIComponent).join("/");
+  return `http://${site}${ADMIN_PATH}/sessions/${path}?here=1`;
+};
+
+/** What the home says, or why it says nothing. */
+async function asked(services: AdminServices, stateful: StatefulAdmin, row: HomeRow) {
+  if (row.ended) return { at: null, unreachable: null };
+  if (row.site === services.site) return { at: stateful.look(row.name), unreachable: null };
+  try {
+    const answer = await services.forward(row.site, new Request(hereUrl(row)), "read");
+    const { at } = await answer.json() as { at?: SessionLook | null };
+    return { at: at ?? null, unreachable: null };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return { at: null, unreachable: error.message };
+  }
+}
+
+/** Ended at one time. */
+const ENDED_AT_ONCE = 16;
+
+/** Ends all stateful sessions of an app that is deleted, at the root; false where some could not be. */
+export async function endSessions(services: AdminServices, app: string): Promise<boolean> {
+  const { stateful } = services;
+  if (stateful === undefined || stateful.rows === null) return true;
+  let all = true;
+  let after: StatefulName | undefined;
+  for (;;) {
+    const page = await stateful.rows({ app, ...after === undefined ? {} : { after }, limit: ENDED_AT_ONCE });
+    const last = page.at(-1);
+    if (last === undefined) return all;
+    after = last.name;
+    const ended = await Promise.all(
+      page.filter((row) => !row.ended).map(async (row) => {
+        const there = row.site === services.site ? null : await removeAt(services, row);
+        if (there !== null) return true;
+        return await stateful.remove(row.name).then(() => true, (error) => {
+          services.note("stateful_not_ended", {
+            app,
+            class: row.name.class,
+            id: row.name.id,
+            error: String(error),
+          });
+          return false;
+        });
+      }),
+    );
+    all &&= ended.every((one) => one);
+  }
+}
+
+/** null: the home is not there, or is another by now; the root does it in its place. */
+async function removeAt(services: AdminServices, row: HomeRow): Promise<Response | null> {
+  try {
+    const answer = await services.forward(row.site, new Request(hereUrl(row), { method: "DELETE" }), "admin");
+    if (answer.ok) return answer;
+    await answer.body?.cancel();
+    return null;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return null;
+  }
+}

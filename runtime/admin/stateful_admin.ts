@@ -1,0 +1,29 @@
+/** Stateful sessions as the admin handlers reach them. */
+import type { HomeRow, StatefulName } from "../../functions/homes/mod.ts";
+
+/** What the home knows of a stateful session. */
+export interface SessionLook {
+  readonly state: string;
+  readonly sequence: number;
+  readonly checkpoint: number;
+  readonly logBytes: number;
+  readonly timers: readonly { readonly name: string; readonly dueMs: number }[];
+  readonly waiting: number;
+  readonly problem: string | null;
+}
+
+/** What the admin handlers need of a site's stateful sessions. */
+export interface StatefulAdmin {
+  /** The arbiter's rows; null below the root. */
+  readonly rows:
+    | ((options: {
+      readonly app?: string;
+      readonly after?: StatefulName;
+      readonly limit: number;
+    }) => Promise<readonly HomeRow[]>)
+    | null;
+  /** null: it is not in memory here. */
+  look(name: StatefulName): SessionLook | null;
+  /** Ends one that is at home here, or that nobody else has. @throws HomeError */
+  remove(name: StatefulName): Promise<void>;
+}

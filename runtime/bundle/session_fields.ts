@@ -1,0 +1,75 @@
+/**
+ * Private fields of Session classes: nobody outside of a class can see what they hold, so no checkpoint has it, and a
+ * session that goes on elsewhere would begin with them anew. Found in the bundle, before anything is deployed.
+ *
+ * Private methods are none: they hold nothing. A class that is made by a function around it (a mixin) is not found.
+ */
+import type { AnyNode, Class, Program } from "acorn";
+import { type BundleIssue, visit } from "./imports.ts";
+
+/** What functions/session.ts marks its base class with, as a bundler may have renamed it. */
+const MARK = /^SESSION_BASE\d*$/;
+
+/** The private fields of a parsed bundle's Session classes. */
+export function privateSessionFields(program: Program): BundleIssue[] {
+  const bases = new Set<string>();
+  const classes: { readonly names: readonly string[]; readonly node: Class }[] = [];
+  visit(program, (node) => {
+    const base = markedBase(node);
+    if (base !== undefined) bases.add(base);
+    const named = namedClass(node);
+    if (named !== undefined) classes.push(named);
+  });
+  if (bases.size === 0) return [];
+  const ofSessions = new Set<Class>();
+  // A class may stand before the one that it extends.
+  for (let before = -1; before < ofSessions.size;) {
+    before = ofSessions.size;
+    for (const { names, node } of classes) {
+      if (node.superClass?.type !== "Identifier" || !bases.has(node.superClass.name)) continue;
+      ofSessions.add(node);
+      for (const name of names) bases.add(name);
+    }
+  }
+  return classes.filter(({ node }) => ofSessions.has(node)).flatMap(({ names, node }) =>
+    fieldsOf(names, node)
+  );
+}
+
+/** `Object.defineProperty(Session.prototype, SESSION_BASE, …)`. */
+function markedBase(node: AnyNode): string | undefined {
+  if (node.type !== "CallExpression") return undefined;
+  const [of, mark] = node.arguments;
+  if (mark?.type !== "Identifier" || !MARK.test(mark.name)) return undefined;
+  return of?.type === "MemberExpression" && of.object.type === "Identifier" ? of.object.name : undefined;
+}
+
+/** A class and what it is called: itself, and the variable that it is given to. */
+function namedClass(node: AnyNode): { readonly names: readonly string[]; readonly node: Class } | undefined {
+  if (node.type === "ClassDeclaration") return { names: node.id === null ? [] : [node.id.name], node };
+  if (node.type !== "VariableDeclarator" || node.init?.type !== "ClassExpression") return undefined;
+  const { init } = node;
+  return {
+    names: [...node.id.type === "Identifier" ? [node.id.name] : [], ...init.id ? [init.id.name] : []],
+    node: init,
+  };
+}
+
+function fieldsOf(names: readonly string[], { body }: Class): BundleIssue[] {
+  return body.body.flatMap((member) => {
+    if (member.type !== "PropertyDefinition" || member.key.type !== "PrivateIdentifier" || member.static) {
+      return [];
+    }
+    const { line = 1, column = 0 } = member.loc?.start ?? {};
+    const field = `#${member.key.name}`;
+    return [{
+      message:
+        `the class ${
+          names[0] ?? "of a stateful session"
+        } has the private field ${field}, which no checkpoint ` +
+        `could hold: declare it as "private ${member.key.name}" or without a word`,
+      line,
+      column: column + 1,
+    }];
+  });
+}

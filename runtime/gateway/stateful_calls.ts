@@ -1,0 +1,105 @@
+/**
+ * Calls of one request to stateful sessions: what the request's session has seen goes along, and what the stateful
+ * session has seen comes back, so that the request reads here what was written there.
+ *
+ * C1  A call is carried only for a class that the app's version declares.
+ * C2  An answer is handed to the function only when this site has what the stateful session had touched; and the
+ *     request's token names that from then on.
+ */
+import { encodeAnswer } from "../../functions/calls/call.ts";
+import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
+import type { AttachedSession, Replica, TokenState } from "../../store/api.ts";
+import type { Position } from "../../store/row.ts";
+import type { LiveVersion } from "../deploy/app_table.ts";
+import type { SessionPort } from "../isolate/session_calls.ts";
+
+/** A stateful session of the cluster. */
+export interface StatefulAddress {
+  readonly app: string;
+  readonly class: string;
+  readonly id: string;
+}
+
+/** A call on its way. */
+export interface StatefulRequest {
+  readonly address: StatefulAddress;
+  /** The call (functions/calls). */
+  readonly call: Uint8Array;
+  /** What the caller has seen; null: nothing. */
+  readonly token: TokenState | null;
+}
+
+/** What came of it. */
+export interface StatefulReply {
+  /** The answer (functions/calls). */
+  readonly answer: Uint8Array;
+  /** What the stateful session has seen; null where it was not reached. */
+  readonly token: TokenState | null;
+}
+
+/** Finds the home of a stateful session and has the call run there (runtime/stateful). */
+export interface StatefulCaller {
+  /** @throws Problem where the call could not be carried. */
+  call(request: StatefulRequest): Promise<StatefulReply>;
+}
+
+/** What the calls need of their request. */
+export interface StatefulCallsUse {
+  readonly caller: StatefulCaller;
+  readonly replica: Pick<Replica, "attach" | "attachAll">;
+  readonly version: LiveVersion;
+  readonly session: AttachedSession;
+  /** Something up to this position of the journal has been seen. */
+  seen(position: Position): void;
+}
+
+/** See the file's header. */
+export class StatefulCalls implements SessionPort {
+  readonly #use: StatefulCallsUse;
+  /** As this site would issue them (C2). */
+  readonly #seen: TokenState[] = [];
+
+  constructor(use: StatefulCallsUse) {
+    this.#use = use;
+  }
+
+  async call(target: SessionTarget, call: Uint8Array): Promise<Uint8Array> {
+    const { caller, version: { app, manifest }, session, replica } = this.#use;
+    const refusal = refusalOf(target, Object.keys(manifest.sessions));
+    if (refusal !== null) return encodeAnswer({ kind: "error", ...refusal });
+    const address = { app, class: target.class, id: target.id };
+    const { answer, token } = await caller.call({ address, call, token: session.token(false) });
+    if (token !== null) {
+      const arrived = (await replica.attach(token)).token(false);
+      this.#seen.push(arrived);
+      this.#use.seen(arrived.path.at(-1) ?? 0);
+    }
+    return answer;
+  }
+
+  /** A token of the request's session, and of all that it has seen by its calls (C2). */
+  token(open: boolean): TokenState | Promise<TokenState> {
+    const { session, replica } = this.#use;
+    const own = session.token(open);
+    if (this.#seen.length === 0) return own;
+    return replica.attachAll([own, ...this.#seen]).then((merged) => merged.token(open));
+  }
+}
+
+/** C1 */
+function refusalOf(
+  target: SessionTarget,
+  classes: readonly string[],
+): { code: string; message: string } | null {
+  if (!classes.includes(target.class)) {
+    const found = classes.length === 0 ? "none" : classes.join(", ");
+    return {
+      code: "not_available",
+      message: `the app declares no stateful session called ${
+        JSON.stringify(target.class)
+      }; it has: ${found}`,
+    };
+  }
+  const problem = sessionIdProblem(target.id);
+  return problem === null ? null : { code: "session_id_invalid", message: `${target.class}: ${problem}` };
+}

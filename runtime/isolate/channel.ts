@@ -1,0 +1,49 @@
+/** What an isolate says of one stateful session, handed to whoever opened it. */
+import type { Call, Checkpoint, Commit, Opened, Parked } from "../../functions/turns/mod.ts";
+import type { Payload } from "./frame_reader.ts";
+import { FRAME } from "./frames.ts";
+import { readCall, readCheckpoint, readCommit, readOpened, readParked } from "./session_frames.ts";
+
+/** How an isolate of stateful sessions ended. */
+export interface StatefulEnd {
+  /** Nobody needed it any more. */
+  readonly isPlanned: boolean;
+  readonly why: string;
+  /** The channel whose turn ran last; 0: none. */
+  readonly channel: number;
+}
+
+/** The site's end of one stateful session that is open in an isolate. */
+export interface ChannelSink {
+  opened(opened: Opened): void;
+  commit(commit: Commit): void;
+  /** A call without an effect. */
+  call(call: Call): void;
+  /** Nobody waits for that call any more. */
+  dropped(call: number): void;
+  checkpointed(checkpoint: Checkpoint): void;
+  parked(parked: Parked): void;
+  log(level: string, text: string): void;
+  /** The isolate is gone; `isCause`: it was this session's turn. */
+  ended(end: StatefulEnd, isCause: boolean): void;
+}
+
+/** Reads a frame on a session's channel; those that mean nothing there are ignored. @throws FrameError */
+export function receiveChannel(sink: ChannelSink, type: number, payload: Payload): void {
+  switch (type) {
+    case FRAME.sessionOpened:
+      return sink.opened(readOpened(payload));
+    case FRAME.sessionCommit:
+      return sink.commit(readCommit(payload));
+    case FRAME.sessionCall:
+      return sink.call(readCall(payload));
+    case FRAME.sessionDropped:
+      return sink.dropped(payload.f64());
+    case FRAME.sessionCheckpoint:
+      return sink.checkpointed(readCheckpoint(payload));
+    case FRAME.sessionParked:
+      return sink.parked(readParked(payload));
+    case FRAME.log:
+      return sink.log(payload.text(), payload.text());
+  }
+}

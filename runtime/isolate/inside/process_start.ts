@@ -1,0 +1,39 @@
+/** What a bootstrap does with its process before any app code runs. */
+
+/** What the process was started with. */
+export interface IsolatePaths {
+  readonly socket: string;
+  /** Says what was begun last: what the site looks at when this process has died. */
+  readonly mark: string;
+}
+
+/** Gives up all permissions, when it has connected. @throws Error where one is still there. */
+export async function revokeAll({ socket, mark }: IsolatePaths): Promise<void> {
+  for (const name of ["read", "write", "net"] as const) await Deno.permissions.revoke({ name });
+  const descriptors = [
+    { name: "read", path: socket },
+    { name: "write", path: socket },
+    { name: "write", path: mark },
+  ] as const;
+  for (const descriptor of descriptors) {
+    await Deno.permissions.revoke(descriptor);
+    const { state } = await Deno.permissions.query(descriptor);
+    if (state === "granted") {
+      throw new Error(`the permission to ${descriptor.name} ${descriptor.path} is still there`);
+    }
+  }
+  const net = await Deno.permissions.query({ name: "net" });
+  if (net.state === "granted") throw new Error("the permission to use the network is still there");
+}
+
+/** What nobody caught is a line in the log. */
+export function catchUncaught(): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    console.error("Uncaught (in promise)", event.reason);
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    console.error("Uncaught", event.error);
+  });
+}

@@ -1,0 +1,211 @@
+/**
+ * The trusted bootstrap of isolates of stateful sessions: what runs in such a process before, and around, an app.
+ *
+ * Stages: as in main.ts up to `ready` → `load` (the bundle, whose module code sees a stopped clock) → sessions open,
+ * run and close.
+ *
+ * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
+ * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/turns/turn_loop.ts).
+ */
+import { CONTEXT_SLOT } from "../../../functions/context.ts";
+import { buildEnv } from "../../../functions/env.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../../functions/session_slot.ts";
+import { ChainedCaller } from "../../../functions/turns/session_calls.ts";
+import type { SessionObject } from "../../../functions/turns/handler.ts";
+import type { Program } from "../../../functions/turns/program.ts";
+import { ParkedError } from "../../../functions/turns/replay.ts";
+import { SessionStore } from "../../../functions/turns/session_store.ts";
+import { TurnLoop } from "../../../functions/turns/turn_loop.ts";
+import { useOneForm } from "../../../functions/value.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
+import { type Payload, readFrames } from "../frame_reader.ts";
+import { FrameWriter } from "../frame_writer.ts";
+import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
+import { readAcknowledged, readEvent, readOpen } from "../session_frames.ts";
+import { wireError, writeError } from "../store_frames.ts";
+import { captureConsole } from "./console.ts";
+import { installFetchedResponse } from "./fetched_response.ts";
+import { catchUncaught, type IsolatePaths, revokeAll } from "./process_start.ts";
+import { cutRealm, type Realm } from "./realm.ts";
+import { stackOf } from "./stack.ts";
+import { after, drain, nowMs, schedule } from "./stateful_core.ts";
+import { recordedFetch } from "./stateful_fetch.ts";
+import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
+import { recordRealm } from "./stateful_realm.ts";
+import { FrameSink } from "./stateful_sink.ts";
+
+/** What the site says with a bundle. */
+interface LoadOptions {
+  readonly vars: Record<string, string>;
+  readonly secrets: Record<string, string>;
+  readonly atRoot: boolean;
+  readonly name: string;
+}
+
+/** The app of this isolate. */
+interface Loaded {
+  readonly defaultExport: unknown;
+  readonly options: LoadOptions;
+}
+
+/** 64 KiB of marks, then from the start again. */
+const MARKS_MAX = 8 * 1024;
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+/** Runs the isolate until its socket closes. */
+export async function serveSessions(paths: IsolatePaths): Promise<void> {
+  // The mark first: the site removes both paths as soon as it sees the connection.
+  const mark = new TurnMark(Deno.openSync(paths.mark, { write: true }));
+  const connection = await Deno.connect({ transport: "unix", path: paths.socket });
+  await revokeAll(paths);
+  const exit = Deno.exit.bind(Deno);
+  const { stderr } = Deno;
+  const report = (text: string) => void stderr.writeSync(encoder.encode(text));
+  const writer = new FrameWriter(connection, () => exit(1));
+  const app = new StatefulApp();
+  const loop = new TurnLoop({
+    sink: new FrameSink(writer),
+    nowMs,
+    storeClock: () => (nowMs() - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS,
+    drain,
+    schedule,
+    after,
+    mark: (channel) => mark.write(channel),
+    make: (className, program) => app.make(className, program),
+    envOf: (program) => app.envOf(program),
+  });
+  const current = () => loop.current;
+  Object.defineProperty(globalThis, CONTEXT_SLOT, {
+    value: Object.freeze({ current: () => loop.current?.env }),
+  });
+  useOneForm();
+  installFetchedResponse();
+  captureConsole((level, text) => {
+    // What a replay prints has been printed.
+    if (loop.current?.isReplaying !== true) {
+      loop.sink.log(loop.current === undefined ? 0 : loop.channel, level, text);
+    }
+  });
+  recordImports(() => app.source);
+  const realm = cutRealm(recordedFetch(current));
+  recordRealm(current);
+  // Not before: a bootstrap that fails says so on its way out.
+  catchUncaught();
+  writer.signal(FRAME.ready, 0);
+  try {
+    await readFrames(connection, FRAME_BYTES_MAX, (type, channel, payload) => {
+      switch (type) {
+        case FRAME.sessionEvent:
+          return loop.deliver(channel, readEvent(payload));
+        case FRAME.sessionOpen:
+          return loop.open(channel, readOpen(payload));
+        case FRAME.sessionAcknowledged:
+          return loop.acknowledge(channel, readAcknowledged(payload));
+        case FRAME.sessionCheckpointNow:
+          return loop.checkpointNow(channel);
+        case FRAME.sessionClose:
+          loop.close(channel);
+          return writer.signal(FRAME.sessionClosed, channel);
+        case FRAME.ping:
+          return writer.signal(FRAME.pong, channel);
+        case FRAME.secrets:
+          return app.setSecrets(JSON.parse(payload.text()) as Record<string, string>);
+        case FRAME.load:
+          return void load(writer, payload, realm, app);
+      }
+    });
+  } catch (error) {
+    // The end of the socket is no news; what can't be read is, and stderr is what is left to say it.
+    report(stackOf(error));
+    exit(1);
+  }
+  exit(0);
+}
+
+async function load(writer: FrameWriter, payload: Payload, realm: Realm, app: StatefulApp): Promise<void> {
+  const options = JSON.parse(payload.text()) as LoadOptions;
+  try {
+    realm.setVars(options.vars);
+    app.source = decoder.decode(payload.restView());
+    const module = await import(BUNDLE_URL) as Record<string, unknown>;
+    app.source = "";
+    app.loaded = { defaultExport: realm.served.appOf(module), options };
+    writer.begin(FRAME.loaded, 0).text("{}").end();
+  } catch (error) {
+    writer.begin(FRAME.loadFailed, 0);
+    writeError(writer, wireError(error, "load_failed"));
+    writer.text(stackOf(error)).end();
+  }
+}
+
+/** The app, as the executor asks for it. */
+class StatefulApp {
+  /** Its bundle, for the import. */
+  source = "";
+  loaded: Loaded | undefined;
+  #secrets: Readonly<Record<string, string>> | undefined;
+  readonly #slot: SessionSlot = { making: undefined };
+
+  constructor() {
+    Object.defineProperty(globalThis, SESSION_SLOT, { value: this.#slot });
+  }
+
+  setSecrets(secrets: Readonly<Record<string, string>>): void {
+    this.#secrets = secrets;
+  }
+
+  /** @throws ParkedError for a class that the app has not, and what its constructor throws. */
+  make(className: string, program: Program): SessionObject {
+    const { sessions } = Object(this.loaded?.defaultExport) as {
+      readonly sessions?: Record<string, unknown>;
+    };
+    const found = Object(sessions) as Record<string, unknown>;
+    const Class = Object.hasOwn(found, className) ? found[className] : undefined;
+    if (typeof Class !== "function") {
+      throw new ParkedError("class_unknown", `the app has no class of stateful sessions named ${className}`);
+    }
+    this.#slot.making = program;
+    try {
+      return Reflect.construct(Class, []) as SessionObject;
+    } finally {
+      this.#slot.making = undefined;
+    }
+  }
+
+  envOf(program: Program): unknown {
+    if (this.loaded === undefined) throw new Error("a session was opened before its app");
+    const { defaultExport, options } = this.loaded;
+    return buildEnv(defaultExport, {
+      store: new SessionStore(program),
+      sessions: new ChainedCaller(program),
+      recordedBytes: (bytes) => program.crypto.fill(bytes),
+      vars: options.vars,
+      secrets: this.#secrets ?? options.secrets,
+      app: options.name,
+      atRoot: options.atRoot,
+    });
+  }
+}
+
+/** Whose turn it is, in a file that outlives this process (process.ts, P4). */
+class TurnMark {
+  readonly #file: Deno.FsFile;
+  readonly #bytes = new Uint8Array(8);
+  readonly #view = new DataView(this.#bytes.buffer);
+  #count = 0;
+  #channel = 0;
+
+  constructor(file: Deno.FsFile) {
+    this.#file = file;
+  }
+
+  write(channel: number): void {
+    if (channel === this.#channel) return;
+    this.#channel = channel;
+    if (this.#count % MARKS_MAX === 0) this.#file.seekSync(0, 0);
+    this.#view.setUint32(0, ++this.#count, true);
+    this.#view.setUint32(4, channel, true);
+    this.#file.writeSync(this.#bytes);
+  }
+}

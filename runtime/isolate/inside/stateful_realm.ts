@@ -1,0 +1,112 @@
+/**
+ * What an app finds on `globalThis` in an isolate of stateful sessions: the realm of functions (realm.ts), with all
+ * that is not the same at a replay routed to the session whose turn it is, or gone.
+ *
+ * SR1  What can neither be recorded nor pinned is absent, and says so when it is used.
+ */
+import { refusal } from "./absent.ts";
+import type { Current } from "./stateful_current.ts";
+import { BUNDLE_URL } from "./stateful_imports.ts";
+import { installRandom } from "./stateful_random.ts";
+import { installTime } from "./stateful_time.ts";
+
+/** Globals that reach other sessions, or other threads. */
+const ABSENT = [
+  "MessageChannel",
+  "MessagePort",
+  "SharedArrayBuffer",
+  "PerformanceObserver",
+  "PerformanceObserverEntryList",
+  "caches",
+  "scheduler",
+  "WebSocket",
+  "WebSocketPair",
+  "createImageBitmap",
+  "OffscreenCanvas",
+];
+
+const define = (target: object, name: string, value: unknown): boolean =>
+  Reflect.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
+
+/** Makes the realm that of stateful sessions; once, after it was cut. */
+export function recordRealm(current: Current): void {
+  for (const name of ABSENT) Reflect.deleteProperty(globalThis, name);
+  installTime(current, define);
+  installRandom(current, define);
+  define(
+    URL,
+    "createObjectURL",
+    refusal("URL.createObjectURL", "its address would be another at each replay"),
+  );
+  for (const name of ["waitAsync", "notify"]) define(Atomics, name, refusal(`Atomics.${name}`));
+  installReferences();
+  installWebAssembly();
+  pinNavigator();
+  cutStacks();
+}
+
+/** A replay is called from elsewhere: stacks show the app's own frames. */
+function cutStacks(): void {
+  const own = (site: { getFileName(): string | null }) => site.getFileName()?.startsWith(BUNDLE_URL) === true;
+  define(Error, "prepareStackTrace", (error: Error, sites: { getFileName(): string | null }[]) => {
+    const frames = sites.filter(own).map((site) => `\n    at ${site}`).join("");
+    return `${Error.prototype.toString.call(error)}${frames}`;
+  });
+}
+
+/** When something is collected is nobody's to see. */
+function installReferences(): void {
+  const targets = new WeakMap<object, object>();
+  const Strong = class WeakRef<T extends object> {
+    constructor(target: T) {
+      targets.set(this, target);
+    }
+    deref(): T {
+      return targets.get(this) as T;
+    }
+  };
+  define(globalThis, "WeakRef", Strong);
+  define(
+    globalThis,
+    "FinalizationRegistry",
+    class FinalizationRegistry {
+      register(): void {}
+      unregister(): boolean {
+        return false;
+      }
+    },
+  );
+}
+
+/** Compiled at once: on other threads it would be done at any time. */
+function installWebAssembly(): void {
+  const { Module, Instance } = WebAssembly;
+  const compile = (bytes: BufferSource) => Promise.resolve().then(() => new Module(bytes));
+  define(WebAssembly, "compile", compile);
+  define(
+    WebAssembly,
+    "instantiate",
+    (source: BufferSource | WebAssembly.Module, imports?: WebAssembly.Imports) =>
+      Promise.resolve().then(() => {
+        if (source instanceof Module) return new Instance(source, imports);
+        const module = new Module(source);
+        return { module, instance: new Instance(module, imports) };
+      }),
+  );
+  for (const name of ["compileStreaming", "instantiateStreaming"]) {
+    define(
+      WebAssembly,
+      name,
+      refusal(`WebAssembly.${name}`, "import the module, or use WebAssembly.instantiate"),
+    );
+  }
+}
+
+/** Machines differ. */
+function pinNavigator(): void {
+  define(
+    globalThis,
+    "navigator",
+    Object.freeze({ userAgent: "Sojourn", language: "en-US", languages: Object.freeze(["en-US"]) }),
+  );
+}

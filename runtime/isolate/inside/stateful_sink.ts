@@ -1,0 +1,48 @@
+/** What stateful sessions give out, as frames to the site (session_frames.ts). */
+import type { Call, Checkpoint, Commit, Opened, Parked, SessionSink } from "../../../functions/turns/mod.ts";
+import type { FrameWriter } from "../frame_writer.ts";
+import { FRAME } from "../frames.ts";
+import { writeCall, writeCheckpoint, writeCommit, writeOpened, writeParked } from "../session_frames.ts";
+import { appFrames } from "./stack.ts";
+
+/** Writes frames. */
+export class FrameSink implements SessionSink {
+  readonly #writer: FrameWriter;
+
+  constructor(writer: FrameWriter) {
+    this.#writer = writer;
+  }
+
+  opened(channel: number, opened: Opened): void {
+    writeOpened(this.#writer.begin(FRAME.sessionOpened, channel), opened);
+    this.#writer.end();
+  }
+
+  commit(channel: number, commit: Commit): void {
+    writeCommit(this.#writer.begin(FRAME.sessionCommit, channel), commit);
+    this.#writer.end();
+  }
+
+  call(channel: number, call: Call): void {
+    writeCall(this.#writer.begin(FRAME.sessionCall, channel), call);
+    this.#writer.end();
+  }
+
+  dropped(channel: number, call: number): void {
+    this.#writer.begin(FRAME.sessionDropped, channel).f64(call).end();
+  }
+
+  checkpoint(channel: number, checkpoint: Checkpoint): void {
+    writeCheckpoint(this.#writer.begin(FRAME.sessionCheckpoint, channel), checkpoint);
+    this.#writer.end();
+  }
+
+  parked(channel: number, parked: Parked): void {
+    writeParked(this.#writer.begin(FRAME.sessionParked, channel), parked);
+    this.#writer.end();
+  }
+
+  log(channel: number, level: string, text: string): void {
+    this.#writer.begin(FRAME.log, channel).text(level).text(appFrames(text)).end();
+  }
+}

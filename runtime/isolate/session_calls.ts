@@ -1,0 +1,71 @@
+/**
+ * Calls of one request to stateful sessions, on the site's side: read from frames, carried by the request's port.
+ *
+ * P1  Every call is answered once, while its request lasts: a failure is an answer too.
+ */
+import { encodeAnswer } from "../../functions/calls/call.ts";
+import type { SessionTarget } from "../../functions/calls/stub.ts";
+import { CallSlots } from "./call_slots.ts";
+import { messageOf } from "./bodies.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FRAME } from "./frames.ts";
+
+/** Carries a call to where its stateful session is, and brings the answer; both as bytes (functions/calls). */
+export interface SessionPort {
+  call(target: SessionTarget, call: Uint8Array): Promise<Uint8Array>;
+}
+
+/** The calls of one request. */
+export class SessionCalls {
+  readonly #writer: FrameWriter;
+  readonly #id: number;
+  readonly #port: SessionPort | undefined;
+  readonly #slots: CallSlots;
+  #ended = false;
+
+  constructor(writer: FrameWriter, id: number, port: SessionPort | undefined) {
+    this.#writer = writer;
+    this.#id = id;
+    this.#port = port;
+    this.#slots = CallSlots.of(writer).sessions;
+  }
+
+  /** A call of the isolate. */
+  start(payload: Payload): void {
+    const bytes = payload.left;
+    const number = payload.u32();
+    const target = { class: payload.text(), id: payload.text() };
+    const call = payload.rest();
+    this.#slots.enter(() => {
+      if (this.#ended) return this.#slots.leave();
+      this.#carry(target, call).then((answer) => {
+        if (this.#ended) return;
+        this.#writer.begin(FRAME.statefulReply, this.#id).u32(number).rest(answer).end();
+      }).finally(() => this.#slots.leave());
+    }, bytes);
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  /** P1 */
+  async #carry(target: SessionTarget, call: Uint8Array): Promise<Uint8Array> {
+    try {
+      if (this.#port !== undefined) return await this.#port.call(target, call);
+      return encodeAnswer({
+        kind: "error",
+        code: "not_available",
+        message: `stateful sessions can't be called here: ${target.class} ${target.id}`,
+      });
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      return encodeAnswer({
+        kind: "error",
+        code: typeof code === "string" ? code : "internal",
+        message: messageOf(error),
+      });
+    }
+  }
+}

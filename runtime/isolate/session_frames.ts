@@ -1,0 +1,351 @@
+/**
+ * Stateful sessions between an isolate and its site, as payloads (frames.ts, `session…`). The frame's id is the
+ * session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate.
+ *
+ *   site → isolate   sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow · sessionClose
+ *   isolate → site   sessionOpened (or sessionParked) · then sessionCommit, sessionCall, sessionDropped,
+ *                    sessionCheckpoint · sessionParked at any time · sessionClosed in answer to sessionClose
+ *
+ * SF1  After sessionClose the isolate sends nothing of that channel but sessionClosed.
+ * SF2  An isolate is given either requests or stateful sessions, never both.
+ * SF3  Before each turn the isolate writes the channel into its mark file (process.ts, P4): when it dies, `lastTurn` is
+ *      the channel of the session that ran.
+ */
+import type {
+  Acknowledged,
+  Call,
+  CallKind,
+  Checkpoint,
+  Commit,
+  Effect,
+  EffectMutation,
+  Opened,
+  OpenSession,
+  Output,
+  Parked,
+  SessionEvent,
+  TimerChange,
+} from "../../functions/turns/mod.ts";
+import type { Payload } from "./frame_reader.ts";
+import type { FrameWriter } from "./frame_writer.ts";
+import { FrameError } from "./frames.ts";
+
+const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
+const PEERS = ["client", "origin"] as const;
+const CALLS: readonly CallKind[] = ["get", "list", "commit", "fetch", "session"];
+const MUTATIONS: readonly EffectMutation["kind"][] = ["set", "delete", "sum", "min", "max"];
+
+function pick<T>(table: readonly T[], index: number, what: string): T {
+  const value = table[index];
+  if (value === undefined) throw new FrameError(`${index} names no ${what}`);
+  return value;
+}
+
+function writeList<T>(writer: FrameWriter, values: readonly T[], write: (value: T) => void): void {
+  writer.u32(values.length);
+  for (const value of values) write(value);
+}
+
+/** Refuses counts that the payload cannot hold, before anything is allocated for them. */
+function readList<T>(payload: Payload, bytesEach: number, read: () => T): T[] {
+  const length = payload.u32();
+  if (length * bytesEach > payload.left) {
+    throw new FrameError(`a frame names ${length} items and has room for fewer`);
+  }
+  return Array.from({ length }, read);
+}
+
+function readFlag(payload: Payload): boolean {
+  const value = payload.u8();
+  if (value > 1) throw new FrameError(`a flag is 0 or 1, not ${value}`);
+  return value === 1;
+}
+
+/** A non-negative safe integer. */
+function readNumber(payload: Payload): number {
+  const value = payload.f64();
+  if (!(Number.isSafeInteger(value) && value >= 0)) throw new FrameError(`${value} is no unsigned integer`);
+  return value;
+}
+
+function writeTally(writer: FrameWriter, tally: Readonly<Record<string, number>>): void {
+  writeList(writer, Object.entries(tally), ([name, value]) => void writer.text(name).f64(value));
+}
+
+function readTally(payload: Payload): Record<string, number> {
+  const tally: Record<string, number> = Object.create(null);
+  for (const [name, value] of readList(payload, 12, () => [payload.text(), readNumber(payload)] as const)) {
+    tally[name] = value;
+  }
+  return tally;
+}
+
+export function writeOpen(writer: FrameWriter, open: OpenSession): void {
+  writer.text(open.class).text(open.id).f64(open.epoch).u32(open.replica).text(open.code).bytes(open.seed);
+  writer.u8(open.checkpoint === null ? 0 : 1);
+  if (open.checkpoint !== null) writer.f64(open.checkpoint.at).bytes(open.checkpoint.bytes);
+  writer.bytes(open.entries);
+  writeTally(writer, open.out);
+  writer.f64(open.effectsApplied);
+}
+
+export function readOpen(payload: Payload): OpenSession {
+  return {
+    class: payload.text(),
+    id: payload.text(),
+    epoch: readNumber(payload),
+    replica: payload.u32(),
+    code: payload.text(),
+    seed: payload.bytes(),
+    checkpoint: readFlag(payload) ? { at: readNumber(payload), bytes: payload.bytes() } : null,
+    entries: payload.bytes(),
+    out: readTally(payload),
+    effectsApplied: readNumber(payload),
+  };
+}
+
+export function writeEvent(writer: FrameWriter, event: SessionEvent): void {
+  writer.u8(EVENTS.indexOf(event.kind)).f64(event.storeClock);
+  if (event.kind !== "result") writer.f64(event.number);
+  switch (event.kind) {
+    case "request":
+      writer.text(event.request);
+      writeList(writer, event.chain, (each) => void writer.text(each));
+      writer.rest(event.bytes);
+      return;
+    case "attach":
+      writer.u8(PEERS.indexOf(event.peer.kind)).text(event.peer.id);
+      return;
+    case "message":
+      writer.text(event.peer);
+      if (typeof event.message === "string") writer.u8(1).restText(event.message);
+      else writer.u8(0).rest(event.message);
+      return;
+    case "detach":
+      writer.text(event.peer);
+      return;
+    case "timer":
+      writer.text(event.name).f64(event.dueMs);
+      return;
+    case "reject":
+      writer.u8(event.request === null ? 0 : 1).text(event.request ?? "").u8(event.isBackground ? 1 : 0)
+        .text(event.code).text(event.message);
+      return;
+    case "result":
+      writer.f64(event.call).u8(event.outcome.ok ? 1 : 0);
+      if (event.outcome.ok) writer.rest(event.outcome.bytes);
+      else writer.text(event.outcome.code).text(event.outcome.message);
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+export function readEvent(payload: Payload): SessionEvent {
+  const kind = pick(EVENTS, payload.u8(), "event");
+  const storeClock = readNumber(payload);
+  if (kind === "result") {
+    const call = readNumber(payload);
+    const outcome = readFlag(payload)
+      ? { ok: true, bytes: payload.rest() } as const
+      : { ok: false, code: payload.text(), message: payload.text() } as const;
+    return { kind, storeClock, call, outcome };
+  }
+  const number = readNumber(payload);
+  const base = { storeClock, number };
+  switch (kind) {
+    case "request":
+      return {
+        ...base,
+        kind,
+        request: payload.text(),
+        chain: readList(payload, 4, () => payload.text()),
+        bytes: payload.rest(),
+      };
+    case "attach":
+      return { ...base, kind, peer: { kind: pick(PEERS, payload.u8(), "peer"), id: payload.text() } };
+    case "message": {
+      const peer = payload.text();
+      const isText = readFlag(payload);
+      return { ...base, kind, peer, message: isText ? utf8.decode(payload.restView()) : payload.rest() };
+    }
+    case "detach":
+      return { ...base, kind, peer: payload.text() };
+    case "timer":
+      return { ...base, kind, name: payload.text(), dueMs: payload.f64() };
+    case "reject": {
+      const request = readFlag(payload) ? payload.text() : (payload.text(), null);
+      const isBackground = readFlag(payload);
+      return { ...base, kind, request, isBackground, code: payload.text(), message: payload.text() };
+    }
+  }
+}
+
+export function writeAcknowledged(writer: FrameWriter, acknowledged: Acknowledged): void {
+  writeTally(writer, acknowledged.outputs);
+  writer.f64(acknowledged.effects);
+}
+
+export function readAcknowledged(payload: Payload): Acknowledged {
+  return { outputs: readTally(payload), effects: readNumber(payload) };
+}
+
+function writeOutputs(writer: FrameWriter, outputs: readonly Output[]): void {
+  writeList(writer, outputs, (each) => void writer.text(each.to).f64(each.sequence).bytes(each.bytes));
+}
+
+const readOutputs = (payload: Payload): Output[] =>
+  readList(
+    payload,
+    16,
+    () => ({ to: payload.text(), sequence: readNumber(payload), bytes: payload.bytes() }),
+  );
+
+function writeEffects(writer: FrameWriter, effects: readonly Effect[]): void {
+  writeList(writer, effects, (each) => {
+    writer.f64(each.effect).f64(each.clock).u32(each.replica).f64(each.atMs);
+    writeList(writer, each.mutations, (mutation) => {
+      writer.u8(MUTATIONS.indexOf(mutation.kind)).byteString(mutation.key);
+      if (mutation.kind === "delete") return;
+      writer.bytes(mutation.value);
+      if (mutation.kind === "set") writer.f64(mutation.expireInMs ?? NaN);
+    });
+  });
+}
+
+const readEffects = (payload: Payload): Effect[] =>
+  readList(payload, 32, () => ({
+    effect: readNumber(payload),
+    clock: readNumber(payload),
+    replica: payload.u32(),
+    atMs: readNumber(payload),
+    mutations: readList(payload, 5, () => readMutation(payload)),
+  }));
+
+function readMutation(payload: Payload): EffectMutation {
+  const kind = pick(MUTATIONS, payload.u8(), "mutation");
+  const key = payload.byteString();
+  if (kind === "delete") return { kind, key };
+  const value = payload.bytes();
+  if (kind !== "set") return { kind, key, value };
+  const expireInMs = payload.f64();
+  return Number.isNaN(expireInMs) ? { kind, key, value } : { kind, key, value, expireInMs };
+}
+
+function writeTimers(writer: FrameWriter, timers: readonly TimerChange[]): void {
+  writeList(writer, timers, (each) => void writer.text(each.name).f64(each.dueMs ?? NaN));
+}
+
+const readTimers = (payload: Payload): TimerChange[] =>
+  readList(payload, 12, () => {
+    const name = payload.text();
+    const dueMs = payload.f64();
+    return { name, dueMs: Number.isNaN(dueMs) ? null : dueMs };
+  });
+
+/** The frame sessionCall has one. */
+export function writeCall(writer: FrameWriter, call: Call): void {
+  writer.f64(call.call).u8(CALLS.indexOf(call.kind)).f64(call.effect ?? NaN).bytes(call.bytes);
+}
+
+export function readCall(payload: Payload): Call {
+  const call = readNumber(payload);
+  const kind = pick(CALLS, payload.u8(), "call");
+  const effect = payload.f64();
+  return { call, kind, effect: Number.isNaN(effect) ? null : effect, bytes: payload.bytes() };
+}
+
+const writeCalls = (writer: FrameWriter, calls: readonly Call[]): void =>
+  writeList(writer, calls, (each) => writeCall(writer, each));
+const readCalls = (payload: Payload): Call[] => readList(payload, 21, () => readCall(payload));
+
+export function writeCommit(writer: FrameWriter, commit: Commit): void {
+  writer.f64(commit.first).u32(commit.count).f64(commit.through).u32(commit.check);
+  writer.u8((commit.isPoint ? 1 : 0) | (commit.isQuiescent ? 2 : 0) | (commit.isEnded ? 4 : 0));
+  writer.bytes(commit.entries);
+  writeOutputs(writer, commit.outputs);
+  writeEffects(writer, commit.effects);
+  writeTimers(writer, commit.timers);
+  writeCalls(writer, commit.calls);
+}
+
+export function readCommit(payload: Payload): Commit {
+  const first = readNumber(payload);
+  const count = payload.u32();
+  const through = readNumber(payload);
+  const check = payload.u32();
+  const flags = payload.u8();
+  return {
+    first,
+    count,
+    through,
+    check,
+    isPoint: (flags & 1) !== 0,
+    isQuiescent: (flags & 2) !== 0,
+    isEnded: (flags & 4) !== 0,
+    entries: payload.bytes(),
+    outputs: readOutputs(payload),
+    effects: readEffects(payload),
+    timers: readTimers(payload),
+    calls: readCalls(payload),
+  };
+}
+
+export function writeOpened(writer: FrameWriter, opened: Opened): void {
+  writer.f64(opened.sequence).u8((opened.isQuiescent ? 1 : 0) | (opened.isEnded ? 2 : 0));
+  writeOutputs(writer, opened.outputs);
+  writeEffects(writer, opened.effects);
+  writeTimers(writer, opened.timers);
+  writeCalls(writer, opened.calls);
+  writer.u8(opened.handling === null ? 0 : 1).text(opened.handling ?? "");
+}
+
+export function readOpened(payload: Payload): Opened {
+  const sequence = readNumber(payload);
+  const flags = payload.u8();
+  return {
+    sequence,
+    isQuiescent: (flags & 1) !== 0,
+    isEnded: (flags & 2) !== 0,
+    outputs: readOutputs(payload),
+    effects: readEffects(payload),
+    timers: readTimers(payload),
+    calls: readCalls(payload),
+    handling: readFlag(payload) ? payload.text() : (payload.text(), null),
+  };
+}
+
+export function writeCheckpoint(writer: FrameWriter, checkpoint: Checkpoint): void {
+  writer.f64(checkpoint.at).rest(checkpoint.bytes);
+}
+
+export const readCheckpoint = (payload: Payload): Checkpoint => ({
+  at: readNumber(payload),
+  bytes: payload.rest(),
+});
+
+const PARKED: readonly Parked["code"][] = [
+  "diverged",
+  "waits_unrecorded",
+  "log_full",
+  "log_corrupt",
+  "state_invalid",
+  "code_differs",
+  "class_invalid",
+  "class_unknown",
+  "internal",
+];
+
+export function writeParked(writer: FrameWriter, parked: Parked): void {
+  writer.u8(PARKED.indexOf(parked.code)).text(parked.message).text(JSON.stringify(parked.detail));
+}
+
+export function readParked(payload: Payload): Parked {
+  const code = pick(PARKED, payload.u8(), "reason to park");
+  const message = payload.text();
+  const text = payload.text();
+  try {
+    return { code, message, detail: Object(JSON.parse(text)) as Record<string, unknown> };
+  } catch {
+    throw new FrameError("the details of a parked session are no JSON");
+  }
+}

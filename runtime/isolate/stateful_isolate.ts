@@ -1,0 +1,200 @@
+/**
+ * One isolate of stateful sessions, as its site holds it: a process, its connection, and the sessions that are open
+ * in it, each on a channel of its own (session_frames.ts).
+ *
+ * Stages: process started → `load` (an app version) → channels open and close → `ended`. Every stage can end.
+ *
+ * I1  It is given one app version in its life, and stateful sessions only.
+ * I2  When it ends, for whatever reason, every channel that was open is told so once, and which of them ran.
+ * I3  A turn that holds the event loop for more CPU time than one request may use, or memory beyond the bounds, ends
+ *     the process; what it sends after it was killed is ignored.
+ */
+import type { Acknowledged, OpenSession, SessionEvent } from "../../functions/turns/mod.ts";
+import { messageOf } from "./bodies.ts";
+import { type ChannelSink, receiveChannel, type StatefulEnd } from "./channel.ts";
+import { type Payload, readFrames } from "./frame_reader.ts";
+import { FrameWriter } from "./frame_writer.ts";
+import { FRAME, FRAME_BYTES_MAX } from "./frames.ts";
+import { crashReason, isConnectionEnd, type LoadOutcome } from "./isolate.ts";
+import type { IsolateApp } from "./call.ts";
+import type { IsolateProcess } from "./process.ts";
+import { writeAcknowledged, writeEvent, writeOpen } from "./session_frames.ts";
+import { readError } from "./store_frames.ts";
+import { TurnWatch } from "./turn_watch.ts";
+
+/** How long a process may take from closing its connection to its end. */
+const LAST_WORDS_MS = 200;
+
+/** See the file's header. */
+export class StatefulIsolate {
+  readonly ended: Promise<StatefulEnd>;
+  readonly app: IsolateApp;
+  readonly #process: IsolateProcess;
+  readonly #writer: FrameWriter;
+  readonly #channels = new Map<number, ChannelSink>();
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #loaded = Promise.withResolvers<LoadOutcome>();
+  readonly #watch: TurnWatch;
+  /** Lines that belong to no session: module code. */
+  readonly #strayLog: (level: string, text: string) => void;
+  #next = 1;
+  #killed: string | undefined;
+  #closing = false;
+  #over = false;
+
+  constructor(process: IsolateProcess, app: IsolateApp, strayLog: (level: string, text: string) => void) {
+    this.#process = process;
+    this.app = app;
+    this.#strayLog = strayLog;
+    this.#writer = new FrameWriter(process.connection, () => {}, (bytes) => {
+      this.kill(`it does not read what it is sent: ${bytes >> 20} MiB wait`);
+    });
+    this.#watch = new TurnWatch({
+      limits: app.limits,
+      cpuMs: () => process.cpuMs(),
+      memoryMib: () => process.memoryMib(),
+      ping: () => this.#writer.signal(FRAME.ping, 0),
+      kill: (why) => this.kill(why),
+    });
+    this.#ready.promise.catch(() => {});
+    this.ended = this.#run();
+  }
+
+  /** It takes no more sessions. */
+  get isOver(): boolean {
+    return this.#over || this.#closing || this.#killed !== undefined;
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  /** Sessions that are open in it. */
+  get size(): number {
+    return this.#channels.size;
+  }
+
+  /** Gives it its app (I1). */
+  async load(bundle: Uint8Array, site: string): Promise<LoadOutcome> {
+    const { app } = this;
+    const timer = setTimeout(
+      () => this.kill(`the bundle did not load in ${app.limits.loadMs} ms`),
+      app.limits.loadMs,
+    );
+    try {
+      await this.#ready.promise;
+      const options = {
+        vars: app.vars,
+        secrets: app.secrets?.() ?? {},
+        atRoot: app.atRoot ?? true,
+        waitUntilMs: app.limits.waitUntilMs,
+        name: app.app,
+        evaluate: false,
+        site,
+      };
+      this.#writer.begin(FRAME.load, 0).text(JSON.stringify(options)).rest(bundle).end();
+      return await this.#loaded.promise;
+    } catch (error) {
+      return { kind: "failed", code: "load_failed", message: messageOf(error), stack: "" };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Tells it the present values of its app's secrets. */
+  refreshSecrets(): void {
+    if (this.app.secrets === undefined || this.isOver) return;
+    this.#writer.begin(FRAME.secrets, 0).text(JSON.stringify(this.app.secrets())).end();
+  }
+
+  /** Opens a session; answers its channel. */
+  open(session: OpenSession, sink: ChannelSink): number {
+    const channel = this.#next++;
+    this.#channels.set(channel, sink);
+    writeOpen(this.#writer.begin(FRAME.sessionOpen, channel), session);
+    this.#writer.end();
+    this.#watch.begin();
+    return channel;
+  }
+
+  deliver(channel: number, event: SessionEvent): void {
+    if (!this.#channels.has(channel)) return;
+    writeEvent(this.#writer.begin(FRAME.sessionEvent, channel), event);
+    this.#writer.end();
+    this.#watch.begin();
+  }
+
+  acknowledge(channel: number, acknowledged: Acknowledged): void {
+    if (!this.#channels.has(channel)) return;
+    writeAcknowledged(this.#writer.begin(FRAME.sessionAcknowledged, channel), acknowledged);
+    this.#writer.end();
+  }
+
+  /** Asks for a checkpoint as soon as the session is at rest. */
+  checkpointNow(channel: number): void {
+    if (this.#channels.has(channel)) this.#writer.signal(FRAME.sessionCheckpointNow, channel);
+  }
+
+  /** The session leaves this isolate; nothing of it is heard any more. */
+  closeChannel(channel: number): void {
+    if (!this.#channels.delete(channel)) return;
+    this.#writer.signal(FRAME.sessionClose, channel);
+  }
+
+  kill(why: string): void {
+    this.#killed ??= why;
+    this.#process.kill();
+  }
+
+  /** Ends the process as no longer needed. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#process.kill();
+    await this.ended;
+  }
+
+  async #run(): Promise<StatefulEnd> {
+    try {
+      await readFrames(this.#process.connection, FRAME_BYTES_MAX, this.#receive);
+    } catch (error) {
+      // A connection that breaks is a process that ended; anything else is what it sent.
+      if (!isConnectionEnd(error)) this.#killed ??= `its frames were not readable: ${messageOf(error)}`;
+    }
+    const late = setTimeout(() => this.#process.kill(), this.#killed === undefined ? LAST_WORDS_MS : 0);
+    const { said, signal, code } = await this.#process.exited;
+    clearTimeout(late);
+    this.#over = true;
+    this.#watch.close();
+    this.#writer.close();
+    const channel = this.#process.lastTurn();
+    this.#process.release();
+    const why = this.#closing ? "it was closed" : this.#killed ?? crashReason(said, signal, code);
+    const end: StatefulEnd = { isPlanned: this.#closing, why, channel };
+    this.#ready.reject(new Error(`the isolate ended: ${why}`));
+    this.#loaded.resolve({ kind: "failed", code: "isolate_killed", message: why, stack: "" });
+    const open = [...this.#channels];
+    this.#channels.clear();
+    for (const [number, sink] of open) sink.ended(end, number === channel); // I2
+    return end;
+  }
+
+  #receive = (type: number, id: number, payload: Payload): void => {
+    if (this.#killed !== undefined) return;
+    this.#watch.seen();
+    switch (type) {
+      case FRAME.ready:
+        return this.#ready.resolve();
+      case FRAME.pong:
+        return;
+      case FRAME.loaded:
+        return this.#loaded.resolve({ kind: "loaded", manifest: JSON.parse(payload.text()) });
+      case FRAME.loadFailed: {
+        const { code, message } = readError(payload);
+        return this.#loaded.resolve({ kind: "failed", code, message, stack: payload.text() });
+      }
+    }
+    const sink = this.#channels.get(id);
+    if (sink !== undefined) receiveChannel(sink, type, payload);
+    else if (type === FRAME.log) this.#strayLog(payload.text(), payload.text());
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * The isolates of a site's stateful sessions: for each app version as many as it needs, apart from those that answer
+ * requests.
+ *
+ * Life: constructed (nothing runs) → `open` starts a process where the version has none with room → one without
+ * sessions is given back after a while → `close`.
+ *
+ * P1  A session is opened in an isolate of exactly the version that was named.
+ * P2  After `close` no process that this pool started is left.
+ */
+import type { OpenSession } from "../../functions/turns/mod.ts";
+import { messageOf } from "./bodies.ts";
+import { statefulBootstrap } from "./bootstrap_file.ts";
+import type { IsolateApp } from "./call.ts";
+import type { ChannelSink } from "./channel.ts";
+import { makeIsolatesFolder } from "./isolates_folder.ts";
+import { startProcess } from "./process.ts";
+import { StatefulIsolate } from "./stateful_isolate.ts";
+
+/** How a site runs them. */
+export interface StatefulPoolOptions {
+  readonly site: string;
+  /** Where the bootstrap is kept between starts. */
+  readonly cacheFolder?: string;
+  /** An isolate without sessions is given back after this long. */
+  readonly idleMs?: number;
+  /** Lines that belong to no session. */
+  readonly log: (app: IsolateApp, level: string, text: string) => void;
+  readonly note: (event: string, detail: Record<string, unknown>) => void;
+}
+
+/** A session in its isolate. */
+export interface OpenChannel {
+  readonly isolate: Pick<StatefulIsolate, "deliver" | "acknowledge" | "checkpointNow" | "closeChannel">;
+  readonly channel: number;
+}
+
+/** No isolate of that version could be opened. */
+export class StatefulLoadError extends Error {
+  override readonly name = "StatefulLoadError";
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+interface Fleet {
+  readonly app: IsolateApp;
+  readonly isolates: Set<StatefulIsolate>;
+  /** One that is being opened; those who come meanwhile share it. */
+  opening: Promise<StatefulIsolate> | null;
+  usedMs: number;
+}
+
+const IDLE_MS = 60_000;
+/** Beyond so many sessions another process shares the work, where the version may have one. */
+const SESSIONS_A_CORE = 500;
+
+/** See the file's header. */
+export class StatefulPool {
+  readonly #options: StatefulPoolOptions;
+  readonly #fleets = new Map<string, Fleet>();
+  readonly #starting = new Set<Promise<unknown>>();
+  #folder: Promise<string> | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #closed = false;
+
+  constructor(options: StatefulPoolOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Opens a session in an isolate of the version; `sink` is told what becomes of it.
+   *
+   * @throws StatefulLoadError
+   */
+  async open(app: IsolateApp, session: OpenSession, sink: ChannelSink): Promise<OpenChannel> {
+    const isolate = await this.#isolate(app);
+    return { isolate, channel: isolate.open(session, sink) };
+  }
+
+  /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
+  refreshSecrets(app: string): void {
+    for (const fleet of this.#fleets.values()) {
+      if (fleet.app.app === app) { for (const isolate of fleet.isolates) isolate.refreshSecrets(); }
+    }
+  }
+
+  /** What runs: for status and metrics. */
+  status(): { readonly isolates: number; readonly sessions: number } {
+    let isolates = 0, sessions = 0;
+    for (const fleet of this.#fleets.values()) {
+      for (const isolate of fleet.isolates) {
+        isolates++;
+        sessions += isolate.size;
+      }
+    }
+    return { isolates, sessions };
+  }
+
+  /** P2 */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    await Promise.allSettled(this.#starting);
+    const all = [...this.#fleets.values()].flatMap((fleet) => [...fleet.isolates]);
+    await Promise.all(all.map((isolate) => isolate.close()));
+    if (this.#folder !== undefined) await Deno.remove(await this.#folder, { recursive: true });
+  }
+
+  async #isolate(app: IsolateApp): Promise<StatefulIsolate> {
+    const fleet = this.#fleet(app);
+    fleet.usedMs = performance.now();
+    let best: StatefulIsolate | undefined;
+    for (const isolate of fleet.isolates) {
+      if (!isolate.isOver && (best === undefined || isolate.size < best.size)) best = isolate;
+    }
+    const mayGrow = fleet.isolates.size < app.limits.isolatesMax;
+    if (best !== undefined && (best.size < SESSIONS_A_CORE || !mayGrow)) return best;
+    fleet.opening ??= this.#start(fleet).finally(() => fleet.opening = null);
+    return best ?? await fleet.opening;
+  }
+
+  #fleet(app: IsolateApp): Fleet {
+    const name = `${app.app} ${app.version}`;
+    let fleet = this.#fleets.get(name);
+    if (fleet === undefined) {
+      fleet = { app, isolates: new Set(), opening: null, usedMs: 0 };
+      this.#fleets.set(name, fleet);
+      this.#timer ??= setInterval(() => this.#giveBack(), this.#idleMs / 4);
+    }
+    return fleet;
+  }
+
+  get #idleMs(): number {
+    return this.#options.idleMs ?? IDLE_MS;
+  }
+
+  #giveBack(): void {
+    const beforeMs = performance.now() - this.#idleMs;
+    for (const [name, fleet] of this.#fleets) {
+      if (fleet.opening !== null || fleet.usedMs > beforeMs) continue;
+      for (const isolate of fleet.isolates) if (isolate.size === 0) void isolate.close();
+      if (fleet.isolates.size === 0) this.#fleets.delete(name);
+    }
+  }
+
+  #start(fleet: Fleet): Promise<StatefulIsolate> {
+    const started = this.#startOne(fleet);
+    this.#starting.add(started);
+    started.catch(() => {}).finally(() => this.#starting.delete(started));
+    return started;
+  }
+
+  async #startOne(fleet: Fleet): Promise<StatefulIsolate> {
+    const { app } = fleet;
+    if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
+    let isolate: StatefulIsolate | undefined;
+    try {
+      const bundle = app.bundle();
+      bundle.catch(() => {});
+      const folder = await (this.#folder ??= makeIsolatesFolder());
+      const bootstrap = await statefulBootstrap(this.#options.cacheFolder);
+      const { heapMib, buffersMib } = app.limits;
+      const process = await startProcess({ bootstrap, folder, heapMib, buffersMib });
+      isolate = new StatefulIsolate(
+        process,
+        app,
+        (level, text) => this.#options.log(app, level, text),
+      );
+      const outcome = await isolate.load(await bundle, this.#options.site);
+      if (outcome.kind === "failed") throw new StatefulLoadError(outcome.code, outcome.message);
+      this.#watch(fleet, isolate);
+      return isolate;
+    } catch (error) {
+      await isolate?.close();
+      if (error instanceof StatefulLoadError) throw error;
+      throw new StatefulLoadError("load_failed", messageOf(error));
+    }
+  }
+
+  #watch(fleet: Fleet, isolate: StatefulIsolate): void {
+    fleet.isolates.add(isolate);
+    isolate.ended.then((end) => {
+      fleet.isolates.delete(isolate);
+      if (end.isPlanned) return;
+      const { app, version } = fleet.app;
+      this.#options.note("stateful_isolate_ended", { app, version, pid: isolate.pid, why: end.why });
+    });
+  }
+}

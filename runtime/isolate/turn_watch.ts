@@ -1,0 +1,88 @@
+/**
+ * Watches that the turns of stateful sessions give the event loop of their isolate back.
+ *
+ * A ping is answered between two turns; any frame is a sign of life. Between two of them the thread's CPU time is what
+ * the code that holds the loop has used.
+ *
+ * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow because
+ *     the machine is busy is no reason.
+ * T2  One whose loop stands still without using CPU ends after STILL_FACTOR times that long.
+ * T3  One that holds more memory than heap and buffers together may ends.
+ * T4  While nothing is asked of it an isolate is looked at IDLE_TICKS times less often.
+ */
+import type { IsolateLimits } from "./limits.ts";
+
+/** What is watched. */
+export interface WatchedTurns {
+  readonly limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib">;
+  cpuMs(): number | undefined;
+  memoryMib(): number | undefined;
+  ping(): void;
+  kill(why: string): void;
+}
+
+/** As the watchdog of requests: a tenth of the default CPU limit. */
+const TICK_MS = 100;
+const IDLE_TICKS = 10;
+/** A loop that stands still harms nobody but its app. */
+const STILL_FACTOR = 10;
+
+/** See the file's header. */
+export class TurnWatch {
+  readonly #watched: WatchedTurns;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #tick = 0;
+  #isBusy = false;
+  #hasSpoken = true;
+  #pinged = false;
+  #aliveMs = performance.now();
+  #aliveCpuMs = 0;
+
+  constructor(watched: WatchedTurns) {
+    this.#watched = watched;
+    this.#timer = setInterval(this.#look, TICK_MS);
+  }
+
+  /** Something was asked of the isolate. */
+  begin(): void {
+    this.#isBusy = true;
+  }
+
+  /** A frame came. */
+  seen(): void {
+    this.#hasSpoken = true;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look = (): void => {
+    const isDue = this.#tick++ % IDLE_TICKS === 0;
+    if (!isDue && !this.#isBusy && !this.#pinged) return;
+    const { limits, kill } = this.#watched;
+    const memoryMib = this.#watched.memoryMib() ?? 0;
+    const memoryMibMax = limits.heapMib + limits.buffersMib;
+    if (memoryMib > memoryMibMax) return kill(`it held ${Math.round(memoryMib)} MiB of ${memoryMibMax} MiB`);
+    const nowMs = performance.now();
+    const cpuMs = this.#watched.cpuMs() ?? this.#aliveCpuMs + (nowMs - this.#aliveMs);
+    if (this.#hasSpoken) {
+      this.#hasSpoken = this.#pinged = false;
+      this.#aliveMs = nowMs;
+      this.#aliveCpuMs = cpuMs;
+      // What runs without being asked for (a closure timer) is found by the ping of an idle look.
+      if (!this.#isBusy && !isDue) return;
+      this.#isBusy = false;
+    } else if (this.#pinged) {
+      if (cpuMs - this.#aliveCpuMs >= limits.cpuMs) {
+        return kill(`a turn held the event loop for more than ${limits.cpuMs} ms of CPU time`);
+      }
+      if (nowMs - this.#aliveMs >= limits.cpuMs * STILL_FACTOR) {
+        return kill(`its event loop stood still for more than ${limits.cpuMs * STILL_FACTOR} ms`);
+      }
+      return;
+    }
+    this.#pinged = true;
+    this.#watched.ping();
+  };
+}

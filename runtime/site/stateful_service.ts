@@ -1,0 +1,162 @@
+/**
+ * The stateful sessions of a site: homes over disks of their own, isolates, and the way between sites.
+ *
+ * Life: `openStateful` when the replica is ready → serves → `close`: what is at rest becomes a checkpoint, what was
+ * appended is held, isolates end, disks close.
+ */
+import { Homes } from "../../functions/homes/mod.ts";
+import type { Replica } from "../../store/api.ts";
+import type { Storage } from "../../store/ports.ts";
+import type { StatefulAdmin } from "../admin/stateful_admin.ts";
+import type { AppTable, LiveVersion } from "../deploy/mod.ts";
+import type { Prepared, RunLine } from "../gateway/app_runner.ts";
+import { EgressRules } from "../isolate/egress_rules.ts";
+import { StatefulPool } from "../isolate/mod.ts";
+import type { LinkHub } from "../link/mod.ts";
+import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
+import { StatefulRouter } from "../stateful/router.ts";
+import { SessionHost } from "../stateful/session_host.ts";
+import { MemoryStorage } from "../storage/memory.ts";
+import { openSqlite } from "../storage/sqlite.ts";
+import { newTraceId } from "../telemetry/mod.ts";
+import type { SiteConfig } from "./config.ts";
+import type { SiteLog } from "./log.ts";
+import type { SystemClock, SystemRandom } from "./system_ports.ts";
+
+/** What they need of their site. */
+export interface StatefulParts {
+  readonly config: SiteConfig;
+  readonly log: SiteLog;
+  readonly clock: SystemClock;
+  readonly random: SystemRandom;
+  readonly metrics: StatefulMetrics;
+  readonly replica: Replica;
+  readonly hub: LinkHub;
+  readonly apps: AppTable;
+  readonly prepared: (version: LiveVersion) => Prepared;
+  readonly appLog: (line: RunLine) => void;
+  readonly redact: (app: string, text: string) => string;
+  readonly fatal: (error: Error) => void;
+}
+
+/** A site's stateful sessions, served. */
+export interface StatefulService {
+  readonly router: StatefulRouter;
+  readonly admin: StatefulAdmin;
+  status(): StatefulSources;
+  /** An app's secrets have changed. */
+  refreshSecrets(app: string): void;
+  /** The second call waits for the first. */
+  close(): Promise<void>;
+}
+
+/** What is appended at a stop is waited for so long. */
+const CLOSE_MS = 2_000;
+const ID_BYTES = 16;
+/** The use of the owners' way between sites (store/owners). */
+const USE = "homes";
+
+/** See the file's header. */
+export async function openStateful(parts: StatefulParts): Promise<StatefulService> {
+  const { config, log, clock, random, replica, hub, apps, metrics } = parts;
+  const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
+  const [storage, arbiterStorage] = openDisks(config);
+  const early: [string, Uint8Array][] = [];
+  const opened: { homes?: Homes; host?: SessionHost } = {};
+  const send = replica.owners.channel(USE, (from, packet) => {
+    if (opened.homes === undefined) early.push([from, packet]);
+    else opened.homes.received(from, packet);
+  });
+  const homes = opened.homes = await Homes.open({
+    ...{ site: config.id, clock, random, storage, arbiterStorage, send, note },
+    boot: random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
+    nowMs: () => performance.now(),
+    arbiter: () => rootOf(replica) ?? config.id,
+    fellows: fellowsOf(replica),
+    due: (name) => opened.host?.wake(name),
+    fatal: parts.fatal,
+  });
+  for (const [from, packet] of early) homes.received(from, packet);
+  const appLog = (line: { app: string; version: string; level: string; text: string }) =>
+    parts.appLog({ ...line, text: parts.redact(line.app, line.text), traceId: newTraceId() });
+  const pool = new StatefulPool({
+    site: config.id,
+    cacheFolder: config.cache,
+    log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
+    note,
+  });
+  const draw = () => random.bytes(ID_BYTES).toHex();
+  const host = opened.host = new SessionHost({
+    ...{ homes, pool, replica, apps, prepared: parts.prepared, limits: config.limits, log: appLog },
+    egressOf: ({ manifest: { fetchHosts } }) =>
+      new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts }),
+    idleMs: config.limits.statefulIdleMs,
+    nowMs: () => clock.nowMs(),
+    call: (from, { target, chain, call }, request, token) =>
+      router.ask({
+        name: { app: from.app, class: target.class, id: target.id },
+        request,
+        chain,
+        token,
+        call,
+      }),
+  });
+  const router: StatefulRouter = new StatefulRouter({
+    ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
+    sites: () => replica.members.sites,
+    count: (what) => metrics.count(what),
+  });
+  const status = (): StatefulSources => {
+    const { parked, waiting } = host.counts;
+    return { homes: homes.status(), pool: pool.status(), parked, waiting };
+  };
+  metrics.watch(status);
+  let closing: Promise<void> | undefined;
+  return {
+    router,
+    status,
+    refreshSecrets: (app) => pool.refreshSecrets(app),
+    admin: {
+      rows: config.parent === null ? (options) => homes.rows(options) : null,
+      look: (name) => host.look(name),
+      remove: (name) => host.remove(name),
+    },
+    close: () =>
+      closing ??= (async () => {
+        await host.close();
+        router.close();
+        await homes.close(CLOSE_MS);
+        await pool.close();
+        await storage.close();
+        await arbiterStorage?.close();
+      })(),
+  };
+}
+
+/** Beside the site's own: what they hold is a log, and not the tree's. */
+function openDisks(config: SiteConfig): [Storage, Storage | null] {
+  const isRoot = config.parent === null;
+  if (config.engine === "memory") return [new MemoryStorage(), isRoot ? new MemoryStorage() : null];
+  return [
+    openSqlite(`${config.data}/homes`),
+    isRoot ? openSqlite(`${config.data}/arbiter`) : null,
+  ];
+}
+
+function rootOf(replica: Replica): string | undefined {
+  for (const { id, parent } of replica.members.sites.values()) if (parent === null) return id;
+  return undefined;
+}
+
+function fellowsOf({ owners }: Replica): Parameters<typeof Homes.open>[0]["fellows"] {
+  return {
+    get f() {
+      return owners.settings.f;
+    },
+    choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
+    isKnown: (site) => owners.isKnown(site),
+    standing: (site) => owners.detector.standing(site),
+    watch: (site) => owners.detector.watch(site),
+    onChange: (changed) => owners.detector.onChange(changed),
+  };
+}

@@ -1,0 +1,17 @@
+/** Notes of the store that an operator should see. */
+
+/** By name. */
+export const WARNINGS: ReadonlySet<string> = new Set([
+  "clock_ahead",
+  "child_removed",
+  "beat_stranger",
+  "packet_stranger",
+  "owner_unknown",
+  "message_malformed",
+  "unexpected_message",
+  "numbers_exhausted",
+  "number_unknown",
+  "owners_unreachable",
+  "ward_not_retaken",
+  "adoption_waits",
+]);

@@ -1,0 +1,284 @@
+/**
+ * A stateful session that this site serves, from one opening to the next: the requests that wait for its answers.
+ *
+ * H1  A request is answered once, by whichever run has its answer; one that asks again meanwhile waits for the same.
+ * H2  When a run is over and another can follow here (its isolate was killed, it rested, other code is to run it),
+ *     requests without an answer are handed to the next; the log says which of them were done (`Home.ask`).
+ * H3  An event in whose handler the isolate was killed is not run again: its request is told so. What kills isolates
+ *     otherwise, KILLS_MAX times, parks the session.
+ */
+import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
+import type { HandledEvent } from "../../functions/turns/mod.ts";
+import type { TokenState } from "../../store/api.ts";
+import { Problem } from "../gateway/problem.ts";
+import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
+import type { SessionRun } from "./session_run.ts";
+
+/** An answer, and what the stateful session had seen. */
+export interface Answered {
+  readonly answer: Uint8Array;
+  readonly token: TokenState | null;
+}
+
+/** A request for a stateful session. */
+export interface HostedRequest {
+  /** Drawn by whoever asks, the same when it asks again. */
+  readonly request: string;
+  /** Stateful sessions that wait for it, outermost first. */
+  readonly chain: readonly string[];
+  readonly bytes: Uint8Array;
+  /** What the caller had seen. */
+  readonly token: TokenState | null;
+}
+
+/** Opens a run of the session. */
+export type OpenRun = (listener: RunListener) => Promise<SessionRun>;
+
+interface Waiting extends HostedRequest {
+  readonly done: PromiseWithResolvers<Answered>;
+  /** An isolate was killed in its handler (H3). */
+  killed: string | null;
+  isSettled: boolean;
+}
+
+/** Requests that wait for one stateful session: it runs one at a time. */
+const WAITING_MAX = 1_000;
+/** In a row, without an event that was done. */
+const KILLS_MAX = 3;
+/** Isolates that end meanwhile, in turns of others. */
+const OPENINGS_MAX = 5;
+/** For so long events wait until other code runs; then they go on with the code that runs. */
+const SWITCH_MS_MAX = 2_000;
+
+/** See the file's header. */
+export class Hosted {
+  readonly name: StatefulName;
+  readonly #open: OpenRun;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #gone: () => void;
+  #run: SessionRun | null = null;
+  #opening: Promise<SessionRun> | null = null;
+  #kills = 0;
+  #parked: string | null = null;
+  /** What the next run is told first, in place of what killed the one before (H3). */
+  #rejected: HandledEvent | null = null;
+  #log: (level: string, text: string) => void;
+
+  /** @param gone nothing is left of it here. */
+  constructor(
+    name: StatefulName,
+    open: OpenRun,
+    { gone, log }: { gone: () => void; log: (level: string, text: string) => void },
+  ) {
+    this.name = name;
+    this.#open = open;
+    this.#gone = gone;
+    this.#log = log;
+  }
+
+  get run(): SessionRun | null {
+    return this.#run;
+  }
+
+  /** Why it stands still; null where it does not. */
+  get parked(): string | null {
+    return this.#parked;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Its code has changed: what stood still may go on. */
+  unpark(): void {
+    this.#parked = null;
+    this.#kills = 0;
+  }
+
+  /** @throws HomeError, Problem, StoreUnavailable */
+  async request(asked: HostedRequest): Promise<Answered> {
+    const known = this.#waiting.get(asked.request);
+    if (known !== undefined) return await known.done.promise; // H1
+    if (this.#waiting.size >= WAITING_MAX) {
+      throw new Problem(
+        "overloaded",
+        `${WAITING_MAX} requests wait for ${shown(this.name)}; no more are accepted`,
+      );
+    }
+    const done = Promise.withResolvers<Answered>();
+    const waiting: Waiting = { ...asked, done, killed: null, isSettled: false };
+    this.#waiting.set(asked.request, waiting);
+    void this.#submit(waiting);
+    return await done.promise;
+  }
+
+  /** It is open, or opens. @throws as request */
+  ensure(): Promise<SessionRun> {
+    const run = this.#run;
+    if (run?.isOver) return run.finished.then(() => this.#after(run));
+    if (run !== null) return Promise.resolve(run);
+    return this.#opening ??= this.#start().finally(() => this.#opening = null);
+  }
+
+  #after(run: SessionRun): Promise<SessionRun> {
+    if (this.#run === run) this.#run = null;
+    return this.ensure();
+  }
+
+  /** An isolate that ends in the turn of another session is no reason not to open this one in the next (H3). */
+  async #start(): Promise<SessionRun> {
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await this.#startOnce();
+      } catch (error) {
+        if (!(error instanceof RunFailed)) throw error;
+        const { over } = error;
+        if (over.kind !== "killed") throw this.#failed(over);
+        if (over.isCause && ++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(over.why);
+        if (this.#parked !== null || attempt >= OPENINGS_MAX) throw this.#failed(over);
+      }
+    }
+  }
+
+  async #startOnce(): Promise<SessionRun> {
+    if (this.#parked !== null) throw parked(this.name, this.#parked);
+    const rejected = this.#rejected;
+    const opened: { run?: SessionRun } = {};
+    const run = opened.run = await this.#open({
+      answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
+      unanswered: (request) =>
+        this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
+      over: (over) => this.#ended(opened.run, over),
+      log: this.#log,
+    });
+    this.#rejected = null;
+    if (rejected !== null) run.deliver(rejected);
+    return this.#run = run;
+  }
+
+  async #submit(waiting: Waiting): Promise<void> {
+    try {
+      const run = await this.ensure();
+      if (run.isOver) return void this.#submit(waiting);
+      if (run.isSwitching) await this.#switched(run);
+      if (waiting.token !== null && waiting.killed === null) await run.store.see(waiting.token);
+      if (waiting.isSettled || run !== this.#run || run.isOver) return; // H2
+      const asked = run.home.ask(waiting.request);
+      if (asked.kind === "known") return this.#relay(run, waiting, asked.answer);
+      if (asked.kind === "past") {
+        throw new Problem("superseded", `a request of ${shown(this.name)} was answered before, and not kept`);
+      }
+      const { request, chain, bytes, killed } = waiting;
+      // Its answer comes with a commit; but one that took its isolate with it is not to go on.
+      if (run.handling === request && killed === null) return;
+      if (killed === null) run.deliver({ kind: "request", request, chain, bytes });
+      else {run.deliver({
+          kind: "reject",
+          request,
+          isBackground: false,
+          code: "isolate_killed",
+          message: killed,
+        });}
+    } catch (error) {
+      this.#settle(waiting.request, (w) => w.done.reject(error));
+      this.#tidy();
+    }
+  }
+
+  /** It was run before: its answer is there, or on its way. */
+  #relay(run: SessionRun, waiting: Waiting, answer: Promise<Uint8Array>): void {
+    answer.then(async (bytes) => {
+      await run.settled;
+      const token = await run.store.token();
+      this.#settle(waiting.request, (w) => w.done.resolve({ answer: bytes, token }));
+    }).catch(() => {}); // the run is over: H2
+  }
+
+  async #switched(run: SessionRun): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, SWITCH_MS_MAX);
+    await Promise.race([run.finished, late.promise]);
+    clearTimeout(timer);
+  }
+
+  #settle(request: string, settle: (waiting: Waiting) => void): void {
+    const waiting = this.#waiting.get(request);
+    if (waiting === undefined) return;
+    this.#kills = 0;
+    waiting.isSettled = true;
+    this.#waiting.delete(request);
+    waiting.done.promise.catch(() => {});
+    settle(waiting);
+  }
+
+  #ended(run: SessionRun | undefined, over: RunOver): void {
+    if (run === undefined || this.#run !== run) return; // it never served: `#start` tells why
+    this.#run = null;
+    if (over.kind === "killed" || over.kind === "rested") {
+      if (over.kind === "killed") this.#killed(run, over);
+      if (this.#parked === null) {
+        for (const waiting of this.#waiting.values()) void this.#submit(waiting);
+        return this.#tidy();
+      }
+    }
+    const error = this.#failed(over);
+    for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
+    this.#tidy();
+  }
+
+  /** H3 */
+  #killed(run: SessionRun, { isCause, why }: Extract<RunOver, { kind: "killed" }>): void {
+    if (!isCause) return;
+    const { first } = run;
+    const waiting = first?.kind === "request" ? this.#waiting.get(first.request) : undefined;
+    if (waiting !== undefined) {
+      waiting.killed = `the isolate that ran the request was ended: ${why}`;
+      return; // Map keeps the order of insertion: it comes before the others, as it did
+    }
+    if (++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(why);
+    this.#rejected = {
+      kind: "reject",
+      request: null,
+      isBackground: first === undefined,
+      code: "isolate_killed",
+      message: why,
+    };
+  }
+
+  /** What those who wait are told. */
+  #failed(over: RunOver): Error {
+    switch (over.kind) {
+      case "moved":
+        return over.error;
+      case "parked":
+        this.#parked = `${over.parked.code}: ${over.parked.message}`;
+        this.#log("error", `${shown(this.name)} stands still: ${this.#parked}`);
+        return parked(this.name, this.#parked);
+      case "killed":
+        if (this.#parked !== null) return parked(this.name, this.#parked);
+        return new Problem("isolate_killed", `${shown(this.name)} could not be opened: ${over.why}`);
+      case "ended":
+        return new HomeError("ended", `${shown(this.name)} has ended`);
+      case "rested":
+        return new HomeError("closed", `${shown(this.name)} rests`);
+      case "failed":
+        if (!(over.error instanceof HomeError)) {
+          this.#log("error", `${shown(this.name)} could not go on: ${over.error}`);
+        }
+        return over.error instanceof Error ? over.error : new Error(String(over.error));
+    }
+  }
+
+  #tidy(): void {
+    if (this.#waiting.size === 0 && this.#run === null && this.#parked === null) this.#gone();
+  }
+}
+
+/** How a stateful session is called in messages. */
+export const shown = (name: StatefulName): string =>
+  `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
+
+const killedTooOften = (why: string): string => `its isolate was ended ${KILLS_MAX} times: ${why}`;
+
+const parked = (name: StatefulName, why: string): Problem =>
+  new Problem("stateful_parked", `${shown(name)} stands still: ${why}`);

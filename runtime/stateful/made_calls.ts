@@ -1,0 +1,120 @@
+/**
+ * The calls that a stateful session makes, made by its home: reads and checked writes of the store, outside requests,
+ * calls of other stateful sessions.
+ *
+ * M1  A call ends with an outcome, whatever happens.
+ * M2  A call with an effect is made again with the same key after a recovery: an outside request carries it as its
+ *     `Idempotency-Key`, a call of another stateful session as its request's id.
+ */
+import {
+  type Call,
+  type CallOutcome,
+  type CallToSession,
+  decodeCallToSession,
+  decodeGet,
+  decodeList,
+  decodeOutside,
+  decodeStoreCommit,
+  encodeCommitResult,
+  encodeOutsideAnswer,
+  encodePage,
+  encodeRows,
+} from "../../functions/turns/mod.ts";
+import { CALL_BODY_BYTES_MAX, decodeCall, encodeAnswer } from "../../functions/calls/call.ts";
+import { Writer } from "../../store/codec.ts";
+import { fetchOutside } from "../isolate/egress.ts";
+import type { EgressRules } from "../isolate/egress_rules.ts";
+import { FetchRefused, type OutgoingResponse } from "../isolate/outgoing_http.ts";
+import type { OwnStore } from "./own_store.ts";
+
+/** What making calls needs of the stateful session and its site. */
+export interface CallMaker {
+  readonly store: OwnStore;
+  readonly egress: EgressRules;
+  /** Names a call with an effect for ever, among all of the cluster's. */
+  keyOf(effect: number): string;
+  /** Calls another stateful session of the app; answers with its answer's bytes. */
+  callSession(call: CallToSession, request: string): Promise<Uint8Array>;
+  readonly signal: AbortSignal;
+}
+
+/** Makes a call (M1). */
+export async function makeCall(maker: CallMaker, call: Call): Promise<CallOutcome> {
+  try {
+    return { ok: true, bytes: await make(maker, call) };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    const message = error instanceof Error ? error.message : String(error);
+    return { ok: false, code: typeof code === "string" ? code : "call_failed", message };
+  }
+}
+
+async function make(maker: CallMaker, call: Call): Promise<Uint8Array> {
+  const { store } = maker;
+  switch (call.kind) {
+    case "get": {
+      const { keys, level } = decodeGet(call.bytes);
+      return encodeRows(await store.get(keys, level));
+    }
+    case "list":
+      return encodePage(await store.list(decodeList(call.bytes)));
+    case "commit": {
+      const { checks, mutations } = decodeStoreCommit(call.bytes);
+      return encodeCommitResult(await store.commit(call.call, checks, mutations));
+    }
+    case "session": {
+      const asked = decodeCallToSession(call.bytes);
+      return await maker.callSession(asked, maker.keyOf(call.effect ?? call.call));
+    }
+    case "fetch":
+      return await fetchFor(maker, call);
+  }
+}
+
+/** As the standard has it: a loop beyond. */
+const REDIRECTS_MAX = 20;
+
+async function fetchFor(maker: CallMaker, call: Call): Promise<Uint8Array> {
+  const { redirect, call: bytes } = decodeOutside(call.bytes);
+  const wanted = decodeCall(bytes);
+  if (wanted.kind !== "fetch") {
+    throw new FetchRefused("fetch_refused", "an outside request is no method call");
+  }
+  const headers = wanted.headers.map(([name, value]): [string, string] => [name, value]);
+  if (call.effect !== null && !headers.some(([name]) => name.toLowerCase() === "idempotency-key")) {
+    headers.push(["idempotency-key", maker.keyOf(call.effect)]); // M2
+  }
+  const how = redirect === "follow" && wanted.body !== null ? "replay" : redirect;
+  let url = wanted.url;
+  for (let step = 0; step <= REDIRECTS_MAX; step++) {
+    const body = wanted.body === null ? null : new Blob([wanted.body as Uint8Array<ArrayBuffer>]).stream();
+    const { method } = wanted;
+    const got = await fetchOutside({ method, url, headers, body, signal: maker.signal }, how, maker.egress);
+    const location = got.response.headers.find(([name]) => name.toLowerCase() === "location")?.[1];
+    const isReplayed = how === "replay" && [307, 308].includes(got.response.status) && location !== undefined;
+    if (!isReplayed) {
+      const answer = encodeAnswer({ kind: "response", ...await wholeResponse(got.response, url) });
+      return encodeOutsideAnswer({ url: got.url, answer });
+    }
+    await got.response.body?.cancel();
+    url = new URL(location, got.url).href;
+  }
+  throw new FetchRefused("fetch_failed", `fetch: more than ${REDIRECTS_MAX} redirects`);
+}
+
+/** An answer that goes into a log is whole, and bounded. */
+async function wholeResponse({ status, statusText, headers, body }: OutgoingResponse, url: string) {
+  const writer = new Writer(4096);
+  for await (const chunk of body ?? []) {
+    if (writer.length + chunk.length > CALL_BODY_BYTES_MAX) {
+      throw new FetchRefused(
+        "limit_body",
+        `fetch(${
+          new URL(url).host
+        }): an answer to a stateful session has at most ${CALL_BODY_BYTES_MAX} bytes`,
+      );
+    }
+    writer.raw(chunk);
+  }
+  return { status, statusText, headers, body: body === null ? null : writer.done() };
+}

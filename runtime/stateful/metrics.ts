@@ -1,0 +1,69 @@
+/** What a site counts of its stateful sessions. */
+import type { HomesStatus } from "../../functions/homes/mod.ts";
+import { Counter, type Family, observed } from "../telemetry/mod.ts";
+
+/** Where the numbers are. */
+export interface StatefulSources {
+  readonly homes: HomesStatus;
+  readonly pool: { readonly isolates: number; readonly sessions: number };
+  readonly parked: number;
+  readonly waiting: number;
+}
+
+/** See the file's header. */
+export class StatefulMetrics {
+  readonly #calls = new Counter({
+    name: "stateful.calls",
+    unit: "{call}",
+    description:
+      "Calls of stateful sessions: here (run at this site), there (sent to their home), served (for another site), retried.",
+  });
+  readonly #events = new Counter({
+    name: "stateful.events",
+    unit: "{event}",
+    description: "What happened to homes and logs, by kind (docs/protocol/homes.md).",
+  });
+  #sources: (() => StatefulSources) | null = null;
+  readonly #told: Record<string, number> = {};
+
+  /** Where the gauges look. */
+  watch(sources: () => StatefulSources): void {
+    this.#sources = sources;
+  }
+
+  count(what: string): void {
+    this.#calls.of([["where", what]]).add();
+  }
+
+  /** All that is counted here. */
+  get families(): Family[] {
+    const gauge = (name: string, unit: string, description: string, of: (from: StatefulSources) => number) =>
+      observed("gauge", { name, unit, description }, () => this.#sources === null ? 0 : of(this.#sources()));
+    return [
+      this.#calls,
+      this.#events,
+      gauge(
+        "stateful.open",
+        "{session}",
+        "Stateful sessions that are open here.",
+        ({ homes }) => this.#seen(homes).open,
+      ),
+      gauge("stateful.resting", "{session}", "At home here, out of memory.", ({ homes }) => homes.resting),
+      gauge("stateful.parked", "{session}", "At home here, and standing still.", ({ parked }) => parked),
+      gauge("stateful.waiting", "{request}", "Requests that wait for them.", ({ waiting }) => waiting),
+      gauge("stateful.stalled", "{session}", "Open ones that wait for owners.", ({ homes }) => homes.stalled),
+      gauge("stateful.kept", "{log}", "Logs on this disk, those of others too.", ({ homes }) => homes.kept),
+      gauge("stateful.kept.size", "By", "Bytes of those logs.", ({ homes }) => homes.keptBytes),
+      gauge("stateful.isolates", "{isolate}", "Isolates of stateful sessions.", ({ pool }) => pool.isolates),
+    ];
+  }
+
+  /** The homes count by themselves: what was added since the last look is added here. */
+  #seen(homes: HomesStatus): HomesStatus {
+    for (const [name, value] of Object.entries(homes.counters)) {
+      this.#events.of([["kind", name]]).add(value - (this.#told[name] ?? 0));
+      this.#told[name] = value;
+    }
+    return homes;
+  }
+}

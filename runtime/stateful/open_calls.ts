@@ -1,0 +1,39 @@
+/** The calls that one stateful session waits for: made by its home, given up when nobody waits any more. */
+import type { Call, CallOutcome } from "../../functions/turns/mod.ts";
+import { type CallMaker, makeCall } from "./made_calls.ts";
+
+/** See the file's header. */
+export class OpenCalls {
+  readonly #maker: Omit<CallMaker, "signal">;
+  readonly #done: (call: number, outcome: CallOutcome) => void;
+  readonly #open = new Map<number, AbortController>();
+
+  constructor(maker: Omit<CallMaker, "signal">, done: (call: number, outcome: CallOutcome) => void) {
+    this.#maker = maker;
+    this.#done = done;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  make(call: Call): void {
+    const controller = new AbortController();
+    this.#open.set(call.call, controller);
+    makeCall({ ...this.#maker, signal: controller.signal }, call).then((outcome) => {
+      if (this.#open.get(call.call) !== controller) return;
+      this.#open.delete(call.call);
+      this.#done(call.call, outcome);
+    });
+  }
+
+  /** Nobody waits for it any more. */
+  drop(call: number): void {
+    this.#open.get(call)?.abort();
+    this.#open.delete(call);
+  }
+
+  close(): void {
+    for (const call of [...this.#open.keys()]) this.drop(call);
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * The store as one stateful session sees it at its home: a session of its own, which has seen what the session's log
+ * says, what its callers had seen, and what it has read and written since.
+ *
+ * O1  What a turn wrote is applied under the version that its log has: done again, here or at another site, it is the
+ *     same row.
+ * O2  A sum, and a write with checks, can't be the same row: it is written together with a mark that names its number,
+ *     and not again where the mark is there.
+ * O3  What is told to anyone waits until all of it is on disk here (`token`).
+ */
+import type { Effect, EffectMutation } from "../../functions/turns/mod.ts";
+import type {
+  Check,
+  CommitResult,
+  ListRequest,
+  Mutation,
+  ReadLevel,
+  RowPage,
+  StoredRow,
+} from "../../functions/store_client.ts";
+import type { AttachedSession, PlainMutation, Replica, StoreMutation, TokenState } from "../../store/api.ts";
+import { type Key, packKey } from "../../store/key.ts";
+import { prefixRange } from "../../store/range.ts";
+import { decodeSystem, encodeSystem } from "../deploy/records.ts";
+import { type AppSpace, SessionStore, type StoreLimits } from "../gateway/session_store.ts";
+import type { VersionWrites } from "../gateway/app_writes.ts";
+
+/** What it needs of its site. */
+export interface OwnStoreServices {
+  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable">;
+  readonly limits: StoreLimits;
+  readonly space: AppSpace;
+  readonly writes: VersionWrites | undefined;
+  readonly nowMs: () => number;
+}
+
+/** A stateful session, and what tells it from others that had its name before. */
+interface NamedBirth {
+  readonly class: string;
+  readonly id: string;
+  readonly birth: string;
+}
+
+/** Marks of writes with checks: more than a handler has under way at once. */
+const MARKS = 256;
+
+/** See the file's header. */
+export class OwnStore {
+  readonly #services: OwnStoreServices;
+  /** Of its marks: a session that is made later under the same name has others. */
+  readonly #lead: readonly [string, string, string, string];
+  #session: AttachedSession;
+  /** Tokens are merged one after the other. */
+  #merging: Promise<void> = Promise.resolve();
+
+  private constructor(
+    services: OwnStoreServices,
+    name: NamedBirth,
+    session: AttachedSession,
+  ) {
+    this.#services = services;
+    this.#lead = ["e", name.class, name.id, name.birth];
+    this.#session = session;
+  }
+
+  /**
+   * @param token the newest that the log names. What the home before wrote after it is asked for (it may be dead:
+   * then those who stand in for it are asked).
+   * @throws StoreUnavailable
+   */
+  static async open(
+    services: OwnStoreServices,
+    name: NamedBirth,
+    token: TokenState | null,
+  ): Promise<OwnStore> {
+    const session = await services.replica.attach(token === null ? null : { ...token, open: true });
+    return new OwnStore(services, name, session);
+  }
+
+  /** From now on it has seen what this token names. @throws StoreUnavailable */
+  async see(token: TokenState): Promise<void> {
+    const { replica } = this.#services;
+    const merged = this.#merging.then(async () => {
+      this.#session = await replica.attachAll([this.#session.token(false), token]);
+    });
+    this.#merging = merged.catch(() => {});
+    await merged;
+  }
+
+  /** A clock value for an event: the version of the rows that its turn writes. */
+  tick(): number {
+    return this.#session.tick();
+  }
+
+  /** What it has seen, when all of that is on disk (O3). */
+  async token(): Promise<TokenState> {
+    const token = this.#session.token(false);
+    await this.#services.replica.durable(token.path.at(-1) ?? 0);
+    return token;
+  }
+
+  async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
+    const rows: (StoredRow | null)[] = [];
+    while (rows.length < keys.length) {
+      const next = await this.#store().get(keys.slice(rows.length), level);
+      if (next.length === 0) break;
+      rows.push(...next);
+    }
+    return rows;
+  }
+
+  list(request: ListRequest): Promise<RowPage> {
+    return this.#store().list(request);
+  }
+
+  /** A write with checks, which call `number` asked for (O2). */
+  async commit(
+    number: number,
+    checks: readonly Check[],
+    mutations: readonly Mutation[],
+  ): Promise<CommitResult> {
+    const key = packKey([...this.#lead, "c", number % MARKS]);
+    const [mark] = await this.#store().get([key], "session");
+    if (mark && numberOf(mark.value) === number) return { ok: true, versionstamp: mark.versionstamp };
+    return await this.#store().commit(checks, [...mutations, {
+      kind: "set",
+      key,
+      value: encodeSystem(number),
+    }]);
+  }
+
+  /** Applies what a turn wrote (O1). */
+  async apply(effect: Effect): Promise<void> {
+    const last = new Map(effect.mutations.map((mutation) => [mutation.key, mutation]));
+    const isPlain = (m: EffectMutation) => m.kind === "set" || m.kind === "delete";
+    const plain = [...last.values()].filter(isPlain);
+    const merges = effect.mutations.filter((m) => !isPlain(m));
+    const { clock, replica } = effect;
+    const rows = this.#absolute(plain, effect.atMs);
+    if (rows.length > 0) {
+      const written = this.#session.writeAs(rows as PlainMutation[], { clock, replica });
+      await (this.#services.writes?.track(written) ?? written);
+    }
+    if (merges.length > 0) await this.#merge(effect.effect, merges);
+  }
+
+  /** O2 */
+  async #merge(number: number, merges: readonly EffectMutation[]): Promise<void> {
+    const key = packKey([...this.#lead, "s"]);
+    const [mark] = await this.#store().get([key], "session");
+    if (mark && numberOf(mark.value) >= number) return;
+    await this.#store().commit([], [
+      ...merges as readonly Mutation[],
+      { kind: "set", key, value: encodeSystem(number) },
+    ]);
+  }
+
+  /** Removes the marks: the stateful session has ended. */
+  async forget(): Promise<void> {
+    const range = prefixRange(packKey([...this.#lead]));
+    for (;;) {
+      const { rows, more } = await this.#store().list({
+        ...range,
+        limit: MARKS,
+        reverse: false,
+        level: "session",
+      });
+      if (rows.length > 0) {
+        await this.#store().commit([], rows.map(({ key }) => ({ kind: "delete", key })));
+      }
+      if (!more) return;
+    }
+  }
+
+  #absolute(mutations: readonly EffectMutation[], atMs: number): StoreMutation[] {
+    return new SessionStore(this.#session, { ...this.#options(), nowMs: () => atMs })
+      .absolute(mutations as readonly Mutation[]);
+  }
+
+  #store(): SessionStore {
+    return new SessionStore(this.#session, this.#options());
+  }
+
+  #options() {
+    const { space, limits, nowMs, writes } = this.#services;
+    return { space, limits, nowMs, writes, use: { storeMs: 0, step: () => {} } };
+  }
+}
+
+const numberOf = (value: Uint8Array): number => Number(decodeSystem(value));

@@ -1,0 +1,253 @@
+/**
+ * Brings calls to the homes of stateful sessions, from wherever they are made, and answers those that other sites bring.
+ *
+ * A call goes to the site that was its home when last heard of; a site that is not says where it may be, or that it does
+ * not know: then this site asks to become it (functions/homes), and is told who is, or serves it itself.
+ *
+ * T1  A call keeps its request's id from its first attempt to its last: whatever was lost on the way, it is run once.
+ * T2  A site that is asked over a link serves what is at home there, and passes nothing on but calls for other sites.
+ * T3  A call ends: with an answer, or with a problem that says what its caller can do.
+ */
+import { HomeError, type Homes } from "../../functions/homes/mod.ts";
+import { chainName } from "../../functions/turns/mod.ts";
+import { StoreUnavailable } from "../../store/api.ts";
+import { CodecError } from "../../store/codec.ts";
+import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
+import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { isProblemCode, Problem } from "../gateway/problem.ts";
+import type { StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
+import {
+  bodyOf,
+  CHAIN_MAX,
+  decodeForwarded,
+  decodeHeard,
+  decodeReply,
+  encodeForwarded,
+  encodeReply,
+  type ForwardedCall,
+  type ForwardedReply,
+  HOPS_MAX,
+  readBody,
+} from "./forwarded.ts";
+import { Hearing } from "./hearing.ts";
+import { shown } from "./hosted.ts";
+import type { SessionHost } from "./session_host.ts";
+
+/** What bringing calls needs of its site. */
+export interface RouterServices {
+  readonly site: string;
+  readonly homes: Pick<Homes, "where" | "misled">;
+  readonly host: Pick<SessionHost, "request" | "received">;
+  readonly links: RequestLinks;
+  readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
+  /** A new request's id. */
+  readonly draw: () => string;
+  readonly wallMs: number;
+  readonly count: (what: "here" | "there" | "served" | "retried") => void;
+}
+
+/** The kinds of the requests on the links: calls, and word of answers that have arrived. */
+export const STATEFUL_KIND = "stateful";
+const HEARD_KIND = "stateful-heard";
+/** Whether a request on a link is for the router. */
+export const isForRouter = (kind: string): boolean => kind === STATEFUL_KIND || kind === HEARD_KIND;
+
+/** How often a call is sent on to where its stateful session is said to be, before it is begun anew. */
+const TURNS_MAX = 4;
+/** A home that was lost is taken over within this, where that is possible; then its callers are told. */
+const REACH_MS_MAX = 15_000;
+/** What says that nobody can take it over is believed when it was said for so long. */
+const UNREACHABLE_MS_MAX = 3_000;
+const RETRY_MS = 100;
+
+/** See the file's header. */
+export class StatefulRouter implements StatefulCaller {
+  readonly #services: RouterServices;
+  readonly #hearing: Hearing;
+
+  constructor(services: RouterServices) {
+    this.#services = services;
+    this.#hearing = new Hearing((site, head) => services.links.request(site, HEARD_KIND, head));
+  }
+
+  close(): void {
+    this.#hearing.close();
+  }
+
+  call({ address, call, token }: StatefulRequest): Promise<StatefulReply> {
+    return this.ask({ name: address, request: this.#services.draw(), chain: [], token, call });
+  }
+
+  /** @throws Problem (T3) */
+  async ask(asked: Omit<ForwardedCall, "to" | "hops">): Promise<StatefulReply> {
+    if (asked.chain.includes(chainName(asked.name.class, asked.name.id)) || asked.chain.length >= CHAIN_MAX) {
+      throw new Problem(
+        "cycle",
+        `${shown(asked.name)} waits for this call itself: ${asked.chain.join(" → ")}`,
+      );
+    }
+    const begunMs = performance.now();
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), this.#services.wallMs);
+    try {
+      for (;;) {
+        const reply = await this.#attempt(asked, late.signal);
+        if (reply.kind === "answer") return { answer: reply.answer, token: reply.token };
+        if (reply.kind === "problem") this.#giveUp(reply, performance.now() - begunMs, late.signal);
+        this.#services.count("retried");
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** T3 @throws Problem where trying again has no use. */
+  #giveUp(problem: Extract<ForwardedReply, { kind: "problem" }>, ms: number, late: AbortSignal): void {
+    const { code, message } = problem;
+    if (late.aborted) {
+      throw new Problem("wall_time", `a stateful session gave no answer in ${this.#services.wallMs} ms`);
+    }
+    const mayWaitMs = code === "superseded_home"
+      ? REACH_MS_MAX
+      : code === "stateful_unreachable"
+      ? UNREACHABLE_MS_MAX
+      : 0;
+    if (ms < mayWaitMs) return;
+    if (code === "superseded_home") throw new Problem("stateful_unreachable", message);
+    throw new Problem(isProblemCode(code) ? code : "internal", message);
+  }
+
+  /** Answers a call of another site. */
+  async serve(request: LinkRequest): Promise<LinkReply> {
+    if (request.kind === HEARD_KIND) {
+      for (const { name, request: heard } of decodeHeard(request.head)) {
+        this.#services.host.received(name, heard);
+      }
+      return { head: new Uint8Array() };
+    }
+    const reply = await this.#served(request);
+    const { head, body } = encodeReply(reply);
+    return { head, body: bodyOf(body) };
+  }
+
+  async #served(request: LinkRequest): Promise<ForwardedReply> {
+    try {
+      const call = decodeForwarded(request.head, await readBody(request.body));
+      this.#services.count("served");
+      const { site, homes } = this.#services;
+      if (call.to !== site) { // T2
+        // One that can't be passed on is as one that its sender could not send.
+        if (call.hops <= 0) return { kind: "elsewhere", site: "" };
+        return await this.#there(call.to, { ...call, hops: call.hops - 1 }, request.signal);
+      }
+      const at = homes.where(call.name);
+      if (at !== site) return { kind: "elsewhere", site: at ?? "" };
+      return await this.#here(call);
+    } catch (error) {
+      if (error instanceof CodecError) {
+        return problem("internal", `a call that cannot be read: ${error.message}`);
+      }
+      return problem("internal", error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  async #attempt(asked: Omit<ForwardedCall, "to" | "hops">, late: AbortSignal): Promise<ForwardedReply> {
+    const { site, homes } = this.#services;
+    let at = homes.where(asked.name) ?? site;
+    let reply: ForwardedReply = { kind: "elsewhere", site: "" };
+    for (let turn = 0; turn < TURNS_MAX; turn++) {
+      reply = at === site
+        ? await timely(this.#here(asked), late)
+        : await this.#there(at, { ...asked, to: at, hops: HOPS_MAX }, late);
+      if (reply.kind === "answer") this.#heard(at, asked);
+      if (reply.kind !== "elsewhere") return reply;
+      if (at !== site) homes.misled(asked.name);
+      at = reply.site === "" || reply.site === at ? site : reply.site;
+    }
+    return problem("superseded_home", `${shown(asked.name)} has no home that is reached from ${site}`);
+  }
+
+  /** Nobody will ask for this answer again: who asked is at this site. */
+  #heard(at: string, { name, request }: Pick<ForwardedCall, "name" | "request">): void {
+    if (at === this.#services.site) this.#services.host.received(name, request);
+    else this.#hearing.add(at, { name, request });
+  }
+
+  /** Runs it here, where this site is its home or becomes it. */
+  async #here(asked: Omit<ForwardedCall, "to" | "hops">): Promise<ForwardedReply> {
+    this.#services.count("here");
+    const { request, chain, token, call: bytes } = asked;
+    try {
+      const { answer, token: seen } = await this.#services.host.request(asked.name, {
+        ...{ request, chain, bytes, token },
+      });
+      return { kind: "answer", answer, token: seen };
+    } catch (error) {
+      return replyOf(error);
+    }
+  }
+
+  async #there(at: string, call: ForwardedCall, late: AbortSignal): Promise<ForwardedReply> {
+    this.#services.count("there");
+    try {
+      return await this.#send(at, call, late);
+    } catch (error) {
+      // Whether it lives is for the arbiter to say: this site asks to become the home in its place.
+      if (late.aborted) return problem("wall_time", String(error));
+      return { kind: "elsewhere", site: "" };
+    }
+  }
+
+  /** Straight to the site, or along the tree where it can't be reached so. @throws LinkError, CodecError */
+  async #send(to: string, call: ForwardedCall, signal: AbortSignal): Promise<ForwardedReply> {
+    const { links, sites, site } = this.#services;
+    const { head, body } = encodeForwarded(call);
+    const next = hopTowards(sites(), site, to);
+    const send = (hop: string) => links.request(hop, STATEFUL_KIND, head, { body: bodyOf(body), signal });
+    const answer = await send(to).catch((error) => {
+      if (next === null || next === to || (error as { code?: unknown }).code !== "unreachable") throw error;
+      return send(next);
+    });
+    return decodeReply(answer.head, await readBody(answer.body));
+  }
+}
+
+const problem = (code: string, message: string): ForwardedReply => ({ kind: "problem", code, message });
+
+/** A call that runs here is waited for no longer than one that runs elsewhere; it goes on. */
+async function timely(reply: Promise<ForwardedReply>, late: AbortSignal): Promise<ForwardedReply> {
+  const over = Promise.withResolvers<ForwardedReply>();
+  const stop = () => over.resolve(problem("wall_time", "no answer in time"));
+  late.addEventListener("abort", stop, { once: true });
+  try {
+    return await Promise.race([reply, over.promise]);
+  } finally {
+    late.removeEventListener("abort", stop);
+  }
+}
+
+/** What those who asked are told of a failure. */
+function replyOf(error: unknown): ForwardedReply {
+  if (error instanceof HomeError) {
+    switch (error.code) {
+      case "elsewhere":
+        return { kind: "elsewhere", site: error.site ?? "" };
+      case "superseded":
+      case "ended": // it begins anew with the next
+        return problem("superseded_home", error.message);
+      case "closed":
+        return problem("draining", error.message);
+      case "limit_stateful":
+        return problem("limit_stateful", error.message);
+      case "stateful_unreachable":
+      case "arbiter_unreachable":
+        return problem("stateful_unreachable", error.message);
+    }
+  }
+  if (error instanceof Problem) return problem(error.code, error.message);
+  if (error instanceof StoreUnavailable) return problem(error.code, error.message);
+  const { code } = error as { code?: unknown };
+  const message = error instanceof Error ? error.message : String(error);
+  return problem(typeof code === "string" && isProblemCode(code) ? code : "app_error", message);
+}

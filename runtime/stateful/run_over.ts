@@ -1,0 +1,36 @@
+/** What becomes of a run of a stateful session (session_run.ts), and who is told. */
+import type { HomeError } from "../../functions/homes/mod.ts";
+import type { Parked } from "../../functions/turns/mod.ts";
+import type { TokenState } from "../../store/api.ts";
+
+/** Why a run is over. */
+export type RunOver =
+  /** Another site is its home, or will be. */
+  | { readonly kind: "moved"; readonly error: HomeError }
+  /** The isolate is gone; `isCause`: in a turn of this session. */
+  | { readonly kind: "killed"; readonly why: string; readonly isCause: boolean }
+  | { readonly kind: "parked"; readonly parked: Parked }
+  /** It called `end()`: its log is gone. */
+  | { readonly kind: "ended" }
+  /** Idle, or to go on with other code. */
+  | { readonly kind: "rested" }
+  /** It could not go on here: a write or a commit failed. */
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** Who is told of a run. */
+export interface RunListener {
+  /** A request's answer may leave; `token`: what the session has seen. */
+  answered(request: string, bytes: Uint8Array, token: TokenState): void;
+  /** A request was done without an answer. */
+  unanswered(request: string): void;
+  over(over: RunOver): void;
+  log(level: string, text: string): void;
+}
+
+/** A run that could not start. */
+export class RunFailed extends Error {
+  override readonly name = "RunFailed";
+  constructor(readonly over: RunOver) {
+    super(`a stateful session could not be opened: ${over.kind}`);
+  }
+}

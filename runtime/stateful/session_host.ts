@@ -1,0 +1,245 @@
+/**
+ * The stateful sessions that this site serves as their home: opened when somebody asks for them or a timer of theirs is
+ * due, out of memory when they are idle, given other code when their app has it.
+ *
+ * S1  At most one run of a session is open here; every opening goes through the homes (functions/homes).
+ * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
+ */
+import { createHash } from "node:crypto";
+import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
+import { HomeError } from "../../functions/homes/mod.ts";
+import type { CallToSession, OpenSession } from "../../functions/turns/mod.ts";
+import type { Replica, TokenState } from "../../store/api.ts";
+import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
+import type { Prepared } from "../gateway/app_runner.ts";
+import { Problem } from "../gateway/problem.ts";
+import type { StoreLimits } from "../gateway/session_store.ts";
+import type { StatefulReply } from "../gateway/stateful_calls.ts";
+import type { EgressRules } from "../isolate/egress_rules.ts";
+import type { StatefulPool } from "../isolate/mod.ts";
+import { type Answered, Hosted, type HostedRequest } from "./hosted.ts";
+import { OwnStore } from "./own_store.ts";
+import { joinPieces, openPiece } from "./pieces.ts";
+import type { RunListener } from "./run_over.ts";
+import { SessionRun } from "./session_run.ts";
+
+/** What hosting needs of its site. */
+export interface HostServices {
+  readonly homes: Homes;
+  readonly pool: Pick<StatefulPool, "open">;
+  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;
+  readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
+  /** What all runs of a version share. */
+  readonly prepared: (version: LiveVersion) => Prepared;
+  readonly egressOf: (version: LiveVersion) => EgressRules;
+  readonly limits: StoreLimits;
+  readonly idleMs: number;
+  readonly nowMs: () => number;
+  /** Calls another stateful session for one that is at home here. */
+  readonly call: (
+    from: StatefulName,
+    call: CallToSession,
+    request: string,
+    token: TokenState,
+  ) => Promise<StatefulReply>;
+  readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
+}
+
+/** Of a session's seed: enough that no two of one name are alike. */
+const BIRTH_BYTES = 8;
+/** Idle ones are looked for so often. */
+const SWEEP_MS = 1_000;
+/** At a planned stop logs become checkpoints, as many as do within this. */
+const REST_MS_MAX = 2_000;
+
+const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
+
+/** See the file's header. */
+export class SessionHost {
+  readonly #services: HostServices;
+  readonly #hosted = new Map<string, Hosted>();
+  readonly #unlisten: () => void;
+  readonly #sweeping: ReturnType<typeof setInterval>;
+  #closed = false;
+
+  constructor(services: HostServices) {
+    this.#services = services;
+    this.#unlisten = services.apps.onChange(() => this.#followApps());
+    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_MS);
+  }
+
+  /** Sessions that are open, and those that stand still. */
+  get counts(): { readonly open: number; readonly parked: number; readonly waiting: number } {
+    let open = 0, parked = 0, waiting = 0;
+    for (const hosted of this.#hosted.values()) {
+      if (hosted.run !== null) open++;
+      if (hosted.parked !== null) parked++;
+      waiting += hosted.waiting;
+    }
+    return { open, parked, waiting };
+  }
+
+  /**
+   * Has a request run by a stateful session that is at home here, or is to be.
+   *
+   * @throws HomeError, Problem, StoreUnavailable
+   */
+  request(name: StatefulName, request: HostedRequest): Promise<Answered> {
+    return this.#of(name).request(request);
+  }
+
+  /** Whoever asked has the answer. */
+  received(name: StatefulName, request: string): void {
+    const run = this.#hosted.get(keyOf(name))?.run;
+    if (run && !run.isOver) run.home.received(request);
+  }
+
+  /** A timer of a session that is at home here is due. */
+  wake(name: StatefulName): void {
+    if (!this.#closed) this.#of(name).ensure().catch(() => {}); // who asks for it next is told
+  }
+
+  /** What is known here of a session; null: it is not in memory. */
+  look(name: StatefulName) {
+    const hosted = this.#hosted.get(keyOf(name));
+    if (hosted === undefined) return null;
+    const { run, parked } = hosted;
+    if (run === null) return parked === null ? null : { ...NOTHING, state: "parked", problem: parked };
+    const { waiting, ...state } = run.state;
+    return { ...state, waiting: Math.max(waiting, hosted.waiting), state: "open", problem: parked };
+  }
+
+  /** Ends a session for good, without asking it. @throws HomeError */
+  async remove(name: StatefulName): Promise<void> {
+    const hosted = this.#hosted.get(keyOf(name));
+    const run = hosted?.parked === null ? await hosted.ensure().catch(() => null) : null;
+    if (run !== null) return await run.remove();
+    const live = this.#services.apps.get(name.app);
+    const home = (await this.#services.homes.open(name, live?.current.version ?? "")).start([]);
+    await home.end();
+    this.#hosted.delete(keyOf(name));
+  }
+
+  /** Nothing is begun any more; what is at rest is written as a checkpoint. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#unlisten();
+    clearInterval(this.#sweeping);
+    const untilMs = performance.now() + REST_MS_MAX;
+    const isLeft = () => [...this.#hosted.values()].some(({ run }) => run !== null && run.isIdle);
+    while (isLeft() && performance.now() < untilMs) {
+      for (const { run } of this.#hosted.values()) run?.rest();
+      await new Promise((resolve) => setTimeout(resolve, SWEEP_MS / 100));
+    }
+  }
+
+  #of(name: StatefulName): Hosted {
+    const key = keyOf(name);
+    let hosted = this.#hosted.get(key);
+    if (hosted === undefined) {
+      if (this.#closed) throw new HomeError("closed", "the site is stopping");
+      hosted = new Hosted(name, (listener) => this.#open(name, listener), {
+        gone: () => void this.#hosted.delete(key),
+        log: (level, text) => this.#log(name, level, text),
+      });
+      this.#hosted.set(key, hosted);
+    }
+    return hosted;
+  }
+
+  #log({ app }: StatefulName, level: string, text: string): void {
+    const version = this.#services.apps.get(app)?.current.version ?? "";
+    this.#services.log({ app, version, level, text });
+  }
+
+  async #open(name: StatefulName, listener: RunListener): Promise<SessionRun> {
+    const current = this.#current(name);
+    const home = await this.#services.homes.open(name, current.version);
+    let run: SessionRun | undefined;
+    try {
+      const isAdopted = home.log.length === 0 && home.version !== current.version;
+      const version = isAdopted ? current : await this.#versionOf(name, home.version);
+      const checkpoint = home.checkpoint && openPiece(home.checkpoint.bytes);
+      const { token, bytes: entries } = joinPieces(checkpoint?.token ?? null, home.log);
+      const prepared = this.#services.prepared(version);
+      const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
+      const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
+      run = new SessionRun({
+        ...{ home, version: version.version, store, listener, isAdopted },
+        nowMs: this.#services.nowMs,
+        calls: {
+          egress: this.#services.egressOf(version),
+          keyOf: (effect) => effectKey(home, effect),
+          callSession: async (call, request) => {
+            const { answer, token } = await this.#services.call(name, call, request, await store.token());
+            if (token !== null) await store.see(token);
+            return answer;
+          },
+        },
+      });
+      const session: OpenSession = {
+        ...{ class: name.class, id: name.id, epoch: home.epoch, seed: home.seed, entries },
+        replica: this.#services.replica.status().replica,
+        code: `${version.version} deno ${Deno.version.deno} ${Deno.build.arch}`,
+        checkpoint: home.checkpoint && checkpoint && { at: home.checkpoint.at, bytes: checkpoint.bytes },
+        out: {},
+        effectsApplied: 0,
+      };
+      await run.start(this.#services.pool.open(prepared.app, session, run));
+      return run;
+    } catch (error) {
+      if (run === undefined) home.abandon();
+      else await run.finished;
+      throw error;
+    }
+  }
+
+  /** The version that serves its app. @throws Problem */
+  #current(name: StatefulName): LiveVersion {
+    const live = this.#services.apps.get(name.app);
+    if (live === undefined) throw new Problem("app_unknown", `no app is called ${name.app} here`);
+    const classes = Object.keys(live.current.manifest.sessions);
+    if (classes.includes(name.class)) return live.current;
+    throw new Problem(
+      "not_available",
+      `${name.app} declares no stateful session called ${name.class}; it has: ${
+        classes.join(", ") || "none"
+      }`,
+    );
+  }
+
+  /** S2 @throws Problem */
+  async #versionOf(name: StatefulName, version: string): Promise<LiveVersion> {
+    const found = await this.#services.apps.version(name.app, version);
+    if (found !== undefined) return found;
+    throw new Problem(
+      "stateful_parked",
+      `the log of ${name.class} ${JSON.stringify(name.id)} was written by version ${
+        version.slice(0, 8)
+      } of ${name.app}, which is there no more: deploy it again, or delete the session`,
+    );
+  }
+
+  #followApps(): void {
+    for (const hosted of this.#hosted.values()) {
+      const version = this.#services.apps.get(hosted.name.app)?.current.version;
+      if (version === undefined) continue;
+      hosted.unpark();
+      if (hosted.run !== null && hosted.run.version !== version) hosted.run.checkpoint(version);
+    }
+  }
+
+  #sweep(): void {
+    const beforeMs = this.#services.nowMs() - this.#services.idleMs;
+    for (const { run, waiting } of this.#hosted.values()) {
+      if (run !== null && waiting === 0 && run.usedMs <= beforeMs) run.rest();
+    }
+  }
+}
+
+/** Of a session that stands still nothing else is known here. */
+const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0 };
+
+/** Two UUIDs are longer; what it is made of is drawn once for a session, and numbered by it. */
+const effectKey = (home: Opened, effect: number): string =>
+  createHash("sha256").update(home.seed).update(`${effect}`).digest("hex");

@@ -1,0 +1,66 @@
+/**
+ * The named timers of an open stateful session.
+ *
+ * T1  What is planned decides when the session is to be woken; what is set is called when it is due, once.
+ * T2  A timer is never called before its time by the wall clock, however that is set meanwhile.
+ */
+
+/** Timers of the system take no more: then it is looked again. */
+const WAIT_MS_MAX = 60_000;
+
+/** See the file's header. */
+export class Timers {
+  readonly #nowMs: () => number;
+  readonly #due: (name: string, dueMs: number) => void;
+  readonly #planned = new Map<string, number>();
+  readonly #set = new Map<string, ReturnType<typeof setTimeout>>();
+
+  constructor(nowMs: () => number, due: (name: string, dueMs: number) => void) {
+    this.#nowMs = nowMs;
+    this.#due = due;
+  }
+
+  /** When the first of those planned is due; null: none is. */
+  get earliest(): number | null {
+    let least: number | null = null;
+    for (const dueMs of this.#planned.values()) least = least === null ? dueMs : Math.min(least, dueMs);
+    return least;
+  }
+
+  list(): { name: string; dueMs: number }[] {
+    return [...this.#planned].map(([name, dueMs]) => ({ name, dueMs }));
+  }
+
+  /** A timer is to be set, or cleared (null). */
+  plan(name: string, dueMs: number | null): void {
+    if (dueMs === null) this.#planned.delete(name);
+    else this.#planned.set(name, dueMs);
+  }
+
+  /** It was called for the last time. */
+  fired(name: string, dueMs: number): void {
+    if (this.#planned.get(name) === dueMs) this.#planned.delete(name);
+  }
+
+  /** It is set, or cleared (null), unless it was planned otherwise since. */
+  set(name: string, dueMs: number | null): void {
+    clearTimeout(this.#set.get(name));
+    this.#set.delete(name);
+    if (dueMs !== null && this.#planned.get(name) === dueMs) this.#wait(name, dueMs);
+  }
+
+  close(): void {
+    for (const timer of this.#set.values()) clearTimeout(timer);
+    this.#set.clear();
+  }
+
+  #wait(name: string, dueMs: number): void {
+    const ms = Math.min(Math.max(0, dueMs - this.#nowMs()), WAIT_MS_MAX);
+    const timer = setTimeout(() => {
+      if (this.#nowMs() < dueMs) return this.#wait(name, dueMs);
+      this.#set.delete(name);
+      if (this.#planned.get(name) === dueMs) this.#due(name, dueMs);
+    }, ms);
+    this.#set.set(name, timer);
+  }
+}

@@ -1,0 +1,225 @@
+/** Stateful sessions on real processes: one home, whatever becomes of it. */
+import { strict as assert } from "node:assert";
+import { join } from "node:path";
+import { runCli } from "../../runtime/cli/mod.ts";
+import { ask, HeaderClient } from "./client.ts";
+import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+
+const APP = join(import.meta.dirname ?? ".", "apps", "counter");
+const link = (rttMs: number) => ({ rttMs, mbps: 1_000 });
+/** A home at edge-1 or edge-2 may be lost; one at edge-3 has no owner but itself. */
+const TOPOLOGY = {
+  sites: [
+    { id: "cloud" },
+    { id: "core-1", parent: "cloud", link: link(10) },
+    { id: "edge-1", parent: "core-1", link: link(2), f: 1, owners: { sites: ["edge-2", "edge-3"] } },
+    { id: "edge-2", parent: "core-1", link: link(2), f: 1, owners: { sites: ["edge-1", "edge-3"] } },
+    { id: "edge-3", parent: "core-1", link: link(2) },
+  ],
+};
+
+const at = (cluster: TestCluster, site: string, path: string) => `${cluster.url(site)}/counter/${path}`;
+
+/** Calls a method through an edge; the answer's result. */
+async function call(
+  cluster: TestCluster,
+  site: string,
+  id: string,
+  method: string,
+  ...args: readonly unknown[]
+): Promise<unknown> {
+  const answer = await ask(at(cluster, site, `${encodeURIComponent(id)}/call/${method}`), {
+    method: "POST",
+    body: JSON.stringify(args),
+  });
+  assert.equal(answer.status, 200, `${site} ${id}.${method}: ${answer.status} ${answer.text}`);
+  return (JSON.parse(answer.text) as { result: unknown }).result;
+}
+
+/** The problem that a call is answered with. */
+async function refused(cluster: TestCluster, site: string, id: string, method: string, ...args: unknown[]) {
+  const answer = await ask(at(cluster, site, `${encodeURIComponent(id)}/call/${method}`), {
+    method: "POST",
+    body: JSON.stringify(args),
+  });
+  return { status: answer.status, ...JSON.parse(answer.text) as { code: string; detail: string } };
+}
+
+async function cli(cluster: TestCluster, ...args: readonly string[]) {
+  const out: string[] = [], err: string[] = [];
+  const shell = { out: (text: string) => out.push(text), err: (text: string) => err.push(text) };
+  const code = await runCli([...args, "--data", cluster.data], { ...shell, env: () => undefined });
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+async function shown(cluster: TestCluster, id: string) {
+  const { code, out, err } = await cli(cluster, "sessions", "show", "counter", "counter", id, "--json");
+  assert.equal(code, 0, err);
+  return JSON.parse(out) as { home: string; epoch: number; owners: string[]; version: string };
+}
+
+async function oneHome(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-1", "ann", "add", 1), 1);
+  const sums = await Promise.all(
+    ["edge-1", "edge-2", "edge-3", "cloud"].flatMap((site) =>
+      [1, 1].map((by) => call(cluster, site, "ann", "add", by))
+    ),
+  );
+  assert.deepEqual((sums as number[]).sort((a, b) => a - b), [2, 3, 4, 5, 6, 7, 8, 9]);
+  assert.equal((await shown(cluster, "ann")).home, "edge-1");
+
+  const answer = await ask(at(cluster, "edge-2", "ann/http"), { method: "POST", body: "5" });
+  assert.deepEqual([answer.status, JSON.parse(answer.text).count], [200, 14]);
+  assert.equal(answer.headers.get("x-counter"), "ann");
+
+  const made = JSON.parse((await ask(at(cluster, "edge-2", "new"), { method: "POST" })).text);
+  assert.equal(made.count, 1);
+  assert.match(made.id, /^edge-2\./);
+  assert.equal(await call(cluster, "edge-3", made.id, "add", 1), 2);
+}
+
+async function throwsAndLoops(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-1", "bob", "add", 7), 7);
+  const caught = await ask(at(cluster, "edge-2", "bob/caught"), { method: "POST" });
+  assert.deepEqual(JSON.parse(caught.text), { message: "the counter is stuck", code: "counter_stuck" });
+  assert.equal(await call(cluster, "edge-2", "bob", "get"), 7, "what a handler that throws did is undone");
+  const [looped, other] = await Promise.all([
+    refused(cluster, "edge-1", "bob", "loop"),
+    call(cluster, "edge-1", "bystander", "add", 1),
+  ]);
+  assert.equal(looped.code, "isolate_killed", JSON.stringify(looped));
+  assert.equal(other, 1, "another session of the same isolate goes on");
+  assert.equal(await call(cluster, "edge-3", "bob", "get"), 7);
+  assert.equal((await refused(cluster, "edge-1", "bob", "around", ["carl", "bob"])).code, "cycle");
+  assert.equal(await call(cluster, "edge-1", "bob", "around", ["carl", "dora"]), "reached");
+  assert.equal(await call(cluster, "edge-1", "bob", "addThere", "carl", 3), 3);
+  assert.equal(await call(cluster, "edge-2", "carl", "get"), 3);
+}
+
+async function storeAndTimers(cluster: TestCluster): Promise<void> {
+  // Its home is edge-1; who asks at edge-3 reads there what it wrote.
+  await call(cluster, "edge-1", "eve", "add", 2);
+  const client = new HeaderClient();
+  const kept = await client.fetch(at(cluster, "edge-3", "eve/keep"), { method: "POST", body: "tea" });
+  assert.deepEqual(JSON.parse(kept.text), { told: "tea 2", read: "tea 2" });
+
+  await call(cluster, "edge-1", "eve", "ring", 50);
+  await eventually("the timer rings", async () => {
+    return JSON.stringify(await call(cluster, "edge-2", "eve", "heard")) === '["bell"]';
+  });
+  const dice = await call(cluster, "edge-1", "eve", "dice") as string[];
+  assert.equal(dice[2], "later");
+  await call(cluster, "edge-1", "eve", "ring", 3_000);
+  await cluster.control("restart", "edge-1");
+  await cluster.ready("edge-1");
+  assert.equal(await call(cluster, "edge-1", "eve", "lastDice"), dice[0], "what was drawn is drawn again");
+  assert.equal(await call(cluster, "edge-2", "eve", "get"), 2);
+  await eventually("a timer rings after a restart", async () => {
+    return JSON.stringify(await call(cluster, "edge-2", "eve", "heard")) === '["bell","bell"]';
+  });
+}
+
+async function losesItsHome(cluster: TestCluster): Promise<void> {
+  for (let i = 1; i <= 5; i++) assert.equal(await call(cluster, "edge-2", "fay", "add", 1), i);
+  const before = await shown(cluster, "fay");
+  assert.deepEqual([before.home, before.owners.length], ["edge-2", 2]);
+  await cluster.control("kill", "edge-2");
+  let told = 5;
+  await eventually("it goes on elsewhere", async () => {
+    const answer = await ask(at(cluster, "edge-1", "fay/call/add"), { method: "POST", body: "[1]" });
+    assert.equal(answer.status, 200, answer.text);
+    told = JSON.parse(answer.text).result;
+    return true;
+  });
+  assert.equal(told, 6, "nothing is lost, and nothing was done twice");
+  assert.notEqual((await shown(cluster, "fay")).home, "edge-2");
+  await cluster.control("start", "edge-2");
+  await cluster.ready("edge-2");
+  assert.equal(await call(cluster, "edge-2", "fay", "add", 1), 7, "its former home sends on");
+}
+
+async function waitsForItsHome(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-3", "gus", "add", 4), 4);
+  await cluster.control("kill", "edge-3");
+  const gone = await refused(cluster, "edge-1", "gus", "add", 1);
+  assert.deepEqual([gone.status, gone.code], [503, "stateful_unreachable"], JSON.stringify(gone));
+  await cluster.control("start", "edge-3");
+  await cluster.ready("edge-3");
+  await eventually("it goes on when its home is back", async () => {
+    const answer = await ask(at(cluster, "edge-1", "gus/call/get"), { method: "POST", body: "[]" });
+    return answer.status === 200 && JSON.parse(answer.text).result === 4;
+  });
+}
+
+async function isDeployedAgain(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-1", "ida", "add", 3), 3);
+  assert.equal(await call(cluster, "edge-1", "ida", "version"), "1");
+  const before = await shown(cluster, "ida");
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-counter-" });
+  try {
+    const source = await Deno.readTextFile(join(APP, "app.ts"));
+    await Deno.writeTextFile(
+      join(folder, "app.ts"),
+      source.replace('VERSION: string = "1"', 'VERSION: string = "2"'),
+    );
+    const deployed = await cli(cluster, "deploy", join(folder, "app.ts"), "--app", "counter");
+    assert.equal(deployed.code, 0, deployed.err);
+    await eventually("the open session runs the new version", async () => {
+      return await call(cluster, "edge-2", "ida", "version") === "2";
+    });
+    assert.equal(await call(cluster, "edge-2", "ida", "get"), 3, "with its state");
+    assert.equal((await shown(cluster, "ida")).home, before.home);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function isOperated(cluster: TestCluster): Promise<void> {
+  const listed = JSON.parse((await cli(cluster, "sessions", "list", "counter", "--json")).out) as {
+    id: string;
+  }[];
+  for (const id of ["ann", "bob", "fay", "gus"]) assert.ok(listed.some((one) => one.id === id), id);
+  assert.match(
+    (await cli(cluster, "sessions", "show", "counter", "counter", "ann")).out,
+    /^home +edge-1, epoch/,
+  );
+  const gone = await cli(cluster, "sessions", "delete", "counter", "counter", "ann");
+  assert.equal(gone.code, 0, gone.err);
+  assert.equal(await call(cluster, "edge-2", "ann", "get"), 0, "the next of that id begins anew");
+  for (const id of ["nobody", "nobody \u{1f600}"]) {
+    const { code, err } = await cli(cluster, "sessions", "show", "counter", "counter", id);
+    assert.equal(code, 1);
+    assert.match(err, /not_found: counter has no stateful session/);
+  }
+  await call(cluster, "edge-1", "hal", "add", 9);
+  await call(cluster, "edge-1", "hal", "close");
+  assert.equal(await call(cluster, "edge-1", "hal", "get"), 0, "one that ended begins anew");
+  const status = JSON.parse((await ask(`${cluster.url("edge-1")}/_sojourn/status`)).text);
+  assert.ok(status.sessions > 0);
+  assert.equal(status.stateful.parked, 0);
+}
+
+Deno.test("stateful sessions keep one home, their state, and what they promised", async (t) => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-stateful-" });
+  const file = join(folder, "topology.json");
+  await Deno.writeTextFile(file, JSON.stringify(TOPOLOGY));
+  await using cluster = await startCluster({
+    topology: file,
+    apps: [APP],
+    env: { SOJOURN_LIMITS_CPUMS: "400", SOJOURN_OWNERS_DEADMS: "3000", SOJOURN_OWNERS_SUSPECTMS: "1000" },
+  });
+  await Deno.remove(folder, { recursive: true });
+  await t.step("a counter has one home, by RPC and HTTP, from every site", () => oneHome(cluster));
+  await t.step(
+    "a handler that throws, loops or calls in a circle changes nothing",
+    () => throwsAndLoops(cluster),
+  );
+  await t.step(
+    "what it writes its caller sees; timers ring, after a restart too",
+    () => storeAndTimers(cluster),
+  );
+  await t.step("with f = 1 it goes on when its home is killed", () => losesItsHome(cluster));
+  await t.step("with f = 0 it is unreachable until its home is back", () => waitsForItsHome(cluster));
+  await t.step("an open session goes on with the next version", () => isDeployedAgain(cluster));
+  await t.step("sessions are listed, shown, deleted, and end", () => isOperated(cluster));
+});

@@ -1,0 +1,34 @@
+/** Homes of stateful sessions: what sites say to each other about them. */
+import fc from "fast-check";
+import { decodePacket, encodePacket, type Packet } from "../../functions/homes/packet.ts";
+import { CodecError } from "../../store/codec.ts";
+import { anyPacket } from "../stateful/packet_arbitrary.ts";
+import { mutateBytes, same } from "./dice.ts";
+import { Finding, type Target } from "./target.ts";
+
+const CORPUS = 500;
+
+/** Packets of homes, keepers and the arbiter. */
+export const homes: Target = {
+  name: "homes",
+  says: "refused as message_malformed, or in their one form",
+  reaches: ["message_malformed", "canonical"],
+  quick: 5_000,
+  open(seed) {
+    const corpus = fc.sample(anyPacket, { numRuns: CORPUS, seed }).map(encodePacket);
+    return {
+      attempt(dice) {
+        const mutant = Uint8Array.from(mutateBytes(dice, dice.pick(corpus), dice.pick(corpus)));
+        let packet: Packet;
+        try {
+          packet = decodePacket(mutant);
+        } catch (error) {
+          if (error instanceof CodecError) return error.code;
+          throw error;
+        }
+        if (!same(encodePacket(packet), mutant)) throw new Finding(`another form was read: ${mutant}`);
+        return "canonical";
+      },
+    };
+  },
+};

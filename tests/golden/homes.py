@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Vectors of docs/protocol/homes.md, by an implementation that shares nothing with functions/homes/.
+
+    homes.py    prints tests/golden/homes.json
+"""
+import json
+
+ASKS = ["promise", "install", "align", "append", "fetch", "checkpoint", "forget",
+        "acquire", "configure", "yield", "end", "look", "births", "greet", "invite"]
+REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody"]
+WHY = ["superseded", "unknown", "gap", "disk", "full"]
+OUTCOMES = ["granted", "refused", "unsure"]
+
+
+def varint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def sized(data):
+    return varint(len(data)) + data
+
+
+def text(value):
+    return sized(value.encode())
+
+
+def flag(value):
+    return bytes([1 if value else 0])
+
+
+def items(values, write):
+    return varint(len(values)) + b"".join(write(value) for value in values)
+
+
+def name(n):
+    return text(n["app"]) + text(n["class"]) + text(n["id"])
+
+
+def owners(values):
+    return items(values, lambda o: text(o["site"]) + varint(o["disk"]))
+
+
+def base(b):
+    if b is None:
+        return flag(False)
+    return (flag(True) + varint(b["at"]) + varint(b["epoch"]) + varint(b["wakeAtMs"]) + text(b["version"])
+            + sized(bytes.fromhex(b["bytes"])) + sized(bytes.fromhex(b["answers"])))
+
+
+def pieces(values):
+    return items(values, lambda p: varint(p["epoch"]) + varint(p["first"]) + varint(p["count"])
+                 + varint(p["wakeAtMs"]) + sized(bytes.fromhex(p["bytes"])))
+
+
+def ask(a):
+    kind = a["kind"]
+    out = bytes([ASKS.index(kind)])
+    if kind == "greet":
+        return out
+    if kind == "births":
+        return out + owners(a["owners"])
+    out += name(a["name"])
+    if kind in ("look", "invite"):
+        return out
+    if kind == "acquire":
+        return out + varint(a["seen"]) + varint(a["grant"]) + text(a["version"])
+    if kind == "configure":
+        return out + varint(a["epoch"]) + varint(a["config"]) + owners(a["owners"])
+    if kind == "yield":
+        return out + varint(a["epoch"]) + text(a["to"])
+    if kind == "end":
+        return out + varint(a["epoch"])
+    out += varint(a["disk"]) + varint(a["epoch"])
+    if kind == "promise":
+        return out
+    if kind == "install":
+        return out + varint(a["turn"]) + bytes.fromhex(a["seed"]) + text(a["version"]) + base(a["base"])
+    if kind == "align":
+        return out + varint(a["turn"]) + varint(a["keep"])
+    if kind == "append":
+        return out + pieces(a["pieces"])
+    if kind == "fetch":
+        return out + varint(a["after"]) + flag(a["whole"])
+    if kind == "checkpoint":
+        return out + base(a["base"])
+    return out + varint(a["turn"])
+
+
+def reply(r):
+    kind = r["kind"]
+    out = bytes([REPLIES.index(kind)])
+    if kind == "held":
+        return out + varint(r["through"])
+    if kind == "promised":
+        out += varint(r["disk"]) + flag(r["aligned"]) + flag(r["log"] is not None)
+        if r["log"] is None:
+            return out
+        log = r["log"]
+        return (out + varint(log["base"]["at"]) + varint(log["base"]["epoch"])
+                + items(log["segments"], lambda s: varint(s["epoch"]) + varint(s["upTo"])))
+    if kind == "copy":
+        return (out + bytes.fromhex(r["seed"]) + text(r["version"]) + base(r["base"]) + pieces(r["pieces"])
+                + flag(r["more"]))
+    if kind == "refused":
+        return out + bytes([WHY.index(r["why"])]) + varint(r["epoch"]) + varint(r["last"])
+    if kind == "row":
+        out += bytes([OUTCOMES.index(r["outcome"])]) + flag(r["row"] is not None)
+        if r["row"] is None:
+            return out
+        row = r["row"]
+        return (out + text(row["site"]) + varint(row["epoch"]) + varint(row["config"]) + owners(row["owners"])
+                + text(row["version"]) + flag(row["ended"]) + text(row["movesTo"]))
+    if kind == "births":
+        return out + varint(r["number"])
+    return out
+
+
+def packet(p):
+    return (varint(p["boot"]) + varint(p["to"])
+            + items(p["asks"], lambda one: varint(one["number"]) + ask(one["body"]))
+            + items(p["replies"], lambda one: varint(one["number"]) + reply(one["body"])))
+
+
+def packets():
+    cart = {"app": "shop", "class": "cart", "id": "4711"}
+    of = {"name": cart, "disk": 2**39, "epoch": 3}
+    seed = bytes(range(32)).hex()
+    piece = {"epoch": 2, "first": 1, "count": 3, "wakeAtMs": 0, "bytes": "c0ffee"}
+    later = {"epoch": 3, "first": 4, "count": 1, "wakeAtMs": 1780000000123, "bytes": ""}
+    state = {"at": 3, "epoch": 2, "wakeAtMs": 0, "version": "ab" * 32, "bytes": "0102", "answers": "0000"}
+    two = [{"site": "edge-1", "disk": 2**39}, {"site": "core-2", "disk": 7}]
+    row = {"site": "edge-1", "epoch": 3, "config": 2, "owners": two, "version": "v", "ended": False, "movesTo": ""}
+    asks = [
+        {"kind": "greet"},
+        {"kind": "promise", **of},
+        {"kind": "install", **of, "disk": 0, "turn": 1, "seed": seed, "version": "v", "base": None},
+        {"kind": "install", **of, "turn": 300, "seed": seed, "version": "v", "base": state},
+        {"kind": "align", **of, "turn": 0, "keep": 3},
+        {"kind": "append", **of, "pieces": [piece, later]},
+        {"kind": "append", **of, "pieces": []},
+        {"kind": "fetch", **of, "after": 128, "whole": True},
+        {"kind": "checkpoint", **of, "base": state},
+        {"kind": "forget", **of, "turn": 2},
+        {"kind": "acquire", "name": cart, "seen": 0, "grant": 2**47, "version": "v"},
+        {"kind": "configure", "name": cart, "epoch": 3, "config": 1, "owners": two},
+        {"kind": "yield", "name": cart, "epoch": 3, "to": "edge-2"},
+        {"kind": "end", "name": {**cart, "id": "é"}, "epoch": 2**53 - 1},
+        {"kind": "look", "name": cart},
+        {"kind": "births", "owners": two},
+        {"kind": "invite", "name": cart},
+    ]
+    replies = [
+        {"kind": "held", "through": 4},
+        {"kind": "promised", "disk": 7, "aligned": False, "log": None},
+        {"kind": "promised", "disk": 7, "aligned": True, "log": {
+            "base": {"at": 3, "epoch": 2}, "segments": [{"epoch": 2, "upTo": 5}, {"epoch": 3, "upTo": 300}]}},
+        {"kind": "copy", "seed": seed, "version": "v", "base": state, "pieces": [later], "more": True},
+        *({"kind": "refused", "why": why, "epoch": 4, "last": 200} for why in WHY),
+        *({"kind": "row", "outcome": outcome, "row": row} for outcome in OUTCOMES),
+        {"kind": "row", "outcome": "granted", "row": None},
+        {"kind": "births", "number": 37},
+        {"kind": "nobody"},
+    ]
+    cases = [{"boot": 1, "to": 0, "asks": [], "replies": []}]
+    cases += [{"boot": 5, "to": 2**40, "asks": [{"number": i + 1, "body": a}], "replies": []}
+              for i, a in enumerate(asks)]
+    cases += [{"boot": 2**47, "to": 9, "asks": [], "replies": [{"number": 200 + i, "body": r}]}
+              for i, r in enumerate(replies)]
+    cases += [{"boot": 3, "to": 4, "asks": [{"number": 1, "body": asks[1]}, {"number": 2, "body": asks[5]}],
+               "replies": [{"number": 9, "body": replies[0]}, {"number": 8, "body": replies[-1]}]}]
+    return [{"packet": case, "bytes": packet(case).hex()} for case in cases]
+
+
+print(json.dumps({"packets": packets()}, indent=1, ensure_ascii=False))

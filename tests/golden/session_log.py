@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Vectors of docs/protocol/session-log.md, by an implementation that shares nothing with functions/.
+
+    session_log.py    prints tests/golden/session_log.json
+"""
+import json
+import struct
+
+
+def varint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def sized(data):
+    return varint(len(data)) + data
+
+
+def text(value):
+    return sized(value.encode())
+
+
+def items(values, write):
+    return varint(len(values)) + b"".join(write(value) for value in values)
+
+
+KINDS = ["request", "message", "attach", "detach", "timer", "local", "result", "error", "rejected", "epoch",
+         "birth", "clock", "effect", "checkpoint"]
+
+
+def head(kind, dt):
+    byte = (KINDS.index(kind) + 1) << 4
+    if dt is None:
+        return bytes([byte | 14])
+    if dt <= 13:
+        return bytes([byte | dt])
+    return bytes([byte | 15]) + varint(dt - 14)
+
+
+def fields(e):
+    kind = e["kind"]
+    if kind == "request":
+        return text(e["request"]) + items(e["chain"], text) + sized(bytes.fromhex(e["bytes"]))
+    if kind == "message":
+        is_text = "text" in e
+        return text(e["peer"]) + bytes([is_text]) + (text(e["text"]) if is_text else sized(bytes.fromhex(e["bytes"])))
+    if kind == "attach":
+        return bytes([["client", "origin"].index(e["peer"]["kind"])]) + text(e["peer"]["id"])
+    if kind == "detach":
+        return text(e["peer"])
+    if kind == "timer":
+        return text(e["name"])
+    if kind == "local":
+        return varint(e["local"])
+    if kind == "result":
+        return varint(e["call"]) + sized(bytes.fromhex(e["bytes"]))
+    if kind == "error":
+        return varint(e["call"]) + text(e["code"]) + text(e["message"])
+    if kind == "rejected":
+        drops = {"none": 0, "all": 1}.get(e["drops"])
+        return (varint(e["voids"]) + bytes([e["request"] is not None]) + text(e["request"] or "") + text(e["code"])
+                + text(e["message"]) + varint(e["drops"] + 1 if drops is None else drops)
+                + varint(e["nextCall"]) + varint(e["nextLocal"]) + varint(e["nextEffect"]))
+    if kind == "epoch":
+        return varint(e["epoch"]) + varint(e["replica"]) + text(e["code"])
+    return sized(bytes.fromhex(e["seed"]))
+
+
+def turn(t):
+    """All entries of a turn, and how many."""
+    clocks, before = t["clocks"], t["beforeMs"]
+    first = clocks[0] - before if clocks else None
+    out = head(t["input"]["kind"], first) + fields(t["input"]) + bytes([t["check"] & 0xFF])
+    for earlier, later in zip(clocks, clocks[1:]):
+        out += head("clock", later - earlier)
+    if t["storeClock"] is not None:
+        out += head("effect", None) + varint(t["storeClock"])
+    return out, 1 + max(0, len(clocks) - 1) + (t["storeClock"] is not None)
+
+
+def turns():
+    seed = bytes(range(32)).hex()
+    quiet = {"beforeMs": 1780000000000, "clocks": [], "storeClock": None, "check": 0}
+    inputs = [
+        ({"kind": "birth", "seed": seed}, {"beforeMs": 0, "clocks": [1780000000123], "check": 0xDEADBEEF}),
+        ({"kind": "epoch", "epoch": 1, "replica": 7, "code": "v1"}, {"check": 255}),
+        ({"kind": "request", "request": "r-1", "chain": [], "bytes": "0001"}, {"clocks": [1780000000000], "check": 1}),
+        ({"kind": "request", "request": "é", "chain": ["cart/a", "card/b"], "bytes": ""},
+         {"clocks": [1780000000013, 1780000000013, 1780000004096], "storeClock": 2**52 + 1, "check": 300}),
+        ({"kind": "message", "peer": "p1", "text": "hello"}, {"clocks": [1780000000014]}),
+        ({"kind": "message", "peer": "p1", "bytes": "ff00"}, {"storeClock": 128}),
+        ({"kind": "attach", "peer": {"kind": "client", "id": "p1"}}, {}),
+        ({"kind": "attach", "peer": {"kind": "origin", "id": "o"}}, {}),
+        ({"kind": "detach", "peer": "p1"}, {}),
+        ({"kind": "timer", "name": "idle"}, {"clocks": [1780000060000]}),
+        ({"kind": "local", "local": 128}, {}),
+        ({"kind": "result", "call": 3, "bytes": "c0ffee"}, {}),
+        ({"kind": "error", "call": 4, "code": "wall_time", "message": "too long"}, {}),
+        ({"kind": "rejected", "voids": 2, "request": "r-1", "code": "app_error", "message": "no", "drops": "none",
+          "nextCall": 5, "nextLocal": 1, "nextEffect": 300}, {}),
+        ({"kind": "rejected", "voids": 0, "request": None, "code": "x", "message": "", "drops": 9,
+          "nextCall": 1, "nextLocal": 10, "nextEffect": 1}, {}),
+        ({"kind": "rejected", "voids": 0, "request": None, "code": "x", "message": "", "drops": "all",
+          "nextCall": 1, "nextLocal": 10, "nextEffect": 1}, {}),
+    ]
+    out = []
+    for entry, more in inputs:
+        case = {**quiet, **more, "input": entry}
+        data, count = turn(case)
+        out.append({"turn": case, "count": count, "bytes": data.hex()})
+    return out
+
+
+def checkpoint_entries():
+    return [{"digest": digest, "bytes": (head("checkpoint", None) + varint(digest)).hex()}
+            for digest in [0, 127, 2**32 - 1]]
+
+
+def mutation(m):
+    out = bytes([["set", "delete", "sum", "min", "max"].index(m["kind"])]) + sized(m["key"].encode("latin-1"))
+    if m["kind"] != "delete":
+        out += sized(bytes.fromhex(m["value"]))
+    if m["kind"] == "set":
+        out += varint(m.get("expireInMs", 0))
+    return out
+
+
+def checkpoint(c):
+    return (b"\x01" + varint(c["epoch"]) + varint(c["replica"]) + text(c["code"]) + bytes.fromhex(c["seed"])
+            + b"".join(varint(c[name]) for name in ["originMs", "clockMs", "storeClock", "math", "crypto", "check",
+                                                    "nextCall", "nextLocal", "nextEffect"])
+            + items(c["timers"], lambda t: text(t["name"]) + varint(t["dueMs"]))
+            + items(c["peers"], lambda p: bytes([["client", "origin"].index(p["kind"])]) + text(p["id"])
+                    + varint(p["sent"]))
+            + items(c["outputs"], lambda o: text(o["to"]) + varint(o["sequence"]) + sized(bytes.fromhex(o["bytes"])))
+            + items(c["effects"], lambda e: varint(e["effect"]) + varint(e["clock"]) + varint(e["replica"])
+                    + varint(e["atMs"]) + items(e["mutations"], mutation))
+            + sized(bytes.fromhex(c["state"])))
+
+
+def checkpoints():
+    blank = {"epoch": 1, "replica": 3, "code": "v1", "seed": bytes(range(32)).hex(), "originMs": 1780000000000,
+             "clockMs": 1780000000123, "storeClock": 0, "math": 0, "crypto": 0, "check": 0x811C9DC5, "nextCall": 1,
+             "nextLocal": 1, "nextEffect": 1, "timers": [], "peers": [], "outputs": [], "effects": [], "state": "00"}
+    full = {**blank, "epoch": 300, "storeClock": 2**52, "math": 2**33, "crypto": 64, "nextCall": 128,
+            "timers": [{"name": "idle", "dueMs": 1780000060000}, {"name": "é", "dueMs": 0}],
+            "peers": [{"kind": "client", "id": "p1", "sent": 9}, {"kind": "origin", "id": "o", "sent": 0}],
+            "outputs": [{"to": "r-1", "sequence": 1, "bytes": "00ff"}, {"to": "p1", "sequence": 9, "bytes": ""}],
+            "effects": [{"effect": 4, "clock": 2**52, "replica": 3, "atMs": 1780000000100, "mutations": [
+                {"kind": "set", "key": "\x02kv\x00", "value": "01", "expireInMs": 1000},
+                {"kind": "set", "key": "\x02\xff", "value": ""}, {"kind": "delete", "key": "k"},
+                {"kind": "sum", "key": "s", "value": "10"}]}],
+            "state": state_bytes(STATE)}
+    return [{"checkpoint": case, "bytes": checkpoint(case).hex()} for case in [blank, full]]
+
+
+# The state: tracked structures by what changed, plain fields as a whole.
+
+def content_json(value):
+    return b"\x01" + json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def number(value):
+    return b"\x04" + struct.pack("<d", value)
+
+
+def page(values, parts=()):
+    return (varint(len(values)) + sized(content_json(values))
+            + items(parts, lambda p: varint(p[0]) + bytes([p[1]]) + sized(p[2])))
+
+
+def pages(runs):
+    return varint(len(runs)) + b"".join(runs)
+
+
+def list_whole(values, parts=()):
+    runs = items([values] if values else [], lambda v: varint(2 * len(v)))
+    return runs + pages([page(values, parts)] if values else []) + b"\x00" + b"\x00" + b"\x00"
+
+
+def map_segment(cleared, deleted, keys, values, parts=(), inside=()):
+    return (bytes([cleared]) + sized(content_json(deleted) if deleted is not None else b"")
+            + pages([sized(content_json(keys)) + page(values, parts)] if keys else [])
+            + sized(content_json([key for key, _ in inside]) if inside else b"")
+            + b"".join(sized(segment) for _, segment in inside))
+
+
+def memory(whole, length, lines):
+    return bytes([whole]) + varint(length) + lines
+
+
+STATE = [
+    ("stamps", 2, True, [map_segment(True, None, ["a", "b"], [1, None], [(1, 3, list_whole(["x"]))]),
+                         map_segment(False, ["a"], ["c"], [{"n": 2}], [],
+                                     # The list that "b" has: its first item kept, one more.
+                                     [("b", items([(1, 0), (1, None)], lambda run: varint(2) if run[1] is None
+                                           else varint(3) + varint(0)) + pages([page(["y"])]) + b"\x00\x00\x00")])]),
+    # 300 bytes, of which the second line was written, then one byte of the first: the 8 around it.
+    ("picture", 4, True, [memory(True, 300, varint(2 * 1 + 1) + varint(1) + b"\x05" * 44 + bytes(212)),
+                          memory(False, 300, varint(0) + struct.pack("<I", 1 << 1) + b"\x00\x09" + bytes(6))]),
+    ("", 0, True, [content_json({"visits": 3, "owner": "ada"})]),
+    ("old", 255, True, []),
+]
+
+
+def state_bytes(state):
+    return items(state, lambda f: text(f[0]) + bytes([f[1], f[2]]) + items(f[3], sized)).hex()
+
+
+def contents():
+    """Values that JSON does not keep."""
+    return [
+        {"js": "undefined", "bytes": b"\x02\x01"},
+        {"js": "-0", "bytes": b"\x02" + number(-0.0)},
+        {"js": "[NaN, 1n, -255n]", "bytes": b"\x02\x08\x03" + number(float("nan")) + b"\x07\x00" + text("1")
+         + b"\x07\x01" + text("ff")},
+        {"js": "new Map([['k', new Date(5)]])", "bytes": b"\x02\x0d\x01\x05" + text("k") + b"\x0b" + struct.pack("<d", 5)},
+        {"js": "new Uint8Array([1, 2, 3]).subarray(1)",
+         "bytes": b"\x02\x10\x00" + varint(1) + varint(2) + b"\x0f" + sized(b"\x01\x02\x03")},
+        {"js": "(() => { const o = { a: 1 }; return [o, o]; })()",
+         "bytes": b"\x02\x08\x02\x0a\x01\x05" + text("a") + number(1) + b"\x12\x01"},
+        {"js": "/x/g", "bytes": b"\x02\x0c\x05" + text("x") + b"\x05" + text("g")},
+        {"js": "new Set(['\\ud800'])", "bytes": b"\x02\x0e\x01\x06" + sized(b"\x00\xd8")},
+        {"js": "[, 2]", "bytes": b"\x02\x09\x02\x01\x05" + text("1") + number(2)},
+    ]
+
+
+print(json.dumps({
+    "turns": turns(),
+    "checkpointEntries": checkpoint_entries(),
+    "checkpoints": checkpoints(),
+    "state": state_bytes(STATE),
+    "contents": [{**each, "bytes": each["bytes"].hex()} for each in contents()],
+}, indent=1, ensure_ascii=False))

@@ -1,0 +1,201 @@
+/** Log, checkpoints and state of stateful sessions against docs/protocol/session-log.md (tests/golden/session_log.py). */
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { z } from "zod";
+import {
+  bytes,
+  list,
+  map,
+  mergeState,
+  SessionState,
+  type TrackedList,
+  type TrackedMap,
+} from "../../functions/tracked/mod.ts";
+import { decodeContent, encodeContent } from "../../functions/tracked/content.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
+import type { Effect } from "../../functions/turns/commit.ts";
+import { readEntries, writeCheckpointEntry, writeTurn } from "../../functions/turns/log_entry.ts";
+import { Program } from "../../functions/turns/program.ts";
+import type { TurnInput } from "../../functions/turns/turn.ts";
+import { Writer } from "../../store/codec.ts";
+import { runPython, storedVectors } from "./python.ts";
+
+const Turn = z.strictObject({
+  beforeMs: z.number(),
+  clocks: z.array(z.number()),
+  storeClock: z.number().nullable(),
+  check: z.number(),
+  input: z.looseObject({ kind: z.string() }),
+});
+const Peer = z.strictObject({ kind: z.enum(["client", "origin"]), id: z.string(), sent: z.number() });
+const Checkpoint = z.strictObject({
+  epoch: z.number(),
+  replica: z.number(),
+  code: z.string(),
+  seed: z.string(),
+  originMs: z.number(),
+  clockMs: z.number(),
+  storeClock: z.number(),
+  math: z.number(),
+  crypto: z.number(),
+  check: z.number(),
+  nextCall: z.number(),
+  nextLocal: z.number(),
+  nextEffect: z.number(),
+  timers: z.array(z.strictObject({ name: z.string(), dueMs: z.number() })),
+  peers: z.array(Peer),
+  outputs: z.array(z.strictObject({ to: z.string(), sequence: z.number(), bytes: z.string() })),
+  effects: z.array(z.looseObject({ mutations: z.array(z.looseObject({ value: z.string().optional() })) })),
+  state: z.string(),
+});
+const Vectors = z.strictObject({
+  turns: z.array(z.strictObject({ turn: Turn, count: z.number(), bytes: z.string() })),
+  checkpointEntries: z.array(z.strictObject({ digest: z.number(), bytes: z.string() })),
+  checkpoints: z.array(z.strictObject({ checkpoint: Checkpoint, bytes: z.string() })),
+  state: z.string(),
+  contents: z.array(z.strictObject({ js: z.string(), bytes: z.string() })),
+});
+const text = await storedVectors("session_log.json");
+const vectors = Vectors.parse(JSON.parse(text));
+
+const unhex = (hex: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(hex, "hex"));
+const hex = (of: Uint8Array): string => Buffer.from(of).toString("hex");
+
+Deno.test("golden session log: the stored vectors are those of the independent implementation", async (t) => {
+  const made = await runPython("session_log.py", []);
+  if (made === null) return void await t.step({ name: "no python3 here", ignore: true, fn: () => {} });
+  assert.deepEqual(JSON.parse(made), JSON.parse(text));
+});
+
+/** Bytes are hexadecimal in the vectors. */
+function inputOf({ text, bytes, seed, ...rest }: Record<string, unknown>): TurnInput {
+  return {
+    ...rest,
+    ...rest.kind === "message" ? { message: text ?? unhex(String(bytes)) } : {},
+    ...rest.kind !== "message" && bytes !== undefined ? { bytes: unhex(String(bytes)) } : {},
+    ...seed === undefined ? {} : { seed: unhex(String(seed)) },
+  } as unknown as TurnInput;
+}
+
+Deno.test("golden session log: the entries of a turn have the bytes that the document gives", () => {
+  for (const { turn, count, bytes } of vectors.turns) {
+    const input = inputOf(turn.input);
+    const w = new Writer();
+    assert.equal(writeTurn(w, input, turn, turn.beforeMs), count);
+    assert.equal(hex(w.done()), bytes);
+    const [first, ...more] = readEntries(unhex(bytes));
+    const steps = turn.clocks.map((ms, i) => ms - (i === 0 ? turn.beforeMs : turn.clocks[i - 1] ?? 0));
+    assert.ok(first?.kind === "turn");
+    assert.deepEqual(first.input, input);
+    assert.deepEqual([first.dt, first.check], [steps[0] ?? null, turn.check & 0xff]);
+    const wanted = [
+      ...steps.slice(1).map((dt) => ({ kind: "clock", dt })),
+      ...turn.storeClock === null ? [] : [{ kind: "effect", clock: turn.storeClock }],
+    ];
+    assert.deepEqual(more.map(({ end: _, ...entry }) => entry), wanted);
+  }
+});
+
+Deno.test("golden session log: the entry of a checkpoint has the bytes that the document gives", () => {
+  for (const { digest, bytes } of vectors.checkpointEntries) {
+    const w = new Writer();
+    writeCheckpointEntry(w, digest);
+    assert.equal(hex(w.done()), bytes);
+    assert.deepEqual(readEntries(unhex(bytes)), [{ kind: "checkpoint", digest, end: bytes.length / 2 }]);
+  }
+});
+
+Deno.test("golden session log: checkpoints have the bytes that the document gives", () => {
+  const host = { make: () => ({}), envOf: () => ({}) };
+  for (const { checkpoint: c, bytes } of vectors.checkpoints) {
+    const program = new Program(host, "cart", "a");
+    const parts = decodeCheckpoint(unhex(bytes), program);
+    assert.deepEqual([...program.timers].map(([name, dueMs]) => ({ name, dueMs })), c.timers);
+    assert.deepEqual([...program.peers.values()].map(({ peer, sent }) => ({ ...peer, sent })), c.peers);
+    const { math, crypto, seed, timers: _, peers: __, outputs, effects, state, ...numbers } = c;
+    assert.deepEqual([program.math.position, program.crypto.position, hex(program.seed)], [
+      math,
+      crypto,
+      seed,
+    ]);
+    for (const [name, value] of Object.entries(numbers)) assert.equal(program[name as "epoch"], value, name);
+    assert.deepEqual(parts.outputs, outputs.map((each) => ({ ...each, bytes: unhex(each.bytes) })));
+    const wanted = effects.map(({ mutations, ...effect }) => ({
+      ...effect,
+      mutations: mutations.map(({ value, ...each }) =>
+        value === undefined ? each : { ...each, value: unhex(value) }
+      ),
+    })) as unknown as Effect[];
+    assert.deepEqual(parts.effects, wanted);
+    assert.equal(hex(parts.state), state);
+    assert.equal(hex(encodeCheckpoint(program, parts)), bytes);
+  }
+});
+
+Deno.test("golden session log: a state is read as the document says, and written so", () => {
+  class Golden {
+    stamps = map<string, unknown>();
+    picture = bytes();
+    old: unknown = 1;
+    visits = 0;
+    owner = "";
+  }
+  const read = new Golden();
+  const state = new SessionState(read);
+  state.load(unhex(vectors.state));
+  assert.deepEqual([...read.stamps.keys()], ["b", "c"]);
+  assert.deepEqual((read.stamps.get("b") as TrackedList<string>).toArray(), ["x", "y"]);
+  assert.deepEqual(read.stamps.get("c"), { n: 2 });
+  assert.deepEqual([read.picture.length, read.picture.at(255), read.picture.at(256)], [300, 0, 5]);
+  assert.deepEqual([read.picture.at(299), read.picture.at(9), read.picture.at(8)], [5, 9, 0]);
+  assert.deepEqual([read.visits, read.owner, "old" in read], [3, "ada", false]);
+  assert.equal(hex(written()), vectors.state);
+});
+
+/** What {@link Golden} was when these vectors were written, step by step. */
+function written(): Uint8Array {
+  const golden: Record<string, unknown> = {
+    stamps: map(),
+    picture: bytes(300),
+    old: 1,
+    visits: 3,
+    owner: "ada",
+  };
+  const state = new SessionState(golden);
+  const [stamps, picture] = [
+    golden.stamps as TrackedMap<string, unknown>,
+    golden.picture as ReturnType<typeof bytes>,
+  ];
+  stamps.set("a", 1).set("b", list(["x"]));
+  picture.fill(5, 256);
+  const first = state.checkpoint();
+  stamps.delete("a");
+  stamps.set("c", { n: 2 });
+  (stamps.get("b") as TrackedList<string>).push("y");
+  picture.put(9, 9);
+  delete golden.old;
+  return mergeState(first, state.checkpoint());
+}
+
+Deno.test("golden session log: values that JSON does not keep have the bytes that the document gives", () => {
+  const values: Record<string, unknown> = {
+    "undefined": undefined,
+    "-0": -0,
+    "[NaN, 1n, -255n]": [NaN, 1n, -255n],
+    "new Map([['k', new Date(5)]])": new Map([["k", new Date(5)]]),
+    "new Uint8Array([1, 2, 3]).subarray(1)": new Uint8Array([1, 2, 3]).subarray(1),
+    "(() => { const o = { a: 1 }; return [o, o]; })()": (() => {
+      const o = { a: 1 };
+      return [o, o];
+    })(),
+    "/x/g": /x/g,
+    "new Set(['\\ud800'])": new Set(["\ud800"]),
+    // deno-lint-ignore no-sparse-arrays
+    "[, 2]": [, 2],
+  };
+  for (const { js, bytes } of vectors.contents) {
+    assert.ok(js in values, js);
+    assert.equal(hex(encodeContent(values[js])), bytes, js);
+    assert.deepEqual(decodeContent(unhex(bytes)), values[js], js);
+  }
+});

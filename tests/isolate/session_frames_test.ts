@@ -1,0 +1,154 @@
+/** What a site and an isolate of stateful sessions say to each other is read as it was written. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type {
+  Acknowledged,
+  Call,
+  Checkpoint,
+  Commit,
+  Effect,
+  Opened,
+  OpenSession,
+  Output,
+  Parked,
+  SessionEvent,
+  TimerChange,
+} from "../../functions/turns/mod.ts";
+import { type Payload, readFrames } from "../../runtime/isolate/frame_reader.ts";
+import { FrameWriter } from "../../runtime/isolate/frame_writer.ts";
+import { FRAME_BYTES_MAX } from "../../runtime/isolate/frames.ts";
+import * as frames from "../../runtime/isolate/session_frames.ts";
+
+/** What comes out of a frame that was written so. */
+async function crossed<T>(write: (writer: FrameWriter) => void, read: (payload: Payload) => T): Promise<T> {
+  const chunks: Uint8Array[] = [];
+  const writer = new FrameWriter({
+    read: () => Promise.resolve(null),
+    write: (bytes) => Promise.resolve((chunks.push(bytes.slice()), bytes.length)),
+  }, (error) => {
+    throw error;
+  });
+  write(writer.begin(1, 7));
+  writer.end();
+  await writer.drained();
+  const found: { value: T; left: number }[] = [];
+  await readFrames(
+    {
+      write: () => Promise.resolve(0),
+      read: (into) => {
+        const chunk = chunks.shift();
+        if (chunk === undefined) return Promise.resolve(null);
+        const taken = Math.min(chunk.length, into.length);
+        into.set(chunk.subarray(0, taken));
+        if (taken < chunk.length) chunks.unshift(chunk.subarray(taken));
+        return Promise.resolve(taken);
+      },
+    },
+    FRAME_BYTES_MAX,
+    (_type, _id, payload) => {
+      const value = read(payload);
+      found.push({ value, left: payload.left });
+    },
+  );
+  assert.equal(found.length, 1);
+  assert.equal(found[0]?.left, 0, "nothing is left of the payload");
+  return found[0]?.value as T;
+}
+
+const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
+  fc.record(model, { noNullPrototype: true }) as fc.Arbitrary<T>;
+const text = fc.string({ unit: "grapheme", maxLength: 20 });
+const byteText = fc.uint8Array({ maxLength: 20 }).map((bytes) => String.fromCharCode(...bytes));
+const bytes = fc.uint8Array({ maxLength: 50 }).map((from) => Uint8Array.from(from));
+const number = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
+const small = fc.integer({ min: 0, max: 0xffffffff });
+const flag = fc.boolean();
+const list = <T>(of: fc.Arbitrary<T>) => fc.array(of, { maxLength: 4 });
+const tally = fc.dictionary(text, number, { maxKeys: 4 });
+const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: null });
+const is = <T extends string>(kind: T) => fc.constant(kind);
+
+const based = { storeClock: number, number };
+const event: fc.Arbitrary<SessionEvent> = fc.oneof(
+  record({ ...based, kind: is("request"), request: text, chain: list(text), bytes }),
+  record({
+    ...based,
+    kind: is("attach"),
+    peer: record({ kind: fc.constantFrom("client", "origin"), id: text }),
+  }),
+  record({ ...based, kind: is("message"), peer: text, message: fc.oneof(text, bytes) }),
+  record({ ...based, kind: is("detach"), peer: text }),
+  record({ ...based, kind: is("timer"), name: text, dueMs: number }),
+  record({
+    ...based,
+    ...{ kind: is("reject"), request: maybe(text), isBackground: flag, code: text, message: text },
+  }),
+  record({
+    ...{ storeClock: number, kind: is("result"), call: number },
+    outcome: fc.oneof(
+      record({ ok: fc.constant(true as const), bytes }),
+      record({ ok: fc.constant(false as const), code: text, message: text }),
+    ),
+  }),
+) as fc.Arbitrary<SessionEvent>;
+const output: fc.Arbitrary<Output> = record({ to: text, sequence: number, bytes });
+const effect = record({
+  ...{ effect: number, clock: number, replica: small, atMs: number },
+  mutations: list(fc.oneof(
+    record({ kind: is("set"), key: byteText, value: bytes, expireInMs: number }),
+    record({ kind: is("set"), key: byteText, value: bytes }),
+    record({ kind: is("delete"), key: byteText }),
+    record({ kind: fc.constantFrom("sum", "min", "max"), key: byteText, value: bytes }),
+  )),
+}) as fc.Arbitrary<Effect>;
+const timer: fc.Arbitrary<TimerChange> = record({ name: text, dueMs: maybe(number) });
+const call: fc.Arbitrary<Call> = record({
+  ...{ call: number, bytes, effect: maybe(number) },
+  kind: fc.constantFrom("get", "list", "commit", "fetch", "session"),
+});
+const checkpoint: fc.Arbitrary<Checkpoint> = record({ at: number, bytes });
+const made = { outputs: list(output), effects: list(effect), timers: list(timer), calls: list(call) };
+const commit: fc.Arbitrary<Commit> = record({
+  ...{ first: number, count: small, entries: bytes, through: number, check: small, ...made },
+  ...{ isPoint: flag, isQuiescent: flag, isEnded: flag },
+});
+const opened: fc.Arbitrary<Opened> = record({
+  ...{ sequence: number, ...made, handling: maybe(text), isQuiescent: flag, isEnded: flag },
+});
+const open: fc.Arbitrary<OpenSession> = record({
+  ...{ class: text, id: text, epoch: number, replica: small, code: text, seed: bytes, entries: bytes },
+  ...{ checkpoint: maybe(checkpoint), out: tally, effectsApplied: number },
+});
+const parked = record({
+  code: fc.constantFrom("diverged", "log_full", "class_invalid"),
+  message: text,
+  detail: fc.constant({ entry: 3 }),
+}) as fc.Arbitrary<Parked>;
+const acknowledged: fc.Arbitrary<Acknowledged> = record({ outputs: tally, effects: number });
+
+/** Tables of texts have no prototype once they are read. */
+const plain = (value: unknown): unknown => structuredClone(value);
+
+async function holds<T>(
+  of: fc.Arbitrary<T>,
+  write: (writer: FrameWriter, value: T) => void,
+  read: (payload: Payload) => T,
+): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(of, async (value) => {
+      assert.deepEqual(plain(await crossed((writer) => write(writer, value), read)), plain(value));
+    }),
+    { numRuns: 60 },
+  );
+}
+
+Deno.test("every frame of a stateful session is read as it was written", async (t) => {
+  await t.step("open", () => holds(open, frames.writeOpen, frames.readOpen));
+  await t.step("event", () => holds(event, frames.writeEvent, frames.readEvent));
+  await t.step("acknowledged", () => holds(acknowledged, frames.writeAcknowledged, frames.readAcknowledged));
+  await t.step("opened", () => holds(opened, frames.writeOpened, frames.readOpened));
+  await t.step("commit", () => holds(commit, frames.writeCommit, frames.readCommit));
+  await t.step("call", () => holds(call, frames.writeCall, frames.readCall));
+  await t.step("checkpoint", () => holds(checkpoint, frames.writeCheckpoint, frames.readCheckpoint));
+  await t.step("parked", () => holds(parked, frames.writeParked, frames.readParked));
+});

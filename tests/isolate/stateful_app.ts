@@ -1,0 +1,125 @@
+/** An app whose stateful sessions touch everything that is recorded. */
+import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { defineApp, type EnvOf, map, Session, table } from "sojourn";
+import { z } from "zod";
+
+const resources = {
+  tables: {
+    notes: table({
+      schema: z.object({ id: z.string(), text: z.string() }),
+      key: ["id"],
+      indexes: { text: ["text"] },
+    }),
+  },
+} as const;
+type Env = EnvOf<typeof resources, { probe: Probe; other: Probe }>;
+
+const loadedMs = Date.now();
+const product = (a: number, b: number): number => a * b;
+
+class Probe extends Session<Env> {
+  counts = map<string, number>();
+  log: string[] = [];
+  born = Date.now();
+
+  count(name: string): number {
+    const count = (this.counts.get(name) ?? 0) + 1;
+    this.counts.set(name, count);
+    return count;
+  }
+
+  /** Numbers that V8 holds in another way once this is compiled. */
+  numbers(times: number): unknown {
+    let values: unknown;
+    for (let i = 0; i < times; i++) {
+      values = new Map([["whole", product(0.5, 4)], ["none", product(0, Infinity)]]);
+    }
+    return values;
+  }
+
+  /** What all sources say; the same in every replay. */
+  async sources(): Promise<unknown> {
+    const first = [Date.now(), performance.now(), Math.random(), crypto.randomUUID()];
+    const dates = [
+      new Date().toISOString(),
+      new (new Date(0).constructor as DateConstructor)().getTime() === Date.now(),
+      (new (structuredClone(new Date(0)).constructor as DateConstructor)()).getTime() === Date.now(),
+      new Intl.DateTimeFormat("en", { timeStyle: "full" }).format(),
+      new File([], "f").lastModified === Date.now(),
+      performance.timeOrigin,
+      Temporal.Now.instant().epochMilliseconds === Date.now(),
+      new Date().getTimezoneOffset(),
+    ];
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await wait(1);
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode("x"))).toHex();
+    const same = hash === createHash("sha256").update("x").digest("hex");
+    const values = [first, dates, hash, same, randomBytes(4).toString("hex"), loadedMs, new Error("e").stack];
+    this.log.push(JSON.stringify(values));
+    return values;
+  }
+
+  all(): string[] {
+    return [...this.log];
+  }
+
+  fail(): never {
+    this.count("failed");
+    throw Object.assign(new Error("no such thing"), { code: "no_such_thing" });
+  }
+
+  loop(): never {
+    this.count("looped");
+    for (;;);
+  }
+
+  never(): Promise<void> {
+    return new Promise(() => {});
+  }
+
+  async write(id: string, text: string): Promise<unknown> {
+    const put = await this.env.tables.notes.put({ id, text });
+    const got = await this.env.tables.notes.get([id]);
+    return [put.versionstamp === got?.versionstamp, got?.value];
+  }
+
+  async ask(url: string, method: string): Promise<string> {
+    const response = await fetch(url, method === "GET" ? {} : { method, body: "b" });
+    return `${response.status} ${await response.text()}`;
+  }
+
+  call(id: string): Promise<number> {
+    return this.env.sessions.other.get(id).count("called");
+  }
+
+  absent(): string[] {
+    return ["MessageChannel", "SharedArrayBuffer", "Worker", "BroadcastChannel", "caches"]
+      .filter((name) => name in globalThis);
+  }
+
+  interval(): void {
+    setInterval(() => {}, 1);
+  }
+
+  override fetch(request: Request): Response {
+    this.setTimer("idle", 50);
+    return Response.json({ method: request.method, born: this.born, counts: [...this.counts] }, {
+      status: 201,
+    });
+  }
+
+  override onTimer(name: string): void {
+    this.count(name);
+  }
+
+  bad(): void {
+    (this as unknown as Record<string, unknown>)["broken"] = () => {};
+  }
+}
+
+export default defineApp({
+  ...resources,
+  sessions: { probe: Probe, other: Probe },
+  fetch: () => new Response("no"),
+});

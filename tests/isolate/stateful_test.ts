@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { decodeCallToSession, encodeOutsideAnswer, encodeRows } from "../../functions/turns/mod.ts";
+import { encodeAnswer } from "../../functions/calls/call.ts";
+import { encodeValue } from "../../functions/value.ts";
+import { fromFileUrl } from "../../runtime/bundle/file_url.ts";
+import { runDenoBundle } from "../../runtime/bundle/deno_bundle.ts";
+import { StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
+import { appOf } from "./apps.ts";
+import { TestHome } from "./stateful_home.ts";
+
+const bundled = await runDenoBundle({
+  entry: fromFileUrl(new URL("stateful_app.ts", import.meta.url)),
+  config: fromFileUrl(new URL("../../deno.json", import.meta.url)),
+  minify: false,
+});
+if (bundled.kind === "failed") throw new Error(bundled.message);
+const app = appOf(new TextDecoder().decode(bundled.code), { limits: { cpuMs: 300 } });
+
+async function withPool(run: (pool: StatefulPool) => Promise<void>): Promise<void> {
+  const pool = new StatefulPool({
+    site: "edge-1",
+    log: (_, level, text) => console.log(level, text),
+    note: () => {},
+  });
+  try {
+    await run(pool);
+  } finally {
+    await pool.close();
+  }
+}
+
+Deno.test("stateful session is what it was in another isolate, whatever its handlers asked", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    assert.equal(await home.value("count", "x"), 1);
+    const sources = await home.value("sources") as unknown[];
+    assert.equal(sources[3], true);
+    const dates = sources[1] as unknown[];
+    assert.deepEqual([dates[1], dates[2], dates[4], dates[6], dates[7]], [true, true, true, true, 0]);
+    assert.match(String(sources[6]), /^Error: e\n {4}at Probe\.sources \(app:\/\/\/bundle:/);
+    await home.value("sources");
+    const before = await home.value("all");
+    await home.move();
+    assert.deepEqual(await home.value("all"), before);
+    assert.equal(await home.value("count", "x"), 2);
+    home.checkpointNow();
+    await home.until(() => home.checkpoint !== null);
+    assert.equal(await home.value("count", "x"), 3);
+    await home.move();
+    assert.deepEqual(await home.value("all"), before);
+    assert.equal(await home.value("count", "x"), 4);
+    assert.deepEqual(await home.value("absent"), []);
+  }));
+
+Deno.test("stateful session answers HTTP, and its timers are its home's", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    const response = await home.fetch("http://app/x");
+    assert.equal(response.kind === "response" && response.status, 201);
+    const timer = home.commits.flatMap(({ timers }) => timers).at(-1);
+    assert.ok(timer?.name === "idle" && timer.dueMs !== null);
+    home.timer("idle", timer.dueMs);
+    home.timer("idle", timer.dueMs);
+    const again = await home.fetch("http://app/x");
+    assert.match(again.kind === "response" ? again.text : "", /"counts":\[\["idle",1\]\]/);
+  }));
+
+Deno.test("stateful session is as before a handler that throws", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    assert.equal(await home.value("count", "failed"), 1);
+    const failed = await home.call("fail");
+    assert.deepEqual(failed, { kind: "error", code: "no_such_thing", message: "no such thing" });
+    assert.match(home.logged.join(), /Error: no such thing\n {4}at Probe\.fail \(bundle:/);
+    assert.equal(await home.value("count", "failed"), 2);
+    const interval = await home.call("interval");
+    assert.match(interval.kind === "error" ? interval.message : "", /onTimer/);
+    const unknown = await home.call("toString");
+    assert.equal(unknown.kind === "error" && unknown.code, "not_available");
+    assert.equal((await home.call("setTimer", "x", 1)).kind, "error");
+    await home.move();
+    assert.equal(await home.value("count", "failed"), 3);
+  }));
+
+Deno.test("stateful session's answer has the same bytes when its code has been compiled", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    const forms = new Set<string>();
+    for (const times of [1, 300_000, 300_000, 1]) {
+      const answer = await home.call("numbers", times);
+      assert.deepEqual(answer, { kind: "value", value: new Map([["whole", 2], ["none", NaN]]) });
+      forms.add(home.commits.at(-1)?.outputs[0]?.bytes.toHex() ?? "no answer");
+    }
+    assert.equal(forms.size, 1, [...forms].join());
+    await home.move();
+    assert.equal(await home.value("count", "moved"), 1);
+  }));
+
+Deno.test("stateful session whose handler loops is killed with its isolate, and intact", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    const beside = new TestHome(pool, app, "b");
+    await home.open();
+    await beside.open();
+    assert.equal(await home.value("count", "looped"), 1);
+    assert.equal(await beside.value("count", "x"), 1);
+    const looped = home.call("loop");
+    await home.until(() => home.end !== null);
+    await beside.until(() => beside.end !== null);
+    assert.equal(home.end?.isCause, true);
+    assert.equal(beside.end?.isCause, false);
+    await Promise.all([home.open(), beside.open()]);
+    home.reject();
+    assert.equal((await looped).kind, "error");
+    assert.equal(await home.value("count", "looped"), 2);
+    assert.equal(await beside.value("count", "x"), 2);
+  }));
+
+Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    home.answer = (call) => {
+      switch (call.kind) {
+        case "get":
+          return { ok: true, bytes: encodeRows([null]) };
+        case "session": {
+          const { target, chain } = decodeCallToSession(call.bytes);
+          assert.deepEqual([target, chain], [{ class: "other", id: "o" }, ["probe/a"]]);
+          return { ok: true, bytes: encodeAnswer({ kind: "value", value: encodeValue(7) }) };
+        }
+        default:
+          return {
+            ok: true,
+            bytes: encodeOutsideAnswer({
+              url: "https://outside.example/x",
+              answer: encodeAnswer({
+                kind: "response",
+                status: 200,
+                statusText: "OK",
+                headers: [],
+                body: new TextEncoder().encode("out"),
+              }),
+            }),
+          };
+      }
+    };
+    await home.open();
+    assert.deepEqual(await home.value("write", "n", "t"), [true, { id: "n", text: "t" }]);
+    const effects = home.commits.flatMap(({ effects }) => effects);
+    assert.deepEqual(effects.map(({ effect, mutations }) => [effect, mutations.length]), [[1, 2]]);
+    assert.equal(await home.value("ask", "https://outside.example/x", "GET"), "200 out");
+    assert.equal(await home.value("ask", "https://outside.example/x", "POST"), "200 out");
+    assert.equal(await home.value("call", "o"), 7);
+    assert.deepEqual(home.calls.map(({ kind, effect }) => [kind, effect]), [
+      ["fetch", null],
+      ["fetch", 2],
+      ["session", 3],
+    ]);
+    const intents = home.commits.filter(({ isPoint }) => !isPoint);
+    assert.deepEqual(intents.map(({ calls }) => calls.map(({ call }) => call)), [[2], [3]]);
+    // Lost with the result: the call is made again under its number.
+    home.answer = () => undefined;
+    const asked = home.value("ask", "https://outside.example/x", "POST");
+    await home.until(() => home.calls.length === 4);
+    await home.move();
+    assert.deepEqual(home.opened?.calls.map(({ call, effect }) => [call, effect]), [[4, 4]]);
+    assert.equal(home.calls.length, 5);
+    home.answer = () => ({ ok: false, code: "fetch_failed", message: "gone" });
+    await home.move();
+    await assert.rejects(asked, /fetch_failed/);
+  }));
+
+Deno.test("stateful session that waits for nothing, can't be written down or is not there is parked, and says why", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    void home.call("never");
+    await home.until(() => home.parked !== null);
+    assert.deepEqual([home.parked?.code, home.parked?.detail], ["waits_unrecorded", { handler: "never" }]);
+    await home.open();
+    await home.value("bad");
+    home.checkpointNow();
+    await home.until(() => home.parked !== null);
+    assert.equal(home.parked?.code, "state_invalid");
+    assert.match(home.parked?.message ?? "", /broken/);
+  }));

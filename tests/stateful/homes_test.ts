@@ -1,0 +1,372 @@
+/** What the runtime is told by homes (functions/homes/api.ts). */
+import { strict as assert } from "node:assert";
+import { HomeError } from "../../functions/homes/mod.ts";
+import { AUDIT_MS, PIECE_BYTES_MAX } from "../../functions/homes/limits.ts";
+import { Cluster, commitOf, name } from "./cluster.ts";
+import { decode, encode } from "./sim/program.ts";
+
+const code = (wanted: string, site: string | null = null) => (error: unknown) =>
+  error instanceof HomeError && error.code === wanted && (site === null || error.site === site);
+
+Deno.test("a session is claimed at its first use, and is elsewhere for all others", async () => {
+  const all = await Cluster.start(3, 1);
+  const opened = await all.open(1, "x");
+  assert.deepEqual([opened.epoch, opened.checkpoint, opened.log, opened.version, opened.seed.length], [
+    1,
+    null,
+    [],
+    "v1",
+    32,
+  ]);
+  const home = opened.start([]);
+  await all.of(home.commit(commitOf("r1")));
+  assert.equal(home.sequence, 1);
+  await assert.rejects(all.open(2, "x"), code("elsewhere", "s1"));
+  assert.equal(all.homes(2).where(name("x")), "s1");
+  assert.equal(all.homes(1).where(name("x")), "s1");
+  const [row] = await all.of(all.homes(0).rows({ limit: 10 }));
+  assert.deepEqual([row?.site, row?.epoch, row?.owners.length, row?.version], ["s1", 1, 2, "v1"]);
+  assert.equal(all.sites.filter((_, at) => all.logs(at).includes("x")).length, 2);
+});
+
+Deno.test("a commit is on f + 1 disks when it is held", async () => {
+  const all = await Cluster.start(4, 2);
+  const home = await all.home(3, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const lasts = all.sites.map((_, at) => all.homes(at).debugLog(name("x"))?.last ?? 0);
+  assert.equal(lasts.filter((last) => last === 1).length, 3);
+});
+
+Deno.test("a session goes on elsewhere when its home is dead, with all that was held", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  await all.of(home.checkpoint({ at: 1, bytes: encode("state"), version: "v2" }));
+  await all.of(home.commit(commitOf("r2")));
+  all.site(1).crash(false);
+  await all.pass(400);
+  const opened = await all.open(2, "x");
+  assert.deepEqual([opened.epoch, opened.version, opened.checkpoint?.at], [2, "v2", 1]);
+  assert.equal(decode(opened.checkpoint?.bytes ?? new Uint8Array()), "state");
+  assert.deepEqual(opened.log.map(({ first, bytes }) => [first, decode(bytes)]), [[2, "r2"]]);
+  const next = opened.start([{ request: "r2", bytes: encode("answer to r2") }]);
+  for (const request of ["r1", "r2"]) {
+    const asked = next.ask(request);
+    assert.equal(asked.kind, "known");
+    if (asked.kind === "known") assert.equal(decode(await all.of(asked.answer)), `answer to ${request}`);
+  }
+  assert.equal(next.ask("r3").kind, "new");
+});
+
+Deno.test("with f = 0 a session waits for its home", async () => {
+  const all = await Cluster.start(2, 0);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  all.site(1).crash(false);
+  await all.pass(400);
+  await assert.rejects(all.open(0, "x"), code("stateful_unreachable"));
+  void all.site(1).start();
+  await all.pass(500);
+  // It was tried to be taken over, and is at home where that was.
+  const opened = await all.open(0, "x");
+  assert.deepEqual(opened.log.map(({ bytes }) => decode(bytes)), ["r1"]);
+});
+
+Deno.test("a home that another has taken over from is over at once, and what waits hears so", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const others = ["s0", "s2"];
+  for (const other of others) all.network.partition("s1", other, all.world.nowMs + 1_500);
+  await all.pass(400);
+  const waiting = home.commit(commitOf("r2"));
+  waiting.catch(() => {});
+  const asked = home.ask("r2");
+  assert.equal(home.isStalled, true);
+  const next = await all.home(2, "x");
+  await all.of(next.commit(commitOf("r3")));
+  await assert.rejects(all.of(waiting), code("superseded"));
+  assert.ok(asked.kind === "known");
+  await assert.rejects(all.of(asked.answer), code("superseded"));
+  assert.equal((await all.of(home.over)).code, "superseded");
+  await assert.rejects(all.of(home.commit(commitOf("r4"))), code("superseded"));
+  assert.notEqual(all.homes(1).where(name("x")), "s1");
+});
+
+Deno.test("an owner that is suspected is replaced, and the next home needs none of the first two", async () => {
+  const all = await Cluster.start(4, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const owner = all.sites.findIndex((_, at) => at !== 1 && all.logs(at).includes("x"));
+  assert.notEqual(owner, 0, "the root is to be asked in this test");
+  all.site(owner).crash(false);
+  await all.pass(400);
+  await all.of(home.commit(commitOf("r2")));
+  all.site(1).crash(false);
+  await all.pass(400);
+  const [left] = [2, 3].filter((at) => at !== owner);
+  const opened = await all.open(left ?? 0, "x");
+  assert.deepEqual(opened.log.map(({ bytes }) => decode(bytes)), ["r1", "r2"]);
+});
+
+Deno.test("a site that is restarted asks whether it is still the home, and goes on in another epoch", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  all.site(1).crash(false);
+  void all.site(1).start();
+  await all.pass(300);
+  const opened = await all.open(1, "x");
+  assert.deepEqual([opened.epoch, opened.log.length], [2, 1]);
+});
+
+Deno.test("a session rests, and wakes where it was, in its epoch, without asking anybody", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  await all.of(home.rest());
+  assert.deepEqual([all.homes(1).status().open, all.homes(1).status().resting], [0, 1]);
+  const before = all.packets;
+  const opened = await all.open(1, "x");
+  assert.deepEqual([opened.epoch, opened.log.length, all.packets - before], [1, 1, 0]);
+});
+
+Deno.test("a session that rests while a checkpoint is written wakes with all of its log", async () => {
+  for (let lateMs = 0; lateMs < 20; lateMs++) {
+    const all = await Cluster.start(2, 1);
+    const home = await all.home(1, "x");
+    for (const at of [1, 2, 3]) {
+      await all.of(home.commit(commitOf(`r${at}`)));
+      if (at === 1) await all.of(home.checkpoint({ at, bytes: encode("s"), version: "v1" }));
+    }
+    const checkpoint = home.checkpoint({ at: 3, bytes: encode("s"), version: "v1" });
+    await all.pass(lateMs);
+    await all.of(home.rest());
+    const opened = await all.open(1, "x");
+    const { at = 0 } = opened.checkpoint ?? {};
+    assert.deepEqual(opened.log.map(({ first }) => first), at === 3 ? [] : [2, 3], `after ${lateMs} ms`);
+    await all.of(checkpoint);
+  }
+});
+
+Deno.test("a session moves on purpose, and back", async () => {
+  const all = await Cluster.start(3, 1);
+  let home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  for (const [from, to, epoch] of [[1, 2, 2], [2, 1, 3]] as const) {
+    await all.of(home.moveTo(`s${to}`));
+    assert.equal((await all.of(home.over)).site, `s${to}`);
+    await assert.rejects(all.open(0, "x"), code("elsewhere", `s${to}`));
+    assert.equal(all.homes(from).where(name("x")), `s${to}`);
+    await all.pass(50);
+    assert.deepEqual(all.due, [`s${to} x`], "it is told to open it");
+    all.due.length = 0;
+    const opened = await all.open(to, "x");
+    assert.deepEqual([opened.epoch, opened.log.length], [epoch, 1]);
+    home = opened.start([]);
+    await all.pass(200);
+  }
+});
+
+Deno.test("a session that was to move to a site that is dead is opened by whoever is asked", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  all.site(2).crash(false);
+  await all.of(home.moveTo("s2"));
+  await all.pass(400);
+  const opened = await all.open(0, "x");
+  assert.deepEqual([opened.epoch, opened.log.length], [2, 1]);
+});
+
+Deno.test("a timer of a session that has ended, in a log that was not told so, begins nothing", async () => {
+  const all = await Cluster.start(4, 2);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1", all.wallMs + 3_000)));
+  await all.pass(100);
+  const owner = [2, 3].find((at) => all.logs(at).includes("x")) ?? 0;
+  for (const at of [0, 1, 2, 3]) {
+    if (at !== owner) all.network.partition(`s${at}`, `s${owner}`, all.world.nowMs + 1_500);
+  }
+  await all.pass(400);
+  await all.of(home.commit(commitOf("r2", all.wallMs + 3_000)));
+  await all.of(home.end());
+  all.site(1).crash(false);
+  assert.deepEqual(all.logs(owner), ["x"]);
+  await all.pass(10_000);
+  assert.deepEqual([all.due.length, all.logs(owner)], [0, []]);
+});
+
+Deno.test("a session that has ended is gone from all disks; its name begins blank in a later epoch", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  await all.of(home.end());
+  assert.equal((await all.of(home.over)).code, "ended");
+  await all.pass(100);
+  assert.deepEqual(all.sites.flatMap((_, at) => all.logs(at)), []);
+  const opened = await all.open(2, "x");
+  assert.deepEqual([opened.epoch, opened.log], [2, []]);
+});
+
+Deno.test("a session that is made has an id of its birth, without a trip to the root after the first", async () => {
+  const all = await Cluster.start(3, 1);
+  const kind = { app: "shop", class: "cart" };
+  const first = await all.of(all.homes(1).create(kind, "v1"));
+  assert.match(first.name.id, /^s1\.1\.[0-9a-f]{32}$/);
+  await all.of(first.start([]).commit(commitOf("r1")));
+  const before = all.arbiterAsks;
+  const second = await all.of(all.homes(1).create(kind, "v1"));
+  await all.of(second.start([]).commit(commitOf("r1")));
+  assert.equal(all.arbiterAsks - before, 0);
+  all.site(1).crash(false);
+  await all.pass(400);
+  const opened = await all.of(all.homes(2).open(second.name, "v1"));
+  assert.deepEqual([opened.epoch, opened.log.length], [2, 1]);
+});
+
+Deno.test("a name in the form of a birth that never was is opened blank", async () => {
+  const all = await Cluster.start(3, 1);
+  const made = await all.of(all.homes(1).create({ app: "shop", class: "cart" }, "v1"));
+  const id = `${made.name.id.slice(0, -32)}${"0".repeat(32)}`;
+  await assert.rejects(all.open(2, id), code("elsewhere", "s1"));
+  const home = await all.home(1, id);
+  await all.of(home.commit(commitOf("r1")));
+});
+
+Deno.test("what is beyond its limits is refused, and nothing is appended", async () => {
+  const all = await Cluster.start(2, 1);
+  await assert.rejects(all.open(0, ""), code("limit_stateful"));
+  await assert.rejects(all.open(0, "x".repeat(201)), code("limit_stateful"));
+  const home = await all.home(0, "x");
+  const large = { ...commitOf("r1"), entries: new Uint8Array(PIECE_BYTES_MAX + 1) };
+  await assert.rejects(all.of(home.commit(large)), code("limit_stateful"));
+  await assert.rejects(all.of(home.commit({ ...commitOf("r1"), count: 0 })), code("limit_stateful"));
+  assert.throws(() => home.ask(""), code("limit_stateful"));
+  assert.equal(home.sequence, 0);
+  await assert.rejects(
+    all.of(home.checkpoint({ at: 0, bytes: new Uint8Array(), version: "" })),
+    code("limit_stateful"),
+  );
+  const ahead = home.checkpoint({ at: 1, bytes: new Uint8Array(), version: "v1" });
+  await assert.rejects(all.of(ahead), code("limit_stateful"));
+  await all.of(home.commit(commitOf("r1")));
+  await all.of(home.rest());
+});
+
+Deno.test("a site without room is no owner, and another is taken", async () => {
+  const all = await Cluster.start(4, 1, { keptMax: (site) => site === "s2" ? 1 : 100 });
+  for (const id of ["x", "y", "z"]) {
+    const home = await all.home(1, id);
+    await all.of(home.commit(commitOf("r1")));
+  }
+  assert.ok(all.logs(2).length <= 1);
+  assert.equal([0, 2, 3].flatMap((at) => all.logs(at)).length, 3);
+  await assert.rejects(
+    (async () => {
+      for (const id of ["a", "b"]) await all.home(2, id);
+    })(),
+    code("limit_stateful"),
+  );
+});
+
+Deno.test("an answer is kept until a checkpoint after it was received, and its request is never new again", async () => {
+  const all = await Cluster.start(2, 1);
+  const home = await all.home(0, "x");
+  assert.equal(home.ask("r1").kind, "new");
+  const joined = home.ask("r1");
+  assert.equal(joined.kind, "known");
+  await all.of(home.commit(commitOf("r1")));
+  if (joined.kind === "known") assert.equal(decode(await all.of(joined.answer)), "answer to r1");
+  await all.of(home.commit(commitOf("r2")));
+  home.received("r1");
+  assert.equal(home.ask("r1").kind, "known");
+  await all.of(home.checkpoint({ at: 2, bytes: encode("s"), version: "v1" }));
+  assert.equal(home.ask("r1").kind, "past");
+  assert.equal(home.ask("r2").kind, "known");
+  await all.of(home.rest());
+  const again = await all.home(0, "x");
+  assert.deepEqual([again.ask("r1").kind, again.ask("r2").kind, again.ask("r3").kind], [
+    "past",
+    "known",
+    "new",
+  ]);
+  again.dropped("r3");
+  assert.equal(again.ask("r3").kind, "new");
+});
+
+Deno.test("a timer that is due is told where the session rests, and by the owners of one whose home is lost", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1", all.wallMs + 1_000)));
+  await all.pass(2_000);
+  assert.equal(all.due.length, 0, "who has it open looks after its timers itself");
+  await all.of(home.rest());
+  await all.pass(5_500);
+  assert.ok(all.due.includes("s1 x"), `${all.due}`);
+  all.due.length = 0;
+  all.site(1).crash(false);
+  await all.pass(6_000);
+  const owner = all.sites.findIndex((site, at) => site.isUp && all.logs(at).includes("x"));
+  assert.deepEqual([...new Set(all.due)], [`s${owner} x`]);
+});
+
+Deno.test("a log that this site is no owner of any more is dropped after a while", async () => {
+  const all = await Cluster.start(4, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  const owner = all.sites.findIndex((_, at) => at !== 1 && all.logs(at).includes("x"));
+  all.site(owner).crash(false);
+  await all.pass(400);
+  await all.of(home.commit(commitOf("r2")));
+  all.site(1).crash(false);
+  await all.pass(400);
+  const [left] = [2, 3].filter((at) => at !== owner);
+  const next = await all.home(left ?? 0, "x");
+  await all.of(next.commit(commitOf("r3")));
+  void all.site(owner).start();
+  void all.site(1).start();
+  await all.pass(1_000);
+  const has = () => all.sites.filter((_, at) => all.logs(at).includes("x")).length;
+  assert.ok(has() > 2, `${has()} logs`);
+  await all.pass(1.5 * AUDIT_MS);
+  assert.equal(has(), 2);
+  await all.of(next.commit(commitOf("r4")));
+});
+
+Deno.test("many sessions that commit together share packets and steps of the disks", async () => {
+  const all = await Cluster.start(2, 1);
+  const homes = [];
+  for (let i = 0; i < 100; i++) homes.push(await all.home(1, `x${i}`));
+  await all.pass(500);
+  const before = { packets: all.packets, steps: all.site(0).disk.commits };
+  await all.of(Promise.all(homes.map((home) => home.commit(commitOf("r1")))));
+  assert.ok(all.packets - before.packets <= 6, `${all.packets - before.packets} packets`);
+  assert.ok(
+    all.site(0).disk.commits - before.steps <= 3,
+    `${all.site(0).disk.commits - before.steps} steps`,
+  );
+});
+
+Deno.test("a site that stops answers nobody more", async () => {
+  const all = await Cluster.start(2, 1);
+  const home = await all.home(1, "x");
+  const held = home.commit(commitOf("r1"));
+  await all.of(all.homes(1).close());
+  await held;
+  assert.equal((await all.of(home.over)).code, "closed");
+  await assert.rejects(all.open(1, "y"), code("closed"));
+});
+
+Deno.test("the arbiter is an owner only where no other site is: its loss stops no session", async () => {
+  const all = await Cluster.start(4, 1);
+  const homes = [await all.home(1, "x"), await all.home(2, "y"), await all.home(3, "z")];
+  for (const home of homes) await all.of(home.commit(commitOf("r1")));
+  assert.deepEqual(all.logs(0), []);
+  all.site(0).crash(false);
+  await all.pass(2_000);
+  for (const home of homes) await all.of(home.commit(commitOf("r2")));
+  const few = await Cluster.start(2, 1);
+  await few.of((await few.home(1, "x")).commit(commitOf("r1")));
+  assert.deepEqual(few.logs(0), ["x"]);
+});

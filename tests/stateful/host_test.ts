@@ -1,0 +1,265 @@
+/** The host of stateful sessions over real homes, logs and replays, without processes. */
+import assert from "node:assert/strict";
+import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
+import { Session } from "../../functions/session.ts";
+import type { SessionObject } from "../../functions/turns/handler.ts";
+import type { StoreClient } from "../../functions/store_client.ts";
+import { map, value } from "../../functions/tracked/mod.ts";
+import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { Card } from "../functions/sample_app.ts";
+import { resolve } from "../../store/merge.ts";
+import { packKey } from "../../store/key.ts";
+import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
+
+class Robot extends Session<StoreClient> {
+  count = value(0);
+  log = map<string, number>();
+  plain: string[] = [];
+
+  add(by: number): number {
+    this.count.set(this.count.get() + by);
+    this.plain.push(`${by}`);
+    return this.count.get();
+  }
+  all(): unknown {
+    return { count: this.count.get(), plain: this.plain, log: [...this.log] };
+  }
+  fail(): never {
+    this.count.set(99);
+    throw new Error("it fails");
+  }
+  async write(name: string, text: string): Promise<void> {
+    await this.env.commit([], [{ kind: "set", key: packKey(["kv", name]), value: encodeValue(text) }]);
+  }
+  /** A sum, which leaves with the handler, and a checked write, which is made when it is called. */
+  async count2(): Promise<boolean> {
+    const key = packKey(["kv", "sum"]), once = packKey(["kv", "once"]);
+    await this.env.commit([], [{ kind: "sum", key, value: encodeValue(1) }]);
+    const [row] = await this.env.get([once], "session");
+    const { ok } = await this.env.commit([{ key: once, versionstamp: row?.versionstamp ?? null }], [
+      { kind: "set", key: once, value: encodeValue(Number(row ? decodeValue(row.value) : 0) + 1) },
+    ]);
+    return ok;
+  }
+  async slow(): Promise<number> {
+    await sleep(30);
+    return this.add(1);
+  }
+  ring(ms: number): void {
+    this.setTimer("bell", ms);
+  }
+  override onTimer(name: string): void {
+    this.log.set(name, (this.log.get(name) ?? 0) + 1);
+  }
+  close(): number {
+    this.end();
+    return this.count.get();
+  }
+}
+
+const robot = () => new Robot() as unknown as SessionObject;
+const NAME = { app: "shop", class: "robot", id: "r" };
+let requests = 0;
+
+async function ask(host: MemoryHost, method: string, ...args: unknown[]): Promise<unknown> {
+  const request = `request-${requests++}`;
+  const answer = await askAs(host, request, method, ...args);
+  host.host.received(NAME, request);
+  return answer;
+}
+
+async function askAs(
+  host: MemoryHost,
+  request: string,
+  method: string,
+  ...args: unknown[]
+): Promise<unknown> {
+  const bytes = encodeCall({ kind: "rpc", method, args: encodeValue(args) });
+  const { answer } = await host.host.request(NAME, { request, chain: [], bytes, token: null });
+  const told = decodeAnswer(answer);
+  if (told.kind === "error") throw Object.assign(new Error(told.message), { code: told.code });
+  assert.equal(told.kind, "value");
+  return told.kind === "value" ? decodeValue(told.value) : undefined;
+}
+
+Deno.test("requests of a stateful session run one after the other, and a request is run once", async () => {
+  await using host = await memoryHost(robot);
+  const sums = await Promise.all([1, 1, 1, 1].map((by) => ask(host, "add", by)));
+  assert.deepEqual(sums, [1, 2, 3, 4]);
+  assert.deepEqual(
+    await Promise.all([1, 2, 3].map(() => askAs(host, "same", "add", 10))),
+    [14, 14, 14],
+    "those who ask again with the same id get the same answer",
+  );
+  assert.equal(await askAs(host, "same", "add", 10), 14, "later, too");
+  await assert.rejects(ask(host, "fail"), { message: "it fails" });
+  assert.deepEqual(await ask(host, "all"), { count: 14, plain: ["1", "1", "1", "1", "10"], log: [] });
+});
+
+Deno.test("an isolate whose commits don't follow each other is heard no more, and nothing of them stays (R5)", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  for (const by of [-1, 1, 1_000]) {
+    host.twist((commit) => ({ ...commit, first: commit.first + by }));
+    await assert.rejects(ask(host, "add", 1), /tells of entry/);
+    host.twist((commit) => commit);
+    assert.equal(await ask(host, "add", 0), 5);
+  }
+  assert.match(host.lines.join(), /could not go on: .*tells of entry/);
+});
+
+Deno.test("a session whose isolate is lost goes on from its log, with what was under way (H2)", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  const slow = ask(host, "slow"), after = ask(host, "add", 1);
+  host.loseIsolates();
+  assert.deepEqual(await Promise.all([slow, after]), [6, 7]);
+  for (let i = 0; i < 3; i++) {
+    const going = [ask(host, "add", 1), ask(host, "slow"), ask(host, "add", 1)];
+    host.loseIsolates();
+    await Promise.all(going);
+  }
+  assert.equal((await ask(host, "all") as { count: number }).count, 16);
+});
+
+Deno.test("the request in whose handler an isolate ends is told so, and not run again (H3)", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "add", 2);
+  const culprit = ask(host, "slow"), bystander = ask(host, "add", 3);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  host.loseIsolates("r");
+  await assert.rejects(culprit, { code: "isolate_killed" });
+  assert.equal(await bystander, 5);
+  assert.deepEqual((await ask(host, "all") as { plain: string[] }).plain, ["2", "3"]);
+});
+
+Deno.test("what it writes is in the store when it is answered, under one version however often it is applied", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "write", "a", "tea");
+  const key = packKey(["a", "shop", "kv", "a"]);
+  const [first] = await host.replica.system.get([key]);
+  assert.equal(decodeValue(first?.value ?? new Uint8Array()), "tea");
+  host.loseIsolates();
+  await ask(host, "add", 1);
+  const [again] = await host.replica.system.get([key]);
+  assert.deepEqual([again?.clock, again?.replica], [first?.clock, first?.replica]);
+});
+
+Deno.test("sums and checked writes of a session count once, whatever is lost meanwhile (O2)", async () => {
+  await using host = await memoryHost(robot);
+  const read = async (name: string) => {
+    const [row] = await host.replica.system.get([packKey(["a", "shop", "kv", name])]);
+    const plain = resolve(row?.value ?? null);
+    return plain === null ? null : decodeValue(plain);
+  };
+  for (let i = 0; i < 8; i++) {
+    const counted = ask(host, "count2");
+    for (let j = 0; j < i; j++) await new Promise((resolve) => setTimeout(resolve, 1));
+    if (i % 2 === 1) host.loseIsolates();
+    assert.equal(await counted, true);
+  }
+  host.loseIsolates();
+  await ask(host, "add", 1);
+  assert.deepEqual([await read("sum"), await read("once")], [8, 8]);
+});
+
+Deno.test("an idle session leaves memory, and comes back with a request or a timer", async () => {
+  await using host = await memoryHost(robot, { idleMs: 0 });
+  await ask(host, "add", 3);
+  await ask(host, "ring", 3_500);
+  const until = async (holds: () => boolean | Promise<boolean>) => {
+    for (let i = 0; i < 600 && !await holds(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.ok(await holds());
+  };
+  await until(() => host.host.counts.open === 0);
+  assert.equal(host.homes.status().resting, 1);
+  await until(() => host.host.counts.open === 1);
+  const all = JSON.stringify({ count: 3, plain: ["3"], log: [["bell", 1]] });
+  await until(async () => JSON.stringify(await ask(host, "all")) === all);
+  await until(() => host.host.counts.open === 0);
+  assert.equal(await ask(host, "add", 1), 4);
+});
+
+Deno.test("a log outlives its site, and other code takes over from a checkpoint (S2)", async () => {
+  const disks = new Disks();
+  {
+    await using host = await memoryHost(robot, { disks });
+    await ask(host, "add", 7);
+  }
+  await using host = await memoryHost(robot, { disks });
+  assert.equal(await ask(host, "add", 1), 8);
+  class Robot2 extends Robot {
+    override add(by: number): number {
+      return super.add(by * 100);
+    }
+  }
+  host.deploy("v2", () => new Robot2() as unknown as SessionObject);
+  assert.equal(await ask(host, "add", 1), 108, "with its state, by the new code");
+  host.loseIsolates();
+  assert.equal(await ask(host, "add", 1), 208, "whose log is replayed by the new code");
+});
+
+Deno.test("who asks again after the last request has that one's answer, where the end was not on record yet", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  // As if its site had died when the commit was at the owners.
+  host.twist((commit) => ({ ...commit, isEnded: false }));
+  assert.equal(await askAs(host, "last", "close"), 5);
+  host.twist((commit) => commit);
+  host.loseIsolates();
+  assert.equal(await askAs(host, "last", "close"), 5, "not that of one which began anew");
+  // Who comes while it ends is told so (the router asks again).
+  const added = await ask(host, "add", 1).catch(({ code }) => code === "ended" ? ask(host, "add", 1) : code);
+  assert.equal(added, 1);
+});
+
+Deno.test("one that ends, or is removed, begins anew", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "add", 7);
+  await ask(host, "close");
+  const begun = async () => {
+    try {
+      return await ask(host, "add", 1);
+    } catch (error) {
+      assert.equal((error as { code?: string }).code, "ended");
+      return await ask(host, "add", 1);
+    }
+  };
+  assert.equal(await begun(), 1);
+  await host.host.remove(NAME);
+  assert.equal(await begun(), 1);
+});
+
+Deno.test("a session whose log can't go on stands still, and says why", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "add", 7);
+  // The same version does something else than its log says.
+  class Other extends Robot {
+    override add(): number {
+      this.setTimer("x", 1_000);
+      return 5;
+    }
+  }
+  host.loseIsolates();
+  host.deploy("v1", () => new Other() as unknown as SessionObject);
+  await assert.rejects(ask(host, "add", 1), { code: "stateful_parked" });
+  assert.equal(host.host.counts.parked, 1);
+  assert.ok(host.lines.some((line) => line.includes("stands still")), host.lines.join("\n"));
+});
+
+Deno.test("the stateful session of the app API's program counts stamps, answers requests, and ends when idle", async () => {
+  await using host = await memoryHost(() => new Card() as unknown as SessionObject);
+  assert.deepEqual([await ask(host, "stamp", "mocha"), await ask(host, "stamp", "mocha")], [1, 2]);
+  const call = encodeCall({
+    kind: "fetch",
+    method: "GET",
+    url: "http://shop/card/r",
+    headers: [],
+    body: null,
+  });
+  const { answer } = await host.host.request(NAME, { request: "get", chain: [], bytes: call, token: null });
+  const told = decodeAnswer(answer);
+  assert.ok(told.kind === "response" && told.body !== null);
+  assert.deepEqual([told.status, JSON.parse(new TextDecoder().decode(told.body))], [200, { mocha: 2 }]);
+  assert.deepEqual(host.host.look(NAME)?.timers.map(({ name }) => name), ["idle"]);
+});

@@ -1,0 +1,232 @@
+/**
+ * A session host without processes: real homes and a real replica over memory, and the executor in this process. Its
+ * "isolates" can be lost, all at once.
+ */
+import type { Homes } from "../../functions/homes/mod.ts";
+import { Homes as HomesOf } from "../../functions/homes/mod.ts";
+import type { SessionObject } from "../../functions/turns/handler.ts";
+import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
+import { TurnLoop } from "../../functions/turns/turn_loop.ts";
+import { SessionStore as TurnStore } from "../../functions/turns/session_store.ts";
+import type { Commit, SessionSink } from "../../functions/turns/mod.ts";
+import type { LiveVersion } from "../../runtime/deploy/mod.ts";
+import { appSpace } from "../../runtime/gateway/session_store.ts";
+import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
+import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
+import type { ChannelSink } from "../../runtime/isolate/mod.ts";
+import { SystemClock, SystemRandom } from "../../runtime/site/system_ports.ts";
+import { SessionHost } from "../../runtime/stateful/session_host.ts";
+import { MemoryStorage } from "../../runtime/storage/memory.ts";
+import type { Replica } from "../../store/api.ts";
+import { openReplica } from "../../store/replica.ts";
+
+const { core } =
+  (Deno as unknown as Record<symbol, { core: { processTicksAndRejections(): void; runMicrotasks(): void } }>)[
+    (Deno as unknown as { internal: symbol }).internal
+  ] as { core: { processTicksAndRejections(): void; runMicrotasks(): void } };
+
+/** What is tested, and handles on what is around it. */
+export interface MemoryHost {
+  readonly host: SessionHost;
+  readonly homes: Homes;
+  readonly replica: Replica;
+  readonly lines: string[];
+  /** All isolates are gone; `cause` names the session whose turn it was. */
+  loseIsolates(cause?: string): void;
+  /** What isolates say of commits from now on. */
+  twist(change: (commit: Commit) => Commit): void;
+  /** Another version serves the app from now on. */
+  deploy(version: string, make: (name: string) => SessionObject): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Disks that outlive a host. */
+export class Disks {
+  readonly rows = new MemoryStorage();
+  readonly homes = new MemoryStorage();
+  readonly arbiter = new MemoryStorage();
+}
+
+export async function memoryHost(
+  make: (name: string) => SessionObject,
+  { disks = new Disks(), idleMs = 60_000 }: { disks?: Disks; idleMs?: number } = {},
+): Promise<MemoryHost> {
+  const clock = new SystemClock(), random = new SystemRandom(), lines: string[] = [];
+  const fatal = (error: Error) => {
+    throw error;
+  };
+  const replica = await openReplica({
+    ...{ site: "cloud", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },
+  }, {
+    ...{ clock, random, storage: disks.rows, fatal },
+    network: { send: () => Promise.resolve() },
+    note: () => {},
+  });
+  await replica.ready;
+  const held: { host?: SessionHost } = {};
+  const homes = await HomesOf.open({
+    ...{ site: "cloud", boot: 1, clock, random, storage: disks.homes, arbiterStorage: disks.arbiter, fatal },
+    nowMs: () => performance.now(),
+    arbiter: () => "cloud",
+    send: () => Promise.resolve(),
+    fellows: {
+      f: 0,
+      choose: () => ({ owners: ["cloud"], missing: 0 }),
+      isKnown: (site) => site === "cloud",
+      standing: () => "unknown",
+      watch: () => () => {},
+      onChange: () => () => {},
+    },
+    due: (name) => held.host?.wake(name),
+    note: () => {},
+  });
+  const makers = new Map([["v1", make]]);
+  const listeners = new Set<() => void>();
+  let current = "v1";
+  const versionOf = (version: string): LiveVersion => ({
+    ...{ app: "shop", version, tierOf: () => "edge" },
+    bundle: () => Promise.resolve(new Uint8Array()),
+    manifest: { sessions: { robot: {} } } as unknown as LiveVersion["manifest"],
+  });
+  const pool = new MemoryPool(makers);
+  const limits = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
+  const host = held.host = new SessionHost({
+    ...{ homes, pool, replica, limits, idleMs },
+    apps: {
+      get: (name) => name === "shop" ? { name, record: {} as never, current: versionOf(current) } : undefined,
+      version: (_, version) => Promise.resolve(makers.has(version) ? versionOf(version) : undefined),
+      onChange: (listener) => {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    },
+    prepared: (version) => ({
+      ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },
+      app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+    }),
+    egressOf: () => new EgressRules({ fetchHosts: [] }),
+    nowMs: () => clock.nowMs(),
+    call: () => Promise.reject(new Error("no other session is here")),
+    log: ({ text }) => void lines.push(text),
+  });
+  return {
+    ...{ host, homes, replica, lines },
+    loseIsolates: (cause) => pool.lose(cause),
+    twist: (change) => void (pool.twist = change),
+    deploy: (version, made) => {
+      makers.set(version, made);
+      current = version;
+      for (const listener of listeners) listener();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await host.close();
+      pool.lose();
+      await homes.close(100);
+      await replica.close();
+    },
+  };
+}
+
+/** Every loop of this process: app code asks whose turn it is, as the globals of an isolate would. */
+const loops = new Set<TurnLoop>();
+
+/** What `setTimeout` is in an isolate of stateful sessions. */
+export const sleep = (ms: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    for (const { current } of loops) if (current !== undefined) return void current.setLocal(ms, resolve);
+    reject(new Error("no turn runs"));
+  });
+
+type Makers = ReadonlyMap<string, (name: string) => SessionObject>;
+type Pool = ConstructorParameters<typeof SessionHost>[0]["pool"];
+
+/** Turn loops of this process in place of isolates: one for each version. */
+class MemoryPool implements Pool {
+  twist: (commit: Commit) => Commit = (commit) => commit;
+  readonly #makers: Makers;
+  #next = 1;
+  #loops = new Map<string, TurnLoop>();
+  #sinks = new Map<number, { readonly sink: ChannelSink; readonly id: string }>();
+
+  constructor(makers: Makers) {
+    this.#makers = makers;
+  }
+
+  open: Pool["open"] = (app, session, sink) => {
+    const channel = this.#next++;
+    const loop = this.#loops.get(app.version) ?? this.#loop(app.version);
+    this.#loops.set(app.version, loop);
+    this.#sinks.set(channel, { sink, id: session.id });
+    loop.open(channel, session);
+    return Promise.resolve({
+      channel,
+      isolate: {
+        deliver: (channel, event) => loop.deliver(channel, event),
+        acknowledge: (channel, what) => loop.acknowledge(channel, what),
+        checkpointNow: (channel) => loop.checkpointNow(channel),
+        closeChannel: (channel) => {
+          loop.close(channel);
+          this.#sinks.delete(channel);
+        },
+      },
+    });
+  };
+
+  lose(cause?: string): void {
+    const sinks = [...this.#sinks];
+    this.#sinks.clear();
+    for (const loop of this.#loops.values()) loops.delete(loop);
+    this.#loops.clear();
+    for (const [channel, { sink, id }] of sinks) {
+      sink.ended({ isPlanned: false, why: "it was lost", channel }, id === cause);
+    }
+  }
+
+  #loop(version: string): TurnLoop {
+    const to = <A extends unknown[]>(say: (sink: ChannelSink, ...args: A) => void) =>
+    (
+      channel: number,
+      ...args: A
+    ) => {
+      const open = this.#sinks.get(channel);
+      if (open !== undefined && this.#loops.get(version) === loop) say(open.sink, ...args);
+    };
+    const sink: SessionSink = {
+      opened: to((sink, opened) => sink.opened(opened)),
+      commit: to((sink, commit) => sink.commit(this.twist(commit))),
+      call: to((sink, call) => sink.call(call)),
+      dropped: to((sink, call) => sink.dropped(call)),
+      checkpoint: to((sink, checkpoint) => sink.checkpointed(checkpoint)),
+      parked: to((sink, parked) => sink.parked(parked)),
+      log: to((sink, level: string, text: string) => sink.log(level, text)),
+    };
+    let clock = 1;
+    const loop: TurnLoop = new TurnLoop({
+      sink,
+      nowMs: () => Date.now(),
+      storeClock: () => clock++,
+      drain: () => {
+        core.runMicrotasks();
+        core.processTicksAndRejections();
+      },
+      schedule: (run) => void setTimeout(run),
+      after: (ms, run) => {
+        const timer = setTimeout(run, ms);
+        return () => clearTimeout(timer);
+      },
+      mark: () => {},
+      make: (name, port) => {
+        const slot: SessionSlot = { making: port };
+        (globalThis as { [SESSION_SLOT]?: SessionSlot })[SESSION_SLOT] = slot;
+        try {
+          return (this.#makers.get(version) as (name: string) => SessionObject)(name);
+        } finally {
+          slot.making = undefined;
+        }
+      },
+      envOf: (program) => new TurnStore(program),
+    });
+    loops.add(loop);
+    return loop;
+  }
+}

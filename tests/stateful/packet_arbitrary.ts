@@ -1,0 +1,118 @@
+/** Packets of homes of all kinds, for tests and fuzzing. */
+import fc from "fast-check";
+import type { Ask, Base, LogPiece, LogState, Reply } from "../../functions/homes/asks.ts";
+import { OUTCOMES, REFUSALS } from "../../functions/homes/asks.ts";
+import { isName } from "../../functions/homes/name.ts";
+import type { Packet } from "../../functions/homes/packet.ts";
+
+const uint = fc.nat(Number.MAX_SAFE_INTEGER);
+const small = fc.nat(10_000);
+const site = fc.constantFrom("a", "edge-1", "cloud", "é", "");
+const part = fc.string({ minLength: 1, maxLength: 12 });
+const name = fc.record({ app: part, class: part, id: part }).filter(isName);
+const owners = fc.uniqueArray(fc.record({ site, disk: uint }), {
+  maxLength: 4,
+  selector: (owner) => owner.site,
+});
+const version = fc.string({ maxLength: 8 }).filter((text) => text.isWellFormed());
+const bytes = fc.uint8Array({ maxLength: 12 });
+const seed = fc.uint8Array({ minLength: 32, maxLength: 32 });
+const base: fc.Arbitrary<Base> = fc.record({
+  at: fc.integer({ min: 1, max: 10_000 }),
+  epoch: small,
+  wakeAtMs: uint,
+  version,
+  bytes,
+  answers: bytes,
+});
+const pieces: fc.Arbitrary<LogPiece[]> = fc.tuple(
+  fc.integer({ min: 1, max: 1_000 }),
+  fc.array(fc.record({ grown: fc.nat(2), count: fc.integer({ min: 1, max: 5 }), wakeAtMs: uint, bytes }), {
+    maxLength: 4,
+  }),
+).map(([first, list]) => {
+  let next = first, epoch = 1;
+  return list.map(({ grown, count, wakeAtMs, bytes }) => {
+    const piece = { epoch: epoch += grown, first: next, count, wakeAtMs, bytes };
+    next += count;
+    return piece;
+  });
+});
+const log: fc.Arbitrary<LogState> = fc.tuple(
+  small,
+  small,
+  fc.array(fc.tuple(fc.nat(3), fc.integer({ min: 1, max: 9 })), { maxLength: 4 }),
+).map(([at, epoch, list]) => {
+  let upTo = at, written = epoch;
+  const segments = list.map(([grown, count]) => ({ epoch: written += grown, upTo: upTo += count }));
+  return { base: { at, epoch }, segments };
+});
+const row = fc.record({
+  site,
+  epoch: uint,
+  config: uint,
+  owners,
+  version,
+  ended: fc.boolean(),
+  movesTo: site,
+});
+
+const of = { name, disk: uint, epoch: uint };
+const kind = <const T extends string>(value: T) => fc.constant(value);
+export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
+  fc.record({ kind: kind("greet") }),
+  fc.record({ kind: kind("promise"), ...of }),
+  fc.record({
+    kind: kind("install"),
+    ...of,
+    turn: uint,
+    seed,
+    version,
+    base: fc.option(base, { nil: null }),
+  }),
+  fc.record({ kind: kind("align"), ...of, turn: uint, keep: uint }),
+  fc.record({ kind: kind("append"), ...of, pieces }),
+  fc.record({ kind: kind("fetch"), ...of, after: uint, whole: fc.boolean() }),
+  fc.record({ kind: kind("checkpoint"), ...of, base }),
+  fc.record({ kind: kind("forget"), ...of, turn: uint }),
+  fc.record({ kind: kind("acquire"), name, seen: uint, grant: uint, version }),
+  fc.record({ kind: kind("configure"), name, epoch: uint, config: uint, owners }),
+  fc.record({ kind: kind("yield"), name, epoch: uint, to: site }),
+  fc.record({ kind: kind("end"), name, epoch: uint }),
+  fc.record({ kind: kind("look"), name }),
+  fc.record({ kind: kind("invite"), name }),
+  fc.record({ kind: kind("births"), owners }),
+);
+export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
+  fc.record({ kind: kind("held"), through: uint }),
+  fc.record({
+    kind: kind("promised"),
+    disk: uint,
+    aligned: fc.boolean(),
+    log: fc.option(log, { nil: null }),
+  }),
+  fc.record({
+    kind: kind("copy"),
+    seed,
+    version,
+    base: fc.option(base, { nil: null }),
+    pieces,
+    more: fc.boolean(),
+  }),
+  fc.record({ kind: kind("refused"), why: fc.constantFrom(...REFUSALS), epoch: uint, last: uint }),
+  fc.record({
+    kind: kind("row"),
+    outcome: fc.constantFrom(...OUTCOMES),
+    row: fc.option(row, { nil: null }),
+  }),
+  fc.record({ kind: kind("births"), number: uint }),
+  fc.record({ kind: kind("nobody") }),
+);
+
+/** Any packet. */
+export const anyPacket: fc.Arbitrary<Packet> = fc.record({
+  boot: uint,
+  to: uint,
+  asks: fc.array(fc.record({ number: uint, body: anyAsk }), { maxLength: 3 }),
+  replies: fc.array(fc.record({ number: uint, body: anyReply }), { maxLength: 3 }),
+});

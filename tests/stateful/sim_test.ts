@@ -1,0 +1,54 @@
+/** Stateful sessions on 2 to 5 sites in virtual time, and what the checker makes of them when they are broken. */
+import { strict as assert } from "node:assert";
+import { VARIANTS } from "./sim/broken.ts";
+import { surveyCrashes } from "./sim/crash_points.ts";
+import { simulateStateful, type StatefulRun } from "./sim/simulation.ts";
+
+/** The seeds of every test run: a few seconds. */
+const SEEDS = 60;
+
+Deno.test("stateful sessions keep what was answered and contradict nothing, on a fixed set of seeds", async () => {
+  const probes: Record<string, number> = {};
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const run = await simulateStateful(seed);
+    assert.deepEqual(run.violations, [], `seed ${seed}`);
+    for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
+  }
+  const wanted = [
+    "recovered",
+    "configured",
+    "superseded",
+    "woken",
+    "moves",
+    "checkpoints",
+    "loaded",
+    "replayed",
+  ];
+  for (const name of [...wanted, "asked again", "asks_again", "due", "fault: wipe", "told past"]) {
+    assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
+  }
+});
+
+Deno.test("stateful sessions: a seed runs the same twice", async () => {
+  const shown = ({ history, probes }: StatefulRun) => JSON.stringify({ heard: history.heard, probes });
+  assert.equal(shown(await simulateStateful(7)), shown(await simulateStateful(7)));
+});
+
+for (const variant of VARIANTS) {
+  Deno.test(`stateful sessions broken on purpose are caught: ${variant.name}`, async () => {
+    for (let seed = 0; seed < variant.seeds; seed++) {
+      const { violations } = await simulateStateful(seed, variant);
+      const found = violations.find(({ checker }) => variant.caughtBy.includes(checker));
+      if (found !== undefined) return;
+    }
+    assert.fail(`no checker saw it in ${variant.seeds} seeds`);
+  });
+}
+
+Deno.test("stateful sessions outlive a crash wherever the code of homes yields", async () => {
+  for (const [seed, second] of [[0, 0], [2, 17]] as const) {
+    const { points, recovered, violations } = await surveyCrashes(seed, { second });
+    assert.deepEqual(violations, []);
+    assert.ok(points > 100 && recovered > points / 2, `${points} points, ${recovered} recoveries`);
+  }
+});

@@ -1,0 +1,72 @@
+/** Entries and checkpoints of stateful sessions: what is written is read. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
+import { readEntries, writeTurn } from "../../functions/turns/log_entry.ts";
+import { Program } from "../../functions/turns/program.ts";
+import { CodecError, Writer } from "../../store/codec.ts";
+import { anyParts, anyTurn, filled } from "./log_arbitrary.ts";
+
+const host = { make: () => ({}), envOf: () => ({}) };
+
+Deno.test("log: the entries that are written are read, and say where each ends", () => {
+  fc.assert(fc.property(fc.array(anyTurn, { maxLength: 6 }), (turns) => {
+    const w = new Writer();
+    const ends: number[] = [];
+    let count = 0;
+    for (const { input, end } of turns) {
+      count += writeTurn(w, input, end, 0);
+      ends.push(w.length);
+    }
+    const entries = readEntries(w.done());
+    assert.equal(entries.length, count);
+    assert.equal(entries.at(-1)?.end ?? 0, ends.at(-1) ?? 0);
+    const read = entries.flatMap((entry) => entry.kind === "turn" ? [entry.input] : []);
+    assert.deepEqual(read, turns.map(({ input }) => structuredClone(input)));
+  }));
+});
+
+Deno.test("log: a message of a plain client costs its bytes and twelve more, another turn two or three", () => {
+  const bytesOf = (input: Parameters<typeof writeTurn>[1]) => {
+    const w = new Writer();
+    writeTurn(w, input, { clocks: [3], storeClock: null, check: 7 }, 0);
+    return w.length;
+  };
+  assert.equal(bytesOf({ kind: "local", local: 5 }), 3);
+  assert.equal(bytesOf({ kind: "result", call: 5, bytes: new Uint8Array(0) }), 4);
+  assert.equal(bytesOf({ kind: "message", peer: "p123456", message: "hello" }), 5 + 12);
+});
+
+Deno.test("log: what is cut, of no kind or not in its one form is refused", () => {
+  const rows: [number[], RegExp][] = [
+    [[0x0e], /no log entry of kind 0/],
+    [[0xfe], /no log entry of kind 15/],
+    [[0x6e, 5], /ends too early/],
+    [[0xce], /a clock entry has no time/],
+    [[0xd3, 5], /an effect has no time of its own/],
+    [[0xe3, 5], /a checkpoint has no time of its own/],
+    [[0xbe, 1, 0, 0], /a seed has 1 bytes, not 32/],
+    [[0x9e, 0, 0, 1, 65, 0, 0, 0, 1, 1, 1, 0], /a rejection of no request has the id of one/],
+    [[0x3e, 2, 0, 0], /no such kind of peer/],
+    [[0x1e, 0, 0xff, 0x7f], /a list is longer than the message/],
+  ];
+  for (const [bytes, says] of rows) {
+    assert.throws(
+      () => readEntries(Uint8Array.from(bytes)),
+      (error) => error instanceof CodecError && says.test(error.message),
+      `${says}`,
+    );
+  }
+});
+
+Deno.test("a checkpoint that is written is read, and written again as it was", () => {
+  fc.assert(fc.property(anyParts, (parts) => {
+    const written = encodeCheckpoint(filled(new Program(host, "cart", "a"), parts), parts);
+    const program = new Program(host, "cart", "a");
+    const read = decodeCheckpoint(written, program);
+    const { outputs, effects, state } = structuredClone(parts);
+    assert.deepEqual(read, { outputs, effects, state });
+    assert.deepEqual([...program.timers], structuredClone(parts.timers));
+    assert.deepEqual(encodeCheckpoint(program, read), written);
+  }));
+});
