@@ -292,7 +292,7 @@ export class Source {
     if (mark.replica !== this.#replica || this.#core.resyncing) return Infinity;
     let waitMs = Infinity;
     for (const link of this.#links.values()) {
-      const under = this.#under(link);
+      const under = this.#under(link, mark.head);
       if (under === null) continue;
       waitMs = Math.min(waitMs, WARD_IDLE_MS);
       const wanted = this.#wanted > link.sentUpTo || this.#next !== null;
@@ -315,14 +315,18 @@ export class Source {
     return waitMs;
   }
 
-  /** Under which configuration an owner is spoken to; null: under none. */
-  #under(link: OwnerLink): { config: number; settled: boolean } | null {
+  /**
+   * Under which configuration an owner is spoken to; null: under none. One that is not on this disk yet may be forgotten
+   * with this process, and its number given to another: whoever had heard of it would refuse that one as older for good.
+   */
+  #under(link: OwnerLink, durable: Position): { config: number; settled: boolean } | null {
     const { site } = link;
     const effective = this.#effective, next = this.#next;
     if (effective?.owners.includes(site)) {
       return { config: effective.number, settled: true };
     }
-    return next?.owners.includes(site) ? { config: next.number, settled: false } : null;
+    if (next === null || next.position > durable || !next.owners.includes(site)) return null;
+    return { config: next.number, settled: false };
   }
 
   #release(): void {
