@@ -6,35 +6,39 @@
  *
  * R1  A request that is running, answered or past is never new again.
  * R2  An answer leaves only when its commit, and all before it, are held.
+ *     Where there is no room for answers (answer_room.ts, M2) a new one is refused before it is running.
  * R3  What is running when the home ends was not run, as far as anybody outside can tell: another home may run it.
  */
 import { Reader, Writer } from "../../store/codec.ts";
+import type { AnswerRoom, Roomed } from "./answer_room.ts";
 import { type Answer, type Asked, HomeError } from "./api.ts";
 import { ANSWER_KEPT_MS, ANSWERS_BYTES_MAX, PAST_REQUESTS_MAX, REQUEST_BYTES_MAX } from "./limits.ts";
 import { isText } from "./name.ts";
 
-interface KeptAnswer {
-  readonly bytes: Uint8Array;
+interface KeptAnswer extends Roomed {
   /** The last entry of its commit. */
   readonly at: number;
-  readonly atMs: number;
   isReceived: boolean;
 }
 
 /** See the file's header. */
 export class Answers {
   readonly #nowMs: () => number;
+  readonly #room: AnswerRoom;
   readonly #running = new Map<string, PromiseWithResolvers<Uint8Array>>();
   /** Oldest first. */
   readonly #kept = new Map<string, KeptAnswer>();
+  /** Of those, the ones that may not leave yet. */
+  readonly #unheld = new Set<KeptAnswer>();
   readonly #past = new Set<string>();
   /** Who waits for an answer that may not leave yet. */
   readonly #waiting = new Map<string, PromiseWithResolvers<Uint8Array>>();
   #bytes = 0;
   #held = 0;
 
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, room: AnswerRoom) {
     this.#nowMs = nowMs;
+    this.#room = room;
   }
 
   /** As a checkpoint had them. @throws CodecError */
@@ -46,8 +50,11 @@ export class Answers {
     this.answered(kept, at);
   }
 
-  /** @throws HomeError `limit_stateful` */
-  ask(request: string): Asked {
+  /**
+   * @param isBegun its handler runs already: it is not refused for want of room.
+   * @throws HomeError `limit_stateful`, `overloaded`
+   */
+  ask(request: string, isBegun = false): Asked {
     if (!isText(request, REQUEST_BYTES_MAX)) {
       throw new HomeError(
         "limit_stateful",
@@ -62,6 +69,7 @@ export class Answers {
     if (kept !== undefined) return { kind: "known", answer: this.#whenHeld(request, kept) };
     const running = this.#running.get(request);
     if (running !== undefined) return { kind: "known", answer: running.promise };
+    if (!isBegun) this.#room.checkFor(`run the request ${request}`);
     this.#running.set(request, quiet());
     return { kind: "new" };
   }
@@ -74,14 +82,20 @@ export class Answers {
 
   received(request: string): void {
     const kept = this.#kept.get(request);
-    if (kept !== undefined) kept.isReceived = true;
+    if (kept === undefined) return;
+    kept.isReceived = true;
+    this.#room.received(kept);
   }
 
   /** A commit that ends with the entry `at` is appended. */
   answered(answers: readonly Answer[], at: number): void {
     for (const { request, bytes } of answers) {
       this.#forget(request);
-      this.#kept.set(request, { bytes, at, atMs: this.#nowMs(), isReceived: false });
+      const pass = () => this.#pass(request);
+      const kept = { bytes, at, atMs: this.#nowMs(), isReceived: false, pass };
+      this.#kept.set(request, kept);
+      this.#unheld.add(kept);
+      this.#room.add(kept);
       this.#bytes += bytes.length;
       const running = this.#running.get(request);
       this.#running.delete(request);
@@ -98,6 +112,11 @@ export class Answers {
       if (kept === undefined || kept.at > this.#held) continue;
       this.#waiting.delete(request);
       waiting.resolve(kept.bytes);
+    }
+    for (const kept of this.#unheld) {
+      if (kept.at > this.#held) break;
+      this.#unheld.delete(kept);
+      this.#room.held(kept);
     }
     for (const [request, kept] of this.#kept) {
       if (this.#bytes <= ANSWERS_BYTES_MAX || kept.at > this.#held) break;
@@ -123,6 +142,12 @@ export class Answers {
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#running.clear();
     this.#waiting.clear();
+    this.leave();
+  }
+
+  /** It leaves memory: nothing is asked or answered any more. */
+  leave(): void {
+    for (const kept of this.#kept.values()) this.#room.remove(kept);
   }
 
   #whenHeld(request: string, { at, bytes }: KeptAnswer): Promise<Uint8Array> {
@@ -142,8 +167,12 @@ export class Answers {
   }
 
   #forget(request: string): void {
-    this.#bytes -= this.#kept.get(request)?.bytes.length ?? 0;
+    const kept = this.#kept.get(request);
+    if (kept === undefined) return;
+    this.#bytes -= kept.bytes.length;
     this.#kept.delete(request);
+    this.#unheld.delete(kept);
+    this.#room.remove(kept);
   }
 }
 

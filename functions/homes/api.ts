@@ -83,8 +83,10 @@ export type HomeCode =
   | "ended"
   /** The site stops. */
   | "closed"
-  /** A name, a commit or a checkpoint beyond its limits, or no room. */
-  | "limit_stateful";
+  /** A name, a commit or a checkpoint beyond its limits, more sessions than an app may have, or no room. */
+  | "limit_stateful"
+  /** Nothing new is run or opened for now: the answers kept here take all the memory that they may. Retry. */
+  | "overloaded";
 
 /** Thrown by everything here; known by its code. */
 export class HomeError extends Error {
@@ -124,8 +126,13 @@ export interface Home {
   readonly logBytes: number;
   /** Resolves when this site is not its home any more, or the site stops. */
   readonly over: Promise<HomeError>;
-  /** Registers a request; `new` means that its answer will come in a commit, or `dropped` says it will not. */
-  ask(request: string): Asked;
+  /**
+   * Registers a request; `new` means that its answer will come in a commit, or `dropped` says it will not.
+   *
+   * @param isBegun its handler runs already, as the log says: it is never refused for want of room.
+   * @throws HomeError `limit_stateful`; `overloaded` where it is not known, and is not to be run now.
+   */
+  ask(request: string, isBegun?: boolean): Asked;
   /** A request that was `new` will not be in any commit: it may be asked again as a new one. */
   dropped(request: string): void;
   /** Whoever asked has the answer: it need not be kept beyond the next checkpoint. */

@@ -10,6 +10,7 @@
  * A3  A home is taken from a site that is gone, that agrees, or that asks itself.
  * A4  An answer leaves when what it says is on disk. One batch at a time: all asks that came while the one before was
  *     written.
+ * A5  Of an app at most `perAppMax` rows live; what is on record already is opened and taken over beyond that, too.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { type Key, packKey } from "../../store/key.ts";
@@ -28,6 +29,8 @@ export interface ArbiterPorts {
   /** Whether a site can be asked to serve what is at home there. */
   readonly gone: (site: SiteId) => "gone" | "here" | "unsure";
   readonly fatal: (error: Error) => void;
+  /** Stateful sessions of one app (A5). */
+  readonly perAppMax: number;
 }
 
 /** A row as it is on disk. */
@@ -57,6 +60,8 @@ export class Arbiter {
   #isRunning = false;
   #hasFailed = false;
   #position = 0;
+  /** Rows that live, by app (A5). */
+  readonly #living = new Map<string, number>();
 
   private constructor(ports: ArbiterPorts) {
     this.#ports = ports;
@@ -67,6 +72,7 @@ export class Arbiter {
     for (const space of [ROWS, BIRTHS, COUNTS, "f"]) {
       for await (const row of scan(ports.storage, prefixRange(packKey([space])))) {
         arbiter.#position = Math.max(arbiter.#position, row.position);
+        if (space === ROWS && isLiving(row.value)) count(arbiter.#living, nameOf(row.key).app, 1);
       }
     }
     return arbiter;
@@ -133,7 +139,7 @@ export class Arbiter {
     for (const { from, ask } of batch) for (const key of keysOf(from, ask)) keys.add(key);
     const wanted = [...keys];
     const found = await this.#ports.storage.getMany(wanted);
-    const table = new Table(wanted, found);
+    const table = new Table(wanted, found, this.#living);
     const replies = batch.map(({ from, ask }) =>
       ask.kind === "births" ? table.births(from, ask.owners) : this.#named(table, from, ask)
     );
@@ -172,6 +178,8 @@ export class Arbiter {
     const config = row === null ? 0 : row.config + 1;
     const fresh = { site: from, epoch, version, grant, ended: false, endedMs: 0, movesTo: "" };
     if (row === null || row.ended) {
+      const max = this.#ports.perAppMax;
+      if ((this.#living.get(name.app) ?? 0) >= max) return { kind: "full", max }; // A5
       return answer("granted", table.put(name, { ...fresh, config, owners: [] }));
     }
     if (row.grant === grant && row.site === from) return answer("granted", row); // A1
@@ -194,8 +202,11 @@ export class Arbiter {
 class Table {
   readonly #rows = new Map<Key, Uint8Array>();
   readonly changed = new Map<Key, Uint8Array | null>();
+  readonly #living: Map<string, number>;
 
-  constructor(keys: readonly Key[], found: readonly (Row | undefined)[]) {
+  /** @param living counts of rows that live, by app: kept as rows change. */
+  constructor(keys: readonly Key[], found: readonly (Row | undefined)[], living: Map<string, number>) {
+    this.#living = living;
     keys.forEach((key, i) => {
       const value = found[i]?.value;
       if (value) this.#rows.set(key, value);
@@ -227,7 +238,9 @@ class Table {
   }
 
   put(name: StatefulName, row: StoredRow): StoredRow {
-    this.#set(keyOf(ROWS, name), encodeRow(row));
+    const key = keyOf(ROWS, name);
+    count(this.#living, name.app, Number(!row.ended) - Number(isLiving(this.#rows.get(key))));
+    this.#set(key, encodeRow(row));
     return row;
   }
 
@@ -281,6 +294,14 @@ const answer = (outcome: "granted" | "refused" | "unsure", row: StoredRow | null
   const { site, epoch, config, owners, version, ended, movesTo } = row;
   return { kind: "row", outcome, row: { site, epoch, config, owners, version, ended, movesTo } };
 };
+
+const isLiving = (value: Uint8Array | null | undefined): boolean => value ? !decodeRow(value).ended : false;
+
+function count(living: Map<string, number>, app: string, by: number): void {
+  const now = (living.get(app) ?? 0) + by;
+  if (now > 0) living.set(app, now);
+  else living.delete(app);
+}
 
 const birthKey = (site: SiteId, number: number): Key => packKey([BIRTHS, site, number]);
 

@@ -137,7 +137,9 @@ export type Reply =
   | { readonly kind: "row"; readonly outcome: typeof OUTCOMES[number]; readonly row: RowState | null }
   | { readonly kind: "births"; readonly number: number }
   /** This site is no arbiter, or not ready: ask again. */
-  | { readonly kind: "nobody" };
+  | { readonly kind: "nobody" }
+  /** Its app has `max` stateful sessions, and may have no more. */
+  | { readonly kind: "full"; readonly max: number };
 
 const ARBITER_KINDS: ReadonlySet<string> = new Set([
   "acquire",

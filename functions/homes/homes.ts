@@ -7,6 +7,7 @@
 import type { Standing } from "../../store/owners/detector.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
+import { AnswerRoom } from "./answer_room.ts";
 import { Arbiter } from "./arbiter.ts";
 import { type Ask, isForArbiter, type KeeperAsk, type Reply } from "./asks.ts";
 import { Audit } from "./audit.ts";
@@ -16,7 +17,7 @@ import { Exchange } from "./exchange.ts";
 import { GroupCommit } from "./group_commit.ts";
 import type { KeptLog } from "./kept_log.ts";
 import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
-import { OPEN_MS_MAX, SEED_BYTES } from "./limits.ts";
+import { OPEN_MS_MAX, PER_APP_MAX, SEED_BYTES, SITE_ANSWERS_BYTES_MAX } from "./limits.ts";
 import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
@@ -48,6 +49,7 @@ export class Homes {
   readonly #homes = new Map<string, AtHome>();
   readonly #opening = new Set<string>();
   readonly #live: LiveHomePorts;
+  readonly #room: AnswerRoom;
   readonly #counters: Record<string, number> = {};
   /** Nothing new is served. */
   #closing: HomeError | null = null;
@@ -61,6 +63,8 @@ export class Homes {
   }, watches: Watches) {
     this.#ports = ports;
     this.#watches = watches;
+    const { answersBytesMax: bytesMax = SITE_ANSWERS_BYTES_MAX } = ports;
+    this.#room = new AnswerRoom({ nowMs: ports.nowMs, bytesMax });
     this.#due = new Due((name) => this.#mayOpen(name), (name) => void this.#tellDue(name));
     this.#keepers = keepers({
       fenced: (name, epoch, by) => this.#fenced(name, epoch, by),
@@ -95,10 +99,11 @@ export class Homes {
     const loaded = await loadDisk(storage, random);
     const disk = new GroupCommit({ storage, clock, fatal }, loaded.position);
     const watches = new Watches(fellows, site, nowMs);
+    const { keptMax, keptBytesMax, perAppMax = PER_APP_MAX } = ports;
+    const gone = (one: SiteId) => watches.gone(one);
     const arbiter = arbiterStorage === null
       ? null
-      : await Arbiter.open({ storage: arbiterStorage, clock, fatal, gone: (one) => watches.gone(one) });
-    const { keptMax, keptBytesMax } = ports;
+      : await Arbiter.open({ storage: arbiterStorage, clock, fatal, gone, perAppMax });
     return new Homes(ports, {
       arbiter,
       keepers: (hooks) =>
@@ -137,11 +142,12 @@ export class Homes {
    *
    * @param version the code to run, where nothing is known of it yet.
    * @throws HomeError `elsewhere` (with the site), `superseded`, `stateful_unreachable`, `arbiter_unreachable`,
-   *     `closed`, `limit_stateful`.
+   *     `closed`, `limit_stateful`, `overloaded`.
    */
   async open(name: StatefulName, version: string): Promise<Opened> {
     this.#serving();
     checkName(name);
+    this.#room.checkFor(`open ${shown(name)}`);
     const key = keyOf("", name);
     const resting = this.#homes.get(key);
     if (this.#opening.has(key) || resting?.isResting === false) {
@@ -250,6 +256,7 @@ export class Homes {
     };
     return new Opening(live, copy, {
       nowMs,
+      room: this.#room,
       make: (answers) => new OpenHome(ports, live, answers, wakeAtMs),
       abandoned: rested,
     });

@@ -39,6 +39,8 @@ export const FULL_RETRY_MS = 5_000;
 
 /** Bytes of answers kept of one stateful session, beyond those that its log holds anyway. */
 export const ANSWERS_BYTES_MAX = 4 << 20;
+/** Of all open ones of a site together: a quarter of what a small site's process has. Beyond it see answer_room.ts. */
+export const SITE_ANSWERS_BYTES_MAX = 256 << 20;
 /** An answer that nobody said to have received is kept over checkpoints for so long: a client gives up before. */
 export const ANSWER_KEPT_MS = 60_000;
 /** Ids of requests whose answers are not kept any more: 100 bytes each at most. */
@@ -50,5 +52,7 @@ export const ROUTES_MAX = 50_000;
 export const AUDIT_MS = 10 * 60_000;
 /** Rows asked for at once in an audit. */
 export const AUDIT_AT_ONCE = 200;
+/** Rows of an app that live: half of what one site keeps logs of, so that no app by itself fills it for the others. */
+export const PER_APP_MAX = 100_000;
 /** Of ended stateful sessions the arbiter remembers the epoch so long. */
 export const ENDED_MS = 7 * 24 * 3_600_000;

@@ -17,6 +17,7 @@ import {
 } from "./api.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { Base, KeeperAsk, Reply } from "./asks.ts";
+import type { AnswerRoom } from "./answer_room.ts";
 import { Answers } from "./answers.ts";
 import { CHECKPOINT_BYTES_MAX, LOG_BYTES_MAX, PIECE_BYTES_MAX, VERSION_BYTES_MAX } from "./limits.ts";
 import type { LiveHome } from "./live_home.ts";
@@ -54,8 +55,9 @@ export class Opening implements Opened {
   constructor(
     live: LiveHome,
     { seed, version, base, pieces }: LogCopy,
-    { nowMs, make, abandoned }: {
+    { nowMs, room, make, abandoned }: {
       readonly nowMs: () => number;
+      readonly room: AnswerRoom;
       readonly make: (answers: Answers) => OpenHome;
       readonly abandoned: () => void;
     },
@@ -63,7 +65,7 @@ export class Opening implements Opened {
     this.#live = live;
     this.#make = make;
     this.#abandoned = abandoned;
-    this.#answers = new Answers(nowMs);
+    this.#answers = new Answers(nowMs, room);
     if (base !== null) this.#answers.restore(base.answers, base.at);
     this.seed = seed;
     this.version = base?.version ?? version;
@@ -90,6 +92,7 @@ export class Opening implements Opened {
   abandon(): void {
     if (this.#isUsed) return;
     this.#isUsed = true;
+    this.#answers.leave();
     this.#abandoned();
   }
 }
@@ -111,6 +114,7 @@ export class OpenHome implements Home {
     live.onHeld = (through) => answers.held(through);
     answers.held(live.held);
     live.onOver = (error) => answers.end(error);
+    if (live.isOver) answers.leave();
   }
 
   get name(): StatefulName {
@@ -137,8 +141,8 @@ export class OpenHome implements Home {
     return this.#live.over;
   }
 
-  ask(request: string): Asked {
-    return this.#answers.ask(request);
+  ask(request: string, isBegun?: boolean): Asked {
+    return this.#answers.ask(request, isBegun);
   }
 
   dropped(request: string): void {
@@ -221,6 +225,7 @@ export class OpenHome implements Home {
     await this.#live.whenHeld(this.#live.last);
     this.#isResting = true;
     this.#live.rests();
+    this.#answers.leave();
     this.#ports.rested(this);
   }
 

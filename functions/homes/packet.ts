@@ -29,7 +29,7 @@ const ASKS = [
   ...["promise", "install", "align", "append", "fetch", "checkpoint", "forget"] as const,
   ...["acquire", "configure", "yield", "end", "look", "births", "greet", "invite"] as const,
 ] as const;
-const REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody"] as const;
+const REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full"] as const;
 
 /** An ask as it goes into packets. */
 export const encodeAsk = (ask: Ask): Uint8Array<ArrayBuffer> => writeAsk(new Writer(128), ask).done();
@@ -171,6 +171,8 @@ function writeReply(w: Writer, reply: Reply): Writer {
       return writeRow(w.byte(OUTCOMES.indexOf(reply.outcome)).flag(reply.row !== null), reply.row);
     case "births":
       return w.uint(reply.number);
+    case "full":
+      return w.uint(reply.max);
     case "nobody":
       return w;
   }
@@ -198,6 +200,8 @@ function readReply(r: Reader): Reply {
       return { kind, outcome: oneOf(r, OUTCOMES), row: r.flag() ? readRow(r) : null };
     case "births":
       return { kind, number: r.uint() };
+    case "full":
+      return { kind, max: r.uint() };
     case "nobody":
       return { kind };
   }

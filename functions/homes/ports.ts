@@ -41,6 +41,9 @@ export interface HomesPorts {
   /** Bounds of this site's disk, where they are not those of limits.ts. */
   readonly keptMax?: number;
   readonly keptBytesMax?: number;
+  readonly answersBytesMax?: number;
+  /** At the root: stateful sessions of one app, in the whole tree. */
+  readonly perAppMax?: number;
 }
 
 export interface HomesStatus {

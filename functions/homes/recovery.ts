@@ -116,6 +116,7 @@ export class Recovery {
           `cannot open ${shown(name)}: the site ${arbiter}, which knows where it is at home, does not answer`,
         );
       }
+      if (reply.kind === "full") throw this.#full(arbiter, reply.max);
       if (reply.kind !== "row") {
         await this.#pause();
         continue;
@@ -131,6 +132,16 @@ export class Recovery {
         throw new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${at}`, at);
       }
     }
+  }
+
+  #full(arbiter: SiteId, max: number): HomeError {
+    return new HomeError(
+      "limit_stateful",
+      `cannot make ${
+        shown(this.#name)
+      }: ${this.#name.app} has ${max} stateful sessions, as many as the site ${arbiter} ` +
+        `lets an app have; end or delete some, or set limits.statefulPerApp higher there`,
+    );
   }
 
   async #pause(): Promise<void> {

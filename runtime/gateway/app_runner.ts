@@ -93,6 +93,7 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "source_lost",
     "owners_unreachable",
     "session_id_invalid",
+    "limit_stateful",
     "stateful_unreachable",
     "stateful_parked",
     "superseded",
@@ -108,6 +109,7 @@ const FAULTS: ReadonlySet<ProblemCode> = new Set([
   "isolate_killed",
   "wall_time",
   "not_available",
+  "limit_stateful",
 ]);
 /** What only the app's author and its operator are told, outside dev: a secret that has no value is named in one. */
 const HIDDEN: ReadonlySet<ProblemCode> = new Set(["app_error", "not_available"]);

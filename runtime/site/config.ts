@@ -67,6 +67,8 @@ const limits = z.strictObject({
   waitUntilMs: ms.default(30_000),
   /** A stateful session that was not used for so long leaves memory. */
   statefulIdleMs: ms.default(60_000),
+  /** At the root: stateful sessions of one app in the whole tree. */
+  statefulPerApp: z.number().int().min(0).default(100_000),
   /** Of one app version on this site. */
   isolatesMax: z.number().int().min(1).default(2),
   /** Isolate processes that wait pre-warmed for the next app version. */

@@ -73,6 +73,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     nowMs: () => performance.now(),
     arbiter: () => rootOf(replica) ?? config.id,
     fellows: fellowsOf(replica),
+    perAppMax: config.limits.statefulPerApp,
     due: (name) => opened.host?.wake(name),
     fatal: parts.fatal,
   });

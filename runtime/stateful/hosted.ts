@@ -163,7 +163,8 @@ export class Hosted {
       if (run.isSwitching) await this.#switched(run);
       if (waiting.token !== null && waiting.killed === null) await run.store.see(waiting.token);
       if (waiting.isSettled || run !== this.#run || run.isOver) return; // H2
-      const asked = run.home.ask(waiting.request);
+      const isBegun = run.handling === waiting.request || waiting.killed !== null;
+      const asked = run.home.ask(waiting.request, isBegun);
       if (asked.kind === "known") return this.#relay(run, waiting, asked.answer);
       if (asked.kind === "past") {
         throw new Problem("superseded", `a request of ${shown(this.name)} was answered before, and not kept`);

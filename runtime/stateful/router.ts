@@ -239,7 +239,8 @@ function replyOf(error: unknown): ForwardedReply {
       case "closed":
         return problem("draining", error.message);
       case "limit_stateful":
-        return problem("limit_stateful", error.message);
+      case "overloaded":
+        return problem(error.code, error.message);
       case "stateful_unreachable":
       case "arbiter_unreachable":
         return problem("stateful_unreachable", error.message);

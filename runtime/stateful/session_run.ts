@@ -126,7 +126,7 @@ export class SessionRun implements ChannelSink {
   /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
   async #endAgain({ outputs }: Opened): Promise<void> {
     for (const { to } of outputs) {
-      const asked = this.home.ask(to);
+      const asked = this.home.ask(to, true);
       if (asked.kind !== "known") continue;
       const bytes = await asked.answer;
       this.#parts.listener.answered(to, bytes, this.#seen ?? await this.store.token());

@@ -90,6 +90,8 @@ async function limits(cluster: TestCluster): Promise<void> {
     { what: "key", path: `/notes/${"k".repeat(2100)}`, init: {}, status: 413, code: "limit_key" },
     { what: "row", path: "/bad-note", init: { method: "POST" }, status: 422, code: "row_invalid" },
     { what: "thrown", path: "/throw", init: {}, status: 502, code: "app_error" },
+    // As a call that would make one stateful session too many fails.
+    { what: "more", path: "/throw?code=limit_stateful", init: {}, status: 413, code: "limit_stateful" },
   ];
   for (const { what, path, init, status, code } of cases) {
     const answer = await ask(url + path, init);

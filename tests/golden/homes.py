@@ -7,7 +7,7 @@ import json
 
 ASKS = ["promise", "install", "align", "append", "fetch", "checkpoint", "forget",
         "acquire", "configure", "yield", "end", "look", "births", "greet", "invite"]
-REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody"]
+REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full"]
 WHY = ["superseded", "unknown", "gap", "disk", "full"]
 OUTCOMES = ["granted", "refused", "unsure"]
 
@@ -116,6 +116,8 @@ def reply(r):
                 + text(row["version"]) + flag(row["ended"]) + text(row["movesTo"]))
     if kind == "births":
         return out + varint(r["number"])
+    if kind == "full":
+        return out + varint(r["max"])
     return out
 
 
@@ -164,6 +166,7 @@ def packets():
         {"kind": "row", "outcome": "granted", "row": None},
         {"kind": "births", "number": 37},
         {"kind": "nobody"},
+        {"kind": "full", "max": 100000},
     ]
     cases = [{"boot": 1, "to": 0, "asks": [], "replies": []}]
     cases += [{"boot": 5, "to": 2**40, "asks": [{"number": i + 1, "body": a}], "replies": []}

@@ -1,5 +1,6 @@
 /** A few sites with homes in virtual time, without faults but those that a test makes. */
 import type { Home, Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
+import type { HomesPorts } from "../../functions/homes/ports.ts";
 import { isForArbiter } from "../../functions/homes/asks.ts";
 import { decodePacket } from "../../functions/homes/packet.ts";
 import { SimNetwork } from "../sim/network.ts";
@@ -13,6 +14,11 @@ const NO_HOST = { checkpointEvery: Infinity, restChance: 0, moveChance: 0, timer
 
 export const name = (id: string): StatefulName => ({ app: "shop", class: "cart", id });
 
+interface ClusterOptions {
+  readonly keptMax?: (site: string) => number;
+  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax">;
+}
+
 export class Cluster {
   readonly world = new World();
   readonly network: SimNetwork;
@@ -22,7 +28,7 @@ export class Cluster {
   packets = 0;
   arbiterAsks = 0;
 
-  private constructor(n: number, f: number, options: { readonly keptMax?: (site: string) => number }) {
+  private constructor(n: number, f: number, options: ClusterOptions) {
     const draws = new Draws("homes cluster");
     const { world } = this;
     this.network = new SimNetwork({
@@ -55,6 +61,7 @@ export class Cluster {
           throw new Error(text);
         },
         due: (site, due) => void this.due.push(`${site} ${due.id}`),
+        ...(options.bounds === undefined ? {} : { bounds: options.bounds }),
         ...(options.keptMax === undefined ? {} : { keptMax: options.keptMax(id) }),
       })
     );
@@ -65,7 +72,7 @@ export class Cluster {
   static async start(
     n: number,
     f: number,
-    options: { readonly keptMax?: (site: string) => number } = {},
+    options: ClusterOptions = {},
   ): Promise<Cluster> {
     const cluster = new Cluster(n, f, options);
     for (const site of cluster.sites) void site.start();

@@ -107,6 +107,7 @@ export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
   }),
   fc.record({ kind: kind("births"), number: uint }),
   fc.record({ kind: kind("nobody") }),
+  fc.record({ kind: kind("full"), max: uint }),
 );
 
 /** Any packet. */

@@ -24,7 +24,17 @@ Deno.test("stateful sessions keep what was answered and contradict nothing, on a
     "loaded",
     "replayed",
   ];
-  for (const name of [...wanted, "asked again", "asks_again", "due", "fault: wipe", "told past"]) {
+  for (
+    const name of [
+      ...wanted,
+      "asked again",
+      "asks_again",
+      "due",
+      "fault: wipe",
+      "told past",
+      "told overloaded",
+    ]
+  ) {
     assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
   }
 });

@@ -83,7 +83,7 @@ export function keeper(disk: Disk, number: number, from: SiteId, asks: readonly 
 export function arbiter(disk: Disk, from: SiteId, ask: ArbiterAsk): Promise<Done> {
   return once(`a ${keyOf(disk, from, ask)}`, async () => {
     const storage = storageOf(disk);
-    const made = await Arbiter.open({ storage, clock, fatal, gone: () => "gone" });
+    const made = await Arbiter.open({ storage, clock, fatal, gone: () => "gone", perAppMax: 1 });
     const reply = await made.handle(from, ask);
     return { reply, disk: await diskOf(storage) };
   });

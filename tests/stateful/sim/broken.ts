@@ -2,6 +2,7 @@
  * Homes broken on purpose, each in one rule. A variant wraps the production code from outside (its disks, its packets,
  * its host) and changes nothing in it.
  */
+import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
 import type { Owner } from "../../../functions/homes/mod.ts";
 import type { Ask, KeeperAsk, Reply, RowState } from "../../../functions/homes/asks.ts";
 import { decodeBase, encodeBase } from "../../../functions/homes/kept_log.ts";
@@ -35,6 +36,7 @@ export const contested = (plan: StatefulPlan): StatefulPlan => ({
   requests: 25,
   safetyMs: 4_000,
   healMs: 10_000,
+  answersBytesMax: SITE_ANSWERS_BYTES_MAX,
   crashes: 6,
   partitions: 4,
   wipes: 0,

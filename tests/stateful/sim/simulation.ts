@@ -4,6 +4,7 @@
  * Stages: safety phase (crashes, at most f lost disks, partitions, slow links, clocks that jump, packets that come
  * again seconds later) → healing: every client is answered, every session tells what it believes → the checker.
  */
+import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
 import type { StatefulName } from "../../../functions/homes/mod.ts";
 import type { SiteId } from "../../../store/ports.ts";
 import { SimNetwork } from "../../sim/network.ts";
@@ -35,6 +36,8 @@ export interface StatefulPlan {
   readonly host: HostPlan;
   /** How long all may take to be answered in the end. */
   readonly healMs: number;
+  /** Bytes of answers that a site keeps: what is beyond goes, or nothing new is run. */
+  readonly answersBytesMax: number;
 }
 
 export interface StatefulRun {
@@ -90,7 +93,10 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
       moveChance: draws.pick([0, 0, 0.1]),
       timerMs: draws.pick([0, 0, 1_000]),
     },
-    healMs: 120_000,
+    // What nobody says to have received takes its room for a minute; in a small one others wait for it, in turn.
+    ...(draws.chance(0.2)
+      ? { answersBytesMax: 2_000, healMs: 600_000 }
+      : { answersBytesMax: SITE_ANSWERS_BYTES_MAX, healMs: 120_000 }),
   };
 }
 
@@ -148,6 +154,7 @@ class Simulation {
         commitMs: plan.commitMs,
         drift: this.#draws.pick([0, 0.01, -0.01]),
         host: plan.host,
+        bounds: { answersBytesMax: plan.answersBytesMax },
         wrongs: options.wrongs ?? {},
         echoChance: plan.echoChance,
         heard: (heard) => this.#heard.push({ ...heard, key: keyOf(heard.name) }),

@@ -45,6 +45,8 @@ export interface StatefulSiteOptions {
   readonly due?: (site: SiteId, name: StatefulName) => void;
   /** Logs that its disk has room for. */
   readonly keptMax?: number;
+  /** Bounds of its homes, where they are not those of limits.ts. */
+  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax">;
   /** Something of the process is seen by its host. */
   readonly passes?: (site: SiteId, point: string) => void;
 }
@@ -175,6 +177,7 @@ export class StatefulSite {
       fellows: this.#fellows(detector),
       due: (name) => this.options.due === undefined ? host?.due(name) : this.options.due(id, name),
       ...(this.options.keptMax === undefined ? {} : { keptMax: this.options.keptMax }),
+      ...this.options.bounds,
       note: () => {},
       fatal: (error) => {
         if (isCurrent()) complain(`${id} fails: ${error.stack ?? error.message}`);

@@ -127,7 +127,9 @@ function socket(request: Request): Response {
 
 /** Hono answers what its handlers throw by itself; this reaches the platform. */
 const fetch: typeof http.fetch = (request, env, ctx) => {
-  if (new URL(request.url).pathname === "/throw") throw new Error("on purpose");
+  const { pathname, searchParams } = new URL(request.url);
+  const code = searchParams.get("code");
+  if (pathname === "/throw") throw Object.assign(new Error("on purpose"), code === null ? {} : { code });
   return http.fetch(request, env, ctx);
 };
 
