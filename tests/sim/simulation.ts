@@ -153,6 +153,8 @@ class Simulation {
     await this.#peace("owners have what is theirs", () => this.#isWarded());
     // The choice of owners is a row, too.
     await this.#peace(null, () => this.#isPushed() && this.#isConverged() && this.#isSystemConverged());
+    // What is watched is covered again in a trip or two after a parent was lost.
+    await this.#peace(null, () => this.#isWatching());
     this.#finish();
     const parents = new Map(this.#plan.sites.map((site) => [site.id, site.parent]));
     const owners = new Map(this.#plan.sites.map((site) => [site.id, site.owners.f]));
@@ -238,6 +240,15 @@ class Simulation {
       if (parent === null || owners.f === 0 || owners.f >= present.length || wards === undefined) return true;
       return wards.next === null && !wards.isClosed && (wards.owners.length === owners.f);
     });
+  }
+
+  /** Who watches rows covers them. */
+  #isWatching(): boolean {
+    const { watch } = this.#plan;
+    if (watch === null) return true;
+    const process = this.#sites.get(watch.site)?.process ?? null;
+    const keys = this.#keyspace.groups[watch.group]?.keys ?? [];
+    return process === null || keys.every((key) => process.storage.covered.has(key));
   }
 
   /** All sites that belong to the tree. */

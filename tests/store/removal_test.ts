@@ -104,6 +104,22 @@ Deno.test("a site ends the numbers that it was given and did not take, once it k
   assert.deepEqual(ends(), [3, undefined, 0, 0, undefined], "neither its own nor the one that it was before");
 });
 
+Deno.test("a site whose parent asked twice for its number, and was lost, is taken elsewhere under the later one (R5)", () => {
+  const core = coreOf();
+  const removals = new Removals(core, { all: () => [], among: () => [], dismiss: () => {} });
+  const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
+  const given = (number: number, parent: number) =>
+    write(replicaKey(number), { site: "e", path: ["root", "lost", "e"], parent, from: 0 });
+  given(5, 3);
+  given(7, 3);
+  const isRefused = (replica: number) => removals.refuses("e", { replica, parentReplica: 3, cursor: 0 });
+  assert.equal(isRefused(7), false);
+  assert.equal(isRefused(5), true, "7 is the disk that lives");
+  // The next disk of that parent gave a number to another disk of the site: which one lives is not for this site to say.
+  given(8, 4);
+  assert.equal(isRefused(7), true);
+});
+
 Deno.test("a site that said that its number was void is no child, whatever its parent had written of it", () => {
   const core = coreOf();
   const write = (key: Key, value: unknown) => core.rows.put(core.own(key, encodeJson(value)));
