@@ -11,6 +11,7 @@ import { SessionStore as TurnStore } from "../../functions/turns/session_store.t
 import type { Commit, SessionSink } from "../../functions/turns/mod.ts";
 import type { LiveVersion } from "../../runtime/deploy/mod.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
+import { useOneForm } from "../../functions/value.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
@@ -24,6 +25,9 @@ const { core } =
   (Deno as unknown as Record<symbol, { core: { processTicksAndRejections(): void; runMicrotasks(): void } }>)[
     (Deno as unknown as { internal: symbol }).internal
   ] as { core: { processTicksAndRejections(): void; runMicrotasks(): void } };
+
+// As isolates of stateful sessions do (runtime/isolate/inside/stateful_host.ts): V8's bytes differ from run to run.
+useOneForm();
 
 /** What is tested, and handles on what is around it. */
 export interface MemoryHost {
