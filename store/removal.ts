@@ -12,8 +12,8 @@
  * R3  A disk of a removed site is not taken: meanwhile others have collected what its rows may need (I9), and its
  *     sessions were told of a loss. A blank one is.
  * R5  No site is taken below itself, and no other disk of a site that lives under another parent: that one would
- *     end. Where it is gone for good, or its parent is, an operator has to say so. Of two numbers that one incarnation
- *     of a parent gave, only the later one lives: it may have asked twice for one blank disk.
+ *     end. Where it is gone for good, or its parent is, an operator has to say so. Of two numbers that one parent
+ *     gave, only the later one lives: it may have asked twice for a blank disk, or did not hear which one was taken.
  * R6  A disk that was another site's is not taken: that one lives with it, or has lost what its sessions saw, and would
  *     end here.
  * R7  The host hears of each hello that is not answered, since it ends the link; the log once per site, reason and
@@ -127,11 +127,8 @@ export class Removals {
   /** Another parent, below which the site lives with another disk than the one that comes (R5). */
   #livesBelow(id: SiteId, disk: ReplicaNumber, lost: readonly SiteId[]): SiteId | undefined {
     const { topology, config } = this.#core;
-    const own = topology.incarnation(disk)?.parent ?? 0;
-    // Whoever gave this disk its number took it for the newest of that site: what it gave before is nobody's any more.
-    const isReplaced = (number: ReplicaNumber) =>
-      number < disk && own > 0 && topology.incarnation(number)?.parent === own;
-    return topology.living(id).filter((number) => !topology.isOneDisk(number, disk) && !isReplaced(number))
+    return topology.living(id)
+      .filter((number) => !topology.isOneDisk(number, disk) && !topology.isReplaced(number, disk))
       .map((number) => topology.incarnation(number)?.path.at(-2))
       .find((parent) =>
         parent !== undefined && parent !== config.site && !lost.includes(parent) &&

@@ -273,6 +273,15 @@ export class Topology {
     return false;
   }
 
+  /** Whether the parent that gave a number gave the disk that comes with another a later one: it had that one then. */
+  isReplaced(number: ReplicaNumber, disk: ReplicaNumber): boolean {
+    const parent = this.#incarnations.get(number)?.path.at(-2);
+    for (let at = disk; at > number; at = this.#incarnations.get(at)?.from ?? 0) {
+      if (parent !== undefined && this.#incarnations.get(at)?.path.at(-2) === parent) return true;
+    }
+    return false;
+  }
+
   /** Sites that joined below a site and have neither ended nor left it, whether or not it remembers them. */
   joinedBelow(parent: SiteId): SiteId[] {
     const joined = [...this.#joined.get(parent) ?? []].filter((id) => {

@@ -115,9 +115,13 @@ Deno.test("a site whose parent asked twice for its number, and was lost, is take
   const isRefused = (replica: number) => removals.refuses("e", { replica, parentReplica: 3, cursor: 0 });
   assert.equal(isRefused(7), false);
   assert.equal(isRefused(5), true, "7 is the disk that lives");
-  // The next disk of that parent gave a number to another disk of the site: which one lives is not for this site to say.
   given(8, 4);
+  assert.equal(isRefused(8), false, "the next disk of that parent took this one for the site's");
   assert.equal(isRefused(7), true);
+  write(replicaKey(9), { site: "e", path: ["root", "other", "e"], parent: 2, from: 8 });
+  assert.equal(isRefused(9), false, "it has been elsewhere since");
+  write(replicaKey(10), { site: "e", path: ["root", "third", "e"], parent: 6, from: 0 });
+  assert.equal(isRefused(9), true, "another disk lives below a third");
 });
 
 Deno.test("a site that said that its number was void is no child, whatever its parent had written of it", () => {
