@@ -18,8 +18,8 @@ const CHECK = [
   "--anomalies=G0-process,G1c-process,G-single-process",
 ];
 
-/** What it says of a history. */
-export type Opinion = "valid" | "violated";
+/** What it says of a history; nothing of an empty one. */
+export type Opinion = "valid" | "violated" | "unknown";
 
 /** The checker, or why there is none. */
 export type OutsideChecker = { readonly check: (history: string) => Promise<Opinion> } | {
@@ -41,6 +41,7 @@ export async function outsideChecker(): Promise<OutsideChecker> {
 const isThere = () => Deno.stat(PROGRAM).then(() => true, () => false);
 
 async function check(history: string): Promise<Opinion> {
+  if (history.trim() === "") return "unknown";
   const file = await Deno.makeTempFile({ suffix: ".jsonl" });
   try {
     await Deno.writeTextFile(file, history);
