@@ -14,34 +14,23 @@
  * ST5  Nothing is guessed: a log that can't be read or replayed, and a handler that waits for what nobody will
  *      deliver, park the session.
  */
-import { Writer } from "../../store/codec.ts";
 import { codeOf } from "../errors.ts";
-import type { SessionState } from "../tracked/mod.ts";
-import { digestOf, encodeCheckpoint } from "./checkpoint.ts";
 import type { Acknowledged, Checkpoint, Parked, TimerChange } from "./commit.ts";
 import type { OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
-import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
-import { Program, type ProgramHost } from "./program.ts";
+import type { Program } from "./program.ts";
 import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { inputOf } from "./inputs.ts";
-import { LiveSource } from "./live_source.ts";
+import { LoggedProgram, type RunHost } from "./logged_program.ts";
 import { type Made, Outbox } from "./outbox.ts";
-import { parkedError, recover, requireCode, stateOf, wholeState } from "./recovery.ts";
-import type { RunTurn } from "./replay.ts";
-import { SessionLog } from "./session_log.ts";
+import { parkedError } from "./recovery.ts";
 import type { SessionSink } from "./sink.ts";
 import type { TurnInput } from "./turn.ts";
 import { type Delivery, Waits } from "./waits.ts";
 
 /** What a session needs of the isolate. */
-export interface SessionHost extends ProgramHost {
+export interface SessionHost extends RunHost {
   readonly sink: SessionSink;
-  nowMs(): number;
-  /** A value for the version of what a turn writes that no event of the site began, not before the last one. */
-  storeClock(): number;
-  /** Runs a turn: begins it, drains the microtasks, finishes it. */
-  readonly run: RunTurn;
   /** Calls `localDue` after so many milliseconds. */
   arm(session: StatefulSession, local: number, ms: number): void;
   disarm(session: StatefulSession, local: number): void;
@@ -49,29 +38,16 @@ export interface SessionHost extends ProgramHost {
   wake(session: StatefulSession): void;
 }
 
-/** A checkpoint is taken after so many turns or bytes: so much, at most, is replayed when a handler throws. */
-const CHECKPOINT_TURNS = 256;
-const CHECKPOINT_BYTES = 64 * 1024;
-/** And after so much time in turns: a replay takes as long, and is one turn to who watches the isolate's CPU time. */
-const CHECKPOINT_MS = 100;
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
 const NOTHING: Made = { outputs: [], effects: [], timers: [] };
-
-/** The entries of a turn on their way into a log. */
-const entries = new Writer(4096);
 
 /** See the file's header. */
 export class StatefulSession {
   readonly channel: number;
   readonly #host: SessionHost;
   readonly #open: OpenSession;
-  #program: Program;
-  #state: SessionState | null = null;
-  #log = new SessionLog(0, new Uint8Array(0), 0);
-  /** The newest checkpoint, and the state as it has it. */
-  #checkpoint: Checkpoint | null = null;
-  #stateBytes: Uint8Array | null = null;
+  readonly #logged: LoggedProgram;
   readonly #inbox = new Inbox();
   #deliveries: Delivery[] = [];
   /** Deliveries since the last commit point. */
@@ -82,8 +58,6 @@ export class StatefulSession {
   readonly #waits: Waits;
   readonly #outbox = new Outbox();
   #wantsCheckpoint = false;
-  /** Time in turns since the newest checkpoint. */
-  #turnsMs = 0;
   #isStarted = false;
   #isOver = false;
 
@@ -91,8 +65,8 @@ export class StatefulSession {
     this.#host = host;
     this.channel = channel;
     this.#open = open;
-    this.#program = new Program(host, open.class, open.id);
-    const programOf = () => this.#program;
+    this.#logged = new LoggedProgram(host, open);
+    const programOf = () => this.#logged.program;
     this.#waits = new Waits({
       nowMs: () => host.nowMs(),
       arm: (local, ms) => host.arm(this, local, ms),
@@ -106,7 +80,7 @@ export class StatefulSession {
 
   /** The program that runs now. */
   get program(): Program {
-    return this.#program;
+    return this.#logged.program;
   }
 
   /** Parked, ended or closed. */
@@ -125,8 +99,8 @@ export class StatefulSession {
     } catch (error) {
       return this.#parkFor(error);
     }
-    const program = this.#program;
-    const { sequence } = this.#log;
+    const { program } = this;
+    const { sequence } = this.#logged.log;
     this.#host.sink.opened(this.channel, {
       sequence,
       outputs: [...this.#outbox.kept.outputs],
@@ -193,21 +167,21 @@ export class StatefulSession {
   get hasWork(): boolean {
     if (this.#isOver) return false;
     if (!this.#isStarted || this.#deliveries.length > 0) return true;
-    if (this.#program.handler !== null) return this.#isStopped;
+    if (this.program.handler !== null) return this.#isStopped;
     return (this.#inbox.first !== undefined && !this.#isHeld) ||
-      (this.#wantsCheckpoint && this.#program.isQuiescent);
+      (this.#wantsCheckpoint && this.program.isQuiescent);
   }
 
   /** The log is near its limit and the session not at rest: no new handlers until it is. */
   get #isHeld(): boolean {
-    return this.#log.lengthBytes >= HOLD_BYTES && !this.#program.isQuiescent;
+    return this.#logged.log.lengthBytes >= HOLD_BYTES && !this.program.isQuiescent;
   }
 
   /** The handler that runs was begun in an isolate that it took with it: it is not to go on here. */
   get #isStopped(): boolean {
     const { first } = this.#inbox;
     return first?.kind === "reject" && this.#handling === null &&
-      this.#program.handler?.request === first.request;
+      this.program.handler?.request === first.request;
   }
 
   /** Does one thing: recovers, runs a turn, or takes a checkpoint. */
@@ -217,8 +191,8 @@ export class StatefulSession {
     if (stop !== undefined) return this.#handle(stop);
     const delivery = this.#deliveries.shift();
     if (delivery !== undefined) return this.#deliver(delivery);
-    if (this.#program.handler !== null) return;
-    if (this.#wantsCheckpoint && this.#program.isQuiescent) return this.#commitPoint();
+    if (this.program.handler !== null) return;
+    if (this.#wantsCheckpoint && this.program.isQuiescent) return this.#commitPoint();
     const event = this.#isHeld ? undefined : this.#inbox.take();
     if (event !== undefined) this.#handle(event);
   }
@@ -226,8 +200,8 @@ export class StatefulSession {
   #deliver(delivery: Delivery): void {
     const { input, storeClock } = delivery;
     const isOpen = input.kind === "local"
-      ? this.#program.locals.has(input.local)
-      : this.#program.calls.has(input.call);
+      ? this.program.locals.has(input.local)
+      : this.program.calls.has(input.call);
     if (!isOpen) return;
     this.#held.push(delivery);
     this.#turn(input, storeClock);
@@ -236,38 +210,25 @@ export class StatefulSession {
   #handle(event: Numbered): void {
     this.#handling = event;
     if (event.kind === "reject") return this.#rejected(event, event.isBackground ? "all" : "none");
-    const input = inputOf(this.#program, event);
+    const input = inputOf(this.program, event);
     if (input === null) this.#commitPoint();
     else this.#turn(input, event.storeClock);
   }
 
   /** Runs a turn and records it; what came of it leaves where it may. */
   #turn(input: TurnInput, storeClock: number): void {
-    const program = this.#program;
-    if (!this.#record(input, storeClock)) return this.#threw(input, program.failure?.error);
+    const { program } = this;
+    if (!this.#logged.record(input, storeClock)) return this.#threw(input, program.failure?.error);
     this.#collect();
     if (program.handler === null) return this.#commitPoint();
     if (this.#outbox.hasIntents) this.#give(false);
-    if (this.#log.lengthBytes > LOG_BYTES_MAX) return this.#parkFull();
+    if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) return this.#parkFull();
     if (program.calls.size === 0 && program.locals.size === 0) this.#parkWaiting();
-  }
-
-  /** One turn, and its entries in the log; false where it threw. */
-  #record(input: TurnInput, storeClock: number): boolean {
-    const program = this.#program;
-    const beforeMs = program.clockMs;
-    const begunMs = this.#host.nowMs();
-    const end = this.#host.run(program, input, new LiveSource(this.#host, storeClock));
-    this.#turnsMs += this.#host.nowMs() - begunMs;
-    if (program.failure !== null) return false;
-    entries.clear();
-    this.#log.append(entries, writeTurn(entries, input, end, beforeMs));
-    return true;
   }
 
   /** Takes what the program made in its turn: calls are made, timers armed, the rest waits for the commit point. */
   #collect(): void {
-    const program = this.#program;
+    const { program } = this;
     const products = program.take();
     this.#outbox.add(products);
     for (const number of products.calls) this.#makeCall(number);
@@ -280,10 +241,10 @@ export class StatefulSession {
   }
 
   #makeCall(number: number): void {
-    const open = this.#program.calls.get(number);
+    const open = this.program.calls.get(number);
     if (open === undefined) return;
     if (open.start !== undefined) return this.#waits.compute(number, open.start);
-    for (const call of this.#program.callsOf([number])) {
+    for (const call of this.program.callsOf([number])) {
       if (call.effect === null) this.#host.sink.call(this.channel, call);
       else this.#outbox.addIntent(call);
     }
@@ -292,24 +253,23 @@ export class StatefulSession {
   // Commits
 
   #commitPoint(): void {
-    const program = this.#program;
+    const { program } = this;
     if (this.#handling !== null) this.#through = this.#handling.number;
     this.#handling = null;
     this.#held = [];
-    this.#log.point();
+    this.#logged.log.point();
     this.#outbox.keep();
-    const isDue = this.#wantsCheckpoint || this.#log.length >= CHECKPOINT_TURNS ||
-      this.#log.lengthBytes >= CHECKPOINT_BYTES || this.#turnsMs >= CHECKPOINT_MS;
+    const isDue = this.#wantsCheckpoint || this.#logged.isCheckpointDue;
     if (!isDue || !program.isQuiescent || program.isEnded) this.#give(true);
     else this.#takeCheckpoint();
     if (program.isEnded) this.close();
-    else if (this.#log.lengthBytes > LOG_BYTES_MAX) this.#parkFull();
+    else if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) this.#parkFull();
   }
 
   #give(isPoint: boolean): void {
-    const program = this.#program;
+    const { program } = this;
     this.#host.sink.commit(this.channel, {
-      ...this.#log.give(),
+      ...this.#logged.log.give(),
       through: this.#through,
       isPoint,
       ...isPoint ? this.#outbox.take() : NOTHING,
@@ -322,31 +282,21 @@ export class StatefulSession {
 
   #takeCheckpoint(): void {
     this.#wantsCheckpoint = false;
-    this.#turnsMs = 0;
-    if (this.#checkpoint !== null && this.#log.length === 0) {
+    const current = this.#logged.currentCheckpoint;
+    if (current !== null) {
       this.#give(true);
-      return this.#host.sink.checkpoint(this.channel, this.#checkpoint);
+      return this.#host.sink.checkpoint(this.channel, current);
     }
-    let bytes: Uint8Array;
-    let state: Uint8Array;
+    let checkpoint: Checkpoint;
     try {
-      state = wholeState(this.#stateBytes, this.#state?.checkpoint() ?? new Uint8Array(0));
-      bytes = encodeCheckpoint(this.#program, { state, ...this.#outbox.kept });
+      checkpoint = this.#logged.writeCheckpoint(this.#outbox.kept);
     } catch (error) {
       this.#give(true);
       return this.#park("state_invalid", thrown(error).message, { code: codeOf(error) ?? null });
     }
-    writeCheckpointEntry(entries.clear(), digestOf(bytes));
-    this.#log.append(entries, 1);
-    this.#log.point();
-    const at = this.#log.sequence;
-    this.#checkpoint = { at, bytes };
-    this.#stateBytes = state;
     this.#give(true);
-    this.#log.restart();
-    this.#program.math.rest();
-    this.#program.crypto.rest();
-    this.#host.sink.checkpoint(this.channel, { at, bytes });
+    this.#logged.restart();
+    this.#host.sink.checkpoint(this.channel, checkpoint);
   }
 
   // Undoing
@@ -355,7 +305,7 @@ export class StatefulSession {
   #threw(input: TurnInput, error: unknown): void {
     const { code, message } = thrown(error);
     this.#host.sink.log(this.channel, "error", stackText(error));
-    const request = this.#program.handler?.request ?? null;
+    const request = this.program.handler?.request ?? null;
     this.#rejected({ request, code, message }, input.kind === "local" ? input.local : "none");
   }
 
@@ -367,13 +317,13 @@ export class StatefulSession {
     },
     drops: "none" | "all" | number,
   ): void {
-    const { nextCall, nextLocal, nextEffect } = this.#program;
-    const voids = this.#log.cut();
+    const { nextCall, nextLocal, nextEffect } = this.program;
+    const voids = this.#logged.log.cut();
     const held = this.#held;
     this.#held = [];
     this.#outbox.drop();
     try {
-      this.#reload();
+      this.#logged.reload();
     } catch (error) {
       return this.#parkFor(error);
     }
@@ -390,72 +340,31 @@ export class StatefulSession {
       nextLocal,
       nextEffect,
     } as const;
-    if (!this.#record(input, 0)) return this.#parkFor(this.#program.failure?.error);
+    if (!this.#logged.record(input, 0)) return this.#parkFor(this.program.failure?.error);
     // Where the handler was begun in an earlier epoch, the entry of this one was cut with it.
     this.#beginEpoch();
     this.#collect();
-    this.#waits.resume(this.#program, held.map(({ input }) => input));
+    this.#waits.resume(this.program, held.map(({ input }) => input));
     this.#commitPoint();
-  }
-
-  /** Makes the program again as it was at the last commit point. */
-  #reload(): void {
-    const { program, state, stateBytes } = recover(this.#host, {
-      ...this.#recorded,
-      checkpoint: this.#checkpoint,
-      entries: this.#log.upToPoint(),
-    });
-    this.#program = program;
-    this.#state = state;
-    this.#stateBytes = stateBytes;
   }
 
   // Recovery
 
-  get #recorded(): { readonly className: string; readonly id: string } {
-    return { className: this.#open.class, id: this.#open.id };
-  }
-
   /** The timers that were set at the last commit point. @throws ParkedError */
   #recover(): readonly TimerChange[] {
-    const { checkpoint, entries, out, effectsApplied } = this.#open;
-    requireCode(this.#open);
-    const recovered = recover(this.#host, { ...this.#recorded, checkpoint, entries });
-    const { program, parts, given, pending, point } = recovered;
-    this.#program = program;
-    this.#state = recovered.state;
-    this.#stateBytes = recovered.stateBytes;
-    this.#checkpoint = checkpoint;
-    this.#log = new SessionLog(checkpoint?.at ?? 0, entries, recovered.count);
-    this.#log.point(point);
+    const { out, effectsApplied } = this.#open;
+    const { parts, given, pending, timers } = this.#logged.recover();
     this.#outbox.keepAll([...parts?.outputs ?? [], ...given.outputs], [
       ...parts?.effects ?? [],
       ...given.effects,
     ]);
     this.#outbox.acknowledge({ outputs: out, effects: effectsApplied });
     this.#outbox.add(pending);
-    // What an open handler did to timers has not left.
-    const { timers } = program.handler === null ? program : recover(this.#host, {
-      ...this.#recorded,
-      checkpoint,
-      entries: entries.subarray(0, point.bytes),
-    }).program;
-    return [...timers].map(([name, dueMs]) => ({ name, dueMs }));
+    return timers;
   }
 
-  /** A session is born, or goes on in another epoch or with other code. It leaves with the next commit. */
   #beginEpoch(): void {
-    const program = this.#program;
-    const { epoch, replica, code, seed } = this.#open;
-    const isPoint = program.handler === null;
-    if (program.epoch !== epoch || program.code !== code) {
-      this.#record({ kind: "epoch", epoch, replica, code }, 0);
-    }
-    if (program.object === null && !this.#record({ kind: "birth", seed: seed.slice() }, 0)) {
-      return this.#parkFor(program.failure?.error);
-    }
-    this.#state ??= stateOf(program);
-    if (isPoint) this.#log.point();
+    if (!this.#logged.beginEpoch()) this.#parkFor(this.program.failure?.error);
   }
 
   // Parking
@@ -473,15 +382,15 @@ export class StatefulSession {
   #parkFull(): void {
     this.#park(
       "log_full",
-      `its log has ${this.#log.lengthBytes} bytes, and it never rests: ${this.#program.openWork()}`,
+      `its log has ${this.#logged.log.lengthBytes} bytes, and it never rests: ${this.program.openWork()}`,
       {
-        bytes: this.#log.lengthBytes,
+        bytes: this.#logged.log.lengthBytes,
       },
     );
   }
 
   #parkWaiting(): void {
-    const name = this.#program.handler?.name ?? "";
+    const name = this.program.handler?.name ?? "";
     this.#park(
       "waits_unrecorded",
       `${name} waits for something that is no event: a promise that nothing here will ever settle`,

@@ -1,0 +1,167 @@
+/**
+ * A program and what it is made again from: the newest checkpoint and the log after it. Turns run here, and are in the
+ * log when they are over.
+ *
+ * Life: opened (`recover`: program filled from the checkpoint, log replayed) → turns, checkpoints, and reloads where a
+ * handler was undone → given up with its session.
+ *
+ * LP1  The program is what checkpoint and log make, at every moment between turns.
+ * LP2  A turn that threw is not in the log: its program is only good for being made again.
+ */
+import { Writer } from "../../store/codec.ts";
+import type { SessionState } from "../tracked/mod.ts";
+import { digestOf, encodeCheckpoint } from "./checkpoint.ts";
+import type { Checkpoint, Effect, Output, TimerChange } from "./commit.ts";
+import type { OpenSession } from "./event.ts";
+import { type Clocks, LiveSource } from "./live_source.ts";
+import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
+import { Program, type ProgramHost } from "./program.ts";
+import { recover, type Recovered, requireCode, stateOf, wholeState } from "./recovery.ts";
+import type { RunTurn } from "./replay.ts";
+import { SessionLog } from "./session_log.ts";
+import type { TurnInput } from "./turn.ts";
+
+/** What it needs of the isolate. */
+export interface RunHost extends ProgramHost, Clocks {
+  /** Runs a turn: begins it, drains the microtasks, finishes it. */
+  readonly run: RunTurn;
+}
+
+/** A checkpoint is taken after so many turns or bytes: so much, at most, is replayed when a handler throws. */
+const CHECKPOINT_TURNS = 256;
+const CHECKPOINT_BYTES = 64 * 1024;
+/** And after so much time in turns: a replay takes as long, and is one turn to who watches the isolate's CPU time. */
+const CHECKPOINT_MS = 100;
+
+/** The entries of a turn on their way into a log. */
+const entries = new Writer(4096);
+
+/** See the file's header. */
+export class LoggedProgram {
+  readonly #host: RunHost;
+  readonly #open: OpenSession;
+  #program: Program;
+  #state: SessionState | null = null;
+  #log = new SessionLog(0, new Uint8Array(0), 0);
+  /** The newest checkpoint, and the state as it has it. */
+  #checkpoint: Checkpoint | null = null;
+  #stateBytes: Uint8Array | null = null;
+  /** Time in turns since the newest checkpoint. */
+  #turnsMs = 0;
+
+  constructor(host: RunHost, open: OpenSession) {
+    this.#host = host;
+    this.#open = open;
+    this.#program = new Program(host, open.class, open.id);
+  }
+
+  /** The program that runs now. */
+  get program(): Program {
+    return this.#program;
+  }
+
+  get log(): SessionLog {
+    return this.#log;
+  }
+
+  get #recorded(): { readonly className: string; readonly id: string } {
+    return { className: this.#open.class, id: this.#open.id };
+  }
+
+  /** Recovers what the session was opened with; `timers`: those that were set at the last commit point. @throws ParkedError */
+  recover(): Recovered & { readonly timers: readonly TimerChange[] } {
+    const { checkpoint, entries } = this.#open;
+    requireCode(this.#open);
+    const recovered = recover(this.#host, { ...this.#recorded, checkpoint, entries });
+    const { program, point } = recovered;
+    this.#program = program;
+    this.#state = recovered.state;
+    this.#stateBytes = recovered.stateBytes;
+    this.#checkpoint = checkpoint;
+    this.#log = new SessionLog(checkpoint?.at ?? 0, entries, recovered.count);
+    this.#log.point(point);
+    // What an open handler did to timers has not left.
+    const { timers } = program.handler === null ? program : recover(this.#host, {
+      ...this.#recorded,
+      checkpoint,
+      entries: entries.subarray(0, point.bytes),
+    }).program;
+    return { ...recovered, timers: [...timers].map(([name, dueMs]) => ({ name, dueMs })) };
+  }
+
+  /** One turn, and its entries in the log; false where it threw. */
+  record(input: TurnInput, storeClock: number): boolean {
+    const program = this.#program;
+    const beforeMs = program.clockMs;
+    const begunMs = this.#host.nowMs();
+    const end = this.#host.run(program, input, new LiveSource(this.#host, storeClock));
+    this.#turnsMs += this.#host.nowMs() - begunMs;
+    if (program.failure !== null) return false;
+    entries.clear();
+    this.#log.append(entries, writeTurn(entries, input, end, beforeMs));
+    return true;
+  }
+
+  /**
+   * A session is born, or goes on in another epoch or with other code. It leaves with the next commit. False where its
+   * object can't be made.
+   */
+  beginEpoch(): boolean {
+    const program = this.#program;
+    const { epoch, replica, code, seed } = this.#open;
+    const isPoint = program.handler === null;
+    if (program.epoch !== epoch || program.code !== code) {
+      this.record({ kind: "epoch", epoch, replica, code }, 0);
+    }
+    if (program.object === null && !this.record({ kind: "birth", seed: seed.slice() }, 0)) return false;
+    this.#state ??= stateOf(program);
+    if (isPoint) this.#log.point();
+    return true;
+  }
+
+  /** Makes the program again as it was at the last commit point. @throws ParkedError */
+  reload(): void {
+    const { program, state, stateBytes } = recover(this.#host, {
+      ...this.#recorded,
+      checkpoint: this.#checkpoint,
+      entries: this.#log.upToPoint(),
+    });
+    this.#program = program;
+    this.#state = state;
+    this.#stateBytes = stateBytes;
+  }
+
+  // Checkpoints
+
+  /** The policy says that it is time for one. */
+  get isCheckpointDue(): boolean {
+    return this.#log.length >= CHECKPOINT_TURNS || this.#log.lengthBytes >= CHECKPOINT_BYTES ||
+      this.#turnsMs >= CHECKPOINT_MS;
+  }
+
+  /** The newest checkpoint, where it stands for all that has happened. */
+  get currentCheckpoint(): Checkpoint | null {
+    return this.#log.length === 0 ? this.#checkpoint : null;
+  }
+
+  /** Takes a checkpoint of the program, which rests, and writes its entry. @throws AppError for a state that is no value. */
+  writeCheckpoint(
+    kept: { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] },
+  ): Checkpoint {
+    this.#turnsMs = 0;
+    const state = wholeState(this.#stateBytes, this.#state?.checkpoint() ?? new Uint8Array(0));
+    const bytes = encodeCheckpoint(this.#program, { state, ...kept });
+    writeCheckpointEntry(entries.clear(), digestOf(bytes));
+    this.#log.append(entries, 1);
+    this.#log.point();
+    this.#stateBytes = state;
+    return this.#checkpoint = { at: this.#log.sequence, bytes };
+  }
+
+  /** The entry of the newest checkpoint was given out: the log goes on from there. */
+  restart(): void {
+    this.#log.restart();
+    this.#program.math.rest();
+    this.#program.crypto.rest();
+  }
+}
