@@ -95,7 +95,7 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
     const kind = PEERS[reader.byte()];
     if (kind === undefined) throw new CodecError("there is no such kind of peer");
     const id = reader.text();
-    program.peers.set(id, { peer: { kind, id }, sent: reader.uint() });
+    program.peers.restore({ peer: { kind, id }, sent: reader.uint() });
   });
   const outputs = reader.list(() => ({ to: reader.text(), sequence: reader.uint(), bytes: reader.bytes() }));
   const effects = reader.list((): Effect => ({

@@ -13,8 +13,8 @@
  */
 import { AppError } from "../errors.ts";
 import type { Call, CallKind, Effect, Output, TimerChange } from "./commit.ts";
-import type { Peer } from "./event.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
+import { Peers } from "./peers.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
@@ -69,12 +69,6 @@ const noProducts = (): Products => ({
   disarmed: [],
 });
 
-/** What it has of a peer: itself, and how many messages it was sent. */
-export interface PeerState {
-  readonly peer: Peer;
-  sent: number;
-}
-
 /** The turn that runs. */
 interface Turn {
   readonly source: TurnSource;
@@ -122,7 +116,10 @@ export class Program implements SessionPort {
   readonly calls = new Map<number, OpenCall>();
   readonly locals = new Map<number, Local>();
   readonly timers = new Map<string, number>();
-  readonly peers = new Map<string, PeerState>();
+  readonly peers = new Peers({
+    mayAct: (what) => this.#mayAct(what),
+    give: (to, sequence, bytes) => this.#give(to, sequence, bytes),
+  });
   #env: unknown;
   #turn: Turn | null = null;
   #failure: { readonly error: unknown } | null = null;
@@ -171,11 +168,11 @@ export class Program implements SessionPort {
         this.timers.delete(input.name);
         break;
       case "attach":
-        this.peers.set(input.peer.id, { peer: input.peer, sent: 0 });
+        this.peers.attach(input.peer);
         break;
     }
     this.#handle(input);
-    if (input.kind === "detach") this.peers.delete(input.peer);
+    if (input.kind === "detach") this.peers.detach(input.peer);
   }
 
   /** Ends a turn, when the microtasks have been drained. */
@@ -257,7 +254,7 @@ export class Program implements SessionPort {
     };
     begun(object, input, {
       handler,
-      peer: (id) => this.#peer(id),
+      peer: (id) => this.peers.asSeen(id),
       ended,
       failed: (error) => this.fail(error),
     });
@@ -365,8 +362,7 @@ export class Program implements SessionPort {
   }
 
   clients(): readonly SessionPeer[] {
-    return [...this.peers.values()].filter(({ peer }) => peer.kind === "client")
-      .map(({ peer }) => this.#peer(peer.id));
+    return this.peers.clients();
   }
 
   setTimer(name: string, ms: number): void {
@@ -417,22 +413,6 @@ export class Program implements SessionPort {
     this.#products.timers.push({ name, dueMs });
   }
 
-  #peer(id: string): SessionPeer {
-    const state = this.peers.get(id);
-    const kind = state?.peer.kind ?? "client";
-    return Object.freeze({
-      kind,
-      id,
-      send: (message: string | Uint8Array) => {
-        this.#mayAct("send");
-        // Who has gone gets nothing, as with a socket that is closed.
-        if (state !== undefined && this.peers.get(id) === state) {
-          this.#give(id, ++state.sent, messageBytes(message));
-        }
-      },
-    });
-  }
-
   /** An output (PG2). */
   #give(to: string, sequence: number, bytes: Uint8Array): void {
     this.check = checkBytes(checkText(this.check, to), bytes);
@@ -470,19 +450,4 @@ export class Program implements SessionPort {
     }
     return calls;
   }
-}
-
-const utf8 = new TextEncoder();
-
-/** A message to a peer: 0 and text, or 1 and bytes. */
-function messageBytes(message: string | Uint8Array): Uint8Array {
-  const isText = typeof message === "string";
-  if (!isText && !(message instanceof Uint8Array)) {
-    throw new AppError("value_invalid", `a message is a text or a Uint8Array, not ${typeof message}`);
-  }
-  const body = isText ? utf8.encode(message) : message;
-  const bytes = new Uint8Array(body.length + 1);
-  bytes[0] = isText ? 0 : 1;
-  bytes.set(body, 1);
-  return bytes;
 }

@@ -122,6 +122,6 @@ export function filled(program: Program, { numbers, seed, drawn, timers, peers }
   Object.assign(program, numbers);
   [program.math.position, program.crypto.position] = drawn;
   for (const [name, dueMs] of timers) program.timers.set(name, dueMs);
-  for (const { sent, ...peer } of peers) program.peers.set(peer.id, { peer, sent });
+  for (const { sent, ...peer } of peers) program.peers.restore({ peer, sent });
   return program;
 }
