@@ -19,8 +19,15 @@ export interface From {
   readonly kind: "client" | "origin";
   /** Its identity, the same for as long as it is attached. */
   readonly id: string;
-  /** Sends it a message when the handler ends. Who has gone gets nothing. */
+  /** Sends it a message, of 4 MiB at most, when the handler ends. Who has gone gets nothing. */
   send(message: string | Uint8Array): void;
+  /**
+   * Sends it away when the handler ends, after what it was sent before; `onClose` follows when it has gone.
+   *
+   * @param code 1000 (when absent), or from 3000 to 4999, as WebSockets have it.
+   * @param reason up to 123 bytes, for its program.
+   */
+  close(code?: number, reason?: string): void;
 }
 
 /**
@@ -72,7 +79,7 @@ export abstract class Session<E = unknown> {
     return this.#port.id;
   }
 
-  /** Clients that are attached now. */
+  /** Clients that are attached now, but for those that it has closed. */
   get clients(): readonly From[] {
     return this.#port.clients();
   }

@@ -14,6 +14,7 @@ export interface SessionPeer {
   readonly kind: "client" | "origin";
   readonly id: string;
   send(message: string | Uint8Array): void;
+  close(code?: number, reason?: string): void;
 }
 
 /** What a Session object asks of what runs it. */

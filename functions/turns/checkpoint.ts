@@ -13,8 +13,9 @@ import type { Effect, Output } from "./commit.ts";
 import type { Program } from "./program.ts";
 import { checkBytes } from "./rolling_check.ts";
 
-/** Names this form of the bytes; a reader knows all that were ever written. */
-const VERSION = 1;
+/** Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages. */
+const VERSION = 2;
+const VERSION_WITHOUT_RECEIVED = 1;
 const PEERS = ["client", "origin"] as const;
 
 /** What a checkpoint holds beside the program. */
@@ -36,8 +37,8 @@ export function encodeCheckpoint(program: Program, { state, outputs, effects }: 
   writer.uint(program.math.position).uint(program.crypto.position).uint(program.check);
   writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
   writer.list([...program.timers], ([name, dueMs]) => void writer.text(name).uint(dueMs));
-  writer.list([...program.peers.values()], ({ peer, sent }) => {
-    writer.byte(PEERS.indexOf(peer.kind)).text(peer.id).uint(sent);
+  writer.list([...program.peers.values()], ({ peer, sent, received, isClosed }) => {
+    writer.byte(PEERS.indexOf(peer.kind)).text(peer.id).uint(sent).uint(received).flag(isClosed);
   });
   writer.list(outputs, ({ to, sequence, bytes }) => void writer.text(to).uint(sequence).bytes(bytes));
   writer.list(effects, (effect) => {
@@ -60,22 +61,24 @@ function sized(bytes: Uint8Array): Uint8Array {
 
 /** The code that wrote a checkpoint. @throws CodecError */
 export function codeOfCheckpoint(bytes: Uint8Array): string {
-  const reader = begun(bytes);
+  const { reader } = begun(bytes);
   reader.uint();
   reader.uint();
   return reader.text();
 }
 
-function begun(bytes: Uint8Array): Reader {
+function begun(bytes: Uint8Array): { readonly reader: Reader; readonly version: number } {
   const reader = new Reader(bytes);
   const version = reader.byte();
-  if (version !== VERSION) throw new CodecError(`there is no checkpoint of version ${version}`);
-  return reader;
+  if (version !== VERSION && version !== VERSION_WITHOUT_RECEIVED) {
+    throw new CodecError(`there is no checkpoint of version ${version}`);
+  }
+  return { reader, version };
 }
 
 /** Reads a checkpoint into a program that has no object yet (the state is the caller's to load). @throws CodecError */
 export function decodeCheckpoint(bytes: Uint8Array, program: Program): CheckpointParts {
-  const reader = begun(bytes);
+  const { reader, version } = begun(bytes);
   program.epoch = reader.uint();
   program.replica = reader.uint();
   program.code = reader.text();
@@ -95,7 +98,10 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
     const kind = PEERS[reader.byte()];
     if (kind === undefined) throw new CodecError("there is no such kind of peer");
     const id = reader.text();
-    program.peers.restore({ peer: { kind, id }, sent: reader.uint() });
+    const sent = reader.uint();
+    const isOld = version === VERSION_WITHOUT_RECEIVED;
+    const received = isOld ? 0 : reader.uint();
+    program.peers.restore({ peer: { kind, id }, sent, received, isClosed: !isOld && reader.flag() });
   });
   const outputs = reader.list(() => ({ to: reader.text(), sequence: reader.uint(), bytes: reader.bytes() }));
   const effects = reader.list((): Effect => ({

@@ -12,8 +12,12 @@
  * CM4  An output or effect is kept here, in checkpoints too, until it is acknowledged (Acknowledged).
  */
 
-/** Bytes for a receiver: the id of a request (encodeAnswer's bytes) or of a peer (0 text, or 1
- * bytes: a message). */
+import type { Peer } from "./event.ts";
+
+/**
+ * Bytes for a receiver: the id of a request (encodeAnswer's bytes) or of a peer (peers.ts, `peerOutput`: 0 text, 1
+ * bytes: a message; 2 code and reason: it is sent away).
+ */
 export interface Output {
   readonly to: string;
   /** CM3. */
@@ -94,6 +98,8 @@ export interface Commit {
   readonly timers: readonly TimerChange[];
   /** Those of its calls that have an effect; others are made at once (SessionSink.call). */
   readonly calls: readonly Call[];
+  /** The event of the number `through` was undone, and why: nothing was changed by it. */
+  readonly rejected: { readonly code: string; readonly message: string } | null;
   /** No handler, call or closure timer is open: a checkpoint could be taken. */
   readonly isQuiescent: boolean;
   /** The rolling check after it. */
@@ -108,10 +114,20 @@ export interface Checkpoint {
   readonly bytes: Uint8Array;
 }
 
+/** Who is attached, as the log says it. */
+export interface OpenedPeer extends Peer {
+  /** Outputs that it was given, the last of them its closing where `isClosed`. */
+  readonly sent: number;
+  /** Messages of it that are in the log, those too whose handlers were undone. */
+  readonly received: number;
+  readonly isClosed: boolean;
+}
+
 /** What a session has to say when it has been opened: what may not have left yet, and what it waits for. */
 export interface Opened {
   /** Number of the last entry of the log it was opened with. */
   readonly sequence: number;
+  readonly peers: readonly OpenedPeer[];
   /** All that is not known to be out, applied or acknowledged. Sites drop what they have done before (CM3). */
   readonly outputs: readonly Output[];
   readonly effects: readonly Effect[];

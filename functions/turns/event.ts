@@ -16,6 +16,12 @@ export interface Peer {
   readonly id: string;
 }
 
+/** An event of a peer that takes place although its handler was undone: its message counts, and it has gone. */
+export interface PeerEvent {
+  readonly id: string;
+  readonly event: "message" | "detach";
+}
+
 /** How a call that a session made ended. */
 export type CallOutcome =
   | { readonly ok: true; readonly bytes: Uint8Array }
@@ -47,6 +53,8 @@ export type HandledEvent =
   | {
     readonly kind: "reject";
     readonly request: string | null;
+    /** For a message of a peer, or its going: that it took place. */
+    readonly peer: PeerEvent | null;
     /** No event was being handled: a closure timer ran. All of them are dropped. */
     readonly isBackground: boolean;
     readonly code: string;

@@ -11,7 +11,7 @@
  * LE2  What was read of requests and results are views of the log: for a replay, which is over before it changes.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import type { TurnEnd, TurnInput } from "./turn.ts";
+import type { Rejected, TurnEnd, TurnInput } from "./turn.ts";
 
 /** An entry as it was read. */
 export type LogEntry =
@@ -111,7 +111,7 @@ function writeInput(writer: Writer, input: TurnInput): void {
       writer.uint(input.call).text(input.code).text(input.message);
       return;
     case "rejected":
-      writer.uint(input.voids).flag(input.request !== null).text(input.request ?? "");
+      writer.uint(input.voids).byte(causeNumber(input)).text(input.request ?? input.peer?.id ?? "");
       writer.text(input.code).text(input.message).uint(dropsNumber(input.drops));
       writer.uint(input.nextCall).uint(input.nextLocal).uint(input.nextEffect);
       return;
@@ -122,6 +122,12 @@ function writeInput(writer: Writer, input: TurnInput): void {
       writer.bytes(input.seed);
   }
 }
+
+/** What the rejected handler was for: 0 neither request nor peer, else which of them the text names. */
+const CAUSE = { none: 0, request: 1, message: 2, detach: 3 } as const;
+
+const causeNumber = ({ request, peer }: Pick<Rejected, "request" | "peer">): number =>
+  request !== null ? CAUSE.request : peer === null ? CAUSE.none : CAUSE[peer.event];
 
 /** Which closure timers a rejection takes: 0 none, 1 all, else one more than its number. */
 const dropsNumber = (drops: "none" | "all" | number): number =>
@@ -211,16 +217,20 @@ function seedFrom(reader: Reader): Uint8Array {
 
 function readRejected(reader: Reader): TurnInput {
   const voids = reader.uint();
-  const hasRequest = reader.flag();
-  const request = reader.text();
-  if (!hasRequest && request !== "") throw new CodecError("a rejection of no request has the id of one");
+  const cause = reader.byte();
+  const id = reader.text();
+  if (cause > CAUSE.detach) {
+    throw new CodecError("a rejection is of a request, or of a message or the end of a peer");
+  }
+  if (cause === CAUSE.none && id !== "") throw new CodecError("a rejection of no request has the id of one");
   const code = reader.text();
   const message = reader.text();
   const drops = reader.uint();
   return {
     kind: "rejected",
     voids,
-    request: hasRequest ? request : null,
+    request: cause === CAUSE.request ? id : null,
+    peer: cause < CAUSE.message ? null : { id, event: cause === CAUSE.message ? "message" : "detach" },
     code,
     message,
     drops: drops === 0 ? "none" : drops === 1 ? "all" : drops - 1,

@@ -7,7 +7,8 @@
  * ports of sink.ts.
  */
 export { chainName } from "./event.ts";
-export type { CallOutcome, HandledEvent, OpenSession, Peer, SessionEvent } from "./event.ts";
+export type { CallOutcome, HandledEvent, OpenSession, Peer, PeerEvent, SessionEvent } from "./event.ts";
+export { type PeerOutput, peerOutput } from "./peers.ts";
 export type {
   Acknowledged,
   Call,
@@ -17,6 +18,7 @@ export type {
   Effect,
   EffectMutation,
   Opened,
+  OpenedPeer,
   Output,
   Parked,
   TimerChange,

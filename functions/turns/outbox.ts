@@ -2,45 +2,64 @@
  * What a session has made and not given out, and what it has given out and nobody has acknowledged.
  *
  * OB1  What was made since the last commit point leaves with the next one, or never.
- * OB2  What left is kept until it is acknowledged, oldest first let go beyond the limits.
+ * OB2  What left is kept until it is acknowledged: answers up to the limits, the oldest let go first; what peers were
+ *      sent until they have gone (how much that may be is for their home to say: it detaches who is too slow).
  */
 import type { Acknowledged, Call, Effect, Output, TimerChange } from "./commit.ts";
 
 /** What nobody acknowledges is let go: a caller that asks again this much later is not known any more. */
-const KEPT_OUTPUTS_MAX = 1024;
-const KEPT_OUTPUT_BYTES_MAX = 1024 * 1024;
+const KEPT_ANSWERS_MAX = 1024;
+const KEPT_ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** What a handler makes besides calls. */
-export interface Made {
+/** What leaves at a commit point. */
+export interface Leaving {
   readonly outputs: readonly Output[];
   readonly effects: readonly Effect[];
   readonly timers: readonly TimerChange[];
 }
 
+/** What a handler makes besides calls. */
+export interface Made extends Leaving {
+  /** Peers that have gone. */
+  readonly left: readonly string[];
+}
+
 /** See the file's header. */
 export class Outbox {
+  readonly #isPeer: (to: string) => boolean;
   #outputs: Output[] = [];
   #effects: Effect[] = [];
   #timers: TimerChange[] = [];
+  #left: string[] = [];
   /** Calls with an effect that wait for their intent to be given out. */
   #intents: Call[] = [];
-  #kept: Output[] = [];
-  #keptBytes = 0;
+  readonly #answers = new Map<string, Output>();
+  #answerBytes = 0;
+  /** By peer, oldest first. */
+  readonly #toPeers = new Map<string, Output[]>();
   #keptEffects: Effect[] = [];
+
+  constructor(isPeer: (to: string) => boolean) {
+    this.#isPeer = isPeer;
+  }
 
   /** Given out and not acknowledged. */
   get kept(): { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] } {
-    return { outputs: this.#kept, effects: this.#keptEffects };
+    return {
+      outputs: [...this.#answers.values(), ...[...this.#toPeers.values()].flat()],
+      effects: this.#keptEffects,
+    };
   }
 
   get hasIntents(): boolean {
     return this.#intents.length > 0;
   }
 
-  add({ outputs, effects, timers }: Made): void {
+  add({ outputs, effects, timers, left }: Made): void {
     if (outputs.length > 0) this.#outputs.push(...outputs);
     if (effects.length > 0) this.#effects.push(...effects);
     if (timers.length > 0) this.#timers.push(...timers);
+    if (left.length > 0) this.#left.push(...left);
   }
 
   addIntent(call: Call): void {
@@ -52,6 +71,7 @@ export class Outbox {
     this.#outputs = [];
     this.#effects = [];
     this.#timers = [];
+    this.#left = [];
     this.#intents = [];
   }
 
@@ -62,7 +82,7 @@ export class Outbox {
   }
 
   /** All that was made leaves, and is kept. */
-  take(): Made {
+  take(): Leaving {
     const made = { outputs: this.#outputs, effects: this.#effects, timers: this.#timers };
     this.#outputs = [];
     this.#effects = [];
@@ -73,22 +93,44 @@ export class Outbox {
   /** What is about to leave is kept (OB2). */
   keep(): void {
     this.keepAll(this.#outputs, this.#effects);
+    for (const peer of this.#left) this.#toPeers.delete(peer);
+    this.#left = [];
   }
 
   keepAll(outputs: readonly Output[], effects: readonly Effect[]): void {
     for (const output of outputs) {
-      this.#kept.push(output);
-      this.#keptBytes += output.bytes.length;
+      const toPeer = this.#toPeers.get(output.to);
+      if (toPeer !== undefined) toPeer.push(output);
+      else if (this.#isPeer(output.to)) this.#toPeers.set(output.to, [output]);
+      else this.#keepAnswer(output);
     }
     for (const effect of effects) this.#keptEffects.push(effect);
-    while (this.#kept.length > KEPT_OUTPUTS_MAX || this.#keptBytes > KEPT_OUTPUT_BYTES_MAX) {
-      this.#keptBytes -= this.#kept.shift()?.bytes.length ?? 0;
-    }
   }
 
   acknowledge({ outputs, effects }: Acknowledged): void {
-    this.#kept = this.#kept.filter(({ to, sequence }) => sequence > (outputs[to] ?? 0));
-    this.#keptBytes = this.#kept.reduce((sum, output) => sum + output.bytes.length, 0);
+    for (const [to, through] of Object.entries(outputs)) {
+      this.#forgetAnswer(to);
+      const toPeer = this.#toPeers.get(to);
+      if (toPeer === undefined) continue;
+      const first = toPeer.findIndex(({ sequence }) => sequence > through);
+      if (first < 0) this.#toPeers.delete(to);
+      else toPeer.splice(0, first);
+    }
     this.#keptEffects = this.#keptEffects.filter(({ effect }) => effect > effects);
+  }
+
+  #keepAnswer(output: Output): void {
+    this.#forgetAnswer(output.to);
+    this.#answers.set(output.to, output);
+    this.#answerBytes += output.bytes.length;
+    for (const to of this.#answers.keys()) {
+      if (this.#answers.size <= KEPT_ANSWERS_MAX && this.#answerBytes <= KEPT_ANSWER_BYTES_MAX) return;
+      this.#forgetAnswer(to);
+    }
+  }
+
+  #forgetAnswer(to: string): void {
+    this.#answerBytes -= this.#answers.get(to)?.bytes.length ?? 0;
+    this.#answers.delete(to);
   }
 }

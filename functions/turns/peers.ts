@@ -2,17 +2,24 @@
  * Who is attached to a program: clients and the origin, as its handlers see them, and what is counted of each.
  *
  * PE1  Messages to one peer are numbered 1, 2, 3 … from its attaching on (CM3): a replay gives the same number to the
- *      same message.
- * PE2  Who has gone gets nothing, whoever still holds its `from`, as with a socket that is closed.
+ *      same message. Closing it is the last of them.
+ * PE2  Who has gone, or was closed, gets nothing, whoever still holds its `from`, as with a socket that is closed.
+ * PE3  `received` counts its messages that are in the log, those too whose handler was undone: whoever keeps what it
+ *      sent (its host) sends the next one after these.
  */
 import { AppError } from "../errors.ts";
 import type { SessionPeer } from "../session_slot.ts";
-import type { Peer } from "./event.ts";
+import type { Peer, PeerEvent } from "./event.ts";
 
-/** What it has of a peer: itself, and how many messages it was sent. */
+/** What it has of a peer. */
 export interface PeerState {
   readonly peer: Peer;
+  /** Messages to it, and its closing. */
   sent: number;
+  /** PE3 */
+  received: number;
+  /** Its session has closed it; it is there until it is detached. */
+  isClosed: boolean;
 }
 
 /** What peers need of their program. */
@@ -41,7 +48,7 @@ export class Peers {
   }
 
   attach(peer: Peer): void {
-    this.restore({ peer, sent: 0 });
+    this.restore({ peer, sent: 0, received: 0, isClosed: false });
   }
 
   /** One of a checkpoint. */
@@ -49,13 +56,31 @@ export class Peers {
     this.#states.set(state.peer.id, state);
   }
 
+  /** A message of it is in the log (PE3). */
+  received(id: string): void {
+    const state = this.#states.get(id);
+    if (state !== undefined) state.received++;
+  }
+
+  /** It goes: `onClose` may look at it, and send it nothing (PE2). */
+  leaves(id: string): void {
+    const state = this.#states.get(id);
+    if (state !== undefined) state.isClosed = true;
+  }
+
   detach(id: string): void {
     this.#states.delete(id);
   }
 
-  /** The clients, as handlers see them. */
+  /** The handler of an event of its was undone; the event took place. */
+  undone({ id, event }: PeerEvent): void {
+    if (event === "message") this.received(id);
+    else this.detach(id);
+  }
+
+  /** The clients that can be sent something, as handlers see them. */
   clients(): SessionPeer[] {
-    return [...this.#states.values()].filter(({ peer }) => peer.kind === "client")
+    return [...this.#states.values()].filter(({ peer, isClosed }) => peer.kind === "client" && !isClosed)
       .map(({ peer }) => this.asSeen(peer.id));
   }
 
@@ -63,21 +88,40 @@ export class Peers {
   asSeen(id: string): SessionPeer {
     const state = this.#states.get(id);
     const kind = state?.peer.kind ?? "client";
+    const give = (bytes: Uint8Array): boolean => {
+      // PE2
+      if (state === undefined || state.isClosed || this.#states.get(id) !== state) return false;
+      this.#ports.give(id, ++state.sent, bytes);
+      return true;
+    };
     return Object.freeze({
       kind,
       id,
       send: (message: string | Uint8Array) => {
         this.#ports.mayAct("send");
-        // PE2
-        if (state !== undefined && this.#states.get(id) === state) {
-          this.#ports.give(id, ++state.sent, messageBytes(message));
-        }
+        give(messageBytes(message));
+      },
+      close: (code?: number, reason?: string) => {
+        this.#ports.mayAct("close");
+        if (give(closeBytes(code, reason)) && state !== undefined) state.isClosed = true;
       },
     });
   }
 }
 
+/** What a peer is sent (commit.ts, Output). */
+export type PeerOutput =
+  | { readonly kind: "message"; readonly message: string | Uint8Array<ArrayBuffer> }
+  | { readonly kind: "close"; readonly code: number; readonly reason: string };
+
+const FORM = { text: 0, bytes: 1, close: 2 } as const;
+/** One output, as a frame of 48 MiB between a site and its isolate takes it, with room for others. */
+const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
+/** As WebSockets have it. */
+const REASON_BYTES_MAX = 123;
+
 const utf8 = new TextEncoder();
+const utf8Decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** A message to a peer: 0 and text, or 1 and bytes. */
 function messageBytes(message: string | Uint8Array): Uint8Array {
@@ -86,8 +130,48 @@ function messageBytes(message: string | Uint8Array): Uint8Array {
     throw new AppError("value_invalid", `a message is a text or a Uint8Array, not ${typeof message}`);
   }
   const body = isText ? utf8.encode(message) : message;
+  if (body.length > MESSAGE_BYTES_MAX) {
+    throw new AppError(
+      "limit_value",
+      `a message has at most ${MESSAGE_BYTES_MAX} bytes; this one has ${body.length}`,
+    );
+  }
+  return formed(isText ? FORM.text : FORM.bytes, body);
+}
+
+/** 2, two bytes of code, and the reason. */
+function closeBytes(code = 1000, reason = ""): Uint8Array {
+  if (code !== 1000 && !(Number.isInteger(code) && code >= 3000 && code <= 4999)) {
+    throw new AppError("value_invalid", `close(${code}): a code is 1000, or from 3000 to 4999`);
+  }
+  const text = utf8.encode(String(reason));
+  if (text.length > REASON_BYTES_MAX) {
+    throw new AppError(
+      "value_invalid",
+      `close: a reason has at most ${REASON_BYTES_MAX} bytes; this one has ${text.length}`,
+    );
+  }
+  const bytes = formed(FORM.close, new Uint8Array(2 + text.length));
+  bytes.set([code >> 8, code & 0xff], 1);
+  bytes.set(text, 3);
+  return bytes;
+}
+
+function formed(form: number, body: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(body.length + 1);
-  bytes[0] = isText ? 0 : 1;
+  bytes[0] = form;
   bytes.set(body, 1);
   return bytes;
+}
+
+/** What the bytes of an output to a peer say. @throws TypeError for bytes that are none. */
+export function peerOutput(bytes: Uint8Array): PeerOutput {
+  const body = bytes.subarray(1);
+  if (bytes[0] === FORM.text) return { kind: "message", message: utf8Decoder.decode(body) };
+  if (bytes[0] === FORM.bytes) return { kind: "message", message: body.slice() };
+  const [high, low] = body;
+  if (bytes[0] !== FORM.close || high === undefined || low === undefined) {
+    throw new TypeError(`no output to a peer begins with ${bytes[0]}`);
+  }
+  return { kind: "close", code: high << 8 | low, reason: utf8Decoder.decode(body.subarray(2)) };
 }

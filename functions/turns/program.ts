@@ -13,6 +13,7 @@
  */
 import { AppError } from "../errors.ts";
 import type { Call, CallKind, Effect, Output, TimerChange } from "./commit.ts";
+import type { PeerEvent } from "./event.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
 import { Peers } from "./peers.ts";
 import { RandomStream, STREAM } from "./random.ts";
@@ -53,6 +54,8 @@ export interface Products {
   outputs: Output[];
   effects: Effect[];
   timers: TimerChange[];
+  /** Peers that have gone: nobody acknowledges any more what they were sent. */
+  left: string[];
   calls: number[];
   dropped: number[];
   armed: number[];
@@ -63,6 +66,7 @@ const noProducts = (): Products => ({
   outputs: [],
   effects: [],
   timers: [],
+  left: [],
   calls: [],
   dropped: [],
   armed: [],
@@ -156,6 +160,7 @@ export class Program implements SessionPort {
         for (const local of [...this.locals.keys()]) {
           if (input.drops === "all" || input.drops === local) this.clearLocal(local);
         }
+        if (input.peer !== null) this.#undone(input.peer);
         if (input.request !== null) this.#give(input.request, 1, errorAnswer(input.code, input.message));
         return;
       case "local":
@@ -170,9 +175,15 @@ export class Program implements SessionPort {
       case "attach":
         this.peers.attach(input.peer);
         break;
+      case "message":
+        this.peers.received(input.peer);
+        break;
+      case "detach":
+        this.peers.leaves(input.peer);
+        break;
     }
     this.#handle(input);
-    if (input.kind === "detach") this.peers.detach(input.peer);
+    if (input.kind === "detach") this.#detach(input.peer);
   }
 
   /** Ends a turn, when the microtasks have been drained. */
@@ -245,7 +256,7 @@ export class Program implements SessionPort {
   #handle(input: Handled): void {
     const object = this.object;
     if (object === null) throw new Error("a handler was begun before its session was born");
-    const handler: Handler = { name: "", request: null, chain: [] };
+    const handler: Handler = { name: "", request: null, peer: null, chain: [] };
     this.handler = handler;
     const ended = (answer: Uint8Array | null) => {
       if (this.handler !== handler) return;
@@ -397,6 +408,16 @@ export class Program implements SessionPort {
   }
 
   // Inner parts
+
+  #undone(event: PeerEvent): void {
+    this.peers.undone(event);
+    if (event.event === "detach") this.#products.left.push(event.id);
+  }
+
+  #detach(peer: string): void {
+    this.peers.detach(peer);
+    this.#products.left.push(peer);
+  }
 
   #mayAct(what: string): void {
     if (!this.#isMaking) return;

@@ -13,6 +13,7 @@ import type { Effect, Output, TimerChange } from "./commit.ts";
 import type { OpenSession } from "./event.ts";
 import { readEntries, type ReadEntry } from "./log_entry.ts";
 import { Program, type ProgramHost } from "./program.ts";
+import type { Leaving, Made } from "./outbox.ts";
 import { type LogMark, ParkedError, replay, type RunTurn, turnsOf } from "./replay.ts";
 
 /** What a program is made again from. */
@@ -36,14 +37,10 @@ export interface Recovered {
   readonly count: number;
   readonly point: LogMark;
   /** Made since the checkpoint, up to the last commit point and after it (RC2). */
-  readonly given: Made;
+  readonly given: Leaving;
   readonly pending: Made;
-}
-
-interface Made {
-  readonly outputs: readonly Output[];
-  readonly effects: readonly Effect[];
-  readonly timers: readonly TimerChange[];
+  /** Peers that have gone since the checkpoint, up to the last commit point. */
+  readonly left: readonly string[];
 }
 
 /** The tracked state of a program's object. */
@@ -86,6 +83,7 @@ function recovered(host: ProgramHost & { readonly run: RunTurn }, recorded: Reco
   let point = { sequence: checkpoint?.at ?? 0, bytes: 0 };
   const given = { outputs: [] as Output[], effects: [] as Effect[], timers: [] as TimerChange[] };
   let pending: Made[] = [];
+  const left: string[] = [];
   replay(program, turnsOf(entries, point.sequence + 1), host.run, ({ end, isCheckpoint }) => {
     pending.push(program.take());
     state ??= stateOf(program);
@@ -94,6 +92,7 @@ function recovered(host: ProgramHost & { readonly run: RunTurn }, recorded: Reco
       given.outputs.push(...made.outputs);
       given.effects.push(...made.effects);
       given.timers.push(...made.timers);
+      left.push(...made.left);
     }
     pending = [];
     point = end;
@@ -108,10 +107,12 @@ function recovered(host: ProgramHost & { readonly run: RunTurn }, recorded: Reco
     count: entries.length,
     point,
     given,
+    left,
     pending: {
       outputs: pending.flatMap(({ outputs }) => outputs),
       effects: pending.flatMap(({ effects }) => effects),
       timers: pending.flatMap(({ timers }) => timers),
+      left: pending.flatMap(({ left }) => left),
     },
   };
 }

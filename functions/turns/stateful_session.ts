@@ -15,14 +15,14 @@
  *      deliver, park the session.
  */
 import { codeOf } from "../errors.ts";
-import type { Acknowledged, Checkpoint, Parked, TimerChange } from "./commit.ts";
-import type { OpenSession, SessionEvent } from "./event.ts";
+import type { Acknowledged, Checkpoint, Commit, Parked, TimerChange } from "./commit.ts";
+import type { OpenSession, PeerEvent, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { inputOf } from "./inputs.ts";
 import { LoggedProgram, type RunHost } from "./logged_program.ts";
-import { type Made, Outbox } from "./outbox.ts";
+import { type Leaving, Outbox } from "./outbox.ts";
 import { parkedError } from "./recovery.ts";
 import type { SessionSink } from "./sink.ts";
 import type { TurnInput } from "./turn.ts";
@@ -40,7 +40,7 @@ export interface SessionHost extends RunHost {
 
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
-const NOTHING: Made = { outputs: [], effects: [], timers: [] };
+const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
 
 /** See the file's header. */
 export class StatefulSession {
@@ -56,7 +56,9 @@ export class StatefulSession {
   #handling: Numbered | null = null;
   #through = 0;
   readonly #waits: Waits;
-  readonly #outbox = new Outbox();
+  readonly #outbox = new Outbox((to) => this.program.peers.has(to));
+  /** Why the event that is handled was undone. */
+  #rejection: Commit["rejected"] = null;
   #wantsCheckpoint = false;
   #isStarted = false;
   #isOver = false;
@@ -103,6 +105,7 @@ export class StatefulSession {
     const { sequence } = this.#logged.log;
     this.#host.sink.opened(this.channel, {
       sequence,
+      peers: [...program.peers.values()].map(({ peer, ...counted }) => ({ ...peer, ...counted })),
       outputs: [...this.#outbox.kept.outputs],
       effects: [...this.#outbox.kept.effects],
       timers,
@@ -262,6 +265,7 @@ export class StatefulSession {
     const isDue = this.#wantsCheckpoint || this.#logged.isCheckpointDue;
     if (!isDue || !program.isQuiescent || program.isEnded) this.#give(true);
     else this.#takeCheckpoint();
+    this.#rejection = null;
     if (program.isEnded) this.close();
     else if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) this.#parkFull();
   }
@@ -274,6 +278,7 @@ export class StatefulSession {
       isPoint,
       ...isPoint ? this.#outbox.take() : NOTHING,
       calls: this.#outbox.takeIntents(),
+      rejected: isPoint ? this.#rejection : null,
       isQuiescent: program.isQuiescent,
       check: program.check,
       isEnded: program.isEnded,
@@ -305,19 +310,22 @@ export class StatefulSession {
   #threw(input: TurnInput, error: unknown): void {
     const { code, message } = thrown(error);
     this.#host.sink.log(this.channel, "error", stackText(error));
-    const request = this.program.handler?.request ?? null;
-    this.#rejected({ request, code, message }, input.kind === "local" ? input.local : "none");
+    const { request = null, peer = null } = this.program.handler ?? {};
+    this.#rejected({ request, peer, code, message }, input.kind === "local" ? input.local : "none");
   }
 
   #rejected(
-    { request, code, message }: {
+    { request, peer, code, message }: {
       readonly request: string | null;
+      readonly peer: PeerEvent | null;
       readonly code: string;
       readonly message: string;
     },
     drops: "none" | "all" | number,
   ): void {
     const { nextCall, nextLocal, nextEffect } = this.program;
+    // Of a handler that the log had left running the site does not know what it was for.
+    const stopped = request === null ? this.program.handler?.peer ?? null : null;
     const voids = this.#logged.log.cut();
     const held = this.#held;
     this.#held = [];
@@ -333,6 +341,7 @@ export class StatefulSession {
       kind: "rejected",
       voids,
       request,
+      peer: peer ?? stopped,
       code,
       message,
       drops,
@@ -345,6 +354,7 @@ export class StatefulSession {
     this.#beginEpoch();
     this.#collect();
     this.#waits.resume(this.program, held.map(({ input }) => input));
+    this.#rejection = this.#handling === null ? null : { code, message };
     this.#commitPoint();
   }
 
@@ -353,11 +363,12 @@ export class StatefulSession {
   /** The timers that were set at the last commit point. @throws ParkedError */
   #recover(): readonly TimerChange[] {
     const { out, effectsApplied } = this.#open;
-    const { parts, given, pending, timers } = this.#logged.recover();
-    this.#outbox.keepAll([...parts?.outputs ?? [], ...given.outputs], [
-      ...parts?.effects ?? [],
-      ...given.effects,
-    ]);
+    const { parts, given, left, pending, timers } = this.#logged.recover();
+    const gone = new Set(left);
+    this.#outbox.keepAll(
+      [...parts?.outputs ?? [], ...given.outputs].filter(({ to }) => !gone.has(to)),
+      [...parts?.effects ?? [], ...given.effects],
+    );
     this.#outbox.acknowledge({ outputs: out, effects: effectsApplied });
     this.#outbox.add(pending);
     return timers;

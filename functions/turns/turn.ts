@@ -7,7 +7,7 @@
  * T1  Time stands still within a turn: the clock is asked once, at the first reading, and again only after
  *     READS_MAX readings, so that a busy wait ends.
  */
-import type { Peer } from "./event.ts";
+import type { Peer, PeerEvent } from "./event.ts";
 
 /** What begins a turn: an event, or what the executor itself records. One entry of the log each. */
 export type TurnInput =
@@ -38,6 +38,8 @@ export interface Rejected {
   readonly voids: number;
   /** The id of the request, whose answer is the error. */
   readonly request: string | null;
+  /** The event of a peer that its handler was for: it took place. */
+  readonly peer: PeerEvent | null;
   readonly code: string;
   readonly message: string;
   /** Closure timers that are gone: the one that threw, or all where one of them was killed. */

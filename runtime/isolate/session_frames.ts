@@ -32,6 +32,7 @@ import { FrameError } from "./frames.ts";
 
 const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
 const PEERS = ["client", "origin"] as const;
+const PEER_EVENTS = ["message", "detach"] as const;
 const CALLS: readonly CallKind[] = ["get", "list", "commit", "fetch", "session"];
 const MUTATIONS: readonly EffectMutation["kind"][] = ["set", "delete", "sum", "min", "max"];
 
@@ -128,8 +129,11 @@ export function writeEvent(writer: FrameWriter, event: SessionEvent): void {
       writer.text(event.name).f64(event.dueMs);
       return;
     case "reject":
-      writer.u8(event.request === null ? 0 : 1).text(event.request ?? "").u8(event.isBackground ? 1 : 0)
-        .text(event.code).text(event.message);
+      writer.u8(event.request === null ? 0 : 1).text(event.request ?? "").u8(event.isBackground ? 1 : 0);
+      writer.u8(event.peer === null ? 0 : PEER_EVENTS.indexOf(event.peer.event) + 1).text(
+        event.peer?.id ?? "",
+      );
+      writer.text(event.code).text(event.message);
       return;
     case "result":
       writer.f64(event.call).u8(event.outcome.ok ? 1 : 0);
@@ -175,7 +179,10 @@ export function readEvent(payload: Payload): SessionEvent {
     case "reject": {
       const request = readFlag(payload) ? payload.text() : (payload.text(), null);
       const isBackground = readFlag(payload);
-      return { ...base, kind, request, isBackground, code: payload.text(), message: payload.text() };
+      const cause = payload.u8();
+      const id = payload.text();
+      const peer = cause === 0 ? null : { id, event: pick(PEER_EVENTS, cause - 1, "event of a peer") };
+      return { ...base, kind, request, isBackground, peer, code: payload.text(), message: payload.text() };
     }
   }
 }
@@ -260,7 +267,12 @@ const readCalls = (payload: Payload): Call[] => readList(payload, 21, () => read
 
 export function writeCommit(writer: FrameWriter, commit: Commit): void {
   writer.f64(commit.first).u32(commit.count).f64(commit.through).u32(commit.check);
-  writer.u8((commit.isPoint ? 1 : 0) | (commit.isQuiescent ? 2 : 0) | (commit.isEnded ? 4 : 0));
+  const { rejected } = commit;
+  writer.u8(
+    (commit.isPoint ? 1 : 0) | (commit.isQuiescent ? 2 : 0) | (commit.isEnded ? 4 : 0) |
+      (rejected === null ? 0 : 8),
+  );
+  if (rejected !== null) writer.text(rejected.code).text(rejected.message);
   writer.bytes(commit.entries);
   writeOutputs(writer, commit.outputs);
   writeEffects(writer, commit.effects);
@@ -282,6 +294,7 @@ export function readCommit(payload: Payload): Commit {
     isPoint: (flags & 1) !== 0,
     isQuiescent: (flags & 2) !== 0,
     isEnded: (flags & 4) !== 0,
+    rejected: (flags & 8) === 0 ? null : { code: payload.text(), message: payload.text() },
     entries: payload.bytes(),
     outputs: readOutputs(payload),
     effects: readEffects(payload),
@@ -292,6 +305,9 @@ export function readCommit(payload: Payload): Commit {
 
 export function writeOpened(writer: FrameWriter, opened: Opened): void {
   writer.f64(opened.sequence).u8((opened.isQuiescent ? 1 : 0) | (opened.isEnded ? 2 : 0));
+  writeList(writer, opened.peers, ({ kind, id, sent, received, isClosed }) => {
+    writer.u8(PEERS.indexOf(kind)).text(id).f64(sent).f64(received).u8(isClosed ? 1 : 0);
+  });
   writeOutputs(writer, opened.outputs);
   writeEffects(writer, opened.effects);
   writeTimers(writer, opened.timers);
@@ -306,6 +322,13 @@ export function readOpened(payload: Payload): Opened {
     sequence,
     isQuiescent: (flags & 1) !== 0,
     isEnded: (flags & 2) !== 0,
+    peers: readList(payload, 22, () => ({
+      kind: pick(PEERS, payload.u8(), "peer"),
+      id: payload.text(),
+      sent: readNumber(payload),
+      received: readNumber(payload),
+      isClosed: readFlag(payload),
+    })),
     outputs: readOutputs(payload),
     effects: readEffects(payload),
     timers: readTimers(payload),

@@ -176,6 +176,7 @@ export class Hosted {
       else {run.deliver({
           kind: "reject",
           request,
+          peer: null,
           isBackground: false,
           code: "isolate_killed",
           message: killed,
@@ -240,6 +241,9 @@ export class Hosted {
     this.#rejected = {
       kind: "reject",
       request: null,
+      peer: first?.kind === "message" || first?.kind === "detach"
+        ? { id: first.peer, event: first.kind }
+        : null,
       isBackground: first === undefined,
       code: "isolate_killed",
       message: why,

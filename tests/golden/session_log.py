@@ -61,7 +61,12 @@ def fields(e):
         return varint(e["call"]) + text(e["code"]) + text(e["message"])
     if kind == "rejected":
         drops = {"none": 0, "all": 1}.get(e["drops"])
-        return (varint(e["voids"]) + bytes([e["request"] is not None]) + text(e["request"] or "") + text(e["code"])
+        cause, named = 0, ""
+        if e["request"] is not None:
+            cause, named = 1, e["request"]
+        elif e["peer"] is not None:
+            cause, named = {"message": 2, "detach": 3}[e["peer"]["event"]], e["peer"]["id"]
+        return (varint(e["voids"]) + bytes([cause]) + text(named) + text(e["code"])
                 + text(e["message"]) + varint(e["drops"] + 1 if drops is None else drops)
                 + varint(e["nextCall"]) + varint(e["nextLocal"]) + varint(e["nextEffect"]))
     if kind == "epoch":
@@ -99,12 +104,16 @@ def turns():
         ({"kind": "local", "local": 128}, {}),
         ({"kind": "result", "call": 3, "bytes": "c0ffee"}, {}),
         ({"kind": "error", "call": 4, "code": "wall_time", "message": "too long"}, {}),
-        ({"kind": "rejected", "voids": 2, "request": "r-1", "code": "app_error", "message": "no", "drops": "none",
+        ({"kind": "rejected", "voids": 2, "request": "r-1", "peer": None, "code": "app_error", "message": "no", "drops": "none",
           "nextCall": 5, "nextLocal": 1, "nextEffect": 300}, {}),
-        ({"kind": "rejected", "voids": 0, "request": None, "code": "x", "message": "", "drops": 9,
+        ({"kind": "rejected", "voids": 0, "request": None, "peer": None, "code": "x", "message": "", "drops": 9,
           "nextCall": 1, "nextLocal": 10, "nextEffect": 1}, {}),
-        ({"kind": "rejected", "voids": 0, "request": None, "code": "x", "message": "", "drops": "all",
+        ({"kind": "rejected", "voids": 0, "request": None, "peer": None, "code": "x", "message": "", "drops": "all",
           "nextCall": 1, "nextLocal": 10, "nextEffect": 1}, {}),
+        ({"kind": "rejected", "voids": 3, "request": None, "peer": {"id": "p1", "event": "message"},
+          "code": "app_error", "message": "no", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 2}, {}),
+        ({"kind": "rejected", "voids": 0, "request": None, "peer": {"id": "p1", "event": "detach"},
+          "code": "x", "message": "", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 1}, {}),
     ]
     out = []
     for entry, more in inputs:
@@ -128,13 +137,17 @@ def mutation(m):
     return out
 
 
-def checkpoint(c):
-    return (b"\x01" + varint(c["epoch"]) + varint(c["replica"]) + text(c["code"]) + bytes.fromhex(c["seed"])
+def peer(p, version):
+    out = bytes([["client", "origin"].index(p["kind"])]) + text(p["id"]) + varint(p["sent"])
+    return out if version == 1 else out + varint(p["received"]) + bytes([p["isClosed"]])
+
+
+def checkpoint(c, version=2):
+    return (bytes([version]) + varint(c["epoch"]) + varint(c["replica"]) + text(c["code"]) + bytes.fromhex(c["seed"])
             + b"".join(varint(c[name]) for name in ["originMs", "clockMs", "storeClock", "math", "crypto", "check",
                                                     "nextCall", "nextLocal", "nextEffect"])
             + items(c["timers"], lambda t: text(t["name"]) + varint(t["dueMs"]))
-            + items(c["peers"], lambda p: bytes([["client", "origin"].index(p["kind"])]) + text(p["id"])
-                    + varint(p["sent"]))
+            + items(c["peers"], lambda p: peer(p, version))
             + items(c["outputs"], lambda o: text(o["to"]) + varint(o["sequence"]) + sized(bytes.fromhex(o["bytes"])))
             + items(c["effects"], lambda e: varint(e["effect"]) + varint(e["clock"]) + varint(e["replica"])
                     + varint(e["atMs"]) + items(e["mutations"], mutation))
@@ -147,14 +160,19 @@ def checkpoints():
              "nextLocal": 1, "nextEffect": 1, "timers": [], "peers": [], "outputs": [], "effects": [], "state": "00"}
     full = {**blank, "epoch": 300, "storeClock": 2**52, "math": 2**33, "crypto": 64, "nextCall": 128,
             "timers": [{"name": "idle", "dueMs": 1780000060000}, {"name": "é", "dueMs": 0}],
-            "peers": [{"kind": "client", "id": "p1", "sent": 9}, {"kind": "origin", "id": "o", "sent": 0}],
+            "peers": [{"kind": "client", "id": "p1", "sent": 9, "received": 300, "isClosed": False},
+                      {"kind": "origin", "id": "o", "sent": 0, "received": 0, "isClosed": True}],
             "outputs": [{"to": "r-1", "sequence": 1, "bytes": "00ff"}, {"to": "p1", "sequence": 9, "bytes": ""}],
             "effects": [{"effect": 4, "clock": 2**52, "replica": 3, "atMs": 1780000000100, "mutations": [
                 {"kind": "set", "key": "\x02kv\x00", "value": "01", "expireInMs": 1000},
                 {"kind": "set", "key": "\x02\xff", "value": ""}, {"kind": "delete", "key": "k"},
                 {"kind": "sum", "key": "s", "value": "10"}]}],
             "state": state_bytes(STATE)}
-    return [{"checkpoint": case, "bytes": checkpoint(case).hex()} for case in [blank, full]]
+    # The first format had no counts of messages: whoever reads it takes them for none.
+    none = [{**p, "received": 0, "isClosed": False} for p in full["peers"]]
+    return ([{"checkpoint": case, "format": 2, "bytes": checkpoint(case).hex()} for case in [blank, full]]
+            + [{"checkpoint": case, "format": 1, "bytes": checkpoint(case, 1).hex()}
+               for case in [blank, {**full, "peers": none}]])
 
 
 # The state: tracked structures by what changed, plain fields as a whole.

@@ -82,6 +82,7 @@ const event: fc.Arbitrary<SessionEvent> = fc.oneof(
   record({
     ...based,
     ...{ kind: is("reject"), request: maybe(text), isBackground: flag, code: text, message: text },
+    peer: maybe(record({ id: text, event: fc.constantFrom("message", "detach") })),
   }),
   record({
     ...{ storeClock: number, kind: is("result"), call: number },
@@ -110,10 +111,19 @@ const checkpoint: fc.Arbitrary<Checkpoint> = record({ at: number, bytes });
 const made = { outputs: list(output), effects: list(effect), timers: list(timer), calls: list(call) };
 const commit: fc.Arbitrary<Commit> = record({
   ...{ first: number, count: small, entries: bytes, through: number, check: small, ...made },
-  ...{ isPoint: flag, isQuiescent: flag, isEnded: flag },
+  ...{
+    isPoint: flag,
+    isQuiescent: flag,
+    isEnded: flag,
+    rejected: maybe(record({ code: text, message: text })),
+  },
 });
 const opened: fc.Arbitrary<Opened> = record({
   ...{ sequence: number, ...made, handling: maybe(text), isQuiescent: flag, isEnded: flag },
+  peers: list(record({
+    ...{ id: text, sent: number, received: number, isClosed: flag },
+    kind: fc.constantFrom("client", "origin"),
+  })),
 });
 const open: fc.Arbitrary<OpenSession> = record({
   ...{ class: text, id: text, epoch: number, replica: small, code: text, seed: bytes, entries: bytes },

@@ -113,6 +113,7 @@ export class TestHome {
     this.#deliver({
       kind: "reject",
       request,
+      peer: null,
       isBackground: false,
       code: "isolate_killed",
       message: "it was killed",

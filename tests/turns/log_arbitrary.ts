@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import type { CheckpointParts } from "../../functions/turns/checkpoint.ts";
 import type { Effect } from "../../functions/turns/commit.ts";
+import type { PeerEvent } from "../../functions/turns/event.ts";
 import type { Program } from "../../functions/turns/program.ts";
 import type { TurnEnd, TurnInput } from "../../functions/turns/turn.ts";
 
@@ -25,14 +26,20 @@ const input: fc.Arbitrary<TurnInput> = fc.oneof<fc.Arbitrary<TurnInput>[]>(
   fc.record({
     kind: fc.constant("rejected"),
     voids: uint,
-    request: fc.option<string>(name),
+    cause: fc.oneof<fc.Arbitrary<{ request: string | null; peer: PeerEvent | null }>[]>(
+      fc.record({ request: fc.option<string>(name), peer: fc.constant(null) }),
+      fc.record({
+        request: fc.constant(null),
+        peer: fc.record({ id: name, event: fc.constantFrom("message" as const, "detach" as const) }),
+      }),
+    ),
     code: name,
     message: name,
     drops: fc.oneof(fc.constantFrom("none" as const, "all" as const), fc.integer({ min: 1, max: 1_000 })),
     nextCall: uint,
     nextLocal: uint,
     nextEffect: uint,
-  }),
+  }).map(({ cause, ...rest }) => ({ ...rest, ...cause } as TurnInput)),
   fc.record({ kind: fc.constant("epoch"), epoch: uint, replica: uint, code: name }),
   fc.record({ kind: fc.constant("birth"), seed }),
 );
@@ -79,6 +86,8 @@ export type AnyParts = CheckpointParts & {
     readonly kind: "client" | "origin";
     readonly id: string;
     readonly sent: number;
+    readonly received: number;
+    readonly isClosed: boolean;
   }[];
 };
 
@@ -98,7 +107,7 @@ export const anyParts: fc.Arbitrary<AnyParts> = fc.record({
   seed,
   drawn: fc.tuple(fc.nat(1e9), fc.nat(1e9)),
   timers: fc.uniqueArray(fc.tuple(name, uint), { maxLength: 3, selector: ([name]) => name }),
-  peers: fc.uniqueArray(fc.record({ kind, id: name, sent: uint }), {
+  peers: fc.uniqueArray(fc.record({ kind, id: name, sent: uint, received: uint, isClosed: fc.boolean() }), {
     maxLength: 3,
     selector: ({ id }) => id,
   }),
@@ -122,6 +131,6 @@ export function filled(program: Program, { numbers, seed, drawn, timers, peers }
   Object.assign(program, numbers);
   [program.math.position, program.crypto.position] = drawn;
   for (const [name, dueMs] of timers) program.timers.set(name, dueMs);
-  for (const { sent, ...peer } of peers) program.peers.restore({ peer, sent });
+  for (const { kind, id, ...state } of peers) program.peers.restore({ peer: { kind, id }, ...state });
   return program;
 }

@@ -193,7 +193,13 @@ Deno.test("a handler that goes on after a recovery is ended where it took its is
     const solo = new Solo(Small).open().deliver(request("add", 1)).deliver(request("callOther", "z"));
     const again = new Solo(Small).open({ entries: solo.entries });
     assert.deepEqual([again.opened?.handling, again.opened?.calls.length], ["callOther", 1]);
-    const failed = { kind: "reject", isBackground: false, code: "isolate_killed", message: "m" } as const;
+    const failed = {
+      kind: "reject",
+      peer: null,
+      isBackground: false,
+      code: "isolate_killed",
+      message: "m",
+    } as const;
     again.deliver({ ...failed, request: "callOther" }).deliver(request("add", 1));
     assert.match(answers(again)[0] ?? "", /isolate_killed/);
     assert.equal((again.object as Small).n, 2);

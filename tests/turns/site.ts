@@ -352,7 +352,7 @@ export class Site {
       this.probes.killed++;
       this.#delivered.add(request);
       const said = { code: "isolate_killed", message: "it took its isolate with it" };
-      this.#deliver({ kind: "reject", request, isBackground: false, ...said });
+      this.#deliver({ kind: "reject", request, peer: null, isBackground: false, ...said });
     }
     if (opened.sequence > 0) this.probes.replayed++;
     // A client that stays; who is attached already is not attached again.

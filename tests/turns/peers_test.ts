@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { type From, Session } from "../../functions/session.ts";
+import { peerOutput } from "../../functions/turns/mod.ts";
+import { inMacrotask } from "./run.ts";
+import { Solo } from "./solo.ts";
+
+const text = (bytes: Uint8Array) => {
+  const output = peerOutput(bytes);
+  return output.kind === "close" ? `close ${output.code} ${output.reason}` : String(output.message);
+};
+
+/** Says to all what happened, and does what a message says. */
+class Room extends Session {
+  log: string[] = [];
+
+  override onOpen(from: From) {
+    if (from.id === "unwelcome") throw new Error("not you");
+    this.#say(`${from.id} came`);
+  }
+
+  override onMessage(message: string | Uint8Array, from: From) {
+    this.#say(`${from.id}: ${message}`);
+    if (message === "throw") throw new Error("as it says");
+    if (message === "leave") from.close(3001, "as you wish");
+    if (message === "leave") from.send("nobody hears this");
+    if (message === "badly") from.close(12, "x");
+  }
+
+  override onClose(from: From) {
+    this.#say(`${from.id} went`);
+    from.send("nobody hears this either");
+    if (from.id === "clumsy") throw new Error("too late");
+  }
+
+  #say(what: string) {
+    this.log.push(what);
+    for (const client of this.clients) client.send(what);
+  }
+}
+
+const solo = () => new Solo(Room as new () => Room).open();
+const attach = (id: string) => ({ kind: "attach", peer: { kind: "client", id } } as const);
+const message = (peer: string, message: string) => ({ kind: "message", peer, message } as const);
+
+/** What a peer was given, by its number. */
+const given = (run: Solo, to: string) =>
+  run.commits.flatMap(({ outputs }) => outputs).filter((each) => each.to === to)
+    .map(({ sequence, bytes }) => `${sequence} ${text(bytes)}`);
+
+/** Another isolate opens what the commits say. */
+const again = (run: Solo) => new Solo(Room as new () => Room).open({ entries: run.entries, epoch: 2 });
+
+Deno.test("messages of peers are counted, those too whose handlers throw", async () => {
+  await inMacrotask(() => {
+    const run = solo().deliver(attach("a")).deliver(message("a", "1")).deliver(message("a", "throw"))
+      .deliver(message("a", "2"));
+    assert.deepEqual(given(run, "a"), ["1 a came", "2 a: 1", "3 a: 2"]);
+    assert.deepEqual(run.commits.map(({ rejected }) => rejected?.message ?? null).slice(-2), [
+      "as it says",
+      null,
+    ]);
+    const opened = again(run).opened;
+    assert.deepEqual(opened?.peers, [{ kind: "client", id: "a", sent: 3, received: 3, isClosed: false }]);
+    assert.deepEqual(opened?.outputs.map(({ bytes }) => text(bytes)), ["a came", "a: 1", "a: 2"]);
+  });
+});
+
+Deno.test("whose onOpen throws is not attached; whose onClose throws has gone", async () => {
+  await inMacrotask(() => {
+    const run = solo().deliver(attach("a")).deliver(attach("unwelcome")).deliver(attach("clumsy"));
+    assert.equal(run.commits.find(({ rejected }) => rejected !== null)?.rejected?.message, "not you");
+    run.deliver(message("unwelcome", "1")).deliver({ kind: "detach", peer: "clumsy" }).deliver(
+      message("a", "1"),
+    );
+    assert.deepEqual(given(run, "unwelcome"), []);
+    assert.deepEqual(given(run, "clumsy"), ["1 clumsy came"]);
+    assert.deepEqual(given(run, "a"), ["1 a came", "2 clumsy came", "3 a: 1"]);
+    const opened = again(run).opened;
+    assert.deepEqual(opened?.peers.map(({ id }) => id), ["a"]);
+    assert.ok(opened?.outputs.every(({ to }) => to === "a"), "what the one that went was sent is let go");
+  });
+});
+
+Deno.test("a peer that is closed hears that last, and is there until it has gone", async () => {
+  await inMacrotask(() => {
+    const run = solo().deliver(attach("a")).deliver(attach("b")).deliver(message("a", "leave"))
+      .deliver(message("b", "1")).deliver(message("b", "badly"));
+    assert.deepEqual(given(run, "a"), ["1 a came", "2 b came", "3 a: leave", "4 close 3001 as you wish"]);
+    assert.match(run.commits.at(-1)?.rejected?.message ?? "", /close\(12\)/);
+    const replayed = again(run);
+    assert.deepEqual(replayed.opened?.peers.map(({ id, isClosed }) => [id, isClosed]), [["a", true], [
+      "b",
+      false,
+    ]]);
+    replayed.deliver({ kind: "detach", peer: "a" });
+    assert.deepEqual(given(replayed, "a"), []);
+    assert.deepEqual(given(replayed, "b"), ["4 a went"]);
+  });
+});
+
+Deno.test("what peers were sent is kept, through checkpoints, until they say that they have it", async () => {
+  await inMacrotask(() => {
+    const run = solo().deliver(attach("a"));
+    for (let i = 0; i < 2_000; i++) run.deliver(message("a", `${i}`));
+    run.loop.acknowledge(1, { outputs: { a: 500 }, effects: 0 });
+    run.loop.checkpointNow(1);
+    run.run();
+    const checkpoint = run.checkpoints.at(-1);
+    assert.ok(checkpoint !== undefined);
+    const opened = new Solo(Room as new () => Room).open({ checkpoint, epoch: 2 }).opened;
+    assert.equal(opened?.outputs.length, 1_501);
+    assert.equal(opened?.outputs[0]?.sequence, 501);
+    assert.deepEqual(opened?.peers, [{
+      kind: "client",
+      id: "a",
+      sent: 2_001,
+      received: 2_000,
+      isClosed: false,
+    }]);
+  });
+});
