@@ -21,6 +21,7 @@ export type AppErrorCode =
   | "limit_body"
   | "limit_calls" // too many calls of a stateful session wait at one time
   | "limit_timers"
+  | "limit_messages" // too much waits to reach a stateful session
   | "deploy_invalid" // the default export is no app
   | "session_id_invalid" // no id of a stateful session
   | "not_available" // not built yet, or not at this site

@@ -1,0 +1,122 @@
+/**
+ * A channel to a home, from its first frame to its last: what it has said and what it was told, in counts. Whose it is
+ * says its hello; before that nothing is taken of it.
+ *
+ * HL1  After `refuse`, `farewell` or `broken` nothing is heard of it and nothing sent.
+ */
+import { CodecError } from "../../store/codec.ts";
+import type { Peer } from "../turns/event.ts";
+import {
+  cut,
+  decodeToHome,
+  encodeToHost,
+  type Hello,
+  type Retry,
+  type ToHome,
+  type ToHost,
+} from "./frame.ts";
+import type { HomePeer } from "./home_peer.ts";
+import { CODE_BYTES_MAX, HELLO_MS_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
+import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
+
+/** Who hears of lines. */
+export interface LineListener {
+  greeted(line: HomeLine, hello: Hello): void;
+  /** A line with a peer says something. `bytes`: of its payload, where it has one. */
+  heard(line: HomeLine, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void;
+  gone(line: HomeLine): void;
+}
+
+/** See the file's header. */
+export class HomeLine implements ChannelReader {
+  /** What whoever opened the channel may attach as. */
+  readonly kind: Peer["kind"];
+  peer: HomePeer | null = null;
+  isWelcomed = false;
+  /** The sequence of the next message. */
+  next = 1;
+  /** Outputs that the host says to have. */
+  heard = 0;
+  /** Messages of which the host was told that they are in the log. */
+  told = 0;
+  readonly #channel: Channel;
+  readonly #listener: LineListener;
+  #hasGreeted = false;
+  #isOver = false;
+  #cancelHello: () => void;
+
+  constructor(channel: Channel, kind: Peer["kind"], clock: PeerClock, listener: LineListener) {
+    this.kind = kind;
+    this.#channel = channel;
+    this.#listener = listener;
+    this.#cancelHello = clock.after(HELLO_MS_MAX, () => {
+      this.refuse("message_malformed", `nobody said hello for ${HELLO_MS_MAX} ms`, "retry");
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  frame(bytes: Uint8Array): void {
+    if (this.#isOver) return;
+    let frame: ToHome;
+    try {
+      frame = decodeToHome(bytes);
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      return this.refuse("message_malformed", error.message, "fix");
+    }
+    if ((frame.kind === "hello") === this.#hasGreeted) {
+      return this.refuse("message_malformed", "a channel begins with a hello, and has one", "fix");
+    }
+    if (frame.kind === "hello") {
+      this.#hasGreeted = true;
+      this.#cancelHello();
+      this.#listener.greeted(this, frame);
+    } else if (this.peer !== null) this.#listener.heard(this, this.peer, frame, bytes.length - 2);
+    else if (frame.kind === "ping") this.send({ kind: "pong", number: frame.number });
+    else if (frame.kind === "bye") this.farewell(frame);
+    else this.refuse("message_malformed", "before its welcome a peer sends nothing", "fix");
+  }
+
+  broken(): void {
+    if (this.#isOver) return;
+    this.#over();
+    this.#listener.gone(this);
+  }
+
+  send(frame: ToHost): void {
+    this.sendBytes(encodeToHost(frame));
+  }
+
+  sendBytes(bytes: Uint8Array<ArrayBuffer>): void {
+    if (!this.#isOver) this.#channel.send(bytes);
+  }
+
+  /** Its last frame, with what it says; the peer stays what it was. */
+  refuse(code: string, message: string, retry: Retry): void {
+    const said = { code: cut(code, CODE_BYTES_MAX), message: cut(message, TEXT_BYTES_MAX) };
+    this.#last({ kind: "refused", ...said, retry }, CLOSE.refused);
+  }
+
+  farewell(last: Extract<ToHost, { readonly kind: "bye" | "moved" }>): void {
+    this.#last(
+      last.kind === "bye" ? { ...last, reason: cut(last.reason, REASON_BYTES_MAX) } : last,
+      CLOSE.done,
+    );
+  }
+
+  #last(frame: ToHost, close: number): void {
+    if (this.#isOver) return;
+    this.send(frame);
+    this.#over();
+    this.#channel.close(close, "");
+    this.#listener.gone(this);
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    this.#cancelHello();
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * One peer of a session, at the session's home.
+ *
+ * Stages: attaching (its attach is with the session) → attached → detaching (its detach is with the session) → gone.
+ *
+ * HP1  A message is handed to the session once: those up to `taken` were, whatever a channel brings again.
+ * HP2  `received` counts messages that are in the log; nothing else is ever acknowledged.
+ * HP3  An output is kept from its release until the peer says that it has it: `sent − kept.length` is acknowledged.
+ * HP4  On each line outputs go in order, each once, from where the hello said.
+ */
+import type { Peer } from "../turns/event.ts";
+import { COUNT_STEP_MAX, countFrom, encodeKept, type Hello, isSequence, type MessageFrame } from "./frame.ts";
+import type { HomeLine } from "./home_line.ts";
+import { OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
+import type { LoggedPeer, PeerEvent, PeerOutput } from "./ports.ts";
+
+/** What was handed to the session and is not done. */
+export interface Waiting {
+  readonly event: PeerEvent;
+  readonly bytes: number;
+  /** In which the session was given it, among those of all peers. */
+  readonly order: number;
+}
+
+/** See the file's header. */
+export class HomePeer {
+  readonly peer: Peer;
+  readonly key: Uint8Array;
+  stage: "attaching" | "attached" | "detaching";
+  /** The host side that speaks for it, and its latest channel; 0 as long as none has. */
+  instance = 0;
+  /** The one that it was attached for. */
+  begunBy = 0;
+  attempt = 0;
+  line: HomeLine | null = null;
+  /** What its grace ends with, while it has no line. */
+  cancelGrace: (() => void) | null = null;
+  /** HP1, HP2 */
+  taken: number;
+  received: number;
+  sent: number;
+  readonly waiting: Waiting[] = [];
+  waitingBytes = 0;
+  #kept: PeerOutput[] = [];
+  #keptBytes = 0;
+
+  constructor(peer: Peer, key: Uint8Array, logged: LoggedPeer | null, outputs: readonly PeerOutput[]) {
+    this.peer = peer;
+    this.key = key;
+    this.stage = logged === null ? "attaching" : "attached";
+    this.taken = this.received = logged?.received ?? 0;
+    this.sent = logged?.sent ?? 0;
+    // Where some are missing in between, only what is behind can go out in order.
+    for (let next = this.sent, i = outputs.length - 1; i >= 0; i--, next--) {
+      const output = outputs[i];
+      if (output?.sequence !== next) break;
+      this.#kept.unshift(output);
+      this.#keptBytes += output.bytes.length;
+    }
+  }
+
+  /** Outputs that it is known to have, all up to this one. */
+  get acknowledged(): number {
+    return this.sent - this.#kept.length;
+  }
+
+  get isTooSlow(): boolean {
+    const { length } = this.#kept;
+    return length > OUTBOX_OUTPUTS_MAX || (length > 1 && this.#keptBytes > OUTBOX_BYTES_MAX);
+  }
+
+  // ── Lines ──
+
+  /** Why a host can't go on where its hello says; null where it can. */
+  misfit({ received, first }: Hello): { readonly code: string; readonly message: string } | null {
+    const { id } = this.peer;
+    if (received > this.sent) {
+      const message = `peer ${id} says to have ${received} outputs: it was given ${this.sent}`;
+      return { code: "peer_ahead", message };
+    }
+    if (first > this.received + 1) {
+      const message =
+        `peer ${id} keeps its messages from ${first} on: those up to ${this.received} are in the log`;
+      return { code: "peer_ahead", message };
+    }
+    if (received < this.acknowledged) {
+      const message =
+        `peer ${id} says to have ${received} outputs: it had ${this.acknowledged}, and they are kept no more`;
+      return { code: "peer_behind", message };
+    }
+    return null;
+  }
+
+  /** A line is its line, where its hello fits. What it says of outputs is taken. */
+  bind(line: HomeLine, hello: Hello): void {
+    this.cancelGrace?.();
+    this.cancelGrace = null;
+    this.line = line;
+    this.instance = hello.instance;
+    this.attempt = hello.attempt;
+    line.peer = this;
+    line.heard = hello.received;
+    this.acknowledge(hello.received);
+  }
+
+  /** HP4 */
+  welcome(epoch: number): void {
+    const { line } = this;
+    if (line === null) return;
+    line.isWelcomed = true;
+    line.next = this.received + 1;
+    line.told = this.received;
+    const { id } = this.peer;
+    line.send({ kind: "welcome", identity: { id, key: this.key }, epoch, received: this.received });
+    for (const output of this.#kept) this.#send(line, output);
+  }
+
+  // ── Messages ──
+
+  /** Whether a message is a new one; null where it is none at all, and its line was told. */
+  isNew(line: HomeLine, frame: MessageFrame, bytes: number): boolean | null {
+    if (!isSequence(line.next, frame.sequence)) {
+      line.refuse("message_gap", `message ${line.next} was to come, and another one did`, "retry");
+      return null;
+    }
+    if (!this.heard(line, countFrom(line.heard, frame.received))) return null;
+    if (line.next++ <= this.taken) return false; // HP1
+    const isFull = this.waitingBytes > 0 && this.waitingBytes + bytes > WINDOW_BYTES;
+    if (isFull || this.waiting.length >= WINDOW_MESSAGES) {
+      const message =
+        `peer ${this.peer.id} has ${this.waiting.length} messages of ${this.waitingBytes} bytes on their way: ` +
+        `up to ${WINDOW_MESSAGES} and ${WINDOW_BYTES} bytes may be`;
+      line.refuse("limit_window", message, "fix");
+      return null;
+    }
+    return true;
+  }
+
+  /** It has outputs up to this one, it says: false where that can't be, and its line was told. */
+  heard(line: HomeLine, count: number): boolean {
+    if (count < line.heard || count > this.sent) {
+      const message = `outputs up to ${count} are acknowledged: ${line.heard} to ${this.sent} may be`;
+      line.refuse("message_malformed", message, "fix");
+      return false;
+    }
+    line.heard = count;
+    return this.acknowledge(count);
+  }
+
+  /** The session has it. */
+  handed(waiting: Waiting): void {
+    if (waiting.event.kind === "message") this.taken++;
+    this.waiting.push(waiting);
+    this.waitingBytes += waiting.bytes;
+  }
+
+  /** The first that waits is done. */
+  done(kind: PeerEvent["kind"]): void {
+    const first = this.waiting.shift();
+    if (first?.event.kind !== kind) {
+      throw new Error(`a ${kind} of peer ${this.peer.id} is done, and ${first?.event.kind} was before it`);
+    }
+    this.waitingBytes -= first.bytes;
+    if (kind === "message") this.received++; // HP2
+  }
+
+  // ── Outputs ──
+
+  /** HP3. @throws Error where it is not the next. */
+  output(output: PeerOutput): void {
+    if (output.sequence <= this.sent) return;
+    if (output.sequence !== this.sent + 1) {
+      throw new Error(`output ${output.sequence} of peer ${this.peer.id} comes after ${this.sent}`);
+    }
+    this.sent++;
+    this.#kept.push(output);
+    this.#keptBytes += output.bytes.length;
+    if (this.line?.isWelcomed === true) this.#send(this.line, output);
+  }
+
+  #send(line: HomeLine, { sequence, bytes, increment }: PeerOutput): void {
+    if (this.received - line.told > COUNT_STEP_MAX) this.tell();
+    line.told = this.received;
+    line.sendBytes(encodeKept({ sequence, received: this.received, tagged: bytes, increment }));
+  }
+
+  /** Says which messages are in the log, where that was not said. */
+  tell(): void {
+    const { line } = this;
+    if (line?.isWelcomed !== true || line.told === this.received) return;
+    line.told = this.received;
+    line.send({ kind: "ack", received: this.received });
+  }
+
+  acknowledge(count: number): true {
+    const gone = this.#kept.splice(0, Math.max(0, count - this.acknowledged));
+    for (const { bytes } of gone) this.#keptBytes -= bytes.length;
+    return true;
+  }
+}

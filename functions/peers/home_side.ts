@@ -1,0 +1,382 @@
+/**
+ * The peers of one stateful session, at its home: who is attached, what of theirs is in the log, what they have.
+ *
+ * Life: made → `opened` with what the log says, again whenever the session was opened again here → `over` (another site
+ * is its home) or `ended`.
+ *
+ *   hello ─ attach ─▶ session        hello of a known peer ─▶ welcome, what it lacks
+ *   message ────────▶ session ─ released ─▶ acknowledgement, outputs, rejections
+ *   bye, grace over, too slow ─ detach ─▶ session ─ released ─▶ bye
+ *
+ * HM1  A peer is welcomed when its attach is in the log, a message acknowledged when it is, an output sent when what
+ *      made it is: `released` is the only way out, and what is told there is at all owners.
+ * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
+ *      is in the log once, in the order in which its peer sent it, whatever breaks.
+ * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late.
+ * HM4  Who has no line stays attached for its grace; who said bye, or does not keep up, does not.
+ * HM5  Whatever comes of a channel is refused or has its effect on that peer alone.
+ */
+import type { Peer } from "../turns/event.ts";
+import { HomeLine, type LineListener } from "./home_line.ts";
+import { HomePeer, type Waiting } from "./home_peer.ts";
+import { cut, type Hello, type PeerIdentity, type ToHome } from "./frame.ts";
+import * as limits from "./limits.ts";
+import {
+  type Channel,
+  type ChannelReader,
+  type HomePorts,
+  type LoggedPeer,
+  type LoggedPeers,
+  type PeerEvent,
+  type PeerOutput,
+  type Released,
+} from "./ports.ts";
+
+/** For operators. */
+export interface HomeSideStatus {
+  readonly attached: number;
+  /** Of them without a channel, in their grace. */
+  readonly apart: number;
+  readonly waiting: number;
+  readonly waitingBytes: number;
+}
+
+/** See the file's header. */
+export class HomeSide {
+  readonly #ports: HomePorts;
+  readonly #peers = new Map<string, HomePeer>();
+  /** Those that host sides of this home's time have begun, by what only these know. */
+  readonly #byInstance = new Map<number, HomePeer>();
+  /** Hellos that came before the log was read. */
+  #early = new Map<HomeLine, Hello>();
+  /** Channels that are open. */
+  readonly #lines = new Set<HomeLine>();
+  /** Peers that have something to be told, or have said what they have. */
+  readonly #dirty = new Map<HomePeer, number>();
+  #cancelSweep: (() => void) | null = null;
+  #epoch = 0;
+  #isOpen = false;
+  #over: ((line: HomeLine) => void) | null = null;
+  #order = 0;
+  #waitingBytes = 0;
+
+  constructor(ports: HomePorts) {
+    this.#ports = ports;
+  }
+
+  get status(): HomeSideStatus {
+    const all = [...this.#peers.values()];
+    return {
+      attached: all.length,
+      apart: all.filter(({ line }) => line === null).length,
+      waiting: all.reduce((sum, { waiting }) => sum + waiting.length, 0),
+      waitingBytes: this.#waitingBytes,
+    };
+  }
+
+  // ── The session ──
+
+  /**
+   * The session was opened, and its log says this of its peers. Called again when it is opened again (its isolate was
+   * killed, it rested): what peers sent that is not in the log is delivered again, and lines stay.
+   */
+  opened({ epoch, peers, outputs }: LoggedPeers): void {
+    if (this.#over !== null) return;
+    this.#epoch = epoch;
+    this.#isOpen = true;
+    const logged = new Map(peers.map((peer) => [peer.id, peer]));
+    const given = Map.groupBy(outputs, ({ to }) => to);
+    for (const peer of [...this.#peers.values()]) {
+      const { id } = peer.peer;
+      const own = logged.get(id);
+      if (own === undefined) this.#isNotInLog(peer);
+      else if (this.#goesOn(peer, own, given.get(id) ?? [])) logged.delete(id);
+      else this.#remove(peer, (line) => line.farewell({ kind: "moved", site: null }));
+    }
+    for (const each of logged.values()) {
+      const { kind, id } = each;
+      const peer = new HomePeer({ kind, id }, this.#ports.keyOf(id), each, given.get(id) ?? []);
+      this.#peers.set(id, peer);
+      this.#leave(peer);
+    }
+    const undone = [...this.#peers.values()].flatMap(({ waiting }) => waiting);
+    for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
+    const early = this.#early;
+    this.#early = new Map();
+    for (const [line, hello] of early) if (!line.isOver) this.#greeted(line, hello);
+  }
+
+  /** A commit is at all owners (HM1). */
+  released({ done, outputs, closed = [] }: Released): void {
+    if (this.#over !== null) return;
+    for (const { event, rejected } of done) {
+      if (event.kind !== "detach") this.#done(event, rejected);
+    }
+    for (const output of outputs) {
+      const peer = this.#peers.get(output.to);
+      if (peer === undefined) continue;
+      peer.output(output);
+      if (peer.isTooSlow && peer.stage !== "detaching") this.#tooSlow(peer);
+    }
+    for (const { peer: id, code, reason } of closed) {
+      const peer = this.#peers.get(id);
+      peer?.tell();
+      if (peer !== undefined) this.#remove(peer, (line) => line.farewell({ kind: "bye", code, reason }));
+    }
+    for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
+  }
+
+  /** Another site is the session's home now, or will be: all are told so. */
+  over(site: string | null): void {
+    this.#close((line) => line.farewell({ kind: "moved", site }));
+  }
+
+  /** The session has ended: nobody is attached any more. */
+  ended(code: number, reason: string): void {
+    this.#close((line) => line.farewell({ kind: "bye", code, reason }));
+  }
+
+  #close(tell: (line: HomeLine) => void): void {
+    this.#over ??= tell;
+    this.#cancelSweep?.();
+    for (const peer of [...this.#peers.values()]) {
+      peer.tell();
+      this.#remove(peer, tell);
+    }
+    for (const line of [...this.#lines]) tell(line);
+    this.#early.clear();
+  }
+
+  #done(event: PeerEvent, rejected: { readonly code: string; readonly message: string } | null): void {
+    const peer = this.#peers.get(event.kind === "attach" ? event.peer.id : event.peer);
+    if (peer === undefined) return; // it was sent away meanwhile
+    this.#settle(peer, event.kind);
+    if (event.kind === "message") {
+      const { received, line } = peer;
+      if (rejected !== null && line?.isWelcomed === true) {
+        const code = cut(rejected.code, limits.CODE_BYTES_MAX),
+          message = cut(rejected.message, limits.TEXT_BYTES_MAX);
+        line.send({ kind: "rejected", sequence: received, code, message });
+      }
+      return this.#touch(peer);
+    }
+    if (peer.stage !== "attaching") return; // it has left already
+    if (rejected !== null) {
+      return this.#remove(peer, (line) => line.refuse(rejected.code, rejected.message, "fix"));
+    }
+    peer.stage = "attached";
+    peer.welcome(this.#epoch);
+  }
+
+  #settle(peer: HomePeer, kind: PeerEvent["kind"]): void {
+    const before = peer.waitingBytes;
+    peer.done(kind);
+    this.#waitingBytes -= before - peer.waitingBytes;
+  }
+
+  #detached(id: string): void {
+    const peer = this.#peers.get(id);
+    if (peer?.stage !== "detaching") return;
+    this.#remove(peer, (line) => {
+      peer.tell();
+      line.farewell({ kind: "bye", code: 1000, reason: "" });
+    });
+  }
+
+  // ── What the log says of those who are here ──
+
+  /** Its attach is not in the log yet, or its detach is. */
+  #isNotInLog(peer: HomePeer): void {
+    if (peer.waiting[0]?.event.kind === "attach") return;
+    const { id } = peer.peer;
+    this.#remove(peer, (line) => line.refuse("peer_unknown", `peer ${id} is not attached`, "reset"));
+  }
+
+  /** Takes what the log says of a peer; false where it is of another line of events than what was said here. */
+  #goesOn(peer: HomePeer, logged: LoggedPeer, outputs: readonly PeerOutput[]): boolean {
+    const isNew = peer.waiting[0]?.event.kind === "attach";
+    const settled = logged.received - peer.received;
+    const handed = peer.waiting.filter(({ event }) => event.kind === "message").length;
+    const missing = outputs.filter(({ sequence }) => sequence > peer.sent);
+    if (settled < 0 || settled > handed || logged.sent - peer.sent !== missing.length) return false;
+    if (missing.some(({ sequence }, i) => sequence !== peer.sent + 1 + i)) return false;
+    if (isNew) this.#settle(peer, "attach");
+    for (let i = 0; i < settled; i++) this.#settle(peer, "message");
+    if (isNew && peer.stage === "attaching") {
+      peer.stage = "attached";
+      peer.welcome(this.#epoch);
+    }
+    for (const output of missing) peer.output(output);
+    this.#touch(peer);
+    return true;
+  }
+
+  // ── Channels ──
+
+  /** A channel was opened to this home by someone who may attach as such a peer. Whatever it brings goes to the reader. */
+  accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
+    const line = new HomeLine(channel, kind, this.#ports.clock, this.#listener);
+    this.#lines.add(line);
+    this.#over?.(line);
+    return line;
+  }
+
+  readonly #listener: LineListener = {
+    greeted: (line, hello) => this.#greeted(line, hello),
+    heard: (line, peer, frame, bytes) => this.#heard(line, peer, frame, bytes),
+    gone: (line) => {
+      this.#lines.delete(line);
+      this.#early.delete(line);
+      const { peer } = line;
+      if (peer?.line === line) this.#leave(peer);
+    },
+  };
+
+  #greeted(line: HomeLine, hello: Hello): void {
+    if (!this.#isOpen) return void this.#early.set(line, hello);
+    if (hello.peer !== line.kind) {
+      return line.refuse("peer_forged", `a ${line.kind} can't attach as ${hello.peer}`, "fix");
+    }
+    if (hello.identity === null) return this.#greetNew(line, hello);
+    const { id, key } = hello.identity;
+    if (!isSame(key, this.#ports.keyOf(id))) {
+      return line.refuse("peer_forged", `the key of peer ${id} is not the one that it was given`, "fix");
+    }
+    if (hello.epoch > this.#epoch) {
+      line.farewell({ kind: "moved", site: null });
+      return this.#ports.outrun(hello.epoch);
+    }
+    const peer = this.#peers.get(id);
+    if (peer === undefined || peer.stage === "detaching" || peer.peer.kind !== hello.peer) {
+      return line.refuse("peer_unknown", `peer ${id} is not attached to this session any more`, "reset");
+    }
+    this.#bind(peer, line, hello);
+  }
+
+  /** A host side that was never welcomed; what it began in an earlier attempt is its own. */
+  #greetNew(line: HomeLine, hello: Hello): void {
+    const known = this.#byInstance.get(hello.instance);
+    if (known !== undefined && known.stage !== "detaching") return this.#bind(known, line, hello);
+    if (this.#peers.size >= limits.PEERS_MAX) {
+      return line.refuse(
+        "limit_peers",
+        `${limits.PEERS_MAX} peers are attached to this session already`,
+        "retry",
+      );
+    }
+    const id = this.#ports.newId();
+    const peer = new HomePeer({ kind: hello.peer, id }, this.#ports.keyOf(id), null, []);
+    this.#peers.set(id, peer);
+    peer.begunBy = hello.instance;
+    this.#byInstance.set(hello.instance, peer);
+    peer.bind(line, hello);
+    this.#deliver(peer, { kind: "attach", peer: peer.peer }, 0);
+  }
+
+  #bind(peer: HomePeer, line: HomeLine, hello: Hello): void {
+    const { id } = peer.peer;
+    if (hello.instance === peer.instance && hello.attempt <= peer.attempt) {
+      return line.refuse("superseded", `peer ${id} has opened another channel since`, "retry");
+    }
+    const misfit = peer.misfit(hello);
+    if (misfit !== null) return line.refuse(misfit.code, misfit.message, "reset");
+    const old = peer.line;
+    // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer.
+    const isOwn = hello.instance === peer.instance;
+    peer.bind(line, hello);
+    old?.refuse("superseded", `another program speaks for peer ${id}`, isOwn ? "retry" : "fix");
+    if (peer.stage === "attached") peer.welcome(this.#epoch);
+    this.#touch(peer);
+  }
+
+  /** HM5 */
+  #heard(line: HomeLine, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void {
+    if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
+    if (frame.kind === "bye") return peer.stage === "detaching" ? undefined : this.#detach(peer);
+    if (!line.isWelcomed || peer.stage !== "attached") {
+      if (frame.kind === "ack" && line.isWelcomed) return;
+      return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
+    }
+    if (frame.kind === "ack") {
+      if (peer.heard(line, frame.received)) this.#touch(peer);
+      return;
+    }
+    const isNew = peer.isNew(line, frame, bytes);
+    if (isNew === null) return;
+    this.#touch(peer);
+    if (!isNew) return;
+    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > limits.WAITING_BYTES_MAX) {
+      return line.refuse("overloaded", `${this.#waitingBytes} bytes wait for this session already`, "retry");
+    }
+    this.#deliver(peer, { kind: "message", peer: peer.peer.id, message: frame.payload }, bytes);
+  }
+
+  #deliver(peer: HomePeer, event: PeerEvent, bytes: number): void {
+    const waiting: Waiting = { event, bytes, order: ++this.#order };
+    peer.handed(waiting);
+    this.#waitingBytes += bytes;
+    this.#ports.deliver(event);
+  }
+
+  // ── Leaving ──
+
+  /** HM4: it has no line. */
+  #leave(peer: HomePeer): void {
+    peer.line = null;
+    if (this.#over !== null || peer.stage === "detaching" || !this.#peers.has(peer.peer.id)) return;
+    peer.cancelGrace?.();
+    peer.cancelGrace = this.#ports.clock.after(this.#ports.graceMs ?? limits.GRACE_MS, () => {
+      if (peer.line === null && peer.stage !== "detaching") this.#detach(peer);
+    });
+  }
+
+  #tooSlow(peer: HomePeer): void {
+    this.#detach(peer);
+    peer.line?.refuse("limit_slow", `peer ${peer.peer.id} does not take what it is sent`, "reset");
+  }
+
+  #detach(peer: HomePeer): void {
+    peer.cancelGrace?.();
+    peer.stage = "detaching";
+    this.#deliver(peer, { kind: "detach", peer: peer.peer.id }, 0);
+  }
+
+  #remove(peer: HomePeer, tell: (line: HomeLine) => void): void {
+    peer.cancelGrace?.();
+    this.#peers.delete(peer.peer.id);
+    if (this.#byInstance.get(peer.begunBy) === peer) this.#byInstance.delete(peer.begunBy);
+    this.#dirty.delete(peer);
+    this.#waitingBytes -= peer.waitingBytes;
+    const { line } = peer;
+    peer.line = null;
+    if (line !== null) tell(line);
+  }
+
+  // ── Acknowledgements ──
+
+  /** Something is to be said, to it or of it: soon, or at once where it has come to much. */
+  #touch(peer: HomePeer): void {
+    const times = (this.#dirty.get(peer) ?? 0) + 1;
+    this.#dirty.set(peer, times >= limits.ACK_EVERY ? 0 : times);
+    if (times >= limits.ACK_EVERY) peer.tell();
+    this.#cancelSweep ??= this.#ports.clock.after(limits.ACK_MS, () => this.#sweep());
+  }
+
+  #sweep(): void {
+    this.#cancelSweep = null;
+    const outputs: Record<string, number> = {};
+    for (const peer of this.#dirty.keys()) {
+      peer.tell();
+      outputs[peer.peer.id] = peer.acknowledged;
+    }
+    this.#dirty.clear();
+    this.#ports.acknowledge(outputs);
+  }
+}
+
+/** Takes as long whatever differs. */
+function isSame(a: PeerIdentity["key"], b: PeerIdentity["key"]): boolean {
+  let differs = a.length ^ b.length;
+  for (let i = 0; i < b.length; i++) differs |= (a[i] ?? 0) ^ (b[i] ?? 0);
+  return differs === 0;
+}

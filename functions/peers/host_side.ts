@@ -1,0 +1,431 @@
+/**
+ * The host side of a peer: keeps what was sent to a stateful session until that is in its log, gives out what the
+ * session sends once and in order, and goes on over whatever channel it is given next.
+ *
+ *   apart ─ connected ─▶ greeting ─ welcome ─▶ open          `lost`: apart again, from any stage
+ *                                                           `closed`: over, from any stage
+ *
+ * HS1  A message is kept until the home says that it is in the log; on every channel those that are not go again, in
+ *      order, from where the welcome says.
+ * HS2  An output is given out once, in order: the hello says which one is to come next, and what is not that one
+ *      breaks the channel.
+ * HS3  One channel at a time. Nothing that comes of another is heard, and no home of an older epoch than the newest
+ *      that was seen.
+ * HS4  On their way are at most WINDOW_MESSAGES and WINDOW_BYTES; the rest waits here, bounded.
+ */
+import { CodecError } from "../../store/codec.ts";
+import { AppError } from "../errors.ts";
+import type { Peer } from "../turns/event.ts";
+import {
+  type Bye,
+  countFrom,
+  cut,
+  decodeToHost,
+  encodeKept,
+  encodeToHome,
+  isSequence,
+  type OutputFrame,
+  type PeerIdentity,
+  type Refused,
+  tag,
+  type ToHost,
+} from "./frame.ts";
+import * as limits from "./limits.ts";
+import {
+  type Channel,
+  type ChannelReader,
+  CLOSE,
+  type HostEnd,
+  type HostListener,
+  type Lost,
+  type PeerClock,
+} from "./ports.ts";
+import { SentMessages } from "./sent_messages.ts";
+
+/** What a host side can be made again from, at this program's next start. */
+export interface HostState {
+  readonly identity: PeerIdentity;
+  readonly epoch: number;
+  readonly received: number;
+  /** The sequence of the first of `messages`: those before are in the log. */
+  readonly first: number;
+  /** 0 and text in UTF-8, or 1 and bytes. */
+  readonly messages: readonly Uint8Array[];
+}
+
+export interface HostOptions {
+  readonly kind: Peer["kind"];
+  /** 1 to 2^53 − 1, drawn for this host side: whoever knows it may speak for it until it has its key. */
+  readonly instance: number;
+  readonly clock: PeerClock;
+  readonly listener: HostListener;
+  readonly saved?: HostState | undefined;
+  readonly bufferBytesMax?: number;
+  /** A home that says nothing for so long, though it is asked, is lost; 0 (default): whoever reads the channel knows. */
+  readonly silentMs?: number;
+  /** A message that is not acknowledged for so long: another site may do better. 0 (default): never. */
+  readonly stalledMs?: number;
+  /** For each hello: what is held of the log (`durability = "hosts"`). */
+  readonly log?: () => Uint8Array | null;
+}
+
+type Stage = "apart" | "greeting" | "open" | "closed";
+
+/** See the file's header. */
+export class HostSide {
+  readonly #options: HostOptions;
+  readonly #sent: SentMessages;
+  #identity: PeerIdentity | null;
+  #epoch: number;
+  #received: number;
+  #stage: Stage = "apart";
+  #channel: Channel | null = null;
+  #attempt = 0;
+  /** Outputs of which the home was told on this channel. */
+  #told = 0;
+  /** Messages of which the home said on this channel that they are in the log. */
+  #heard = 0;
+  #closing: { readonly code: number; readonly reason: string } | null = null;
+  #hasSaidBye = false;
+  #cancelAck: (() => void) | null = null;
+  #cancelWatch: (() => void) | null = null;
+  #heardMs = 0;
+  #progressMs = 0;
+  #pings = 0;
+  #pingedMs = 0;
+  #roundTripMs: number | null = null;
+
+  constructor(options: HostOptions) {
+    const { saved } = options;
+    this.#options = options;
+    this.#identity = saved?.identity ?? null;
+    this.#epoch = saved?.epoch ?? 0;
+    this.#received = saved?.received ?? 0;
+    this.#sent = new SentMessages(saved?.first ?? 1, saved?.messages ?? []);
+  }
+
+  get stage(): Stage {
+    return this.#stage;
+  }
+
+  /** Null until the first welcome. */
+  get identity(): PeerIdentity | null {
+    return this.#identity;
+  }
+
+  /** The newest that was seen. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Outputs that were given out, all in all. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** Messages that were sent, and those of them that are in the log. */
+  get sent(): number {
+    return this.#sent.last;
+  }
+  get acknowledged(): number {
+    return this.#sent.acknowledged;
+  }
+
+  /** Of messages that are not in the log, as far as is known here. */
+  get bufferedBytes(): number {
+    return this.#sent.bytes;
+  }
+
+  /** Of the last ping (`silentMs`); null before there was one. */
+  get roundTripMs(): number | null {
+    return this.#roundTripMs;
+  }
+
+  /** What a later host side can go on from; null before the first welcome. */
+  save(): HostState | null {
+    if (this.#identity === null) return null;
+    return {
+      identity: this.#identity,
+      epoch: this.#epoch,
+      received: this.#received,
+      first: this.#sent.acknowledged + 1,
+      messages: this.#sent.kept(),
+    };
+  }
+
+  // ── The app ──
+
+  /**
+   * Sends a message, now or when there is a channel; its sequence. Null where the peer is closed, or closing: it goes
+   * nowhere, as with a WebSocket.
+   *
+   * @throws AppError `limit_value` for a message that is too long, `limit_messages` where too much waits.
+   */
+  send(message: string | Uint8Array): number | null {
+    if (this.#stage === "closed" || this.#closing !== null) return null;
+    const tagged = tag(message);
+    if (tagged.length - 1 > limits.MESSAGE_BYTES_MAX) {
+      throw new AppError(
+        "limit_value",
+        `a message has ${
+          tagged.length - 1
+        } bytes: up to ${limits.MESSAGE_BYTES_MAX} go to a stateful session`,
+      );
+    }
+    const max = this.#options.bufferBytesMax ?? limits.BUFFER_BYTES_MAX;
+    if (this.#sent.bytes > 0 && this.#sent.bytes + tagged.length > max) {
+      throw new AppError(
+        "limit_messages",
+        `${this.#sent.bytes} bytes of messages wait to be acknowledged, and up to ${max} are kept`,
+      );
+    }
+    this.#sent.push(tagged);
+    this.#pump();
+    return this.#sent.last;
+  }
+
+  /** Leaves: what was sent before goes out first. `closed` says when the session knows. */
+  close(code = 1000, reason = ""): void {
+    if (this.#stage === "closed" || this.#closing !== null) return;
+    this.#closing = { code, reason: cut(reason, limits.REASON_BYTES_MAX) };
+    if (this.#identity === null && this.#stage === "apart") this.#end({ ...this.#bye, isRemote: false });
+    else this.#pump();
+  }
+
+  /** Goes without a word: the session finds out when its grace is over. Nothing is told to the listener. */
+  abandon(): void {
+    this.#apart(CLOSE.done);
+    this.#stage = "closed";
+    this.#sent.clear();
+  }
+
+  // ── Channels ──
+
+  /** There is a channel. One that there was is closed (HS3). */
+  connected(channel: Channel): ChannelReader {
+    if (this.#stage === "closed") {
+      channel.close(CLOSE.done, "");
+      return { frame: () => {}, broken: () => {} };
+    }
+    this.#apart(CLOSE.done);
+    this.#channel = channel;
+    this.#stage = "greeting";
+    this.#attempt++;
+    const { kind, instance, clock } = this.#options;
+    this.#heardMs = clock.nowMs();
+    this.#told = this.#received;
+    channel.send(encodeToHome({
+      kind: "hello",
+      peer: kind,
+      identity: this.#identity,
+      instance,
+      attempt: this.#attempt,
+      epoch: this.#epoch,
+      received: this.#received,
+      first: this.#sent.acknowledged + 1,
+      log: this.#options.log?.() ?? null,
+    }));
+    if (this.#channel === channel) {
+      this.#cancelWatch = clock.after(limits.HELLO_MS_MAX, () => this.#lose({ kind: "silent" }));
+    }
+    return {
+      frame: (bytes) => this.#channel === channel ? this.#frame(bytes) : undefined,
+      broken: () => this.#channel === channel ? this.#lose({ kind: "broken" }) : undefined,
+    };
+  }
+
+  #frame(bytes: Uint8Array): void {
+    this.#heardMs = this.#options.clock.nowMs();
+    let frame: ToHost;
+    try {
+      frame = decodeToHost(bytes);
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      return this.#malformed(error.message);
+    }
+    switch (frame.kind) {
+      case "bye":
+        return this.#saidBye(frame);
+      case "refused":
+        return this.#refused(frame);
+      case "moved":
+        return this.#lose({ kind: "moved", site: frame.site });
+      case "pong":
+        return this.#pong(frame.number);
+      case "welcome":
+        return this.#stage === "greeting" ? this.#welcomed(frame) : this.#malformed("a second welcome came");
+    }
+    if (this.#stage !== "open") return this.#malformed(`${frame.kind} came before the welcome`);
+    switch (frame.kind) {
+      case "output":
+        return this.#output(frame);
+      case "ack":
+        return this.#acknowledged(frame.received);
+      case "rejected":
+        if (frame.sequence > this.#sent.taken) return this.#malformed("what was never sent was rejected");
+        return this.#options.listener.rejected?.(frame.sequence, frame.code, frame.message);
+    }
+  }
+
+  #welcomed({ identity, epoch, received }: Extract<ToHost, { readonly kind: "welcome" }>): void {
+    if (epoch < this.#epoch) return this.#lose({ kind: "stale" });
+    if (this.#identity !== null && this.#identity.id !== identity.id) {
+      return this.#malformed(`${this.#identity.id} was welcomed as ${identity.id}`);
+    }
+    if (received < this.#sent.acknowledged || received > this.#sent.last) {
+      const [least, most] = [this.#sent.acknowledged, this.#sent.last];
+      const message = `the log has ${received} messages of this peer: ${least} to ${most} can be there`;
+      const code = received < least ? "peer_ahead" : "peer_behind";
+      return this.#end({ kind: "refused", code, message, retry: "reset" });
+    }
+    const { clock, silentMs = 0, listener } = this.#options;
+    this.#identity = identity;
+    this.#epoch = epoch;
+    this.#stage = "open";
+    this.#hasSaidBye = false;
+    this.#progressMs = clock.nowMs();
+    this.#cancelWatch?.();
+    this.#cancelWatch = null;
+    if (silentMs > 0) this.#watch(silentMs);
+    this.#heard = received;
+    const before = this.#sent.acknowledged;
+    this.#sent.begin(received);
+    const channel = this.#channel;
+    if (received > before) listener.acknowledged?.(received);
+    if (this.#channel === channel) listener.opened?.();
+    if (this.#channel === channel) this.#pump();
+  }
+
+  /** HS2. All is counted before anybody is told: what a listener does in there finds it so. */
+  #output(frame: OutputFrame): void {
+    if (!isSequence(this.#received + 1, frame.sequence)) {
+      return this.#malformed(`output ${this.#received + 1} was to come, and another one did`);
+    }
+    const count = countFrom(this.#heard, frame.received);
+    if (!this.#mayBe(count)) return;
+    const { listener, clock } = this.#options;
+    const sequence = ++this.#received;
+    if (this.#received - this.#told >= limits.ACK_EVERY) this.#tell();
+    else this.#cancelAck ??= clock.after(limits.ACK_MS, () => this.#tell());
+    const acknowledged = this.#takeCount(count);
+    if (frame.increment !== null) listener.increment?.(frame.increment, sequence);
+    listener.message(frame.payload, sequence);
+    if (acknowledged) listener.acknowledged?.(count);
+    this.#pump();
+  }
+
+  #acknowledged(count: number): void {
+    if (!this.#mayBe(count) || !this.#takeCount(count)) return;
+    this.#options.listener.acknowledged?.(count);
+    this.#pump();
+  }
+
+  #mayBe(count: number): boolean {
+    if (count >= this.#heard && count <= this.#sent.taken) return true;
+    this.#malformed(`messages up to ${count} were acknowledged, and ${this.#sent.taken} were sent`);
+    return false;
+  }
+
+  /** HS1. Whether it is more than was known. */
+  #takeCount(count: number): boolean {
+    if (count === this.#heard) return false;
+    this.#heard = count;
+    this.#sent.acknowledge(count);
+    this.#progressMs = this.#options.clock.nowMs();
+    return true;
+  }
+
+  // ── Sending ──
+
+  /** Sends what may go (HS4). */
+  #pump(): void {
+    const channel = this.#channel;
+    if (this.#stage !== "open" || channel === null) return;
+    for (;;) {
+      if (this.#sent.onTheirWay === 0) this.#progressMs = this.#options.clock.nowMs();
+      const next = this.#sent.take();
+      if (next === null) break;
+      if (this.#received - this.#told > 0xff) this.#tell();
+      this.#isTold();
+      channel.send(encodeKept({ ...next, received: this.#received }));
+      if (this.#channel !== channel) return;
+    }
+    if (this.#closing === null || this.#hasSaidBye || !this.#sent.isAllOnTheWay) return;
+    this.#hasSaidBye = true;
+    channel.send(encodeToHome(this.#bye));
+  }
+
+  get #bye(): Bye {
+    return { kind: "bye", ...this.#closing ?? { code: 1000, reason: "" } };
+  }
+
+  #tell(): void {
+    if (this.#stage !== "open" || this.#told === this.#received) return this.#isTold();
+    this.#isTold();
+    this.#channel?.send(encodeToHome({ kind: "ack", received: this.#received }));
+  }
+
+  #isTold(): void {
+    this.#told = this.#received;
+    this.#cancelAck?.();
+    this.#cancelAck = null;
+  }
+
+  // ── Watching ──
+
+  #watch(silentMs: number): void {
+    const { clock, stalledMs = 0 } = this.#options;
+    this.#pingedMs = clock.nowMs();
+    this.#channel?.send(encodeToHome({ kind: "ping", number: ++this.#pings }));
+    this.#cancelWatch = clock.after(silentMs, () => {
+      const nowMs = clock.nowMs();
+      if (this.#heardMs < this.#pingedMs) return this.#lose({ kind: "silent" });
+      const isStalled = this.#sent.onTheirWay > 0 && nowMs - this.#progressMs > stalledMs;
+      if (stalledMs > 0 && isStalled) return this.#lose({ kind: "stalled" });
+      this.#watch(silentMs);
+    });
+  }
+
+  #pong(number: number): void {
+    if (number === this.#pings) this.#roundTripMs = this.#options.clock.nowMs() - this.#pingedMs;
+  }
+
+  // ── Ends ──
+
+  #malformed(message: string): void {
+    this.#lose({ kind: "malformed", message });
+  }
+
+  #refused({ code, message, retry }: Refused): void {
+    if (retry === "retry") return this.#lose({ kind: "refused", code, message });
+    // It was detached, as it wanted to be.
+    const isLeft = this.#closing !== null && code === "peer_unknown" &&
+      this.#sent.last === this.#sent.acknowledged;
+    this.#end(isLeft ? { ...this.#bye, isRemote: false } : { kind: "refused", code, message, retry });
+  }
+
+  #saidBye(bye: Bye): void {
+    this.#end(this.#closing === null ? { ...bye, isRemote: true } : { ...this.#bye, isRemote: false });
+  }
+
+  #lose(why: Lost): void {
+    this.#apart(CLOSE.broken);
+    this.#options.listener.lost(why);
+  }
+
+  #end(end: HostEnd): void {
+    this.#apart(CLOSE.done);
+    this.#stage = "closed";
+    this.#options.listener.closed(end);
+  }
+
+  #apart(code: number): void {
+    const channel = this.#channel;
+    this.#channel = null;
+    if (this.#stage !== "closed") this.#stage = "apart";
+    this.#cancelWatch?.();
+    this.#cancelWatch = null;
+    this.#isTold();
+    channel?.close(code, "");
+  }
+}

@@ -1,0 +1,45 @@
+/** Every bound and interval of what is said between a stateful session's home and its peers, and why it is what it is. */
+
+/** The version of the frames (docs/protocol/session-frames.md). */
+export const FRAMES_VERSION = 1;
+/** The subprotocol of a WebSocket that carries them. */
+export const SUBPROTOCOL = "sojourn.session.1";
+
+/** A message or an output: an uncompressed picture of 1024 × 1024; an isolate's frame has room for two. */
+export const MESSAGE_BYTES_MAX = 4 << 20;
+/** The log's increment that comes with an output: what a handler's results may have added (`hosts` mode). */
+export const INCREMENT_BYTES_MAX = 8 << 20;
+/** As functions/turns has it (event.ts, Peer). */
+export const ID_BYTES_MAX = 200;
+/** A MAC: shorter ones can be guessed, and there are no longer ones. */
+export const KEY_BYTES_MIN = 16;
+export const KEY_BYTES_MAX = 64;
+/** What a host says of the log that it holds. */
+export const LOG_SUMMARY_BYTES_MAX = 4 << 10;
+/** Codes, sites, and texts for people. */
+export const CODE_BYTES_MAX = 100;
+export const TEXT_BYTES_MAX = 1 << 10;
+/** A WebSocket's close reason. */
+export const REASON_BYTES_MAX = 123;
+
+/** Messages that are on their way and not acknowledged: as many as 64 in flight need at sixteen times the pace. */
+export const WINDOW_MESSAGES = 1_024;
+/** One message always goes; more of them up to so much. */
+export const WINDOW_BYTES = 4 << 20;
+/** What a host side keeps of what it could not send yet: some seconds of a busy client while it looks for a site. */
+export const BUFFER_BYTES_MAX = 16 << 20;
+/** What is kept for a peer that does not acknowledge; beyond, it is detached as too slow. */
+export const OUTBOX_BYTES_MAX = 4 << 20;
+export const OUTBOX_OUTPUTS_MAX = 16_384;
+/** Messages of all peers of one session that wait for it: beyond, who sends more is told to come again. */
+export const WAITING_BYTES_MAX = 64 << 20;
+/** Attached to one session: some 500 bytes of its home's memory each. */
+export const PEERS_MAX = 10_000;
+
+/** An acknowledgement that nothing carries waits so long for something that does, or for so many. */
+export const ACK_MS = 50;
+export const ACK_EVERY = 64;
+/** A peer whose channel broke stays attached so long: a phone that changes its network is back within seconds. */
+export const GRACE_MS = 60_000;
+/** A channel is told who it is for at once; one that is not is nobody's. */
+export const HELLO_MS_MAX = 10_000;

@@ -1,0 +1,132 @@
+/** What the two sides need of the world around them, and what they tell it. */
+import type { HandledEvent } from "../turns/event.ts";
+import type { Retry } from "./frame.ts";
+
+/** Time that never goes back. */
+export interface PeerClock {
+  nowMs(): number;
+  /** Calls back once, unless cancelled. */
+  after(ms: number, run: () => void): () => void;
+}
+
+/** One end of an ordered stream of binary messages, as its sender has it. It can break at any time. */
+export interface Channel {
+  /** Sends, or drops where it is broken. Keeps the bytes: nobody changes them afterwards. */
+  send(frame: Uint8Array<ArrayBuffer>): void;
+  /** Nothing is sent, and nothing wanted of it, any more: what was sent before goes out. As a WebSocket's close. */
+  close(code: number, reason: string): void;
+}
+
+/** The same end, as its receiver has it: whoever reads the stream calls these. Neither throws. */
+export interface ChannelReader {
+  /** A binary message came. */
+  frame(bytes: Uint8Array): void;
+  /** It ended, or will bring nothing more, for whatever reason. */
+  broken(): void;
+}
+
+/** Close codes of channels that carry frames. The reason, where there is one, is in the frame before. */
+export const CLOSE = { done: 1000, refused: 4000, broken: 4001 } as const;
+
+// ── Host side ──
+
+/** Why a host side has no channel any more, though its peer lives. */
+export type Lost =
+  | { readonly kind: "broken" }
+  /** The home is elsewhere now: at `site`, where it was said. */
+  | { readonly kind: "moved"; readonly site: string | null }
+  /** Nothing came for too long, or what was sent was not acknowledged: another site may do better. */
+  | { readonly kind: "silent" | "stalled" }
+  /** An old home answered: the session has gone on elsewhere. */
+  | { readonly kind: "stale" }
+  /** What came was no frame, or in no order. */
+  | { readonly kind: "malformed"; readonly message: string }
+  | { readonly kind: "refused"; readonly code: string; readonly message: string };
+
+/** How a host side ended, for good. */
+export type HostEnd =
+  /** Said by this side, or by the session (`isRemote`), as a WebSocket's close. */
+  | { readonly kind: "bye"; readonly code: number; readonly reason: string; readonly isRemote: boolean }
+  /** `reset`: a new host side begins anew, as a new peer. */
+  | { readonly kind: "refused"; readonly code: string; readonly message: string; readonly retry: Retry };
+
+/** Who hears of a host side. Called with its state up to date: what it does in there takes effect at once. */
+export interface HostListener {
+  /** Welcomed, on each channel: messages flow. */
+  opened?(): void;
+  /** An output of the session: each once, in order. */
+  message(message: string | Uint8Array, sequence: number): void;
+  /** With an output whose increment came (`durability = "hosts"`), before it. */
+  increment?(increment: Uint8Array, sequence: number): void;
+  /** The handler of a message threw: nothing was changed. Said at most once; not where a home died meanwhile. */
+  rejected?(sequence: number, code: string, message: string): void;
+  /** Messages up to this one are in the log. */
+  acknowledged?(sequence: number): void;
+  /** It has no channel: `connected` with another one goes on where it stood. */
+  lost(why: Lost): void;
+  /** Nothing follows. */
+  closed(end: HostEnd): void;
+}
+
+// ── Home side ──
+
+/** What peers do to a session: events of turns. */
+export type PeerEvent = Extract<HandledEvent, { readonly kind: "attach" | "message" | "detach" }>;
+
+/** A peer as the log knows it (functions/turns, Opened). */
+export interface LoggedPeer {
+  readonly kind: "client" | "origin";
+  readonly id: string;
+  /** Outputs that it was given, all in all. */
+  readonly sent: number;
+  /** Its messages that are in the log, those that were rejected among them. */
+  readonly received: number;
+}
+
+/** A message to a peer, as a commit gives it out (functions/turns, Output). */
+export interface PeerOutput {
+  readonly to: string;
+  readonly sequence: number;
+  /** 0 and text in UTF-8, or 1 and bytes. */
+  readonly bytes: Uint8Array;
+  /** Sealed, of the log since the last output to this peer (`durability = "hosts"`). */
+  readonly increment?: Uint8Array;
+}
+
+/** What the log says when a session has been opened. */
+export interface LoggedPeers {
+  readonly epoch: number;
+  readonly peers: readonly LoggedPeer[];
+  /** Not acknowledged, as far as is known: of each peer the last ones, up to `sent`. Others than peers' are left aside. */
+  readonly outputs: readonly PeerOutput[];
+}
+
+/** A commit that is at all owners, as far as it is about peers. Commits are told in their order. */
+export interface Released {
+  /** Events of peers that are done with it, in the order in which they were delivered. */
+  readonly done: readonly {
+    readonly event: PeerEvent;
+    /** Its handler threw, or took its isolate with it. A detach is one all the same. */
+    readonly rejected: { readonly code: string; readonly message: string } | null;
+  }[];
+  /** Others than peers' are left aside. */
+  readonly outputs: readonly PeerOutput[];
+  /** Peers that the session has sent away (`from.close`): they are told after their outputs. */
+  readonly closed?: readonly { readonly peer: string; readonly code: number; readonly reason: string }[];
+}
+
+/** What a home side needs of its site. */
+export interface HomePorts {
+  readonly clock: PeerClock;
+  /** Hands an event to the session. `released` says when it is done; after `opened` those that are not come again. */
+  deliver(event: PeerEvent): void;
+  /** Peers have these outputs: the session keeps them no longer (functions/turns, Acknowledged). */
+  acknowledge(outputs: Readonly<Record<string, number>>): void;
+  /** An id that no peer of this session ever had. */
+  newId(): string;
+  /** What only this cluster can make of a peer's id and this session's name: 16 to 64 bytes, the same at each site. */
+  keyOf(id: string): Uint8Array;
+  /** A peer has seen a home of this epoch, newer than this one: look whether this home still is one. */
+  outrun(epoch: number): void;
+  readonly graceMs?: number;
+}
