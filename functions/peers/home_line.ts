@@ -15,23 +15,22 @@ import {
   type ToHome,
   type ToHost,
 } from "./frame.ts";
-import type { HomePeer } from "./home_peer.ts";
 import { CODE_BYTES_MAX, HELLO_MS_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
 import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
 
 /** Who hears of lines. */
-export interface LineListener {
-  greeted(line: HomeLine, hello: Hello): void;
+export interface LineListener<P> {
+  greeted(line: HomeLine<P>, hello: Hello): void;
   /** A line with a peer says something. `bytes`: of its payload, where it has one. */
-  heard(line: HomeLine, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void;
-  gone(line: HomeLine): void;
+  heard(line: HomeLine<P>, peer: P, frame: Exclude<ToHome, Hello>, bytes: number): void;
+  gone(line: HomeLine<P>): void;
 }
 
-/** See the file's header. */
-export class HomeLine implements ChannelReader {
+/** See the file's header. `P`: what it is a line of. */
+export class HomeLine<P> implements ChannelReader {
   /** What whoever opened the channel may attach as. */
   readonly kind: Peer["kind"];
-  peer: HomePeer | null = null;
+  peer: P | null = null;
   isWelcomed = false;
   /** The sequence of the next message. */
   next = 1;
@@ -40,12 +39,12 @@ export class HomeLine implements ChannelReader {
   /** Messages of which the host was told that they are in the log. */
   told = 0;
   readonly #channel: Channel;
-  readonly #listener: LineListener;
+  readonly #listener: LineListener<P>;
   #hasGreeted = false;
   #isOver = false;
   #cancelHello: () => void;
 
-  constructor(channel: Channel, kind: Peer["kind"], clock: PeerClock, listener: LineListener) {
+  constructor(channel: Channel, kind: Peer["kind"], clock: PeerClock, listener: LineListener<P>) {
     this.kind = kind;
     this.#channel = channel;
     this.#listener = listener;

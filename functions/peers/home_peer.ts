@@ -32,7 +32,7 @@ export class HomePeer {
   /** The one that it was attached for. */
   begunBy = 0;
   attempt = 0;
-  line: HomeLine | null = null;
+  line: HomeLine<HomePeer> | null = null;
   /** What its grace ends with, while it has no line. */
   cancelGrace: (() => void) | null = null;
   /** HP1, HP2 */
@@ -92,7 +92,7 @@ export class HomePeer {
   }
 
   /** A line is its line, where its hello fits. What it says of outputs is taken. */
-  bind(line: HomeLine, hello: Hello): void {
+  bind(line: HomeLine<HomePeer>, hello: Hello): void {
     this.cancelGrace?.();
     this.cancelGrace = null;
     this.line = line;
@@ -118,7 +118,7 @@ export class HomePeer {
   // ── Messages ──
 
   /** Whether a message is a new one; null where it is none at all, and its line was told. */
-  isNew(line: HomeLine, frame: MessageFrame, bytes: number): boolean | null {
+  isNew(line: HomeLine<HomePeer>, frame: MessageFrame, bytes: number): boolean | null {
     if (!isSequence(line.next, frame.sequence)) {
       line.refuse("message_gap", `message ${line.next} was to come, and another one did`, "retry");
       return null;
@@ -137,7 +137,7 @@ export class HomePeer {
   }
 
   /** It has outputs up to this one, it says: false where that can't be, and its line was told. */
-  heard(line: HomeLine, count: number): boolean {
+  heard(line: HomeLine<HomePeer>, count: number): boolean {
     if (count < line.heard || count > this.sent) {
       const message = `outputs up to ${count} are acknowledged: ${line.heard} to ${this.sent} may be`;
       line.refuse("message_malformed", message, "fix");
@@ -178,7 +178,7 @@ export class HomePeer {
     if (this.line?.isWelcomed === true) this.#send(this.line, output);
   }
 
-  #send(line: HomeLine, { sequence, bytes, increment }: PeerOutput): void {
+  #send(line: HomeLine<HomePeer>, { sequence, bytes, increment }: PeerOutput): void {
     if (this.received - line.told > COUNT_STEP_MAX) this.tell();
     line.told = this.received;
     line.sendBytes(encodeKept({ sequence, received: this.received, tagged: bytes, increment }));

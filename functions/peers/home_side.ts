@@ -32,6 +32,8 @@ import {
   type Released,
 } from "./ports.ts";
 
+type Line = HomeLine<HomePeer>;
+
 /** For operators. */
 export interface HomeSideStatus {
   readonly attached: number;
@@ -48,15 +50,15 @@ export class HomeSide {
   /** Those that host sides of this home's time have begun, by what only these know. */
   readonly #byInstance = new Map<number, HomePeer>();
   /** Hellos that came before the log was read. */
-  #early = new Map<HomeLine, Hello>();
+  #early = new Map<Line, Hello>();
   /** Channels that are open. */
-  readonly #lines = new Set<HomeLine>();
+  readonly #lines = new Set<Line>();
   /** Peers that have something to be told, or have said what they have. */
   readonly #dirty = new Map<HomePeer, number>();
   #cancelSweep: (() => void) | null = null;
   #epoch = 0;
   #isOpen = false;
-  #over: ((line: HomeLine) => void) | null = null;
+  #over: ((line: Line) => void) | null = null;
   #order = 0;
   #waitingBytes = 0;
 
@@ -136,7 +138,7 @@ export class HomeSide {
     this.#close((line) => line.farewell({ kind: "bye", code, reason }));
   }
 
-  #close(tell: (line: HomeLine) => void): void {
+  #close(tell: (line: Line) => void): void {
     this.#over ??= tell;
     this.#cancelSweep?.();
     for (const peer of [...this.#peers.values()]) {
@@ -215,13 +217,13 @@ export class HomeSide {
 
   /** A channel was opened to this home by someone who may attach as such a peer. Whatever it brings goes to the reader. */
   accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
-    const line = new HomeLine(channel, kind, this.#ports.clock, this.#listener);
+    const line = new HomeLine<HomePeer>(channel, kind, this.#ports.clock, this.#listener);
     this.#lines.add(line);
     this.#over?.(line);
     return line;
   }
 
-  readonly #listener: LineListener = {
+  readonly #listener: LineListener<HomePeer> = {
     greeted: (line, hello) => this.#greeted(line, hello),
     heard: (line, peer, frame, bytes) => this.#heard(line, peer, frame, bytes),
     gone: (line) => {
@@ -232,7 +234,7 @@ export class HomeSide {
     },
   };
 
-  #greeted(line: HomeLine, hello: Hello): void {
+  #greeted(line: Line, hello: Hello): void {
     if (!this.#isOpen) return void this.#early.set(line, hello);
     if (hello.peer !== line.kind) {
       return line.refuse("peer_forged", `a ${line.kind} can't attach as ${hello.peer}`, "fix");
@@ -254,7 +256,7 @@ export class HomeSide {
   }
 
   /** A host side that was never welcomed; what it began in an earlier attempt is its own. */
-  #greetNew(line: HomeLine, hello: Hello): void {
+  #greetNew(line: Line, hello: Hello): void {
     const known = this.#byInstance.get(hello.instance);
     if (known !== undefined && known.stage !== "detaching") return this.#bind(known, line, hello);
     if (this.#peers.size >= limits.PEERS_MAX) {
@@ -273,7 +275,7 @@ export class HomeSide {
     this.#deliver(peer, { kind: "attach", peer: peer.peer }, 0);
   }
 
-  #bind(peer: HomePeer, line: HomeLine, hello: Hello): void {
+  #bind(peer: HomePeer, line: Line, hello: Hello): void {
     const { id } = peer.peer;
     if (hello.instance === peer.instance && hello.attempt <= peer.attempt) {
       return line.refuse("superseded", `peer ${id} has opened another channel since`, "retry");
@@ -290,7 +292,7 @@ export class HomeSide {
   }
 
   /** HM5 */
-  #heard(line: HomeLine, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void {
+  #heard(line: Line, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
     if (frame.kind === "bye") return peer.stage === "detaching" ? undefined : this.#detach(peer);
     if (!line.isWelcomed || peer.stage !== "attached") {
@@ -341,7 +343,7 @@ export class HomeSide {
     this.#deliver(peer, { kind: "detach", peer: peer.peer.id }, 0);
   }
 
-  #remove(peer: HomePeer, tell: (line: HomeLine) => void): void {
+  #remove(peer: HomePeer, tell: (line: Line) => void): void {
     peer.cancelGrace?.();
     this.#peers.delete(peer.peer.id);
     if (this.#byInstance.get(peer.begunBy) === peer) this.#byInstance.delete(peer.begunBy);
