@@ -85,6 +85,8 @@ export type HomeCode =
   | "closed"
   /** A name, a commit or a checkpoint beyond its limits, more sessions than an app may have, or no room. */
   | "limit_stateful"
+  /** Another site was to have it, and can't, or did not: it goes on here. */
+  | "move_refused"
   /** Nothing new is run or opened for now: the answers kept here take all the memory that they may. Retry. */
   | "overloaded";
 
@@ -153,11 +155,20 @@ export interface Home {
   /** Out of memory, still at home: resolves when what was appended is held. The next is `open`. */
   rest(): Promise<void>;
   /**
-   * Another site is to have it: resolves when the arbiter knows, and this home is over then. Drain and checkpoint before.
+   * Another site is to have it: resolves when that one has all of the log, and gets all that comes, until `moveTo` or
+   * `stay`. Nothing changes hands.
    *
-   * @throws HomeError
+   * @throws HomeError `move_refused`: it can't have it.
+   */
+  prepareMove(site: SiteId): Promise<void>;
+  /**
+   * Another site takes it over: resolves when the arbiter knows, and this home is over then. Drain and checkpoint before.
+   *
+   * @throws HomeError `move_refused`: it goes on here.
    */
   moveTo(site: SiteId): Promise<void>;
+  /** A site that it was to move to is not to have it any more. */
+  stay(site: SiteId): void;
   /** It is over for good; its log goes. */
   end(): Promise<void>;
 }

@@ -7,7 +7,8 @@
  * A1  An epoch of a name is granted once, to one asking (`grant`) of one site; epochs of a name only rise, rows that
  *     were dropped included (the floor).
  * A2  Owners change only by the home of the row's epoch, from the configuration that it names.
- * A3  A home is taken from a site that is gone, that agrees, or that asks itself.
+ * A3  A home is taken from a site that is gone, that agrees, or that asks itself. While it is agreed that it moves, only
+ *     the site that it moves to may, or anybody where that one is gone; its home may take its word back (`yield` to "").
  * A4  An answer leaves when what it says is on disk. One batch at a time: all asks that came while the one before was
  *     written.
  * A5  Of an app at most `perAppMax` rows live; what is on record already is opened and taken over beyond that, too.
@@ -192,9 +193,10 @@ export class Arbiter {
   /** A3 */
   #mayTake(from: SiteId, row: StoredRow, seen: number): "gone" | "here" | "unsure" {
     if (row.movesTo === from) return "gone";
-    if (row.site === from) return seen === row.epoch ? "gone" : "here";
     // Who has agreed runs it no more.
-    return this.#ports.gone(row.movesTo === "" ? row.site : row.movesTo);
+    if (row.movesTo !== "") return this.#ports.gone(row.movesTo);
+    if (row.site === from) return seen === row.epoch ? "gone" : "here";
+    return this.#ports.gone(row.site);
   }
 }
 

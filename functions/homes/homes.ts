@@ -19,6 +19,7 @@ import type { KeptLog } from "./kept_log.ts";
 import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
 import { OPEN_MS_MAX, PER_APP_MAX, SEED_BYTES, SITE_ANSWERS_BYTES_MAX } from "./limits.ts";
 import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts";
+import { type MoveArbiter, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
@@ -247,12 +248,8 @@ export class Homes {
       logBytes: () => this.#keepers.log(live.name)?.pieceBytes ?? 0,
       epochAt: (entry: number) => epochAt(this.#keepers.log(live.name), entry),
       rested,
-      invite: (to: SiteId, name: StatefulName) => {
-        // Where it is not heard, whoever is asked for it opens it there, too.
-        const asking = this.#exchange.ask(to, { kind: "invite", name });
-        const cancel = clock.after(OPEN_MS_MAX, () => asking.cancel());
-        void asking.reply.then(cancel);
-      },
+      invite: (to: SiteId, name: StatefulName) => this.#invite(to, name),
+      moveArbiter: this.#moveArbiter(),
     };
     return new Opening(live, copy, {
       nowMs,
@@ -260,6 +257,34 @@ export class Homes {
       make: (answers) => new OpenHome(ports, live, answers, wakeAtMs),
       abandoned: rested,
     });
+  }
+
+  /** Where it is not heard, whoever asks the arbiter says it again. */
+  #invite(to: SiteId, name: StatefulName): void {
+    const asking = this.#exchange.ask(to, { kind: "invite", name });
+    const cancel = this.#ports.clock.after(OPEN_MS_MAX, () => asking.cancel());
+    void asking.reply.then(cancel);
+  }
+
+  /**
+   * Whether a site that `Home.moveTo` named has taken it over; where it has not within a while it is not to any more, and
+   * may be opened here again.
+   *
+   * @param epoch of the home that moved.
+   */
+  async whenTaken(name: StatefulName, epoch: number, withinMs: number): Promise<boolean> {
+    const taken = await takenOver(this.#moveArbiter(), { name, epoch, withinMs });
+    if (taken === null) this.#routes.forget(keyOf("", name));
+    return taken !== null;
+  }
+
+  #moveArbiter(): MoveArbiter {
+    const { nowMs, clock, arbiter } = this.#ports;
+    return {
+      nowMs,
+      after: (ms, callback) => clock.after(ms, callback),
+      ask: (ask) => this.#exchange.ask(arbiter(), ask),
+    };
   }
 
   /** Waits for something so long as an opening may take; then, `give` up. */
@@ -282,6 +307,7 @@ export class Homes {
       arbiter,
       isLost: (one) => this.#watches.isLost(one),
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
+      invite: (one, name) => this.#invite(one, name),
       count: (name) => this.#count(name),
     };
   }

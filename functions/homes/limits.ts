@@ -32,6 +32,10 @@ export const OPEN_MS_MAX = 2_000;
 export const PROMISE_MS_MAX = 1_000;
 /** An arbiter that is not sure whether a home is gone is asked again after so long. */
 export const UNSURE_MS = 250;
+/** A site that it is to move to has to have the whole log by then: 96 MiB at 13 Mbit/s. */
+export const MOVE_PREPARE_MS_MAX = 60_000;
+/** Whether it was taken over is asked of the arbiter so often: a move is over a moment after it is. */
+export const MOVE_LOOK_MS = 20;
 /** What lacks owners, and cannot get them now, looks again after so long. */
 export const MEND_RETRY_MS = 1_000;
 /** An owner that had no room is asked again after so long. */

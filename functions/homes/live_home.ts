@@ -99,6 +99,8 @@ export class LiveHome {
   #triedMs = -Infinity;
   #retriedMs = -Infinity;
   readonly #asks = new Set<Asking>();
+  /** Gets all that owners get, and is none (move.ts, M3). */
+  #guest: Follower | null = null;
   /** Called with each advance of `held`. */
   onHeld: (through: number) => void = NOTHING;
   /** Called when it is over. */
@@ -230,6 +232,41 @@ export class LiveHome {
     }
   }
 
+  // ── A move (move.ts) ──
+
+  get baseAt(): number {
+    return this.#ports.baseAt(this.name);
+  }
+
+  nowMs(): number {
+    return this.#ports.nowMs();
+  }
+
+  unfit(site: SiteId): string | null {
+    const ports = this.#ports;
+    if (site === ports.site) return "it is at home there";
+    if (!ports.isKnown(site)) return "there is no such site";
+    const standing = ports.standing(site);
+    return standing === "suspected" || standing === "dead" ? "that site does not answer" : null;
+  }
+
+  welcomed(site: SiteId): Follower {
+    const known = this.#followers.find((one) => one.site === site && !one.isOwn && !one.isLost);
+    const guest = known ?? this.#add(this.#makeFollower(site));
+    if (known === undefined) guest.join();
+    return this.#guest = guest;
+  }
+
+  dismissed(site: SiteId): void {
+    if (this.#guest?.site !== site) return;
+    this.#guest = null;
+    this.#checkSoon();
+  }
+
+  async nextChange(): Promise<void> {
+    await Promise.race([this.#nextAdvance(), this.#nextTick(), this.over]);
+  }
+
   // ── What happens to it ──
 
   /** Another site has it (H8). */
@@ -356,7 +393,7 @@ export class LiveHome {
     const owners = wanted.map(({ site, disk }) => ({ site, disk }));
     const isAsRecorded = owners.length === this.#recorded.length &&
       owners.every(({ site, disk }) => this.#recorded.some((one) => one.site === site && one.disk === disk));
-    if (isAsRecorded) this.#leave((follower) => !wanted.includes(follower));
+    if (isAsRecorded) this.#leave((follower) => !wanted.includes(follower) && follower !== this.#guest);
     else void this.#configure(owners);
   }
 
@@ -407,7 +444,7 @@ export class LiveHome {
     this.#config = row.config;
     this.#proposed = null;
     const recorded = new Set(this.#required());
-    this.#leave((follower) => !recorded.has(follower));
+    this.#leave((follower) => !recorded.has(follower) && follower !== this.#guest);
     for (const follower of recorded) follower.mayInstall = false;
     this.#advanced();
   }

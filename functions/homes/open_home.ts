@@ -21,6 +21,7 @@ import type { AnswerRoom } from "./answer_room.ts";
 import { Answers } from "./answers.ts";
 import { CHECKPOINT_BYTES_MAX, LOG_BYTES_MAX, PIECE_BYTES_MAX, VERSION_BYTES_MAX } from "./limits.ts";
 import type { LiveHome } from "./live_home.ts";
+import { type MoveArbiter, prepareMove, yieldTo } from "./move.ts";
 import { isText, shown } from "./name.ts";
 import type { LogCopy } from "./recovery.ts";
 
@@ -36,6 +37,7 @@ export interface OpenHomePorts {
   epochAt(entry: number): number;
   /** Tells a site that it may take it over. */
   invite(site: SiteId, name: StatefulName): void;
+  readonly moveArbiter: MoveArbiter;
   /** Out of memory; still at home. */
   rested(home: OpenHome): void;
 }
@@ -229,13 +231,36 @@ export class OpenHome implements Home {
     this.#ports.rested(this);
   }
 
+  prepareMove(site: SiteId): Promise<void> {
+    return prepareMove(this.#live, site);
+  }
+
+  stay(site: SiteId): void {
+    this.#live.dismissed(site);
+  }
+
   async moveTo(site: SiteId): Promise<void> {
-    await this.#live.whenHeld(this.#live.last);
-    const { name, epoch } = this;
-    const reply = await this.#live.askArbiter({ kind: "yield", name, epoch, to: site });
-    if (reply === null) throw await this.over;
-    this.#live.supersede(`${site} takes it over`, site);
-    this.#ports.invite(site, name);
+    const live = this.#live, { name, epoch } = this;
+    await prepareMove(live, site);
+    await live.whenHeld(live.last);
+    const arbiter = this.#ports.moveArbiter;
+    const outcome = await yieldTo(arbiter, { name, epoch, to: site });
+    if (live.isOver) throw await live.over;
+    if (outcome === "granted") {
+      live.supersede(`${site} takes it over`, site); // M2
+      return this.#ports.invite(site, name);
+    }
+    live.dismissed(site);
+    if (outcome === "refused") {
+      live.supersede("the arbiter has given it to another");
+      throw await live.over;
+    }
+    // It may be on record by now: then it is not to stay so (M4).
+    void yieldTo(arbiter, { name, epoch, to: "" });
+    throw new HomeError(
+      "move_refused",
+      `cannot move ${shown(name)} to ${site}: the site that knows where it is at home does not answer`,
+    );
   }
 
   async end(): Promise<void> {

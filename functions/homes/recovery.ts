@@ -16,9 +16,11 @@ import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import {
   type Ask,
   type Base,
+  commonUpTo,
   lastEpochOf,
   lastOf,
   type LogPiece,
+  type LogState,
   type Reply,
   type RowState,
 } from "./asks.ts";
@@ -39,6 +41,8 @@ export interface RecoveryPorts {
   isLost(site: SiteId): boolean;
   /** Another is home, as the arbiter says. */
   learned(name: StatefulName, site: SiteId): void;
+  /** Tells a site that it is to take it over: whoever agreed to that may not have come so far. */
+  invite(site: SiteId, name: StatefulName): void;
   count(name: string): void;
 }
 
@@ -84,8 +88,9 @@ export class Recovery {
     const row = await this.#acquire(seen);
     const { owners, epoch } = row;
     const promised = await this.#promises(owners, epoch);
-    const copy = await this.#furthest(owners, epoch, promised);
-    await this.#alignOwn(epoch, copy, promised.get(this.#ports.site) ?? null);
+    const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
+    const copy = await this.#furthest(owners, epoch, promised, mine);
+    await this.#alignOwn(epoch, copy, mine);
     return { row, copy, promised };
   }
 
@@ -125,10 +130,11 @@ export class Recovery {
       if (outcome === "granted" && row !== null) return row;
       if (outcome === "unsure") {
         await this.#pause();
-      } else if (row?.site === site) seen = row.epoch;
+      } else if (row?.site === site && row.movesTo === "") seen = row.epoch;
       else if (row !== null) {
         const at = row.movesTo === "" ? row.site : row.movesTo;
         this.#ports.learned(name, at);
+        if (row.movesTo !== "") this.#ports.invite(at, name);
         throw new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${at}`, at);
       }
     }
@@ -241,11 +247,23 @@ export class Recovery {
 
   // ── The log ──
 
+  /**
+   * What this disk has without being an owner on record, as one that it is to move to has, or that was one before: it
+   * says nothing of what was released (H5), and what it shares with an owner need not be sent again (H4).
+   */
+  async #mine(epoch: number): Promise<Promised | null> {
+    const { site, disk, ask } = this.#ports;
+    const reply = await ask(site, { kind: "promise", name: this.#name, disk, epoch }).reply;
+    if (reply.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
+    return reply.kind === "promised" && reply.log !== null ? reply : null;
+  }
+
   /** The furthest one of those that promised, from whoever has it; on this disk, where there is one as far. */
   async #furthest(
     owners: readonly Owner[],
     epoch: number,
     promised: ReadonlyMap<SiteId, Promised>,
+    mine: Promised | null,
   ): Promise<LogCopy> {
     const { site: self } = this.#ports;
     const known = [...promised].flatMap(([site, { log }]) => log === null ? [] : [{ site, log }]);
@@ -254,21 +272,39 @@ export class Recovery {
       lastEpochOf(b.log) - lastEpochOf(a.log) || lastOf(b.log) - lastOf(a.log) ||
       Number(b.site === self) - Number(a.site === self)
     );
-    for (const { site } of known) {
+    for (const { site, log } of known) {
       const disk = owners.find((owner) => owner.site === site)?.disk ?? 0;
-      const copy = await this.fetch(site, disk, epoch);
+      const shared = site === self || mine?.log == null ? null : sharedHere(mine.log, log);
+      const copy = shared === null
+        ? await this.fetch(site, disk, epoch)
+        : await this.#completed(site, disk, epoch, shared);
       if (copy !== null) return copy;
     }
     throw this.#unreachable(owners);
   }
 
-  /** All that a site has, in the epoch that it has promised; null where it does not answer any more. */
-  async fetch(site: SiteId, disk: number, epoch: number): Promise<LogCopy | null> {
+  /** What this disk has up to an entry, and what another has after it. */
+  async #completed(site: SiteId, disk: number, epoch: number, shared: number): Promise<LogCopy | null> {
+    const ports = this.#ports;
+    const here = await this.fetch(ports.site, ports.disk, epoch);
+    const there = here === null ? null : await this.fetch(site, disk, epoch, shared);
+    if (here === null || there === null) return null;
+    ports.count("completed");
+    const kept = here.pieces.filter(({ first, count }) => first + count - 1 <= shared);
+    return { ...here, pieces: [...kept, ...there.pieces] };
+  }
+
+  /**
+   * All that a site has, in the epoch that it has promised; null where it does not answer any more.
+   *
+   * @param known the entry up to which it is not wanted, base and all.
+   */
+  async fetch(site: SiteId, disk: number, epoch: number, known?: number): Promise<LogCopy | null> {
     const name = this.#name;
     const pieces: LogPiece[] = [];
     let first: Reply & { kind: "copy" } | null = null;
-    for (let after = 0;;) {
-      const whole = first === null;
+    for (let after = known ?? 0;;) {
+      const whole = first === null && known === undefined;
       const asking = this.#ports.ask(site, { kind: "fetch", name, disk, epoch, after, whole });
       // Each part has its own time: a large log takes as long as it takes.
       const reply = await this.#within(asking, this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
@@ -321,6 +357,12 @@ export async function alignOwn(
     );
   }
   throw new HomeError("superseded", `cannot open ${shown(name)}: another site opens it, too; ask again`);
+}
+
+/** The entry up to which this disk's log is that of another, which has all after it; null: it has to be sent whole. */
+function sharedHere(mine: LogState, theirs: LogState): number | null {
+  const common = commonUpTo(mine, theirs);
+  return common !== null && common >= mine.base.at && common >= theirs.base.at ? common : null;
 }
 
 /** How far this disk's own log is the chosen one; null: it is to be begun anew. */

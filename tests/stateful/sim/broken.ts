@@ -10,6 +10,7 @@ import { decodePacket, encodePacket, type Numbered } from "../../../functions/ho
 import { unpackKey } from "../../../store/key.ts";
 import type { Commit, SiteId, Storage } from "../../../store/ports.ts";
 import type { Row } from "../../../store/row.ts";
+import { guests } from "./broken_moves.ts";
 import type { StatefulPlan } from "./simulation.ts";
 import type { StatefulSite, Wrongs } from "./stateful_site.ts";
 
@@ -442,9 +443,23 @@ export const VARIANTS: readonly Variant[] = [
         ask.kind === "align" ? { ...ask, keep: logOf(site, ask)?.last ?? ask.keep } : ask
       ),
     },
-    change: pair,
+    change: (plan) => ({
+      ...pair(plan),
+      host: { checkpointEvery: 1_000, restChance: 0, moveChance: 0.3, timerMs: 0 },
+    }),
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
     seeds: 100,
+  },
+  {
+    name: "the log that a site was given for a move counts as an owner's",
+    wrongs: guests(),
+    change: (plan) => ({
+      ...contested(plan),
+      ...{ safetyMs: 8_000, n: 4, f: 1, delaysMs: [1, 5, 20, 1], partitions: 4, crashes: 16, requests: 60 },
+      host: { checkpointEvery: 1_000, restChance: 0, moveChance: 0.2, timerMs: 0 },
+    }),
+    caughtBy: ["fault", "contradiction", "loss", "history", "once"],
+    seeds: 60,
   },
   {
     name: "an owner is on record before it has the log",

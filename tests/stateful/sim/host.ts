@@ -63,6 +63,10 @@ interface Running {
 }
 
 const VERSION = "v1";
+/** Commits between two checkpoints where there are none. */
+const NEVER = 1_000;
+/** So long it is waited for who is to take over. */
+const MOVE_MS = 800;
 const no = (value: string): Answered => ({ ok: false, value });
 
 export class Host {
@@ -210,8 +214,37 @@ export class Host {
     if (running.isMoving || this.isCalm) return;
     if (chance < plan.restChance) this.#end(running, home.rest(), "rests");
     else if (chance < plan.restChance + plan.moveChance) {
-      this.#end(running, home.moveTo(draws.pick(sites.filter((one) => one !== site))), "moves");
+      void this.#move(running, draws.pick(sites.filter((one) => one !== site)), draws.unit());
     }
+  }
+
+  /** As the runtime does: the other site gets the log while it serves; then it is drained, and waits to be taken. */
+  async #move(running: Running, to: SiteId, chance: number): Promise<void> {
+    const { home } = running;
+    const { homes, clock, plan } = this.#ports;
+    try {
+      if (chance < 0.7) await home.prepareMove(to);
+      if (running.isMoving || chance < 0.1) return home.stay(to);
+      running.isMoving = true;
+      if (chance > 0.3 && plan.checkpointEvery < NEVER) {
+        await home.checkpoint({ at: home.sequence, bytes: encode(running.state), version: VERSION });
+      }
+      await home.moveTo(to);
+      this.#probe("moves");
+    } catch (error) {
+      this.#unexpected(error);
+      if (error instanceof HomeError && error.code === "move_refused") {
+        this.#probe("moves refused");
+        if (running.isMoving && this.#running.get(keyOf(home.name)) === running) running.isMoving = false;
+        return;
+      }
+      return this.#drop(running);
+    }
+    this.#drop(running);
+    const begun = clock.nowMs();
+    const isThere = await homes.whenTaken(home.name, home.epoch, MOVE_MS);
+    this.#probe(isThere ? "moves arrived" : "moves taken back");
+    if (isThere && clock.nowMs() - begun < MOVE_MS / 2) this.#probe("moves in time");
   }
 
   #end(running: Running, ending: Promise<void>, what: string): void {

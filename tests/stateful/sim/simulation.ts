@@ -90,7 +90,7 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
     host: {
       checkpointEvery: draws.pick([2, 5, 1_000]),
       restChance: draws.pick([0, 0.1, 0.3]),
-      moveChance: draws.pick([0, 0, 0.1]),
+      moveChance: draws.pick([0, 0.1, 0.3]),
       timerMs: draws.pick([0, 0, 1_000]),
     },
     // What nobody says to have received takes its room for a minute; in a small one others wait for it, in turn.
