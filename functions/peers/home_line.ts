@@ -6,15 +6,8 @@
  */
 import { CodecError } from "../../store/codec.ts";
 import type { Peer } from "../turns/event.ts";
-import {
-  cut,
-  decodeToHome,
-  encodeToHost,
-  type Hello,
-  type Retry,
-  type ToHome,
-  type ToHost,
-} from "./frame.ts";
+import type { Hello, Retry, ToHome, ToHost } from "./frame.ts";
+import { cut, decodeToHome, encodeToHost } from "./frame_bytes.ts";
 import { CODE_BYTES_MAX, HELLO_MS_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
 import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
 

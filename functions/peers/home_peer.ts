@@ -8,15 +8,17 @@
  * HP3  An output is kept from its release until the peer says that it has it: `sent − kept.length` is acknowledged.
  * HP4  On each line outputs go in order, each once, from where the hello said.
  */
+import type { OpenedPeer } from "../turns/commit.ts";
 import type { Peer } from "../turns/event.ts";
-import { COUNT_STEP_MAX, countFrom, encodeKept, type Hello, isSequence, type MessageFrame } from "./frame.ts";
+import type { Hello, MessageFrame } from "./frame.ts";
+import { COUNT_STEP_MAX, countFrom, DISMISSAL, encodeKept, isSequence } from "./frame_bytes.ts";
 import type { HomeLine } from "./home_line.ts";
 import { OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
-import type { LoggedPeer, PeerEvent, PeerOutput } from "./ports.ts";
+import type { OutputToPeer, PeerInput } from "./ports.ts";
 
 /** What was handed to the session and is not done. */
 export interface Waiting {
-  readonly event: PeerEvent;
+  readonly event: PeerInput;
   readonly bytes: number;
   /** In which the session was given it, among those of all peers. */
   readonly order: number;
@@ -41,15 +43,18 @@ export class HomePeer {
   sent: number;
   readonly waiting: Waiting[] = [];
   waitingBytes = 0;
-  #kept: PeerOutput[] = [];
+  /** Its session has sent it away, with its last output. */
+  #isDismissed: boolean;
+  #kept: OutputToPeer[] = [];
   #keptBytes = 0;
 
-  constructor(peer: Peer, key: Uint8Array, logged: LoggedPeer | null, outputs: readonly PeerOutput[]) {
+  constructor(peer: Peer, key: Uint8Array, logged: OpenedPeer | null, outputs: readonly OutputToPeer[]) {
     this.peer = peer;
     this.key = key;
     this.stage = logged === null ? "attaching" : "attached";
     this.taken = this.received = logged?.received ?? 0;
     this.sent = logged?.sent ?? 0;
+    this.#isDismissed = logged?.isClosed ?? false;
     // Where some are missing in between, only what is behind can go out in order.
     for (let next = this.sent, i = outputs.length - 1; i >= 0; i--, next--) {
       const output = outputs[i];
@@ -62,6 +67,11 @@ export class HomePeer {
   /** Outputs that it is known to have, all up to this one. */
   get acknowledged(): number {
     return this.sent - this.#kept.length;
+  }
+
+  /** It was sent away, and knows it. */
+  get hasLeft(): boolean {
+    return this.#isDismissed && this.#kept.length === 0;
   }
 
   get isTooSlow(): boolean {
@@ -155,7 +165,7 @@ export class HomePeer {
   }
 
   /** The first that waits is done. */
-  done(kind: PeerEvent["kind"]): void {
+  done(kind: PeerInput["kind"]): void {
     const first = this.waiting.shift();
     if (first?.event.kind !== kind) {
       throw new Error(`a ${kind} of peer ${this.peer.id} is done, and ${first?.event.kind} was before it`);
@@ -167,18 +177,19 @@ export class HomePeer {
   // ── Outputs ──
 
   /** HP3. @throws Error where it is not the next. */
-  output(output: PeerOutput): void {
+  output(output: OutputToPeer): void {
     if (output.sequence <= this.sent) return;
     if (output.sequence !== this.sent + 1) {
       throw new Error(`output ${output.sequence} of peer ${this.peer.id} comes after ${this.sent}`);
     }
     this.sent++;
+    this.#isDismissed = output.bytes[0] === DISMISSAL;
     this.#kept.push(output);
     this.#keptBytes += output.bytes.length;
     if (this.line?.isWelcomed === true) this.#send(this.line, output);
   }
 
-  #send(line: HomeLine<HomePeer>, { sequence, bytes, increment }: PeerOutput): void {
+  #send(line: HomeLine<HomePeer>, { sequence, bytes, increment }: OutputToPeer): void {
     if (this.received - line.told > COUNT_STEP_MAX) this.tell();
     line.told = this.received;
     line.sendBytes(encodeKept({ sequence, received: this.received, tagged: bytes, increment }));

@@ -13,22 +13,24 @@
  * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
  *      is in the log once, in the order in which its peer sent it, whatever breaks.
  * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late.
- * HM4  Who has no line stays attached for its grace; who said bye, or does not keep up, does not.
+ * HM4  Who has no line stays attached for its grace; who said bye, was sent away and knows it, or does not keep up,
+ *      does not.
  * HM5  Whatever comes of a channel is refused or has its effect on that peer alone.
  */
+import type { OpenedPeer } from "../turns/commit.ts";
 import type { Peer } from "../turns/event.ts";
 import { HomeLine, type LineListener } from "./home_line.ts";
 import { HomePeer, type Waiting } from "./home_peer.ts";
-import { cut, type Hello, type PeerIdentity, type ToHome } from "./frame.ts";
+import type { Hello, PeerIdentity, ToHome } from "./frame.ts";
+import { cut } from "./frame_bytes.ts";
 import * as limits from "./limits.ts";
 import {
   type Channel,
   type ChannelReader,
   type HomePorts,
-  type LoggedPeer,
   type LoggedPeers,
-  type PeerEvent,
-  type PeerOutput,
+  type OutputToPeer,
+  type PeerInput,
   type Released,
 } from "./ports.ts";
 
@@ -100,6 +102,7 @@ export class HomeSide {
       const peer = new HomePeer({ kind, id }, this.#ports.keyOf(id), each, given.get(id) ?? []);
       this.#peers.set(id, peer);
       this.#leave(peer);
+      this.#seeOff(peer);
     }
     const undone = [...this.#peers.values()].flatMap(({ waiting }) => waiting);
     for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
@@ -109,7 +112,7 @@ export class HomeSide {
   }
 
   /** A commit is at all owners (HM1). */
-  released({ done, outputs, closed = [] }: Released): void {
+  released({ done, outputs }: Released): void {
     if (this.#over !== null) return;
     for (const { event, rejected } of done) {
       if (event.kind !== "detach") this.#done(event, rejected);
@@ -119,11 +122,6 @@ export class HomeSide {
       if (peer === undefined) continue;
       peer.output(output);
       if (peer.isTooSlow && peer.stage !== "detaching") this.#tooSlow(peer);
-    }
-    for (const { peer: id, code, reason } of closed) {
-      const peer = this.#peers.get(id);
-      peer?.tell();
-      if (peer !== undefined) this.#remove(peer, (line) => line.farewell({ kind: "bye", code, reason }));
     }
     for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
   }
@@ -149,7 +147,7 @@ export class HomeSide {
     this.#early.clear();
   }
 
-  #done(event: PeerEvent, rejected: { readonly code: string; readonly message: string } | null): void {
+  #done(event: PeerInput, rejected: { readonly code: string; readonly message: string } | null): void {
     const peer = this.#peers.get(event.kind === "attach" ? event.peer.id : event.peer);
     if (peer === undefined) return; // it was sent away meanwhile
     this.#settle(peer, event.kind);
@@ -170,7 +168,7 @@ export class HomeSide {
     peer.welcome(this.#epoch);
   }
 
-  #settle(peer: HomePeer, kind: PeerEvent["kind"]): void {
+  #settle(peer: HomePeer, kind: PeerInput["kind"]): void {
     const before = peer.waitingBytes;
     peer.done(kind);
     this.#waitingBytes -= before - peer.waitingBytes;
@@ -195,7 +193,7 @@ export class HomeSide {
   }
 
   /** Takes what the log says of a peer; false where it is of another line of events than what was said here. */
-  #goesOn(peer: HomePeer, logged: LoggedPeer, outputs: readonly PeerOutput[]): boolean {
+  #goesOn(peer: HomePeer, logged: OpenedPeer, outputs: readonly OutputToPeer[]): boolean {
     const isNew = peer.waiting[0]?.event.kind === "attach";
     const settled = logged.received - peer.received;
     const handed = peer.waiting.filter(({ event }) => event.kind === "message").length;
@@ -210,6 +208,7 @@ export class HomeSide {
     }
     for (const output of missing) peer.output(output);
     this.#touch(peer);
+    this.#seeOff(peer);
     return true;
   }
 
@@ -289,6 +288,7 @@ export class HomeSide {
     old?.refuse("superseded", `another program speaks for peer ${id}`, isOwn ? "retry" : "fix");
     if (peer.stage === "attached") peer.welcome(this.#epoch);
     this.#touch(peer);
+    this.#seeOff(peer);
   }
 
   /** HM5 */
@@ -300,8 +300,9 @@ export class HomeSide {
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
     if (frame.kind === "ack") {
-      if (peer.heard(line, frame.received)) this.#touch(peer);
-      return;
+      if (!peer.heard(line, frame.received)) return;
+      this.#touch(peer);
+      return this.#seeOff(peer);
     }
     const isNew = peer.isNew(line, frame, bytes);
     if (isNew === null) return;
@@ -313,7 +314,7 @@ export class HomeSide {
     this.#deliver(peer, { kind: "message", peer: peer.peer.id, message: frame.payload }, bytes);
   }
 
-  #deliver(peer: HomePeer, event: PeerEvent, bytes: number): void {
+  #deliver(peer: HomePeer, event: PeerInput, bytes: number): void {
     const waiting: Waiting = { event, bytes, order: ++this.#order };
     peer.handed(waiting);
     this.#waitingBytes += bytes;
@@ -330,6 +331,11 @@ export class HomeSide {
     peer.cancelGrace = this.#ports.clock.after(this.#ports.graceMs ?? limits.GRACE_MS, () => {
       if (peer.line === null && peer.stage !== "detaching") this.#detach(peer);
     });
+  }
+
+  /** HM4: who was sent away and knows it has gone. */
+  #seeOff(peer: HomePeer): void {
+    if (peer.hasLeft && peer.stage === "attached") this.#detach(peer);
   }
 
   #tooSlow(peer: HomePeer): void {

@@ -16,20 +16,8 @@
 import { CodecError } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
 import type { Peer } from "../turns/event.ts";
-import {
-  type Bye,
-  countFrom,
-  cut,
-  decodeToHost,
-  encodeKept,
-  encodeToHome,
-  isSequence,
-  type OutputFrame,
-  type PeerIdentity,
-  type Refused,
-  tag,
-  type ToHost,
-} from "./frame.ts";
+import type { Bye, OutputFrame, PeerIdentity, Refused, ToHost } from "./frame.ts";
+import { countFrom, cut, decodeToHost, encodeKept, encodeToHome, isSequence, tag } from "./frame_bytes.ts";
 import * as limits from "./limits.ts";
 import {
   type Channel,
@@ -261,6 +249,8 @@ export class HostSide {
         return this.#output(frame);
       case "ack":
         return this.#acknowledged(frame.received);
+      case "dismissed":
+        return this.#dismissed(frame);
       case "rejected":
         if (frame.sequence > this.#sent.taken) return this.#malformed("what was never sent was rejected");
         return this.#options.listener.rejected?.(frame.sequence, frame.code, frame.message);
@@ -406,6 +396,14 @@ export class HostSide {
 
   #saidBye(bye: Bye): void {
     this.#end(this.#closing === null ? { ...bye, isRemote: true } : { ...this.#bye, isRemote: false });
+  }
+
+  /** The last output: the home lets it go when it is acknowledged. */
+  #dismissed({ sequence, code, reason }: Extract<ToHost, { readonly kind: "dismissed" }>): void {
+    if (sequence !== this.#received + 1) return this.#malformed(`output ${sequence} is not the next`);
+    this.#received++;
+    this.#tell();
+    this.#end({ kind: "bye", code, reason, isRemote: true });
   }
 
   #lose(why: Lost): void {

@@ -16,23 +16,13 @@ export {
   type HomePorts,
   type HostEnd,
   type HostListener,
-  type LoggedPeer,
   type LoggedPeers,
   type Lost,
+  type OutputToPeer,
   type PeerClock,
-  type PeerEvent,
-  type PeerOutput,
+  type PeerInput,
   type Released,
 } from "./ports.ts";
-export {
-  decodeToHome,
-  decodeToHost,
-  encodeToHome,
-  encodeToHost,
-  type Hello,
-  type PeerIdentity,
-  type Retry,
-  type ToHome,
-  type ToHost,
-} from "./frame.ts";
+export type { Hello, PeerIdentity, Retry, ToHome, ToHost } from "./frame.ts";
+export { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "./frame_bytes.ts";
 export { GRACE_MS, MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, SUBPROTOCOL } from "./limits.ts";

@@ -1,4 +1,5 @@
 /** What the two sides need of the world around them, and what they tell it. */
+import type { OpenedPeer, Output } from "../turns/commit.ts";
 import type { HandledEvent } from "../turns/event.ts";
 import type { Retry } from "./frame.ts";
 
@@ -71,24 +72,10 @@ export interface HostListener {
 // ── Home side ──
 
 /** What peers do to a session: events of turns. */
-export type PeerEvent = Extract<HandledEvent, { readonly kind: "attach" | "message" | "detach" }>;
+export type PeerInput = Extract<HandledEvent, { readonly kind: "attach" | "message" | "detach" }>;
 
-/** A peer as the log knows it (functions/turns, Opened). */
-export interface LoggedPeer {
-  readonly kind: "client" | "origin";
-  readonly id: string;
-  /** Outputs that it was given, all in all. */
-  readonly sent: number;
-  /** Its messages that are in the log, those that were rejected among them. */
-  readonly received: number;
-}
-
-/** A message to a peer, as a commit gives it out (functions/turns, Output). */
-export interface PeerOutput {
-  readonly to: string;
-  readonly sequence: number;
-  /** 0 and text in UTF-8, or 1 and bytes. */
-  readonly bytes: Uint8Array;
+/** What a peer is sent, as a commit gives it out: a message, or what sends the peer away. */
+export interface OutputToPeer extends Output {
   /** Sealed, of the log since the last output to this peer (`durability = "hosts"`). */
   readonly increment?: Uint8Array;
 }
@@ -96,30 +83,28 @@ export interface PeerOutput {
 /** What the log says when a session has been opened. */
 export interface LoggedPeers {
   readonly epoch: number;
-  readonly peers: readonly LoggedPeer[];
+  readonly peers: readonly OpenedPeer[];
   /** Not acknowledged, as far as is known: of each peer the last ones, up to `sent`. Others than peers' are left aside. */
-  readonly outputs: readonly PeerOutput[];
+  readonly outputs: readonly OutputToPeer[];
 }
 
 /** A commit that is at all owners, as far as it is about peers. Commits are told in their order. */
 export interface Released {
   /** Events of peers that are done with it, in the order in which they were delivered. */
   readonly done: readonly {
-    readonly event: PeerEvent;
+    readonly event: PeerInput;
     /** Its handler threw, or took its isolate with it. A detach is one all the same. */
     readonly rejected: { readonly code: string; readonly message: string } | null;
   }[];
   /** Others than peers' are left aside. */
-  readonly outputs: readonly PeerOutput[];
-  /** Peers that the session has sent away (`from.close`): they are told after their outputs. */
-  readonly closed?: readonly { readonly peer: string; readonly code: number; readonly reason: string }[];
+  readonly outputs: readonly OutputToPeer[];
 }
 
 /** What a home side needs of its site. */
 export interface HomePorts {
   readonly clock: PeerClock;
   /** Hands an event to the session. `released` says when it is done; after `opened` those that are not come again. */
-  deliver(event: PeerEvent): void;
+  deliver(event: PeerInput): void;
   /** Peers have these outputs: the session keeps them no longer (functions/turns, Acknowledged). */
   acknowledge(outputs: Readonly<Record<string, number>>): void;
   /** An id that no peer of this session ever had. */
