@@ -9,6 +9,7 @@
 import { z } from "zod";
 import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./errors.ts";
+import { ORIGIN_EXPECTED, originAddress } from "./origin_address.ts";
 import { SESSION_BASE } from "./session_slot.ts";
 
 /** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
@@ -31,7 +32,8 @@ const queueSchema = z.strictObject({
 });
 
 const sessionSchema = z.strictObject({
-  origin: z.string().regex(/^(wss?|https?|tcp):/, { error: "a ws:, http: or tcp: address" }).optional(),
+  origin: z.string().max(1024).refine((text) => originAddress(text) !== null, { error: ORIGIN_EXPECTED })
+    .optional(),
   durability: z.enum(["owners", "hosts"]).default("owners"),
 });
 
@@ -103,12 +105,13 @@ export function parseManifest(value: unknown): Manifest {
     }
   }
   for (const [session, { durability, origin }] of Object.entries(result.data.sessions)) {
-    if (durability === "owners" && origin === undefined) continue;
-    const field = origin === undefined ? "durability" : "origin";
+    const isHttp = origin === undefined || originAddress(origin)?.kind === "http";
+    if (durability === "owners" && isHttp) continue;
+    const field = isHttp ? "durability" : "origin";
     throw new AppError(
       "not_available",
-      `sessions.${session}.${field} is not available in this version of Sojourn; stateful sessions without an origin, ` +
-        `whose log the owners hold, are`,
+      `sessions.${session}.${field} is not available in this version of Sojourn; stateful sessions whose log the owners ` +
+        `hold, and whose origin, where they have one, is an HTTP server, are`,
       { path: `sessions.${session}.${field}` },
     );
   }

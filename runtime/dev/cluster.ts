@@ -22,6 +22,8 @@ export interface ClusterOptions {
   readonly data: string;
   /** First HTTP port; 0 takes free ones. */
   readonly port: number;
+  /** `host:port` that apps may reach although the address is private. */
+  readonly reach?: readonly string[];
   /** Module of the command line that has `site`. */
   readonly main: string;
   readonly onExit: (site: string, code: number, signal: string | null, nextMs: number | null) => void;
@@ -91,7 +93,7 @@ export class Cluster {
       const file = join(data, "sites", site.id, "site.json");
       const chaosFile = join(data, "sites", site.id, "chaos.json");
       await Deno.mkdir(join(data, "sites", site.id), { recursive: true, mode: 0o700 });
-      await Deno.writeTextFile(file, JSON.stringify(siteFile(topology, site, ports), null, 2) + "\n", {
+      await Deno.writeTextFile(file, JSON.stringify(siteFile(options, site, ports), null, 2) + "\n", {
         mode: 0o600,
       });
       sites.push({
@@ -185,7 +187,11 @@ function portsOf(ports: ReadonlyMap<string, SitePorts>, id: string): SitePorts {
   return found;
 }
 
-function siteFile(topology: Topology, site: TopologySite, ports: ReadonlyMap<string, SitePorts>): SiteFile {
+function siteFile(
+  { topology, reach = [] }: Pick<ClusterOptions, "topology" | "reach">,
+  site: TopologySite,
+  ports: ReadonlyMap<string, SitePorts>,
+): SiteFile {
   const { http, link } = portsOf(ports, site.id);
   const { parent } = site;
   return {
@@ -204,6 +210,7 @@ function siteFile(topology: Topology, site: TopologySite, ports: ReadonlyMap<str
     ...(site.f === undefined ? {} : { f: site.f }),
     ...(site.area === undefined ? {} : { area: site.area }),
     ...(site.owners === undefined ? {} : { owners: site.owners }),
+    ...(reach.length === 0 ? {} : { egress: { allow: ["*"], private: [...reach] } }),
     links: linksOf(topology, site),
     dev: true,
     chaos: true,

@@ -22,6 +22,7 @@ import { ownersCount } from "../site/owners_fields.ts";
 import { type AppSource, findApp, watchFolder } from "./app_source.ts";
 import { answers, Cluster } from "./cluster.ts";
 import { openControl } from "./control.ts";
+import { hostPattern } from "../isolate/egress_rules.ts";
 import { deployApp } from "./deploy_app.ts";
 import { lockData } from "./data_lock.ts";
 import { EnvFile } from "./env_file.ts";
@@ -36,7 +37,8 @@ const READY_MS_MAX = 120_000;
 /** The `dev` command. */
 export const devCommand: Command = {
   name: "dev",
-  usage: "[APP…] [--topology FILE|NAME] [--f 0] [--port 8000] [--data DIR] [--ephemeral]",
+  usage:
+    "[APP…] [--topology FILE|NAME] [--f 0] [--port 8000] [--data DIR] [--ephemeral] [--reach HOST:PORT,…]",
   summary:
     "Runs a whole cluster on this machine, each site its own process; redeploys the given apps on change.",
   options: {
@@ -61,10 +63,15 @@ export const devCommand: Command = {
       says: `where the cluster keeps its data, ${DATA_DEFAULT} by default`,
     },
     ephemeral: { type: "boolean", says: "keep the data only while it runs" },
+    reach: {
+      type: "string",
+      value: "HOST:PORT,…",
+      says: "what apps may reach although its address is private, where they declare it too",
+    },
   },
   words: [0, Infinity],
   async run(args, shell) {
-    const port = portOf(args), f = ownersOf(args);
+    const port = portOf(args), f = ownersOf(args), reach = reachOf(args);
     const stop = interrupted(); // from here on there is something to take back
     try {
       const topology = withOwners(await loadTopology(args.text("topology") ?? TOPOLOGY_DEFAULT), f);
@@ -72,7 +79,7 @@ export const devCommand: Command = {
       const kept = args.text("data") ?? DATA_DEFAULT;
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
       try {
-        return await runCluster({ topology, data, port, apps }, stop, args, shell);
+        return await runCluster({ topology, data, port, reach, apps }, stop, args, shell);
       } finally {
         if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
       }
@@ -85,7 +92,13 @@ export const devCommand: Command = {
 };
 
 async function runCluster(
-  what: { topology: Topology; data: string; port: number; apps: readonly AppSource[] },
+  what: {
+    topology: Topology;
+    data: string;
+    port: number;
+    reach: readonly string[];
+    apps: readonly AppSource[];
+  },
   stop: AbortSignal,
   args: Parsed,
   shell: Shell,
@@ -120,6 +133,19 @@ function ownersOf(args: Parsed): number {
     throw new UsageError(`--f takes a number of other sites from 0 to ${F_MAX}, not ${text}`);
   }
   return parsed.data;
+}
+
+/** As `egress.private` in a site file. */
+function reachOf(args: Parsed): readonly string[] {
+  const hosts = (args.text("reach") ?? "").split(",").map((host) => host.trim()).filter((host) =>
+    host !== ""
+  );
+  const odd = hosts.find((host) => {
+    const pattern = hostPattern(host);
+    return pattern === null || pattern.below || !pattern.port;
+  });
+  if (odd !== undefined) throw new UsageError(`--reach takes host:port, several with commas, not ${odd}`);
+  return hosts;
 }
 
 /** Aborts at the first SIGINT or SIGTERM. */

@@ -21,6 +21,7 @@ import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
+import { ORIGIN_KIND } from "../origins/http_origins.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
 import { isForRouter } from "../stateful/router.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
@@ -232,11 +233,15 @@ export async function startApps(
     stateful,
     admin,
     serveLink: (request) =>
-      isForRouter(request.kind) ? stateful.router.serve(request) : serveLinkRequest({
-        apps: gateway,
-        telemetry: site.requests,
-        admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
-      }, request),
+      isForRouter(request.kind)
+        ? stateful.router.serve(request)
+        : request.kind === ORIGIN_KIND
+        ? stateful.origins.serve(request)
+        : serveLinkRequest({
+          apps: gateway,
+          telemetry: site.requests,
+          admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
+        }, request),
     close: async () => {
       cron?.close();
       background.close();

@@ -5,6 +5,7 @@
  * appended is held, isolates end, disks close.
  */
 import { Homes } from "../../functions/homes/mod.ts";
+import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import type { Replica } from "../../store/api.ts";
 import type { Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
@@ -13,6 +14,8 @@ import type { Prepared, RunLine } from "../gateway/app_runner.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import { StatefulPool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
+import { HttpOrigins } from "../origins/http_origins.ts";
+import { fetchFor } from "../stateful/made_calls.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { SessionHost } from "../stateful/session_host.ts";
@@ -43,6 +46,7 @@ export interface StatefulParts {
 export interface StatefulService {
   readonly router: StatefulRouter;
   readonly admin: StatefulAdmin;
+  readonly origins: HttpOrigins;
   status(): StatefulSources;
   /** An app's secrets have changed. */
   refreshSecrets(app: string): void;
@@ -87,10 +91,30 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     note,
   });
   const draw = () => random.bytes(ID_BYTES).toHex();
+  const rulesOf = (fetchHosts: readonly string[]) =>
+    new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts });
+  const origins = new HttpOrigins({
+    ...{ site: config.id, root: () => rootOf(replica), links: hub, nowMs: () => performance.now() },
+    originOf: async ({ app, class: className, version }) =>
+      httpOriginOf(await apps.version(app, version), className),
+    make: async ({ host, port }, call, key) => {
+      const signal = AbortSignal.timeout(config.limits.wallMs);
+      const maker = { egress: rulesOf([`${host}:${port}`]), keyOf: () => key, signal };
+      return { ok: true, bytes: await fetchFor(maker, call) };
+    },
+  });
   const host = opened.host = new SessionHost({
     ...{ homes, pool, replica, apps, prepared: parts.prepared, limits: config.limits, log: appLog },
-    egressOf: ({ manifest: { fetchHosts } }) =>
-      new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts }),
+    egressOf: ({ manifest: { fetchHosts } }) => rulesOf(fetchHosts),
+    originOf: (name, { version, manifest }) => {
+      const address = httpOriginOf({ manifest }, name.class);
+      if (address === null) return null;
+      const asker = { app: name.app, class: name.class, version };
+      return {
+        origin: new URL(address.url).origin,
+        fetch: ({ bytes }, key, signal) => origins.fetch({ ...asker, key, bytes }, signal),
+      };
+    },
     idleMs: config.limits.statefulIdleMs,
     nowMs: () => clock.nowMs(),
     call: (from, { target, chain, call }, request, token) =>
@@ -114,7 +138,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   metrics.watch(status);
   let closing: Promise<void> | undefined;
   return {
-    router,
+    ...{ router, origins },
     status,
     refreshSecrets: (app) => pool.refreshSecrets(app),
     admin: {
@@ -132,6 +156,17 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await arbiterStorage?.close();
       })(),
   };
+}
+
+/** What a class of a version names as its origin, where that is an HTTP server. */
+function httpOriginOf(
+  version: Pick<LiveVersion, "manifest"> | undefined,
+  className: string,
+): OriginAddress | null {
+  const sessions: LiveVersion["manifest"]["sessions"] = version?.manifest.sessions ?? {};
+  const named = Object.hasOwn(sessions, className) ? sessions[className]?.origin : undefined;
+  const address = named === undefined ? null : originAddress(named);
+  return address?.kind === "http" ? address : null;
 }
 
 /** Beside the site's own: what they hold is a log, and not the tree's. */

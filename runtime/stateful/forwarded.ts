@@ -121,14 +121,16 @@ export function decodeHeard(head: Uint8Array): Heard[] {
   return heard;
 }
 
-function framed(writer: Writer, bytes: Uint8Array): Framed {
+/** A head that ends with these bytes, or says that they are the body. */
+export function framed(writer: Writer, bytes: Uint8Array): Framed {
   const isInline = bytes.length <= INLINE_BYTES_MAX;
   writer.flag(isInline);
   if (isInline) writer.bytes(bytes);
   return { head: writer.done(), body: isInline ? null : bytes };
 }
 
-function readRest(reader: Reader, body: Uint8Array | null): Uint8Array {
+/** What {@link framed} ended with. @throws CodecError */
+export function readRest(reader: Reader, body: Uint8Array | null): Uint8Array {
   const bytes = reader.flag() ? reader.bytes() : body;
   reader.end();
   if (bytes === null) throw new CodecError("the body is missing");

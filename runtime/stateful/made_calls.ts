@@ -35,18 +35,38 @@ export interface CallMaker {
   keyOf(effect: number): string;
   /** Calls another stateful session of the app; answers with its answer's bytes. */
   callSession(call: CallToSession, request: string): Promise<Uint8Array>;
+  /** The HTTP origin of its class; null: it has none. */
+  readonly origin: HttpOrigin | null;
   readonly signal: AbortSignal;
+}
+
+/** The server that a class names as its origin, reached by way of the root (origins/http_origins.ts). */
+export interface HttpOrigin {
+  /** As `URL.origin` has it. */
+  readonly origin: string;
+  /** @param key null: the request has no effect. */
+  fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
 }
 
 /** Makes a call (M1). */
 export async function makeCall(maker: CallMaker, call: Call): Promise<CallOutcome> {
   try {
+    const { origin } = maker;
+    if (origin !== null && call.kind === "fetch" && isTo(origin.origin, call)) {
+      return await origin.fetch(call, call.effect === null ? null : maker.keyOf(call.effect), maker.signal);
+    }
     return { ok: true, bytes: await make(maker, call) };
   } catch (error) {
     const { code } = error as { code?: unknown };
     const message = error instanceof Error ? error.message : String(error);
     return { ok: false, code: typeof code === "string" ? code : "call_failed", message };
   }
+}
+
+function isTo(origin: string, { bytes }: Call): boolean {
+  const { call } = decodeOutside(bytes);
+  const wanted = decodeCall(call);
+  return wanted.kind === "fetch" && URL.canParse(wanted.url) && new URL(wanted.url).origin === origin;
 }
 
 async function make(maker: CallMaker, call: Call): Promise<Uint8Array> {
@@ -74,7 +94,11 @@ async function make(maker: CallMaker, call: Call): Promise<Uint8Array> {
 /** As the standard has it: a loop beyond. */
 const REDIRECTS_MAX = 20;
 
-async function fetchFor(maker: CallMaker, call: Call): Promise<Uint8Array> {
+/** Makes an outside request from this site. @throws FetchRefused, TypeError */
+export async function fetchFor(
+  maker: Pick<CallMaker, "egress" | "keyOf" | "signal">,
+  call: Call,
+): Promise<Uint8Array> {
   const { redirect, call: bytes } = decodeOutside(call.bytes);
   const wanted = decodeCall(bytes);
   if (wanted.kind !== "fetch") {

@@ -18,6 +18,7 @@ import type { StatefulReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
 import { type Answered, Hosted, type HostedRequest } from "./hosted.ts";
+import type { HttpOrigin } from "./made_calls.ts";
 import { OwnStore } from "./own_store.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
@@ -42,6 +43,8 @@ export interface HostServices {
     request: string,
     token: TokenState,
   ) => Promise<StatefulReply>;
+  /** The HTTP origin that a class of a version has. */
+  readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
@@ -169,6 +172,7 @@ export class SessionHost {
         nowMs: this.#services.nowMs,
         calls: {
           egress: this.#services.egressOf(version),
+          origin: this.#services.originOf(name, version),
           keyOf: (effect) => effectKey(home, effect),
           callSession: async (call, request) => {
             const { answer, token } = await this.#services.call(name, call, request, await store.token());

@@ -42,6 +42,8 @@ export interface ClusterOptions {
   readonly topology?: string;
   /** Owners of each site. */
   readonly f?: number;
+  /** `host:port` that apps may reach although it is private. */
+  readonly reach?: readonly string[];
   /** Modules, folders or names in examples/. */
   readonly apps?: readonly string[];
   /** Folder that stays; without one the data goes when the cluster stops. */
@@ -74,6 +76,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       ...(options.data === undefined ? ["--ephemeral"] : ["--data", options.data]),
       ...(options.topology === undefined ? [] : ["--topology", options.topology]),
       ...(options.f === undefined ? [] : ["--f", `${options.f}`]),
+      ...(options.reach === undefined ? [] : ["--reach", options.reach.join(",")]),
     ],
     env: { ...options.env },
     stdin: "null",

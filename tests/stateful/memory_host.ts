@@ -108,6 +108,7 @@ export async function memoryHost(
       ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },
       app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
     }),
+    originOf: () => null,
     egressOf: () => new EgressRules({ fetchHosts: [] }),
     nowMs: () => clock.nowMs(),
     call: () => Promise.reject(new Error("no other session is here")),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { isAllowedBuiltin } from "../../runtime/bundle/builtins.ts";
 import { cycles } from "./cycles.ts";
 import { readSources, type Source, sourceOf } from "./sources.ts";
 
@@ -36,14 +37,15 @@ Deno.test("imports point one way between layers", () => {
   );
 });
 
-Deno.test("an example imports its own files, sojourn, hono and zod", () => {
+Deno.test("an example imports its own files, sojourn, hono, zod and what of node an app has", () => {
   isNothing(
     all(({ path, imports }) => {
       if (!path.startsWith("examples/")) return [];
       const own = path.split("/").slice(0, 2).join("/") + "/";
       return imports
         .filter((each) =>
-          !/^(?:sojourn|zod|hono(?:\/.*)?)$/.test(each.specifier) && !each.path?.startsWith(own)
+          !/^(?:sojourn(?:\/client)?|zod|hono(?:\/.*)?)$/.test(each.specifier) &&
+          !isAllowedBuiltin(each.specifier) && !each.path?.startsWith(own)
         )
         .map((each) => `${path} imports ${each.specifier}`);
     }),

@@ -1,0 +1,143 @@
+/**
+ * Requests of stateful sessions to the HTTP server that their class names (`static origin = "http://…"`). They are made
+ * at the root, which stays where it is while homes come and go: so a request that a lost home made, and whose answer no
+ * log has, is not made again when the next home asks for it.
+ *
+ *   head   text app · text class · text version · text key ("": the request has no effect) · bytes of the call
+ *   answer flag: ok; then bytes, or text code and text message
+ *
+ * HO1  A request with a key is made once, as long as the root lives and has kept its outcome (kept_outcomes.ts).
+ * HO2  The root goes only where the manifest of that version says, whoever asks.
+ */
+import type { Call, CallOutcome } from "../../functions/turns/mod.ts";
+import type { OriginAddress } from "../../functions/origin_address.ts";
+import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { RequestLinks } from "../gateway/forward.ts";
+import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { bodyOf, framed, readBody, readRest } from "../stateful/forwarded.ts";
+import { KeptOutcomes } from "./kept_outcomes.ts";
+
+/** Whose request it is. */
+export interface OriginAsker {
+  readonly app: string;
+  readonly class: string;
+  readonly version: string;
+}
+
+/** A request to an origin. */
+export interface OriginRequest extends OriginAsker {
+  /** Names it for ever; null: it has no effect (GET, HEAD). */
+  readonly key: string | null;
+  /** As `fetch` calls have them (functions/turns). */
+  readonly bytes: Uint8Array;
+}
+
+/** What the requests need of their site. */
+export interface HttpOriginServices {
+  readonly site: string;
+  readonly root: () => string | undefined;
+  readonly links: RequestLinks;
+  /** The origin of a class of a version; null: there is none, or no such version here. */
+  readonly originOf: (asker: OriginAsker) => Promise<OriginAddress | null>;
+  /** Makes a request (stateful/made_calls.ts), to that origin and no other. */
+  readonly make: (origin: OriginAddress, call: Call, key: string) => Promise<CallOutcome>;
+  readonly nowMs: () => number;
+}
+
+/** Kind of the link requests. */
+export const ORIGIN_KIND = "stateful-origin";
+
+/** See the file's header. */
+export class HttpOrigins {
+  readonly #services: HttpOriginServices;
+  readonly #kept: KeptOutcomes;
+
+  constructor(services: HttpOriginServices) {
+    this.#services = services;
+    this.#kept = new KeptOutcomes(services.nowMs);
+  }
+
+  /** Makes a request, wherever this site is. */
+  async fetch(request: OriginRequest, signal: AbortSignal): Promise<CallOutcome> {
+    const { site, root, links } = this.#services;
+    const at = root();
+    if (at === undefined || at === site) return await this.#make(request);
+    try {
+      const { head, body } = encodeRequest(request);
+      const answer = await links.request(at, ORIGIN_KIND, head, { body: bodyOf(body), signal });
+      return decodeOutcome(answer.head, await readBody(answer.body));
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      return {
+        ok: false,
+        code: "origin_unreachable",
+        message: `the origin is reached by way of ${at}: ${message}`,
+      };
+    }
+  }
+
+  /** Serves the request of another site. */
+  async serve(request: LinkRequest): Promise<LinkReply> {
+    const outcome = await this.#served(request);
+    const { head, body } = encodeOutcome(outcome);
+    return { head, body: bodyOf(body) };
+  }
+
+  async #served({ head, body }: LinkRequest): Promise<CallOutcome> {
+    try {
+      return await this.#make(decodeRequest(head, await readBody(body)));
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  async #make(request: OriginRequest): Promise<CallOutcome> {
+    const { app, class: className, version, key, bytes } = request;
+    const origin = await this.#services.originOf(request);
+    if (origin === null) { // HO2
+      const message = `version ${
+        version.slice(0, 8)
+      } of ${app} has no HTTP origin for ${className} at the root`;
+      return { ok: false, code: "origin_unknown", message };
+    }
+    const call: Call = { call: 0, kind: "fetch", bytes, effect: key === null ? null : 0 };
+    const make = () => this.#services.make(origin, call, key ?? "").catch(failed);
+    return key === null ? await make() : await this.#kept.once(JSON.stringify([app, key]), make);
+  }
+}
+
+/** What a request came to that was not answered. */
+function failed(error: unknown): CallOutcome {
+  const { code } = error as { code?: unknown };
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof CodecError) return { ok: false, code: "internal", message };
+  return { ok: false, code: typeof code === "string" ? code : "call_failed", message };
+}
+
+/** @see OriginRequest */
+export function encodeRequest({ app, class: className, version, key, bytes }: OriginRequest) {
+  return framed(new Writer(256).text(app).text(className).text(version).text(key ?? ""), bytes);
+}
+
+/** @throws CodecError */
+export function decodeRequest(head: Uint8Array, body: Uint8Array | null): OriginRequest {
+  const reader = new Reader(head);
+  const [app, className, version, key] = [reader.text(), reader.text(), reader.text(), reader.text()];
+  return { app, class: className, version, key: key === "" ? null : key, bytes: readRest(reader, body) };
+}
+
+/** @see CallOutcome */
+export function encodeOutcome(outcome: CallOutcome) {
+  const writer = new Writer(64).flag(outcome.ok);
+  if (outcome.ok) return framed(writer, outcome.bytes);
+  return { head: writer.text(outcome.code).text(outcome.message.toWellFormed()).done(), body: null };
+}
+
+/** @throws CodecError */
+export function decodeOutcome(head: Uint8Array, body: Uint8Array | null): CallOutcome {
+  const reader = new Reader(head);
+  if (reader.flag()) return { ok: true, bytes: readRest(reader, body) };
+  const failed = { ok: false as const, code: reader.text(), message: reader.text() };
+  reader.end();
+  return failed;
+}

@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { originAddress } from "../../functions/origin_address.ts";
+import type { CallOutcome } from "../../functions/turns/mod.ts";
+import { CodecError } from "../../store/codec.ts";
+import {
+  decodeOutcome,
+  decodeRequest,
+  encodeOutcome,
+  encodeRequest,
+  HttpOrigins,
+  ORIGIN_KIND,
+  type OriginRequest,
+} from "../../runtime/origins/http_origins.ts";
+import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
+import type { RequestLinks } from "../../runtime/gateway/forward.ts";
+
+const answer = (text: string): CallOutcome => ({ ok: true, bytes: new TextEncoder().encode(text) });
+const refused: CallOutcome = { ok: false, code: "call_failed", message: "no" };
+
+/** The root and one edge, over links that the test can cut; `made` tells what the origin got. */
+function cluster(outcomeOf: (key: string) => Promise<CallOutcome>) {
+  const made: string[] = [];
+  let isCut = false;
+  const site = (id: string, links: RequestLinks) =>
+    new HttpOrigins({
+      ...{ site: id, root: () => "cloud", links, nowMs: () => 0 },
+      originOf: ({ version }) =>
+        Promise.resolve(version === "v1" ? originAddress("http://shop.example") : null),
+      make: (_origin, call, key) => {
+        made.push(`${key}${call.effect === null ? " (no effect)" : ""}`);
+        return outcomeOf(key);
+      },
+    });
+  const none: RequestLinks = { request: () => Promise.reject(new Error("the root asks nobody")) };
+  const root = site("cloud", none);
+  const edge = site("edge-1", {
+    request: async (to, kind, head, options) => {
+      assert.deepEqual([to, kind], ["cloud", ORIGIN_KIND]);
+      if (isCut) throw new Error("the link is down");
+      const { signal = new AbortController().signal, body = null } = options ?? {};
+      const reply = await root.serve({ kind, head, body, signal });
+      return { head: reply.head, body: reply.body ?? null };
+    },
+  });
+  return { root, edge, made, cut: () => isCut = true };
+}
+
+const request = (key: string | null, bytes = new Uint8Array([1])): OriginRequest => ({
+  ...{ app: "shop", class: "cart", version: "v1", key, bytes },
+});
+const { signal } = new AbortController();
+
+Deno.test("a request to an origin is made once when two homes ask for it, one after the other", async () => {
+  const { edge, root, made } = cluster((key) => Promise.resolve(answer(key)));
+  assert.deepEqual(await edge.fetch(request("k1"), signal), answer("k1"));
+  assert.deepEqual(await root.fetch(request("k1"), signal), answer("k1"));
+  assert.deepEqual(made, ["k1"]);
+});
+
+Deno.test("a request to an origin is made once when another home asks for it while it runs", async () => {
+  const running = Promise.withResolvers<CallOutcome>();
+  const { edge, made } = cluster(() => running.promise);
+  const both = [edge.fetch(request("k1"), signal), edge.fetch(request("k1"), signal)];
+  running.resolve(answer("done"));
+  assert.deepEqual(await Promise.all(both), [answer("done"), answer("done")]);
+  assert.deepEqual(made, ["k1"]);
+});
+
+Deno.test("requests to an origin without an effect are made as often as they are asked", async () => {
+  const { edge, made } = cluster(() => Promise.resolve(answer("now")));
+  await edge.fetch(request(null), signal);
+  await edge.fetch(request(null), signal);
+  assert.deepEqual(made, [" (no effect)", " (no effect)"]);
+});
+
+Deno.test("a request to an origin that failed is made again when it is asked again", async () => {
+  let times = 0;
+  const { edge } = cluster(() => Promise.resolve(times++ === 0 ? refused : answer("at last")));
+  assert.deepEqual(await edge.fetch(request("k1"), signal), refused);
+  assert.deepEqual(await edge.fetch(request("k1"), signal), answer("at last"));
+});
+
+Deno.test("the root goes nowhere for a version that names no origin", async () => {
+  const { edge, made } = cluster(() => Promise.resolve(answer("")));
+  const outcome = await edge.fetch({ ...request("k1"), version: "v2" }, signal);
+  assert.equal(!outcome.ok && outcome.code, "origin_unknown");
+  assert.deepEqual(made, []);
+});
+
+Deno.test("a request to an origin fails by its code when the root can't be reached", async () => {
+  const { edge, cut } = cluster(() => Promise.resolve(answer("")));
+  cut();
+  const outcome = await edge.fetch(request("k1"), signal);
+  assert.equal(!outcome.ok && outcome.code, "origin_unreachable");
+});
+
+Deno.test("a request that cannot be read is refused by the root when a site sends one", async () => {
+  const { root, made } = cluster(() => Promise.resolve(answer("")));
+  const reply = await root.serve({ kind: ORIGIN_KIND, head: new Uint8Array([9, 9]), body: null, signal });
+  const outcome = decodeOutcome(reply.head, null);
+  assert.equal(!outcome.ok && outcome.code, "internal");
+  assert.deepEqual(made, []);
+});
+
+Deno.test("long requests and answers travel as bodies when they fit no head", async () => {
+  const long = new Uint8Array(300_000).fill(7);
+  const { edge } = cluster(() => Promise.resolve({ ok: true, bytes: long }));
+  const outcome = await edge.fetch(request("k1", long), signal);
+  assert.deepEqual(outcome.ok && outcome.bytes, long);
+});
+
+Deno.test("requests and outcomes read back when they were written", () => {
+  fc.assert(fc.property(
+    fc.record({
+      app: fc.string(),
+      class: fc.string(),
+      version: fc.string(),
+      key: fc.option(fc.string({ minLength: 1 })),
+      bytes: fc.uint8Array(),
+    }, { noNullPrototype: true }),
+    (asked) => {
+      const { head, body } = encodeRequest(asked);
+      assert.deepEqual(decodeRequest(head, body), asked);
+    },
+  ));
+  fc.assert(fc.property(fc.uint8Array(), (bytes) => {
+    try {
+      decodeOutcome(bytes, null);
+      decodeRequest(bytes, null);
+    } catch (error) {
+      assert.ok(error instanceof CodecError);
+    }
+  }));
+  const { head, body } = encodeOutcome(refused);
+  assert.deepEqual(decodeOutcome(head, body), refused);
+});
+
+Deno.test("kept outcomes stay within their bounds when many end", async () => {
+  let nowMs = 0;
+  const kept = new KeptOutcomes(() => nowMs, 10_000);
+  const once = (key: string, bytes: number) =>
+    kept.once(key, () => Promise.resolve({ ok: true, bytes: new Uint8Array(bytes) }));
+  for (let i = 0; i < 20; i++) await once(`k${i}`, 1_000);
+  assert.equal(kept.size, 7, "7 × 1,300 bytes");
+  let isMade = false;
+  await kept.once("k19", () => {
+    isMade = true;
+    return Promise.resolve(refused);
+  });
+  assert.ok(!isMade, "the newest are kept");
+  nowMs = 11 * 60_000;
+  await once("later", 1);
+  assert.equal(kept.size, 1, "nothing is kept for more than 10 minutes");
+});
