@@ -35,6 +35,7 @@ const sessionSchema = z.strictObject({
   origin: z.string().max(1024).refine((text) => originAddress(text) !== null, { error: ORIGIN_EXPECTED })
     .optional(),
   durability: z.enum(["owners", "hosts"]).default("owners"),
+  whenThrown: z.enum(["reject", "retry", "park"]).default("reject"),
 });
 
 const routePattern = z.string().refine(isRoutePattern, {
@@ -153,7 +154,7 @@ export function readManifest(defaultExport: unknown): Manifest {
 function readSession(name: string, given: unknown): unknown {
   const isSession = typeof given === "function" && typeof given.prototype === "object" &&
     given.prototype !== null && SESSION_BASE in given.prototype;
-  if (isSession) return pick(given, ["origin", "durability"]);
+  if (isSession) return pick(given, ["origin", "durability", "whenThrown"]);
   throw deployInvalid([{
     path: `sessions.${name}`,
     value: show(given),

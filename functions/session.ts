@@ -13,6 +13,8 @@
 import { AppError } from "./errors.ts";
 import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "./session_slot.ts";
 
+export type { WhenThrown } from "./turns/when_thrown.ts";
+
 /** Who sent a message to a stateful session, and a way to answer. */
 export interface From {
   /** Who it is. */
@@ -50,6 +52,14 @@ export interface From {
  * }
  * export default defineApp({ sessions: { cart: Cart } });
  * ```
+ *
+ * A class may say, as static members:
+ *
+ * - `whenThrown` ({@link WhenThrown}), what becomes of a message, a timer, an attachment or a departure whose handler
+ *   throws, or loops. The state is as it was before, whatever it says: `"reject"` (the default) gives it up, tells the
+ *   sender of a message, and says so in the app's log; `"retry"` tries it again, up to five times within ten seconds,
+ *   and then as `"park"`; `"park"` has the session stand still until an operator resumes it (`sojourn sessions resume`)
+ *   or other code is deployed. Requests and method calls tell their caller, always.
  */
 export abstract class Session<E = unknown> {
   readonly #port: SessionPort;

@@ -13,6 +13,7 @@
  */
 
 import type { Peer } from "./event.ts";
+import type { Subject } from "./subject.ts";
 
 /**
  * Bytes for a receiver: the id of a request (encodeAnswer's bytes) or of a peer (peers.ts, `peerOutput`: 0 text, 1
@@ -83,6 +84,16 @@ export interface Call {
   readonly effect: number | null;
 }
 
+/** A handler that threw or was killed: what it was for, and that nothing of it happened. */
+export interface Rejection {
+  /** null: a closure timer threw. */
+  readonly subject: Subject | null;
+  /** 0: it is not tried again. Else it has been so many times, and will be. */
+  readonly attempt: number;
+  readonly code: string;
+  readonly message: string;
+}
+
 /** One increment of a session's log and what leaves with it (CM1, CM2). */
 export interface Commit {
   /** Number of its first entry; entries are numbered from 1 over all epochs. */
@@ -98,8 +109,8 @@ export interface Commit {
   readonly timers: readonly TimerChange[];
   /** Those of its calls that have an effect; others are made at once (SessionSink.call). */
   readonly calls: readonly Call[];
-  /** The event of the number `through` was undone, and why: nothing was changed by it. */
-  readonly rejected: { readonly code: string; readonly message: string } | null;
+  /** A handler was undone: where it is not tried again, that of the event of the number `through`. */
+  readonly rejected: Rejection | null;
   /** No handler, call or closure timer is open: a checkpoint could be taken. */
   readonly isQuiescent: boolean;
   /** The rolling check after it. */
@@ -160,6 +171,8 @@ export interface Parked {
     | "log_corrupt"
     /** Its state can't be written down. */
     | "state_invalid"
+    /** A handler threw, and its class wants no more to happen then (`static whenThrown`). */
+    | "handler_threw"
     /** Its log was written by other code. */
     | "code_differs"
     /** Its object can't be made: the constructor threw. */

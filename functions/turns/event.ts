@@ -16,12 +16,6 @@ export interface Peer {
   readonly id: string;
 }
 
-/** An event of a peer that takes place although its handler was undone: its message counts, and it has gone. */
-export interface PeerEvent {
-  readonly id: string;
-  readonly event: "message" | "detach";
-}
-
 /** How a call that a session made ended. */
 export type CallOutcome =
   | { readonly ok: true; readonly bytes: Uint8Array }
@@ -45,21 +39,22 @@ export type HandledEvent =
   | { readonly kind: "detach"; readonly peer: string }
   /** A named timer is due: `onTimer`. Ignored where the timer has been changed since (`dueMs` differs). */
   | { readonly kind: "timer"; readonly name: string; readonly dueMs: number }
-  /**
-   * In place of an event in which an isolate was killed (a handler that loops, or eats memory): it is recorded as
-   * rejected and not run. For a request, `request` is its id, and the error its answer; where its handler was begun in
-   * the log and goes on (Opened, `handling`), it ends that one.
-   */
-  | {
-    readonly kind: "reject";
-    readonly request: string | null;
-    /** For a message of a peer, or its going: that it took place. */
-    readonly peer: PeerEvent | null;
-    /** No event was being handled: a closure timer ran. All of them are dropped. */
-    readonly isBackground: boolean;
-    readonly code: string;
-    readonly message: string;
-  };
+  | RejectEvent;
+
+/** Events that begin handlers of the app's class. */
+export type BegunEvent = Exclude<HandledEvent, { readonly kind: "reject" }>;
+
+/**
+ * In place of an event in which an isolate was killed (a handler that loops, or eats memory): its handler counts as one
+ * that threw. Where it was begun in the log and goes on (Opened, `handling`), that is ended.
+ */
+export interface RejectEvent {
+  readonly kind: "reject";
+  /** null: none was being handled, but a closure timer ran. All of them are dropped. */
+  readonly of: BegunEvent | null;
+  readonly code: string;
+  readonly message: string;
+}
 
 /** What a site delivers. */
 export type SessionEvent =

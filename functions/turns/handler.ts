@@ -16,7 +16,7 @@ import { AppError, codeOf } from "../errors.ts";
 import { decodeValue, encodeValue } from "../value.ts";
 import { withFixedBoundary } from "./form_boundary.ts";
 import { SESSION_BASE, type SessionPeer } from "../session_slot.ts";
-import type { PeerEvent } from "./event.ts";
+import type { Subject } from "./subject.ts";
 import type { TurnInput } from "./turn.ts";
 
 /** An object of a Session class, as the executor calls it. */
@@ -32,10 +32,11 @@ export interface SessionObject {
 export interface Handler {
   /** As people call it: `onTimer("idle")`. */
   name: string;
+  /** What it is for. */
+  readonly subject: Subject;
+  readonly input: Handled;
   /** The id of the request that it answers. */
   request: string | null;
-  /** The event of a peer that it is for, which takes place also where the handler is undone. */
-  peer: PeerEvent | null;
   /** The stateful sessions that wait for it. */
   chain: readonly string[];
 }
@@ -69,11 +70,9 @@ export function begun(object: SessionObject, input: Handled, running: Running): 
       return settle(() => object.onOpen?.(running.peer(input.peer.id)), () => null, running);
     case "message":
       handler.name = "onMessage";
-      handler.peer = { id: input.peer, event: "message" };
       return settle(() => object.onMessage?.(input.message, running.peer(input.peer)), () => null, running);
     case "detach":
       handler.name = "onClose";
-      handler.peer = { id: input.peer, event: "detach" };
       return settle(() => object.onClose?.(running.peer(input.peer)), () => null, running);
     case "timer":
       handler.name = `onTimer(${JSON.stringify(input.name)})`;

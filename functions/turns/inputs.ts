@@ -1,12 +1,12 @@
 /** From the events that a site delivers to the turns that they begin. */
-import type { HandledEvent } from "./event.ts";
+import type { BegunEvent } from "./event.ts";
 import type { Program } from "./program.ts";
 import type { TurnInput } from "./turn.ts";
 
 /** The turn that an event begins; null where it means nothing (any more) to this program. */
 export function inputOf(
   { timers, peers }: Pick<Program, "timers" | "peers">,
-  event: Exclude<HandledEvent, { readonly kind: "reject" }>,
+  event: BegunEvent,
 ): TurnInput | null {
   switch (event.kind) {
     case "request":

@@ -11,7 +11,8 @@
  * LE2  What was read of requests and results are views of the log: for a replay, which is over before it changes.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import type { Rejected, TurnEnd, TurnInput } from "./turn.ts";
+import type { Subject } from "./subject.ts";
+import type { TurnEnd, TurnInput } from "./turn.ts";
 
 /** An entry as it was read. */
 export type LogEntry =
@@ -52,6 +53,9 @@ const DT_NONE = 14;
 const DT_FOLLOWS = 15;
 const SEED_BYTES = 32;
 const PEERS = ["client", "origin"] as const;
+/** What a rejected handler was begun for; a number of attempts follows where RETRIED is added. */
+const SUBJECTS = [null, "request", "message", "detach", "attach", "timer"] as const;
+const RETRIED = 8;
 
 /** Appends the entries of a turn; how many. `beforeMs` is the last reading before it. */
 export function writeTurn(writer: Writer, input: TurnInput, end: TurnEnd, beforeMs: number): number {
@@ -111,7 +115,8 @@ function writeInput(writer: Writer, input: TurnInput): void {
       writer.uint(input.call).text(input.code).text(input.message);
       return;
     case "rejected":
-      writer.uint(input.voids).byte(causeNumber(input)).text(input.request ?? input.peer?.id ?? "");
+      writer.uint(input.voids);
+      writeSubject(writer, input.subject, input.attempt);
       writer.text(input.code).text(input.message).uint(dropsNumber(input.drops));
       writer.uint(input.nextCall).uint(input.nextLocal).uint(input.nextEffect);
       return;
@@ -123,11 +128,10 @@ function writeInput(writer: Writer, input: TurnInput): void {
   }
 }
 
-/** What the rejected handler was for: 0 neither request nor peer, else which of them the text names. */
-const CAUSE = { none: 0, request: 1, message: 2, detach: 3 } as const;
-
-const causeNumber = ({ request, peer }: Pick<Rejected, "request" | "peer">): number =>
-  request !== null ? CAUSE.request : peer === null ? CAUSE.none : CAUSE[peer.event];
+function writeSubject(writer: Writer, subject: Subject | null, attempt: number): void {
+  writer.byte(SUBJECTS.indexOf(subject?.kind ?? null) + (attempt > 0 ? RETRIED : 0)).text(subject?.id ?? "");
+  if (attempt > 0) writer.uint(attempt);
+}
 
 /** Which closure timers a rejection takes: 0 none, 1 all, else one more than its number. */
 const dropsNumber = (drops: "none" | "all" | number): number =>
@@ -217,20 +221,15 @@ function seedFrom(reader: Reader): Uint8Array {
 
 function readRejected(reader: Reader): TurnInput {
   const voids = reader.uint();
-  const cause = reader.byte();
-  const id = reader.text();
-  if (cause > CAUSE.detach) {
-    throw new CodecError("a rejection is of a request, or of a message or the end of a peer");
-  }
-  if (cause === CAUSE.none && id !== "") throw new CodecError("a rejection of no request has the id of one");
+  const { subject, attempt } = readSubject(reader);
   const code = reader.text();
   const message = reader.text();
   const drops = reader.uint();
   return {
     kind: "rejected",
     voids,
-    request: cause === CAUSE.request ? id : null,
-    peer: cause < CAUSE.message ? null : { id, event: cause === CAUSE.message ? "message" : "detach" },
+    subject,
+    attempt,
     code,
     message,
     drops: drops === 0 ? "none" : drops === 1 ? "all" : drops - 1,
@@ -238,4 +237,17 @@ function readRejected(reader: Reader): TurnInput {
     nextLocal: reader.uint(),
     nextEffect: reader.uint(),
   };
+}
+
+function readSubject(reader: Reader): { readonly subject: Subject | null; readonly attempt: number } {
+  const code = reader.byte();
+  const kind = SUBJECTS[code & ~RETRIED];
+  if (kind === undefined) throw new CodecError(`a rejection is of no subject ${code}`);
+  const id = reader.text();
+  if (kind === null && id !== "") throw new CodecError("a rejection of nothing has the id of something");
+  const attempt = (code & RETRIED) === 0 ? 0 : reader.uint();
+  if (attempt === 0 && (code & RETRIED) !== 0) {
+    throw new CodecError("a rejection is tried again for the 0th time");
+  }
+  return { subject: kind === null ? null : { kind, id }, attempt };
 }

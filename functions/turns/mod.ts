@@ -7,7 +7,7 @@
  * ports of sink.ts.
  */
 export { chainName } from "./event.ts";
-export type { CallOutcome, HandledEvent, OpenSession, Peer, PeerEvent, SessionEvent } from "./event.ts";
+export type { BegunEvent, CallOutcome, HandledEvent, OpenSession, Peer, SessionEvent } from "./event.ts";
 export { type PeerOutput, peerOutput } from "./peers.ts";
 export type {
   Acknowledged,
@@ -21,6 +21,7 @@ export type {
   OpenedPeer,
   Output,
   Parked,
+  Rejection,
   TimerChange,
 } from "./commit.ts";
 export type { SessionSink } from "./sink.ts";

@@ -9,7 +9,7 @@
  */
 import { AppError } from "../errors.ts";
 import type { SessionPeer } from "../session_slot.ts";
-import type { Peer, PeerEvent } from "./event.ts";
+import type { Peer } from "./event.ts";
 
 /** What it has of a peer. */
 export interface PeerState {
@@ -70,12 +70,6 @@ export class Peers {
 
   detach(id: string): void {
     this.#states.delete(id);
-  }
-
-  /** The handler of an event of its was undone; the event took place. */
-  undone({ id, event }: PeerEvent): void {
-    if (event === "message") this.received(id);
-    else this.detach(id);
   }
 
   /** The clients that can be sent something, as handlers see them. */

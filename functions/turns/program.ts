@@ -13,13 +13,14 @@
  */
 import { AppError } from "../errors.ts";
 import type { Call, CallKind, Effect, Output, TimerChange } from "./commit.ts";
-import type { PeerEvent } from "./event.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
+import { subjectOf } from "./subject.ts";
 import { Peers } from "./peers.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
-import { READS_MAX, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
+import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
+import type { Failed } from "./when_thrown.ts";
 
 /** What a program needs of the isolate around it. */
 export interface ProgramHost {
@@ -117,6 +118,8 @@ export class Program implements SessionPort {
   atCommit: (() => void) | null = null;
   object: SessionObject | null = null;
   handler: Handler | null = null;
+  /** What was rejected last and is to be tried again. */
+  failed: Failed | null = null;
   readonly calls = new Map<number, OpenCall>();
   readonly locals = new Map<number, Local>();
   readonly timers = new Map<string, number>();
@@ -154,15 +157,7 @@ export class Program implements SessionPort {
         this.crypto.restart(input.epoch);
         return;
       case "rejected":
-        this.nextCall = input.nextCall;
-        this.nextLocal = input.nextLocal;
-        this.nextEffect = input.nextEffect;
-        for (const local of [...this.locals.keys()]) {
-          if (input.drops === "all" || input.drops === local) this.clearLocal(local);
-        }
-        if (input.peer !== null) this.#undone(input.peer);
-        if (input.request !== null) this.#give(input.request, 1, errorAnswer(input.code, input.message));
-        return;
+        return this.#reject(input);
       case "local":
         return this.#runLocal(input.local);
       case "result":
@@ -256,12 +251,13 @@ export class Program implements SessionPort {
   #handle(input: Handled): void {
     const object = this.object;
     if (object === null) throw new Error("a handler was begun before its session was born");
-    const handler: Handler = { name: "", request: null, peer: null, chain: [] };
+    const handler: Handler = { name: "", subject: subjectOf(input), input, request: null, chain: [] };
     this.handler = handler;
     const ended = (answer: Uint8Array | null) => {
       if (this.handler !== handler) return;
       if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
       this.handler = null;
+      this.failed = null;
     };
     begun(object, input, {
       handler,
@@ -269,6 +265,24 @@ export class Program implements SessionPort {
       ended,
       failed: (error) => this.fail(error),
     });
+  }
+
+  /** In place of a handler: its subject is done with, unless it is tried again. */
+  #reject(input: Rejected): void {
+    this.nextCall = input.nextCall;
+    this.nextLocal = input.nextLocal;
+    this.nextEffect = input.nextEffect;
+    for (const local of [...this.locals.keys()]) {
+      if (input.drops === "all" || input.drops === local) this.clearLocal(local);
+    }
+    const { subject, attempt } = input;
+    this.failed = subject === null || attempt === 0 ? null : { subject, attempt };
+    if (subject === null || attempt > 0) return;
+    if (subject.kind === "request") this.#give(subject.id, 1, errorAnswer(input.code, input.message));
+    if (subject.kind === "timer") this.timers.delete(subject.id);
+    // What took place, did: its message counts, and it has gone.
+    if (subject.kind === "message") this.peers.received(subject.id);
+    if (subject.kind === "detach") this.#detach(subject.id);
   }
 
   // What an app's code takes from outside
@@ -408,11 +422,6 @@ export class Program implements SessionPort {
   }
 
   // Inner parts
-
-  #undone(event: PeerEvent): void {
-    this.peers.undone(event);
-    if (event.event === "detach") this.#products.left.push(event.id);
-  }
 
   #detach(peer: string): void {
     this.peers.detach(peer);

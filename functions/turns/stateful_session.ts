@@ -9,24 +9,30 @@
  * ST2  Outputs, effects and timers leave at commit points only: the end of a turn with no handler. Before, only calls
  *      leave, those with an effect together with the log up to them.
  * ST3  A handler that throws leaves one entry, `rejected`: the log is cut to the last commit point, the program made
- *      again from it, and results that had come since are delivered once more.
+ *      again from it, and results that had come since are delivered once more. Its subject is then given up, tried again
+ *      later, or the session parked (when_thrown.ts). While it is to be tried again no other handler is begun.
  * ST4  A turn is in the log before anything that came of it leaves.
  * ST5  Nothing is guessed: a log that can't be read or replayed, and a handler that waits for what nobody will
  *      deliver, park the session.
+ * ST6  What began a handler is in the log, or not done (EV2): a rejected one that is tried again is delivered anew by
+ *      this isolate, and by the site where the isolate is lost. One that the log left open and that throws here is in no
+ *      site's hands, so its next attempt begins in the commit that voids the last.
  */
-import { codeOf } from "../errors.ts";
-import type { Acknowledged, Checkpoint, Commit, Parked, TimerChange } from "./commit.ts";
-import type { OpenSession, PeerEvent, SessionEvent } from "./event.ts";
+import type { Acknowledged, Checkpoint, Parked, Rejection, TimerChange } from "./commit.ts";
+import type { OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { inputOf } from "./inputs.ts";
 import { LoggedProgram, type RunHost } from "./logged_program.ts";
 import { type Leaving, Outbox } from "./outbox.ts";
+import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
 import { parkedError } from "./recovery.ts";
 import type { SessionSink } from "./sink.ts";
-import type { TurnInput } from "./turn.ts";
+import { type Subject, subjectOf } from "./subject.ts";
+import type { Rejected, TurnInput } from "./turn.ts";
 import { type Delivery, Waits } from "./waits.ts";
+import { policyOf, sameSubject, type Verdict, verdictOf } from "./when_thrown.ts";
 
 /** What a session needs of the isolate. */
 export interface SessionHost extends RunHost {
@@ -41,6 +47,8 @@ export interface SessionHost extends RunHost {
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
 const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
+/** The number of the alarm for the next attempt; closure timers are numbered from 1. */
+const RETRY_ALARM = 0;
 
 /** See the file's header. */
 export class StatefulSession {
@@ -55,10 +63,12 @@ export class StatefulSession {
   /** The event whose handler runs. */
   #handling: Numbered | null = null;
   #through = 0;
+  /** An event whose handler threw, and that is tried again. */
+  #retry: { readonly event: Numbered; isDue: boolean } | null = null;
+  /** What the next commit tells. */
+  #rejection: Rejection | null = null;
   readonly #waits: Waits;
   readonly #outbox = new Outbox((to) => this.program.peers.has(to));
-  /** Why the event that is handled was undone. */
-  #rejection: Commit["rejected"] = null;
   #wantsCheckpoint = false;
   #isStarted = false;
   #isOver = false;
@@ -155,13 +165,18 @@ export class StatefulSession {
   close(): void {
     this.#isOver = true;
     this.#waits.close();
+    if (this.#retry !== null) this.#host.disarm(this, RETRY_ALARM);
+    this.#retry = null;
     this.#inbox.clear();
     this.#deliveries = [];
   }
 
   /** A closure timer is due. */
   localDue(local: number): void {
-    if (!this.#isOver) this.#waits.due(local);
+    if (this.#isOver) return;
+    if (local !== RETRY_ALARM) return this.#waits.due(local);
+    if (this.#retry !== null) this.#retry.isDue = true;
+    this.#host.wake(this);
   }
 
   // Turns
@@ -171,6 +186,7 @@ export class StatefulSession {
     if (this.#isOver) return false;
     if (!this.#isStarted || this.#deliveries.length > 0) return true;
     if (this.program.handler !== null) return this.#isStopped;
+    if (this.#retry !== null) return this.#retry.isDue;
     return (this.#inbox.first !== undefined && !this.#isHeld) ||
       (this.#wantsCheckpoint && this.program.isQuiescent);
   }
@@ -183,8 +199,9 @@ export class StatefulSession {
   /** The handler that runs was begun in an isolate that it took with it: it is not to go on here. */
   get #isStopped(): boolean {
     const { first } = this.#inbox;
-    return first?.kind === "reject" && this.#handling === null &&
-      this.program.handler?.request === first.request;
+    const { handler } = this.program;
+    return first?.kind === "reject" && first.of !== null && this.#handling === null && handler !== null &&
+      sameSubject(handler.subject, subjectOf(first.of));
   }
 
   /** Does one thing: recovers, runs a turn, or takes a checkpoint. */
@@ -195,6 +212,7 @@ export class StatefulSession {
     const delivery = this.#deliveries.shift();
     if (delivery !== undefined) return this.#deliver(delivery);
     if (this.program.handler !== null) return;
+    if (this.#retry !== null) return this.#tryAgain();
     if (this.#wantsCheckpoint && this.program.isQuiescent) return this.#commitPoint();
     const event = this.#isHeld ? undefined : this.#inbox.take();
     if (event !== undefined) this.#handle(event);
@@ -212,7 +230,14 @@ export class StatefulSession {
 
   #handle(event: Numbered): void {
     this.#handling = event;
-    if (event.kind === "reject") return this.#rejected(event, event.isBackground ? "all" : "none");
+    if (event.kind === "reject") {
+      const { of } = event;
+      // It may have become void meanwhile, as one that is delivered may have.
+      const isVoid = of !== null && this.program.handler === null && inputOf(this.program, of) === null;
+      if (isVoid) return this.#commitPoint();
+      const subject = of && subjectOf(of);
+      return this.#undo({ ...event, stack: event.message }, subject, subject === null ? "all" : "none");
+    }
     const input = inputOf(this.program, event);
     if (input === null) this.#commitPoint();
     else this.#turn(input, event.storeClock);
@@ -226,7 +251,7 @@ export class StatefulSession {
     if (program.handler === null) return this.#commitPoint();
     if (this.#outbox.hasIntents) this.#give(false);
     if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) return this.#parkFull();
-    if (program.calls.size === 0 && program.locals.size === 0) this.#parkWaiting();
+    if (program.calls.size === 0 && program.locals.size === 0) this.#park(waitsUnrecorded(program));
   }
 
   /** Takes what the program made in its turn: calls are made, timers armed, the rest waits for the commit point. */
@@ -263,9 +288,8 @@ export class StatefulSession {
     this.#logged.log.point();
     this.#outbox.keep();
     const isDue = this.#wantsCheckpoint || this.#logged.isCheckpointDue;
-    if (!isDue || !program.isQuiescent || program.isEnded) this.#give(true);
+    if (!isDue || !this.#isAtRest || program.isEnded) this.#give(true);
     else this.#takeCheckpoint();
-    this.#rejection = null;
     if (program.isEnded) this.close();
     else if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) this.#parkFull();
   }
@@ -278,11 +302,17 @@ export class StatefulSession {
       isPoint,
       ...isPoint ? this.#outbox.take() : NOTHING,
       calls: this.#outbox.takeIntents(),
-      rejected: isPoint ? this.#rejection : null,
-      isQuiescent: program.isQuiescent,
+      rejected: this.#rejection,
+      isQuiescent: this.#isAtRest,
       check: program.check,
       isEnded: program.isEnded,
     });
+    this.#rejection = null;
+  }
+
+  /** A checkpoint loses nothing: how often something was tried is in the log only. */
+  get #isAtRest(): boolean {
+    return this.program.isQuiescent && this.#retry === null;
   }
 
   #takeCheckpoint(): void {
@@ -297,7 +327,7 @@ export class StatefulSession {
       checkpoint = this.#logged.writeCheckpoint(this.#outbox.kept);
     } catch (error) {
       this.#give(true);
-      return this.#park("state_invalid", thrown(error).message, { code: codeOf(error) ?? null });
+      return this.#park(stateInvalid(error));
     }
     this.#give(true);
     this.#logged.restart();
@@ -308,24 +338,52 @@ export class StatefulSession {
 
   /** ST3: something was thrown in the turn of this input. */
   #threw(input: TurnInput, error: unknown): void {
-    const { code, message } = thrown(error);
-    this.#host.sink.log(this.channel, "error", stackText(error));
-    const { request = null, peer = null } = this.program.handler ?? {};
-    this.#rejected({ request, peer, code, message }, input.kind === "local" ? input.local : "none");
+    const stack = stackText(error);
+    this.#host.sink.log(this.channel, "error", stack);
+    const subject = this.program.handler?.subject ?? null;
+    this.#undo({ ...thrown(error), stack }, subject, input.kind === "local" ? input.local : "none");
   }
 
-  #rejected(
-    { request, peer, code, message }: {
-      readonly request: string | null;
-      readonly peer: PeerEvent | null;
-      readonly code: string;
-      readonly message: string;
-    },
-    drops: "none" | "all" | number,
-  ): void {
+  /** ST3, ST6 */
+  #undo(failure: Failure, subject: Subject | null, drops: Rejected["drops"]): void {
+    const { handler, failed, object } = this.program;
+    const verdict = verdictOf(policyOf(object), subject, failed);
+    const event = this.#handling;
+    // The log left it open: there is no event to go back to.
+    const isOfLog = handler !== null && (event === null || event.kind === "reject");
+    const isKilled = event?.kind === "reject";
+    const wasOpen = isOfLog && verdict.kind !== "reject" ? handler.input : null;
+    if (wasOpen !== null && (verdict.kind === "park" || isKilled)) {
+      return this.#park(handlerThrew(failure, subject, 1));
+    }
+    if (!this.#rejected({ ...failure, subject, attempt: attemptOf(verdict) }, drops)) return;
+    if (verdict.kind === "reject") return this.#commitPoint();
+    if (wasOpen !== null) {
+      this.#logged.log.point();
+      return this.#turn(wasOpen, 0);
+    }
+    this.#handling = null;
+    const again = event?.kind === "reject" ? begunOf(event) : event;
+    if (verdict.kind === "park" || again === null) {
+      this.#wantsCheckpoint = true; // what other code can go on from
+      this.#commitPoint();
+      return this.#park(handlerThrew(failure, subject, attemptOf(verdict)));
+    }
+    this.#retry = { event: again, isDue: false };
+    this.#host.arm(this, RETRY_ALARM, verdict.afterMs);
+    this.#commitPoint();
+  }
+
+  #tryAgain(): void {
+    const event = this.#retry?.event;
+    if (event === undefined || !this.#retry?.isDue) return;
+    this.#retry = null;
+    this.#handle(event);
+  }
+
+  /** Makes the program again as it was, and records why; false where that parked the session. */
+  #rejected({ subject, attempt, code, message }: Rejection, drops: Rejected["drops"]): boolean {
     const { nextCall, nextLocal, nextEffect } = this.program;
-    // Of a handler that the log had left running the site does not know what it was for.
-    const stopped = request === null ? this.program.handler?.peer ?? null : null;
     const voids = this.#logged.log.cut();
     const held = this.#held;
     this.#held = [];
@@ -333,15 +391,16 @@ export class StatefulSession {
     try {
       this.#logged.reload();
     } catch (error) {
-      return this.#parkFor(error);
+      this.#parkFor(error);
+      return false;
     }
     // Again those that had come for what was open at the commit point: the others belong to nobody now.
     this.#deliveries.unshift(...held);
     const input = {
       kind: "rejected",
       voids,
-      request,
-      peer: peer ?? stopped,
+      subject,
+      attempt,
       code,
       message,
       drops,
@@ -349,13 +408,16 @@ export class StatefulSession {
       nextLocal,
       nextEffect,
     } as const;
-    if (!this.#logged.record(input, 0)) return this.#parkFor(this.program.failure?.error);
+    if (!this.#logged.record(input, 0)) {
+      this.#parkFor(this.program.failure?.error);
+      return false;
+    }
     // Where the handler was begun in an earlier epoch, the entry of this one was cut with it.
     this.#beginEpoch();
     this.#collect();
     this.#waits.resume(this.program, held.map(({ input }) => input));
-    this.#rejection = this.#handling === null ? null : { code, message };
-    this.#commitPoint();
+    this.#rejection = { subject, attempt, code, message };
+    return true;
   }
 
   // Recovery
@@ -382,35 +444,31 @@ export class StatefulSession {
 
   /** The executor itself failed: nothing that comes of it is to be trusted. */
   broke(error: unknown): void {
-    this.#park("internal", `the session could not be run: ${stackText(error)}`, {});
+    this.#park({
+      code: "internal",
+      message: `the session could not be run: ${stackText(error)}`,
+      detail: {},
+    });
   }
 
   #parkFor(error: unknown): void {
     const { code, message, detail } = parkedError(error);
-    this.#park(code, message, detail);
+    this.#park({ code, message, detail });
   }
 
   #parkFull(): void {
-    this.#park(
-      "log_full",
-      `its log has ${this.#logged.log.lengthBytes} bytes, and it never rests: ${this.program.openWork()}`,
-      {
-        bytes: this.#logged.log.lengthBytes,
-      },
-    );
+    this.#park(logFull(this.program, this.#logged.log.lengthBytes));
   }
 
-  #parkWaiting(): void {
-    const name = this.program.handler?.name ?? "";
-    this.#park(
-      "waits_unrecorded",
-      `${name} waits for something that is no event: a promise that nothing here will ever settle`,
-      { handler: name },
-    );
-  }
-
-  #park(code: Parked["code"], message: string, detail: Readonly<Record<string, unknown>>): void {
+  #park(parked: Parked): void {
+    if (this.#isOver) return;
     this.close();
-    this.#host.sink.parked(this.channel, { code, message, detail });
+    this.#host.sink.parked(this.channel, parked);
   }
 }
+
+const attemptOf = (verdict: Verdict): number => verdict.kind === "reject" ? 0 : verdict.attempt;
+
+/** The event that a rejection stands in place of. */
+const begunOf = ({ of, number, storeClock }: Extract<Numbered, { kind: "reject" }>): Numbered | null =>
+  of === null ? null : { ...of, number, storeClock };

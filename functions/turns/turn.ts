@@ -7,7 +7,8 @@
  * T1  Time stands still within a turn: the clock is asked once, at the first reading, and again only after
  *     READS_MAX readings, so that a busy wait ends.
  */
-import type { Peer, PeerEvent } from "./event.ts";
+import type { Peer } from "./event.ts";
+import type { Subject } from "./subject.ts";
 
 /** What begins a turn: an event, or what the executor itself records. One entry of the log each. */
 export type TurnInput =
@@ -36,10 +37,10 @@ export interface Rejected {
   readonly kind: "rejected";
   /** So many entries before this one are void: those of the handler that had been given out already. */
   readonly voids: number;
-  /** The id of the request, whose answer is the error. */
-  readonly request: string | null;
-  /** The event of a peer that its handler was for: it took place. */
-  readonly peer: PeerEvent | null;
+  /** Whose handler it was: a request is answered with the error. null: none ran, but a closure timer. */
+  readonly subject: Subject | null;
+  /** 0: its subject is over and done with. Else it is tried again, and has been so many times. */
+  readonly attempt: number;
   readonly code: string;
   readonly message: string;
   /** Closure timers that are gone: the one that threw, or all where one of them was killed. */

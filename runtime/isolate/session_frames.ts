@@ -13,6 +13,7 @@
  */
 import type {
   Acknowledged,
+  BegunEvent,
   Call,
   CallKind,
   Checkpoint,
@@ -23,6 +24,7 @@ import type {
   OpenSession,
   Output,
   Parked,
+  Rejection,
   SessionEvent,
   TimerChange,
 } from "../../functions/turns/mod.ts";
@@ -32,7 +34,6 @@ import { FrameError } from "./frames.ts";
 
 const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
 const PEERS = ["client", "origin"] as const;
-const PEER_EVENTS = ["message", "detach"] as const;
 const CALLS: readonly CallKind[] = ["get", "list", "commit", "fetch", "session"];
 const MUTATIONS: readonly EffectMutation["kind"][] = ["set", "delete", "sum", "min", "max"];
 
@@ -109,6 +110,23 @@ export function writeEvent(writer: FrameWriter, event: SessionEvent): void {
   writer.u8(EVENTS.indexOf(event.kind)).f64(event.storeClock);
   if (event.kind !== "result") writer.f64(event.number);
   switch (event.kind) {
+    case "reject":
+      writer.text(event.code).text(event.message).u8(event.of === null ? 0 : 1);
+      if (event.of === null) return;
+      writer.u8(EVENTS.indexOf(event.of.kind));
+      return writeBegun(writer, event.of);
+    case "result":
+      writer.f64(event.call).u8(event.outcome.ok ? 1 : 0);
+      if (event.outcome.ok) writer.rest(event.outcome.bytes);
+      else writer.text(event.outcome.code).text(event.outcome.message);
+      return;
+    default:
+      writeBegun(writer, event);
+  }
+}
+
+function writeBegun(writer: FrameWriter, event: BegunEvent): void {
+  switch (event.kind) {
     case "request":
       writer.text(event.request);
       writeList(writer, event.chain, (each) => void writer.text(each));
@@ -127,18 +145,6 @@ export function writeEvent(writer: FrameWriter, event: SessionEvent): void {
       return;
     case "timer":
       writer.text(event.name).f64(event.dueMs);
-      return;
-    case "reject":
-      writer.u8(event.request === null ? 0 : 1).text(event.request ?? "").u8(event.isBackground ? 1 : 0);
-      writer.u8(event.peer === null ? 0 : PEER_EVENTS.indexOf(event.peer.event) + 1).text(
-        event.peer?.id ?? "",
-      );
-      writer.text(event.code).text(event.message);
-      return;
-    case "result":
-      writer.f64(event.call).u8(event.outcome.ok ? 1 : 0);
-      if (event.outcome.ok) writer.rest(event.outcome.bytes);
-      else writer.text(event.outcome.code).text(event.outcome.message);
   }
 }
 
@@ -155,35 +161,34 @@ export function readEvent(payload: Payload): SessionEvent {
     return { kind, storeClock, call, outcome };
   }
   const number = readNumber(payload);
-  const base = { storeClock, number };
+  if (kind !== "reject") return { storeClock, number, ...readBegun(payload, kind) };
+  const base = { kind, storeClock, number, code: payload.text(), message: payload.text() };
+  if (!readFlag(payload)) return { ...base, of: null };
+  const of = pick(EVENTS, payload.u8(), "event");
+  if (of === "result" || of === "reject") throw new FrameError(`${of} begins no handler`);
+  return { ...base, of: readBegun(payload, of) };
+}
+
+function readBegun(payload: Payload, kind: BegunEvent["kind"]): BegunEvent {
   switch (kind) {
     case "request":
       return {
-        ...base,
         kind,
         request: payload.text(),
         chain: readList(payload, 4, () => payload.text()),
         bytes: payload.rest(),
       };
     case "attach":
-      return { ...base, kind, peer: { kind: pick(PEERS, payload.u8(), "peer"), id: payload.text() } };
+      return { kind, peer: { kind: pick(PEERS, payload.u8(), "peer"), id: payload.text() } };
     case "message": {
       const peer = payload.text();
       const isText = readFlag(payload);
-      return { ...base, kind, peer, message: isText ? utf8.decode(payload.restView()) : payload.rest() };
+      return { kind, peer, message: isText ? utf8.decode(payload.restView()) : payload.rest() };
     }
     case "detach":
-      return { ...base, kind, peer: payload.text() };
+      return { kind, peer: payload.text() };
     case "timer":
-      return { ...base, kind, name: payload.text(), dueMs: payload.f64() };
-    case "reject": {
-      const request = readFlag(payload) ? payload.text() : (payload.text(), null);
-      const isBackground = readFlag(payload);
-      const cause = payload.u8();
-      const id = payload.text();
-      const peer = cause === 0 ? null : { id, event: pick(PEER_EVENTS, cause - 1, "event of a peer") };
-      return { ...base, kind, request, isBackground, peer, code: payload.text(), message: payload.text() };
-    }
+      return { kind, name: payload.text(), dueMs: payload.f64() };
   }
 }
 
@@ -272,12 +277,27 @@ export function writeCommit(writer: FrameWriter, commit: Commit): void {
     (commit.isPoint ? 1 : 0) | (commit.isQuiescent ? 2 : 0) | (commit.isEnded ? 4 : 0) |
       (rejected === null ? 0 : 8),
   );
-  if (rejected !== null) writer.text(rejected.code).text(rejected.message);
+  if (rejected !== null) writeRejection(writer, rejected);
   writer.bytes(commit.entries);
   writeOutputs(writer, commit.outputs);
   writeEffects(writer, commit.effects);
   writeTimers(writer, commit.timers);
   writeCalls(writer, commit.calls);
+}
+
+const SUBJECTS = ["request", "message", "attach", "detach", "timer"] as const;
+
+function writeRejection(writer: FrameWriter, { subject, attempt, code, message }: Rejection): void {
+  writer.u8(subject === null ? 0 : 1);
+  if (subject !== null) writer.u8(SUBJECTS.indexOf(subject.kind)).text(subject.id);
+  writer.u32(attempt).text(code).text(message);
+}
+
+function readRejection(payload: Payload): Rejection {
+  const subject = readFlag(payload)
+    ? { kind: pick(SUBJECTS, payload.u8(), "subject"), id: payload.text() }
+    : null;
+  return { subject, attempt: payload.u32(), code: payload.text(), message: payload.text() };
 }
 
 export function readCommit(payload: Payload): Commit {
@@ -294,7 +314,7 @@ export function readCommit(payload: Payload): Commit {
     isPoint: (flags & 1) !== 0,
     isQuiescent: (flags & 2) !== 0,
     isEnded: (flags & 4) !== 0,
-    rejected: (flags & 8) === 0 ? null : { code: payload.text(), message: payload.text() },
+    rejected: (flags & 8) === 0 ? null : readRejection(payload),
     entries: payload.bytes(),
     outputs: readOutputs(payload),
     effects: readEffects(payload),
@@ -356,6 +376,7 @@ const PARKED: readonly Parked["code"][] = [
   "class_invalid",
   "class_unknown",
   "internal",
+  "handler_threw",
 ];
 
 export function writeParked(writer: FrameWriter, parked: Parked): void {

@@ -49,12 +49,11 @@ const events: readonly SessionEvent[] = [
   { kind: "message", number: 4, storeClock: 1, peer: "p", message: bytes },
   { kind: "detach", number: 5, storeClock: 1, peer: "p" },
   { kind: "timer", number: 6, storeClock: 1, name: "t", dueMs: 1.5 },
-  ...[
-    { request: null, peer: null, isBackground: true },
-    { request: "", peer: null, isBackground: false },
-    { request: null, peer: { id: "p", event: "message" }, isBackground: false } as const,
-    { request: null, peer: { id: "", event: "detach" }, isBackground: false } as const,
-  ].map((of) => ({ kind: "reject", number: 7, storeClock: 1, ...of, code: "c", message: "m" } as const)),
+  { kind: "reject", number: 7, storeClock: 1, of: null, code: "c", message: "m" },
+  {
+    ...{ kind: "reject", number: 8, storeClock: 1, code: "c", message: "m" },
+    of: { kind: "message", peer: "p", message: bytes },
+  },
   { kind: "result", storeClock: 1, call: 9, outcome: { ok: true, bytes } },
   { kind: "result", storeClock: 1, call: 9, outcome: { ok: false, code: "c", message: "m" } },
 ];
@@ -100,9 +99,9 @@ const commit: Commit = {
   timers: [{ name: "t", dueMs: 5 }, { name: "u", dueMs: null }],
   calls: [{ call: 1, kind: "fetch", bytes, effect: 2 }, { call: 2, kind: "get", bytes, effect: null }],
   isQuiescent: false,
-  rejected: { code: "c", message: "é" },
   check: 0xffffffff,
   isEnded: true,
+  rejected: { subject: { kind: "timer", id: "t" }, attempt: 2, code: "c", message: "m" },
 };
 
 Deno.test("what opens a session, and what it gives out, arrive as they were sent", async () => {

@@ -116,6 +116,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       };
     },
     idleMs: config.limits.statefulIdleMs,
+    countRejected: (what) => metrics.countRejected(what),
     nowMs: () => clock.nowMs(),
     call: (from, { target, chain, call }, request, token) =>
       router.ask({

@@ -4,11 +4,13 @@
  * H1  A request is answered once, by whichever run has its answer; one that asks again meanwhile waits for the same.
  * H2  When a run is over and another can follow here (its isolate was killed, it rested, other code is to run it),
  *     requests without an answer are handed to the next; the log says which of them were done (`Home.ask`).
- * H3  An event in whose handler the isolate was killed is not run again: its request is told so. What kills isolates
- *     otherwise, KILLS_MAX times, parks the session.
+ * H3  An event in whose handler the isolate was killed counts as one that threw: its request is told so, others are
+ *     given up, tried again or the session parked, as its class says. What kills isolates otherwise, KILLS_MAX times,
+ *     parks the session.
  */
 import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
-import type { HandledEvent } from "../../functions/turns/mod.ts";
+import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
+import type { HandledEvent, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
@@ -62,18 +64,25 @@ export class Hosted {
   #parked: string | null = null;
   /** What the next run is told first, in place of what killed the one before (H3). */
   #rejected: HandledEvent | null = null;
-  #log: (level: string, text: string) => void;
+  readonly #log: (level: string, text: string) => void;
+  readonly #rejections: (what: string) => void;
 
   /** @param gone nothing is left of it here. */
   constructor(
     name: StatefulName,
     open: OpenRun,
-    { gone, log }: { gone: () => void; log: (level: string, text: string) => void },
+    { gone, log, rejected }: {
+      readonly gone: () => void;
+      readonly log: (level: string, text: string) => void;
+      /** Counts a rejected handler, by what it was for. */
+      readonly rejected: (what: string) => void;
+    },
   ) {
     this.name = name;
     this.#open = open;
     this.#gone = gone;
     this.#log = log;
+    this.#rejections = rejected;
   }
 
   get run(): SessionRun | null {
@@ -148,6 +157,7 @@ export class Hosted {
       answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
       unanswered: (request) =>
         this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
+      rejected: (rejection) => this.#wasRejected(rejection),
       over: (over) => this.#ended(opened.run, over),
       log: this.#log,
     });
@@ -175,9 +185,7 @@ export class Hosted {
       if (killed === null) run.deliver({ kind: "request", request, chain, bytes });
       else {run.deliver({
           kind: "reject",
-          request,
-          peer: null,
-          isBackground: false,
+          of: { kind: "request", request, chain, bytes },
           code: "isolate_killed",
           message: killed,
         });}
@@ -228,6 +236,17 @@ export class Hosted {
     this.#tidy();
   }
 
+  /** Nothing is given up in silence: who asked is told by its answer, all else by the app's log. */
+  #wasRejected({ subject, attempt, code, message }: Rejection): void {
+    this.#rejections(subject?.kind ?? "local");
+    if (subject?.kind === "request") return;
+    const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
+    const then = attempt === 0
+      ? "it is given up"
+      : `attempt ${attempt} of ${ATTEMPTS_MAX}, it is tried again`;
+    this.#log("warn", `${shown(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
+  }
+
   /** H3 */
   #killed(run: SessionRun, { isCause, why }: Extract<RunOver, { kind: "killed" }>): void {
     if (!isCause) return;
@@ -237,17 +256,10 @@ export class Hosted {
       waiting.killed = `the isolate that ran the request was ended: ${why}`;
       return; // Map keeps the order of insertion: it comes before the others, as it did
     }
-    if (++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(why);
-    this.#rejected = {
-      kind: "reject",
-      request: null,
-      peer: first?.kind === "message" || first?.kind === "detach"
-        ? { id: first.peer, event: first.kind }
-        : null,
-      isBackground: first === undefined,
-      code: "isolate_killed",
-      message: why,
-    };
+    // What becomes of an event is for its class to say (static whenThrown), and it is not for ever.
+    if (first === undefined && ++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(why);
+    const of = first?.kind === "reject" ? first.of : first ?? null;
+    this.#rejected = { kind: "reject", of, code: "isolate_killed", message: why };
   }
 
   /** What those who wait are told. */

@@ -23,6 +23,12 @@ export class StatefulMetrics {
     unit: "{event}",
     description: "What happened to homes and logs, by kind (docs/protocol/homes.md).",
   });
+  readonly #rejected = new Counter({
+    name: "stateful.rejected",
+    unit: "{handler}",
+    description:
+      "Handlers that threw or were killed, by what they were for: request, message, timer, attach, detach, local.",
+  });
   #sources: (() => StatefulSources) | null = null;
   readonly #told: Record<string, number> = {};
 
@@ -35,6 +41,11 @@ export class StatefulMetrics {
     this.#calls.of([["where", what]]).add();
   }
 
+  /** A handler threw or was killed. */
+  countRejected(what: string): void {
+    this.#rejected.of([["for", what]]).add();
+  }
+
   /** All that is counted here. */
   get families(): Family[] {
     const gauge = (name: string, unit: string, description: string, of: (from: StatefulSources) => number) =>
@@ -42,6 +53,7 @@ export class StatefulMetrics {
     return [
       this.#calls,
       this.#events,
+      this.#rejected,
       gauge(
         "stateful.open",
         "{session}",

@@ -94,6 +94,7 @@ export class Releases {
       answered.add(to);
       listener.answered(to, bytes, token);
     }
+    if (commit.rejected !== null) listener.rejected(commit.rejected);
     for (const [number, event] of undone) {
       if (number > commit.through) break;
       undone.delete(number);

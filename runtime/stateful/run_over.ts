@@ -1,6 +1,6 @@
 /** What becomes of a run of a stateful session (session_run.ts), and who is told. */
 import type { HomeError } from "../../functions/homes/mod.ts";
-import type { Parked } from "../../functions/turns/mod.ts";
+import type { Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 
 /** Why a run is over. */
@@ -23,6 +23,8 @@ export interface RunListener {
   answered(request: string, bytes: Uint8Array, token: TokenState): void;
   /** A request was done without an answer. */
   unanswered(request: string): void;
+  /** A handler threw or was killed, and nothing of it happened. */
+  rejected(rejection: Rejection): void;
   over(over: RunOver): void;
   log(level: string, text: string): void;
 }

@@ -43,6 +43,8 @@ export interface HostServices {
     request: string,
     token: TokenState,
   ) => Promise<StatefulReply>;
+  /** Counts rejected handlers, by what they were for. */
+  readonly countRejected: (what: string) => void;
   /** The HTTP origin that a class of a version has. */
   readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
@@ -144,6 +146,7 @@ export class SessionHost {
       hosted = new Hosted(name, (listener) => this.#open(name, listener), {
         gone: () => void this.#hosted.delete(key),
         log: (level, text) => this.#log(name, level, text),
+        rejected: this.#services.countRejected,
       });
       this.#hosted.set(key, hosted);
     }

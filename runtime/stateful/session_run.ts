@@ -266,7 +266,8 @@ export class SessionRun implements ChannelSink {
   }
 
   parked(parked: Parked): void {
-    this.#end({ kind: "parked", parked });
+    // What it did before has its way.
+    this.#releases.afterwards(() => this.#end({ kind: "parked", parked }));
   }
 
   log(level: string, text: string): void {

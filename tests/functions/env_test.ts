@@ -26,7 +26,7 @@ Deno.test("the sample app's manifest says all that it declares", () => {
       orders: { key: ["by", "id"], indexes: { newest: ["by", "at"] }, consistency: "session" },
     },
     queues: { sms: { f: 1, maxAttempts: 5 } },
-    sessions: { card: { durability: "owners" } },
+    sessions: { card: { durability: "owners", whenThrown: "reject" } },
     secrets: { PEPPER: { at: "root" }, SMS_KEY: {} },
     vars: { CURRENCY: "EUR" },
     routes: { "/login/*": { at: "root" } },
@@ -246,6 +246,6 @@ Deno.test("a stateful session with an origin, or whose log its clients are to ho
     static durability = "owners";
   }
   assert.deepEqual(readManifest({ fetch, sessions: { plain: Plain } }).sessions, {
-    plain: { durability: "owners" },
+    plain: { durability: "owners", whenThrown: "reject" },
   });
 });

@@ -61,12 +61,11 @@ def fields(e):
         return varint(e["call"]) + text(e["code"]) + text(e["message"])
     if kind == "rejected":
         drops = {"none": 0, "all": 1}.get(e["drops"])
-        cause, named = 0, ""
-        if e["request"] is not None:
-            cause, named = 1, e["request"]
-        elif e["peer"] is not None:
-            cause, named = {"message": 2, "detach": 3}[e["peer"]["event"]], e["peer"]["id"]
-        return (varint(e["voids"]) + bytes([cause]) + text(named) + text(e["code"])
+        subject = e["subject"] or {"kind": "", "id": ""}
+        code = ["", "request", "message", "detach", "attach", "timer"].index(subject["kind"])
+        tried = e["attempt"]
+        return (varint(e["voids"]) + bytes([code + (8 if tried else 0)]) + text(subject["id"])
+                + (varint(tried) if tried else b"") + text(e["code"])
                 + text(e["message"]) + varint(e["drops"] + 1 if drops is None else drops)
                 + varint(e["nextCall"]) + varint(e["nextLocal"]) + varint(e["nextEffect"]))
     if kind == "epoch":
@@ -104,16 +103,18 @@ def turns():
         ({"kind": "local", "local": 128}, {}),
         ({"kind": "result", "call": 3, "bytes": "c0ffee"}, {}),
         ({"kind": "error", "call": 4, "code": "wall_time", "message": "too long"}, {}),
-        ({"kind": "rejected", "voids": 2, "request": "r-1", "peer": None, "code": "app_error", "message": "no", "drops": "none",
+        ({"kind": "rejected", "voids": 2, "subject": {"kind": "request", "id": "r-1"}, "attempt": 0, "code": "app_error", "message": "no", "drops": "none",
           "nextCall": 5, "nextLocal": 1, "nextEffect": 300}, {}),
-        ({"kind": "rejected", "voids": 0, "request": None, "peer": None, "code": "x", "message": "", "drops": 9,
+        ({"kind": "rejected", "voids": 0, "subject": None, "attempt": 0, "code": "x", "message": "", "drops": 9,
           "nextCall": 1, "nextLocal": 10, "nextEffect": 1}, {}),
-        ({"kind": "rejected", "voids": 0, "request": None, "peer": None, "code": "x", "message": "", "drops": "all",
+        ({"kind": "rejected", "voids": 0, "subject": None, "attempt": 0, "code": "x", "message": "", "drops": "all",
           "nextCall": 1, "nextLocal": 10, "nextEffect": 1}, {}),
-        ({"kind": "rejected", "voids": 3, "request": None, "peer": {"id": "p1", "event": "message"},
-          "code": "app_error", "message": "no", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 2}, {}),
-        ({"kind": "rejected", "voids": 0, "request": None, "peer": {"id": "p1", "event": "detach"},
-          "code": "x", "message": "", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 1}, {}),
+        ({"kind": "rejected", "voids": 0, "subject": {"kind": "message", "id": "p1"}, "attempt": 0,
+          "code": "app_error", "message": "no", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 1}, {}),
+        ({"kind": "rejected", "voids": 3, "subject": {"kind": "detach", "id": "p1"}, "attempt": 0,
+          "code": "x", "message": "", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 2}, {}),
+        ({"kind": "rejected", "voids": 1, "subject": {"kind": "timer", "id": "idle"}, "attempt": 3,
+          "code": "app_error", "message": "no", "drops": "none", "nextCall": 1, "nextLocal": 1, "nextEffect": 1}, {}),
     ]
     out = []
     for entry, more in inputs:

@@ -69,21 +69,16 @@ const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: null });
 const is = <T extends string>(kind: T) => fc.constant(kind);
 
 const based = { storeClock: number, number };
+const kinds = [
+  record({ kind: is("request"), request: text, chain: list(text), bytes }),
+  record({ kind: is("attach"), peer: record({ kind: fc.constantFrom("client", "origin"), id: text }) }),
+  record({ kind: is("message"), peer: text, message: fc.oneof(text, bytes) }),
+  record({ kind: is("detach"), peer: text }),
+  record({ kind: is("timer"), name: text, dueMs: number }),
+] as const;
 const event: fc.Arbitrary<SessionEvent> = fc.oneof(
-  record({ ...based, kind: is("request"), request: text, chain: list(text), bytes }),
-  record({
-    ...based,
-    kind: is("attach"),
-    peer: record({ kind: fc.constantFrom("client", "origin"), id: text }),
-  }),
-  record({ ...based, kind: is("message"), peer: text, message: fc.oneof(text, bytes) }),
-  record({ ...based, kind: is("detach"), peer: text }),
-  record({ ...based, kind: is("timer"), name: text, dueMs: number }),
-  record({
-    ...based,
-    ...{ kind: is("reject"), request: maybe(text), isBackground: flag, code: text, message: text },
-    peer: maybe(record({ id: text, event: fc.constantFrom("message", "detach") })),
-  }),
+  fc.tuple(record(based), fc.oneof(...kinds)).map(([base, event]) => ({ ...base, ...event })),
+  record({ ...based, kind: is("reject"), of: maybe(fc.oneof(...kinds)), code: text, message: text }),
   record({
     ...{ storeClock: number, kind: is("result"), call: number },
     outcome: fc.oneof(
@@ -111,12 +106,13 @@ const checkpoint: fc.Arbitrary<Checkpoint> = record({ at: number, bytes });
 const made = { outputs: list(output), effects: list(effect), timers: list(timer), calls: list(call) };
 const commit: fc.Arbitrary<Commit> = record({
   ...{ first: number, count: small, entries: bytes, through: number, check: small, ...made },
-  ...{
-    isPoint: flag,
-    isQuiescent: flag,
-    isEnded: flag,
-    rejected: maybe(record({ code: text, message: text })),
-  },
+  ...{ isPoint: flag, isQuiescent: flag, isEnded: flag },
+  rejected: maybe(record({
+    subject: maybe(
+      record({ kind: fc.constantFrom("request", "message", "attach", "detach", "timer"), id: text }),
+    ),
+    ...{ attempt: small, code: text, message: text },
+  })),
 });
 const opened: fc.Arbitrary<Opened> = record({
   ...{ sequence: number, ...made, handling: maybe(text), isQuiescent: flag, isEnded: flag },

@@ -109,12 +109,13 @@ export class TestHome {
 
   /** As a home does after the isolate was lost in a request. */
   reject(): void {
-    const [request = null] = this.#waiting.keys();
+    const [request] = this.#waiting.keys();
+    const of = request === undefined
+      ? null
+      : { kind: "request", request, chain: [], bytes: new Uint8Array() } as const;
     this.#deliver({
       kind: "reject",
-      request,
-      peer: null,
-      isBackground: false,
+      of,
       code: "isolate_killed",
       message: "it was killed",
     });

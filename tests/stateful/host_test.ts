@@ -263,3 +263,78 @@ Deno.test("the stateful session of the app API's program counts stamps, answers 
   assert.deepEqual([told.status, JSON.parse(new TextDecoder().decode(told.body))], [200, { mocha: 2 }]);
   assert.deepEqual(host.host.look(NAME)?.timers.map(({ name }) => name), ["idle"]);
 });
+
+class Bell extends Robot {
+  static isBroken = true;
+  rings = 0;
+  override onTimer(name: string): void {
+    this.rings++;
+    if (Bell.isBroken) throw new Error(`${name} is broken`);
+  }
+  heard(): number {
+    return this.rings;
+  }
+}
+
+const bellOf = (whenThrown: string) => {
+  class Made extends Bell {
+    static whenThrown = whenThrown;
+  }
+  return () => new Made() as unknown as SessionObject;
+};
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 600 && !await holds(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(await holds());
+}
+
+Deno.test("a timer whose handler throws is given up, and the log says so", async () => {
+  Bell.isBroken = true;
+  await using host = await memoryHost(bellOf("reject"));
+  await ask(host, "ring", 1);
+  await until(() => host.lines.length > 0);
+  assert.match(host.lines.join(), /rejected timer "bell", it is given up: app_error: bell is broken/);
+  Bell.isBroken = false;
+  host.loseIsolates();
+  assert.equal(await ask(host, "heard"), 0, "and does not go off after a replay either");
+  assert.deepEqual(host.host.look(NAME)?.timers, []);
+});
+
+Deno.test("a timer whose handler throws is tried again where its class says so", async () => {
+  Bell.isBroken = true;
+  await using host = await memoryHost(bellOf("retry"));
+  await ask(host, "ring", 1);
+  await until(() => host.lines.length > 0);
+  assert.match(host.lines.join(), /attempt 1 of 5, it is tried again/);
+  Bell.isBroken = false;
+  await until(async () => await ask(host, "heard") === 1);
+});
+
+Deno.test("a session whose class wants it parks when a handler throws, and goes on with other code", async () => {
+  Bell.isBroken = true;
+  await using host = await memoryHost(bellOf("park"));
+  await ask(host, "ring", 1);
+  await until(() => host.host.counts.parked === 1);
+  await assert.rejects(ask(host, "heard"), {
+    code: "stateful_parked",
+    message: /handler_threw: the handler of timer "bell" threw: bell is broken/,
+  });
+  Bell.isBroken = false;
+  host.deploy("v2", bellOf("park"));
+  await until(async () => await ask(host, "heard") === 1);
+});
+
+Deno.test("a timer in whose handler an isolate ends is given up, and the session goes on (H3)", async () => {
+  class Slow extends Robot {
+    override async onTimer(): Promise<void> {
+      await sleep(60_000);
+    }
+  }
+  await using host = await memoryHost(() => new Slow() as unknown as SessionObject);
+  await ask(host, "ring", 1);
+  await until(() => (host.host.look(NAME)?.waiting ?? 0) > 0);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  host.loseIsolates("r");
+  assert.equal(await ask(host, "add", 1), 1);
+  assert.match(host.lines.join(), /rejected timer "bell", it is given up: isolate_killed/);
+});

@@ -113,6 +113,7 @@ export async function memoryHost(
     nowMs: () => clock.nowMs(),
     call: () => Promise.reject(new Error("no other session is here")),
     log: ({ text }) => void lines.push(text),
+    countRejected: () => {},
   });
   return {
     ...{ host, homes, replica, lines },

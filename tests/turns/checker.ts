@@ -10,11 +10,14 @@
  *      two keys. What is read of a row was written to that row.
  * OC6  The outputs are a chain without holes, to each receiver too; each timer that was set goes off, once, unless it
  *      was set anew or taken back, and so does each closure timer and each read that nobody waits for.
+ * OC7  A timer whose handler throws goes off later, or is given up, once, as the policy of the run says; attempts end.
  */
 import { decodeAnswer } from "../../functions/calls/call.ts";
+import type { Rejection } from "../../functions/turns/mod.ts";
+import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
 import { decodeValue } from "../../functions/value.ts";
 import type { Link } from "./robot.ts";
-import type { Seen } from "./site.ts";
+import type { Seen } from "./seen.ts";
 
 const text = new TextDecoder();
 
@@ -118,7 +121,8 @@ function checkEffects(seen: Seen, links: readonly Link[], wrong: string[]): void
     if (!values.has(value)) wrong.push(`OC5: ${value} was said to be written, and was not`);
   }
   const urls = new Map<string, string>();
-  for (const { key, url } of seen.posted) {
+  // Those of timers that throw are counted by nobody.
+  for (const { key, url } of seen.posted.filter(({ url }) => !url.endsWith("/9"))) {
     const before = urls.get(key);
     if (before !== undefined && before !== url) {
       wrong.push(`OC5: ${key} was posted to ${before} and to ${url}`);
@@ -161,6 +165,7 @@ function checkWhole(seen: Seen, links: readonly Link[], wrong: string[]): void {
   for (let i = 1; i <= sequences.size; i++) if (!sequences.has(i)) wrong.push(`OC6: message ${i} never came`);
   const timers = new Map<string, number>();
   let later = 0;
+  const given = checkRejections(seen, chain, wrong);
   for (const { trace } of chain) {
     for (const [op, name, dueMs] of trace) {
       if (op === "set") timers.set(String(name), Number(dueMs));
@@ -171,9 +176,50 @@ function checkWhole(seen: Seen, links: readonly Link[], wrong: string[]): void {
       if (op === "later" || op === "stray") later++;
     }
   }
-  for (const [name, dueMs] of timers) if (dueMs < seen.endMs) wrong.push(`OC6: timer ${name} never went off`);
+  for (const [name, dueMs] of timers) {
+    if (dueMs < seen.endMs && !given.has(name)) wrong.push(`OC6: timer ${name} never went off`);
+  }
   const failed = failedOf(seen);
   const expected = [...seen.asked].filter(([request]) => !failed.has(request))
     .flatMap(([, { script }]) => script.filter(({ op }) => op === "later" || op === "stray")).length;
   if (later !== expected) wrong.push(`OC6: ${later} closure timers and strays came, ${expected} were begun`);
+}
+
+/** OC7. The timers that were given up. */
+function checkRejections(
+  { rejections, whenThrown }: Seen,
+  chain: readonly Link[],
+  wrong: string[],
+): ReadonlySet<string> {
+  const given = new Map<string, number>();
+  let before: Rejection | null = null;
+  for (const rejection of rejections) {
+    const { subject, attempt, code } = rejection;
+    if (subject?.kind === "timer") {
+      if (attempt === 0) given.set(subject.id, (given.get(subject.id) ?? 0) + 1);
+      const isFinal = attempt === 0;
+      if (isFinal !== (whenThrown === "reject")) {
+        wrong.push(
+          `OC7: timer ${subject.id} is ${isFinal ? "" : "not "}given up, and the policy is ${whenThrown}`,
+        );
+      }
+      const isNext = before?.subject?.id === subject.id && attempt === before.attempt + 1;
+      if (attempt > 1 && !isNext) {
+        wrong.push(`OC7: attempt ${attempt} of timer ${subject.id} follows no other`);
+      }
+      if (attempt > ATTEMPTS_MAX) wrong.push(`OC7: timer ${subject.id} is tried ${attempt} times`);
+      if (!subject.id.startsWith("x") && code !== "isolate_killed") {
+        wrong.push(`OC7: timer ${subject.id} threw`);
+      }
+    }
+    before = rejection;
+  }
+  for (const [name, times] of given) {
+    const acts = (op: string) =>
+      chain.flatMap(({ trace }) => trace.filter(([each, of]) => each === op && of === name)).length;
+    if (acts("timer") + times > acts("set")) {
+      wrong.push(`OC7: timer ${name} went off, or was given up, twice`);
+    }
+  }
+  return new Set(given.keys());
 }

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import type { CheckpointParts } from "../../functions/turns/checkpoint.ts";
 import type { Effect } from "../../functions/turns/commit.ts";
-import type { PeerEvent } from "../../functions/turns/event.ts";
 import type { Program } from "../../functions/turns/program.ts";
+import type { Subject } from "../../functions/turns/subject.ts";
 import type { TurnEnd, TurnInput } from "../../functions/turns/turn.ts";
 
 const uint = fc.oneof(fc.nat(300), fc.nat(Number.MAX_SAFE_INTEGER));
@@ -13,6 +13,8 @@ const bytes = fc.uint8Array({ maxLength: 20 });
 const seed = fc.uint8Array({ minLength: 32, maxLength: 32 });
 const kind = fc.constantFrom("client" as const, "origin" as const);
 const peer = fc.record({ kind, id: name });
+
+const SUBJECTS = ["request", "message", "attach", "detach", "timer"] as const;
 
 const input: fc.Arbitrary<TurnInput> = fc.oneof<fc.Arbitrary<TurnInput>[]>(
   fc.record({ kind: fc.constant("request"), request: name, chain: fc.array(name, { maxLength: 3 }), bytes }),
@@ -26,20 +28,15 @@ const input: fc.Arbitrary<TurnInput> = fc.oneof<fc.Arbitrary<TurnInput>[]>(
   fc.record({
     kind: fc.constant("rejected"),
     voids: uint,
-    cause: fc.oneof<fc.Arbitrary<{ request: string | null; peer: PeerEvent | null }>[]>(
-      fc.record({ request: fc.option<string>(name), peer: fc.constant(null) }),
-      fc.record({
-        request: fc.constant(null),
-        peer: fc.record({ id: name, event: fc.constantFrom("message" as const, "detach" as const) }),
-      }),
-    ),
+    subject: fc.option<Subject>(fc.record({ kind: fc.constantFrom(...SUBJECTS), id: name })),
+    attempt: fc.nat(5),
     code: name,
     message: name,
     drops: fc.oneof(fc.constantFrom("none" as const, "all" as const), fc.integer({ min: 1, max: 1_000 })),
     nextCall: uint,
     nextLocal: uint,
     nextEffect: uint,
-  }).map(({ cause, ...rest }) => ({ ...rest, ...cause } as TurnInput)),
+  }),
   fc.record({ kind: fc.constant("epoch"), epoch: uint, replica: uint, code: name }),
   fc.record({ kind: fc.constant("birth"), seed }),
 );

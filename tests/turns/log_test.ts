@@ -46,7 +46,7 @@ Deno.test("log: what is cut, of no kind or not in its one form is refused", () =
     [[0xd3, 5], /an effect has no time of its own/],
     [[0xe3, 5], /a checkpoint has no time of its own/],
     [[0xbe, 1, 0, 0], /a seed has 1 bytes, not 32/],
-    [[0x9e, 0, 0, 1, 65, 0, 0, 0, 1, 1, 1, 0], /a rejection of no request has the id of one/],
+    [[0x9e, 0, 0, 1, 65, 0, 0, 0, 1, 1, 1, 0], /a rejection of nothing has the id of something/],
     [[0x3e, 2, 0, 0], /no such kind of peer/],
     [[0x1e, 0, 0xff, 0x7f], /a list is longer than the message/],
   ];

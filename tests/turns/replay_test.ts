@@ -53,9 +53,18 @@ Deno.test("a session killed at any commit, and within handlers, is replayed to w
 
 function countTimers(commits: readonly Commit[]): number {
   const set = new Set<string>();
+  /** Of each entry, the timer that went off with it. */
+  const wentOff: (string | null)[] = [];
   for (const { timers, entries } of commits) {
     for (const entry of readEntries(entries)) {
-      if (entry.kind === "turn" && entry.input.kind === "timer") set.delete(entry.input.name);
+      const input = entry.kind === "turn" ? entry.input : null;
+      if (input?.kind === "rejected") {
+        const { voids, subject, attempt } = input;
+        for (const name of wentOff.splice(wentOff.length - voids)) if (name !== null) set.add(name);
+        if (subject?.kind === "timer" && attempt === 0) set.delete(subject.id);
+      }
+      const name = input?.kind === "timer" ? input.name : null;
+      wentOff.push(name !== null && set.delete(name) ? name : null);
     }
     for (const { name, dueMs } of timers) {
       if (dueMs === null) set.delete(name);
@@ -193,14 +202,8 @@ Deno.test("a handler that goes on after a recovery is ended where it took its is
     const solo = new Solo(Small).open().deliver(request("add", 1)).deliver(request("callOther", "z"));
     const again = new Solo(Small).open({ entries: solo.entries });
     assert.deepEqual([again.opened?.handling, again.opened?.calls.length], ["callOther", 1]);
-    const failed = {
-      kind: "reject",
-      peer: null,
-      isBackground: false,
-      code: "isolate_killed",
-      message: "m",
-    } as const;
-    again.deliver({ ...failed, request: "callOther" }).deliver(request("add", 1));
+    const of = request("callOther", "z");
+    again.deliver({ kind: "reject", of, code: "isolate_killed", message: "m" }).deliver(request("add", 1));
     assert.match(answers(again)[0] ?? "", /isolate_killed/);
     assert.equal((again.object as Small).n, 2);
     const last = new Solo(Small).open({ entries: joined([...solo.commits, ...again.commits]) });

@@ -10,6 +10,7 @@ import { SessionStore } from "../../functions/turns/session_store.ts";
 import { map, type TrackedMap } from "../../functions/tracked/mod.ts";
 import type { TurnLoop } from "../../functions/turns/turn_loop.ts";
 import type { Program } from "../../functions/turns/program.ts";
+import type { WhenThrown } from "../../functions/turns/when_thrown.ts";
 import { packKey } from "../../store/key.ts";
 
 /** One step of a script. */
@@ -77,6 +78,8 @@ export function digest(value: unknown): number {
 }
 
 export class Robot extends Session<SessionStore> {
+  /** Of the run. */
+  static whenThrown: WhenThrown = "reject";
   chain = 0;
   handled = 0;
   /** Plain state that two fields share: a checkpoint makes two of it. */
@@ -107,7 +110,15 @@ export class Robot extends Session<SessionStore> {
     for (const client of this.clients) client.send(JSON.stringify(link));
   }
 
-  override onTimer(name: string): void {
+  /** One that is called x… throws, unless the time is right. */
+  override async onTimer(name: string): Promise<void> {
+    if (name.startsWith("x")) {
+      if (here().now() % 2 === 0) await outside("POST", 9);
+      if (here().now() % 3 > 0) {
+        this.chain = -1;
+        throw new Error("not yet");
+      }
+    }
     const link = this.#link([["timer", name, here().now()]]);
     for (const client of this.clients) client.send(JSON.stringify(link));
   }

@@ -1,8 +1,9 @@
 /** One run of a random program: a site, scripts drawn from the seed, losses, then peace, then what is wrong. */
 import { Draws } from "../sim/random.ts";
 import { check } from "./checker.ts";
-import type { Step } from "./robot.ts";
-import { BEGIN_MS, type Breaks, type Plan, Site } from "./site.ts";
+import { Robot, type Step } from "./robot.ts";
+import type { Plan } from "./seen.ts";
+import { BEGIN_MS, type Breaks, Site } from "./site.ts";
 
 /** A run's outcome. */
 export interface Outcome {
@@ -44,8 +45,8 @@ function drawStep(draws: Draws): Step {
       return { op: "post", path: draws.integer(1, PATHS) };
     case 14:
       return draws.chance(0.7)
-        ? { op: "timer", name: `t${draws.integer(1, 3)}`, ms: draws.integer(1, 200) }
-        : { op: "unset", name: `t${draws.integer(1, 3)}` };
+        ? { op: "timer", name: `${draws.pick(["t", "x"])}${draws.integer(1, 3)}`, ms: draws.integer(1, 200) }
+        : { op: "unset", name: `${draws.pick(["t", "x"])}${draws.integer(1, 3)}` };
     case 15:
       return { op: "stray", key };
     default:
@@ -78,8 +79,10 @@ export function runSeed(seed: string, breaks?: Breaks, bias: Bias = {}): Outcome
     callMs: draws.integer(0, 15),
     arriveMs: draws.integer(0, 20),
     isCheckpointing: draws.chance(0.7),
+    whenThrown: draws.pick(["reject", "retry", "park"] as const),
     ...bias.plan,
   };
+  Robot.whenThrown = plan.whenThrown;
   const site = new Site(draws.fork("site"), plan, breaks);
   site.start();
   const scripts = draws.fork("scripts");

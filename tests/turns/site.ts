@@ -7,25 +7,28 @@
  */
 import { decodeAnswer, encodeCall, type SessionAnswer } from "../../functions/calls/call.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
-import {
-  type Call,
-  type Checkpoint,
-  type Commit,
-  type Effect,
-  type HandledEvent,
-  type Opened,
-  type OpenSession,
-  type Output,
-  type Parked,
-  type SessionSink,
+import type {
+  BegunEvent,
+  Call,
+  Checkpoint,
+  Commit,
+  Effect,
+  HandledEvent,
+  Opened,
+  OpenSession,
+  Output,
+  Parked,
+  Rejection,
+  SessionSink,
 } from "../../functions/turns/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { SessionStore } from "../../functions/turns/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/turns/turn_loop.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
 import type { Draws } from "../sim/random.ts";
-import { type Applied, Outside, type Posted } from "./outside.ts";
+import { Outside } from "./outside.ts";
 import { Robot, stage, type Step } from "./robot.ts";
+import type { Plan, Received, Seen } from "./seen.ts";
 
 /** What broken variants put their hands on; each part is optional. */
 export interface Breaks {
@@ -34,28 +37,6 @@ export interface Breaks {
   readonly open?: (open: OpenSession, site: Site) => OpenSession;
   /** Lets outputs out, or applies effects, before the commit is kept. */
   readonly hasty?: "outputs" | "effects";
-}
-
-/** What a receiver got, in the order in which it came. */
-export interface Received {
-  readonly to: string;
-  readonly sequence: number;
-  readonly bytes: Uint8Array;
-  readonly atMs: number;
-}
-
-/** All that is seen from outside: what the checker gets. */
-export interface Seen {
-  readonly asked: ReadonlyMap<string, { readonly script: readonly Step[]; readonly throws: boolean }>;
-  /** Those that may have failed for another reason. */
-  readonly killed: ReadonlySet<string>;
-  readonly received: readonly Received[];
-  readonly posted: readonly Posted[];
-  /** What was applied to the store, each time. */
-  readonly applied: readonly Applied[];
-  readonly parked: Parked | null;
-  /** When all was over. */
-  readonly endMs: number;
 }
 
 interface Durable {
@@ -74,20 +55,9 @@ const { core } = internal;
 /** Runs all microtasks, as an isolate's bootstrap does. */
 export const drain = (): void => core.processTicksAndRejections();
 
+const none = new Uint8Array(0);
 const SEED = Uint8Array.from({ length: 32 }, (_, i) => i * 7 + 1);
 export const BEGIN_MS = Date.UTC(2026, 0, 1);
-
-/** How a run is made. */
-export interface Plan {
-  /** Between two losses of an isolate, in milliseconds; 0: none. */
-  readonly lossEveryMs: number;
-  /** Milliseconds until a commit is kept, at most. */
-  readonly keepMs: number;
-  readonly callMs: number;
-  /** Until outputs and writes are where they go, at most. */
-  readonly arriveMs: number;
-  readonly isCheckpointing: boolean;
-}
 
 export class Site {
   readonly received: Received[] = [];
@@ -99,7 +69,16 @@ export class Site {
   /** The state of the object at each commit point, by the number of its last entry. */
   readonly states = new Map<number, string>();
   readonly durable: Durable = { at: 0, checkpoint: null, commits: [] };
-  readonly probes = { killed: 0, losses: 0, midHandler: 0, rejected: 0, checkpoints: 0, replayed: 0 };
+  readonly probes = {
+    parked: 0,
+    again: 0,
+    killed: 0,
+    losses: 0,
+    midHandler: 0,
+    rejected: 0,
+    checkpoints: 0,
+    replayed: 0,
+  };
   parked: Parked | null = null;
   nowMs = BEGIN_MS;
   readonly #draws: Draws;
@@ -118,6 +97,12 @@ export class Site {
   #onTheirWay = 0;
   #isOpen = false;
   #number = 0;
+  /** Events of this isolate that are not done. */
+  readonly #undone = new Map<number, HandledEvent>();
+  /** The timer in whose handler the last one was lost. */
+  #killer: BegunEvent | null = null;
+  /** What was rejected, by the number of its entry. */
+  readonly rejections: Rejection[] = [];
   /** Requests that were delivered to this isolate. */
   #delivered = new Set<string>();
   #pending: { readonly commit: Commit; readonly life: number }[] = [];
@@ -179,7 +164,8 @@ export class Site {
   }
 
   #deliver(event: HandledEvent): void {
-    this.#loop?.deliver(1, { ...event, number: ++this.#number, storeClock: this.#tick() });
+    this.#undone.set(++this.#number, event);
+    this.#loop?.deliver(1, { ...event, number: this.#number, storeClock: this.#tick() });
   }
 
   #tick(): number {
@@ -227,6 +213,8 @@ export class Site {
       // One that took its isolate with it is not run again.
       const [first] = [...this.#delivered].filter((request) => !this.answers.has(request));
       if (first !== undefined && this.#draws.chance(0.5)) this.killed.add(first);
+      const [event] = this.#undone.values();
+      if (event?.kind === "timer" && this.#draws.chance(0.5)) this.#killer = event;
     }
     this.#openIsolate();
   }
@@ -234,6 +222,7 @@ export class Site {
   #openIsolate(): void {
     const life = this.#life;
     this.#delivered = new Set();
+    this.#undone.clear();
     const loop = new TurnLoop(this.#host(life));
     this.#loop = loop;
     const { checkpoint, commits } = this.durable;
@@ -308,6 +297,7 @@ export class Site {
         if (commit.isPoint && commit.count > 0) {
           this.states.set(commit.first + commit.count - 1, JSON.stringify(this.object?.state()));
         }
+        for (const number of this.#undone.keys()) if (number <= commit.through) this.#undone.delete(number);
         this.#pending.push({ commit, life });
         if (this.#breaks.hasty === "outputs") { for (const output of commit.outputs) this.#receive(output); }
         if (this.#breaks.hasty === "effects") {
@@ -333,7 +323,17 @@ export class Site {
         this.at(this.#delay(this.plan.keepMs * 3), alive2(store));
       }),
       parked: alive((parked: Parked) => {
-        this.parked = parked;
+        if (parked.code !== "handler_threw") return void (this.parked = parked);
+        // An operator has it tried again.
+        this.probes.parked++;
+        this.#life++;
+        this.#isOpen = false;
+        this.#loop = undefined;
+        this.at(this.#delay(200), () => {
+          if (this.#loop !== undefined) return;
+          while (this.#pending.length > 0) this.#kept();
+          this.#openIsolate();
+        });
       }),
       log: () => {},
     };
@@ -352,7 +352,12 @@ export class Site {
       this.probes.killed++;
       this.#delivered.add(request);
       const said = { code: "isolate_killed", message: "it took its isolate with it" };
-      this.#deliver({ kind: "reject", request, peer: null, isBackground: false, ...said });
+      this.#deliver({ kind: "reject", of: { kind: "request", request, chain: [], bytes: none }, ...said });
+    }
+    if (this.#killer !== null) {
+      const said = { code: "isolate_killed", message: "it took its isolate with it" };
+      this.#deliver({ kind: "reject", of: this.#killer, ...said });
+      this.#killer = null;
     }
     if (opened.sequence > 0) this.probes.replayed++;
     // A client that stays; who is attached already is not attached again.
@@ -369,6 +374,9 @@ export class Site {
     }
     this.durable.at += commit.count;
     this.durable.commits.push(commit);
+    if (commit.rejected === null) return;
+    if (commit.rejected.attempt > 0) this.probes.again++;
+    this.rejections.push(commit.rejected);
   }
 
   /** The oldest commit is kept: what came of it leaves. */
@@ -460,8 +468,9 @@ export class Site {
   }
 
   get seen(): Seen {
-    const { asked, killed, received, parked, nowMs, outside: { posted, applied } } = this;
-    return { asked, killed, received, parked, posted, applied, endMs: nowMs };
+    const { asked, killed, received, parked, rejections, plan, nowMs, outside: { posted, applied } } = this;
+    const { whenThrown } = plan;
+    return { asked, killed, received, parked, rejections, whenThrown, posted, applied, endMs: nowMs };
   }
 }
 

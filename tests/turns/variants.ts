@@ -170,6 +170,28 @@ export const variants: readonly Variant[] = [
     bias: { plan: { lossEveryMs: 0 }, ops: ["post", "put", "throw", "sleep"] },
   },
   {
+    name: "a timer that was given up is still set",
+    rule: "program.ts, rejected",
+    make: inputs((input) =>
+      input.kind === "rejected" && input.subject?.kind === "timer" ? { ...input, subject: null } : input
+    ),
+    bias: { plan: { whenThrown: "reject", lossEveryMs: 60 }, ops: ["timer", "clock"] },
+  },
+  {
+    name: "attempts are not counted in the log",
+    rule: "when_thrown.ts, WT3",
+    make: inputs((input) =>
+      input.kind === "rejected" && input.attempt > 1 ? { ...input, attempt: 1 } : input
+    ),
+    bias: { plan: { whenThrown: "retry", lossEveryMs: 0 }, ops: ["timer", "clock"] },
+  },
+  {
+    name: "a timer that is to be tried again is given up",
+    rule: "stateful_session.ts, ST6",
+    make: inputs((input) => input.kind === "rejected" ? { ...input, attempt: 0 } : input),
+    bias: { plan: { whenThrown: "retry", lossEveryMs: 60 }, ops: ["timer", "clock"] },
+  },
+  {
     name: "what is not acknowledged is not in the checkpoint",
     rule: "checkpoint.ts, CP3",
     make: checkpoints((_, parts) => ({ ...parts, outputs: [] })),

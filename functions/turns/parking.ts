@@ -1,0 +1,54 @@
+/** Why a session is parked, for those who have to do something about it. */
+import { codeOf } from "../errors.ts";
+import type { Parked } from "./commit.ts";
+import { thrown } from "./handler.ts";
+import type { Program } from "./program.ts";
+import type { Subject } from "./subject.ts";
+
+/** Why a handler is undone. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  /** For a report. */
+  readonly stack: string;
+}
+
+/** It never rests, and its log has no room left. */
+export const logFull = (program: Program, bytes: number): Parked => ({
+  code: "log_full",
+  message: `its log has ${bytes} bytes, and it never rests: ${program.openWork()}`,
+  detail: { bytes },
+});
+
+/** Its state is no value. */
+export const stateInvalid = (error: unknown): Parked => ({
+  code: "state_invalid",
+  message: thrown(error).message,
+  detail: { code: codeOf(error) ?? null },
+});
+
+/** Its handler is not over, with nothing open. */
+export const waitsUnrecorded = ({ handler }: Program): Parked => ({
+  code: "waits_unrecorded",
+  message: `${
+    handler?.name ?? ""
+  } waits for something that is no event: a promise that nothing here will ever settle`,
+  detail: { handler: handler?.name ?? "" },
+});
+
+/** A handler threw, and its class wants no more to happen then. */
+export function handlerThrew(
+  { code, message, stack }: Failure,
+  subject: Subject | null,
+  attempt: number,
+): Parked {
+  const what = subject === null
+    ? "a closure timer"
+    : `the handler of ${subject.kind} ${JSON.stringify(subject.id)}`;
+  const tries = attempt > 1 ? `, ${attempt} times` : "";
+  return {
+    code: "handler_threw",
+    message: `${what} threw${tries}: ${message}`,
+    detail: { subject, attempt, code, message, stack },
+  };
+}
