@@ -17,6 +17,8 @@ export interface BundleRun {
   /** Path of the configuration whose import map applies. */
   readonly config: string;
   readonly minify?: boolean;
+  /** Where it is to run; an isolate by default. */
+  readonly platform?: "deno" | "browser";
 }
 
 /** What came of it. */
@@ -40,7 +42,7 @@ export function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
         "--quiet",
         "--no-lock",
         "--node-modules-dir=none",
-        "--platform=deno",
+        `--platform=${run.platform ?? "deno"}`,
         "--format=esm",
         `--config=${run.config}`,
         ...(run.minify ? ["--minify"] : ["--keep-names"]),

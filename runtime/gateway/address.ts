@@ -89,6 +89,12 @@ function isHost(host: string): boolean {
   return true;
 }
 
+/** Names of this machine alone. A name that somebody else's DNS could point here is none. */
+const LOOPBACK = /^(127(\.\d+){3}|localhost|[a-z0-9-]+\.localhost|\[::1\])$/;
+
+/** Whether a host, without its port, is a name of this machine that nobody else can give away. */
+export const isLoopback = (hostname: string): boolean => LOOPBACK.test(hostname);
+
 /** Where the first path segment ends. */
 function segmentEnd(target: string): number {
   for (let at = 1; at < target.length; at++) {

@@ -75,6 +75,22 @@ export class AppGateway {
   }
 
   /**
+   * The token of a request's session, for a client that has none yet, or several: they are merged.
+   *
+   * @throws Problem for a token in the header that is none, and what the platform refuses.
+   */
+  async session(request: Request): Promise<Response> {
+    const { tokens, runner, headerBytesMax } = this.#services;
+    const { origin } = new URL(request.url);
+    const head = readHead(request, { kind: "app", app: "", prefix: "", origin, target: "/" }, headerBytesMax);
+    const presented = head.tokenFrom === "cookie" ? openedOr(tokens, head.tokens) : tokens.open(head.tokens);
+    const { text } = await runner.session(presented);
+    const headers = new Headers({ [SESSION_HEADER]: text, "cache-control": "no-store" });
+    if (wantsCookie(head, text)) headers.set("set-cookie", sessionCookie(text, head.secure));
+    return new Response(null, { status: 204, headers });
+  }
+
+  /**
    * Handles a request for an app.
    *
    * @param forwarded the head it came with over a link; null from a client.
@@ -94,7 +110,10 @@ export class AppGateway {
     const early = isFresh ? await this.#asset(live.current, head, arrival) : null;
     if (early !== null) return respond(early);
     // A session that the request makes is made here, so that its id decides, wherever the request then runs.
-    if (live.rollout !== undefined && presented.length === 0) presented = [await runner.newSession()];
+    if (live.rollout !== undefined && presented.length === 0) {
+      presented = [await runner.session([])];
+      arrival.isNew = true;
+    }
     const chosen = this.#version(live, head.version, presented);
     const version = arrival.version = chosen instanceof Promise ? await chosen : chosen;
     describeApp(arrival.span, version);
@@ -177,11 +196,13 @@ export class AppGateway {
     const passed = head.headers.filter(([name]) => name !== "x-forwarded-prefix");
     if (presented.length > 0) passed.push([SESSION_HEADER, presented.map((token) => token.text).join(", ")]);
     if (head.version !== null) passed.push(["sojourn-version", head.version]);
+    if (head.offers.length > 0) offerAgain(passed, head.offers);
     const { step, headers: told } = telemetry.forward(arrival.span, parent, passed);
     const bytes = encodeRequestHead({
       ...(forwarded === null ? base : nextHop(forwarded)),
       headers: told,
       upgrade: head.upgrade,
+      ...(arrival.isNew === undefined ? {} : { isNew: arrival.isNew }),
       ...(arrival.remote === undefined ? {} : { remote: arrival.remote }),
     });
     const ways = head.upgrade
@@ -220,6 +241,24 @@ export class AppGateway {
       );
     }
   }
+}
+
+/** What a cookie holds, if it is a token of ours: nobody chose it, so a bad one is one session less. */
+function openedOr(tokens: SessionTokens, texts: readonly string[]): OpenedToken[] {
+  try {
+    return tokens.open(texts);
+  } catch (error) {
+    if (error instanceof Problem) return [];
+    throw error;
+  }
+}
+
+/** The next site is to hear of all subprotocols, too. */
+function offerAgain(headers: [string, string][], offers: readonly string[]): void {
+  const name = "sec-websocket-protocol";
+  const at = headers.findIndex(([each]) => each === name);
+  const [own] = at < 0 ? [] : headers.splice(at, 1);
+  headers.push([name, [...offers, ...own === undefined ? [] : [own[1]]].join(", ")]);
 }
 
 /** The cookie of an answer that came from another site: where it arrived is where the browser is. */

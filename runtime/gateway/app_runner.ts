@@ -21,6 +21,7 @@ import type { GoneSignal } from "./departures.ts";
 import type { AppWrites, VersionWrites } from "./app_writes.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
 import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
+import { OnceCalls, onceKeyOf } from "./once.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
 import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
@@ -148,6 +149,7 @@ export class AppRunner {
   ): Promise<Outcome> {
     const { replica, isolates, metrics, traffic } = this.#services;
     const begunMs = performance.now();
+    const onceKey = onceKeyOf(head.headers, version); // a bad one is refused before anything runs
     const attaching = attachTraced(
       arrival.span,
       (trace) => attach(replica, presented, () => traffic?.answered(version, begunMs, true), trace),
@@ -166,6 +168,7 @@ export class AppRunner {
       fromClient,
       begunMs,
       span,
+      onceKey,
     });
     metrics.attached(session.how, run.attachedMs - begunMs);
     const answer = this.#redacted(await isolates.call(prepared.app, run), version.app);
@@ -188,13 +191,14 @@ export class AppRunner {
     return respond(response);
   }
 
-  /** A session that has seen nothing, as a client would present it. */
-  async newSession(): Promise<OpenedToken> {
+  /** A session as a client would present it: what was presented in one token, or one that has seen nothing (R1). */
+  async session(presented: readonly OpenedToken[]): Promise<OpenedToken> {
     const { replica, tokens, nowMs } = this.#services;
-    const session = await attach(replica, [], () => {}, "");
+    const session = await attach(replica, presented, () => {}, "");
+    await replica.durable(session.highest);
     const state = session.token(false);
-    const names = new SessionNames(session.id);
-    return { text: tokens.seal(state, [], names).text, state, issuedMs: nowMs(), names };
+    const names = presented[0]?.names ?? new SessionNames(session.id);
+    return { text: tokens.seal(state, presented, names).text, state, issuedMs: nowMs(), names };
   }
 
   /** R5 */
@@ -250,6 +254,8 @@ interface RunCall {
   readonly begunMs: number;
   /** Of the isolate's call. */
   readonly span: Span | undefined;
+  /** The client may send it again. */
+  readonly onceKey: string | null;
 }
 
 /**
@@ -301,12 +307,19 @@ class Run implements StoreUse, IsolateCall {
     if (caller === undefined) return undefined;
     const { version, session } = this.#call;
     return this.#sessions ??= new StatefulCalls({
-      ...{ caller, replica, version, session },
+      ...{ caller, replica, version, session, once: this.#once() },
       seen: (position) => {
         this.#steps++;
         this.#prepared.highest = Math.max(this.#prepared.highest, position);
       },
     });
+  }
+
+  #once(): OnceCalls | null {
+    const { onceKey: key, version: { app }, head: { method, target }, presented, arrival } = this.#call;
+    if (key === null) return null;
+    const session = arrival.isNew === true ? null : presented[0]?.state.session ?? null;
+    return new OnceCalls({ app, session, key, method, target });
   }
 
   get strayLog(): Prepared["strayLog"] {

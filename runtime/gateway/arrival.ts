@@ -24,6 +24,8 @@ export interface Arrival {
   readonly span?: Span | undefined;
   /** What it was for, as soon as that is known: for what is counted of it. */
   version?: LiveVersion;
+  /** Its session was made for it: it presented none. */
+  isNew?: boolean;
   tier?: Tier;
 }
 

@@ -32,6 +32,8 @@ const requestHead = z.object({
   /** Address of the client, as the site that it reached saw it. */
   remote: z.string().optional(),
   upgrade: z.boolean().default(false),
+  /** The session that it presents was made for it where it arrived. */
+  isNew: z.boolean().optional(),
   /** Admin: the site it is for; "root" for the root. */
   to: z.string().optional(),
   /** Admin: what the caller may do. */

@@ -7,12 +7,13 @@
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
+import { allowed, pageOrigin, shared } from "./cross_origin.ts";
 import { Departures } from "./departures.ts";
 import { refusal } from "./link_requests.ts";
 import { bridge, ClientSocket } from "./message_socket.ts";
 import { readable } from "./page_calls.ts";
 import { Problem } from "./problem.ts";
-import type { RequestHead } from "./request_head.ts";
+import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
 
@@ -25,6 +26,8 @@ export interface GatewayServices {
   readonly apps: () => AppGateway | null;
   /** Apps that have hosts of their own, by host. */
   readonly hosts?: () => ReadonlyMap<string, string> | undefined;
+  /** Of the cluster: pages of one may call the others. */
+  readonly sites: () => readonly { readonly url: string }[];
   readonly platform: (request: Request, path: string) => Response | Promise<Response>;
   readonly front: () => Response;
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
@@ -60,7 +63,15 @@ export class Gateway {
     this.requests++;
     const { url } = request;
     const address = addressOf(url, this.#services.hosts?.());
-    if (address.kind === "app") return this.#app(request, client, url, address);
+    if (address.kind === "app") {
+      const page = pageOrigin(request, address, {
+        sites: this.#services.sites,
+        hosts: this.#services.hosts?.(),
+      });
+      if (page === null) return this.#app(request, client, url, address);
+      return allowed(request, page) ??
+        this.#app(request, client, url, address).then((answer) => shared(answer, page));
+    }
     if (address.kind === "front") return this.#services.front();
     if (address.kind === "invalid") {
       return refusal(new Problem("query_invalid", "the Host header names no host"));
@@ -88,10 +99,10 @@ export class Gateway {
     try {
       const { telemetry, platform } = this.#services;
       const answer = await telemetry.operator.called(request, path, (request) => platform(request, path));
-      return readable(request, answer);
+      return readable(request, path, answer);
     } catch (error) {
       this.#faulty(error);
-      return readable(request, refusal(error));
+      return readable(request, path, refusal(error));
     }
   }
 
@@ -120,7 +131,9 @@ export class Gateway {
       }
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      const response = outcome.kind === "response" ? outcome.response : this.#upgrade(request, outcome);
+      const response = outcome.kind === "response"
+        ? outcome.response
+        : this.#upgrade(request, { ...outcome, protocol: answeredProtocol(head, outcome.protocol) });
       return telemetry.answered(arrival, response, departure.sinceMs);
     } catch (error) {
       this.#faulty(error);

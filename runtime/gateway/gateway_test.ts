@@ -16,6 +16,7 @@ function refusingGateway(): Gateway {
   return new Gateway({
     telemetry: new RequestTelemetry("edge-1", INERT),
     apps: () => apps,
+    sites: () => [],
     platform: () => new Response(),
     front: () => new Response(),
     link: () => Promise.resolve(),

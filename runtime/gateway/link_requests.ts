@@ -80,6 +80,7 @@ async function serveApp(
     signal: request.signal,
     remote: forwarded.remote,
     span,
+    ...(forwarded.isNew === undefined ? {} : { isNew: forwarded.isNew }),
   };
   try {
     const head = services.apps.head(arrival, address);

@@ -7,7 +7,9 @@
  *     cannot keep them from it: `Sec-Fetch-Site` (every browser since 2023) or `Origin`.
  * B2  Answers are readable for the sandboxed dashboard, and for no other origin. That gives nobody anything who has
  *     no token, for no cookie and no address stands for one.
+ * B3  What is public is readable for every page (cross_origin.ts, X4): the client library asks other sites for it.
  */
+import { allowed, shared } from "./cross_origin.ts";
 
 /** Whether a page made the call; a person who types an address, or a command, did not. */
 export function madeByPage({ method, headers }: Request): boolean {
@@ -21,8 +23,14 @@ const SANDBOXED = "null";
 
 const isSandboxed = (request: Request): boolean => request.headers.get("origin") === SANDBOXED;
 
-/** The answer to a browser that asks whether the dashboard may make a call; null where it is no such question. */
-export function preflight(request: Request): Response | null {
+/** B3 */
+const PUBLIC: ReadonlySet<string> = new Set(
+  ["healthz", "readyz", "sites", "session", "client.js"].map((name) => `/_sojourn/${name}`),
+);
+
+/** The answer to a browser that asks whether a page may make a call; null where it is no such question. */
+export function preflight(request: Request, path: string): Response | null {
+  if (PUBLIC.has(path)) return allowed(request, "*");
   if (request.method !== "OPTIONS" || !isSandboxed(request)) return null;
   return new Response(null, {
     status: 204,
@@ -36,11 +44,12 @@ export function preflight(request: Request): Response | null {
   });
 }
 
-/** An answer of the admin interface, readable for the dashboard (B2). */
-export function readable(request: Request, answer: Response): Response {
+/** An answer of the platform, readable for those that may (B2, B3). */
+export function readable(request: Request, path: string, answer: Response): Response {
+  if (PUBLIC.has(path)) return shared(answer, "*");
   if (!isSandboxed(request)) return answer;
-  const shared = new Response(answer.body, answer);
-  shared.headers.set("access-control-allow-origin", SANDBOXED);
-  shared.headers.append("vary", "origin");
-  return shared;
+  const told = new Response(answer.body, answer);
+  told.headers.set("access-control-allow-origin", SANDBOXED);
+  told.headers.append("vary", "origin");
+  return told;
 }

@@ -1,14 +1,16 @@
 /**
- * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, status and metrics for operators, admin
- * calls, starting a session over.
+ * The platform's own paths, `/_sojourn/…`: health, readiness, the sites, the client library, status and metrics for
+ * operators, admin calls, a session's token, starting a session over.
  *
  * P1  What is not built answers `not_available`.
- * P2  Outside dev, everything but health, readiness, sites and the session's reset needs a token. In dev a call
+ * P2  Outside dev, everything but health, readiness, sites, the client library and what a session does with its own
+ *     token needs a token. In dev a call
  *     without a token is an admin's, unless a page made it (page_calls.ts) or the name is not this machine's own.
  */
 import type { Holder, Role, TokenRoles } from "../deploy/mod.ts";
 import { allows } from "../deploy/roles.ts";
 import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
+import { addressOf, isLoopback } from "./address.ts";
 import { madeByPage, preflight } from "./page_calls.ts";
 import { Problem } from "./problem.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
@@ -36,6 +38,12 @@ export interface PlatformServices {
   readonly adminTokens: TokenRoles;
   readonly readiness: () => Readiness;
   readonly sites: () => { id: string; url: string; tier: string }[];
+  /** Apps that have hosts of their own, by host. */
+  readonly hosts: () => ReadonlyMap<string, string> | undefined;
+  /** The token of the request's session; null until the site is ready. */
+  readonly session: () => ((request: Request) => Promise<Response>) | null;
+  /** The client library as a module for browsers. */
+  readonly client: ((request: Request) => Promise<Response>) | null;
   readonly status: () => unknown;
   /** Prometheus text, for scrapers. */
   readonly metrics: () => string;
@@ -64,7 +72,7 @@ export function platform(
   path: string,
 ): Response | Promise<Response> {
   const name = path.slice(ROOT.length);
-  const asked = preflight(request);
+  const asked = preflight(request, path);
   if (asked !== null) return asked;
   switch (name) {
     case "healthz":
@@ -72,14 +80,17 @@ export function platform(
     case "readyz":
       return readyz(services);
     case "sites":
-      return Response.json(services.sites());
+      return sites(services, request);
     case "status":
       return refuseUnless(services, request, "read") ?? Response.json(services.status());
     case "metrics":
       return refuseUnless(services, request, "read") ?? metrics(services.metrics());
+    case "session":
+      return session(services, request);
     case "session/reset":
       return reset(request);
     case "client.js":
+      if (services.client !== null) return services.client(request);
       throw new Problem("not_available", `${path} is not available in this version of Sojourn`);
   }
   if (name === "dashboard" || name.startsWith("dashboard/")) return services.dashboard(request, path);
@@ -116,17 +127,30 @@ function readyz(services: PlatformServices): Response {
   return Response.json({ site: services.site, ...(parent === "none" ? {} : { parent }) });
 }
 
+/** At a host of an app it says which: its pages then know where the app is at the other sites. */
+function sites(services: PlatformServices, request: Request): Response {
+  const at = addressOf(`${new URL(request.url).origin}/`, services.hosts());
+  const headers = { "cache-control": "no-store", ...at.kind === "app" ? { "sojourn-app": at.app } : {} };
+  return Response.json(services.sites(), { headers });
+}
+
+function session(services: PlatformServices, request: Request): Promise<Response> {
+  if (request.method !== "GET") {
+    throw new Problem("method_not_allowed", `GET tells a session's token, not ${request.method}`);
+  }
+  const answer = services.session();
+  if (answer === null) throw new Problem("not_ready", "this site is not ready for sessions");
+  return answer(request);
+}
+
 /** P2 */
 function holderOf(services: PlatformServices, request: Request): Holder | null {
   const holder = services.adminTokens.holderOf(request.headers);
   if (holder !== null || !services.dev) return holder;
   if (request.headers.has("authorization")) return null;
-  const isOurs = LOOPBACK.test(new URL(request.url).hostname) && !madeByPage(request);
+  const isOurs = isLoopback(new URL(request.url).hostname) && !madeByPage(request);
   return isOurs ? { role: "admin", name: null } : null;
 }
-
-/** Names of this machine alone: a name that somebody else's DNS could point here is another origin (P2). */
-const LOOPBACK = /^(127(\.\d+){3}|localhost|[a-z0-9-]+\.localhost|\[::1\])$/;
 
 function refuseUnless(services: PlatformServices, request: Request, needed: Role): Response | null {
   const role = holderOf(services, request)?.role;

@@ -13,6 +13,9 @@ function setUp(more: Partial<PlatformServices> = {}): PlatformServices {
     adminTokens: new AdminTokens(`${ADMIN}\nread ${READER}\n`),
     readiness: (): Readiness => ({ ready: true, parent: "connected" }),
     sites: () => [{ id: "edge-1", url: "http://h", tier: "edge" }],
+    hosts: () => new Map([["shop.example", "shop"]]),
+    session: () => () => Promise.resolve(new Response(null, { status: 204 })),
+    client: () => Promise.resolve(new Response("export {};")),
     status: () => ({ site: "edge-1" }),
     metrics: () => "sojourn_requests_total 3\n",
     chaos: null,
@@ -54,7 +57,9 @@ Deno.test("outside dev only what is public needs no token (P2)", async () => {
     ["metrics", reader, 200],
     ["dashboard", {}, 200],
     ["dashboard/main.js", {}, 200],
-    ["client.js", {}, "not_available"],
+    ["session", {}, 204],
+    ["session", { method: "POST" }, "method_not_allowed"],
+    ["client.js", {}, 200],
     ["nothing", {}, "not_found"],
     ["admin", {}, "not_found"],
   ];
@@ -145,4 +150,31 @@ Deno.test("changes are logged with who asked for them, reads and blobs are not, 
   assert.ok((calls[2]?.length ?? 0) < 250);
   await ask("PUT", "chaos/site");
   assert.equal(calls[3], "debug ci deploy PUT /admin/chaos/site"); // the same at each site, of one fault
+});
+
+Deno.test("at a host of an app the list of sites says which app it is", async () => {
+  for (const [host, app] of [["shop.example", "shop"], ["notes.localhost:8003", "notes"], ["h:1", null]]) {
+    const answer = await platform(setUp(), new Request(`http://${host}/_sojourn/sites`), "/_sojourn/sites");
+    assert.equal(answer.headers.get("sojourn-app"), app);
+    assert.deepEqual(await answer.json(), [{ id: "edge-1", url: "http://h", tier: "edge" }]);
+  }
+});
+
+Deno.test("a page of any origin may ask for what is public, with a session's token, and for nothing else (B3)", async () => {
+  const question = (path: string) =>
+    new Request(`http://h${path}`, {
+      method: "OPTIONS",
+      headers: {
+        origin: "http://elsewhere",
+        "access-control-request-method": "GET",
+        "access-control-request-headers": "sojourn-session",
+      },
+    });
+  const answer = await platform(setUp(), question("/_sojourn/session"), "/_sojourn/session");
+  assert.deepEqual([answer.status, answer.headers.get("access-control-allow-origin")], [204, "*"]);
+  assert.equal(answer.headers.get("access-control-allow-headers"), "sojourn-session");
+  await assert.rejects(
+    async () => await platform(setUp(), question("/_sojourn/status"), "/_sojourn/status"),
+    (error) => error instanceof Problem && error.code === "admin_token_invalid",
+  );
 });

@@ -44,6 +44,7 @@ const CODES = {
   limit_bundle: [413, "fix"],
   row_invalid: [422, "fix"],
   session_id_invalid: [422, "fix"],
+  idempotency_key_invalid: [422, "fix"],
   deploy_invalid: [422, "fix"],
   chaos_invalid: [422, "fix"],
   secret_invalid: [422, "fix"],

@@ -28,6 +28,8 @@ export interface RequestHead {
   readonly reset: boolean;
   /** Whether the request asks for a WebSocket. */
   readonly upgrade: boolean;
+  /** Subprotocols of the platform's that a WebSocket may have: an app hears of its own only. */
+  readonly offers: readonly string[];
   /** -1 where not given. */
   readonly contentLength: number;
   /** Version asked for a preview. */
@@ -57,6 +59,7 @@ export function readHead(
   let version: string | null = null;
   let reset = false;
   let navigation = false;
+  const offers: string[] = [];
   let secure = address.origin.startsWith("https:");
   for (const pair of pairsOf(request.headers)) {
     const [name, value] = pair;
@@ -82,6 +85,12 @@ export function readHead(
       case "x-forwarded-proto":
         secure ||= value === "https";
         break;
+      case "sec-websocket-protocol": {
+        const split = splitProtocols(value);
+        offers.push(...split.offers);
+        if (split.rest !== "") headers.push(split.rest === value ? pair : [name, split.rest]);
+        continue;
+      }
       case "upgrade":
         upgrade = value.toLowerCase() === "websocket";
         break;
@@ -114,6 +123,7 @@ export function readHead(
     tokenFrom,
     reset,
     upgrade,
+    offers,
     contentLength,
     version,
     secure,
@@ -135,10 +145,27 @@ function presented(
   cookie: string | null,
 ): [readonly string[], RequestHead["tokenFrom"]] {
   if (header !== null) return [header.split(",").map((token) => token.trim()), "header"];
-  if (query !== null) return [[query], "query"];
+  if (query !== null) return [query.split(",").map((token) => token.trim()), "query"];
   if (cookie !== null) return [[cookie], "cookie"];
   return [[], "none"];
 }
+
+/** How subprotocols of the platform's begin (docs/protocol/session-frames.md). */
+const OUR_PROTOCOLS = "sojourn.";
+/** What a client of ours is told where it offered it and the app has a WebSocket of its own, without a subprotocol. */
+export const PLAIN_PROTOCOL = "sojourn.plain.1";
+
+/** Takes the platform's subprotocols out of a `Sec-WebSocket-Protocol` header. */
+export function splitProtocols(value: string): { offers: readonly string[]; rest: string } {
+  if (!value.includes(OUR_PROTOCOLS)) return { offers: [], rest: value };
+  const names = value.split(",").map((name) => name.trim());
+  const isOurs = (name: string) => name.startsWith(OUR_PROTOCOLS);
+  return { offers: names.filter(isOurs), rest: names.filter((name) => !isOurs(name)).join(", ") };
+}
+
+/** The subprotocol that a client is answered with: the one that was chosen, or that there is none. */
+export const answeredProtocol = (head: Pick<RequestHead, "offers">, chosen: string): string =>
+  chosen === "" && head.offers.includes(PLAIN_PROTOCOL) ? PLAIN_PROTOCOL : chosen;
 
 /** Takes the session's cookie out of a `Cookie` header. */
 export function splitCookie(value: string): { token: string | null; rest: string } {

@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { addressOf } from "./address.ts";
 import { Problem } from "./problem.ts";
-import { readHead, splitCookie, takeQueryToken } from "./request_head.ts";
+import { answeredProtocol, readHead, splitCookie, takeQueryToken } from "./request_head.ts";
 
 function head(headers: Record<string, string>, url = "http://h/app/x", method = "GET") {
   const address = addressOf(url);
@@ -69,4 +69,19 @@ Deno.test("splitCookie and takeQueryToken leave what is not the token as it is",
   assert.deepEqual(takeQueryToken("/x?a=1"), { token: null, target: "/x?a=1" });
   assert.deepEqual(takeQueryToken("/x?sojourn_session=a%2Cb"), { token: "a,b", target: "/x" });
   assert.deepEqual(takeQueryToken("/x?sojourn_session=%zz"), { token: "%zz", target: "/x" });
+});
+
+Deno.test("subprotocols of the platform's are not the app's to see, and one that it has none is said to who asked", () => {
+  const rows: [sent: string, offers: string[], app: string | undefined][] = [
+    ["chat", [], "chat"],
+    ["sojourn.session.1, sojourn.plain.1", ["sojourn.session.1", "sojourn.plain.1"], undefined],
+    ["sojourn.plain.1,chat , graphql", ["sojourn.plain.1"], "chat, graphql"],
+  ];
+  for (const [sent, offers, app] of rows) {
+    const read = head({ upgrade: "websocket", "sec-websocket-protocol": sent });
+    assert.deepEqual(read.offers, offers);
+    assert.equal(read.headers.find(([name]) => name === "sec-websocket-protocol")?.[1], app);
+    assert.equal(answeredProtocol(read, "chat"), "chat");
+    assert.equal(answeredProtocol(read, ""), offers.length > 0 ? "sojourn.plain.1" : "");
+  }
 });

@@ -132,7 +132,7 @@ class ScheduledRun implements StoreUse {
     if (caller === undefined) return undefined;
     const prepared = this.#prepared;
     return new StatefulCalls({
-      ...{ caller, replica, version: this.#version, session: this.#session },
+      ...{ caller, replica, version: this.#version, session: this.#session, once: null },
       seen: (position) => void (prepared.highest = Math.max(prepared.highest, position)),
     });
   }

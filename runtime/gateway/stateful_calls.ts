@@ -12,6 +12,7 @@ import type { AttachedSession, Replica, TokenState } from "../../store/api.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { SessionPort } from "../isolate/session_calls.ts";
+import type { OnceCalls } from "./once.ts";
 
 /** A stateful session of the cluster. */
 export interface StatefulAddress {
@@ -27,6 +28,8 @@ export interface StatefulRequest {
   readonly call: Uint8Array;
   /** What the caller has seen; null: nothing. */
   readonly token: TokenState | null;
+  /** The id of a call that may be made again, by another site too: its answer is kept (once.ts). */
+  readonly once?: string | undefined;
 }
 
 /** What came of it. */
@@ -49,6 +52,8 @@ export interface StatefulCallsUse {
   readonly replica: Pick<Replica, "attach" | "attachAll">;
   readonly version: LiveVersion;
   readonly session: AttachedSession;
+  /** Of a request that may be sent again. */
+  readonly once: OnceCalls | null;
   /** Something up to this position of the journal has been seen. */
   seen(position: Position): void;
 }
@@ -64,11 +69,14 @@ export class StatefulCalls implements SessionPort {
   }
 
   async call(target: SessionTarget, call: Uint8Array): Promise<Uint8Array> {
-    const { caller, version: { app, manifest }, session, replica } = this.#use;
+    const { caller, version: { app, manifest }, session, replica, once } = this.#use;
     const refusal = refusalOf(target, Object.keys(manifest.sessions));
     if (refusal !== null) return encodeAnswer({ kind: "error", ...refusal });
     const address = { app, class: target.class, id: target.id };
-    const { answer, token } = await caller.call({ address, call, token: session.token(false) });
+    const { answer, token } = await caller.call({
+      ...{ address, call, token: session.token(false) },
+      once: once?.next(target, call),
+    });
     if (token !== null) {
       const arrived = (await replica.attach(token)).token(false);
       this.#seen.push(arrived);

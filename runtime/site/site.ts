@@ -188,6 +188,7 @@ export class Site {
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
       hosts: () => this.#apps?.table.hosts,
+      sites: () => this.table.list(),
       platform: (request, path) => platform(services, request, path),
       link: async (socket, source) => await this.#hub?.accept(await overWebSocket(socket), source),
       front: () => frontPage(config.dev, this.#apps?.table.list() ?? []),
@@ -212,6 +213,12 @@ export class Site {
       adminTokens,
       readiness: () => this.readiness(),
       sites: () => this.table.list().map(({ id, url, tier }) => ({ id, url, tier })),
+      hosts: () => this.#apps?.table.hosts,
+      session: () => {
+        const gateway = this.#serving();
+        return gateway === null ? null : (request) => gateway.session(request);
+      },
+      client: null,
       status: () => this.status(),
       metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,

@@ -74,12 +74,16 @@ export class StatefulRouter implements StatefulCaller {
     this.#hearing.close();
   }
 
-  call({ address, call, token }: StatefulRequest): Promise<StatefulReply> {
-    return this.ask({ name: address, request: this.#services.draw(), chain: [], token, call });
+  call({ address, call, token, once }: StatefulRequest): Promise<StatefulReply> {
+    const request = once ?? this.#services.draw();
+    return this.ask({ name: address, request, chain: [], token, call }, once !== undefined);
   }
 
-  /** @throws Problem (T3) */
-  async ask(asked: Omit<ForwardedCall, "to" | "hops">): Promise<StatefulReply> {
+  /**
+   * @param isKept somebody else may ask with the same id: the answer is kept for as long as answers are.
+   * @throws Problem (T3)
+   */
+  async ask(asked: Omit<ForwardedCall, "to" | "hops">, isKept = false): Promise<StatefulReply> {
     if (asked.chain.includes(chainName(asked.name.class, asked.name.id)) || asked.chain.length >= CHAIN_MAX) {
       throw new Problem(
         "cycle",
@@ -91,7 +95,7 @@ export class StatefulRouter implements StatefulCaller {
     const timer = setTimeout(() => late.abort(), this.#services.wallMs);
     try {
       for (;;) {
-        const reply = await this.#attempt(asked, late.signal);
+        const reply = await this.#attempt(asked, late.signal, isKept);
         if (reply.kind === "answer") return { answer: reply.answer, token: reply.token };
         if (reply.kind === "problem") this.#giveUp(reply, performance.now() - begunMs, late.signal);
         this.#services.count("retried");
@@ -152,7 +156,11 @@ export class StatefulRouter implements StatefulCaller {
     }
   }
 
-  async #attempt(asked: Omit<ForwardedCall, "to" | "hops">, late: AbortSignal): Promise<ForwardedReply> {
+  async #attempt(
+    asked: Omit<ForwardedCall, "to" | "hops">,
+    late: AbortSignal,
+    isKept: boolean,
+  ): Promise<ForwardedReply> {
     const { site, homes } = this.#services;
     let at = homes.where(asked.name) ?? site;
     let reply: ForwardedReply = { kind: "elsewhere", site: "" };
@@ -160,7 +168,7 @@ export class StatefulRouter implements StatefulCaller {
       reply = at === site
         ? await timely(this.#here(asked), late)
         : await this.#there(at, { ...asked, to: at, hops: HOPS_MAX }, late);
-      if (reply.kind === "answer") this.#heard(at, asked);
+      if (reply.kind === "answer" && !isKept) this.#heard(at, asked);
       if (reply.kind !== "elsewhere") return reply;
       if (at !== site) homes.misled(asked.name);
       at = reply.site === "" || reply.site === at ? site : reply.site;

@@ -58,6 +58,37 @@ async function shown(cluster: TestCluster, id: string) {
   return JSON.parse(out) as { home: string; epoch: number; owners: string[]; version: string };
 }
 
+/** With an `Idempotency-Key` a request that is sent again, to another site, is answered as before and adds nothing. */
+async function askedTwice(cluster: TestCluster): Promise<void> {
+  const token = async (...presented: string[]) => {
+    const headers: HeadersInit = presented.length === 0 ? {} : { "sojourn-session": presented.join(", ") };
+    const { status, headers: told } = await ask(`${cluster.url("edge-3")}/_sojourn/session`, { headers });
+    assert.equal(status, 204);
+    return told.get("sojourn-session") ?? "";
+  };
+  const mine = await token();
+  const add = async (site: string, key: string, session: string) => {
+    const init = {
+      method: "POST",
+      body: "[1]",
+      headers: { "idempotency-key": key, "sojourn-session": session },
+    };
+    const answer = await ask(at(cluster, site, "twice/call/add"), init);
+    assert.equal(answer.status, 200, answer.text);
+    return [
+      (JSON.parse(answer.text) as { result: unknown }).result,
+      answer.headers.get("sojourn-session") ?? "",
+    ];
+  };
+  const [first, seen] = await add("edge-1", "k1", mine);
+  const [again, seenThere] = await add("edge-2", "k1", mine);
+  assert.deepEqual([first, again], [1, 1], "the answer that was kept");
+  const merged = await token(String(seen), String(seenThere));
+  assert.deepEqual((await add("edge-3", "k1", merged))[0], 1, "the session is the same, as one token too");
+  assert.equal((await add("edge-3", "k2", merged))[0], 2);
+  assert.equal((await add("edge-2", "k1", await token()))[0], 3, "another client's key is another");
+}
+
 async function oneHome(cluster: TestCluster): Promise<void> {
   assert.equal(await call(cluster, "edge-1", "ann", "add", 1), 1);
   const sums = await Promise.all(
@@ -67,6 +98,8 @@ async function oneHome(cluster: TestCluster): Promise<void> {
   );
   assert.deepEqual((sums as number[]).sort((a, b) => a - b), [2, 3, 4, 5, 6, 7, 8, 9]);
   assert.equal((await shown(cluster, "ann")).home, "edge-1");
+
+  await askedTwice(cluster);
 
   const answer = await ask(at(cluster, "edge-2", "ann/http"), { method: "POST", body: "5" });
   assert.deepEqual([answer.status, JSON.parse(answer.text).count], [200, 14]);

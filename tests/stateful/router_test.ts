@@ -174,3 +174,16 @@ Deno.test("bytes that are no call are answered with a problem, and reach nobody"
   assert.ok(reply.head.length > 0);
   assert.deepEqual(sites.at("edge-1").ran, []);
 });
+
+Deno.test("an answer that another site may ask for again is kept: its home is not told that it arrived", async () => {
+  const sites = new Sites();
+  sites.at("edge-1").where = "edge-2";
+  sites.at("edge-2").where = "edge-2";
+  const { router } = sites.at("edge-2");
+  const call = { address: NAME, call: bytes("hi"), token: null };
+  await router.call({ ...call, once: "once.1" });
+  await router.call(call);
+  assert.deepEqual(sites.at("edge-2").ran, ["once.1", "drawn-0"]);
+  assert.deepEqual(sites.at("edge-2").heard, ["drawn-0"]);
+  sites.close();
+});

@@ -1,0 +1,66 @@
+/**
+ * Pages that call another site of the cluster than the one they came from, as the client library does when it moves:
+ * a browser lets a page read an answer of another origin only where the answer says so.
+ *
+ * X1  Answers of an app are readable for pages of that app: of a host of its own, or from below a site's address.
+ *     (Below one address all apps are one origin, and can read each other there already.)
+ * X2  Never with credentials: no cookie stands behind what is read so. A session moves by its token.
+ * X3  An app that says itself who may read it is not spoken over.
+ * X4  What is public of the platform is readable for every page.
+ */
+import { type Address, addressOf, isLoopback } from "./address.ts";
+
+/** An address of an app. */
+type AppAddress = Extract<Address, { kind: "app" }>;
+
+/** What is known of the cluster's addresses. */
+export interface ClusterAddresses {
+  readonly sites: () => readonly { readonly url: string }[];
+  /** Apps that have hosts of their own, by host. */
+  readonly hosts: ReadonlyMap<string, string> | undefined;
+}
+
+/** The origin of the page of this app that made a request from another origin; null where none of its pages did (X1). */
+export function pageOrigin(request: Request, address: AppAddress, known: ClusterAddresses): string | null {
+  const origin = request.headers.get("origin");
+  if (origin === null || origin === address.origin || !/^https?:/.test(origin)) return null;
+  if (!URL.canParse(origin)) return null;
+  const page = new URL(origin);
+  const named = addressOf(`${page.origin}/`, known.hosts);
+  if (named.kind === "app" && named.app !== address.app) return null;
+  if (named.kind === "app" && !isLoopback(page.hostname)) return origin;
+  return known.sites().some(({ url }) => URL.canParse(url) && isSame(new URL(url), page)) ? origin : null;
+}
+
+/** This machine has many names, and a port of it is one site's. */
+const isSame = (site: URL, page: URL): boolean =>
+  site.origin === page.origin ||
+  (site.protocol === page.protocol && site.port === page.port && isLoopback(site.hostname) &&
+    isLoopback(page.hostname));
+
+/** The answer to a browser that asks whether a page may make a call; null where it is no such question. */
+export function allowed(request: Request, origin: string): Response | null {
+  const { headers } = request;
+  const method = headers.get("access-control-request-method");
+  if (request.method !== "OPTIONS" || method === null) return null;
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": method,
+      "access-control-allow-headers": headers.get("access-control-request-headers") ?? "",
+      "access-control-max-age": "600",
+      "vary": "origin, access-control-request-method, access-control-request-headers",
+    },
+  });
+}
+
+/** An answer that pages of another origin may read (X2, X3). */
+export function shared(answer: Response, origin: string): Response {
+  if (answer.headers.has("access-control-allow-origin") || answer.status === 101) return answer;
+  const readable = new Response(answer.body, answer);
+  readable.headers.set("access-control-allow-origin", origin);
+  readable.headers.set("access-control-expose-headers", "*");
+  if (origin !== "*") readable.headers.append("vary", "origin");
+  return readable;
+}

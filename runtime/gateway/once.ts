@@ -1,0 +1,86 @@
+/**
+ * A request with an `Idempotency-Key` may be sent again, to any site: the calls that it makes to stateful sessions
+ * have the same ids then, so that a call that was run is not run again, and its answer is the one that was kept
+ * (functions/homes/answers.ts).
+ *
+ * The handler itself runs again, and with it what it does by itself.
+ *
+ * O1  An id is made of the app, the client's session, key, method, path and query of the request, the stateful
+ *     session, the method called there, and which such call of the request it is. Not of the arguments: a handler
+ *     that draws another time or number is asking for the same.
+ * O2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet, and then a
+ *     client knows the other's key.
+ * O3  A session that the platform made for this very request is none: sent again, the request would have another.
+ */
+import { createHash } from "node:crypto";
+import { decodeCall } from "../../functions/calls/call.ts";
+import type { SessionTarget } from "../../functions/calls/stub.ts";
+import { Writer } from "../../store/codec.ts";
+import { Problem } from "./problem.ts";
+
+/** Name of the header (draft-ietf-httpapi-idempotency-key-header). */
+const ONCE_HEADER = "idempotency-key";
+/** As others accept: a UUID has 36. */
+const KEY_CHARS_MAX = 255;
+/** Visible ASCII. Two headers of the name are joined by a comma and a space, and are refused with that. */
+const KEY = /^[\x21-\x7e]+$/;
+/** An id of ours: the rest is 32 bytes of SHA-256. No drawn id begins so: those are hexadecimal. */
+const PREFIX = "once.";
+
+/**
+ * The key of a request; null where it has none, or where the app has no stateful session: it may use the header as it
+ * likes.
+ *
+ * @throws Problem `idempotency_key_invalid`.
+ */
+export function onceKeyOf(
+  headers: readonly (readonly [string, string])[],
+  version: { readonly manifest: { readonly sessions: object } },
+): string | null {
+  const key = headers.find(([name]) => name === ONCE_HEADER)?.[1];
+  if (key === undefined || Object.keys(version.manifest.sessions).length === 0) return null;
+  if (key.length <= KEY_CHARS_MAX && KEY.test(key)) return key;
+  throw new Problem(
+    "idempotency_key_invalid",
+    `can't take the Idempotency-Key ${
+      JSON.stringify(key.slice(0, 60))
+    } of ${key.length} characters: it has 1 to ` +
+      `${KEY_CHARS_MAX}, each visible ASCII, and is given once`,
+  );
+}
+
+/** What names a request for ever (O1). */
+export interface OnceScope {
+  readonly app: string;
+  /** null: the client presented none (O3). */
+  readonly session: Uint8Array | null;
+  readonly key: string;
+  readonly method: string;
+  /** Path and query as the app sees them. */
+  readonly target: string;
+}
+
+/** Names the calls of one request. */
+export class OnceCalls {
+  readonly #scope: OnceScope;
+  readonly #made = new Map<string, number>();
+
+  constructor(scope: OnceScope) {
+    this.#scope = scope;
+  }
+
+  /** The id of the next call. @throws CodecError for bytes that are no call. */
+  next(target: SessionTarget, bytes: Uint8Array): string {
+    const call = decodeCall(bytes);
+    const { app, session, key, method, target: path } = this.#scope;
+    const writer = new Writer().text(app).bytes(session ?? new Uint8Array()).text(key).text(method).text(
+      path,
+    );
+    writer.text(target.class).text(target.id).text(call.kind).text(call.method);
+    if (call.kind === "fetch") writer.text(call.url);
+    const name = createHash("sha256").update(writer.done()).digest("hex");
+    const made = this.#made.get(name) ?? 0;
+    this.#made.set(name, made + 1);
+    return `${PREFIX}${name}.${made}`;
+  }
+}

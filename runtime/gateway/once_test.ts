@@ -1,0 +1,72 @@
+import { strict as assert } from "node:assert";
+import { encodeCall } from "../../functions/calls/call.ts";
+import { OnceCalls, onceKeyOf, type OnceScope } from "./once.ts";
+import { Problem } from "./problem.ts";
+
+const rpc = (method: string, args = "x") =>
+  encodeCall({ kind: "rpc", method, args: new TextEncoder().encode(args) });
+const SCOPE: OnceScope = {
+  app: "shop",
+  session: new Uint8Array([1, 2, 3]),
+  key: "k-1",
+  method: "POST",
+  target: "/orders?now",
+};
+const SHOP = { manifest: { sessions: { cart: {} } } };
+const ANN = { class: "cart", id: "ann" };
+
+Deno.test("a request that is sent again names its calls as before, whatever their arguments are (O1)", () => {
+  const first = new OnceCalls(SCOPE), again = new OnceCalls({ ...SCOPE });
+  assert.equal(first.next(ANN, rpc("add", "at 12:01")), again.next(ANN, rpc("add", "at 12:02")));
+  const second = first.next(ANN, rpc("add"));
+  assert.equal(second, again.next(ANN, rpc("add")));
+  const third = first.next(ANN, rpc("add"));
+  assert.notEqual(second, third);
+});
+
+Deno.test("calls that the second time come in another order keep their names (O1)", () => {
+  const first = new OnceCalls(SCOPE), again = new OnceCalls(SCOPE);
+  const [add, look] = [first.next(ANN, rpc("add")), first.next({ class: "cart", id: "bob" }, rpc("look"))];
+  assert.equal(again.next({ class: "cart", id: "bob" }, rpc("look")), look);
+  assert.equal(again.next(ANN, rpc("add")), add);
+});
+
+Deno.test("whatever else differs, so does the name (O1, O2)", () => {
+  const others: Partial<OnceScope>[] = [
+    {},
+    { app: "shop2" },
+    { session: new Uint8Array([1, 2, 4]) },
+    { session: null },
+    { key: "k-2" },
+    { method: "PUT" },
+    { target: "/orders" },
+  ];
+  const calls: [typeof ANN, Uint8Array][] = [
+    [ANN, rpc("add")],
+    [{ class: "cart", id: "bob" }, rpc("add")],
+    [{ class: "card", id: "ann" }, rpc("add")],
+    [ANN, rpc("take")],
+    [ANN, encodeCall({ kind: "fetch", method: "add", url: "http://a/b", headers: [], body: null })],
+    [ANN, encodeCall({ kind: "fetch", method: "add", url: "http://a/c", headers: [], body: null })],
+  ];
+  const names = others.flatMap((other) =>
+    calls.map(([target, call]) => new OnceCalls({ ...SCOPE, ...other }).next(target, call))
+  );
+  assert.equal(new Set(names).size, others.length * calls.length);
+  for (const name of names) assert.match(name, /^once\.[0-9a-f]{64}\.0$/);
+});
+
+Deno.test("a key is 1 to 255 visible characters, given once", () => {
+  const headers = (key: string): [string, string][] => [["accept", "*/*"], ["idempotency-key", key]];
+  assert.equal(onceKeyOf([["accept", "*/*"]], SHOP), null);
+  for (const key of ["a", '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "x".repeat(255)]) {
+    assert.equal(onceKeyOf(headers(key), SHOP), key);
+  }
+  assert.equal(onceKeyOf(headers("as it likes"), { manifest: { sessions: {} } }), null);
+  for (const key of ["", "x".repeat(256), "a b", "a, b", "ä", "a\tb", "\u007f"]) {
+    assert.throws(
+      () => onceKeyOf(headers(key), SHOP),
+      (error) => error instanceof Problem && error.code === "idempotency_key_invalid",
+    );
+  }
+});
