@@ -1,0 +1,19 @@
+/** An object of a Session class without what runs it: its env is given, its timers and messages go nowhere. */
+import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
+
+const slots = globalThis as { [SESSION_SLOT]?: SessionSlot };
+
+/** Makes one. */
+export function made<T>(make: () => T, env: unknown): T {
+  const before = slots[SESSION_SLOT];
+  const nothing = () => {};
+  slots[SESSION_SLOT] = {
+    making: { id: "one", env, clients: () => [], setTimer: nothing, clearTimer: nothing, end: nothing },
+  };
+  try {
+    return make();
+  } finally {
+    if (before === undefined) delete slots[SESSION_SLOT];
+    else slots[SESSION_SLOT] = before;
+  }
+}
