@@ -2,7 +2,7 @@
  * What is known of one camera: the frames that its background is the mean of. A stateful session of tens of megabytes.
  *
  * Every so many frames, one goes into the background, and the oldest leaves it. The state is as the paper's video analytics
- * have it (CESSNA, 7.1): 120 frames of 768 × 576, spread over two minutes.
+ * have it (CESSNA, 7.1): frames of 768 × 576, spread over some time.
  *
  * C1  `sum` is the frames in `ring` added up: pixel for pixel, always.
  * C2  Of a frame that goes into the background a checkpoint has that frame and the sum; of any other one, some numbers.
@@ -15,8 +15,8 @@ import { type Picture, readPgm, writePbm } from "./pgm.ts";
 
 export const resources = {
   vars: {
-    /** Frames that the background is the mean of. 120 of 768 × 576 are 53 MB; a sum of 16 bits takes 257. */
-    DEPTH: "120",
+    /** Frames that the background is the mean of: 64 of 768 × 576 are 28 MB. A sum of 16 bits takes 257 of them. */
+    DEPTH: "64",
     /** Of so many frames one goes into the background. */
     EVERY: "10",
   },

@@ -1,7 +1,8 @@
-/** The cart example, walked as its README tells it. */
+/** The cart example, walked as its README tells it, and others whose stateful sessions outlive their site. */
 import { join } from "node:path";
 import { walkCart } from "./cart_walk.ts";
 import { startCluster } from "./cluster.ts";
+import { walkMotion } from "./motion_walk.ts";
 
 const link = (rttMs: number) => ({ rttMs, mbps: 1_000 });
 const edge = (id: string, ...sites: readonly string[]) => ({
@@ -17,15 +18,16 @@ const TOPOLOGY = {
   ],
 };
 
-Deno.test("customers lose nothing and get nothing twice when the home of their carts is killed", async () => {
+Deno.test("the examples with stateful sessions keep their promises when the home is killed", async (t) => {
   const folder = await Deno.makeTempDir({ prefix: "sojourn-cart-" });
   const topology = join(folder, "topology.json");
   await Deno.writeTextFile(topology, JSON.stringify(TOPOLOGY));
   await using cluster = await startCluster({
     topology,
-    apps: ["cart"],
+    apps: ["cart", "motion"],
     env: { SOJOURN_OWNERS_DEADMS: "3000", SOJOURN_OWNERS_SUSPECTMS: "1000" },
   });
   await Deno.remove(folder, { recursive: true });
-  await walkCart(cluster);
+  await t.step("cart: customers lose nothing and get nothing twice", () => walkCart(cluster));
+  await t.step("motion: a camera goes on with its background", () => walkMotion(cluster));
 });
