@@ -64,7 +64,7 @@ export async function walkCart(cluster: TestCluster): Promise<void> {
   assert.equal(countOf(ann, "mug"), 1);
   const customer = async (cart: string, first: number) => {
     for (let n = 0; n < PIECES; n++) {
-      const after = await add(cluster, cart, "mug", `${cart} ${n}`, first + n);
+      const after = await add(cluster, cart, "mug", `${cart}-${n}`, first + n);
       assert.equal(countOf(after, "mug"), n + (cart === "ann" ? 2 : 1), `${cart}: ${n + 1} were answered`); // W1
     }
   };
