@@ -16,9 +16,10 @@ import type { OpenSession } from "./event.ts";
 import { type Clocks, LiveSource } from "./live_source.ts";
 import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
 import { Program, type ProgramHost } from "./program.ts";
-import { recover, type Recovered, requireCode, stateOf, wholeState } from "./recovery.ts";
+import { actsFrom, recover, type Recovered, requireCode, stateOf, wholeState } from "./recovery.ts";
 import type { RunTurn } from "./replay.ts";
 import { SessionLog } from "./session_log.ts";
+import type { Act } from "./trace.ts";
 import type { TurnInput } from "./turn.ts";
 
 /** What it needs of the isolate. */
@@ -117,6 +118,14 @@ export class LoggedProgram {
     this.#state ??= stateOf(program);
     if (isPoint) this.#log.point();
     return true;
+  }
+
+  /** What the handler that runs has done since the last commit point, as a replay shows it. */
+  acts(): readonly Act[] {
+    const log = this.#log;
+    const entries = log.all();
+    const recorded = { ...this.#recorded, checkpoint: this.#checkpoint, entries };
+    return actsFrom(this.#host, recorded, log.pointSequence + 1).acts;
   }
 
   /** Makes the program again as it was at the last commit point. @throws ParkedError */

@@ -4,6 +4,7 @@ import type { Parked } from "./commit.ts";
 import { thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import type { Subject } from "./subject.ts";
+import type { Act } from "./trace.ts";
 
 /** Why a handler is undone. */
 export interface Failure {
@@ -28,13 +29,17 @@ export const stateInvalid = (error: unknown): Parked => ({
 });
 
 /** Its handler is not over, with nothing open. */
-export const waitsUnrecorded = ({ handler }: Program): Parked => ({
-  code: "waits_unrecorded",
-  message: `${
-    handler?.name ?? ""
-  } waits for something that is no event: a promise that nothing here will ever settle`,
-  detail: { handler: handler?.name ?? "" },
-});
+export function waitsUnrecorded({ handler }: Program, acts: readonly Act[]): Parked {
+  const name = handler?.name ?? "";
+  const last = acts.at(-1);
+  const after = last === undefined ? "" : `; the last thing that it did was ${last.what}, ${last.at.trim()}`;
+  return {
+    code: "waits_unrecorded",
+    message:
+      `${name} waits for something that is no event: a promise that nothing here will ever settle${after}`,
+    detail: { handler: name, did: acts },
+  };
+}
 
 /** A handler threw, and its class wants no more to happen then. */
 export function handlerThrew(

@@ -19,6 +19,7 @@ import { Peers } from "./peers.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
+import type { Trace } from "./trace.ts";
 import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
 import type { Failed } from "./when_thrown.ts";
 
@@ -114,6 +115,8 @@ export class Program implements SessionPort {
   nextLocal = 1;
   nextEffect = 1;
   isEnded = false;
+  /** Told what it does, where somebody wants to know. */
+  trace: Trace | null = null;
   /** Called at each commit point: what was for the running handler only can go. */
   atCommit: (() => void) | null = null;
   object: SessionObject | null = null;
@@ -300,6 +303,7 @@ export class Program implements SessionPort {
     if (turn.reads % READS_MAX === 0) {
       this.clockMs = turn.source.clock(turn.reads / READS_MAX, this.clockMs);
       turn.clocks.push(this.clockMs);
+      this.trace?.add("reads the clock");
     }
     turn.reads++;
     return this.clockMs;
@@ -319,6 +323,7 @@ export class Program implements SessionPort {
     this.calls.set(number, { ...call, effect });
     this.check = checkBytes(checkText(checkNumber(this.check, number), call.kind), call.bytes);
     this.#products.calls.push(number);
+    this.trace?.add(`call ${number}: ${call.name}, ${call.bytes.length} bytes`);
     return number;
   }
 
@@ -327,6 +332,7 @@ export class Program implements SessionPort {
     if (!this.calls.delete(number)) return;
     this.check = checkNumber(this.check, number);
     this.#products.dropped.push(number);
+    this.trace?.add(`drops call ${number}`);
   }
 
   /** A write to the store, which leaves with the handler's commit. Its version. */
@@ -344,6 +350,7 @@ export class Program implements SessionPort {
         mutations: [],
       };
     }
+    this.trace?.add(`writes to the store: ${mutations.map(({ kind }) => kind).join(", ")}`);
     for (const mutation of mutations) {
       this.check = checkText(checkText(this.check, mutation.kind), mutation.key);
       if (mutation.kind !== "delete") this.check = checkBytes(this.check, mutation.value);
@@ -371,6 +378,7 @@ export class Program implements SessionPort {
     this.locals.set(number, { ms: delay, run });
     this.check = checkNumber(checkNumber(this.check, number), delay);
     this.#products.armed.push(number);
+    this.trace?.add(`closure timer ${number}, in ${delay} ms`);
     return number;
   }
 
@@ -378,6 +386,7 @@ export class Program implements SessionPort {
     if (!this.locals.delete(number)) return;
     this.check = checkNumber(this.check, number);
     this.#products.disarmed.push(number);
+    this.trace?.add(`clears closure timer ${number}`);
   }
 
   // The port of the object
@@ -441,12 +450,14 @@ export class Program implements SessionPort {
     else this.timers.set(name, dueMs);
     this.check = checkNumber(checkText(this.check, name), dueMs ?? -1);
     this.#products.timers.push({ name, dueMs });
+    this.trace?.add(`${dueMs === null ? "clears" : "sets"} the timer ${JSON.stringify(name)}`);
   }
 
   /** An output (PG2). */
   #give(to: string, sequence: number, bytes: Uint8Array): void {
     this.check = checkBytes(checkText(this.check, to), bytes);
     this.#products.outputs.push({ to, sequence, bytes });
+    this.trace?.add(`output ${sequence} to ${to}, ${bytes.length} bytes`);
   }
 
   #runLocal(number: number): void {

@@ -4,6 +4,7 @@
  *
  * RC1  Code that did not write a log does not replay it. At a checkpoint with no log behind it any code goes on.
  * RC2  What the program gave out up to the last commit point is told apart from what it made since.
+ * RC3  A replay that does otherwise is done once more, to tell what it does: only then stacks are taken.
  */
 import { CodecError } from "../../store/codec.ts";
 import { codeOf } from "../errors.ts";
@@ -14,7 +15,8 @@ import type { OpenSession } from "./event.ts";
 import { readEntries, type ReadEntry } from "./log_entry.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import type { Leaving, Made } from "./outbox.ts";
-import { type LogMark, ParkedError, replay, type RunTurn, turnsOf } from "./replay.ts";
+import { type LogMark, ParkedError, replay, type RunTurn, type Tracing, turnsOf } from "./replay.ts";
+import { type Act, Trace } from "./trace.ts";
 
 /** What a program is made again from. */
 export interface Recorded {
@@ -51,12 +53,40 @@ export const stateOf = (program: Program): SessionState | null =>
 export const wholeState = (before: Uint8Array | null, written: Uint8Array): Uint8Array =>
   before === null ? written : mergeState(before, written);
 
-/** @throws ParkedError */
+/** @throws ParkedError; where the replay did otherwise, with what it did, and where. */
 export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
   try {
-    return recovered(host, recorded);
+    return recovered(host, recorded, null);
   } catch (error) {
-    throw parkedError(error);
+    const parked = parkedError(error);
+    throw parked.code === "diverged" ? told(host, recorded, parked) : parked;
+  }
+}
+
+/** RC3 */
+function told(
+  host: ProgramHost & { readonly run: RunTurn },
+  recorded: Recorded,
+  first: ParkedError,
+): ParkedError {
+  const acts = actsFrom(host, recorded, Number(first.detail["sequence"]));
+  if (acts.again?.message === first.message) return acts.again;
+  const then = acts.again?.message ?? "did as the log says";
+  return new ParkedError(first.code, `${first.message}; a second replay ${then}`, first.detail);
+}
+
+/** What a replay does from an entry on; `again` is what parks it. */
+export function actsFrom(
+  host: ProgramHost & { readonly run: RunTurn },
+  recorded: Recorded,
+  from: number,
+): { readonly acts: readonly Act[]; readonly again: ParkedError | null } {
+  const to = new Trace();
+  try {
+    recovered(host, recorded, { from, to });
+    return { acts: to.acts, again: null };
+  } catch (error) {
+    return { acts: to.acts, again: parkedError(error) };
   }
 }
 
@@ -71,7 +101,11 @@ export function parkedError(error: unknown): ParkedError {
   return new ParkedError("class_invalid", `the session's object can't be made: ${message}`);
 }
 
-function recovered(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
+function recovered(
+  host: ProgramHost & { readonly run: RunTurn },
+  recorded: Recorded,
+  trace: Tracing | null,
+): Recovered {
   const { checkpoint } = recorded;
   const program = new Program(host, recorded.className, recorded.id);
   const parts = checkpoint === null ? null : decodeCheckpoint(checkpoint.bytes, program);
@@ -98,7 +132,7 @@ function recovered(host: ProgramHost & { readonly run: RunTurn }, recorded: Reco
     point = end;
     // A checkpoint puts copies into plain fields: what goes on after it must find the same.
     if (isCheckpoint && state !== null) stateBytes = wholeState(stateBytes, state.checkpoint());
-  });
+  }, trace);
   return {
     program,
     state,

@@ -7,6 +7,7 @@
 import type { ReadEntry } from "./log_entry.ts";
 import type { Parked } from "./commit.ts";
 import type { Program } from "./program.ts";
+import type { Trace } from "./trace.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
 /** Why a session can't go on. */
@@ -23,6 +24,12 @@ export class ParkedError extends Error {
 
 /** Runs one turn to its end: the host drains the microtasks in it. */
 export type RunTurn = (program: Program, input: TurnInput, source: TurnSource) => TurnEnd;
+
+/** Turns whose acts are told: from the entry of that number on. */
+export interface Tracing {
+  readonly from: number;
+  readonly to: Trace;
+}
 
 /** A place in a log: behind the entry of that number, which is so many bytes from the log's begin. */
 export interface LogMark {
@@ -100,9 +107,11 @@ export function replay(
   turns: readonly LoggedTurn[],
   run: RunTurn,
   over: (turn: LoggedTurn) => void,
+  trace: Tracing | null = null,
 ): void {
   for (const turn of turns) {
     const source = new LoggedSource(turn);
+    if (trace !== null && turn.sequence >= trace.from) program.trace = trace.to;
     run(program, turn.input, source);
     const diverged = threw(program) ?? source.difference() ?? checkDiffers(program, turn);
     if (diverged !== null) {
@@ -112,7 +121,11 @@ export function replay(
         {
           sequence: turn.sequence,
           logged: describe(turn),
-          replayed: { check: program.check & 0xff, clocks: source.reads, wrote: source.wrote },
+          replayed: {
+            ...{ kind: turn.input.kind, check: program.check & 0xff },
+            ...{ clocks: source.reads, wrote: source.wrote },
+          },
+          ...trace === null ? {} : { did: trace.to.acts, isCut: trace.to.isCut },
         },
       );
     }

@@ -93,6 +93,16 @@ export class SessionLog {
     return this.#bytes.subarray(0, this.#point.bytes);
   }
 
+  /** All that it holds. */
+  all(): Uint8Array {
+    return this.#bytes.subarray(0, this.#end.bytes);
+  }
+
+  /** The number of the last entry before what the handler that runs has done. */
+  get pointSequence(): number {
+    return this.#point.sequence;
+  }
+
   /** A checkpoint stands for all of it. */
   restart(): void {
     this.#first = this.#end.sequence + 1;

@@ -251,7 +251,9 @@ export class StatefulSession {
     if (program.handler === null) return this.#commitPoint();
     if (this.#outbox.hasIntents) this.#give(false);
     if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) return this.#parkFull();
-    if (program.calls.size === 0 && program.locals.size === 0) this.#park(waitsUnrecorded(program));
+    if (program.calls.size === 0 && program.locals.size === 0) {
+      this.#park(waitsUnrecorded(program, this.#logged.acts()));
+    }
   }
 
   /** Takes what the program made in its turn: calls are made, timers armed, the rest waits for the commit point. */

@@ -85,6 +85,10 @@ class Small extends Session<SoloEnv> {
   never(): Promise<void> {
     return new Promise(() => {});
   }
+  neverAfter(): Promise<void> {
+    this.setTimer("t", 5);
+    return new Promise(() => {});
+  }
   callOther(id: string): Promise<unknown> {
     return this.env.sessions.call({ class: "solo", id }, {
       kind: "rpc",
@@ -139,7 +143,8 @@ Deno.test("replay by a program that does otherwise parks the session, and says w
     const { parked } = new Solo(Other).open({ entries });
     assert.equal(parked?.code, "diverged");
     assert.match(parked?.message ?? "", /entry 3 \(request\)/);
-    assert.deepEqual(Object.keys(parked?.detail ?? {}), ["sequence", "logged", "replayed"]);
+    assert.deepEqual(Object.keys(parked?.detail ?? {}), ["sequence", "logged", "replayed", "did", "isCut"]);
+    assert.match(JSON.stringify(parked?.detail["did"]), /output 1 to add, \d+ bytes/);
     assert.equal(JSON.stringify(parked?.detail).includes(`"request":"add"`), true);
   }));
 
@@ -177,7 +182,12 @@ Deno.test("a log or checkpoint that can't be read parks the session", () =>
 Deno.test("a handler that waits for nothing that comes parks the session, and is named", () =>
   inMacrotask(() => {
     const { parked } = new Solo(Small).open().deliver(request("never"));
-    assert.deepEqual([parked?.code, parked?.detail], ["waits_unrecorded", { handler: "never" }]);
+    assert.deepEqual([parked?.code, parked?.detail], ["waits_unrecorded", { handler: "never", did: [] }]);
+    const after = new Solo(Small).open().deliver(request("neverAfter")).parked;
+    assert.match(
+      after?.message ?? "",
+      /neverAfter waits .* the last thing that it did was sets the timer "t", at .*replay_test\.ts:\d+/,
+    );
   }));
 
 Deno.test("a call to a session that waits for this one fails with `cycle`", () =>
