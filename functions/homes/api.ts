@@ -126,6 +126,8 @@ export interface Home {
   readonly isStalled: boolean;
   /** Bytes of the log after the last checkpoint. */
   readonly logBytes: number;
+  /** Sites that have its log, as far as is known, the nearest first: it could move there. */
+  readonly heirs: readonly SiteId[];
   /** Resolves when this site is not its home any more, or the site stops. */
   readonly over: Promise<HomeError>;
   /**

@@ -19,7 +19,7 @@ import type { KeptLog } from "./kept_log.ts";
 import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
 import { OPEN_MS_MAX, PER_APP_MAX, SEED_BYTES, SITE_ANSWERS_BYTES_MAX } from "./limits.ts";
 import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts";
-import { type MoveArbiter, takenOver } from "./move.ts";
+import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
@@ -49,6 +49,7 @@ export class Homes {
   readonly #audit: Audit;
   readonly #homes = new Map<string, AtHome>();
   readonly #opening = new Set<string>();
+  #isLeaving = false;
   readonly #live: LiveHomePorts;
   readonly #room: AnswerRoom;
   readonly #counters: Record<string, number> = {};
@@ -246,9 +247,9 @@ export class Homes {
       wallMs: () => clock.nowMs(),
       own: (ask: KeeperAsk) => this.#keepers.handle(this.#ports.site, ask),
       logBytes: () => this.#keepers.log(live.name)?.pieceBytes ?? 0,
-      epochAt: (entry: number) => epochAt(this.#keepers.log(live.name), entry),
+      epochAt: (entry: number) => this.#keepers.log(live.name)?.epochAt(entry) ?? 0,
       rested,
-      invite: (to: SiteId, name: StatefulName) => this.#invite(to, name),
+      invite: (to: SiteId, name: StatefulName) => void this.#invite(to, name),
       moveArbiter: this.#moveArbiter(),
     };
     return new Opening(live, copy, {
@@ -259,23 +260,32 @@ export class Homes {
     });
   }
 
-  /** Where it is not heard, whoever asks the arbiter says it again. */
-  #invite(to: SiteId, name: StatefulName): void {
+  /** Where it is not heard, whoever asks the arbiter says it again. Resolves when it says that it does not. */
+  #invite(to: SiteId, name: StatefulName): Promise<void> {
     const asking = this.#exchange.ask(to, { kind: "invite", name });
     const cancel = this.#ports.clock.after(OPEN_MS_MAX, () => asking.cancel());
-    void asking.reply.then(cancel);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    void asking.reply.then((reply) => {
+      cancel();
+      if (reply.kind === "nobody") resolve();
+    });
+    return promise;
   }
 
   /**
    * Whether a site that `Home.moveTo` named has taken it over; where it has not within a while it is not to any more, and
    * may be opened here again.
-   *
-   * @param epoch of the home that moved.
    */
-  async whenTaken(name: StatefulName, epoch: number, withinMs: number): Promise<boolean> {
-    const taken = await takenOver(this.#moveArbiter(), { name, epoch, withinMs });
-    if (taken === null) this.#routes.forget(keyOf("", name));
-    return taken !== null;
+  async whenTaken(moved: MovedHome, withinMs: number): Promise<boolean> {
+    const { name, to } = moved;
+    const taken = await takenOver(this.#moveArbiter(), moved, withinMs, this.#invite(to, name));
+    if (!taken) this.#routes.forget(keyOf("", name));
+    return taken;
+  }
+
+  /** This site is about to stop: it takes nothing over any more. */
+  leave(): void {
+    this.#isLeaving = true;
   }
 
   #moveArbiter(): MoveArbiter {
@@ -307,7 +317,7 @@ export class Homes {
       arbiter,
       isLost: (one) => this.#watches.isLost(one),
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
-      invite: (one, name) => this.#invite(one, name),
+      invite: (one, name) => void this.#invite(one, name),
       count: (name) => this.#count(name),
     };
   }
@@ -402,7 +412,8 @@ export class Homes {
 
   #handle(from: SiteId, ask: Ask): Promise<Reply> {
     if (ask.kind === "invite") {
-      if (this.#closing === null && !this.#isAtHome(ask.name)) this.#ports.due(ask.name);
+      if (this.#closing !== null || this.#isLeaving) return Promise.resolve({ kind: "nobody" });
+      if (!this.#isAtHome(ask.name)) this.#ports.due(ask.name);
       return Promise.resolve({ kind: "held", through: 0 });
     }
     if (!isForArbiter(ask)) return this.#keepers.handle(from, ask);
@@ -484,10 +495,4 @@ export class Homes {
   #count(name: string, by = 1): void {
     this.#counters[name] = (this.#counters[name] ?? 0) + by;
   }
-}
-
-/** The epoch of an entry of a log. */
-function epochAt(log: KeptLog | undefined, entry: number): number {
-  const piece = log?.pieces.find(({ first, count }) => entry >= first && entry < first + count);
-  return piece?.epoch ?? log?.base?.epoch ?? 0;
 }

@@ -96,6 +96,12 @@ export class KeptLog {
     return { base: { at: this.base?.at ?? 0, epoch: this.base?.epoch ?? 0 }, segments };
   }
 
+  /** The epoch of an entry. */
+  epochAt(entry: number): number {
+    const piece = this.pieces.find(({ first, count }) => entry >= first && entry < first + count);
+    return piece?.epoch ?? this.base?.epoch ?? 0;
+  }
+
   setBase(base: Base | null): void {
     this.cuts++;
     const length = base === null ? 0 : base.bytes.length + base.answers.length;

@@ -89,27 +89,47 @@ export async function yieldTo(
   return reply.outcome === "granted" ? "granted" : "refused";
 }
 
+/** A session that its home has moved. */
+export interface MovedHome {
+  readonly name: StatefulName;
+  /** Of the home that it leaves. */
+  readonly epoch: number;
+  readonly to: SiteId;
+  /** It is not to be opened here again, whatever comes of it: this site stops. */
+  readonly isLeaving?: boolean;
+}
+
 /**
- * Waits until the other site has taken it over; where it does not, the word is taken back (M4).
+ * Waits until the other site has taken it over, or says that it does not; where it has not, the word is taken back (M4).
  *
- * @return its epoch there; null: it is not there, and may be opened here again.
+ * @return whether it is there; false: it may be opened here again.
  */
 export async function takenOver(
   arbiter: MoveArbiter,
-  { name, epoch, withinMs }: {
-    readonly name: StatefulName;
-    readonly epoch: number;
-    readonly withinMs: number;
-  },
-): Promise<number | null> {
-  const untilMs = arbiter.nowMs() + withinMs;
+  { name, epoch, isLeaving = false }: MovedHome,
+  withinMs: number,
+  declined: Promise<void>,
+): Promise<boolean> {
+  let isOver = false;
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const giveUp = () => {
+    isOver = true;
+    end();
+  };
+  const cancel = arbiter.after(withinMs, giveUp);
+  void declined.then(giveUp);
   for (;;) {
     const reply = await within(arbiter, arbiter.ask({ kind: "look", name }), OPEN_MS_MAX);
-    if (reply?.kind === "row" && reply.row !== null && reply.row.epoch !== epoch) return reply.row.epoch;
-    if (arbiter.nowMs() >= untilMs) break;
+    if (reply?.kind === "row" && reply.row !== null && reply.row.epoch !== epoch) {
+      cancel();
+      return true;
+    }
+    if (isOver) break;
     const { promise: later, resolve } = Promise.withResolvers<void>();
-    arbiter.after(MOVE_LOOK_MS, resolve);
-    await later;
+    const cancelLook = arbiter.after(MOVE_LOOK_MS, resolve);
+    await Promise.race([later, over]);
+    cancelLook();
   }
-  return await yieldTo(arbiter, { name, epoch, to: "" }) === "refused" ? epoch + 1 : null;
+  cancel();
+  return !isLeaving && await yieldTo(arbiter, { name, epoch, to: "" }) === "refused";
 }

@@ -139,6 +139,10 @@ export class OpenHome implements Home {
     return this.#ports.logBytes();
   }
 
+  get heirs(): readonly SiteId[] {
+    return this.#live.owners.map(({ site }) => site).filter((site) => this.#live.unfit(site) === null);
+  }
+
   get over(): Promise<HomeError> {
     return this.#live.over;
   }

@@ -34,6 +34,7 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "POST /apps/:app/cron/:name/run": "deploy",
   "GET /sessions": "read",
   "GET /sessions/:app/:class/:id": "read",
+  "POST /sessions/:app/:class/:id/move": "admin",
   "DELETE /sessions/:app/:class/:id": "admin",
   "POST /deploy": "deploy",
   "POST /blobs/missing": "deploy",

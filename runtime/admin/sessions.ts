@@ -5,8 +5,11 @@ import { HomeError, type HomeRow, type StatefulName } from "../../functions/home
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
+import { readSites } from "./sites.ts";
 import type { SessionLook, StatefulAdmin } from "./stateful_admin.ts";
 
+/** What was begun when a session is to move gets up to this long; its other requests wait meanwhile. */
+const DRAIN_MS_MAX = 10_000;
 /** Rows of one answer. */
 const PAGE_MAX = 1_000;
 /** Rows that are looked through for one class, before an answer leaves with what was found. */
@@ -48,6 +51,34 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
     const row = await rowOf(rows, name);
     if (row === null) return unknown(name);
     return c.json({ ...summaryOf(row), ...await asked(services, stateful, row) });
+  });
+
+  app.post("/sessions/:app/:class/:id/move", async (c) => {
+    const { app, class: className, id } = c.req.param();
+    const name = { app, class: className, id };
+    const to = c.req.query("to") ?? "";
+    const drainMs = Number(c.req.query("drainMs") ?? DRAIN_MS_MAX);
+    if (!Number.isInteger(drainMs) || drainMs < 0 || drainMs > DRAIN_MS_MAX) {
+      return problemResponse("query_invalid", `drainMs takes milliseconds from 0 to ${DRAIN_MS_MAX}`);
+    }
+    if (c.req.query("here") === "1") return await moved(stateful, name, to, drainMs);
+    if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "admin");
+    if (!(await readSites(services.system)).some((site) => site.id === to)) {
+      return problemResponse("site_unknown", `no site is called ${JSON.stringify(to)}`);
+    }
+    const row = await rowOf(rows, name);
+    if (row === null || row.ended) return unknown(name);
+    if (row.site === services.site) return await moved(stateful, name, to, drainMs);
+    try {
+      const url = hereUrl(row, `/move?here=1&to=${encodeURIComponent(to)}&drainMs=${drainMs}`);
+      return await services.forward(row.site, new Request(url, { method: "POST" }), "admin");
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return problemResponse(
+        "stateful_unreachable",
+        `its home ${row.site} does not answer: ${error.message}`,
+      );
+    }
   });
 
   app.delete("/sessions/:app/:class/:id", async (c) => {
@@ -124,10 +155,26 @@ async function rowOf(rows: NonNullable<StatefulAdmin["rows"]>, name: StatefulNam
   }
 }
 
-const hereUrl = ({ name, site }: HomeRow): string => {
+const hereUrl = ({ name, site }: HomeRow, rest = "?here=1"): string => {
   const path = [name.app, name.class, name.id].map(encodeURIComponent).join("/");
-  return `http://${site}${ADMIN_PATH}/sessions/${path}?here=1`;
+  return `http://${site}${ADMIN_PATH}/sessions/${path}${rest}`;
 };
+
+async function moved(
+  stateful: StatefulAdmin,
+  name: StatefulName,
+  to: string,
+  drainMs: number,
+): Promise<Response> {
+  try {
+    await stateful.move(name, to, drainMs);
+    return Response.json({ ...name, home: to });
+  } catch (error) {
+    if (!(error instanceof HomeError)) throw error;
+    const code = error.code === "move_refused" ? "move_refused" : "stateful_unreachable";
+    return problemResponse(code, error.message);
+  }
+}
 
 /** What the home says, or why it says nothing. */
 async function asked(services: AdminServices, stateful: StatefulAdmin, row: HomeRow) {

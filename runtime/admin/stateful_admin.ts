@@ -24,6 +24,12 @@ export interface StatefulAdmin {
     | null;
   /** null: it is not in memory here. */
   look(name: StatefulName): SessionLook | null;
+  /**
+   * Moves one that is at home here. @throws HomeError `move_refused`: it goes on here.
+   *
+   * @param drainMs so long what was begun may go on.
+   */
+  move(name: StatefulName, to: string, drainMs: number): Promise<void>;
   /** Ends one that is at home here, or that nobody else has. @throws HomeError */
   remove(name: StatefulName): Promise<void>;
 }

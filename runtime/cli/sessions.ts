@@ -1,5 +1,5 @@
 /**
- * `sojourn sessions`: the stateful sessions of a cluster, where each is at home, and deleting one.
+ * `sojourn sessions`: the stateful sessions of a cluster, where each is at home, moving and deleting them.
  */
 import { z } from "zod";
 import { show } from "./apps.ts";
@@ -39,35 +39,51 @@ const shownSchema = listed.extend({
   }).nullable(),
   unreachable: z.string().nullable(),
 });
+const movedSchema = z.object({ app: z.string(), class: z.string(), id: z.string(), home: z.string() });
 const deletedSchema = z.object({ app: z.string(), class: z.string(), id: z.string() });
 
 const LIMIT = { min: 1, max: 1_000_000, or: 100 };
+/** As long as one admin call takes. */
+const WAIT = { min: 0, max: 10_000, or: 10_000 };
+/** Each is a few trips between sites. */
+const MOVES_AT_ONCE = 8;
 /** As many as one call is answered with. */
 const PAGE_MAX = 1_000;
 
 /** `sojourn sessions` */
 export const sessions: Command = {
   name: "sessions",
-  usage: "list [APP [CLASS]] | show APP CLASS ID | delete APP CLASS ID",
+  usage: "list [APP [CLASS]] | show APP CLASS ID | move APP CLASS ID SITE | move --all-from SITE SITE | " +
+    "delete APP CLASS ID",
   summary: [
     "Lists the stateful sessions of the cluster with the site that each is at home at, shows one, or deletes one with",
     "all of its state. CLASS is its name in defineApp({ sessions }). `show` also tells what the home knows of it: how",
-    "long its log is, its timers, and why it does not go on where it does not.",
+    "long its log is, its timers, and why it does not go on where it does not. `move` makes another site its home: new",
+    "requests wait while what was begun ends, and nothing is refused; with --all-from all that are at home at a site.",
   ].join("\n"),
   options: {
     ...CLUSTER_OPTIONS,
     limit: { type: "string", value: "N", says: `at most so many, ${LIMIT.or} by default` },
+    wait: {
+      type: "string",
+      value: "MS",
+      says: `what was begun may go on so long before it moves, ${WAIT.or} by default`,
+    },
+    "all-from": { type: "string", value: "SITE", says: "moves all that are at home there" },
   },
-  verbs: { at: 0, names: ["list", "show", "delete"] },
-  words: [1, 4],
+  verbs: { at: 0, names: ["list", "show", "move", "delete"] },
+  words: [1, 5],
   async run(args, shell) {
-    const [verb = "", app, name, id] = args.words;
+    const [verb = "", app, name, id, site] = args.words;
+    if (verb === "move") return await moveSome(args, shell);
+    if (args.text("all-from") !== undefined) throw new UsageError("--all-from goes with move");
+    if (site !== undefined) throw new UsageError(`${verb} takes no site`);
     if (verb === "list") {
       if (id !== undefined) throw new UsageError("list takes an app and a class at most");
       return await list({ app, name }, args, shell);
     }
     if (verb !== "show" && verb !== "delete") {
-      throw new UsageError(`sessions has list, show and delete, not ${verb}`);
+      throw new UsageError(`sessions has list, show, move and delete, not ${verb}`);
     }
     if (app === undefined || name === undefined || id === undefined) {
       throw new UsageError(`${verb} takes the app, the class and the id`);
@@ -75,6 +91,62 @@ export const sessions: Command = {
     return await (verb === "show" ? showOne : remove)([app, name, id], args, shell);
   },
 };
+
+async function moveSome(args: Parsed, shell: Shell): Promise<ExitCode> {
+  const [, ...words] = args.words;
+  const from = args.text("all-from");
+  if (from !== undefined) {
+    const [to] = words;
+    if (to === undefined || words.length > 1) {
+      throw new UsageError("move --all-from SITE takes the site to move them to, and nothing else");
+    }
+    return await moveAll(from, to, args, shell);
+  }
+  const [app, name, id, to] = words;
+  if (app === undefined || name === undefined || id === undefined || to === undefined) {
+    throw new UsageError("move takes the app, the class, the id and the site");
+  }
+  const client = await findCluster(args, shell);
+  const moved = movedSchema.parse(await client.call("POST", movePath([app, name, id], to, args)));
+  if (args.json) shell.out(JSON.stringify(moved));
+  else shell.out(`${moved.class} ${moved.id} of ${moved.app} is at home at ${moved.home}`);
+  return EXIT.done;
+}
+
+const movePath = (names: readonly string[], to: string, args: Parsed): string =>
+  `${pathOf(names)}/move?to=${encodeURIComponent(to)}&drainMs=${numberOption(args, "wait", WAIT)}`;
+
+/** One that can't be moved is told, and stays. */
+async function moveAll(from: string, to: string, args: Parsed, shell: Shell): Promise<ExitCode> {
+  const client = await findCluster(args, shell);
+  let next: string | null = null;
+  const moved: string[] = [], stayed: string[] = [];
+  const one = async (names: readonly string[]) => {
+    try {
+      await client.call("POST", movePath(names, to, args));
+      moved.push(names.join(" "));
+    } catch (error) {
+      stayed.push(names.join(" "));
+      shell.err(error instanceof Error ? error.message : String(error));
+    }
+  };
+  do {
+    const query = new URLSearchParams({ limit: String(PAGE_MAX), ...next === null ? {} : { after: next } });
+    const page = listSchema.parse(await client.call("GET", `/sessions?${query}`));
+    next = page.next;
+    const there = page.sessions.filter(({ home, ended }) => home === from && !ended);
+    while (there.length > 0) {
+      await Promise.all(there.splice(0, MOVES_AT_ONCE).map((each) => one([each.app, each.class, each.id])));
+    }
+  } while (next !== null);
+  if (args.json) shell.out(JSON.stringify({ from, to, moved: moved.length, stayed: stayed.length }));
+  else {
+    shell.out(
+      `${moved.length} of ${moved.length + stayed.length} stateful sessions of ${from} are at home at ${to}`,
+    );
+  }
+  return stayed.length === 0 ? EXIT.done : EXIT.failed;
+}
 
 async function list(
   of: { readonly app: string | undefined; readonly name: string | undefined },

@@ -24,6 +24,7 @@ const CODES = {
   method_not_allowed: [405, "fix"],
   check_failed: [409, "retry"],
   superseded: [409, "retry"],
+  move_refused: [409, "fix"],
   cron_running: [409, "retry"],
   assets_needed: [409, "fix"],
   blobs_missing: [409, "retry"],

@@ -145,6 +145,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     admin: {
       rows: config.parent === null ? (options) => homes.rows(options) : null,
       look: (name) => host.look(name),
+      move: (name, to, drainMs) => host.move(name, to, drainMs),
       remove: (name) => host.remove(name),
     },
     close: () =>

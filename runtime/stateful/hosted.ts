@@ -13,6 +13,7 @@ import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
 import type { HandledEvent, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
+import { moveRun } from "./moves.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 
@@ -60,6 +61,9 @@ export class Hosted {
   readonly #gone: () => void;
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
+  /** It is moved without being opened: nobody opens it before that is over. */
+  #aside: Promise<void> | null = null;
+  #isMoving = false;
   #kills = 0;
   #parked: string | null = null;
   /** What the next run is told first, in place of what killed the one before (H3). */
@@ -121,9 +125,43 @@ export class Hosted {
     return await done.promise;
   }
 
+  /**
+   * Moves it to another site, from memory or from the disk. @throws HomeError `move_refused`: it goes on here.
+   *
+   * @param unopened moves it where no run is open here.
+   * @returns its epoch here.
+   */
+  async move(to: string, unopened: () => Promise<number>, drainMs: number): Promise<number> {
+    if (this.#aside !== null || this.#isMoving) {
+      throw new HomeError("move_refused", `cannot move ${shown(this.name)}: it is being moved already`);
+    }
+    this.#isMoving = true;
+    try {
+      if (this.#opening !== null) await this.#opening.catch(() => {});
+      const run = this.#run;
+      if (run !== null && !run.isOver) {
+        const { epoch } = run.home;
+        await moveRun(run, to, drainMs);
+        await run.finished;
+        return epoch;
+      }
+      await run?.finished;
+      const moved = unopened();
+      this.#aside = moved.then(() => {}, () => {});
+      const epoch = await moved;
+      this.unpark();
+      return epoch;
+    } finally {
+      this.#isMoving = false;
+      this.#aside = null;
+      this.#tidy();
+    }
+  }
+
   /** It is open, or opens. @throws as request */
   ensure(): Promise<SessionRun> {
     const run = this.#run;
+    if (run === null && this.#aside !== null) return this.#aside.then(() => this.ensure());
     if (run?.isOver) return run.finished.then(() => this.#after(run));
     if (run !== null) return Promise.resolve(run);
     return this.#opening ??= this.#start().finally(() => this.#opening = null);
@@ -287,7 +325,8 @@ export class Hosted {
   }
 
   #tidy(): void {
-    if (this.#waiting.size === 0 && this.#run === null && this.#parked === null) this.#gone();
+    const isUsed = this.#waiting.size > 0 || this.#run !== null || this.#isMoving || this.#opening !== null;
+    if (!isUsed && this.#parked === null) this.#gone();
   }
 }
 

@@ -1,12 +1,12 @@
 /** The calls that one stateful session waits for: made by its home, given up when nobody waits any more. */
-import type { Call, CallOutcome } from "../../functions/turns/mod.ts";
+import type { Call, CallKind, CallOutcome } from "../../functions/turns/mod.ts";
 import { type CallMaker, makeCall } from "./made_calls.ts";
 
 /** See the file's header. */
 export class OpenCalls {
   readonly #maker: Omit<CallMaker, "signal">;
   readonly #done: (call: number, outcome: CallOutcome) => void;
-  readonly #open = new Map<number, AbortController>();
+  readonly #open = new Map<number, { readonly kind: CallKind; readonly controller: AbortController }>();
 
   constructor(maker: Omit<CallMaker, "signal">, done: (call: number, outcome: CallOutcome) => void) {
     this.#maker = maker;
@@ -17,11 +17,16 @@ export class OpenCalls {
     return this.#open.size;
   }
 
+  /** What they ask for. */
+  get kinds(): CallKind[] {
+    return [...this.#open.values()].map(({ kind }) => kind);
+  }
+
   make(call: Call): void {
     const controller = new AbortController();
-    this.#open.set(call.call, controller);
+    this.#open.set(call.call, { kind: call.kind, controller });
     makeCall({ ...this.#maker, signal: controller.signal }, call).then((outcome) => {
-      if (this.#open.get(call.call) !== controller) return;
+      if (this.#open.get(call.call)?.controller !== controller) return;
       this.#open.delete(call.call);
       this.#done(call.call, outcome);
     });
@@ -29,7 +34,7 @@ export class OpenCalls {
 
   /** Nobody waits for it any more. */
   drop(call: number): void {
-    this.#open.get(call)?.abort();
+    this.#open.get(call)?.controller.abort();
     this.#open.delete(call);
   }
 

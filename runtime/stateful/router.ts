@@ -58,7 +58,8 @@ const TURNS_MAX = 4;
 const REACH_MS_MAX = 15_000;
 /** What says that nobody can take it over is believed when it was said for so long. */
 const UNREACHABLE_MS_MAX = 3_000;
-const RETRY_MS = 100;
+/** A move, or a takeover by a standby, is a matter of milliseconds; one by suspicion of seconds. */
+const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 
 /** See the file's header. */
 export class StatefulRouter implements StatefulCaller {
@@ -94,12 +95,12 @@ export class StatefulRouter implements StatefulCaller {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), this.#services.wallMs);
     try {
-      for (;;) {
+      for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
         const reply = await this.#attempt(asked, late.signal, isKept);
         if (reply.kind === "answer") return { answer: reply.answer, token: reply.token };
         if (reply.kind === "problem") this.#giveUp(reply, performance.now() - begunMs, late.signal);
         this.#services.count("retried");
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     } finally {
       clearTimeout(timer);
@@ -147,7 +148,10 @@ export class StatefulRouter implements StatefulCaller {
       }
       const at = homes.where(call.name);
       if (at !== site) return { kind: "elsewhere", site: at ?? "" };
-      return await this.#here(call);
+      const reply = await this.#here(call);
+      // A site that stops is no reason to refuse it: another takes it over.
+      const isClosing = reply.kind === "problem" && reply.code === "draining";
+      return isClosing ? { ...reply, code: "superseded_home" } : reply;
     } catch (error) {
       if (error instanceof CodecError) {
         return problem("internal", `a call that cannot be read: ${error.message}`);

@@ -54,6 +54,11 @@ export interface HostServices {
 const BIRTH_BYTES = 8;
 /** Idle ones are looked for so often. */
 const SWEEP_MS = 1_000;
+/** Who is to take a session over opens it within this: an isolate starts, and replays nothing. */
+const TAKEN_MS_MAX = 5_000;
+/** At a planned stop open sessions have moved by then: each takes some trips between sites. */
+const LEAVE_MS_MAX = 3_000;
+const LEAVING_AT_ONCE = 16;
 /** At a planned stop logs become checkpoints, as many as do within this. */
 const REST_MS_MAX = 2_000;
 
@@ -125,11 +130,72 @@ export class SessionHost {
     this.#hosted.delete(keyOf(name));
   }
 
-  /** Nothing is begun any more; what is at rest is written as a checkpoint. */
+  /**
+   * Moves one that is at home here to another site; it is open there when this resolves.
+   *
+   * @param drainMs so long what was begun may go on.
+   * @throws HomeError `move_refused`: it goes on here.
+   */
+  async move(name: StatefulName, to: string, drainMs: number): Promise<void> {
+    const { homes } = this.#services;
+    const epoch = await this.#of(name).move(to, () => this.#moveUnopened(name, to), drainMs);
+    if (await homes.whenTaken({ name, epoch, to }, TAKEN_MS_MAX)) return;
+    this.wake(name);
+    throw new HomeError(
+      "move_refused",
+      `cannot move ${name.class} ${
+        JSON.stringify(name.id)
+      } of ${name.app} to ${to}: that site did not open it in ` +
+        `${TAKEN_MS_MAX} ms; it is at home here again`,
+    );
+  }
+
+  /** Its log is on the disk: no isolate is needed for that. */
+  async #moveUnopened(name: StatefulName, to: string): Promise<number> {
+    const version = this.#services.apps.get(name.app)?.current.version ?? "";
+    const home = (await this.#services.homes.open(name, version)).start([]);
+    try {
+      await home.moveTo(to);
+    } catch (error) {
+      await home.rest().catch(() => {});
+      throw error;
+    }
+    return home.epoch;
+  }
+
+  /**
+   * Nothing is begun any more. What is open moves to the nearest of those that keep its log; where nobody else does, or
+   * it does not come to rest, it becomes a checkpoint as far as it can.
+   */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#services.homes.leave();
     this.#unlisten();
     clearInterval(this.#sweeping);
+    const untilMs = performance.now() + LEAVE_MS_MAX;
+    const leaving = [...this.#hosted.values()];
+    const next = async () => {
+      for (let one = leaving.pop(); one !== undefined && performance.now() < untilMs; one = leaving.pop()) {
+        await this.#leave(one, untilMs - performance.now());
+      }
+    };
+    await Promise.all(Array.from({ length: LEAVING_AT_ONCE }, next));
+    await this.#rest();
+  }
+
+  async #leave(hosted: Hosted, ms: number): Promise<void> {
+    const heir = hosted.run?.isOver === false ? hosted.run.home.heirs[0] : undefined;
+    if (heir === undefined) return;
+    const { homes } = this.#services;
+    try {
+      const epoch = await hosted.move(heir, () => Promise.reject(new Error("it is not open")), ms);
+      await homes.whenTaken({ name: hosted.name, epoch, to: heir, isLeaving: true }, ms);
+    } catch (error) {
+      this.#log(hosted.name, "info", `it stays at a site that stops: ${error}`);
+    }
+  }
+
+  async #rest(): Promise<void> {
     const untilMs = performance.now() + REST_MS_MAX;
     const isLeft = () => [...this.#hosted.values()].some(({ run }) => run !== null && run.isIdle);
     while (isLeft() && performance.now() < untilMs) {

@@ -59,6 +59,8 @@ export class SessionRun implements ChannelSink {
   #over: RunOver | null = null;
   readonly #finished = Promise.withResolvers<void>();
   #isQuiescent = false;
+  /** Events that wait: it is to move (moves.ts). */
+  #held: HandledEvent[] | null = null;
   #usedMs: number;
 
   constructor(parts: RunParts) {
@@ -143,6 +145,19 @@ export class SessionRun implements ChannelSink {
     return this.#undone.size === 0 && this.#isQuiescent && this.#calls.size === 0;
   }
 
+  /** All of its log is in its checkpoint. */
+  get isInCheckpoint(): boolean {
+    return this.#home !== null && this.#home.sequence === this.#checkpoints.at;
+  }
+
+  /** What keeps it from rest; null: nothing. */
+  get openWork(): string | null {
+    const { first } = this, open = this.#calls.kinds;
+    if (first !== undefined) return `its handler of ${eventText(first)} is not over`;
+    if (open.length > 0) return `it waits for what it asked for: ${open.join(", ")}`;
+    return this.#isQuiescent ? null : "a setTimeout of it has not gone off";
+  }
+
   /** For operators. */
   get state() {
     return {
@@ -154,8 +169,21 @@ export class SessionRun implements ChannelSink {
     };
   }
 
+  /** Events wait from now on. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** What has waited is delivered. */
+  goOn(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const event of held) this.deliver(event);
+  }
+
   /** Hands an event to the session. */
   deliver(event: HandledEvent): void {
+    if (this.#held !== null) return void this.#held.push(event);
     if (this.#over !== null || this.#checkpoints.isLeaving || this.#at === null) return;
     const number = this.#nextEvent++;
     this.#usedMs = this.#parts.nowMs();
@@ -184,7 +212,7 @@ export class SessionRun implements ChannelSink {
   /** Leaves memory: at once where the log is in its checkpoint, else after writing one. */
   rest(): void {
     if (!this.isIdle || this.#over !== null) return;
-    if (this.#home !== null && this.#home.sequence === this.#checkpoints.at) {
+    if (this.isInCheckpoint) {
       this.#releases.afterwards(() => Promise.resolve(this.isIdle && this.#end({ kind: "rested" })));
     } else this.checkpoint();
   }
@@ -305,3 +333,7 @@ export class SessionRun implements ChannelSink {
     });
   }
 }
+
+/** An event in words. */
+const eventText = (event: HandledEvent): string =>
+  event.kind === "timer" ? `the timer ${event.name}` : `a ${event.kind}`;

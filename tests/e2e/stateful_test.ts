@@ -171,6 +171,76 @@ async function losesItsHome(cluster: TestCluster): Promise<void> {
   assert.equal(await call(cluster, "edge-2", "fay", "add", 1), 7, "its former home sends on");
 }
 
+/** Calls one counter from a site until told to end; nothing may be refused, and each call counts once. */
+function load(cluster: TestCluster, site: string, id: string, from: number) {
+  let isOver = false;
+  const told: number[] = [];
+  const done = (async () => {
+    while (!isOver) told.push(await call(cluster, site, id, "add", 1) as number);
+  })();
+  return {
+    atLeast: (count: number) => eventually(`${id} was called`, () => Promise.resolve(told.length >= count)),
+    get count() {
+      return told.length;
+    },
+    end: async () => {
+      isOver = true;
+      await done;
+      assert.deepEqual(told, told.map((_, i) => from + i + 1), "each call counts once");
+      return from + told.length;
+    },
+  };
+}
+
+const move = (cluster: TestCluster, id: string, to: string, ...more: string[]) =>
+  cli(cluster, "sessions", "move", "counter", "counter", id, to, ...more);
+
+async function movesOnPurpose(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-1", "kim", "add", 1), 1);
+  const callers = load(cluster, "edge-2", "kim", 1);
+  const owners = (await shown(cluster, "kim")).owners.length;
+  for (const to of ["core-1", "edge-1"]) {
+    await callers.atLeast(callers.count + 3);
+    const moved = await move(cluster, "kim", to);
+    assert.deepEqual([moved.code, moved.out], [0, `counter kim of counter is at home at ${to}`], moved.err);
+    await callers.atLeast(callers.count + 3);
+    await eventually("its owners are as many as before", async () => {
+      const { home, owners: now } = await shown(cluster, "kim");
+      return home === to && (to === "core-1" || now.length === owners);
+    });
+  }
+  const sum = await callers.end();
+  assert.equal(await call(cluster, "edge-3", "kim", "get"), sum);
+
+  for (const [to, code] of [["nowhere", "site_unknown"], ["edge-1", "move_refused"]] as const) {
+    const refused = await move(cluster, "kim", to);
+    assert.deepEqual([refused.code, refused.err.split(":")[0]], [1, code], refused.err);
+  }
+  assert.match((await move(cluster, "nobody", "edge-2")).err, /not_found/);
+  await call(cluster, "edge-1", "kim", "linger", 1_500);
+  const lingers = await move(cluster, "kim", "edge-2", "--wait", "100");
+  assert.match(lingers.err, /move_refused: .*a setTimeout of it has not gone off/);
+  assert.equal((await shown(cluster, "kim")).home, "edge-1");
+  assert.equal((await move(cluster, "kim", "edge-2")).code, 0, "it waits for that");
+  assert.deepEqual(await call(cluster, "edge-1", "kim", "heard"), ["lingered"]);
+  const all = await cli(cluster, "sessions", "move", "--all-from", "edge-2", "edge-1", "--json");
+  assert.equal(JSON.parse(all.out).stayed, 0, all.err);
+  assert.equal((await shown(cluster, "kim")).home, "edge-1");
+}
+
+async function movesAtAStop(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-1", "liz", "add", 1), 1);
+  const callers = load(cluster, "edge-2", "liz", 1);
+  await callers.atLeast(3);
+  await cluster.control("stop", "edge-1");
+  const { home } = await shown(cluster, "liz");
+  assert.notEqual(home, "edge-1", "it has moved before its site stopped");
+  await callers.atLeast(callers.count + 3);
+  await callers.end();
+  await cluster.control("start", "edge-1");
+  await cluster.ready("edge-1");
+}
+
 async function waitsForItsHome(cluster: TestCluster): Promise<void> {
   assert.equal(await call(cluster, "edge-3", "gus", "add", 4), 4);
   await cluster.control("kill", "edge-3");
@@ -252,6 +322,8 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
     () => storeAndTimers(cluster),
   );
   await t.step("with f = 1 it goes on when its home is killed", () => losesItsHome(cluster));
+  await t.step("it moves where it is told, and back, while it is called", () => movesOnPurpose(cluster));
+  await t.step("a site that stops as planned moves what is open there", () => movesAtAStop(cluster));
   await t.step("with f = 0 it is unreachable until its home is back", () => waitsForItsHome(cluster));
   await t.step("an open session goes on with the next version", () => isDeployedAgain(cluster));
   await t.step("sessions are listed, shown, deleted, and end", () => isOperated(cluster));

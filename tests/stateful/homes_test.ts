@@ -229,17 +229,26 @@ Deno.test("a session that nobody takes over is opened again where it was, and on
   await all.of(home.moveTo(`s${to}`));
   // Its own site asks: what it agreed to stands.
   await assert.rejects(all.open(1, "x"), code("elsewhere", `s${to}`));
-  const taken = all.homes(1).whenTaken(name("x"), 1, 300);
+  const taken = all.homes(1).whenTaken({ name: name("x"), epoch: 1, to: `s${to}` }, 300);
   assert.equal(await all.of(taken), false);
   const opened = await all.open(1, "x");
   assert.deepEqual([opened.epoch, opened.log.length], [2, 1]);
   await assert.rejects(all.open(to, "x"), code("elsewhere", "s1"));
 });
 
+Deno.test("a site that stops takes nothing over, and says so at once", async () => {
+  const { all, home, to } = await withStranger();
+  all.homes(to).leave();
+  await all.of(home.moveTo(`s${to}`));
+  const taken = all.homes(1).whenTaken({ name: name("x"), epoch: 1, to: `s${to}` }, 60_000);
+  assert.equal(await all.of(taken, 500), false);
+  assert.equal((await all.open(1, "x")).epoch, 2);
+});
+
 Deno.test("whoever agreed to a move says when it is over", async () => {
   const { all, home, to } = await withStranger();
   await all.of(home.moveTo(`s${to}`));
-  const taken = all.homes(1).whenTaken(name("x"), 1, 5_000);
+  const taken = all.homes(1).whenTaken({ name: name("x"), epoch: 1, to: `s${to}` }, 5_000);
   await all.home(to, "x");
   assert.equal(await all.of(taken, 500), true);
 });

@@ -242,7 +242,7 @@ export class Host {
     }
     this.#drop(running);
     const begun = clock.nowMs();
-    const isThere = await homes.whenTaken(home.name, home.epoch, MOVE_MS);
+    const isThere = await homes.whenTaken({ name: home.name, epoch: home.epoch, to }, MOVE_MS);
     this.#probe(isThere ? "moves arrived" : "moves taken back");
     if (isThere && clock.nowMs() - begun < MOVE_MS / 2) this.#probe("moves in time");
   }

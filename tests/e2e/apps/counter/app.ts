@@ -68,6 +68,11 @@ export class Counter extends Session<Env> {
     this.setTimer("bell", ms);
   }
 
+  /** A timer that is no state: it does not rest before that. */
+  linger(ms: number): void {
+    setTimeout(() => this.notes.push("lingered"), ms);
+  }
+
   override onTimer(name: string): void {
     this.notes.push(name);
   }
@@ -104,6 +109,7 @@ const METHODS: ReadonlySet<string> = new Set(
     "addThere",
     "around",
     "ring",
+    "linger",
     "heard",
     "version",
     "close",

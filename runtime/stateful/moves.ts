@@ -1,0 +1,50 @@
+/**
+ * A planned move of an open stateful session to another site (functions/homes/move.ts).
+ *
+ * Stages: the other site gets the log, while this one serves → new events wait → what was begun ends → a checkpoint →
+ * the arbiter has it on record, and the run is over: who asked is sent on, with what had not begun.
+ *
+ * MV1  Events that came meanwhile are delivered here, in their order, where the move fails, and nothing is lost of it.
+ */
+import { HomeError } from "../../functions/homes/mod.ts";
+import type { SessionRun } from "./session_run.ts";
+
+const LOOK_MS = 2;
+
+/**
+ * Moves a run, which is over then. @throws HomeError `move_refused`: it goes on here.
+ *
+ * @param drainMs so long what was begun may go on.
+ */
+export async function moveRun(run: SessionRun, to: string, drainMs: number): Promise<void> {
+  const { home } = run;
+  await home.prepareMove(to);
+  run.hold();
+  try {
+    await drained(run, to, performance.now() + drainMs);
+    await home.moveTo(to);
+  } catch (error) {
+    home.stay(to);
+    run.goOn(); // MV1
+    throw error;
+  }
+}
+
+async function drained(run: SessionRun, to: string, untilMs: number): Promise<void> {
+  const { home } = run;
+  const refused = (why: string) =>
+    new HomeError(
+      "move_refused",
+      `cannot move ${home.name.class} ${JSON.stringify(home.name.id)} of ${home.name.app} to ${to}: ${why}`,
+    );
+  for (;;) {
+    await run.settled;
+    if (run.isOver) throw refused("it left memory, or its isolate ended, meanwhile; try again");
+    if (run.isIdle && run.isInCheckpoint) return;
+    if (run.isIdle) run.checkpoint();
+    if (performance.now() >= untilMs) {
+      throw refused(run.openWork ?? "its checkpoint is not at all owners yet; try again");
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
