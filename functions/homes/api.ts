@@ -40,6 +40,13 @@ export interface Piece {
 export interface Checkpoint {
   readonly at: number;
   readonly bytes: Uint8Array;
+  /**
+   * What lies beside it, in parts of at most `PART_BYTES_MAX` (limits.ts), each opaque: those of the checkpoint before
+   * it, `on`, and these; or only these. Of a checkpoint that was read, all of them.
+   */
+  readonly parts?: readonly Uint8Array[];
+  /** The entry of the checkpoint whose parts come before these; null, or left out: there are no others. */
+  readonly on?: number | null;
   /** Of the code that wrote it, and that reads it and the log after it. */
   readonly version: string;
 }

@@ -4,6 +4,7 @@
  */
 import type { SiteId } from "../../store/ports.ts";
 import type { Owner, StatefulName } from "./api.ts";
+import type { StateMark } from "./state_parts.ts";
 
 /** One commit in a log, with the epoch of the home that wrote it. */
 export interface LogPiece {
@@ -24,6 +25,8 @@ export interface Base {
   readonly version: string;
   readonly bytes: Uint8Array;
   readonly answers: Uint8Array;
+  /** What lies beside it (state_parts.ts). */
+  readonly state: StateMark;
 }
 
 /** Entries up to `upTo` that are not of an earlier segment were written in one epoch. */
@@ -34,7 +37,7 @@ export interface Segment {
 
 /** What one keeper has of a log. */
 export interface LogState {
-  readonly base: { readonly at: number; readonly epoch: number };
+  readonly base: { readonly at: number; readonly epoch: number; readonly state: StateMark };
   readonly segments: readonly Segment[];
 }
 
@@ -58,6 +61,8 @@ export type KeeperAsk =
     readonly seed: Uint8Array;
     readonly version: string;
     readonly base: Base | null;
+    /** Of its state, those after what was uploaded for it. */
+    readonly parts: readonly Uint8Array[];
   }
     & OfLog
   /** Up to the entry `keep` your log is as mine: cut the rest. */
@@ -65,7 +70,24 @@ export type KeeperAsk =
   | { readonly kind: "append"; readonly pieces: readonly LogPiece[] } & OfLog
   /** Give me what you have after an entry; `whole`: and the base, first. */
   | { readonly kind: "fetch"; readonly after: number; readonly whole: boolean } & OfLog
-  | { readonly kind: "checkpoint"; readonly base: Base } & OfLog
+  /** Its state is `kept`, which you have, or nothing; what was uploaded for it; and `parts`. */
+  | {
+    readonly kind: "checkpoint";
+    readonly base: Base;
+    readonly kept: StateMark;
+    readonly parts: readonly Uint8Array[];
+  }
+    & OfLog
+  /** Parts of the state of a base that will come, at the entry `at`; the first of them is number `first`. */
+  | {
+    readonly kind: "upload";
+    readonly at: number;
+    readonly first: number;
+    readonly parts: readonly Uint8Array[];
+  }
+    & OfLog
+  /** Give me parts of the state of your base, which is at the entry `at`. */
+  | { readonly kind: "parts"; readonly at: number; readonly first: number } & OfLog
   /** You are no owner any more of what you were made one of in this turn of the epoch. */
   | { readonly kind: "forget"; readonly turn: number } & OfLog;
 
@@ -98,7 +120,7 @@ export type Invitation = { readonly kind: "invite"; readonly name: StatefulName 
 
 export type Ask = KeeperAsk | ArbiterAsk | Invitation;
 
-export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full"] as const;
+export const REFUSALS = ["superseded", "unknown", "gap", "disk", "full", "parts"] as const;
 export type Refusal = typeof REFUSALS[number];
 export const OUTCOMES = ["granted", "refused", "unsure"] as const;
 
@@ -123,15 +145,18 @@ export type Reply =
     readonly aligned: boolean;
     readonly log: LogState | null;
   }
-  /** Part of a log; the base only where it was asked for. */
+  /** Part of a log; the base only where it was asked for, with as many parts of its state as fit. */
   | {
     readonly kind: "copy";
     readonly seed: Uint8Array;
     readonly version: string;
     readonly base: Base | null;
+    readonly parts: readonly Uint8Array[];
     readonly pieces: readonly LogPiece[];
     readonly more: boolean;
   }
+  /** Those asked for, as many as fit. */
+  | { readonly kind: "parts"; readonly parts: readonly Uint8Array[] }
   /** `epoch`: the one promised; `last`: the last entry that is here. */
   | { readonly kind: "refused"; readonly why: Refusal; readonly epoch: number; readonly last: number }
   | { readonly kind: "row"; readonly outcome: typeof OUTCOMES[number]; readonly row: RowState | null }

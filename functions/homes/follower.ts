@@ -9,7 +9,9 @@
 import type { SiteId } from "../../store/ports.ts";
 import type { StatefulName } from "./api.ts";
 import { type Ask, type Base, commonUpTo, lastOf, type LogPiece, type LogState, type Reply } from "./asks.ts";
+import { installBase, type PartialAsk, sendBase, type TransferPorts } from "./base_transfer.ts";
 import type { Asking } from "./exchange.ts";
+import { NO_STATE, type StateMark } from "./state_parts.ts";
 
 /** What an owner said of itself when it promised. */
 export interface Promised {
@@ -33,6 +35,10 @@ export interface FollowerHome {
   /** Pieces after an entry, as many as go at once; some of them may be on disk only. */
   pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]>;
   base(): Promise<Base | null>;
+  /** Whether its base's state begins with what a mark names. */
+  hasState(mark: StateMark): boolean;
+  /** Parts of the state of the base at an entry, as many as go at once; null: it has another by now. */
+  parts(at: number, first: number): Promise<readonly Uint8Array[] | null>;
   /** Its disk has more than before. */
   advanced(): void;
   /** It promised another. */
@@ -62,6 +68,8 @@ export class Follower {
   /** −1 before it has joined. */
   acked = -1;
   #baseAt = 0;
+  /** The state of that base, as far as it is known to have it. */
+  #state = NO_STATE;
   /** Ends the watch over its site. */
   unwatch: () => void = () => {};
   #sent = 0;
@@ -69,6 +77,9 @@ export class Follower {
   #isJoining = false;
   #isPumping = false;
   #isWanted = false;
+  #isRebasing = false;
+  /** Appends that are under way. */
+  #appending = 0;
   /** Something it was sent has not come there. */
   #isBehind = false;
   readonly #asks = new Set<Asking>();
@@ -128,25 +139,51 @@ export class Follower {
     this.disk = promised.disk;
     if (promised.log === null && !this.mayInstall) return this.#doubt();
     const keep = this.#keep(promised);
-    const { seed, version } = this.#home, { turn } = this;
-    if (promised.aligned) this.acked = promised.log === null ? 0 : lastOf(promised.log);
+    if (promised.aligned) this.#has(promised.log);
     else if (keep !== null) {
-      const reply = await this.#ask({ kind: "align", turn, keep, ...of() });
+      const reply = await this.#ask({ kind: "align", turn: this.turn, keep, ...of() });
       if (reply?.kind !== "held") return;
+      this.#has(promised.log);
       this.acked = reply.through;
-    } else {
-      const base = await this.#home.base();
-      const reply = await this.#ask({ kind: "install", turn, seed, version, base, ...of() });
-      if (reply?.kind !== "held") return;
-      this.acked = reply.through;
-      this.#baseAt = base?.at ?? 0;
-    }
+    } else if (!await this.#install(promised.log === null)) return;
     if (this.#isClosed || this.isLost) return;
-    this.#baseAt = Math.max(this.#baseAt, promised.log?.base.at ?? 0);
     this.#sent = this.acked;
     this.isJoined = true;
     this.#home.advanced();
     this.pump();
+  }
+
+  #has(log: LogState | null): void {
+    this.acked = log === null ? 0 : lastOf(log);
+    this.#baseAt = log?.base.at ?? 0;
+    this.#state = log?.base.state ?? NO_STATE;
+  }
+
+  async #install(isBlank: boolean): Promise<boolean> {
+    const { seed, version } = this.#home, { turn } = this;
+    for (;;) {
+      const installed = await installBase(this.#transfer(), { turn, seed, version }, isBlank);
+      if (installed === "over" || this.#isClosed) return false;
+      if (installed === "again" || installed === "lacks") {
+        await this.#home.nextTick();
+        continue;
+      }
+      this.acked = installed.through;
+      this.#baseAt = installed.base?.at ?? 0;
+      this.#state = installed.base?.state ?? NO_STATE;
+      return true;
+    }
+  }
+
+  #transfer(): TransferPorts {
+    const home = this.#home;
+    return {
+      base: () => home.base(),
+      hasState: (mark) => home.hasState(mark),
+      parts: (at, first) => home.parts(at, first),
+      ask: (ask: PartialAsk) =>
+        this.#ask({ ...ask, name: home.name, disk: this.disk, epoch: home.epoch } as Ask),
+    };
   }
 
   /** Up to where its log is the home's, where the home can send what follows; null: begin anew. */
@@ -166,24 +203,21 @@ export class Follower {
 
   async #pump(): Promise<void> {
     const home = this.#home;
-    while (!this.#isClosed && !this.isLost && this.#asks.size < ASKS_MAX) {
+    while (!this.#isClosed && !this.isLost && this.#appending < ASKS_MAX) {
       if (this.#isBehind) {
         // What was lost on the way goes again when all the rest was answered.
-        if (this.#asks.size > 0) return;
+        if (this.#appending > 0) return;
         this.#isBehind = false;
         this.#sent = this.acked;
       }
-      if (this.baseAt < home.baseAt) {
-        if (!await this.#sendBase()) return;
-        continue;
-      }
+      if (this.baseAt < home.baseAt) this.#rebaseSoon();
       if (this.#sent >= home.last) return;
       const found = home.pieces(this.#sent);
       const pieces = found instanceof Promise ? await found : found;
       const last = pieces.at(-1);
       if (last === undefined || pieces[0]?.first !== this.#sent + 1) {
-        // The log was cut meanwhile: the base goes first. Otherwise the home ends.
-        if (this.baseAt < home.baseAt) continue;
+        // The log was cut meanwhile: it goes on when the base is there. Otherwise the home ends.
+        if (this.baseAt < home.baseAt) this.#rebaseSoon();
         return;
       }
       this.#sent = last.first + last.count - 1;
@@ -193,27 +227,39 @@ export class Follower {
 
   async #append(pieces: readonly LogPiece[]): Promise<void> {
     const { name, epoch } = this.#home;
+    this.#appending++;
     const reply = await this.#ask({ kind: "append", pieces, name, disk: this.disk, epoch });
+    this.#appending--;
     if (reply?.kind === "held") this.#ack(reply.through);
     else if (reply?.kind === "refused" && reply.why === "gap") this.#isBehind = true;
     this.pump();
   }
 
-  async #sendBase(): Promise<boolean> {
-    const { name, epoch } = this.#home;
-    const base = await this.#home.base();
-    if (base === null || this.#isClosed) return false;
-    if (base.at <= this.baseAt) {
-      // What the own disk has may be older than what it is to have: no loop turns in place until then.
-      await this.#home.nextTick();
-      return !this.#isClosed;
+  #rebaseSoon(): void {
+    if (this.#isRebasing) return;
+    this.#isRebasing = true;
+    void this.#rebase().finally(() => {
+      this.#isRebasing = false;
+      this.pump();
+    });
+  }
+
+  /** Its base is made the home's, while appends go on. */
+  async #rebase(): Promise<void> {
+    while (!this.#isClosed && !this.isLost && this.#baseAt < this.#home.baseAt) {
+      const sent = await sendBase(this.#transfer(), this.#state, this.#baseAt);
+      if (sent === "over") return;
+      if (sent === "again" || sent === "lacks") {
+        if (sent === "lacks") this.#state = NO_STATE;
+        // What the own disk has may be older than what it is to have: no loop turns in place until then.
+        await this.#home.nextTick();
+        continue;
+      }
+      this.#baseAt = sent.base.at;
+      this.#state = sent.base.state;
+      this.#sent = Math.max(this.#sent, sent.base.at);
+      this.#ack(sent.through);
     }
-    const reply = await this.#ask({ kind: "checkpoint", base, name, disk: this.disk, epoch });
-    if (reply?.kind !== "held") return false;
-    this.#baseAt = Math.max(this.#baseAt, base.at);
-    this.#sent = Math.max(this.#sent, base.at);
-    this.#ack(reply.through);
-    return !this.#isClosed;
   }
 
   #ack(through: number): void {
@@ -229,7 +275,7 @@ export class Follower {
     const reply = await asking.reply;
     this.#asks.delete(asking);
     if (this.#isClosed) return null;
-    if (reply.kind !== "refused" || reply.why === "gap") return reply;
+    if (reply.kind !== "refused" || reply.why === "gap" || reply.why === "parts") return reply;
     if (reply.why === "superseded") this.#home.superseded(reply.epoch);
     else if (reply.why === "unknown") this.#doubt();
     else this.#lose(reply.why);

@@ -17,7 +17,13 @@ import { Exchange } from "./exchange.ts";
 import { GroupCommit } from "./group_commit.ts";
 import type { KeptLog } from "./kept_log.ts";
 import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
-import { OPEN_MS_MAX, PER_APP_MAX, SEED_BYTES, SITE_ANSWERS_BYTES_MAX } from "./limits.ts";
+import {
+  OPEN_MS_MAX,
+  PACKET_BYTES_TARGET,
+  PER_APP_MAX,
+  SEED_BYTES,
+  SITE_ANSWERS_BYTES_MAX,
+} from "./limits.ts";
 import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
@@ -25,6 +31,7 @@ import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
 import type { HomesPorts, HomesStatus } from "./ports.ts";
 import { Routes } from "./routes.ts";
+import { beginWith, NO_STATE } from "./state_parts.ts";
 import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
@@ -101,7 +108,7 @@ export class Homes {
     const loaded = await loadDisk(storage, random);
     const disk = new GroupCommit({ storage, clock, fatal }, loaded.position);
     const watches = new Watches(fellows, site, nowMs);
-    const { keptMax, keptBytesMax, perAppMax = PER_APP_MAX } = ports;
+    const { keptMax, keptBytesMax, batchBytes = PACKET_BYTES_TARGET, perAppMax = PER_APP_MAX } = ports;
     const gone = (one: SiteId) => watches.gone(one);
     const arbiter = arbiterStorage === null
       ? null
@@ -113,6 +120,7 @@ export class Homes {
           storage,
           disk,
           nowMs,
+          batchBytes,
           ...hooks,
           ...(keptMax === undefined ? {} : { keptMax }),
           ...(keptBytesMax === undefined ? {} : { keptBytesMax }),
@@ -173,7 +181,7 @@ export class Homes {
     const { number, owners } = await this.#births.current(this.#ports.nowMs() + OPEN_MS_MAX);
     const name = { app, class: className, id: birthId({ site, number }, random.bytes(16)) };
     checkName(name);
-    const copy = { seed: random.bytes(SEED_BYTES), version, base: null, pieces: [] };
+    const copy = { seed: random.bytes(SEED_BYTES), version, base: null, parts: [], pieces: [] };
     await alignOwn(this.#recoveryPorts(), { name, epoch: 1, copy, mine: null });
     const promised = new Map(owners.map(({ site, disk }) => [site, { disk, aligned: false, log: null }]));
     const row = { epoch: 1, config: 0, owners };
@@ -243,11 +251,16 @@ export class Homes {
     };
     const ports = {
       disk: this.#keepers.disk,
+      batchBytes: this.#ports.batchBytes ?? PACKET_BYTES_TARGET,
       nowMs,
       wallMs: () => clock.nowMs(),
       own: (ask: KeeperAsk) => this.#keepers.handle(this.#ports.site, ask),
       logBytes: () => this.#keepers.log(live.name)?.pieceBytes ?? 0,
       epochAt: (entry: number) => this.#keepers.log(live.name)?.epochAt(entry) ?? 0,
+      base: () => {
+        const { base, state } = this.#keepers.log(live.name) ?? {};
+        return { at: base?.at ?? 0, state: state?.base.state ?? NO_STATE };
+      },
       rested,
       invite: (to: SiteId, name: StatefulName) => void this.#invite(to, name),
       moveArbiter: this.#moveArbiter(),
@@ -326,10 +339,6 @@ export class Homes {
   #livePorts(): LiveHomePorts {
     const { site, nowMs, arbiter, fellows, note } = this.#ports;
     const log = (name: StatefulName) => this.#keepers.log(name);
-    const kept = (name: StatefulName, kind: { after: number; whole: boolean }): Promise<Reply> => {
-      const epoch = log(name)?.head.promised ?? 0;
-      return this.#keepers.handle(site, { kind: "fetch", name, disk: this.#keepers.disk, epoch, ...kind });
-    };
     return {
       site,
       nowMs,
@@ -342,15 +351,20 @@ export class Homes {
       isKnown: (one) => fellows.isKnown(one),
       standing: (one) => fellows.standing(one),
       watch: (one) => fellows.watch(one),
-      state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0 }, segments: [] },
+      state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0, state: NO_STATE }, segments: [] },
       baseAt: (name) => log(name)?.base?.at ?? 0,
       read: async (name, after) => {
-        const reply = await kept(name, { after, whole: false });
+        const epoch = log(name)?.head.promised ?? 0, { disk } = this.#keepers;
+        const ask = { kind: "fetch", name, disk, epoch, after, whole: false } as const;
+        const reply = await this.#keepers.handle(site, ask);
         return reply.kind === "copy" ? reply.pieces : [];
       },
-      base: async (name) => {
-        const reply = await kept(name, { after: log(name)?.last ?? 0, whole: true });
-        return reply.kind === "copy" ? reply.base : null;
+      base: (name) => this.#keepers.base(name),
+      hasState: (name, mark) => beginWith(log(name)?.parts.marks ?? [], mark),
+      parts: async (name, at, first) => {
+        const epoch = log(name)?.head.promised ?? 0, { disk } = this.#keepers;
+        const reply = await this.#keepers.handle(site, { kind: "parts", name, disk, epoch, at, first });
+        return reply.kind === "parts" ? reply.parts : null;
       },
       count: (what) => this.#count(what),
       over: (home, error) => this.#over(home, error),

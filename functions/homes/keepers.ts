@@ -12,6 +12,8 @@
  *     forgotten again, with its log, would fence nobody.
  * K5  Bounded: logs, bytes of one, bytes of all. Beyond that the answer is `full`; nothing is dropped for room.
  * K6  What is fetched at once is of one moment: base and pieces fit together.
+ * K7  A base takes the place of the one before in one step, with the parts of its state that came last. Parts uploaded
+ *     before are nothing until then, and nobody's any more when another epoch is promised (kept_parts.ts).
  */
 import type { Random, SiteId, Storage } from "../../store/ports.ts";
 import { keyAfter, prefixRange } from "../../store/range.ts";
@@ -29,6 +31,7 @@ import {
   encodeBase,
   encodeHead,
   encodePiece,
+  ENDS,
   HEADS,
   KeptLog,
   markOf,
@@ -36,8 +39,10 @@ import {
   type PieceMark,
   PIECES,
 } from "./kept_log.ts";
+import { decodeEnd, KeptPartRows } from "./kept_parts.ts";
 import { KEPT_BYTES_MAX, KEPT_MAX, LOG_BYTES_MAX, PACKET_BYTES_TARGET } from "./limits.ts";
 import { keyOf, nameOf } from "./name.ts";
+import { bytesOf, NO_STATE } from "./state_parts.ts";
 
 export interface KeepersPorts {
   readonly storage: Storage;
@@ -49,6 +54,7 @@ export interface KeepersPorts {
   readonly changed: (log: KeptLog, gone: boolean) => void;
   readonly keptMax?: number;
   readonly keptBytesMax?: number;
+  readonly batchBytes?: number;
 }
 
 type LogAsk = Exclude<KeeperAsk, { kind: "greet" }>;
@@ -90,11 +96,23 @@ export async function loadDisk(storage: Storage, random: Random): Promise<Loaded
     const name = nameOf(key);
     logs.set(keyOf("", name), new KeptLog(name, decodeHead(value)));
   });
-  await each(BASES, ({ key }, value) => logs.get(keyOf("", nameOf(key)))?.setBase(decodeBase(value)));
+  await each(BASES, ({ key }, value) => {
+    const { base, parts } = decodeBase(value);
+    logs.get(keyOf("", nameOf(key)))?.setBase(base, parts);
+  });
+  await each(ENDS, ({ key }, value) => {
+    const log = logs.get(keyOf("", nameOf(key)));
+    if (log !== undefined) [log.partsEnd, log.hasEnd] = [Math.max(log.partsEnd, decodeEnd(value)), true];
+  });
   await each(PIECES, ({ key }, value) => {
     const first = Number(unpackKey(key)[4]);
     logs.get(keyOf("", nameOf(key)))?.add(markOf(decodePiece(first, value)));
   });
+  // Parts of states are not read here; the newest row may be one of them.
+  for (let rows: readonly Row[] = [];; position = rows.at(-1)?.position ?? position) {
+    rows = await storage.journal(position, Number.MAX_SAFE_INTEGER, SCAN_ROWS);
+    if (rows.length === 0) break;
+  }
   const isBlank = id === 0;
   if (isBlank) id = random.bytes(DISK_BYTES).reduce((number, byte) => number * 256 + byte, 0) + 1;
   return { id, isBlank, position, logs: [...logs.values()] };
@@ -105,12 +123,14 @@ export class Keepers {
   readonly #ports: KeepersPorts;
   readonly disk: number;
   readonly #logs = new Map<string, KeptLog>();
+  readonly #parts: KeptPartRows;
   readonly #keptMax: number;
   readonly #keptBytesMax: number;
   #bytes = 0;
 
   constructor(ports: KeepersPorts, { id, isBlank, logs }: LoadedDisk) {
     this.#ports = ports;
+    this.#parts = new KeptPartRows(ports.disk, ports.storage, ports.batchBytes ?? PACKET_BYTES_TARGET);
     this.disk = id;
     this.#keptMax = ports.keptMax ?? KEPT_MAX;
     this.#keptBytesMax = ports.keptBytesMax ?? KEPT_BYTES_MAX;
@@ -136,6 +156,13 @@ export class Keepers {
 
   log(name: StatefulName): KeptLog | undefined {
     return this.#logs.get(keyOf("", name));
+  }
+
+  /** The base of a log, as it is on disk. */
+  async base(name: StatefulName): Promise<Base | null> {
+    await this.#ports.disk.durable();
+    const row = await this.#ports.storage.get(keyOf(BASES, name));
+    return row?.value ? decodeBase(row.value).base : null;
   }
 
   /** Does what is asked, and answers when it is on disk. @throws what the disk says. */
@@ -171,12 +198,16 @@ export class Keepers {
     if (log.head.promised !== ask.epoch) return refused("unknown", log);
     switch (ask.kind) {
       case "fetch":
+      case "parts":
         return null;
       case "align":
         return this.#align(ask, log);
+      case "upload":
+        if (!this.#hasRoom(bytesOf(ask.parts), false)) return refused("full", log);
+        return this.#parts.upload(log, ask) ? held(log) : refused("gap", log);
     }
     if (log.head.aligned !== ask.epoch) return refused("unknown", log);
-    return ask.kind === "append" ? this.#append(ask.pieces, log) : this.#checkpoint(ask.base, log);
+    return ask.kind === "append" ? this.#append(ask.pieces, log) : this.#checkpoint(ask, log);
   }
 
   /** K4 */
@@ -189,6 +220,7 @@ export class Keepers {
   #promise(from: SiteId, epoch: number, log: KeptLog): Reply {
     if (log.head.promised !== epoch) {
       log.head = { ...log.head, promised: epoch, by: from };
+      log.setUpload(null);
       this.#putHead(log);
       this.#ports.fenced(log.name, epoch, from);
     }
@@ -197,17 +229,21 @@ export class Keepers {
 
   #install(from: SiteId, ask: LogAsk & { kind: "install" }, old: KeptLog | undefined): Reply {
     if (old?.head.aligned === ask.epoch) return held(old); // K3
-    const size = ask.base === null ? 0 : ask.base.bytes.length + ask.base.answers.length;
-    if (!this.#hasRoom(size, old === undefined)) return refused("full", old);
-    if (old !== undefined) this.#clear(old);
+    if (!this.#hasRoom(sizeOf(ask.base, ask.parts), old === undefined)) return refused("full", old);
     const { name, epoch, turn, seed, version, base } = ask;
     const head = { promised: epoch, by: from, aligned: epoch, turn, seed, version };
     const log = old ?? new KeptLog(name, head);
+    const parts = base === null ? undefined : this.#parts.named(log, base, NO_STATE, ask.parts);
+    if (parts === null) return refused("parts", old);
+    this.#drop(log, log.cut(() => true));
+    if (base === null) this.#dropBase(log);
     log.head = head;
     this.#logs.set(keyOf("", name), log);
     this.#putHead(log);
-    log.setBase(base);
-    if (base !== null) this.#ports.disk.put(keyOf(BASES, name), encodeBase(base));
+    log.setBase(base, parts);
+    if (base !== null && parts !== undefined) {
+      this.#ports.disk.put(keyOf(BASES, name), encodeBase(base, parts));
+    }
     if (old !== undefined) this.#ports.fenced(name, epoch, from);
     this.#ports.changed(log, false);
     return held(log);
@@ -241,15 +277,17 @@ export class Keepers {
     return held(log);
   }
 
-  /** L2 */
-  #checkpoint(base: Base, log: KeptLog): Reply {
+  /** L2, K7 */
+  #checkpoint({ base, kept, parts }: LogAsk & { kind: "checkpoint" }, log: KeptLog): Reply {
     if (base.at <= (log.base?.at ?? 0)) return held(log); // K3
     // Beyond the last entry: all that is here is an earlier part of what the base stands for (H4).
     const isEnd = base.at > log.last || log.pieces.some((mark) => lastEntry(mark) === base.at);
     if (!isEnd) return refused("gap", log);
-    if (!this.#hasRoom(base.bytes.length + base.answers.length, false)) return refused("full", log);
-    this.#ports.disk.put(keyOf(BASES, log.name), encodeBase(base));
-    log.setBase(base);
+    if (!this.#hasRoom(sizeOf(base, parts), false)) return refused("full", log);
+    const named = this.#parts.named(log, base, kept, parts);
+    if (named === null) return refused("parts", log);
+    this.#ports.disk.put(keyOf(BASES, log.name), encodeBase(base, named));
+    log.setBase(base, named);
     this.#drop(log, log.cut((mark) => lastEntry(mark) <= base.at));
     this.#ports.changed(log, false);
     return held(log);
@@ -276,14 +314,23 @@ export class Keepers {
   async #read(from: SiteId, ask: LogAsk): Promise<Reply> {
     for (;;) {
       const log = this.log(ask.name);
-      if (ask.kind !== "fetch" || log === undefined) return refused("unknown", log);
+      if (log === undefined) return refused("unknown", log);
       const { cuts } = log, marks = [...log.pieces];
       await this.#ports.disk.durable();
-      const copy = await this.#copy(log, marks, ask);
+      const found = ask.kind === "fetch"
+        ? await this.#copy(log, marks, ask)
+        : await this.#someParts(log, ask);
       if (this.log(ask.name) !== log || log.cuts !== cuts) continue;
-      if (copy === null) return refused("unknown", log);
-      return isFenced(log, from, ask.epoch) ? refused("superseded", log) : copy;
+      if (found === null) return refused("unknown", log);
+      return isFenced(log, from, ask.epoch) ? refused("superseded", log) : found;
     }
+  }
+
+  async #someParts(log: KeptLog, ask: LogAsk): Promise<Reply | null> {
+    if (ask.kind !== "parts") return null;
+    if (log.base?.at !== ask.at || ask.first >= log.parts.marks.length) return refused("gap", log);
+    const parts = await this.#parts.read(log, ask.first);
+    return parts && { kind: "parts", parts };
   }
 
   /** @param marks of what is on disk. */
@@ -293,10 +340,12 @@ export class Keepers {
     { name, whole, after }: LogAsk & { kind: "fetch" },
   ): Promise<Reply | null> {
     const row = log.base !== null && whole ? await this.#ports.storage.get(keyOf(BASES, name)) : undefined;
-    const base = row?.value ? decodeBase(row.value) : null;
+    const base = row?.value ? decodeBase(row.value).base : null;
+    const parts = base === null ? [] : await this.#parts.read(log, 0);
+    if (parts === null) return null;
     const pieces: LogPiece[] = [];
     const start = Math.max(after, whole ? log.base?.at ?? 0 : 0);
-    let bytes = base?.bytes.length ?? 0, more = false;
+    let bytes = sizeOf(base, parts), more = false;
     for (const mark of marks) {
       if (mark.first <= start) continue;
       more = pieces.length > 0 && bytes + mark.length > PACKET_BYTES_TARGET;
@@ -307,7 +356,7 @@ export class Keepers {
       bytes += mark.length;
     }
     const { seed, version } = log.head;
-    return { kind: "copy", seed, version, base, pieces, more };
+    return { kind: "copy", seed, version, base, parts, pieces, more };
   }
 
   #putHead(log: KeptLog): void {
@@ -317,8 +366,13 @@ export class Keepers {
   /** Base and pieces. */
   #clear(log: KeptLog): void {
     this.#drop(log, log.cut(() => true));
-    if (log.base !== null) this.#ports.disk.drop(keyOf(BASES, log.name));
+    this.#dropBase(log);
     log.setBase(null);
+  }
+
+  #dropBase(log: KeptLog): void {
+    if (log.base !== null) this.#ports.disk.drop(keyOf(BASES, log.name));
+    this.#parts.dropAll(log);
   }
 
   #drop(log: KeptLog, marks: readonly PieceMark[]): void {
@@ -330,6 +384,9 @@ export class Keepers {
     return this.#bytes + bytes <= this.#keptBytesMax && (!isNew || this.#logs.size < this.#keptMax);
   }
 }
+
+const sizeOf = (base: Base | null, parts: readonly Uint8Array[]): number =>
+  base === null ? 0 : base.bytes.length + base.answers.length + bytesOf(parts);
 
 const lastEntry = ({ first, count }: PieceMark): number => first + count - 1;
 

@@ -1,11 +1,15 @@
 /**
  * One log at one keeper: what is in memory of it, and its rows on disk.
  *
- * On disk: ["h", …name] who may write it, ["c", …name] its base, ["p", …name, first] a piece. The pieces are what they
- * were sent as; nothing of them but their numbers is in memory.
+ * On disk: ["h", …name] who may write it, ["c", …name] its base, ["p", …name, first] a piece, ["s", …name, number] a part
+ * of a state, ["u", …name] the number after the last one of these, while there are some that no base has named.
+ * Pieces and parts are what they were sent as; nothing of them but their numbers is in memory.
  *
  * L1  Pieces follow each other without a gap, the first one right after the base.
- * L2  A cut of pieces and the base that stands for them go in one step of the disk.
+ * L2  A cut of pieces and the base that stands for them go in one step of the disk; so do the parts that a base names
+ *     last, and those that go because it does not.
+ * L3  Parts of the base have the numbers `first` and on. What was uploaded has those after, and takes no others' place
+ *     before a base has named it.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { type Key, packKey } from "../../store/key.ts";
@@ -14,9 +18,10 @@ import type { StatefulName } from "./api.ts";
 import type { Base, LogPiece, LogState, Segment } from "./asks.ts";
 import { SEED_BYTES } from "./limits.ts";
 import { keyOf } from "./name.ts";
-import { readBase, readVersion, writeBase } from "./packet.ts";
+import { readBase, readBaseAs, readVersion, writeBase } from "./packet.ts";
+import { bytesOf, markOf as markOfState, NO_STATE, type PartMark } from "./state_parts.ts";
 
-export const HEADS = "h", BASES = "c", PIECES = "p";
+export const HEADS = "h", BASES = "c", PIECES = "p", PARTS = "s", ENDS = "u";
 
 /** Who may write a log, and what it began with. */
 export interface Head {
@@ -43,6 +48,31 @@ export interface PieceMark {
 export const pieceKey = (name: StatefulName, first: number): Key =>
   (keyOf(PIECES, name) + packKey([first])) as Key;
 
+export const partKey = (name: StatefulName, number: number): Key =>
+  (keyOf(PARTS, name) + packKey([number])) as Key;
+
+/** Where the parts of a base are (L3). */
+export interface KeptParts {
+  readonly first: number;
+  readonly marks: readonly PartMark[];
+}
+
+/** What came for a base at the entry `at`, in place of the parts before (`start` 0) or behind them. */
+export interface Upload {
+  readonly at: number;
+  readonly start: number;
+  readonly marks: PartMark[];
+}
+
+interface KeptBase {
+  readonly at: number;
+  readonly epoch: number;
+  readonly wakeAtMs: number;
+  readonly length: number;
+}
+
+const NO_PARTS: KeptParts = { first: 0, marks: [] };
+
 export const markOf = ({ epoch, first, count, wakeAtMs, bytes }: LogPiece): PieceMark => ({
   epoch,
   first,
@@ -56,11 +86,15 @@ export class KeptLog {
   readonly name: StatefulName;
   head: Head;
   /** null: it begins with the first entry. */
-  base:
-    | { readonly at: number; readonly epoch: number; readonly wakeAtMs: number; readonly length: number }
-    | null = null;
+  base: KeptBase | null = null;
+  /** Of the base's state. */
+  parts: KeptParts = NO_PARTS;
+  #upload: Upload | null = null;
+  /** The number after the last part on disk, and whether a row of its own says so. */
+  partsEnd = 0;
+  hasEnd = false;
   pieces: PieceMark[] = [];
-  /** Of base and pieces. */
+  /** Of base, its state, what was uploaded, and pieces. */
   bytes = 0;
   /** Counts what was cut, and bases: who reads from the disk meanwhile begins again. */
   cuts = 0;
@@ -73,8 +107,26 @@ export class KeptLog {
   }
 
   /** Of the pieces. */
-  get pieceBytes(): number {
-    return this.bytes - (this.base?.length ?? 0);
+  pieceBytes = 0;
+
+  get upload(): Upload | null {
+    return this.#upload;
+  }
+
+  /** The number of the next part. */
+  get nextPart(): number {
+    return this.parts.first + this.parts.marks.length + (this.#upload?.marks.length ?? 0);
+  }
+
+  /** Begins to take parts for a base, or takes none (SP2). */
+  setUpload(upload: Upload | null): void {
+    this.bytes -= bytesOf(this.#upload?.marks ?? []);
+    this.#upload = upload;
+  }
+
+  uploaded(mark: PartMark): void {
+    this.#upload?.marks.push(mark);
+    this.bytes += mark.length;
   }
 
   get last(): number {
@@ -93,7 +145,8 @@ export class KeptLog {
       if (segments.at(-1)?.epoch === epoch) segments.pop();
       segments.push({ epoch, upTo: first + count - 1 });
     }
-    return { base: { at: this.base?.at ?? 0, epoch: this.base?.epoch ?? 0 }, segments };
+    const { at, epoch } = this.base ?? { at: 0, epoch: 0 };
+    return { base: { at, epoch, state: markOfState(this.parts.marks) }, segments };
   }
 
   /** The epoch of an entry. */
@@ -102,15 +155,19 @@ export class KeptLog {
     return piece?.epoch ?? this.base?.epoch ?? 0;
   }
 
-  setBase(base: Base | null): void {
+  setBase(base: Base | null, parts: KeptParts = { first: this.nextPart, marks: [] }): void {
     this.cuts++;
+    this.setUpload(null);
     const length = base === null ? 0 : base.bytes.length + base.answers.length;
-    this.bytes += length - (this.base?.length ?? 0);
+    this.bytes += length - (this.base?.length ?? 0) + bytesOf(parts.marks) - bytesOf(this.parts.marks);
     this.base = base === null ? null : { at: base.at, epoch: base.epoch, wakeAtMs: base.wakeAtMs, length };
+    this.parts = parts;
+    this.partsEnd = Math.max(this.partsEnd, this.nextPart);
   }
 
   add(mark: PieceMark): void {
     this.pieces.push(mark);
+    this.pieceBytes += mark.length;
     this.bytes += mark.length;
   }
 
@@ -120,7 +177,8 @@ export class KeptLog {
     if (gone.length === 0) return gone;
     this.cuts++;
     this.pieces = this.pieces.filter((mark) => !isCut(mark));
-    for (const { length } of gone) this.bytes -= length;
+    this.bytes -= bytesOf(gone);
+    this.pieceBytes -= bytesOf(gone);
     return gone;
   }
 }
@@ -155,14 +213,30 @@ export function decodePiece(first: number, row: Uint8Array): LogPiece {
   return piece;
 }
 
-export const encodeBase = (base: Base): Uint8Array =>
-  writeBase(new Writer(base.bytes.length + 64), base).done();
+/** A row of a base whose state lies beside it begins so; one of the first form, with all in itself, with 1. */
+const WITH_PARTS = 2;
+
+export function encodeBase(base: Base, { first, marks }: KeptParts): Uint8Array {
+  const w = new Writer(base.bytes.length + base.answers.length + 128).byte(WITH_PARTS).uint(first);
+  w.list(marks, ({ length, check }) => w.uint(length).uint(check));
+  return writeBase(w, base).done();
+}
 
 /** @throws CodecError */
-export function decodeBase(bytes: Uint8Array): Base {
+export function decodeBase(bytes: Uint8Array): { readonly base: Base; readonly parts: KeptParts } {
   const r = new Reader(bytes);
-  const base = readBase(r);
+  if (bytes[0] !== WITH_PARTS) {
+    const base = r.flag() ? readBaseAs(r, () => NO_STATE) : null;
+    return ended(r, base, NO_PARTS);
+  }
+  r.byte();
+  const first = r.uint();
+  const marks = r.list(() => ({ length: r.uint(), check: r.uint() }));
+  return ended(r, readBase(r), { first, marks });
+}
+
+function ended(r: Reader, base: Base | null, parts: KeptParts) {
   r.end();
   if (base === null) throw new CodecError("a base without a state");
-  return base;
+  return { base, parts };
 }

@@ -12,8 +12,14 @@ export const SEED_BYTES = 32;
 
 /** One commit: the largest body of a request (32 MiB), and what comes with it. It fits a link's message. */
 export const PIECE_BYTES_MAX = 36 << 20;
-/** `motion` tracks 43 MB; a link's message may have 128 MiB. */
+/** A checkpoint without what lies beside it: clocks, timers, what nobody has acknowledged; all of one of the first form. */
 export const CHECKPOINT_BYTES_MAX = 96 << 20;
+/** One part of a checkpoint's state: some of them go in a packet, and none holds up a disk for long. */
+export const PART_BYTES_MAX = (1 << 20) + 64;
+/** The state of one checkpoint: `motion` tracks 53 MB, and changes may take as much again before they are merged. */
+export const STATE_BYTES_MAX = 256 << 20;
+/** Of these, with changes of a few bytes each between them. */
+export const STATE_PARTS_MAX = 4_096;
 /** The log of one stateful session after its checkpoint: its home is to have written a new one long before. */
 export const LOG_BYTES_MAX = 128 << 20;
 /** Stateful sessions that one site keeps a log of: 400 bytes of memory each. */

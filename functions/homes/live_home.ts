@@ -24,6 +24,7 @@ import type { Asking } from "./exchange.ts";
 import { Follower, type FollowerHome, type Promised } from "./follower.ts";
 import { FULL_RETRY_MS, MEND_RETRY_MS, PACKET_BYTES_TARGET } from "./limits.ts";
 import { shown } from "./name.ts";
+import type { StateMark } from "./state_parts.ts";
 
 /** What a home needs of its site. */
 export interface LiveHomePorts {
@@ -43,6 +44,10 @@ export interface LiveHomePorts {
   baseAt(name: StatefulName): number;
   read(name: StatefulName, after: number): Promise<readonly LogPiece[]>;
   base(name: StatefulName): Promise<Base | null>;
+  /** Whether its base's state begins with what a mark names. */
+  hasState(name: StatefulName, mark: StateMark): boolean;
+  /** Parts of the state of the base at an entry; null: it has another by now. */
+  parts(name: StatefulName, at: number, first: number): Promise<readonly Uint8Array[] | null>;
   count(name: string): void;
   note(event: string, detail: Record<string, unknown>): void;
   /** It is no home any more. */
@@ -149,6 +154,8 @@ export class LiveHome {
       ask: (to, ask) => ports.ask(to, ask),
       pieces: (after) => this.#pieces(after),
       base: () => ports.base(name),
+      hasState: (mark) => ports.hasState(name, mark),
+      parts: (at, first) => ports.parts(name, at, first),
       advanced: () => this.#advanced(),
       superseded: (epoch) => this.supersede(`epoch ${epoch} was promised`),
       doubt: (follower) => void this.#doubt(follower),

@@ -19,15 +19,26 @@ import type { SiteId } from "../../store/ports.ts";
 import type { Base, KeeperAsk, Reply } from "./asks.ts";
 import type { AnswerRoom } from "./answer_room.ts";
 import { Answers } from "./answers.ts";
-import { CHECKPOINT_BYTES_MAX, LOG_BYTES_MAX, PIECE_BYTES_MAX, VERSION_BYTES_MAX } from "./limits.ts";
+import {
+  CHECKPOINT_BYTES_MAX,
+  LOG_BYTES_MAX,
+  PART_BYTES_MAX,
+  PIECE_BYTES_MAX,
+  STATE_BYTES_MAX,
+  STATE_PARTS_MAX,
+  VERSION_BYTES_MAX,
+} from "./limits.ts";
 import type { LiveHome } from "./live_home.ts";
 import { type MoveArbiter, prepareMove, yieldTo } from "./move.ts";
 import { isText, shown } from "./name.ts";
 import type { LogCopy } from "./recovery.ts";
+import { batchFrom, bytesOf, markAfter, NO_STATE, type StateMark } from "./state_parts.ts";
 
 /** What it needs of its site. */
 export interface OpenHomePorts {
   readonly disk: number;
+  /** Of a state, what goes to the disk at once. */
+  readonly batchBytes: number;
   readonly nowMs: () => number;
   readonly wallMs: () => number;
   /** This site's own keeper. */
@@ -35,6 +46,8 @@ export interface OpenHomePorts {
   /** Bytes of this site's own log of it. */
   logBytes(): number;
   epochAt(entry: number): number;
+  /** That log's base. */
+  base(): { readonly at: number; readonly state: StateMark };
   /** Tells a site that it may take it over. */
   invite(site: SiteId, name: StatefulName): void;
   readonly moveArbiter: MoveArbiter;
@@ -56,7 +69,7 @@ export class Opening implements Opened {
 
   constructor(
     live: LiveHome,
-    { seed, version, base, pieces }: LogCopy,
+    { seed, version, base, parts, pieces }: LogCopy,
     { nowMs, room, make, abandoned }: {
       readonly nowMs: () => number;
       readonly room: AnswerRoom;
@@ -71,7 +84,7 @@ export class Opening implements Opened {
     if (base !== null) this.#answers.restore(base.answers, base.at);
     this.seed = seed;
     this.version = base?.version ?? version;
-    this.checkpoint = base === null ? null : { at: base.at, bytes: base.bytes, version: base.version };
+    this.checkpoint = base === null ? null : { at: base.at, bytes: base.bytes, version: base.version, parts };
     this.log = pieces.map(({ first, count, bytes }) => ({ first, count, bytes }));
   }
 
@@ -186,22 +199,14 @@ export class OpenHome implements Home {
     return done;
   }
 
-  async #checkpoint({ at, bytes, version }: Checkpoint): Promise<void> {
-    const { name, epoch } = this;
-    if (bytes.length > CHECKPOINT_BYTES_MAX || !isText(version, VERSION_BYTES_MAX)) {
-      throw new HomeError(
-        "limit_stateful",
-        `cannot take a checkpoint of ${bytes.length} bytes of ${
-          shown(name)
-        }: it may have up to ${CHECKPOINT_BYTES_MAX}`,
-      );
-    }
-    if (at > this.#live.last) {
-      throw new HomeError(
-        "limit_stateful",
-        `cannot take a checkpoint of ${shown(name)} after entry ${at}: the last one is ${this.#live.last}`,
-      );
-    }
+  async #checkpoint({ at, bytes, version, parts = [], on = null }: Checkpoint): Promise<void> {
+    const { name, epoch } = this, { disk, batchBytes } = this.#ports;
+    const before = this.#ports.base();
+    const kept = on === null ? NO_STATE : before.state;
+    const state = markAfter(kept, parts);
+    const why = this.#refusal({ at, bytes, version, parts }, state) ??
+      (on === null || on === before.at ? null : `it goes on from ${on}, and the last one is at ${before.at}`);
+    if (why !== null) throw refused(name, at, why);
     // What was not released is no base: another home may not have it (H4).
     await this.#live.whenHeld(at);
     const base: Base = {
@@ -211,19 +216,52 @@ export class OpenHome implements Home {
       version,
       bytes,
       answers: this.#answers.checkpoint(at),
+      state,
     };
-    const reply = await this.#ports.own({ kind: "checkpoint", base, name, disk: this.#ports.disk, epoch });
-    if (reply.kind === "refused" && reply.why === "superseded") {
-      this.#live.supersede(`epoch ${reply.epoch} was promised`);
-    } else if (reply.kind !== "held") {
-      throw new HomeError(
-        "limit_stateful",
-        `cannot take a checkpoint of ${
-          shown(name)
-        } after entry ${at}: no commit ends there, or there is no room`,
-      );
+    const of = { name, disk, epoch };
+    let next = 0;
+    for (;;) {
+      const end = batchFrom(parts, next, batchBytes);
+      if (end >= parts.length) break;
+      const ask = {
+        kind: "upload",
+        ...of,
+        at,
+        first: kept.count + next,
+        parts: parts.slice(next, end),
+      } as const;
+      if (!this.#isHeld(at, await this.#ports.own(ask))) return;
+      next = end;
     }
-    await this.#live.rebased(at);
+    const ask = { kind: "checkpoint", ...of, base, kept, parts: parts.slice(next) } as const;
+    if (this.#isHeld(at, await this.#ports.own(ask))) await this.#live.rebased(at);
+  }
+
+  #refusal({ at, bytes, version, parts = [] }: Checkpoint, { count }: StateMark): string | null {
+    const length = bytesOf(parts);
+    if (bytes.length > CHECKPOINT_BYTES_MAX) {
+      return `it has ${bytes.length} bytes, and may have up to ${CHECKPOINT_BYTES_MAX}`;
+    }
+    if (count > STATE_PARTS_MAX || length > STATE_BYTES_MAX) {
+      return `its state has ${count} parts, these of ${length} bytes; it may have up to ${STATE_PARTS_MAX} and ` +
+        `${STATE_BYTES_MAX}`;
+    }
+    const large = parts.find((part) => part.length > PART_BYTES_MAX);
+    if (large !== undefined) {
+      return `a part of a state has ${large.length} bytes, and may have ${PART_BYTES_MAX}`;
+    }
+    if (!isText(version, VERSION_BYTES_MAX)) return `a version has 1 to ${VERSION_BYTES_MAX} bytes`;
+    return at > this.#live.last ? `the last entry is ${this.#live.last}` : null;
+  }
+
+  /** Whether this site's disk has taken a part of a checkpoint. @throws HomeError where it will not. */
+  #isHeld(at: number, reply: Reply): boolean {
+    if (reply.kind === "held") return true;
+    if (reply.kind !== "refused" || reply.why !== "superseded") {
+      throw refused(this.name, at, "no commit ends there, or there is no room");
+    }
+    this.#live.supersede(`epoch ${reply.epoch} was promised`);
+    return false;
   }
 
   async rest(): Promise<void> {
@@ -280,3 +318,6 @@ export class OpenHome implements Home {
     this.#live.end(new HomeError("ended", `${shown(name)} has ended`));
   }
 }
+
+const refused = (name: StatefulName, at: number, why: string): HomeError =>
+  new HomeError("limit_stateful", `cannot take a checkpoint of ${shown(name)} after entry ${at}: ${why}`);

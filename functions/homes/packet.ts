@@ -8,8 +8,16 @@ import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { F_MAX } from "../../store/limits.ts";
 import type { Owner, StatefulName } from "./api.ts";
 import { type Ask, type Base, type LogPiece, OUTCOMES, REFUSALS, type Reply, type RowState } from "./asks.ts";
-import { CHECKPOINT_BYTES_MAX, PIECE_BYTES_MAX, SEED_BYTES, VERSION_BYTES_MAX } from "./limits.ts";
+import {
+  CHECKPOINT_BYTES_MAX,
+  PART_BYTES_MAX,
+  PIECE_BYTES_MAX,
+  SEED_BYTES,
+  STATE_PARTS_MAX,
+  VERSION_BYTES_MAX,
+} from "./limits.ts";
 import { isName } from "./name.ts";
+import type { StateMark } from "./state_parts.ts";
 
 export interface Numbered<T> {
   readonly number: number;
@@ -28,8 +36,9 @@ export interface Packet {
 const ASKS = [
   ...["promise", "install", "align", "append", "fetch", "checkpoint", "forget"] as const,
   ...["acquire", "configure", "yield", "end", "look", "births", "greet", "invite"] as const,
+  ...["upload", "parts"] as const,
 ] as const;
-const REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full"] as const;
+const REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full", "parts"] as const;
 
 /** An ask as it goes into packets. */
 export const encodeAsk = (ask: Ask): Uint8Array<ArrayBuffer> => writeAsk(new Writer(128), ask).done();
@@ -93,7 +102,7 @@ function writeAsk(w: Writer, ask: Ask): Writer {
   writeName(w, ask.name).uint(ask.disk).uint(ask.epoch);
   switch (ask.kind) {
     case "install":
-      return writeBase(w.uint(ask.turn).raw(ask.seed).text(ask.version), ask.base);
+      return writeParts(writeBase(w.uint(ask.turn).raw(ask.seed).text(ask.version), ask.base), ask.parts);
     case "align":
       return w.uint(ask.turn).uint(ask.keep);
     case "forget":
@@ -103,7 +112,11 @@ function writeAsk(w: Writer, ask: Ask): Writer {
     case "fetch":
       return w.uint(ask.after).flag(ask.whole);
     case "checkpoint":
-      return writeBase(w, ask.base);
+      return writeParts(writeMark(writeBase(w, ask.base), ask.kept), ask.parts);
+    case "upload":
+      return writeParts(w.uint(ask.at).uint(ask.first), ask.parts);
+    case "parts":
+      return w.uint(ask.at).uint(ask.first);
     default:
       return w;
   }
@@ -131,7 +144,10 @@ function readAsk(r: Reader): Ask {
   const of = { name: readName(r), disk: r.uint(), epoch: r.uint() };
   switch (kind) {
     case "install":
-      return { kind, ...of, turn: r.uint(), seed: readSeed(r), version: readVersion(r), base: readBase(r) };
+      return {
+        ...{ kind, ...of, turn: r.uint(), seed: readSeed(r), version: readVersion(r) },
+        ...{ base: readBase(r), parts: readParts(r) },
+      };
     case "align":
       return { kind, ...of, turn: r.uint(), keep: r.uint() };
     case "forget":
@@ -143,8 +159,12 @@ function readAsk(r: Reader): Ask {
     case "checkpoint": {
       const base = readBase(r);
       if (base === null) throw new CodecError("a checkpoint without a state");
-      return { kind, ...of, base };
+      return { kind, ...of, base, kept: readMark(r), parts: readParts(r) };
     }
+    case "upload":
+      return { kind, ...of, at: r.uint(), first: r.uint(), parts: readParts(r) };
+    case "parts":
+      return { kind, ...of, at: r.uint(), first: r.uint() };
     default:
       return { kind, ...of };
   }
@@ -160,11 +180,13 @@ function writeReply(w: Writer, reply: Reply): Writer {
     case "promised":
       w.uint(reply.disk).flag(reply.aligned).flag(reply.log !== null);
       if (reply.log === null) return w;
-      w.uint(reply.log.base.at).uint(reply.log.base.epoch);
+      writeMark(w.uint(reply.log.base.at).uint(reply.log.base.epoch), reply.log.base.state);
       return w.list(reply.log.segments, ({ epoch, upTo }) => w.uint(epoch).uint(upTo));
     case "copy":
-      writeBase(w.raw(reply.seed).text(reply.version), reply.base);
+      writeParts(writeBase(w.raw(reply.seed).text(reply.version), reply.base), reply.parts);
       return writePieces(w, reply.pieces).flag(reply.more);
+    case "parts":
+      return writeParts(w, reply.parts);
     case "refused":
       return w.byte(REFUSALS.indexOf(reply.why)).uint(reply.epoch).uint(reply.last);
     case "row":
@@ -191,9 +213,12 @@ function readReply(r: Reader): Reply {
         seed: readSeed(r),
         version: readVersion(r),
         base: readBase(r),
+        parts: readParts(r),
         pieces: readPieces(r),
         more: r.flag(),
       };
+    case "parts":
+      return { kind, parts: readParts(r) };
     case "refused":
       return { kind, why: oneOf(r, REFUSALS), epoch: r.uint(), last: r.uint() };
     case "row":
@@ -208,7 +233,7 @@ function readReply(r: Reader): Reply {
 }
 
 function readLogState(r: Reader) {
-  const base = { at: r.uint(), epoch: r.uint() };
+  const base = { at: r.uint(), epoch: r.uint(), state: readMark(r) };
   let last = base.at, epoch = base.epoch;
   const segments = r.list(() => {
     const segment = { epoch: r.uint(), upTo: r.uint() };
@@ -279,11 +304,13 @@ export function writeBase(w: Writer, base: Base | null): Writer {
   w.flag(base !== null);
   if (base === null) return w;
   w.uint(base.at).uint(base.epoch).uint(base.wakeAtMs).text(base.version);
-  return w.bytes(base.bytes).bytes(base.answers);
+  return writeMark(w.bytes(base.bytes).bytes(base.answers), base.state);
 }
 
-export function readBase(r: Reader): Base | null {
-  if (!r.flag()) return null;
+export const readBase = (r: Reader): Base | null => r.flag() ? readBaseAs(r, readMark) : null;
+
+/** @param readState reads what its state is named by. */
+export function readBaseAs(r: Reader, readState: (r: Reader) => StateMark): Base {
   const base = {
     at: r.uint(),
     epoch: r.uint(),
@@ -291,6 +318,7 @@ export function readBase(r: Reader): Base | null {
     version: readVersion(r),
     bytes: r.bytes(),
     answers: r.bytes(),
+    state: readState(r),
   };
   if (base.at === 0) throw new CodecError("a checkpoint of nothing");
   if (base.bytes.length > CHECKPOINT_BYTES_MAX) {
@@ -298,6 +326,26 @@ export function readBase(r: Reader): Base | null {
   }
   return base;
 }
+
+const writeMark = (w: Writer, { count, check }: StateMark): Writer => w.uint(count).uint(check);
+
+function readMark(r: Reader): StateMark {
+  const mark = { count: r.uint(), check: r.uint() };
+  if (mark.count > STATE_PARTS_MAX || mark.check >= 2 ** 32 || (mark.count === 0 && mark.check > 0)) {
+    throw new CodecError("a state's mark is beyond its limits");
+  }
+  return mark;
+}
+
+const writeParts = (w: Writer, parts: readonly Uint8Array[]): Writer =>
+  w.list(parts, (part) => w.bytes(part));
+
+const readParts = (r: Reader): Uint8Array[] =>
+  r.list(() => {
+    const part = r.bytes();
+    if (part.length <= PART_BYTES_MAX) return part;
+    throw new CodecError(`a part of a state has ${part.length} bytes, more than ${PART_BYTES_MAX}`);
+  });
 
 const writePieces = (w: Writer, pieces: readonly LogPiece[]): Writer =>
   w.list(

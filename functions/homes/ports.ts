@@ -42,6 +42,8 @@ export interface HomesPorts {
   readonly keptMax?: number;
   readonly keptBytesMax?: number;
   readonly answersBytesMax?: number;
+  /** Of a state, what goes in one packet. */
+  readonly batchBytes?: number;
   /** At the root: stateful sessions of one app, in the whole tree. */
   readonly perAppMax?: number;
 }

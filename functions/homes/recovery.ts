@@ -28,6 +28,7 @@ import type { Asking } from "./exchange.ts";
 import type { Promised } from "./follower.ts";
 import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS } from "./limits.ts";
 import { shown } from "./name.ts";
+import { isSameMark, markAfter, NO_STATE } from "./state_parts.ts";
 
 export interface RecoveryPorts {
   readonly site: SiteId;
@@ -51,6 +52,8 @@ export interface LogCopy {
   readonly seed: Uint8Array;
   readonly version: string;
   readonly base: Base | null;
+  /** Of the base's state. */
+  readonly parts: readonly Uint8Array[];
   readonly pieces: readonly LogPiece[];
 }
 
@@ -96,7 +99,13 @@ export class Recovery {
 
   /** Nobody has anything of it. */
   #blank(): LogCopy {
-    return { seed: this.#ports.random(SEED_BYTES), version: this.#version, base: null, pieces: [] };
+    return {
+      seed: this.#ports.random(SEED_BYTES),
+      version: this.#version,
+      base: null,
+      parts: [],
+      pieces: [],
+    };
   }
 
   // ── An epoch ──
@@ -312,10 +321,32 @@ export class Recovery {
       if (reply?.kind !== "copy") return null;
       first ??= reply;
       pieces.push(...reply.pieces);
-      if (!reply.more) return { seed: first.seed, version: first.version, base: first.base, pieces };
+      if (!reply.more) break;
       const last = pieces.at(-1);
       after = last === undefined ? after : last.first + last.count - 1;
     }
+    const { seed, version, base } = first;
+    const parts = base === null ? [] : await this.#parts(site, { name, disk, epoch }, base, first.parts);
+    return parts && { seed, version, base, parts, pieces };
+  }
+
+  /** The parts of a base's state, those that came with it among them; null where they can't be had any more. */
+  async #parts(
+    site: SiteId,
+    of: { readonly name: StatefulName; readonly disk: number; readonly epoch: number },
+    { at, state }: Base,
+    first: readonly Uint8Array[],
+  ): Promise<readonly Uint8Array[] | null> {
+    const parts = [...first];
+    while (parts.length < state.count) {
+      const asking = this.#ports.ask(site, { kind: "parts", ...of, at, first: parts.length });
+      const reply = await this.#within(asking, this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
+      if (reply?.kind !== "parts" || reply.parts.length === 0) return null;
+      parts.push(...reply.parts);
+    }
+    // What came from elsewhere is what its mark says, or it is none; the own disk is not read a second time for that.
+    const isIt = site === this.#ports.site || isSameMark(markAfter(NO_STATE, parts), state);
+    return isIt ? parts : null;
   }
 
   // ── The own disk ──
@@ -339,11 +370,11 @@ export async function alignOwn(
     readonly mine: Promised | null;
   },
 ): Promise<void> {
-  const { seed, version, base, pieces } = copy;
+  const { seed, version, base, parts, pieces } = copy;
   const of = { name, disk, epoch };
   const keep = mine === null ? null : sharedWith(copy, mine);
   const begun = keep === null
-    ? ask(site, { kind: "install", turn: 0, ...of, seed, version, base })
+    ? ask(site, { kind: "install", turn: 0, ...of, seed, version, base, parts })
     : ask(site, { kind: "align", turn: 0, ...of, keep });
   const rest = pieces.filter(({ first }) => first > (keep ?? 0));
   const appended = rest.length === 0 ? begun : ask(site, { kind: "append", ...of, pieces: rest });

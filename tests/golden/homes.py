@@ -6,9 +6,10 @@
 import json
 
 ASKS = ["promise", "install", "align", "append", "fetch", "checkpoint", "forget",
-        "acquire", "configure", "yield", "end", "look", "births", "greet", "invite"]
-REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full"]
-WHY = ["superseded", "unknown", "gap", "disk", "full"]
+        "acquire", "configure", "yield", "end", "look", "births", "greet", "invite",
+        "upload", "parts"]
+REPLIES = ["held", "promised", "copy", "refused", "row", "births", "nobody", "full", "parts"]
+WHY = ["superseded", "unknown", "gap", "disk", "full", "parts"]
 OUTCOMES = ["granted", "refused", "unsure"]
 
 
@@ -44,11 +45,19 @@ def owners(values):
     return items(values, lambda o: text(o["site"]) + varint(o["disk"]))
 
 
+def mark(m):
+    return varint(m["count"]) + varint(m["check"])
+
+
+def parts(values):
+    return items(values, lambda part: sized(bytes.fromhex(part)))
+
+
 def base(b):
     if b is None:
         return flag(False)
     return (flag(True) + varint(b["at"]) + varint(b["epoch"]) + varint(b["wakeAtMs"]) + text(b["version"])
-            + sized(bytes.fromhex(b["bytes"])) + sized(bytes.fromhex(b["answers"])))
+            + sized(bytes.fromhex(b["bytes"])) + sized(bytes.fromhex(b["answers"])) + mark(b["state"]))
 
 
 def pieces(values):
@@ -78,7 +87,8 @@ def ask(a):
     if kind == "promise":
         return out
     if kind == "install":
-        return out + varint(a["turn"]) + bytes.fromhex(a["seed"]) + text(a["version"]) + base(a["base"])
+        return out + varint(a["turn"]) + bytes.fromhex(a["seed"]) + text(a["version"]) + base(a["base"])\
+            + parts(a["parts"])
     if kind == "align":
         return out + varint(a["turn"]) + varint(a["keep"])
     if kind == "append":
@@ -86,7 +96,11 @@ def ask(a):
     if kind == "fetch":
         return out + varint(a["after"]) + flag(a["whole"])
     if kind == "checkpoint":
-        return out + base(a["base"])
+        return out + base(a["base"]) + mark(a["kept"]) + parts(a["parts"])
+    if kind == "upload":
+        return out + varint(a["at"]) + varint(a["first"]) + parts(a["parts"])
+    if kind == "parts":
+        return out + varint(a["at"]) + varint(a["first"])
     return out + varint(a["turn"])
 
 
@@ -100,11 +114,13 @@ def reply(r):
         if r["log"] is None:
             return out
         log = r["log"]
-        return (out + varint(log["base"]["at"]) + varint(log["base"]["epoch"])
+        return (out + varint(log["base"]["at"]) + varint(log["base"]["epoch"]) + mark(log["base"]["state"])
                 + items(log["segments"], lambda s: varint(s["epoch"]) + varint(s["upTo"])))
     if kind == "copy":
-        return (out + bytes.fromhex(r["seed"]) + text(r["version"]) + base(r["base"]) + pieces(r["pieces"])
-                + flag(r["more"]))
+        return (out + bytes.fromhex(r["seed"]) + text(r["version"]) + base(r["base"]) + parts(r["parts"])
+                + pieces(r["pieces"]) + flag(r["more"]))
+    if kind == "parts":
+        return out + parts(r["parts"])
     if kind == "refused":
         return out + bytes([WHY.index(r["why"])]) + varint(r["epoch"]) + varint(r["last"])
     if kind == "row":
@@ -133,19 +149,25 @@ def packets():
     seed = bytes(range(32)).hex()
     piece = {"epoch": 2, "first": 1, "count": 3, "wakeAtMs": 0, "bytes": "c0ffee"}
     later = {"epoch": 3, "first": 4, "count": 1, "wakeAtMs": 1780000000123, "bytes": ""}
-    state = {"at": 3, "epoch": 2, "wakeAtMs": 0, "version": "ab" * 32, "bytes": "0102", "answers": "0000"}
+    state = {"at": 3, "epoch": 2, "wakeAtMs": 0, "version": "ab" * 32, "bytes": "0102", "answers": "0000",
+             "state": {"count": 0, "check": 0}}
+    large = {**state, "at": 300, "state": {"count": 200, "check": 2**32 - 1}}
     two = [{"site": "edge-1", "disk": 2**39}, {"site": "core-2", "disk": 7}]
     row = {"site": "edge-1", "epoch": 3, "config": 2, "owners": two, "version": "v", "ended": False, "movesTo": ""}
     asks = [
         {"kind": "greet"},
         {"kind": "promise", **of},
-        {"kind": "install", **of, "disk": 0, "turn": 1, "seed": seed, "version": "v", "base": None},
-        {"kind": "install", **of, "turn": 300, "seed": seed, "version": "v", "base": state},
+        {"kind": "install", **of, "disk": 0, "turn": 1, "seed": seed, "version": "v", "base": None, "parts": []},
+        {"kind": "install", **of, "turn": 300, "seed": seed, "version": "v", "base": state, "parts": []},
+        {"kind": "install", **of, "turn": 1, "seed": seed, "version": "v", "base": large, "parts": ["00ff", ""]},
         {"kind": "align", **of, "turn": 0, "keep": 3},
         {"kind": "append", **of, "pieces": [piece, later]},
         {"kind": "append", **of, "pieces": []},
         {"kind": "fetch", **of, "after": 128, "whole": True},
-        {"kind": "checkpoint", **of, "base": state},
+        {"kind": "checkpoint", **of, "base": state, "kept": {"count": 0, "check": 0}, "parts": []},
+        {"kind": "checkpoint", **of, "base": large, "kept": {"count": 199, "check": 7}, "parts": ["c0ffee"]},
+        {"kind": "upload", **of, "at": 300, "first": 128, "parts": ["01", "02"]},
+        {"kind": "parts", **of, "at": 300, "first": 0},
         {"kind": "forget", **of, "turn": 2},
         {"kind": "acquire", "name": cart, "seen": 0, "grant": 2**47, "version": "v"},
         {"kind": "configure", "name": cart, "epoch": 3, "config": 1, "owners": two},
@@ -159,8 +181,10 @@ def packets():
         {"kind": "held", "through": 4},
         {"kind": "promised", "disk": 7, "aligned": False, "log": None},
         {"kind": "promised", "disk": 7, "aligned": True, "log": {
-            "base": {"at": 3, "epoch": 2}, "segments": [{"epoch": 2, "upTo": 5}, {"epoch": 3, "upTo": 300}]}},
-        {"kind": "copy", "seed": seed, "version": "v", "base": state, "pieces": [later], "more": True},
+            "base": {"at": 3, "epoch": 2, "state": {"count": 2, "check": 5}}, "segments": [{"epoch": 2, "upTo": 5}, {"epoch": 3, "upTo": 300}]}},
+        {"kind": "copy", "seed": seed, "version": "v", "base": large, "parts": ["0a"], "pieces": [later],
+         "more": True},
+        {"kind": "parts", "parts": ["0b0c"]},
         *({"kind": "refused", "why": why, "epoch": 4, "last": 200} for why in WHY),
         *({"kind": "row", "outcome": outcome, "row": row} for outcome in OUTCOMES),
         {"kind": "row", "outcome": "granted", "row": None},

@@ -12,8 +12,9 @@ const text = await storedVectors("homes.json");
 const vectors = Vectors.parse(JSON.parse(text));
 
 /** Fields that are bytes, and stand in the vectors as hexadecimal text. */
-const BYTES = new Set(["bytes", "answers", "seed"]);
+const BYTES = new Set(["bytes", "answers", "seed", "parts"]);
 const filled = (value: unknown, key = ""): unknown => {
+  if (key === "parts" && Array.isArray(value)) return value.map((one) => filled(one, key));
   if (BYTES.has(key) && typeof value === "string") return Uint8Array.from(Buffer.from(value, "hex"));
   if (Array.isArray(value)) return value.map((one) => filled(one));
   if (typeof value !== "object" || value === null) return value;

@@ -16,7 +16,7 @@ export const name = (id: string): StatefulName => ({ app: "shop", class: "cart",
 
 interface ClusterOptions {
   readonly keptMax?: (site: string) => number;
-  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax">;
+  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes">;
 }
 
 export class Cluster {

@@ -17,6 +17,12 @@ const owners = fc.uniqueArray(fc.record({ site, disk: uint }), {
 const version = fc.string({ maxLength: 8 }).filter((text) => text.isWellFormed());
 const bytes = fc.uint8Array({ maxLength: 12 });
 const seed = fc.uint8Array({ minLength: 32, maxLength: 32 });
+const check = fc.nat(2 ** 32 - 1);
+const mark = fc.oneof(
+  fc.constant({ count: 0, check: 0 }),
+  fc.record({ count: fc.integer({ min: 1, max: 4_096 }), check }),
+);
+const parts = fc.array(bytes, { maxLength: 3 });
 const base: fc.Arbitrary<Base> = fc.record({
   at: fc.integer({ min: 1, max: 10_000 }),
   epoch: small,
@@ -24,6 +30,7 @@ const base: fc.Arbitrary<Base> = fc.record({
   version,
   bytes,
   answers: bytes,
+  state: mark,
 });
 const pieces: fc.Arbitrary<LogPiece[]> = fc.tuple(
   fc.integer({ min: 1, max: 1_000 }),
@@ -41,11 +48,12 @@ const pieces: fc.Arbitrary<LogPiece[]> = fc.tuple(
 const log: fc.Arbitrary<LogState> = fc.tuple(
   small,
   small,
+  mark,
   fc.array(fc.tuple(fc.nat(3), fc.integer({ min: 1, max: 9 })), { maxLength: 4 }),
-).map(([at, epoch, list]) => {
+).map(([at, epoch, state, list]) => {
   let upTo = at, written = epoch;
   const segments = list.map(([grown, count]) => ({ epoch: written += grown, upTo: upTo += count }));
-  return { base: { at, epoch }, segments };
+  return { base: { at, epoch, state }, segments };
 });
 const row = fc.record({
   site,
@@ -69,11 +77,14 @@ export const anyAsk: fc.Arbitrary<Ask> = fc.oneof(
     seed,
     version,
     base: fc.option(base, { nil: null }),
+    parts,
   }),
   fc.record({ kind: kind("align"), ...of, turn: uint, keep: uint }),
   fc.record({ kind: kind("append"), ...of, pieces }),
   fc.record({ kind: kind("fetch"), ...of, after: uint, whole: fc.boolean() }),
-  fc.record({ kind: kind("checkpoint"), ...of, base }),
+  fc.record({ kind: kind("checkpoint"), ...of, base, kept: mark, parts }),
+  fc.record({ kind: kind("upload"), ...of, at: uint, first: uint, parts }),
+  fc.record({ kind: kind("parts"), ...of, at: uint, first: uint }),
   fc.record({ kind: kind("forget"), ...of, turn: uint }),
   fc.record({ kind: kind("acquire"), name, seen: uint, grant: uint, version }),
   fc.record({ kind: kind("configure"), name, epoch: uint, config: uint, owners }),
@@ -96,6 +107,7 @@ export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
     seed,
     version,
     base: fc.option(base, { nil: null }),
+    parts,
     pieces,
     more: fc.boolean(),
   }),
@@ -106,6 +118,7 @@ export const anyReply: fc.Arbitrary<Reply> = fc.oneof(
     row: fc.option(row, { nil: null }),
   }),
   fc.record({ kind: kind("births"), number: uint }),
+  fc.record({ kind: kind("parts"), parts }),
   fc.record({ kind: kind("nobody") }),
   fc.record({ kind: kind("full"), max: uint }),
 );

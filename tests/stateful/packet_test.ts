@@ -1,7 +1,8 @@
 import { strict as assert } from "node:assert";
 import fc from "fast-check";
-import type { Ask, LogPiece, LogState } from "../../functions/homes/asks.ts";
+import type { Ask, Base, LogPiece, LogState } from "../../functions/homes/asks.ts";
 import { commonUpTo } from "../../functions/homes/asks.ts";
+import { PART_BYTES_MAX } from "../../functions/homes/limits.ts";
 import { birthId, birthOf } from "../../functions/homes/name.ts";
 import { decodePacket, encodePacket } from "../../functions/homes/packet.ts";
 import { CodecError } from "../../store/codec.ts";
@@ -15,6 +16,11 @@ Deno.test("packet of homes: what is encoded decodes to the same", () => {
 
 const name = { app: "a", class: "C", id: "x" };
 const piece: LogPiece = { epoch: 1, first: 1, count: 1, wakeAtMs: 0, bytes: new Uint8Array(1) };
+const NONE = { count: 0, check: 0 };
+const base: Base = {
+  ...{ at: 1, epoch: 1, wakeAtMs: 0, version: "", bytes: new Uint8Array(), answers: new Uint8Array() },
+  state: NONE,
+};
 const packetOf = (body: Ask) => encodePacket({ boot: 1, to: 0, asks: [{ number: 1, body }], replies: [] });
 
 Deno.test("packet of homes: names, owners, pieces and checkpoints beyond their limits are refused", () => {
@@ -41,16 +47,20 @@ Deno.test("packet of homes: names, owners, pieces and checkpoints beyond their l
       {
         kind: "checkpoint",
         ...of,
-        base: {
-          at: 0,
-          epoch: 1,
-          wakeAtMs: 0,
-          version: "",
-          bytes: new Uint8Array(),
-          answers: new Uint8Array(),
-        },
+        base: { ...base, at: 0 },
+        kept: NONE,
+        parts: [],
       },
       /a checkpoint of nothing/,
+    ],
+    [
+      { kind: "checkpoint", ...of, base, kept: { count: 0, check: 1 }, parts: [] },
+      /mark is beyond its limits/,
+    ],
+    [{ kind: "checkpoint", ...of, base, kept: { count: 5_000, check: 1 }, parts: [] }, /mark is beyond/],
+    [
+      { kind: "upload", ...of, at: 1, first: 0, parts: [new Uint8Array(PART_BYTES_MAX + 1)] },
+      /a part of a state/,
     ],
   ];
   for (const [ask, says] of rows) {
@@ -75,7 +85,7 @@ Deno.test("packet of homes: an append of 100 bytes costs some 40 bytes more, nam
 });
 
 const state = (base: [number, number], ...segments: [number, number][]): LogState => ({
-  base: { at: base[0], epoch: base[1] },
+  base: { at: base[0], epoch: base[1], state: NONE },
   segments: segments.map(([epoch, upTo]) => ({ epoch, upTo })),
 });
 

@@ -1,6 +1,7 @@
 /** Stateful sessions on 2 to 5 sites in virtual time, and what the checker makes of them when they are broken. */
 import { strict as assert } from "node:assert";
 import { VARIANTS } from "./sim/broken.ts";
+import { STATE_VARIANTS } from "./sim/broken_states.ts";
 import { surveyCrashes } from "./sim/crash_points.ts";
 import { simulateStateful, type StatefulRun } from "./sim/simulation.ts";
 
@@ -25,6 +26,8 @@ Deno.test("stateful sessions keep what was answered and contradict nothing, on a
     "moves refused",
     "completed",
     "checkpoints",
+    "whole",
+    "increment",
     "loaded",
     "replayed",
   ];
@@ -48,7 +51,7 @@ Deno.test("stateful sessions: a seed runs the same twice", async () => {
   assert.equal(shown(await simulateStateful(7)), shown(await simulateStateful(7)));
 });
 
-for (const variant of VARIANTS) {
+for (const variant of [...VARIANTS, ...STATE_VARIANTS]) {
   Deno.test(`stateful sessions broken on purpose are caught: ${variant.name}`, async () => {
     for (let seed = 0; seed < variant.seeds; seed++) {
       const { violations } = await simulateStateful(seed, variant);

@@ -270,7 +270,7 @@ class Explorer {
   ): Promise<void> {
     const of = { name: NAME, disk: 0, epoch: home.epoch };
     const asks = [
-      { kind: "install", turn: 0, ...of, seed: SEED, version: "", base: null } as const,
+      { kind: "install", turn: 0, ...of, seed: SEED, version: "", base: null, parts: [] } as const,
       ...log.length === 0 ? [] : [{ kind: "append", ...of, pieces: log.map(pieceOf) } as const],
     ];
     const disk = state.disks[home.site] ?? BLANK;
@@ -326,7 +326,7 @@ class Explorer {
       if (isUnknown && isRecorded) return; // H6
       const keep = this.#keep(home, made.promise.state);
       const ask = keep === null
-        ? { kind: "install", turn: 1, ...of, seed: SEED, version: "", base: null } as const
+        ? { kind: "install", turn: 1, ...of, seed: SEED, version: "", base: null, parts: [] } as const
         : { kind: "align", turn: 1, ...of, keep } as const;
       const { reply, disk: after } = await keeper(made.disks[site] ?? BLANK, wipes, from, [ask]);
       if (reply.kind !== "held") return;
@@ -412,7 +412,7 @@ class Explorer {
 }
 
 const stateOf = (log: readonly Entry[]): LogState => ({
-  base: { at: 0, epoch: 0 },
+  base: { at: 0, epoch: 0, state: { count: 0, check: 0 } },
   segments: log.map(({ epoch, n }) => ({ epoch, upTo: n })),
 });
 

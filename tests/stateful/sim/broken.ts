@@ -4,7 +4,7 @@
  */
 import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
 import type { Owner } from "../../../functions/homes/mod.ts";
-import type { Ask, KeeperAsk, Reply, RowState } from "../../../functions/homes/asks.ts";
+import type { Ask, Base, KeeperAsk, Reply, RowState } from "../../../functions/homes/asks.ts";
 import { decodeBase, encodeBase } from "../../../functions/homes/kept_log.ts";
 import { decodePacket, encodePacket, type Numbered } from "../../../functions/homes/packet.ts";
 import { unpackKey } from "../../../store/key.ts";
@@ -83,7 +83,7 @@ const writing = (change: (commit: Commit) => Commit) => (storage: Storage): Stor
   commit: (commit) => storage.commit(change(commit)),
 });
 
-const methods = (storage: Storage): Storage => ({
+export const methods = (storage: Storage): Storage => ({
   load: () => storage.load(),
   get: (key) => storage.get(key),
   getMany: (keys) => storage.getMany(keys),
@@ -94,7 +94,13 @@ const methods = (storage: Storage): Storage => ({
   commit: (commit) => storage.commit(commit),
 });
 
-const spaceOf = (row: Row): unknown => unpackKey(row.key)[0];
+/** A base's row with something else in it. */
+function rebased(value: Uint8Array, change: (base: Base) => Base): Uint8Array {
+  const { base, parts } = decodeBase(value);
+  return encodeBase(change(base), parts);
+}
+
+export const spaceOf = (row: { readonly key: Row["key"] }): unknown => unpackKey(row.key)[0];
 
 /** Asks on their way out: each goes as it is returned; null is not sent. */
 const asking = (change: (site: StatefulSite, to: SiteId, ask: Ask) => Ask | Reply | null): Wrongs => ({
@@ -131,7 +137,7 @@ const replying = (change: (reply: Reply) => Reply): Wrongs => ({
 });
 
 /** Asks on their way in, and whom they are from. */
-const taking = (
+export const taking = (
   change: (site: StatefulSite, from: SiteId, ask: KeeperAsk) => KeeperAsk | null,
 ): Wrongs => ({
   receives: (site, from, bytes) => {
@@ -144,11 +150,22 @@ const taking = (
   },
 });
 
-const OF_LOG = new Set(["promise", "install", "align", "append", "fetch", "checkpoint", "forget"]);
+const OF_LOG = new Set([
+  "promise",
+  "install",
+  "align",
+  "append",
+  "fetch",
+  "checkpoint",
+  "forget",
+  "upload",
+  "parts",
+]);
 const isOfLog = (ask: Ask): ask is KeeperAsk => OF_LOG.has(ask.kind);
 
 /** What a site's disk has of a log, by itself: synchronous, since it is asked in the middle of a packet. */
-const logOf = (site: StatefulSite, ask: Ask) => "name" in ask ? site.homes?.debugLog(ask.name) : undefined;
+export const logOf = (site: StatefulSite, ask: Ask) =>
+  "name" in ask ? site.homes?.debugLog(ask.name) : undefined;
 
 const isSuspect = (site: StatefulSite, to: SiteId): boolean =>
   ["suspected", "dead"].includes(site.standing(to));
@@ -291,7 +308,7 @@ export const VARIANTS: readonly Variant[] = [
         rows: commit.rows.map((row) =>
           spaceOf(row) !== "c" || row.value === null
             ? row
-            : { ...row, value: encodeBase({ ...decodeBase(row.value), answers: new Uint8Array([0, 0]) }) }
+            : { ...row, value: rebased(row.value, (base) => ({ ...base, answers: new Uint8Array([0, 0]) })) }
         ),
       })),
     },

@@ -2,6 +2,7 @@
  * What runs the stateful sessions of one process: the little of the runtime that homes are used by.
  */
 import {
+  type Checkpoint,
   type Home,
   HomeError,
   type Homes,
@@ -58,6 +59,9 @@ type Answered = { readonly ok: boolean; readonly value: string };
 interface Running {
   readonly home: Home;
   state: State;
+  /** The last checkpoint: its entry, and how many inputs its parts have. */
+  saved: { readonly at: number; readonly inputs: number } | null;
+  checkpoints: number;
   commits: number;
   isMoving: boolean;
 }
@@ -67,6 +71,8 @@ const VERSION = "v1";
 const NEVER = 1_000;
 /** So long it is waited for who is to take over. */
 const MOVE_MS = 800;
+/** Inputs in one part of a state, and how often a checkpoint goes on from none. */
+const PART_INPUTS = 2, WHOLE_EVERY = 5;
 const no = (value: string): Answered => ({ ok: false, value });
 
 export class Host {
@@ -201,13 +207,12 @@ export class Host {
     if (draws.chance(0.5)) home.received(running.state.inputs.at(-1)?.request ?? "");
     if (running.commits >= plan.checkpointEvery) {
       running.commits = 0;
-      const { state } = running;
-      const saved = this.#ports.wrongs.staleState === true && state.inputs.length > 1
-        ? { inputs: state.inputs.slice(0, -1), sum: state.sum }
-        : state;
-      home.checkpoint({ at: home.sequence, bytes: encode(saved), version: VERSION }).then(
+      home.checkpoint(this.#saved(running)).then(
         () => this.#probe("checkpoints"),
-        (error) => this.#unexpected(error),
+        (error) => {
+          running.saved = null;
+          this.#unexpected(error);
+        },
       );
     }
     const chance = draws.unit();
@@ -227,7 +232,7 @@ export class Host {
       if (running.isMoving || chance < 0.1) return home.stay(to);
       running.isMoving = true;
       if (chance > 0.3 && plan.checkpointEvery < NEVER) {
-        await home.checkpoint({ at: home.sequence, bytes: encode(running.state), version: VERSION });
+        await home.checkpoint(this.#saved(running));
       }
       await home.moveTo(to);
       this.#probe("moves");
@@ -245,6 +250,23 @@ export class Host {
     const isThere = await homes.whenTaken({ name: home.name, epoch: home.epoch, to }, MOVE_MS);
     this.#probe(isThere ? "moves arrived" : "moves taken back");
     if (isThere && clock.nowMs() - begun < MOVE_MS / 2) this.#probe("moves in time");
+  }
+
+  /** A checkpoint: of its inputs, those since the last one, or all of them. */
+  #saved(running: Running): Checkpoint {
+    const { home, state, saved } = running;
+    const isStale = this.#ports.wrongs.staleState === true && state.inputs.length > 1;
+    const inputs = isStale ? state.inputs.slice(0, -1) : state.inputs;
+    const isWhole = saved === null || running.checkpoints++ % WHOLE_EVERY === 0;
+    const from = isWhole ? 0 : saved.inputs;
+    const parts = [];
+    for (let at = from; at < inputs.length; at += PART_INPUTS) {
+      parts.push(encode(inputs.slice(at, at + PART_INPUTS)));
+    }
+    this.#probe(isWhole ? "whole" : "increment");
+    running.saved = { at: home.sequence, inputs: inputs.length };
+    const on = isWhole ? null : saved.at;
+    return { at: home.sequence, bytes: encode({ sum: state.sum }), version: VERSION, parts, on };
   }
 
   #end(running: Running, ending: Promise<void>, what: string): void {
@@ -285,7 +307,11 @@ export class Host {
   /** Replays. */
   #begin(opened: Opened): Running {
     const { complain, wrongs } = this.#ports;
-    let state: State = opened.checkpoint === null ? BLANK : decode(opened.checkpoint.bytes);
+    let state: State = opened.checkpoint === null ? BLANK : {
+      ...decode(opened.checkpoint.bytes),
+      inputs: (opened.checkpoint.parts ?? []).flatMap((part) => decode(part)),
+    };
+    const saved = opened.checkpoint && { at: opened.checkpoint.at, inputs: state.inputs.length };
     let next = (opened.checkpoint?.at ?? 0) + 1;
     const answers = [];
     for (const { first, count, bytes } of opened.log) {
@@ -303,7 +329,7 @@ export class Host {
     if (opened.log.length > 0) this.#probe("replayed");
     if (opened.checkpoint !== null) this.#probe("loaded");
     const home = opened.start(wrongs.forgetsAnswers === true ? [] : answers);
-    const running = { home, state, commits: opened.log.length, isMoving: false };
+    const running = { home, state, saved, checkpoints: 1, commits: opened.log.length, isMoving: false };
     this.#running.set(keyOf(opened.name), running);
     void home.over.then(() => this.#drop(running));
     return running;

@@ -38,6 +38,8 @@ export interface StatefulPlan {
   readonly healMs: number;
   /** Bytes of answers that a site keeps: what is beyond goes, or nothing new is run. */
   readonly answersBytesMax: number;
+  /** Of a state, what goes in one packet: little, and a base needs many. */
+  readonly batchBytes: number;
 }
 
 export interface StatefulRun {
@@ -93,6 +95,7 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
       moveChance: draws.pick([0, 0.1, 0.3]),
       timerMs: draws.pick([0, 0, 1_000]),
     },
+    batchBytes: draws.pick([40, 40, 1 << 20]),
     // What nobody says to have received takes its room for a minute; in a small one others wait for it, in turn.
     ...(draws.chance(0.2)
       ? { answersBytesMax: 2_000, healMs: 600_000 }
@@ -154,7 +157,7 @@ class Simulation {
         commitMs: plan.commitMs,
         drift: this.#draws.pick([0, 0.01, -0.01]),
         host: plan.host,
-        bounds: { answersBytesMax: plan.answersBytesMax },
+        bounds: { answersBytesMax: plan.answersBytesMax, batchBytes: plan.batchBytes },
         wrongs: options.wrongs ?? {},
         echoChance: plan.echoChance,
         heard: (heard) => this.#heard.push({ ...heard, key: keyOf(heard.name) }),

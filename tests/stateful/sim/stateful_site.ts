@@ -46,7 +46,7 @@ export interface StatefulSiteOptions {
   /** Logs that its disk has room for. */
   readonly keptMax?: number;
   /** Bounds of its homes, where they are not those of limits.ts. */
-  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax">;
+  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes">;
   /** Something of the process is seen by its host. */
   readonly passes?: (site: SiteId, point: string) => void;
 }
