@@ -29,9 +29,10 @@ import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
+import { ownLogs } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus } from "./ports.ts";
 import { Routes } from "./routes.ts";
-import { beginWith, NO_STATE } from "./state_parts.ts";
+import { NO_STATE } from "./state_parts.ts";
 import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
@@ -338,7 +339,6 @@ export class Homes {
   /** One for all homes: there may be many. */
   #livePorts(): LiveHomePorts {
     const { site, nowMs, arbiter, fellows, note } = this.#ports;
-    const log = (name: StatefulName) => this.#keepers.log(name);
     return {
       site,
       nowMs,
@@ -351,21 +351,7 @@ export class Homes {
       isKnown: (one) => fellows.isKnown(one),
       standing: (one) => fellows.standing(one),
       watch: (one) => fellows.watch(one),
-      state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0, state: NO_STATE }, segments: [] },
-      baseAt: (name) => log(name)?.base?.at ?? 0,
-      read: async (name, after) => {
-        const epoch = log(name)?.head.promised ?? 0, { disk } = this.#keepers;
-        const ask = { kind: "fetch", name, disk, epoch, after, whole: false } as const;
-        const reply = await this.#keepers.handle(site, ask);
-        return reply.kind === "copy" ? reply.pieces : [];
-      },
-      base: (name) => this.#keepers.base(name),
-      hasState: (name, mark) => beginWith(log(name)?.parts.marks ?? [], mark),
-      parts: async (name, at, first) => {
-        const epoch = log(name)?.head.promised ?? 0, { disk } = this.#keepers;
-        const reply = await this.#keepers.handle(site, { kind: "parts", name, disk, epoch, at, first });
-        return reply.kind === "parts" ? reply.parts : null;
-      },
+      ...ownLogs(this.#keepers, site),
       count: (what) => this.#count(what),
       over: (home, error) => this.#over(home, error),
     };

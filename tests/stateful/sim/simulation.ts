@@ -72,7 +72,7 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
   const f = Math.min(n - 1, draws.pick([0, 1, 1, 1, 2]));
   const faults = (chance: number, most: number) => draws.chance(chance) ? draws.integer(1, most) : 0;
   const sessions = draws.integer(1, 5);
-  return {
+  const plan = {
     n,
     f,
     sessions,
@@ -95,12 +95,15 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
       moveChance: draws.pick([0, 0.1, 0.3]),
       timerMs: draws.pick([0, 0, 1_000]),
     },
-    batchBytes: draws.pick([40, 40, 1 << 20]),
-    // What nobody says to have received takes its room for a minute; in a small one others wait for it, in turn.
-    ...(draws.chance(0.2)
-      ? { answersBytesMax: 2_000, healMs: 600_000 }
-      : { answersBytesMax: SITE_ANSWERS_BYTES_MAX, healMs: 120_000 }),
+    batchBytes: new Draws(`stateful batches ${seed}`).pick([40, 40, 1 << 20]),
+    answersBytesMax: SITE_ANSWERS_BYTES_MAX,
+    healMs: 120_000,
   };
+  if (!draws.chance(0.2)) return plan;
+  // What nobody says to have received takes its room for a minute; in a small one others wait for it, in turn. Without
+  // checkpoints each opening would bring all answers again, for a minute more.
+  const host = { ...plan.host, checkpointEvery: Math.min(5, plan.host.checkpointEvery) };
+  return { ...plan, host, answersBytesMax: 2_000, healMs: 600_000 };
 }
 
 /** Runs a seed. */

@@ -1,0 +1,28 @@
+/** The logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
+import type { SiteId } from "../../store/ports.ts";
+import type { StatefulName } from "./api.ts";
+import type { Keepers } from "./keepers.ts";
+import type { LiveHomePorts } from "./live_home.ts";
+import { beginWith, NO_STATE } from "./state_parts.ts";
+
+type OwnLogs = Pick<LiveHomePorts, "state" | "baseAt" | "read" | "base" | "hasState" | "parts">;
+
+/** What homes ask of the keepers of their own site. */
+export function ownLogs(keepers: Keepers, site: SiteId): OwnLogs {
+  const log = (name: StatefulName) => keepers.log(name);
+  const of = (name: StatefulName) => ({ name, disk: keepers.disk, epoch: log(name)?.head.promised ?? 0 });
+  return {
+    state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0, state: NO_STATE }, segments: [] },
+    baseAt: (name) => log(name)?.base?.at ?? 0,
+    read: async (name, after) => {
+      const reply = await keepers.handle(site, { kind: "fetch", ...of(name), after, whole: false });
+      return reply.kind === "copy" ? reply.pieces : [];
+    },
+    base: (name) => keepers.base(name),
+    hasState: (name, mark) => beginWith(log(name)?.parts.marks ?? [], mark),
+    parts: async (name, at, first) => {
+      const reply = await keepers.handle(site, { kind: "parts", ...of(name), at, first });
+      return reply.kind === "parts" ? reply.parts : null;
+    },
+  };
+}
