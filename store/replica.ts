@@ -468,6 +468,7 @@ export class SiteReplica implements Replica {
     this.#warming.close();
     this.owners.close();
     await this.#pumping;
+    this.#cancelTimer(); // the one that a pass which was under way has set
     this.#durability.end(new StoreUnavailable("closed", `site ${this.site} is stopping`));
   }
 }

@@ -142,6 +142,7 @@ export async function startApps(
     prepared: (version) => runner.prepared(version),
     appLog: running.appLog,
     redact: running.redact,
+    mapped: (version, text) => stacks.mapped(version, text),
     fatal: ports.fatal,
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));

@@ -18,6 +18,7 @@ import { HttpOrigins } from "../origins/http_origins.ts";
 import { fetchFor } from "../stateful/made_calls.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { StatefulRouter } from "../stateful/router.ts";
+import { ParkedTable } from "../stateful/parked_table.ts";
 import { SessionHost } from "../stateful/session_host.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
@@ -39,6 +40,7 @@ export interface StatefulParts {
   readonly prepared: (version: LiveVersion) => Prepared;
   readonly appLog: (line: RunLine) => void;
   readonly redact: (app: string, text: string) => string;
+  readonly mapped: (version: string, text: string) => Promise<string>;
   readonly fatal: (error: Error) => void;
 }
 
@@ -90,6 +92,8 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
     note,
   });
+  const parked = new ParkedTable(replica.system, note);
+  await parked.follow();
   const draw = () => random.bytes(ID_BYTES).toHex();
   const rulesOf = (fetchHosts: readonly string[]) =>
     new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts });
@@ -116,6 +120,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       };
     },
     idleMs: config.limits.statefulIdleMs,
+    ...{ parked, site: config.id, mapped: parts.mapped, redact: parts.redact },
     countRejected: (what) => metrics.countRejected(what),
     nowMs: () => clock.nowMs(),
     call: (from, { target, chain, call }, request, token) =>
@@ -151,6 +156,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     close: () =>
       closing ??= (async () => {
         await host.close();
+        parked.close();
         router.close();
         await homes.close(CLOSE_MS);
         await pool.close();

@@ -10,7 +10,7 @@
  */
 import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
 import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
-import type { HandledEvent, Rejection } from "../../functions/turns/mod.ts";
+import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import { moveRun } from "./moves.ts";
@@ -32,6 +32,20 @@ export interface HostedRequest {
   readonly bytes: Uint8Array;
   /** What the caller had seen. */
   readonly token: TokenState | null;
+}
+
+/** Why a stateful session stands still. */
+export type Reason = Pick<Parked, "message" | "detail"> & {
+  readonly code: Parked["code"] | "isolate_killed";
+};
+
+/** What is on record of a stateful session that stands still, wherever it did (parked_table.ts). */
+export interface Parking {
+  /** null: it does not. */
+  why(): string | null;
+  park(reason: Reason): void;
+  /** It goes on. */
+  serves(): void;
 }
 
 /** Opens a run of the session. */
@@ -70,16 +84,18 @@ export class Hosted {
   #rejected: HandledEvent | null = null;
   readonly #log: (level: string, text: string) => void;
   readonly #rejections: (what: string) => void;
+  readonly #parking: Parking;
 
   /** @param gone nothing is left of it here. */
   constructor(
     name: StatefulName,
     open: OpenRun,
-    { gone, log, rejected }: {
+    { gone, log, rejected, parking }: {
       readonly gone: () => void;
       readonly log: (level: string, text: string) => void;
       /** Counts a rejected handler, by what it was for. */
       readonly rejected: (what: string) => void;
+      readonly parking: Parking;
     },
   ) {
     this.name = name;
@@ -87,6 +103,7 @@ export class Hosted {
     this.#gone = gone;
     this.#log = log;
     this.#rejections = rejected;
+    this.#parking = parking;
   }
 
   get run(): SessionRun | null {
@@ -181,13 +198,14 @@ export class Hosted {
         if (!(error instanceof RunFailed)) throw error;
         const { over } = error;
         if (over.kind !== "killed") throw this.#failed(over);
-        if (over.isCause && ++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(over.why);
+        if (over.isCause && ++this.#kills >= KILLS_MAX) this.#killedTooOften(over.why);
         if (this.#parked !== null || attempt >= OPENINGS_MAX) throw this.#failed(over);
       }
     }
   }
 
   async #startOnce(): Promise<SessionRun> {
+    this.#parked ??= this.#parking.why();
     if (this.#parked !== null) throw parked(this.name, this.#parked);
     const rejected = this.#rejected;
     const opened: { run?: SessionRun } = {};
@@ -200,6 +218,7 @@ export class Hosted {
       log: this.#log,
     });
     this.#rejected = null;
+    this.#parking.serves();
     if (rejected !== null) run.deliver(rejected);
     return this.#run = run;
   }
@@ -295,7 +314,7 @@ export class Hosted {
       return; // Map keeps the order of insertion: it comes before the others, as it did
     }
     // What becomes of an event is for its class to say (static whenThrown), and it is not for ever.
-    if (first === undefined && ++this.#kills >= KILLS_MAX) this.#parked = killedTooOften(why);
+    if (first === undefined && ++this.#kills >= KILLS_MAX) this.#killedTooOften(why);
     const of = first?.kind === "reject" ? first.of : first ?? null;
     this.#rejected = { kind: "reject", of, code: "isolate_killed", message: why };
   }
@@ -306,9 +325,7 @@ export class Hosted {
       case "moved":
         return over.error;
       case "parked":
-        this.#parked = `${over.parked.code}: ${over.parked.message}`;
-        this.#log("error", `${shown(this.name)} stands still: ${this.#parked}`);
-        return parked(this.name, this.#parked);
+        return parked(this.name, this.#park(over.parked));
       case "killed":
         if (this.#parked !== null) return parked(this.name, this.#parked);
         return new Problem("isolate_killed", `${shown(this.name)} could not be opened: ${over.why}`);
@@ -324,6 +341,19 @@ export class Hosted {
     }
   }
 
+  #killedTooOften(why: string): void {
+    const message = `its isolate was ended ${KILLS_MAX} times: ${why}`;
+    this.#park({ code: "isolate_killed", message, detail: {} });
+  }
+
+  /** It stands still; why. */
+  #park(reason: Reason): string {
+    const why = this.#parked = `${reason.code}: ${reason.message}`;
+    this.#parking.park(reason);
+    this.#log("error", `${shown(this.name)} stands still: ${why}`);
+    return why;
+  }
+
   #tidy(): void {
     const isUsed = this.#waiting.size > 0 || this.#run !== null || this.#isMoving || this.#opening !== null;
     if (!isUsed && this.#parked === null) this.#gone();
@@ -333,8 +363,6 @@ export class Hosted {
 /** How a stateful session is called in messages. */
 export const shown = (name: StatefulName): string =>
   `${name.class} ${JSON.stringify(name.id)} of ${name.app}`;
-
-const killedTooOften = (why: string): string => `its isolate was ended ${KILLS_MAX} times: ${why}`;
 
 const parked = (name: StatefulName, why: string): Problem =>
   new Problem("stateful_parked", `${shown(name)} stands still: ${why}`);

@@ -17,9 +17,10 @@ import type { StoreLimits } from "../gateway/session_store.ts";
 import type { StatefulReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
-import { type Answered, Hosted, type HostedRequest } from "./hosted.ts";
+import { type Answered, Hosted, type HostedRequest, type Parking, type Reason } from "./hosted.ts";
 import type { HttpOrigin } from "./made_calls.ts";
 import { OwnStore } from "./own_store.ts";
+import type { ParkedTable } from "./parked_table.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import { SessionRun } from "./session_run.ts";
@@ -47,6 +48,13 @@ export interface HostServices {
   readonly countRejected: (what: string) => void;
   /** The HTTP origin that a class of a version has. */
   readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
+  /** Which stand still. */
+  readonly parked: ParkedTable;
+  readonly site: string;
+  /** A text with its places in a version's bundle told as places in its sources. */
+  readonly mapped: (version: string, text: string) => Promise<string>;
+  /** A text without the app's secrets. */
+  readonly redact: (app: string, text: string) => string;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
@@ -70,11 +78,18 @@ export class SessionHost {
   readonly #hosted = new Map<string, Hosted>();
   readonly #unlisten: () => void;
   readonly #sweeping: ReturnType<typeof setInterval>;
+  /** Reports on their way to their row. */
+  readonly #telling = new Set<Promise<void>>();
   #closed = false;
 
   constructor(services: HostServices) {
     this.#services = services;
-    this.#unlisten = services.apps.onChange(() => this.#followApps());
+    const unlisten = services.apps.onChange(() => this.#followApps());
+    const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
+    this.#unlisten = () => {
+      unlisten();
+      undropped();
+    };
     this.#sweeping = setInterval(() => this.#sweep(), SWEEP_MS);
   }
 
@@ -85,6 +100,11 @@ export class SessionHost {
       if (hosted.run !== null) open++;
       if (hosted.parked !== null) parked++;
       waiting += hosted.waiting;
+    }
+    for (const { name, report } of this.#services.parked.all()) {
+      if (this.#hosted.get(keyOf(name))?.parked) continue;
+      const isValid = report.version === this.#services.apps.get(name.app)?.current.version;
+      if (report.site === this.#services.site && isValid) parked++;
     }
     return { open, parked, waiting };
   }
@@ -112,9 +132,11 @@ export class SessionHost {
   /** What is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
     const hosted = this.#hosted.get(keyOf(name));
-    if (hosted === undefined) return null;
-    const { run, parked } = hosted;
-    if (run === null) return parked === null ? null : { ...NOTHING, state: "parked", problem: parked };
+    const parked = hosted?.parked ?? this.#parkingOf(name).why();
+    const run = hosted?.run ?? null;
+    if (hosted === undefined || run === null) {
+      return parked === null ? null : { ...NOTHING, state: "parked", problem: parked };
+    }
     const { waiting, ...state } = run.state;
     return { ...state, waiting: Math.max(waiting, hosted.waiting), state: "open", problem: parked };
   }
@@ -127,6 +149,7 @@ export class SessionHost {
     const live = this.#services.apps.get(name.app);
     const home = (await this.#services.homes.open(name, live?.current.version ?? "")).start([]);
     await home.end();
+    await this.#services.parked.drop(name);
     this.#hosted.delete(keyOf(name));
   }
 
@@ -202,6 +225,8 @@ export class SessionHost {
       for (const { run } of this.#hosted.values()) run?.rest();
       await new Promise((resolve) => setTimeout(resolve, SWEEP_MS / 100));
     }
+    await Promise.all(this.#telling);
+    await this.#services.parked.settled();
   }
 
   #of(name: StatefulName): Hosted {
@@ -213,10 +238,42 @@ export class SessionHost {
         gone: () => void this.#hosted.delete(key),
         log: (level, text) => this.#log(name, level, text),
         rejected: this.#services.countRejected,
+        parking: this.#parkingOf(name),
       });
       this.#hosted.set(key, hosted);
     }
     return hosted;
+  }
+
+  #parkingOf(name: StatefulName): Parking {
+    const { parked, site, nowMs, mapped, redact } = this.#services;
+    const versionOf = () => this.#services.apps.get(name.app)?.current.version ?? "";
+    return {
+      why: () => {
+        const report = parked.get(name);
+        return report === null || report.version !== versionOf() ? null : `${report.code}: ${report.message}`;
+      },
+      park: (reason) => {
+        const version = versionOf();
+        const told = (text: string) => mapped(version, redact(name.app, text));
+        const telling = toldTexts(reason, told).then((reason) => {
+          this.#telling.delete(telling);
+          // Unless it was let go on meanwhile.
+          if (this.#hosted.get(keyOf(name))?.parked === null) return;
+          void parked.park(name, { ...reason, version, site, atMs: nowMs() });
+        });
+        this.#telling.add(telling);
+      },
+      serves: () => void parked.drop(name),
+    };
+  }
+
+  /** Lets one that stands still try again; what it says then. @throws Problem, HomeError where it can't go on. */
+  async resume(name: StatefulName): Promise<void> {
+    await this.#services.parked.drop(name);
+    const hosted = this.#of(name);
+    hosted.unpark();
+    await hosted.ensure();
   }
 
   #log({ app }: StatefulName, level: string, text: string): void {
@@ -316,3 +373,20 @@ const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 
 /** Two UUIDs are longer; what it is made of is drawn once for a session, and numbered by it. */
 const effectKey = (home: Opened, effect: number): string =>
   createHash("sha256").update(home.seed).update(`${effect}`).digest("hex");
+
+/** A reason with all its texts told otherwise. */
+async function toldTexts(reason: Reason, told: (text: string) => Promise<string>): Promise<Reason> {
+  const map = async (value: unknown): Promise<unknown> => {
+    if (typeof value === "string") return await told(value);
+    if (Array.isArray(value)) return await Promise.all(value.map(map));
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      await Promise.all(Object.entries(value).map(async ([name, each]) => [name, await map(each)] as const)),
+    );
+  };
+  return {
+    code: reason.code,
+    message: await told(reason.message),
+    detail: await map(reason.detail) as Record<string, unknown>,
+  };
+}

@@ -338,3 +338,37 @@ Deno.test("a timer in whose handler an isolate ends is given up, and the session
   assert.equal(await ask(host, "add", 1), 1);
   assert.match(host.lines.join(), /rejected timer "bell", it is given up: isolate_killed/);
 });
+
+Deno.test("a session that stands still does so after a restart, is not tried by itself, and can be resumed", async () => {
+  const disks = new Disks();
+  Bell.isBroken = true;
+  let tries = 0;
+  class Counted extends Bell {
+    static whenThrown = "park";
+    override onTimer(name: string): void {
+      tries++;
+      super.onTimer(name);
+    }
+  }
+  const make = () => new Counted() as unknown as SessionObject;
+  {
+    await using host = await memoryHost(make, { disks });
+    await ask(host, "ring", 1);
+    await until(() => host.parked.get(NAME) !== null);
+    assert.equal(tries, 1);
+  }
+  await using host = await memoryHost(make, { disks });
+  assert.equal(host.host.counts.parked, 1);
+  assert.equal(host.host.look(NAME)?.state, "parked");
+  for (let i = 0; i < 3; i++) await assert.rejects(ask(host, "heard"), { code: "stateful_parked" });
+  assert.equal(tries, 1, "nothing was tried again");
+  const report = host.parked.get(NAME);
+  assert.match(String(report?.detail["stack"]), /bell is broken[^]*host_test/);
+  await host.host.resume(NAME);
+  await until(() => tries === 2);
+  await until(() => host.parked.get(NAME) !== null);
+  Bell.isBroken = false;
+  await host.host.resume(NAME);
+  await until(async () => await ask(host, "heard") === 1);
+  assert.deepEqual([host.parked.get(NAME), host.host.counts.parked], [null, 0]);
+});

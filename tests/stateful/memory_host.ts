@@ -16,6 +16,7 @@ import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
 import { SystemClock, SystemRandom } from "../../runtime/site/system_ports.ts";
+import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import type { Replica } from "../../store/api.ts";
@@ -35,6 +36,7 @@ export interface MemoryHost {
   readonly homes: Homes;
   readonly replica: Replica;
   readonly lines: string[];
+  readonly parked: ParkedTable;
   /** All isolates are gone; `cause` names the session whose turn it was. */
   loseIsolates(cause?: string): void;
   /** What isolates say of commits from now on. */
@@ -94,6 +96,8 @@ export async function memoryHost(
   });
   const pool = new MemoryPool(makers);
   const limits = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
+  const parked = new ParkedTable(replica.system, () => {});
+  await parked.follow();
   const host = held.host = new SessionHost({
     ...{ homes, pool, replica, limits, idleMs },
     apps: {
@@ -114,9 +118,11 @@ export async function memoryHost(
     call: () => Promise.reject(new Error("no other session is here")),
     log: ({ text }) => void lines.push(text),
     countRejected: () => {},
+    ...{ parked, site: "cloud", mapped: (_: string, text: string) => Promise.resolve(text) },
+    redact: (_, text) => text,
   });
   return {
-    ...{ host, homes, replica, lines },
+    ...{ host, homes, replica, lines, parked },
     loseIsolates: (cause) => pool.lose(cause),
     twist: (change) => void (pool.twist = change),
     deploy: (version, made) => {
@@ -126,6 +132,7 @@ export async function memoryHost(
     },
     [Symbol.asyncDispose]: async () => {
       await host.close();
+      parked.close();
       pool.lose();
       await homes.close(100);
       await replica.close();

@@ -1,0 +1,165 @@
+/**
+ * Stateful sessions that stand still, and why: system rows, which every site has, so that whoever becomes the home of
+ * one knows it, whichever site is asked can tell it, and none is tried again by itself.
+ *
+ *   ["s", "parked", app, class, id] → ParkedReport
+ *
+ * Life: `follow` when the replica is ready → `park` and `drop` → `close`.
+ *
+ * PT1  What was parked or dropped here counts here at once, whether or not its row is written yet.
+ * PT2  A report is of one version of the app: another one may go on, and is let try.
+ */
+import type { StatefulName } from "../../functions/homes/mod.ts";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
+import { prefixRange } from "../../store/range.ts";
+import { SYSTEM } from "../../store/api.ts";
+import { z } from "zod";
+import { encodeSystem } from "../deploy/records.ts";
+import { LiveView } from "../deploy/live_view.ts";
+import type { SystemStore } from "../deploy/system_store.ts";
+
+const schema = z.object({
+  code: z.string(),
+  message: z.string(),
+  /** What there is to say: both entries of a divergence, what was done, stacks. */
+  detail: z.record(z.string(), z.unknown()),
+  /** The version of the app that served then (PT2). */
+  version: z.string(),
+  site: z.string(),
+  atMs: z.number(),
+});
+
+/** Why a stateful session stands still. */
+export type ParkedReport = Readonly<z.infer<typeof schema>>;
+
+/** A report is a row at every site. */
+const REPORT_CHARS_MAX = 16 * 1024;
+const TEXT_CHARS_MAX = 2_000;
+const SPACE = "parked";
+const RANGE = prefixRange(packKey([SYSTEM, SPACE]));
+
+const keyOf = ({ app, class: name, id }: StatefulName): Key => packKey([SYSTEM, SPACE, app, name, id]);
+
+/** See the file's header. */
+export class ParkedTable {
+  readonly #system: SystemStore;
+  readonly #note: (event: string, detail: Record<string, unknown>) => void;
+  readonly #view: LiveView;
+  readonly #dropped = new Set<(name: StatefulName) => void>();
+  readonly #writing = new Set<Promise<void>>();
+  #rows = new Map<Key, ParkedReport>();
+  /** Not in the rows yet (PT1); null: dropped. */
+  readonly #own = new Map<Key, ParkedReport | null>();
+
+  constructor(system: SystemStore, note: (event: string, detail: Record<string, unknown>) => void) {
+    this.#system = system;
+    this.#note = note;
+    this.#view = new LiveView({
+      read: () => this.#read(),
+      failed: (error) => note("parked_unread", { error: String(error) }),
+    });
+  }
+
+  /** Resolves when the rows of this site are read. */
+  follow(): Promise<void> {
+    return this.#view.follow(this.#system, [RANGE]);
+  }
+
+  close(): void {
+    this.#view.close();
+  }
+
+  get(name: StatefulName): ParkedReport | null {
+    const key = keyOf(name);
+    const own = this.#own.get(key);
+    return own !== undefined ? own : this.#rows.get(key) ?? null;
+  }
+
+  /** All of them. */
+  *all(): IterableIterator<{ readonly name: StatefulName; readonly report: ParkedReport }> {
+    for (const key of new Set([...this.#rows.keys(), ...this.#own.keys()])) {
+      const own = this.#own.get(key);
+      const report = own !== undefined ? own : this.#rows.get(key) ?? null;
+      if (report !== null) yield { name: nameOf(key), report };
+    }
+  }
+
+  /** Calls back when one stands still no more. */
+  onDrop(dropped: (name: StatefulName) => void): () => void {
+    this.#dropped.add(dropped);
+    return () => void this.#dropped.delete(dropped);
+  }
+
+  /** It stands still. */
+  park(name: StatefulName, report: ParkedReport): Promise<void> {
+    return this.#change(name, bounded(report));
+  }
+
+  /** It may go on, or is no more. */
+  async drop(name: StatefulName): Promise<void> {
+    if (this.get(name) === null) return;
+    const done = this.#change(name, null);
+    for (const tell of this.#dropped) tell(name);
+    await done;
+  }
+
+  /** Resolves when what was parked and dropped here so far is written, or could not be. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writing);
+  }
+
+  #change(name: StatefulName, report: ParkedReport | null): Promise<void> {
+    const done = this.#write(name, report).finally(() => this.#writing.delete(done));
+    this.#writing.add(done);
+    return done;
+  }
+
+  async #write(name: StatefulName, report: ParkedReport | null): Promise<void> {
+    const key = keyOf(name);
+    this.#own.set(key, report);
+    try {
+      await this.#system.write([
+        report === null ? { kind: "delete", key } : { kind: "set", key, value: encodeSystem(report) },
+      ]);
+      await this.#view.refresh();
+      if (this.#own.get(key) === report) this.#own.delete(key);
+    } catch (error) {
+      this.#note("parked_unwritten", { ...name, error: String(error) });
+    }
+  }
+
+  async #read(): Promise<void> {
+    const before = this.#rows;
+    const rows = new Map<Key, ParkedReport>();
+    for (const { key, value } of await this.#system.list(RANGE)) {
+      if (value === null) continue;
+      const known = schema.safeParse(decoded(value));
+      if (known.success) rows.set(key, known.data);
+    }
+    this.#rows = rows;
+    for (const key of before.keys()) {
+      if (rows.has(key) || this.#own.has(key)) continue;
+      for (const tell of this.#dropped) tell(nameOf(key));
+    }
+  }
+}
+
+const decoded = (value: Uint8Array): unknown => {
+  try {
+    return JSON.parse(new TextDecoder().decode(value.subarray(1)));
+  } catch {
+    return null;
+  }
+};
+
+function nameOf(key: Key): StatefulName {
+  const [, , app = "", name = "", id = ""] = unpackKey(key);
+  return { app: String(app), class: String(name), id: String(id) };
+}
+
+/** As it fits into a row. */
+function bounded(report: ParkedReport): ParkedReport {
+  const message = report.message.slice(0, TEXT_CHARS_MAX);
+  const cut = { ...report, message };
+  return JSON.stringify(cut).length <= REPORT_CHARS_MAX ? cut : { ...cut, detail: { isCut: true } };
+}
