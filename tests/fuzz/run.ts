@@ -13,6 +13,7 @@ import { homes } from "./homes.ts";
 import { frames, handshakes, records } from "./link.ts";
 import { keys, messages, packets } from "./rows.ts";
 import { checkpoints, logs, stateSegments } from "./stateful.ts";
+import { sealedLogs } from "./sealed_logs.ts";
 import type { Subject, Target } from "./target.ts";
 import { tokens } from "./tokens.ts";
 
@@ -20,7 +21,7 @@ import { tokens } from "./tokens.ts";
 export const TARGETS: readonly Target[] = [
   ...[tokens, handshakes, records, frames, messages, packets, keys],
   ...[manifests, bundles, configurations, topologies],
-  ...[stateSegments, logs, checkpoints, homes],
+  ...[stateSegments, logs, checkpoints, homes, sealedLogs],
 ];
 
 /** What came of a target. */

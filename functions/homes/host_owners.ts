@@ -1,0 +1,128 @@
+/**
+ * Hosts of a stateful session, clients or origins, that hold its log: what the home and whoever takes it over go by.
+ *
+ * A host on record is told what follows from a commit before any owner's disk has it, with the log up to there in the
+ * same message. So it may know more than all disks; nobody goes on without having asked it.
+ *
+ * HO1  Nothing leaves to a host ahead of the disks but while it is on record in each configuration that may be.
+ * HO2  A home is opened with the promise, and the log, of every host on record, and of a disk; the longest log is taken.
+ * HO3  Where one disk alone is on record (f = 0), what is released to anybody else is at all hosts on record first, in
+ *      each configuration that may be, and a host is recorded only when it has all that was released before. So there,
+ *      and only there, hosts are enough where the disk can't be asked.
+ * HO4  Hosts change like disks, through the arbiter only; and none leaves the record before the disks that stay, and
+ *      with one disk alone the hosts that stay, have all that it was told.
+ */
+import type { Owner } from "./api.ts";
+
+/** Beyond these a session's hosts are told things when the disks have them: a row of the arbiter stays small. */
+export const HOSTS_MAX = 64;
+const MARK = "@";
+
+export const isHost = ({ site }: Owner): boolean => site.startsWith(MARK);
+export const hostOwner = (host: string): Owner => ({ site: MARK + host, disk: 0 });
+export const hostsOf = (owners: readonly Owner[]): string[] =>
+  owners.filter(isHost).map(({ site }) => site.slice(MARK.length));
+export const disksOf = (owners: readonly Owner[]): Owner[] => owners.filter((owner) => !isHost(owner));
+
+/** HO3: hosts on record have all that was ever released. */
+export const hostsAreEnough = (owners: readonly Owner[]): boolean =>
+  hostsOf(owners).length > 0 && disksOf(owners).length <= 1;
+
+/** HO2: whom an opening still misses, of those on record. */
+export function missing(
+  owners: readonly Owner[],
+  { hosts, hasDisk }: { readonly hosts: ReadonlySet<string>; readonly hasDisk: boolean },
+): { readonly hosts: readonly string[]; readonly isDiskMissing: boolean } {
+  return {
+    hosts: hostsOf(owners).filter((host) => !hosts.has(host)),
+    isDiskMissing: !hasDisk && !hostsAreEnough(owners),
+  };
+}
+
+/** The hosts of an open home. */
+export class HostOwners {
+  #recorded: ReadonlySet<string>;
+  #isSingle: boolean;
+  #proposed: { readonly hosts: ReadonlySet<string>; readonly isSingle: boolean } | null = null;
+  /** Those that are to be on record, and the last entry that each is known to have. */
+  readonly #has = new Map<string, number>();
+  /** The last entry that each of those on record may have (HO4). */
+  readonly #told = new Map<string, number>();
+
+  /**
+   * @param recorded as the arbiter has them.
+   * @param has of those that have promised, the last entry of each.
+   */
+  constructor(recorded: readonly Owner[], has: ReadonlyMap<string, number> = new Map()) {
+    this.#recorded = new Set(hostsOf(recorded));
+    this.#isSingle = disksOf(recorded).length <= 1;
+    for (const host of this.#recorded) {
+      const through = has.get(host);
+      if (through === undefined) continue;
+      this.#has.set(host, through);
+      this.#told.set(host, through);
+    }
+  }
+
+  /** A host has the log up to an entry; false: there are as many as there may be. */
+  has(host: string, through: number): boolean {
+    const before = this.#has.get(host);
+    if (before === undefined && this.#has.size >= HOSTS_MAX) return false;
+    this.#has.set(host, Math.max(before ?? 0, through));
+    return true;
+  }
+
+  /** It can't be reached, or holds no more: it is to be on record no longer. */
+  drop(host: string): void {
+    this.#has.delete(host);
+  }
+
+  /** HO1 */
+  isAhead(host: string): boolean {
+    return this.#has.has(host) && this.#recorded.has(host) && (this.#proposed?.hosts.has(host) ?? true);
+  }
+
+  /** Something leaves to a host that is ahead, with the log up to an entry. */
+  told(host: string, through: number): void {
+    this.#told.set(host, Math.max(this.#told.get(host) ?? 0, through));
+  }
+
+  /**
+   * Those to be on record beside so many disks.
+   *
+   * @param released up to this entry others were told: with one disk, only who has that is recorded (HO3).
+   * @param kept up to this entry all disks have the log (HO4).
+   */
+  wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] {
+    const isReady = (host: string, through: number) =>
+      disks > 1 || through >= released || (this.#isSingle && this.#recorded.has(host));
+    const stay = [...this.#has].filter(([host, through]) => isReady(host, through));
+    const least = Math.min(kept, ...disks > 1 ? [] : stay.map(([, through]) => through));
+    const hosts = new Set(stay.map(([host]) => host));
+    for (const host of this.#recorded) {
+      if ((this.#told.get(host) ?? 0) > least) hosts.add(host);
+    }
+    return [...hosts].map(hostOwner);
+  }
+
+  /** HO3: the last entry that may leave to others, as far as it hangs on hosts. */
+  get held(): number {
+    if (!this.#isSingle && this.#proposed?.isSingle !== true) return Infinity;
+    // Those that are to be on record are waited for, too: else a busy session would always be ahead of them.
+    const counted = [...this.#recorded, ...this.#proposed?.hosts ?? [], ...this.#has.keys()];
+    return counted.reduce((least, host) => Math.min(least, this.#has.get(host) ?? 0), Infinity);
+  }
+
+  /** The arbiter is asked for other owners. */
+  proposed(owners: readonly Owner[]): void {
+    this.#proposed = { hosts: new Set(hostsOf(owners)), isSingle: disksOf(owners).length <= 1 };
+  }
+
+  /** The arbiter has them on record. */
+  recorded(owners: readonly Owner[]): void {
+    this.#recorded = new Set(hostsOf(owners));
+    this.#isSingle = disksOf(owners).length <= 1;
+    this.#proposed = null;
+    for (const host of this.#told.keys()) if (!this.#recorded.has(host)) this.#told.delete(host);
+  }
+}

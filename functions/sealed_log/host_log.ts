@@ -1,0 +1,108 @@
+/**
+ * The log of a stateful session at one of its hosts, a client or an origin: sealed, so held and never read.
+ *
+ * Life: nothing → `take` a whole record, then more → (a recovery) `promise`, with what it holds as the answer → `take`
+ * what the next home sends → …
+ *
+ * HG1  What is promised and what is answered are one step: from then on nothing of an earlier epoch is taken.
+ * HG2  An output counts as received only with the record that came with it: `take` comes first, and says whether it is
+ *      of a home that may still be heard.
+ * HG3  A whole record takes the place of all before it, in one step; nothing else ever drops a record.
+ * HG4  Bounded: bytes and records. A home that goes beyond breaks the protocol.
+ */
+import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX } from "./limits.ts";
+import { headOf, tagOf } from "./record.ts";
+
+/** What became of a record. */
+export type Taken =
+  | "held"
+  /** Of a home that was followed by another: what came with it is nothing (HG1). */
+  | "stale"
+  /** Bytes that are no record, or one that can't be held here: the channel is to be closed. */
+  | "invalid";
+
+/** What a host says when it comes back. */
+export interface HostLogSummary {
+  /** The newest epoch that it has promised; 0: none. */
+  readonly promised: number;
+  /** The tag of its last record, which says where its log ends; null: it has none. */
+  readonly tag: Uint8Array | null;
+}
+
+/** See the file's header. */
+export class HostLog {
+  #promised = 0;
+  #records: Uint8Array[] = [];
+  #bytes = 0;
+
+  get promised(): number {
+    return this.#promised;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get length(): number {
+    return this.#records.length;
+  }
+
+  get summary(): HostLogSummary {
+    const last = this.#records.at(-1);
+    return { promised: this.#promised, tag: last === undefined ? null : tagOf(last) };
+  }
+
+  /** HG1: all it holds, oldest first; null: it has promised a later epoch. */
+  promise(epoch: number): readonly Uint8Array[] | null {
+    if (epoch < this.#promised) return null;
+    this.#promised = epoch;
+    return [...this.#records];
+  }
+
+  /** Takes a record of the home of an epoch. */
+  take(epoch: number, record: Uint8Array): Taken {
+    if (epoch < this.#promised) return "stale";
+    let head;
+    try {
+      head = headOf(record);
+    } catch {
+      return "invalid";
+    }
+    const isBegun = head.kind === "whole" || this.#records.length > 0;
+    if (!isBegun || (head.epoch !== null && head.epoch !== epoch)) return "invalid";
+    const before = head.kind === "whole" ? { bytes: 0, records: 0 } : {
+      bytes: this.#bytes,
+      records: this.#records.length,
+    };
+    if (before.bytes + record.length > HOST_LOG_BYTES_MAX || before.records >= HOST_RECORDS_MAX) {
+      return "invalid";
+    }
+    this.#promised = epoch;
+    if (head.kind === "whole") this.#records = []; // HG3
+    this.#records.push(record);
+    this.#bytes = before.bytes + record.length;
+    return "held";
+  }
+
+  /** To be stored in one step, and read again by `restore`. */
+  store(): Uint8Array<ArrayBuffer> {
+    const writer = new Writer(this.#bytes + 64).byte(FORMAT).uint(this.#promised);
+    return writer.list(this.#records, (record) => void writer.bytes(record)).done();
+  }
+
+  /** @throws CodecError for what `store` never made: then there is no log, and its peer begins anew. */
+  static restore(bytes: Uint8Array): HostLog {
+    const reader = new Reader(bytes);
+    const log = new HostLog();
+    if (reader.byte() !== FORMAT) throw new CodecError("a stored log of another format");
+    log.#promised = reader.uint();
+    log.#records = reader.list(() => reader.bytes());
+    reader.end();
+    log.#bytes = log.#records.reduce((sum, { length }) => sum + length, 0);
+    for (const record of log.#records) headOf(record);
+    return log;
+  }
+}
+
+const FORMAT = 0x01;
