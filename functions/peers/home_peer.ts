@@ -74,9 +74,9 @@ export class HomePeer {
     return this.#isDismissed && this.#kept.length === 0;
   }
 
-  get isTooSlow(): boolean {
+  isTooSlow(bytesMax = OUTBOX_BYTES_MAX): boolean {
     const { length } = this.#kept;
-    return length > OUTBOX_OUTPUTS_MAX || (length > 1 && this.#keptBytes > OUTBOX_BYTES_MAX);
+    return length > OUTBOX_OUTPUTS_MAX || (length > 1 && this.#keptBytes > bytesMax);
   }
 
   // ── Lines ──

@@ -121,7 +121,7 @@ export class HomeSide {
       const peer = this.#peers.get(output.to);
       if (peer === undefined) continue;
       peer.output(output);
-      if (peer.isTooSlow && peer.stage !== "detaching") this.#tooSlow(peer);
+      if (peer.isTooSlow(this.#ports.outboxBytesMax) && peer.stage !== "detaching") this.#tooSlow(peer);
     }
     for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
   }
