@@ -69,7 +69,9 @@ export class OwnersLog {
       }
       case "rejected":
         this.probes.rejections++;
-        if (input.peer?.event === "message") this.#take({ kind: "message", peer: input.peer.id, text: null });
+        if (input.attempt === 0 && input.subject?.kind === "message") {
+          this.#take({ kind: "message", peer: input.subject.id, text: null });
+        }
     }
   }
 
@@ -262,9 +264,7 @@ export class SimHome {
     const handled: HandledEvent = isCulprit && event.kind === "message"
       ? {
         kind: "reject",
-        request: null,
-        peer: { id: event.peer, event: "message" },
-        isBackground: false,
+        of: event,
         code: "isolate_killed",
         message: "it took its isolate with it",
       }

@@ -228,7 +228,7 @@ export const variants: readonly Variant[] = [
       program: (program) => {
         const begin = program.begin.bind(program);
         program.begin = (input, source) =>
-          begin(input.kind === "rejected" ? { ...input, peer: null } : input, source);
+          begin(input.kind === "rejected" ? { ...input, subject: null } : input, source);
       },
     }),
     bias: { ...crashing, ops: ["throw", "echo", "all"] },
