@@ -16,6 +16,9 @@ import type { HomeLine } from "./home_line.ts";
 import { OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
 import type { OutputToPeer, PeerInput } from "./ports.ts";
 
+/** Host sides that spoke for one peer and were taken over: those that are alive are a few windows of one program. */
+const BEFORE_MAX = 16;
+
 /** What was handed to the session and is not done. */
 export interface Waiting {
   readonly event: PeerInput;
@@ -47,6 +50,8 @@ export class HomePeer {
   #isDismissed: boolean;
   #kept: OutputToPeer[] = [];
   #keptBytes = 0;
+  /** Host sides that it was taken from. */
+  #before: readonly number[] = [];
 
   constructor(peer: Peer, key: Uint8Array, logged: OpenedPeer | null, outputs: readonly OutputToPeer[]) {
     this.peer = peer;
@@ -101,11 +106,19 @@ export class HomePeer {
     return null;
   }
 
+  /** Another host side has taken it from that one, which does not know yet, or would have it back. */
+  hasTakenFrom(instance: number): boolean {
+    return this.#before.includes(instance);
+  }
+
   /** A line is its line, where its hello fits. What it says of outputs is taken. */
   bind(line: HomeLine<HomePeer>, hello: Hello): void {
     this.cancelGrace?.();
     this.cancelGrace = null;
     this.line = line;
+    if (this.instance !== 0 && this.instance !== hello.instance) {
+      this.#before = [this.instance, ...this.#before].slice(0, BEFORE_MAX);
+    }
     this.instance = hello.instance;
     this.attempt = hello.attempt;
     line.peer = this;

@@ -279,6 +279,9 @@ export class HomeSide {
     if (hello.instance === peer.instance && hello.attempt <= peer.attempt) {
       return line.refuse("superseded", `peer ${id} has opened another channel since`, "retry");
     }
+    if (peer.hasTakenFrom(hello.instance)) {
+      return line.refuse("superseded", `another program speaks for peer ${id}`, "fix");
+    }
     const misfit = peer.misfit(hello);
     if (misfit !== null) return line.refuse(misfit.code, misfit.message, "reset");
     const old = peer.line;
