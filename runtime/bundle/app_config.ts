@@ -48,6 +48,7 @@ export async function appConfig(entry: string): Promise<AppConfig> {
       ...project?.imports,
       ...absolute(config.imports ?? {}, base),
       sojourn: new URL("functions/mod.ts", INSTALLED).href,
+      "sojourn/client": new URL("functions/client/mod.ts", INSTALLED).href,
       "cloudflare:workers": new URL("functions/cloudflare_workers.ts", INSTALLED).href,
     },
     scopes: Object.fromEntries(

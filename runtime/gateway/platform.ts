@@ -43,7 +43,7 @@ export interface PlatformServices {
   /** The token of the request's session; null until the site is ready. */
   readonly session: () => ((request: Request) => Promise<Response>) | null;
   /** The client library as a module for browsers. */
-  readonly client: ((request: Request) => Promise<Response>) | null;
+  readonly client: (request: Request) => Promise<Response>;
   readonly status: () => unknown;
   /** Prometheus text, for scrapers. */
   readonly metrics: () => string;
@@ -90,8 +90,7 @@ export function platform(
     case "session/reset":
       return reset(request);
     case "client.js":
-      if (services.client !== null) return services.client(request);
-      throw new Problem("not_available", `${path} is not available in this version of Sojourn`);
+      return services.client(request);
   }
   if (name === "dashboard" || name.startsWith("dashboard/")) return services.dashboard(request, path);
   if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
@@ -130,7 +129,11 @@ function readyz(services: PlatformServices): Response {
 /** At a host of an app it says which: its pages then know where the app is at the other sites. */
 function sites(services: PlatformServices, request: Request): Response {
   const at = addressOf(`${new URL(request.url).origin}/`, services.hosts());
-  const headers = { "cache-control": "no-store", ...at.kind === "app" ? { "sojourn-app": at.app } : {} };
+  const headers = {
+    "cache-control": "no-store",
+    "sojourn-site": services.site,
+    ...at.kind === "app" ? { "sojourn-app": at.app } : {},
+  };
   return Response.json(services.sites(), { headers });
 }
 

@@ -27,6 +27,7 @@ import { LinkHub, overWebSocket, TCP, tlsTransport, type Transport } from "../li
 import { splitAddress } from "../link/transport.ts";
 import { Telemetry } from "../telemetry/mod.ts";
 import { adminCallLog } from "./admin_calls.ts";
+import { ClientFile } from "./client_file.ts";
 import { ConfigError, linkUrl, type SiteConfig } from "./config.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
@@ -68,6 +69,7 @@ export class Site {
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
   readonly #dashboard = new Dashboard(() => this.table.list(), () => this.#apps?.table.hosts);
+  readonly #client = new ClientFile();
   #replica: Replica | null = null;
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
@@ -218,7 +220,7 @@ export class Site {
         const gateway = this.#serving();
         return gateway === null ? null : (request) => gateway.session(request);
       },
-      client: null,
+      client: (request) => this.#client.answer(request),
       status: () => this.status(),
       metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,

@@ -58,6 +58,7 @@ export function sourceOf(path: string, text: string): Source {
 
 function fileOf(importer: string, specifier: string): string | null {
   if (specifier === "sojourn") return "functions/mod.ts";
+  if (specifier === "sojourn/client") return "functions/client/mod.ts";
   if (!specifier.startsWith(".")) return null;
   return new URL(specifier, `file:///${importer}`).pathname.slice(1);
 }

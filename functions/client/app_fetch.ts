@@ -1,0 +1,280 @@
+/**
+ * `fetch` for an app: at the client's site, in the client's session, and at another site where that one is dead.
+ *
+ * Life of a request: session (a first request waits for its token) → attempt → answered, or repeated: at another site
+ * where this one is dead or away; after a while where the answer says so → the answer, or the last failure.
+ *
+ * A1  A request presents all tokens of its session that were there when it left; its answer's token is one of them
+ *     from then on (token_set.ts).
+ * A2  What may not be sent again (app_request.ts, Q1) is sent once, unless the gateway said that it did not look at it.
+ * A3  A repeat has the same `Idempotency-Key`.
+ * A4  A site that is silent is asked whether it lives; a handler that takes long is waited for.
+ * A5  A request ends: attempts begin for `giveUpMs`, and what was answered last is the answer.
+ */
+import { platformUrl } from "./address.ts";
+import { type AppRequest, appRequest } from "./app_request.ts";
+import { ClientError } from "./client_error.ts";
+import * as limits from "./limits.ts";
+import type { ClientHost } from "./ports.ts";
+import type { KnownSite, SiteChoice } from "./site_choice.ts";
+import type { SiteWatch } from "./site_watch.ts";
+import type { Presented, TokenSet } from "./token_set.ts";
+import { type Verdict, verdictOf, wayMs } from "./verdict.ts";
+
+/** What it works with. */
+export interface FetchParts {
+  readonly host: ClientHost;
+  readonly choice: SiteChoice;
+  readonly watch: SiteWatch;
+  readonly tokens: TokenSet;
+  /** The site for what is done now; tells the program where the client has moved. */
+  readonly site: (without?: ReadonlySet<string>) => KnownSite;
+  readonly isRepeated: boolean;
+  readonly giveUpMs: number;
+  /** The session was not taken any more, and another is begun. */
+  readonly begunAnew: (code: string) => void;
+  readonly closed: AbortSignal;
+}
+
+const SESSION = "sojourn-session";
+
+/** One request on its way. */
+interface Sending {
+  readonly request: AppRequest;
+  readonly untilMs: number;
+  /** Sites where it is not tried again before all others were. */
+  readonly tried: Set<string>;
+  attempts: number;
+}
+
+type Attempt =
+  | { readonly kind: "answer"; readonly answer: Response; readonly verdict: Verdict }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** See the file's header. */
+export class AppFetch {
+  readonly #parts: FetchParts;
+  #starting: Promise<Response | null> | null = null;
+
+  constructor(parts: FetchParts) {
+    this.#parts = parts;
+  }
+
+  async fetch(path: string, input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+    const { host, isRepeated, giveUpMs } = this.#parts;
+    this.#checkOpen();
+    const request = await appRequest(path, { input, init, draw: isRepeated ? () => host.draw() : null });
+    const sending = { request, untilMs: host.nowMs() + giveUpMs, tried: new Set<string>(), attempts: 0 };
+    for (;;) {
+      request.signal?.throwIfAborted();
+      this.#checkOpen();
+      const attempt = await this.#attempt(sending);
+      const waitMs = attempt.kind === "failed"
+        ? this.#afterFailure(sending)
+        : this.#afterAnswer(attempt, sending);
+      const isLate = waitMs !== null && host.nowMs() + waitMs >= sending.untilMs;
+      if (waitMs === null || isLate) {
+        if (attempt.kind === "failed") throw attempt.error;
+        return attempt.answer;
+      }
+      if (attempt.kind === "answer") void attempt.answer.body?.cancel();
+      if (waitMs > 0) await this.#pause(waitMs, request.signal);
+    }
+  }
+
+  /** What a socket presents at a site. @throws Error where that gives no token. */
+  async tokensAt(site: KnownSite): Promise<readonly string[]> {
+    const refusal = await this.#session(site, null);
+    if (refusal === null) return this.#parts.tokens.presented.tokens;
+    throw new Error(`${site.url} answered ${refusal.status} and no token`);
+  }
+
+  /** Whether a site takes the tokens: where it does not, another session is begun. */
+  async checkTokens(site: KnownSite): Promise<void> {
+    const { tokens, begunAnew } = this.#parts;
+    const presented = tokens.presented;
+    if (presented.tokens.length === 0) return;
+    const refusal = await this.#ask(site, presented).catch(() => null);
+    const verdict = refusal === null ? null : await verdictOf(refusal);
+    if (verdict?.kind !== "session" || tokens.presented.session !== presented.session) return;
+    tokens.clear();
+    begunAnew(verdict.code);
+  }
+
+  async #attempt(sending: Sending): Promise<Attempt> {
+    const { watch, choice, site: siteOf } = this.#parts;
+    const site = siteOf(sending.tried);
+    sending.attempts++;
+    watch.tick(site.url);
+    const { signal } = sending.request;
+    try {
+      const answer = await this.#session(site, signal) ?? await this.#send(sending.request, site);
+      const verdict = await verdictOf(answer);
+      this.#judge(verdict, site, sending);
+      return { kind: "answer", answer, verdict };
+    } catch (error) {
+      if (signal?.aborted === true || this.#parts.closed.aborted) throw error;
+      // A connection that broke is no dead site: it may have been an old one, and the site be there again.
+      const isAlive = choice.sites.find(({ url }) => url === site.url)?.state !== "dead" &&
+        await watch.isAlive(site.url);
+      if (!isAlive || sending.attempts > 1) sending.tried.add(site.url);
+      if (!isAlive) watch.lost();
+      return { kind: "failed", error };
+    }
+  }
+
+  /** What an answer says of its site. */
+  #judge(verdict: Verdict, site: KnownSite, sending: Sending): void {
+    const { choice, host, tokens, begunAnew } = this.#parts;
+    if (verdict.kind === "away") choice.away(site.url, host.nowMs());
+    if (verdict.kind === "away" || (verdict.kind === "later" && verdict.isBusy)) sending.tried.add(site.url);
+    if (verdict.kind === "session" && tokens.size > 0) {
+      tokens.clear();
+      begunAnew(verdict.code);
+    }
+  }
+
+  /** How long to wait before the next attempt; null: there is none (A2). */
+  #afterAnswer({ verdict }: Extract<Attempt, { kind: "answer" }>, sending: Sending): number | null {
+    const { isRepeatable, isWhole } = sending.request;
+    switch (verdict.kind) {
+      case "answer":
+        return null;
+      case "away":
+        return isWhole ? this.#untilNext(sending) : null;
+      case "session":
+        return isWhole && sending.attempts < 3 ? 0 : null;
+      case "later":
+        return isRepeatable ? verdict.waitMs : null;
+    }
+  }
+
+  /** As {@link #afterAnswer}. */
+  #afterFailure(sending: Sending): number | null {
+    return sending.request.isRepeatable ? this.#untilNext(sending) : null;
+  }
+
+  /** At once where another site is left, else after a pause. */
+  #untilNext(sending: Sending): number {
+    const { choice, host } = this.#parts;
+    const isLeft = choice.sites.some(({ url, state }) => !sending.tried.has(url) && state !== "dead");
+    if (isLeft) return 0;
+    sending.tried.clear();
+    const pause = Math.min(limits.PAUSE_MS * 2 ** Math.min(sending.attempts, 8), limits.PAUSE_MS_MAX);
+    return Math.max(pause, Math.min(choice.waitMs(host.nowMs()), limits.PAUSE_MS_MAX));
+  }
+
+  /**
+   * Makes sure that there is a token to present, and not too many (token_set.ts, S2, S3).
+   *
+   * @returns what a site answered instead.
+   */
+  async #session(site: KnownSite, signal: AbortSignal | null): Promise<Response | null> {
+    const { tokens } = this.#parts;
+    for (;;) {
+      const surplus = tokens.surplus;
+      if (tokens.size > 0 && surplus.tokens.length === 0) return null;
+      this.#starting ??= this.#ask(site, surplus).finally(() => this.#starting = null);
+      const refusal = await abortable(this.#starting, signal);
+      if (refusal !== null) return refusal.clone();
+    }
+  }
+
+  /** Asks for one token in the place of some, or of none. */
+  async #ask(site: KnownSite, presented: Presented): Promise<Response | null> {
+    const { tokens } = this.#parts;
+    const headers: Record<string, string> = presented.tokens.length === 0
+      ? {}
+      : { [SESSION]: presented.tokens.join(", ") };
+    const init: RequestInit = { headers, cache: "no-store" };
+    const answer = await this.#guarded(site, platformUrl(site.url, "session"), init, null);
+    const token = answer.headers.get(SESSION);
+    if (answer.status !== 204 || token === null) {
+      // Whole, since several requests may be waiting for it.
+      const { status, headers } = answer;
+      return new Response(await answer.text(), { status: status === 204 ? 502 : status, headers });
+    }
+    tokens.answered(presented, token);
+    return null;
+  }
+
+  async #send(
+    { path, method, headers, init, signal, isShort }: AppRequest,
+    site: KnownSite,
+  ): Promise<Response> {
+    const { host, tokens, choice } = this.#parts;
+    const presented = tokens.presented;
+    const told = new Headers(headers);
+    told.set(SESSION, presented.tokens.join(", "));
+    const begunMs = host.nowMs();
+    const answer = await this.#guarded(site, site.url + path, { ...init, method, headers: told }, signal);
+    const token = answer.headers.get(SESSION);
+    if (token !== null) tokens.answered(presented, token);
+    const ms = isShort ? wayMs(answer.headers, { ms: host.nowMs() - begunMs, site: site.id }) : null;
+    if (answer.status !== 503) {
+      choice.answered(site.url, ms, ms === null ? null : answer.headers.get("sojourn-site"));
+    }
+    return answer;
+  }
+
+  /** Given up when the site does not live any more (A4). */
+  async #guarded(
+    site: KnownSite,
+    url: string,
+    init: RequestInit,
+    signal: AbortSignal | null,
+  ): Promise<Response> {
+    const { host, watch, closed } = this.#parts;
+    const dead = new AbortController();
+    let cancel = () => {};
+    let isOver = false;
+    const look = () =>
+      cancel = host.after(limits.QUIET_MS, () => {
+        look();
+        void watch.isAlive(site.url).then((isAlive) => {
+          if (!isAlive && !isOver) dead.abort(new TypeError(`${site.url} does not answer any more`));
+        });
+      });
+    look();
+    try {
+      const signals = [dead.signal, closed, ...signal === null ? [] : [signal]];
+      return await host.fetch(url, { ...init, signal: AbortSignal.any(signals) });
+    } finally {
+      isOver = true; // what streams after the head is the caller's
+      cancel();
+    }
+  }
+
+  #pause(ms: number, signal: AbortSignal | null): Promise<void> {
+    const { host, closed } = this.#parts;
+    const over = Promise.withResolvers<void>();
+    const cancel = host.after(ms, over.resolve);
+    const stop = () => {
+      cancel();
+      over.resolve();
+    };
+    for (const each of [closed, signal]) each?.addEventListener("abort", stop, { once: true });
+    return over.promise.finally(() => {
+      for (const each of [closed, signal]) each?.removeEventListener("abort", stop);
+    });
+  }
+
+  #checkOpen(): void {
+    if (this.#parts.closed.aborted) {
+      throw new ClientError("closed", "can't send a request: the client is closed");
+    }
+  }
+}
+
+/** What others wait for too, until the caller gives up. */
+async function abortable<T>(wanted: Promise<T>, signal: AbortSignal | null): Promise<T> {
+  if (signal === null) return await wanted;
+  const over = Promise.withResolvers<never>();
+  const stop = () => over.reject(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await Promise.race([wanted, over.promise]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}

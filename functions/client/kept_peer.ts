@@ -1,0 +1,159 @@
+/**
+ * What is kept of one WebSocket's host side, so that the next page or program goes on with it: who it is, how much it
+ * has received, and what it sent that is not in the session's log yet.
+ *
+ *   ws/NAME/head        text id, bytes key, varints epoch, received, first
+ *   ws/NAME/m/SEQUENCE  a message, tagged as host sides keep them
+ *
+ * K1  Nothing leaves before what it says is kept: an acknowledgement before what was received is counted here, a
+ *     message before it is here. So whatever the home believes of this side, the next one can stand for.
+ * K2  What was given to the program, and not yet acknowledged when it ended, is given to the next one again.
+ */
+import type { Channel, HostState } from "../peers/mod.ts";
+import { Reader, Writer } from "../../store/codec.ts";
+import type { ClientStorage, StorageChange } from "./ports.ts";
+
+/** Sequences sort as texts. */
+const DIGITS = 16;
+/** Pages of one address that are open at once and are all kept; more are as if there were no storage. */
+const NAMES_MAX = 16;
+
+/** See the file's header. */
+export class KeptPeer {
+  readonly #storage: ClientStorage;
+  readonly #name: string;
+  readonly #release: () => void;
+  #saved: HostState | null;
+  #changes = new Map<string, Uint8Array | null>();
+  #last: Promise<unknown> = Promise.resolve();
+  /** Sequences that are kept: from the first to the last. */
+  #first = 1;
+  #next = 1;
+  #isOver = false;
+
+  private constructor(storage: ClientStorage, name: string, release: () => void, saved: HostState | null) {
+    this.#storage = storage;
+    this.#name = name;
+    this.#release = release;
+    this.#saved = saved;
+    if (saved !== null) {
+      this.#first = saved.first;
+      this.#next = saved.first + saved.messages.length;
+    }
+  }
+
+  /** The first of an address that no other page has; null where there are too many. */
+  static async open(storage: ClientStorage, path: string): Promise<KeptPeer | null> {
+    for (let number = 0; number < NAMES_MAX; number++) {
+      const name = `ws/${encodeURIComponent(path)}/${number}/`;
+      const release = await storage.claim(name);
+      if (release !== null) {
+        return new KeptPeer(storage, name, release, savedIn(name, await storage.list(name)));
+      }
+    }
+    return null;
+  }
+
+  /** What the one before left; null where there is nothing. */
+  get saved(): HostState | null {
+    return this.#saved;
+  }
+
+  /** Its state has changed: messages from `first` on are kept. */
+  head(
+    { identity, epoch, received }: Pick<HostState, "identity" | "epoch" | "received">,
+    first: number,
+  ): void {
+    for (; this.#first < first; this.#first++) this.#put(messageName(this.#name, this.#first), null);
+    const w = new Writer().text(identity.id).bytes(identity.key).uint(epoch).uint(received).uint(first);
+    this.#put(`${this.#name}head`, w.done());
+  }
+
+  message(sequence: number, tagged: Uint8Array): void {
+    this.#put(messageName(this.#name, sequence), tagged);
+    this.#next = sequence + 1;
+  }
+
+  /** It was not taken. */
+  dropped(sequence: number): void {
+    this.#put(messageName(this.#name, sequence), null);
+    this.#next = sequence;
+  }
+
+  /** A channel that sends after what was told to keep is kept (K1). @param failed nothing can be kept. */
+  channel(inner: Channel, failed: (error: unknown) => void): Channel {
+    return {
+      send: (frame) =>
+        void this.#flush().then(
+          () => inner.send(frame),
+          (error) => {
+            inner.close(1000, "");
+            failed(error);
+          },
+        ),
+      close: (code, reason) => {
+        const close = () => inner.close(code, reason);
+        this.#last.then(close, close);
+      },
+    };
+  }
+
+  /** There is nothing to go on with. */
+  async forget(): Promise<void> {
+    this.#saved = null;
+    this.#changes.clear();
+    for (; this.#first < this.#next; this.#first++) this.#put(messageName(this.#name, this.#first), null);
+    this.#put(`${this.#name}head`, null);
+    this.#first = this.#next = 1;
+    await this.#flush();
+  }
+
+  /** The socket is over, and its name free. */
+  async end(): Promise<void> {
+    if (this.#isOver) return;
+    await this.forget().catch(() => {}); // what is left is refused to whoever comes with it
+    this.#isOver = true;
+    this.#release();
+  }
+
+  /** The program ends, and the next one goes on. */
+  async leave(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    await this.#flush().catch(() => {});
+    this.#release();
+  }
+
+  #put(name: string, bytes: Uint8Array | null): void {
+    this.#changes.set(name, bytes);
+  }
+
+  #flush(): Promise<unknown> {
+    if (this.#changes.size === 0) return this.#last;
+    const changes: StorageChange[] = [...this.#changes];
+    this.#changes = new Map();
+    return this.#last = this.#last.then(() => this.#storage.commit(changes));
+  }
+}
+
+const messageName = (name: string, sequence: number): string =>
+  `${name}m/${String(sequence).padStart(DIGITS, "0")}`;
+
+/** What is not whole is nothing: the next one begins anew. */
+function savedIn(name: string, kept: readonly (readonly [string, Uint8Array])[]): HostState | null {
+  const head = kept.find(([each]) => each === `${name}head`)?.[1];
+  if (head === undefined) return null;
+  const r = new Reader(head);
+  try {
+    const identity = { id: r.text(), key: r.bytes() };
+    const epoch = r.uint(), received = r.uint(), first = r.uint();
+    r.end();
+    const messages: Uint8Array[] = [];
+    for (const [each, bytes] of kept) {
+      if (each === messageName(name, first + messages.length)) messages.push(bytes);
+    }
+    return { identity, epoch, received, first, messages };
+  } catch {
+    return null;
+  }
+}

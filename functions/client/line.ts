@@ -1,0 +1,325 @@
+/**
+ * One WebSocket of an app, over as many connections as it takes.
+ *
+ *   opening ─ a stateful session's ─▶ session: goes on over the next connection when one breaks
+ *           ─ the app's own ─▶ plain: ends with its connection
+ *   `closed` from any stage
+ *
+ * L1  What kind it is says the server, on the first connection that it takes: it answers the subprotocol of sessions,
+ *     or that there is none, or the app's own.
+ * L2  A session goes on exactly: its host side (functions/peers) sends again what is not in the log, and gives out each
+ *     output once.
+ * L3  Before its first connection is taken, refusals are few and then told: whoever may not come is not kept waiting.
+ *     Afterwards it is tried for `resumeMs`.
+ * L4  It moves with its client: the next connection is open before the one before it is closed.
+ */
+import { tag } from "../peers/frame_bytes.ts";
+import {
+  type Channel,
+  type ChannelReader,
+  type HostEnd,
+  HostSide,
+  type Lost,
+  SUBPROTOCOL,
+} from "../peers/mod.ts";
+import type { KeptPeer } from "./kept_peer.ts";
+import * as limits from "./limits.ts";
+import type { ClientHost, Socket } from "./ports.ts";
+import type { KnownSite } from "./site_choice.ts";
+
+/** What is told where the app has a WebSocket of its own, without a subprotocol (docs/http.md). */
+const PLAIN_PROTOCOL = "sojourn.plain.1";
+
+/** What it works with. */
+export interface LineParts {
+  readonly host: ClientHost;
+  /** Path and query, as the app sees them. */
+  readonly path: string;
+  /** Subprotocols of the app's. */
+  readonly protocols: readonly string[];
+  readonly kept: KeptPeer | null;
+  readonly resumeMs: number;
+  readonly listener: LineListener;
+  readonly site: (without: ReadonlySet<string>) => KnownSite;
+  /** The tokens that a socket presents at a site. @throws where the site gives none. */
+  readonly tokens: (site: KnownSite) => Promise<readonly string[]>;
+  /** A living site refused a socket: looks whether it is for its tokens, and begins a session anew where it is. */
+  readonly renew: (site: KnownSite) => Promise<void>;
+  /** Whether a site lives; takes it down. */
+  readonly isAlive: (site: KnownSite) => Promise<boolean>;
+}
+
+/** Who hears of it. */
+export interface LineListener {
+  /** @param protocol the app's, or "". */
+  opened(protocol: string): void;
+  message(data: string | Uint8Array): void;
+  /** A handler threw: its message has changed nothing. */
+  rejected(problem: { readonly code: string; readonly message: string }): void;
+  /** It has no connection, or one again. */
+  away(): void;
+  back(): void;
+  closed(code: number, reason: string, isClean: boolean): void;
+}
+
+type Stage = "opening" | "session" | "plain" | "closed";
+const ABNORMAL = 1006;
+/** A WebSocket's close of the platform's, where no reason of the app's fits. */
+const REFUSED = 4000;
+
+/** See the file's header. */
+export class Line {
+  readonly #parts: LineParts;
+  #stage: Stage = "opening";
+  #side: HostSide;
+  #kept: KeptPeer | null;
+  #plain: Socket | null = null;
+  /** The connection that is being made; another one takes its place. */
+  #attempt = 0;
+  #failures = 0;
+  #refusals = 0;
+  readonly #tried = new Set<string>();
+  #at: KnownSite | null = null;
+  #awayMs: number | null = null;
+  #cancel = () => {};
+  #cancelClose = () => {};
+
+  constructor(parts: LineParts) {
+    this.#parts = parts;
+    this.#kept = parts.kept;
+    this.#side = this.#newSide();
+    void this.#connect();
+  }
+
+  get isClosed(): boolean {
+    return this.#stage === "closed";
+  }
+
+  get bufferedBytes(): number {
+    return this.#plain?.bufferedAmount ?? this.#side.bufferedBytes;
+  }
+
+  /** @throws AppError `limit_value`, `limit_messages` */
+  send(data: string | Uint8Array<ArrayBuffer>): void {
+    if (this.#stage === "plain") return this.#plain?.send(data);
+    if (this.#stage !== "session") return;
+    const sequence = this.#side.sent + 1;
+    this.#kept?.message(sequence, tag(data)); // before it can leave (kept_peer.ts, K1)
+    let isTaken = false;
+    try {
+      isTaken = this.#side.send(data) !== null;
+    } finally {
+      if (!isTaken) this.#kept?.dropped(sequence);
+    }
+  }
+
+  close(code: number | undefined, reason: string): void {
+    if (this.#stage === "plain") return this.#plain?.close(code, reason);
+    if (this.#stage === "opening") return this.#end(ABNORMAL, "", false);
+    this.#side.close(code ?? 1005, reason);
+    if (this.#awayMs !== null) {
+      this.#cancelClose = this.#parts.host.after(limits.CLOSE_MS, () => this.#end(ABNORMAL, "", false));
+      void this.#connect();
+    }
+  }
+
+  /** The program ends; what is kept goes on with the next. */
+  async leave(): Promise<void> {
+    const kept = this.#kept;
+    this.#kept = null;
+    if (kept === null) this.#side.close(1000, "");
+    if (this.#stage === "plain") this.#plain?.close(1000, "");
+    this.#end(kept === null ? 1000 : 1001, "", true);
+    await kept?.leave();
+  }
+
+  /** The client is at another site (L4). */
+  moved(site: KnownSite): void {
+    if (this.#stage !== "session" || this.#awayMs !== null || this.#at?.url === site.url) return;
+    void this.#connect();
+  }
+
+  // ── Connections ──
+
+  async #connect(): Promise<void> {
+    const attempt = ++this.#attempt;
+    this.#cancel();
+    const { host, path, protocols, site: choose, tokens: tokensAt } = this.#parts;
+    const site = choose(this.#tried);
+    let tokens: readonly string[];
+    try {
+      tokens = await tokensAt(site);
+    } catch {
+      return attempt === this.#attempt ? this.#missed(site, attempt) : undefined;
+    }
+    if (attempt !== this.#attempt || this.#stage === "closed") return;
+    const offered = this.#stage === "opening" ? [PLAIN_PROTOCOL, ...protocols] : [];
+    const options = { protocols: [SUBPROTOCOL, ...offered], tokens };
+    let reader: ChannelReader | null = null;
+    let isOpen = false;
+    const socket = host.open(site.url.replace(/^http/, "ws") + path, options, {
+      opened: (protocol) => {
+        isOpen = true;
+        cancelLate();
+        if (attempt !== this.#attempt) return socket.close();
+        reader = this.#taken(site, socket, protocol);
+      },
+      message: (data) => {
+        if (typeof data !== "string" && reader !== null) reader.frame(data);
+        else if (this.#plain === socket) this.#parts.listener.message(data);
+      },
+      closed: (code, reason) => {
+        cancelLate();
+        if (this.#plain === socket) return this.#end(code, reason, code !== ABNORMAL);
+        if (isOpen) reader?.broken();
+        else if (attempt === this.#attempt) void this.#missed(site, attempt);
+      },
+    });
+    const cancelLate = host.after(limits.OPEN_MS, () => {
+      if (attempt !== this.#attempt) return socket.close();
+      void this.#missed(site, attempt);
+      socket.close();
+    });
+  }
+
+  /** L1 */
+  #taken(site: KnownSite, socket: Socket, protocol: string): ChannelReader | null {
+    this.#at = site;
+    this.#tried.clear();
+    if (protocol === SUBPROTOCOL) {
+      const channel: Channel = {
+        send: (frame) => socket.send(frame),
+        close: (code, reason) => socket.close(code, reason),
+      };
+      return this.#side.connected(this.#kept?.channel(channel, () => this.#kept = null) ?? channel);
+    }
+    if (this.#stage !== "opening") {
+      // A stateful session before, and none now: the app has changed.
+      socket.close();
+      this.#end(REFUSED, "the app has no stateful session here any more", false);
+      return null;
+    }
+    this.#stage = "plain";
+    this.#plain = socket;
+    void this.#kept?.end();
+    this.#kept = null;
+    this.#parts.listener.opened(protocol === PLAIN_PROTOCOL ? "" : protocol);
+    return null;
+  }
+
+  /** A connection was not taken. */
+  async #missed(site: KnownSite, attempt: number): Promise<void> {
+    const isAlive = await this.#parts.isAlive(site);
+    if (attempt !== this.#attempt || this.#stage === "closed") return;
+    this.#attempt++; // what still comes of it is not waited for
+    if (this.#side.stage === "open") return; // it was to be a better one (L4)
+    if (isAlive) {
+      this.#refusals++;
+      await this.#parts.renew(site);
+      if (this.isClosed) return;
+    }
+    this.#tried.add(site.url);
+    if (this.#stage === "opening" && this.#refusals >= limits.REFUSALS_MAX) {
+      return this.#end(ABNORMAL, "", false); // L3
+    }
+    this.#again();
+  }
+
+  /** Another connection, a little later each time. */
+  #again(): void {
+    const { host, resumeMs } = this.#parts;
+    this.#awayMs ??= host.nowMs();
+    if (host.nowMs() - this.#awayMs >= resumeMs) return this.#end(ABNORMAL, "", false);
+    const pause = this.#failures === 0 ? 0 : limits.PAUSE_MS * 2 ** Math.min(this.#failures - 1, 8);
+    this.#failures++;
+    // All sites were tried: the nearest is as good as any.
+    if (this.#failures % limits.TRIES_BEFORE_ALL === 0) this.#tried.clear();
+    this.#cancel();
+    this.#cancel = host.after(Math.min(pause, limits.PAUSE_MS_MAX), () => void this.#connect());
+  }
+
+  // ── The host side ──
+
+  #newSide(): HostSide {
+    const { host } = this.#parts;
+    return new HostSide({
+      kind: "client",
+      instance: host.number(),
+      clock: host,
+      saved: this.#kept?.saved ?? undefined,
+      silentMs: limits.SILENT_MS,
+      stalledMs: limits.STALLED_MS,
+      listener: {
+        opened: () => this.#opened(),
+        message: (message) => {
+          this.#keepHead();
+          this.#parts.listener.message(message);
+        },
+        acknowledged: () => this.#keepHead(),
+        rejected: (_sequence, code, message) => this.#parts.listener.rejected({ code, message }),
+        lost: (why) => this.#lost(why),
+        closed: (end) => this.#closed(end),
+      },
+    });
+  }
+
+  #keepHead(): void {
+    const { identity, epoch, received, acknowledged } = this.#side;
+    if (identity !== null) this.#kept?.head({ identity, epoch, received }, acknowledged + 1);
+  }
+
+  #opened(): void {
+    this.#failures = this.#refusals = 0;
+    this.#keepHead();
+    if (this.#stage === "opening") {
+      this.#stage = "session";
+      this.#awayMs = null;
+      this.#parts.listener.opened("");
+    } else if (this.#awayMs !== null) {
+      this.#awayMs = null;
+      this.#parts.listener.back();
+    }
+  }
+
+  #lost(why: Lost): void {
+    if (this.#stage === "closed") return;
+    const site = this.#at;
+    if (this.#stage === "session" && this.#awayMs === null) {
+      this.#awayMs = this.#parts.host.nowMs();
+      this.#parts.listener.away();
+    }
+    if (site !== null && why.kind === "stalled") this.#tried.add(site.url);
+    if (site === null || (why.kind !== "broken" && why.kind !== "silent")) return this.#again();
+    // A connection that broke is no dead site: but the next one is better made where somebody answers.
+    const attempt = ++this.#attempt;
+    void this.#parts.isAlive(site).then(() => {
+      if (attempt === this.#attempt && this.#stage !== "closed") this.#again();
+    });
+  }
+
+  #closed(end: HostEnd): void {
+    if (end.kind === "bye") return this.#end(end.code, end.reason, true);
+    const isFirst = this.#stage === "opening" && this.#kept !== null && this.#kept.saved !== null;
+    if (!isFirst || end.retry !== "reset") return this.#end(REFUSED, end.code, false);
+    // The session has forgotten the page before this one: nobody here has heard of it.
+    void this.#kept?.forget().catch(() => {});
+    this.#side = this.#newSide();
+    this.#again();
+  }
+
+  #end(code: number, reason: string, isClean: boolean): void {
+    if (this.#stage === "closed") return;
+    if (this.#side.stage !== "closed") this.#side.abandon();
+    this.#over();
+    void this.#kept?.end();
+    this.#kept = null;
+    this.#parts.listener.closed(code, reason, isClean);
+  }
+
+  #over(): void {
+    this.#stage = "closed";
+    this.#attempt++;
+    this.#cancel();
+    this.#cancelClose();
+  }
+}

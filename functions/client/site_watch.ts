@@ -1,0 +1,110 @@
+/**
+ * Keeps what is known of the sites true: asks those for a sign of life that nobody has asked for anything, and a site
+ * that is silent whether it lives. Runs along with what the client does; a client that does nothing asks nobody.
+ *
+ * W1  A probe is `/_sojourn/readyz`: it says how far a site is, and whether it serves.
+ * W2  One list at a time, one probe of a site at a time.
+ */
+import { platformUrl } from "./address.ts";
+import * as limits from "./limits.ts";
+import type { ClientHost } from "./ports.ts";
+import type { ListedSite, SiteChoice } from "./site_choice.ts";
+
+/** What it works with. */
+export interface WatchParts {
+  readonly host: ClientHost;
+  readonly choice: SiteChoice;
+  /** The sites as one of them lists them; null where the program named them all. */
+  readonly list: ((from: string, signal: AbortSignal) => Promise<readonly ListedSite[]>) | null;
+  readonly listed: (sites: readonly ListedSite[]) => void;
+}
+
+/** See the file's header. */
+export class SiteWatch {
+  readonly #parts: WatchParts;
+  readonly #over = new AbortController();
+  readonly #probing = new Map<string, Promise<boolean>>();
+  #listedMs: number;
+  #isListing = false;
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts;
+    this.#listedMs = parts.host.nowMs();
+  }
+
+  close(): void {
+    this.#over.abort();
+  }
+
+  /** Something is done: whoever is due is asked. @param asked is asked for something already. */
+  tick(asked: string | null = null): void {
+    if (this.#over.signal.aborted) return;
+    const { host, choice } = this.#parts;
+    for (const url of choice.probes(host.nowMs(), asked)) void this.isAlive(url);
+  }
+
+  /** A site failed: there may be others than those that are known. */
+  lost(): void {
+    const { host, choice, list, listed } = this.#parts;
+    const nowMs = host.nowMs();
+    if (list === null || this.#isListing || nowMs - this.#listedMs < limits.SITES_EVERY_MS) return;
+    this.#isListing = true;
+    this.#listedMs = nowMs;
+    const from = choice.choose(nowMs).site.url;
+    this.#within(limits.PROBE_MS, (signal) => list(from, signal)).then((sites) => {
+      if (sites.length === 0 || this.#over.signal.aborted) return;
+      choice.list(sites);
+      listed(sites);
+    }, () => {}).finally(() => this.#isListing = false);
+  }
+
+  /** Whether a site gives a sign of life; what it says is taken down. */
+  isAlive(url: string): Promise<boolean> {
+    const known = this.#probing.get(url);
+    if (known !== undefined) return known;
+    const probe = this.#probe(url).finally(() => this.#probing.delete(url));
+    this.#probing.set(url, probe);
+    return probe;
+  }
+
+  async #probe(url: string): Promise<boolean> {
+    const { host, choice } = this.#parts;
+    const begunMs = host.nowMs();
+    const at = platformUrl(url, "readyz");
+    try {
+      const answer = await this.#within(limits.PROBE_MS, async (signal) => {
+        const answer = await host.fetch(at, { signal, cache: "no-store", credentials: "omit" });
+        return { status: answer.status, body: await answer.text() };
+      });
+      if (answer.status !== 200) choice.away(url, host.nowMs());
+      else choice.answered(url, host.nowMs() - begunMs, siteOf(answer.body));
+      return true;
+    } catch {
+      if (!this.#over.signal.aborted) choice.failed(url, host.nowMs());
+      return false;
+    }
+  }
+
+  async #within<T>(ms: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const late = new AbortController();
+    const stop = () => late.abort(new DOMException(`no answer in ${ms} ms`, "TimeoutError"));
+    const cancel = this.#parts.host.after(ms, stop);
+    this.#over.signal.addEventListener("abort", stop, { once: true });
+    try {
+      return await run(late.signal);
+    } finally {
+      cancel();
+      this.#over.signal.removeEventListener("abort", stop);
+    }
+  }
+}
+
+/** What `readyz` says of its site. */
+function siteOf(body: string): string | null {
+  try {
+    const { site } = JSON.parse(body) as { site?: unknown };
+    return typeof site === "string" ? site : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * `/_sojourn/client.js`: the client library (functions/client) as one module for browsers.
+ *
+ * Made when it is first asked for, out of the sources that this site runs: it speaks this site's protocols.
+ *
+ * J1  One bundling at a time, and one for all who ask meanwhile; a failed one is tried again by the next who asks.
+ */
+import { createHash } from "node:crypto";
+import { fromFileUrl, runDenoBundle } from "../bundle/mod.ts";
+import { Problem } from "../gateway/problem.ts";
+
+const ENTRY = fromFileUrl(new URL("../../functions/client/mod.ts", import.meta.url));
+const CONFIG = fromFileUrl(new URL("../../deno.json", import.meta.url));
+
+interface Loaded {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly etag: string;
+}
+
+/** Serves the module. */
+export class ClientFile {
+  #loaded: Promise<Loaded> | null = null;
+
+  /** Answers a GET or HEAD. @throws Problem */
+  async answer(request: Request): Promise<Response> {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      throw new Problem("method_not_allowed", `the client library takes GET, not ${request.method}`);
+    }
+    const { bytes, etag } = await this.#load();
+    const headers = {
+      "content-type": "text/javascript; charset=utf-8",
+      "cache-control": "no-cache",
+      "x-content-type-options": "nosniff",
+      etag,
+    };
+    if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
+    return new Response(request.method === "HEAD" ? null : bytes, { headers });
+  }
+
+  /** J1 */
+  #load(): Promise<Loaded> {
+    if (this.#loaded !== null) return this.#loaded;
+    const loading = this.#loaded = load();
+    loading.catch(() => this.#loaded = null);
+    return loading;
+  }
+}
+
+async function load(): Promise<Loaded> {
+  const outcome = await runDenoBundle({ entry: ENTRY, config: CONFIG, minify: true, platform: "browser" });
+  if (outcome.kind === "failed") {
+    throw new Problem("internal", `the client library could not be bundled: ${outcome.message}`);
+  }
+  const hash = createHash("sha256").update(outcome.code).digest("hex").slice(0, 24);
+  return { bytes: outcome.code, etag: `"${hash}"` };
+}
