@@ -274,7 +274,7 @@ export interface Replica {
     ): Choice;
     /** Whether a site belongs to the tree. */
     isKnown(site: SiteId): boolean;
-    readonly detector: Pick<Detector, "standing" | "watch" | "onChange">;
+    readonly detector: Pick<Detector, "presence" | "onPresence" | "watch" | "refused">;
     /**
      * Opens a way for packets of one use to the same use at other sites: in order, lost with the connection that they
      * are on. Resolves when there is room for another.

@@ -320,7 +320,7 @@ export class Homes {
   // ── What the parts need ──
 
   #recoveryPorts(): RecoveryPorts {
-    const { site, nowMs, clock, random, arbiter } = this.#ports;
+    const { site, nowMs, clock, random, arbiter, fellows } = this.#ports;
     return {
       site,
       disk: this.#keepers.disk,
@@ -330,6 +330,8 @@ export class Homes {
       ask: (to, ask) => this.#exchange.ask(to, ask),
       arbiter,
       isLost: (one) => this.#watches.isLost(one),
+      look: (one) => fellows.look(one),
+      onLost: (changed) => fellows.onChange(changed),
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
       invite: (one, name) => void this.#invite(one, name),
       count: (name) => this.#count(name),

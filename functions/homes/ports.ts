@@ -29,6 +29,8 @@ export interface HomesPorts {
     standing(site: SiteId): Standing;
     watch(site: SiteId): () => void;
     onChange(changed: StandingChanged): () => void;
+    /** Finds out whether a site's process is there at all: `standing` tells where it is not. */
+    look(site: SiteId): void;
   };
   /**
    * A named timer is due of a stateful session that is not open anywhere, as far as is known here, or one is to move to

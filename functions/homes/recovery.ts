@@ -26,7 +26,7 @@ import {
 } from "./asks.ts";
 import type { Asking } from "./exchange.ts";
 import type { Promised } from "./follower.ts";
-import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS } from "./limits.ts";
+import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS, UNSURE_MS_MAX } from "./limits.ts";
 import { shown } from "./name.ts";
 import { isSameMark, markAfter, NO_STATE } from "./state_parts.ts";
 
@@ -40,6 +40,9 @@ export interface RecoveryPorts {
   arbiter(): SiteId;
   /** Whether a site that has not answered need not be waited for. */
   isLost(site: SiteId): boolean;
+  /** Finds out whether a site is there; `onLost` is called when that, or anything like it, has changed. */
+  look(site: SiteId): void;
+  onLost(changed: () => void): () => void;
   /** Another is home, as the arbiter says. */
   learned(name: StatefulName, site: SiteId): void;
   /** Tells a site that it is to take it over: whoever agreed to that may not have come so far. */
@@ -75,6 +78,7 @@ export class Recovery {
   readonly #name: StatefulName;
   readonly #version: string;
   readonly #untilMs: number;
+  #pauseMs = UNSURE_MS;
 
   constructor(ports: RecoveryPorts, name: StatefulName, version: string, untilMs: number) {
     this.#ports = ports;
@@ -166,7 +170,8 @@ export class Recovery {
         `cannot open ${shown(this.#name)} yet: its home may live, and does not answer; ask again`,
       );
     }
-    await this.#sleep(UNSURE_MS);
+    await this.#sleep(this.#pauseMs);
+    this.#pauseMs = Math.min(2 * this.#pauseMs, UNSURE_MS_MAX);
   }
 
   #sleep(ms: number): Promise<void> {
@@ -207,6 +212,8 @@ export class Recovery {
       });
     }
     const waitMs = ports.nowMs() + PROMISE_MS_MAX;
+    const unlisten = ports.onLost(() => changed.resolve());
+    for (const { site } of owners) if (site !== ports.site) ports.look(site);
     try {
       for (;;) {
         if (refused.superseded > 0) throw this.#overtaken(refused.superseded);
@@ -223,6 +230,7 @@ export class Recovery {
         cancel();
       }
     } finally {
+      unlisten();
       for (const { asking } of asked) asking.cancel();
     }
     this.#check(owners, promised);

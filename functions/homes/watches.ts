@@ -12,6 +12,7 @@ export interface WatchesPorts {
   isKnown(site: SiteId): boolean;
   standing(site: SiteId): Standing;
   watch(site: SiteId): () => void;
+  look(site: SiteId): void;
 }
 
 /** Asked about again within this time, a site need not be found alive anew. */
@@ -48,6 +49,7 @@ export class Watches {
     if (asked === undefined) this.#asked.set(site, { untilMs, unwatch: this.#fellows.watch(site) });
     else asked.untilMs = untilMs;
     if (this.isLost(site)) return "gone";
+    this.#fellows.look(site); // who asks, asks again
     return this.#fellows.standing(site) === "alive" ? "here" : "unsure";
   }
 

@@ -15,8 +15,9 @@ import { randomBytes } from "node:crypto";
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
 import type { ByteConnection } from "./byte_connection.ts";
 import { Connection, type Ending } from "./connection.ts";
-import { Emulation, type LinkControl, type LinkShape } from "./emulation.ts";
-import type { IncomingRequest, LinkAnswer, ReceivedAnswer, RequestOptions } from "./exchanges.ts";
+import { Emulation, type LinkControl } from "./emulation.ts";
+import type { ReceivedAnswer, RequestOptions } from "./exchanges.ts";
+import type { LinkHubOptions } from "./hub_options.ts";
 import { dial } from "./dial.ts";
 import { DialNotes } from "./dial_notes.ts";
 import { Doorkeeper } from "./doorkeeper.ts";
@@ -28,61 +29,13 @@ import { equalProof } from "./proof.ts";
 import { Refusals } from "./refusals.ts";
 import { type LinkRole, type LinkStatus, SiteLink } from "./site_link.ts";
 import { TCP, type Transport } from "./transport.ts";
+import { Witness } from "./witness.ts";
 import type { Wire } from "./wire.ts";
 
 /** The refusal that tells a peer to wait for our connection instead. */
 const DOUBLE = "this site has dialled at the same time";
-
-export interface LinkHandlers {
-  /** A link is up. Messages and requests of that site follow. */
-  readonly connected: (site: string, role: LinkRole, info: LinkInfo) => void;
-  /** A link is down. `planned`: one of the two sides said goodbye. */
-  readonly disconnected: (site: string, planned: boolean) => void;
-  /** A peer could not be dialled: what waited for that is dropped. */
-  readonly unreachable?: (site: string) => void;
-  /** A store message; the bytes are the receiver's. The next of that site comes when the promise, if any, settles. */
-  readonly message: (site: string, bytes: Uint8Array) => void | Promise<void>;
-  /** Answers a request; what it throws becomes a LinkError at the other side. */
-  readonly request: (site: string, request: IncomingRequest) => Promise<LinkAnswer>;
-}
-
-export interface LinkInfo {
-  readonly incarnation: string;
-}
-
-export interface LinkLogEntry {
-  readonly level: "info" | "warn";
-  /** link.connected, link.disconnected, link.refused (somebody at our door), link.dial_failed. */
-  readonly event: string;
-  readonly site?: string;
-  readonly reason?: string;
-  readonly [detail: string]: unknown;
-}
-
-export interface LinkHubOptions {
-  readonly site: string;
-  readonly incarnation: string;
-  /** The cluster's: at least 16 bytes. */
-  readonly secret: Uint8Array;
-  readonly listen: { readonly hostname: string; readonly port: number };
-  readonly parent: { readonly site: string; readonly address: string } | null;
-  /** Where a peer listens, or null when unknown. */
-  readonly addressOf: (site: string) => string | null;
-  /** null admits a site whose membership is proved in that role; a text is the reason not to. */
-  readonly admit: (site: string, role: "child" | "peer") => string | null;
-  readonly handlers: LinkHandlers;
-  readonly log: (entry: LinkLogEntry) => void;
-  /** The topology's delay, rate and loss of the link to a site; null or absent: none is added. */
-  readonly emulate?: (site: string) => LinkShape | null;
-  /** Links that begin cut, until `control.heal`; none by default. */
-  readonly isCut?: (site: string) => boolean;
-  /** For loss and jitter; default Math.random. */
-  readonly random?: () => number;
-  readonly limits?: Partial<LinkLimits>;
-  readonly transport?: Transport;
-  /** Milliseconds that only go forward; default performance.now. */
-  readonly nowMs?: () => number;
-}
+/** The last word of a site. */
+const STOPS = "the site stops";
 
 export interface HubStatus {
   readonly links: readonly LinkStatus[];
@@ -98,6 +51,7 @@ export class LinkHub {
   readonly #nowMs: () => number;
   readonly #address: string;
   readonly #doorkeeper: Doorkeeper;
+  readonly #witness: Witness;
   readonly #links = new Map<string, SiteLink>();
   readonly #refusals: Refusals;
   readonly #dialNotes: DialNotes;
@@ -146,6 +100,13 @@ export class LinkHub {
       refused: (source, reason) => {
         if (!reason.endsWith(DOUBLE)) this.#refusals.add(source, reason);
       },
+    });
+    this.#witness = new Witness({
+      transport: this.#transport,
+      emulation: this.#emulation,
+      addressOf: (site) => site === this.#parent?.site ? this.#parent.address : options.addressOf(site),
+      isLive: (site) => this.isConnected(site),
+      refused: (site) => options.handlers.refused?.(site),
     });
     this.#tickMs = this.#nowMs();
     this.#ticker = setInterval(() => this.#tick(), this.#tickEveryMs);
@@ -251,9 +212,10 @@ export class LinkHub {
     this.#closed = true;
     this.#doorkeeper.close();
     clearInterval(this.#ticker);
-    for (const link of this.#links.values()) link.cancelDial?.("the site stops");
+    this.#witness.close();
+    for (const link of this.#links.values()) link.cancelDial?.(STOPS);
     this.#wakeParent?.();
-    await Promise.all([...this.#links.values()].map((link) => link.connection?.goodbye("the site stops")));
+    await Promise.all([...this.#links.values()].map((link) => link.connection?.goodbye(STOPS)));
     await Promise.all(this.#tasks);
     await this.#emulation.timer.close();
   }
@@ -298,6 +260,12 @@ export class LinkHub {
       reason: ending.reason,
     });
     this.#options.handlers.disconnected(link.site, ending.planned);
+    if (!this.#closed && (!ending.planned || ending.reason === STOPS)) this.#witness.look(link.site);
+  }
+
+  /** Finds out whether a site that no link is up to listens: `handlers.refused` is told where it does not. */
+  look(site: string): void {
+    if (!this.isConnected(site)) this.#witness.look(site);
   }
 
   /** Takes an admitted connection as the link's, and reads it to its end. */
@@ -454,6 +422,7 @@ export class LinkHub {
 
   #noteFailedDial(level: "info" | "warn", site: string, address: string, error: unknown): void {
     if (this.#closed) return;
+    this.#witness.failed(site, error);
     const reason = errorText(error);
     const more = this.#dialNotes.failed(site, reason);
     if (more !== null) {

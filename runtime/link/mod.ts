@@ -5,14 +5,8 @@
  * with backpressure) and requests with streamed bodies both ways (forwarded HTTP requests, admin calls, logs).
  * Membership is proved by the cluster's secret; every record carries a MAC.
  */
-export {
-  type HubStatus,
-  type LinkHandlers,
-  LinkHub,
-  type LinkHubOptions,
-  type LinkInfo,
-  type LinkLogEntry,
-} from "./hub.ts";
+export { type HubStatus, LinkHub } from "./hub.ts";
+export { type LinkHandlers, type LinkHubOptions, type LinkInfo, type LinkLogEntry } from "./hub_options.ts";
 export { type LinkCounters } from "./counters.ts";
 export {
   type IncomingRequest,

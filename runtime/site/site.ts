@@ -270,6 +270,7 @@ export class Site {
         connected: (site, role) => replica.connected(site, role),
         disconnected: (site) => replica.disconnected(site),
         unreachable: (site) => replica.unreachable(site),
+        refused: (site) => replica.owners.detector.refused(site),
         message: (site, bytes) => replica.receive(site, bytes),
         request: (_site, request) => {
           if (this.#apps === null) {

@@ -78,7 +78,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     boot: random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
     nowMs: () => performance.now(),
     arbiter: () => rootOf(replica) ?? config.id,
-    fellows: fellowsOf(replica),
+    fellows: fellowsOf(replica, hub),
     perAppMax: config.limits.statefulPerApp,
     due: (name) => opened.host?.wake(name),
     fatal: parts.fatal,
@@ -192,15 +192,16 @@ function rootOf(replica: Replica): string | undefined {
   return undefined;
 }
 
-function fellowsOf({ owners }: Replica): Parameters<typeof Homes.open>[0]["fellows"] {
+function fellowsOf({ owners }: Replica, hub: LinkHub): Parameters<typeof Homes.open>[0]["fellows"] {
   return {
     get f() {
       return owners.settings.f;
     },
     choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
     isKnown: (site) => owners.isKnown(site),
-    standing: (site) => owners.detector.standing(site),
+    standing: (site) => owners.detector.presence(site),
     watch: (site) => owners.detector.watch(site),
-    onChange: (changed) => owners.detector.onChange(changed),
+    onChange: (changed) => owners.detector.onPresence(changed),
+    look: (site) => hub.look(site),
   };
 }

@@ -10,6 +10,9 @@
  * F3  While this process stood still nobody could be heard: that time counts as nobody's silence.
  * F4  A round trip is the site's own answer to a beat that was sent while the clock ran on, or less.
  * F5  Only sites of the tree are answered and heard.
+ * F6  That nobody listens where a site is reached is strong evidence, and may be wrong (an address that only some can
+ *     dial). It is no standing: it shows in `presence`, for those to whom a mistake does no harm, as homes, which fence
+ *     whom they replace. Who acts by standing alone, as tuples and wards do, waits for silence.
  */
 import { BEAT_MS_MAX, MEASURE_MS } from "../limits.ts";
 import type { Beat } from "../message.ts";
@@ -83,6 +86,9 @@ export class Detector {
   readonly #entries = new Map<SiteId, Entry>();
   readonly #listeners = new Set<StandingChanged>();
   readonly #quiet: Quiet;
+  /** Sites where nobody listens, and since when (F6). */
+  readonly #refused = new Map<SiteId, number>();
+  readonly #presenceListeners = new Set<StandingChanged>();
   #times: DetectorTimes;
   #tickedMs = 0;
   #cancel: () => void = () => {};
@@ -134,6 +140,41 @@ export class Detector {
 
   /** Something came from a site (F1). */
   heard(site: SiteId): void {
+    const isBack = this.#refused.delete(site);
+    this.#heard(site);
+    if (isBack) this.#tellPresence(site, "suspected");
+  }
+
+  /** Nobody listens where a site is reached, and no link to it is up (F6). */
+  refused(site: SiteId): void {
+    if (!this.#ports.isKnown(site)) return;
+    const before = this.presence(site);
+    this.#refused.set(site, this.#ports.nowMs());
+    if (before !== "suspected" && before !== "dead") this.#tellPresence(site, before);
+  }
+
+  /** As standing, but at once suspected where nobody listens, for as long as silence would take to say more (F6). */
+  presence(site: SiteId): Standing {
+    const standing = this.standing(site);
+    const refusedMs = this.#refused.get(site);
+    if (refusedMs === undefined || standing === "dead") return standing;
+    if (this.#ports.nowMs() - refusedMs < this.#times.deadMs) return "suspected";
+    this.#refused.delete(site);
+    return standing;
+  }
+
+  /** Calls back when a site's presence may have changed; the result unsubscribes. */
+  onPresence(changed: StandingChanged): () => void {
+    this.#presenceListeners.add(changed);
+    return () => this.#presenceListeners.delete(changed);
+  }
+
+  #tellPresence(site: SiteId, before: Standing): void {
+    const presence = this.presence(site);
+    for (const changed of [...this.#presenceListeners]) changed(site, presence, before);
+  }
+
+  #heard(site: SiteId): void {
     const entry = this.#entries.get(site);
     if (entry === undefined || !this.#ports.isKnown(site)) return;
     const nowMs = this.#ports.nowMs();
@@ -209,6 +250,7 @@ export class Detector {
     this.#closed = true;
     this.#cancel();
     this.#listeners.clear();
+    this.#presenceListeners.clear();
   }
 
   #schedule(nowMs: number): void {
@@ -264,6 +306,7 @@ export class Detector {
     entry.standing = this.#standingOf(entry, nowMs - entry.heardMs);
     if (entry.standing === before) return;
     for (const changed of [...this.#listeners]) changed(entry.site, entry.standing, before);
+    this.#tellPresence(entry.site, before);
   }
 
   #standingOf({ site, hasSpoken }: Entry, silentMs: number): Standing {

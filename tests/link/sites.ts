@@ -56,6 +56,8 @@ export class LinkSite {
   readonly log: LinkLogEntry[] = [];
   /** Peers that could not be dialled. */
   readonly unreachable: string[] = [];
+  /** Sites where nobody listens. */
+  readonly refused: string[] = [];
   readonly #book: Map<string, string>;
 
   constructor(transport: Transport, book: Map<string, string>, options: SiteOptions) {
@@ -76,6 +78,7 @@ export class LinkSite {
         connected: (site, role) => this.events.push(`+${site} ${role}`),
         disconnected: (site, planned) => this.events.push(`-${site} ${planned ? "planned" : "lost"}`),
         unreachable: (site) => this.unreachable.push(site),
+        refused: (site) => this.refused.push(site),
         message: (site, message) => {
           if (message.length < 100) this.events.push(`${site}:${textOf(message)}`);
           if (options.message) return options.message(site, message);

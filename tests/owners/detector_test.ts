@@ -232,3 +232,41 @@ Deno.test("detector: nobody is asked for whom nobody watches any more", async ()
   await sites.pass(10_000);
   assert.equal(sites.beats.length, before);
 });
+
+Deno.test("a site where nobody listens is suspected at once by presence, and by nothing else", async () => {
+  const { sites, a, changes } = two();
+  await sites.pass(300);
+  changes.length = 0;
+  const presences: string[] = [];
+  a.onPresence((site, presence, before) => presences.push(`${site} ${before}→${presence}`));
+  a.refused("b");
+  a.refused("b");
+  assert.deepEqual([a.presence("b"), a.standing("b")], ["suspected", "alive"]);
+  assert.deepEqual(presences, ["b alive→suspected"]);
+  await sites.pass(150);
+  assert.deepEqual([a.presence("b"), a.standing("b")], ["alive", "alive"], "its next word ends it");
+  assert.deepEqual(presences, ["b alive→suspected", "b suspected→alive"]);
+  assert.deepEqual(changes, [], "who goes by standing has heard of nothing");
+});
+
+Deno.test("what a link found of a site that nobody watches is known for as long as silence takes to say more", async () => {
+  const { sites, a } = two();
+  a.refused("c");
+  assert.deepEqual([a.presence("c"), a.standing("c")], ["suspected", "unknown"]);
+  await sites.pass(TIMES.deadMs + 1);
+  assert.equal(a.presence("c"), "unknown");
+  sites.strangers.add("d");
+  a.refused("d");
+  assert.equal(a.presence("d"), "unknown", "one that is not of the tree");
+});
+
+Deno.test("a site where nobody listens goes on from suspected to dead by its silence", async () => {
+  const { sites, a } = two();
+  await sites.pass(300);
+  sites.cut.add("b");
+  a.refused("b");
+  await sites.pass(600);
+  assert.deepEqual([a.presence("b"), a.standing("b")], ["suspected", "suspected"]);
+  await sites.pass(TIMES.deadMs);
+  assert.equal(a.presence("b"), "dead");
+});

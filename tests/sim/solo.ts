@@ -100,7 +100,12 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         configure: () => Promise.resolve(),
         choose: () => ({ owners: [config.site], missing: 0 }),
         isKnown: (site) => site === config.site,
-        detector: { standing: () => "unknown", watch: () => () => {}, onChange: () => () => {} },
+        detector: {
+          presence: () => "unknown",
+          watch: () => () => {},
+          onPresence: () => () => {},
+          refused: () => {},
+        },
         channel: () => () => Promise.resolve(),
       },
       connected: () => {},

@@ -82,6 +82,7 @@ export async function memoryHost(
       standing: () => "unknown",
       watch: () => () => {},
       onChange: () => () => {},
+      look: () => {},
     },
     due: (name) => held.host?.wake(name),
     note: () => {},

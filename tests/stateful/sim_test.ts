@@ -22,7 +22,6 @@ Deno.test("stateful sessions keep what was answered and contradict nothing, on a
     "woken",
     "moves",
     "moves in time",
-    "moves taken back",
     "moves refused",
     "completed",
     "checkpoints",

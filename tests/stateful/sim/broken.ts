@@ -448,7 +448,7 @@ export const VARIANTS: readonly Variant[] = [
         ? { kind: "held", through: Math.max(...ask.pieces.map(({ first, count }) => first + count - 1)) }
         : ask
     ),
-    change: (plan) => ({ ...contested(plan), partitions: 8 }),
+    change: (plan) => ({ ...contested(plan), partitions: 16, mistakes: 0 }),
     caughtBy: ["fault", "contradiction", "loss", "history", "once"],
     seeds: 60,
   },

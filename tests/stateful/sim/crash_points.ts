@@ -21,6 +21,7 @@ const SMALL = (plan: StatefulPlan): StatefulPlan => ({
   jumps: 0,
   slow: false,
   lateChance: 0.5,
+  mistakes: 0,
   echoChance: 0,
   commitMs: [1, 4],
   delaysMs: [1, 5, 2],

@@ -30,6 +30,8 @@ export interface StatefulPlan {
   readonly jumps: number;
   readonly slow: boolean;
   readonly lateChance: number;
+  /** How often a site that is there is taken for gone, of the times that it is looked for. */
+  readonly mistakes: number;
   readonly echoChance: number;
   readonly commitMs: readonly [number, number];
   readonly delaysMs: readonly number[];
@@ -87,6 +89,7 @@ export function drawStatefulPlan(seed: number): StatefulPlan {
     slow: draws.chance(0.1),
     lateChance: draws.pick([0, 0.5]),
     echoChance: draws.pick([0, 0.02, 0.1]),
+    mistakes: draws.pick([0, 0, 0.3]),
     commitMs: draws.pick([[0.1, 0.4], [1, 4], [5, 40]] as const),
     delaysMs: Array.from({ length: n }, () => draws.pick([0.2, 1, 5, 20])),
     host: {
@@ -163,6 +166,7 @@ class Simulation {
         bounds: { answersBytesMax: plan.answersBytesMax, batchBytes: plan.batchBytes },
         wrongs: options.wrongs ?? {},
         echoChance: plan.echoChance,
+        mistakes: plan.mistakes,
         heard: (heard) => this.#heard.push({ ...heard, key: keyOf(heard.name) }),
         complain: (text) => this.#atRest.push({ checker: "fault", message: text }),
         passes: (site, point) => {

@@ -37,6 +37,8 @@ export interface StatefulSiteOptions {
   readonly drift: number;
   readonly host: HostPlan;
   readonly wrongs: Wrongs;
+  /** Chance that a site is found gone that is there. */
+  readonly mistakes?: number;
   /** Chance that a packet comes again, seconds later, whoever lives then. */
   readonly echoChance: number;
   readonly heard: (heard: Heard) => void;
@@ -61,6 +63,7 @@ interface Process extends Endpoint {
 
 const BEAT = 0, PACKET = 1, CALL = 2, ANSWER = 3;
 const ECHO_MS = 6_000;
+const LOOK_MS_MAX = 10;
 /** How long a site waits for another that it sent a request on to. */
 const CALL_MS = 1_200;
 
@@ -205,7 +208,7 @@ export class StatefulSite {
       clock,
       alive: true,
       connected: () => {},
-      disconnected: () => {},
+      disconnected: (site) => this.#look(detector, site),
       receive: (from, bytes) => {
         if (!process.alive) return;
         detector.heard(from);
@@ -312,6 +315,15 @@ export class StatefulSite {
     return promise;
   }
 
+  /** What a link finds at another's address: nobody, where its process is gone; sometimes it is wrong. */
+  #look(detector: Detector, site: SiteId): void {
+    const { world, draws, mistakes = 0 } = this.options;
+    const isMistaken = draws.chance(mistakes);
+    world.after(draws.between(0, LOOK_MS_MAX), () => {
+      if (isMistaken || this.peers.get(site)?.isUp === false) detector.refused(site);
+    });
+  }
+
   #fellows(detector: Detector): HomesPorts["fellows"] {
     const { id, sites, f } = this.options;
     return {
@@ -329,9 +341,10 @@ export class StatefulSite {
         return chooseOwners({ id, area: null }, { f, nearMs: 0 }, candidates, keptSites);
       },
       isKnown: () => true,
-      standing: (site) => detector.standing(site),
+      standing: (site) => detector.presence(site),
       watch: (site) => detector.watch(site),
-      onChange: (changed) => detector.onChange(changed),
+      onChange: (changed) => detector.onPresence(changed),
+      look: (site) => this.#look(detector, site),
     };
   }
 }
