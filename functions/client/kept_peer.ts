@@ -26,10 +26,13 @@ export class KeptPeer {
   #saved: HostState | null;
   #changes = new Map<string, Uint8Array | null>();
   #last: Promise<unknown> = Promise.resolve();
-  /** Sequences that are kept: from the first to the last. */
+  /** The commit that waits for that one. */
+  #next: Promise<unknown> | null = null;
+  /** Sequences that are kept: from the first to before the end. */
   #first = 1;
-  #next = 1;
+  #end = 1;
   #isOver = false;
+  #isSoon = false;
 
   private constructor(storage: ClientStorage, name: string, release: () => void, saved: HostState | null) {
     this.#storage = storage;
@@ -38,7 +41,7 @@ export class KeptPeer {
     this.#saved = saved;
     if (saved !== null) {
       this.#first = saved.first;
-      this.#next = saved.first + saved.messages.length;
+      this.#end = saved.first + saved.messages.length;
     }
   }
 
@@ -71,13 +74,20 @@ export class KeptPeer {
 
   message(sequence: number, tagged: Uint8Array): void {
     this.#put(messageName(this.#name, sequence), tagged);
-    this.#next = sequence + 1;
+    this.#end = sequence + 1;
+    // Without a channel nothing else would: several of one moment go together.
+    if (this.#isSoon) return;
+    this.#isSoon = true;
+    queueMicrotask(() => {
+      this.#isSoon = false;
+      this.#flush().catch(() => {}); // whoever sends next hears of it
+    });
   }
 
   /** It was not taken. */
   dropped(sequence: number): void {
     this.#put(messageName(this.#name, sequence), null);
-    this.#next = sequence;
+    this.#end = sequence;
   }
 
   /** A channel that sends after what was told to keep is kept (K1). @param failed nothing can be kept. */
@@ -102,9 +112,9 @@ export class KeptPeer {
   async forget(): Promise<void> {
     this.#saved = null;
     this.#changes.clear();
-    for (; this.#first < this.#next; this.#first++) this.#put(messageName(this.#name, this.#first), null);
+    for (; this.#first < this.#end; this.#first++) this.#put(messageName(this.#name, this.#first), null);
     this.#put(`${this.#name}head`, null);
-    this.#first = this.#next = 1;
+    this.#first = this.#end = 1;
     await this.#flush();
   }
 
@@ -128,11 +138,15 @@ export class KeptPeer {
     this.#changes.set(name, bytes);
   }
 
+  /** All changes so far are kept: what comes while a commit is under way goes into the next. */
   #flush(): Promise<unknown> {
     if (this.#changes.size === 0) return this.#last;
-    const changes: StorageChange[] = [...this.#changes];
-    this.#changes = new Map();
-    return this.#last = this.#last.then(() => this.#storage.commit(changes));
+    return this.#next ??= this.#last = this.#last.then(() => {
+      const changes: StorageChange[] = [...this.#changes];
+      this.#changes = new Map();
+      this.#next = null;
+      return this.#storage.commit(changes);
+    });
   }
 }
 

@@ -32,6 +32,7 @@ interface Timer {
   readonly atMs: number;
   readonly order: number;
   readonly run: () => void;
+  readonly isClients: boolean;
 }
 
 /** What a site does with a socket. */
@@ -73,15 +74,17 @@ export class VirtualHost implements ClientHost {
   }
 
   after(ms: number, run: () => void): () => void {
-    const timer = { atMs: this.#nowMs + ms, order: this.#order++, run };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((each) => each !== timer);
-    };
+    return this.#schedule(ms, run, true);
   }
 
+  /** As {@link after}, for what is no part of a client. */
+  later(ms: number, run: () => void): () => void {
+    return this.#schedule(ms, run, false);
+  }
+
+  /** Of clients. */
   get timers(): number {
-    return this.#timers.length;
+    return this.#timers.filter(({ isClients }) => isClients).length;
   }
 
   draw(): string {
@@ -111,6 +114,14 @@ export class VirtualHost implements ClientHost {
   async pass(ms: number): Promise<void> {
     await this.run(new Promise<void>((resolve) => this.after(ms, resolve)));
     await settled();
+  }
+
+  #schedule(ms: number, run: () => void, isClients: boolean): () => void {
+    const timer = { atMs: this.#nowMs + ms, order: this.#order++, run, isClients };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+    };
   }
 
   #next(): void {
