@@ -29,7 +29,7 @@ import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
-import { ownLogs } from "./own_logs.ts";
+import { type KeptCopy, keptCopy, ownLogs } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus } from "./ports.ts";
 import { Routes } from "./routes.ts";
 import { NO_STATE } from "./state_parts.ts";
@@ -465,16 +465,13 @@ export class Homes {
       else open++;
       if (live.isStalled) stalled++;
     }
-    const { size: kept, bytes: keptBytes } = this.#keepers;
-    return {
-      disk: this.#keepers.disk,
-      open,
-      resting,
-      kept,
-      keptBytes,
-      stalled,
-      counters: { ...this.#counters },
-    };
+    const { disk, size: kept, bytes: keptBytes } = this.#keepers;
+    return { disk, open, resting, stalled, kept, keptBytes, counters: { ...this.#counters } };
+  }
+
+  /** A log as this disk has it; null: there is none here. */
+  kept(name: StatefulName): Promise<KeptCopy | null> {
+    return keptCopy(this.#keepers, name);
   }
 
   /** Resolves when all that was appended is held, or has waited `waitMs`; nothing is served any more. */

@@ -69,10 +69,12 @@ function told(
   recorded: Recorded,
   first: ParkedError,
 ): ParkedError {
-  const acts = actsFrom(host, recorded, Number(first.detail["sequence"]));
-  if (acts.again?.message === first.message) return acts.again;
-  const then = acts.again?.message ?? "did as the log says";
-  return new ParkedError(first.code, `${first.message}; a second replay ${then}`, first.detail);
+  const { acts, again } = actsFrom(host, recorded, Number(first.detail["sequence"]));
+  const isSame = again?.code === first.code && again.detail["sequence"] === first.detail["sequence"];
+  const message = isSame
+    ? first.message
+    : `${first.message}; a second replay ${again?.message ?? "did as the log says"}`;
+  return new ParkedError(first.code, message, { ...first.detail, did: acts });
 }
 
 /** What a replay does from an entry on; `again` is what parks it. */

@@ -125,7 +125,6 @@ export function replay(
             ...{ kind: turn.input.kind, check: program.check & 0xff },
             ...{ clocks: source.reads, wrote: source.wrote },
           },
-          ...trace === null ? {} : { did: trace.to.acts, isCut: trace.to.isCut },
         },
       );
     }

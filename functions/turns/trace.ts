@@ -22,12 +22,9 @@ const OWN = /\/functions\/(?:turns|session|calls|tracked)\b/;
 /** Collects them, where it is switched on. */
 export class Trace {
   readonly acts: Act[] = [];
-  /** More were done than are kept. */
-  isCut = false;
 
   add(what: string): void {
-    this.isCut = this.acts.length >= ACTS_MAX;
-    if (!this.isCut) this.acts.push({ what, at: appFrames() });
+    if (this.acts.length < ACTS_MAX) this.acts.push({ what, at: appFrames() });
   }
 }
 

@@ -4,6 +4,7 @@
 import { HomeError, type HomeRow, type StatefulName } from "../../functions/homes/mod.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
+import { mendingRoutes } from "./session_mending.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 import type { SessionLook, StatefulAdmin } from "./stateful_admin.ts";
@@ -37,7 +38,7 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
       return problemResponse("query_invalid", "sessions take a limit from 1, and after as an answer gave it");
     }
     return c.json(
-      await listed(rows, {
+      await listed(stateful, rows, {
         ...{ app: c.req.query("app"), class: c.req.query("class"), after },
         limit: Math.min(limit, PAGE_MAX),
       }),
@@ -50,7 +51,8 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
     if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
     const row = await rowOf(rows, name);
     if (row === null) return unknown(name);
-    return c.json({ ...summaryOf(row), ...await asked(services, stateful, row) });
+    const parked = stateful.parked(name);
+    return c.json({ ...summaryOf(row), ...await asked(services, stateful, row), parked });
   });
 
   app.post("/sessions/:app/:class/:id/move", async (c) => {
@@ -81,6 +83,11 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
     }
   });
 
+  mendingRoutes(app, services, stateful, {
+    find: async (name) => rows && await rowOf(rows, name),
+    unknown,
+  });
+
   app.delete("/sessions/:app/:class/:id", async (c) => {
     const name = c.req.param();
     const isHere = c.req.query("here") === "1";
@@ -105,6 +112,7 @@ const unknown = ({ app, class: name, id }: StatefulName): Response =>
   problemResponse("not_found", `${app} has no stateful session ${name} ${JSON.stringify(id)}`);
 
 async function listed(
+  stateful: StatefulAdmin,
   rows: NonNullable<StatefulAdmin["rows"]>,
   of: {
     readonly app: string | undefined;
@@ -113,7 +121,7 @@ async function listed(
     readonly limit: number;
   },
 ) {
-  const sessions: ReturnType<typeof summaryOf>[] = [];
+  const sessions: (ReturnType<typeof summaryOf> & { parked: string | null })[] = [];
   let { after } = of;
   for (let looked = 0; sessions.length < of.limit && looked < LOOKED_MAX;) {
     const page = await rows({
@@ -126,7 +134,8 @@ async function listed(
     looked += page.length;
     after = last.name;
     sessions.push(
-      ...page.filter(({ name }) => of.class === undefined || name.class === of.class).map(summaryOf),
+      ...page.filter(({ name }) => of.class === undefined || name.class === of.class)
+        .map((row) => ({ ...summaryOf(row), parked: stateful.parked(row.name)?.code ?? null })),
     );
   }
   return { sessions, next: after === undefined ? null : JSON.stringify([after.app, after.class, after.id]) };

@@ -1,5 +1,7 @@
 /** Stateful sessions as the admin handlers reach them. */
 import type { HomeRow, StatefulName } from "../../functions/homes/mod.ts";
+import type { Mending } from "../stateful/mending.ts";
+import type { ParkedReport } from "../stateful/parked_table.ts";
 
 /** What the home knows of a stateful session. */
 export interface SessionLook {
@@ -22,6 +24,10 @@ export interface StatefulAdmin {
       readonly limit: number;
     }) => Promise<readonly HomeRow[]>)
     | null;
+  /** Why it stands still, wherever it is at home; null: it does not. */
+  parked(name: StatefulName): ParkedReport | null;
+  /** What is done about one that stands still, at its home. */
+  readonly mending: Mending;
   /** null: it is not in memory here. */
   look(name: StatefulName): SessionLook | null;
   /**

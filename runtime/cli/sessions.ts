@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
+import { reset, resume, showLog } from "./session_mending.ts";
 import {
   columns,
   type Command,
@@ -24,9 +25,19 @@ const listed = z.object({
   owners: z.array(z.string()),
   version: z.string(),
   ended: z.boolean(),
+  /** Why it stands still, as a code. */
+  parked: z.string().nullable(),
 });
 const listSchema = z.object({ sessions: z.array(listed), next: z.string().nullable() });
 const shownSchema = listed.extend({
+  parked: z.object({
+    code: z.string(),
+    message: z.string(),
+    detail: z.record(z.string(), z.unknown()),
+    version: z.string(),
+    site: z.string(),
+    atMs: z.number(),
+  }).nullable(),
   /** What the home says of it; null where it can't be asked. */
   at: z.object({
     state: z.string(),
@@ -42,6 +53,8 @@ const shownSchema = listed.extend({
 const movedSchema = z.object({ app: z.string(), class: z.string(), id: z.string(), home: z.string() });
 const deletedSchema = z.object({ app: z.string(), class: z.string(), id: z.string() });
 
+type Shown = z.infer<typeof shownSchema>;
+
 const LIMIT = { min: 1, max: 1_000_000, or: 100 };
 /** As long as one admin call takes. */
 const WAIT = { min: 0, max: 10_000, or: 10_000 };
@@ -50,16 +63,30 @@ const MOVES_AT_ONCE = 8;
 /** As many as one call is answered with. */
 const PAGE_MAX = 1_000;
 
+/** What is done about one of them. */
+const WORK: Readonly<
+  Record<string, (names: readonly string[], args: Parsed, shell: Shell) => Promise<ExitCode>>
+> = {
+  show: (names, args, shell) => showOne(names, args, shell),
+  log: showLog,
+  resume,
+  reset,
+  delete: (names, args, shell) => remove(names, args, shell),
+};
+
 /** `sojourn sessions` */
 export const sessions: Command = {
   name: "sessions",
   usage: "list [APP [CLASS]] | show APP CLASS ID | move APP CLASS ID SITE | move --all-from SITE SITE | " +
-    "delete APP CLASS ID",
+    "log APP CLASS ID | resume APP CLASS ID | reset APP CLASS ID | delete APP CLASS ID",
   summary: [
     "Lists the stateful sessions of the cluster with the site that each is at home at, shows one, or deletes one with",
     "all of its state. CLASS is its name in defineApp({ sessions }). `show` also tells what the home knows of it: how",
     "long its log is, its timers, and why it does not go on where it does not. `move` makes another site its home: new",
     "requests wait while what was begun ends, and nothing is refused; with --all-from all that are at home at a site.",
+    "For one that stands still: `log` prints its last checkpoint and the entries after it, a JSON object a line, with",
+    "what its callers sent, shortened; `resume` has it try again, with --from-checkpoint from its last checkpoint,",
+    "which takes back what came after it; `reset` drops its state, and its id begins anew.",
   ].join("\n"),
   options: {
     ...CLUSTER_OPTIONS,
@@ -69,9 +96,12 @@ export const sessions: Command = {
       value: "MS",
       says: `what was begun may go on so long before it moves, ${WAIT.or} by default`,
     },
+    from: { type: "string", value: "N", says: "log: entries from this number on" },
+    "from-checkpoint": { type: "boolean", says: "resume: take back what came after the last checkpoint" },
+    yes: { type: "boolean", says: "resume --from-checkpoint, reset: do it" },
     "all-from": { type: "string", value: "SITE", says: "moves all that are at home there" },
   },
-  verbs: { at: 0, names: ["list", "show", "move", "delete"] },
+  verbs: { at: 0, names: ["list", "show", "move", "log", "resume", "reset", "delete"] },
   words: [1, 5],
   async run(args, shell) {
     const [verb = "", app, name, id, site] = args.words;
@@ -82,13 +112,14 @@ export const sessions: Command = {
       if (id !== undefined) throw new UsageError("list takes an app and a class at most");
       return await list({ app, name }, args, shell);
     }
-    if (verb !== "show" && verb !== "delete") {
-      throw new UsageError(`sessions has list, show, move and delete, not ${verb}`);
+    const work = Object.hasOwn(WORK, verb) ? WORK[verb] : undefined;
+    if (work === undefined) {
+      throw new UsageError(`sessions has list, move, ${Object.keys(WORK).join(", ")}, not ${verb}`);
     }
     if (app === undefined || name === undefined || id === undefined) {
       throw new UsageError(`${verb} takes the app, the class and the id`);
     }
-    return await (verb === "show" ? showOne : remove)([app, name, id], args, shell);
+    return await work([app, name, id], args, shell);
   },
 };
 
@@ -170,7 +201,7 @@ async function list(
     one.app,
     one.class,
     one.id,
-    one.ended ? "ended" : one.home,
+    one.ended ? "ended" : one.parked === null ? one.home : `${one.home}, parked: ${one.parked}`,
     String(one.epoch),
     one.owners.join(",") || "-",
     one.version.slice(0, 8),
@@ -212,7 +243,26 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     for (const { name, dueMs } of timers) rows.push(["timer", `${name} at ${new Date(dueMs).toISOString()}`]);
   }
   for (const line of columns(rows)) shell.out(line);
+  if (one.parked !== null) { for (const line of reportLines(one.parked)) shell.out(line); }
   return EXIT.done;
+}
+
+/** Why it stands still, with all that is known of it. */
+function reportLines({ code, message, detail, site, atMs }: NonNullable<Shown["parked"]>): string[] {
+  const lines = [
+    "",
+    `It stands still since ${new Date(atMs).toISOString()}, when ${site} was its home: ${code}`,
+  ];
+  lines.push(...message.split("\n").map((line) => `  ${line}`));
+  for (const [name, value] of Object.entries(detail)) {
+    const acts = z.array(z.object({ what: z.string(), at: z.string() })).safeParse(value);
+    if (acts.success) {
+      lines.push(`${name}:`, ...acts.data.map(({ what, at }) => `  ${what}, ${at.replaceAll("\n", ", ")}`));
+    } else if (typeof value === "string") {
+      lines.push(`${name}: ${value.replaceAll("\n", "\n  ")}`);
+    } else lines.push(`${name}: ${JSON.stringify(value)}`);
+  }
+  return lines;
 }
 
 async function remove(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {

@@ -33,6 +33,7 @@ const CODES = {
   app_deleting: [409, "retry"],
   host_taken: [409, "fix"],
   site_connected: [409, "fix"],
+  stateful_running: [409, "fix"],
   site_needed: [409, "fix"],
   interrupted: [409, "retry"],
   source_lost: [410, "reset"],

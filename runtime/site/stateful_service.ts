@@ -16,6 +16,7 @@ import { StatefulPool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { HttpOrigins } from "../origins/http_origins.ts";
 import { fetchFor } from "../stateful/made_calls.ts";
+import { Mending } from "../stateful/mending.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
@@ -150,6 +151,8 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     admin: {
       rows: config.parent === null ? (options) => homes.rows(options) : null,
       look: (name) => host.look(name),
+      parked: (name) => parked.get(name),
+      mending: new Mending({ homes, host, apps }),
       move: (name, to, drainMs) => host.move(name, to, drainMs),
       remove: (name) => host.remove(name),
     },

@@ -241,6 +241,47 @@ async function movesAtAStop(cluster: TestCluster): Promise<void> {
   await cluster.ready("edge-1");
 }
 
+const sessionsCommand = (cluster: TestCluster, verb: string, id: string, ...more: string[]) =>
+  cli(cluster, "sessions", verb, "counter", "counter", id, ...more);
+
+async function standsStill(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-2", "jon", "add", 3), 3);
+  assert.equal((await move(cluster, "jon", "core-1")).code, 0);
+  assert.equal((await move(cluster, "jon", "edge-2")).code, 0);
+  assert.equal(await call(cluster, "edge-2", "pat", "add", 1), 1);
+  await call(cluster, "edge-2", "pat", "escape");
+  await call(cluster, "edge-2", "jon", "escape");
+  assert.match((await sessionsCommand(cluster, "resume", "jon")).err, /stateful_running/);
+  await cluster.control("kill", "edge-2");
+  await eventually("it stands still at its next home", async () => {
+    return (await refused(cluster, "edge-1", "jon", "add", 1)).code === "stateful_parked";
+  });
+  await eventually("every site knows it", async () => {
+    const { out } = await cli(cluster, "sessions", "list", "counter", "counter");
+    return /jon .*parked: diverged/.test(out);
+  });
+  const { out: told } = await sessionsCommand(cluster, "show", "jon");
+  assert.match(told, /replay of entry \d+ \(request\) did other things: its check is \d+, the log's \d+/);
+  assert.match(told, /did:\n {2}output 1 to [^\n]* bytes/);
+  assert.match(told, /logged: \{"kind":"request"/);
+  const log = (await sessionsCommand(cluster, "log", "jon")).out.split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual([log[0].kind, log.at(-1).method], ["log", "escape"]);
+
+  const again = await sessionsCommand(cluster, "resume", "jon");
+  assert.deepEqual([again.code, /stands still again: diverged/.test(again.err)], [1, true], again.err);
+  const trial = await sessionsCommand(cluster, "resume", "jon", "--from-checkpoint");
+  assert.deepEqual([trial.code, /would take back \d+ entries .* 1 requests/.test(trial.out)], [1, true]);
+  assert.equal((await refused(cluster, "edge-1", "jon", "get")).code, "stateful_parked");
+  const resumed = await sessionsCommand(cluster, "resume", "jon", "--from-checkpoint", "--yes");
+  assert.equal(resumed.code, 0, resumed.err);
+  assert.equal(await call(cluster, "edge-3", "jon", "get"), 3);
+  assert.equal((await sessionsCommand(cluster, "reset", "jon")).code, 1, "not without --yes");
+  assert.match((await sessionsCommand(cluster, "reset", "jon", "--yes")).out, /begins anew/);
+  assert.equal(await call(cluster, "edge-3", "jon", "get"), 0);
+  await cluster.control("start", "edge-2");
+  await cluster.ready("edge-2");
+}
+
 async function waitsForItsHome(cluster: TestCluster): Promise<void> {
   assert.equal(await call(cluster, "edge-3", "gus", "add", 4), 4);
   await cluster.control("kill", "edge-3");
@@ -324,6 +365,10 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   await t.step("with f = 1 it goes on when its home is killed", () => losesItsHome(cluster));
   await t.step("it moves where it is told, and back, while it is called", () => movesOnPurpose(cluster));
   await t.step("a site that stops as planned moves what is open there", () => movesAtAStop(cluster));
+  await t.step(
+    "a replay that does otherwise stands still, and is resumed or reset",
+    () => standsStill(cluster),
+  );
   await t.step("with f = 0 it is unreachable until its home is back", () => waitsForItsHome(cluster));
   await t.step("an open session goes on with the next version", () => isDeployedAgain(cluster));
   await t.step("sessions are listed, shown, deleted, and end", () => isOperated(cluster));

@@ -37,6 +37,7 @@ export interface MemoryHost {
   readonly replica: Replica;
   readonly lines: string[];
   readonly parked: ParkedTable;
+  readonly apps: ConstructorParameters<typeof SessionHost>[0]["apps"];
   /** All isolates are gone; `cause` names the session whose turn it was. */
   loseIsolates(cause?: string): void;
   /** What isolates say of commits from now on. */
@@ -99,16 +100,17 @@ export async function memoryHost(
   const limits = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
   const parked = new ParkedTable(replica.system, () => {});
   await parked.follow();
+  const apps: ConstructorParameters<typeof SessionHost>[0]["apps"] = {
+    get: (name) => name === "shop" ? { name, record: {} as never, current: versionOf(current) } : undefined,
+    version: (_, version) => Promise.resolve(makers.has(version) ? versionOf(version) : undefined),
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
   const host = held.host = new SessionHost({
     ...{ homes, pool, replica, limits, idleMs },
-    apps: {
-      get: (name) => name === "shop" ? { name, record: {} as never, current: versionOf(current) } : undefined,
-      version: (_, version) => Promise.resolve(makers.has(version) ? versionOf(version) : undefined),
-      onChange: (listener) => {
-        listeners.add(listener);
-        return () => void listeners.delete(listener);
-      },
-    },
+    apps,
     prepared: (version) => ({
       ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },
       app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
@@ -123,7 +125,7 @@ export async function memoryHost(
     redact: (_, text) => text,
   });
   return {
-    ...{ host, homes, replica, lines, parked },
+    ...{ host, homes, replica, lines, parked, apps },
     loseIsolates: (cause) => pool.lose(cause),
     twist: (change) => void (pool.twist = change),
     deploy: (version, made) => {

@@ -143,7 +143,7 @@ Deno.test("replay by a program that does otherwise parks the session, and says w
     const { parked } = new Solo(Other).open({ entries });
     assert.equal(parked?.code, "diverged");
     assert.match(parked?.message ?? "", /entry 3 \(request\)/);
-    assert.deepEqual(Object.keys(parked?.detail ?? {}), ["sequence", "logged", "replayed", "did", "isCut"]);
+    assert.deepEqual(Object.keys(parked?.detail ?? {}), ["sequence", "logged", "replayed", "did"]);
     assert.match(JSON.stringify(parked?.detail["did"]), /output 1 to add, \d+ bytes/);
     assert.equal(JSON.stringify(parked?.detail).includes(`"request":"add"`), true);
   }));

@@ -3,6 +3,8 @@ import { defineApp, type EnvOf, list, Session, value } from "sojourn";
 import { Hono } from "hono";
 
 const VERSION: string = "1";
+/** Shared by the sessions of an isolate. */
+let escaped = 0;
 
 type Env = EnvOf<Record<never, never>, { counter: Counter }>;
 
@@ -81,6 +83,11 @@ export class Counter extends Session<Env> {
     return [...this.notes];
   }
 
+  /** What no log has: a replay does otherwise. */
+  escape(): number {
+    return ++escaped;
+  }
+
   version(): string {
     return VERSION;
   }
@@ -111,6 +118,7 @@ const METHODS: ReadonlySet<string> = new Set(
     "ring",
     "linger",
     "heard",
+    "escape",
     "version",
     "close",
   ],

@@ -1,0 +1,98 @@
+/**
+ * `sojourn sessions log|resume|reset`: what an operator does about a stateful session that stands still.
+ */
+import { z } from "zod";
+import { findCluster } from "./cluster.ts";
+import { EXIT, type ExitCode, numberOption, type Parsed, type Shell } from "./command.ts";
+
+const entry = z.looseObject({ n: z.number(), kind: z.string() });
+const logSchema = z.object({
+  epoch: z.number(),
+  version: z.string(),
+  checkpoint: z.looseObject({ at: z.number() }).nullable(),
+  last: z.number(),
+  entries: z.array(entry),
+  next: z.number().nullable(),
+});
+const resumedSchema = z.object({
+  app: z.string(),
+  class: z.string(),
+  id: z.string(),
+  state: z.enum(["open", "parked"]),
+  problem: z.string().nullable(),
+  takenBack: z.object({
+    checkpoint: z.number(),
+    entries: z.number(),
+    requests: z.number(),
+    messages: z.number(),
+    timers: z.number(),
+  }).nullable(),
+});
+const resetSchema = z.object({ app: z.string(), class: z.string(), id: z.string() });
+
+const FROM = { min: 1, max: Number.MAX_SAFE_INTEGER, or: 1 };
+
+const pathOf = (names: readonly string[], verb: string): string =>
+  `/sessions/${names.map(encodeURIComponent).join("/")}/${verb}`;
+
+/** One JSON object a line: the checkpoint's head, then the entries. */
+export async function showLog(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
+  let from = numberOption(args, "from", FROM);
+  const client = await findCluster(args, shell);
+  for (let isFirst = true;; isFirst = false) {
+    const view = logSchema.parse(await client.call("GET", `${pathOf(names, "log")}?from=${from}`));
+    if (isFirst && from === FROM.or) {
+      const { epoch, version, checkpoint, last } = view;
+      shell.out(JSON.stringify({ kind: "log", epoch, version, last, checkpoint }));
+    }
+    for (const each of view.entries) shell.out(JSON.stringify(each));
+    if (view.next === null) return EXIT.done;
+    from = view.next;
+  }
+}
+
+/** Has it try again; what comes after its last checkpoint goes only with --yes. */
+export async function resume(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
+  const fromCheckpoint = args.flag("from-checkpoint");
+  const client = await findCluster(args, shell);
+  const isTrial = fromCheckpoint && !args.flag("yes");
+  const query = new URLSearchParams({
+    ...fromCheckpoint ? { fromCheckpoint: "1" } : {},
+    ...isTrial ? { trial: "1" } : {},
+  });
+  const resumed = resumedSchema.parse(await client.call("POST", `${pathOf(names, "resume")}?${query}`));
+  const { app, class: name, id, state, problem, takenBack } = resumed;
+  const code = state === "open" ? EXIT.done : EXIT.failed;
+  if (args.json) {
+    shell.out(JSON.stringify({ ...resumed, isTrial }));
+    return code;
+  }
+  const session = `${name} ${id} of ${app}`;
+  if (takenBack !== null) {
+    const { checkpoint, entries, requests, messages, timers } = takenBack;
+    shell.out(
+      `${
+        isTrial ? "this would take" : "took"
+      } back ${entries} entries after the checkpoint at ${checkpoint}: ` +
+        `${requests} requests, ${messages} messages, ${timers} timers, and what came of them; ` +
+        `what they wrote to tables and KV, and sent outside, stays`,
+    );
+  }
+  if (isTrial) shell.err("nothing was changed; --yes does it");
+  else if (state === "open") shell.out(`${session} goes on`);
+  else shell.err(`${session} stands still again: ${problem}`);
+  return isTrial ? EXIT.failed : code;
+}
+
+/** Has it begin anew, blank. */
+export async function reset(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
+  const client = await findCluster(args, shell);
+  if (!args.flag("yes")) {
+    shell.err(`reset drops all that ${names.join(" ")} has in memory and in its log; --yes does it`);
+    return EXIT.failed;
+  }
+  const gone = resetSchema.parse(await client.call("POST", pathOf(names, "reset")));
+  if (args.json) shell.out(JSON.stringify(gone));
+  else shell.out(`${gone.class} ${gone.id} of ${gone.app} begins anew`);
+  return EXIT.done;
+}

@@ -1,0 +1,111 @@
+/** What operators do about a stateful session that stands still, over real homes and logs, without processes. */
+import assert from "node:assert/strict";
+import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
+import { Session } from "../../functions/session.ts";
+import type { SessionObject } from "../../functions/turns/handler.ts";
+import type { StoreClient } from "../../functions/store_client.ts";
+import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { Mending } from "../../runtime/stateful/mending.ts";
+import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
+
+const NAME = { app: "shop", class: "robot", id: "r" };
+let requests = 0;
+
+/** Counts; what its module counts is in no log. */
+class Counter extends Session<StoreClient> {
+  static escaped = 0;
+  count = 0;
+  add(by: number): number {
+    return this.count += by;
+  }
+  leak(): number {
+    return Counter.escaped++;
+  }
+  say(text: string): number {
+    return text.length;
+  }
+}
+
+const make = () => new Counter() as unknown as SessionObject;
+
+async function ask(host: MemoryHost, method: string, ...args: unknown[]): Promise<unknown> {
+  const request = `request-${requests++}`;
+  const bytes = encodeCall({ kind: "rpc", method, args: encodeValue(args) });
+  const { answer } = await host.host.request(NAME, { request, chain: [], bytes, token: null });
+  host.host.received(NAME, request);
+  const told = decodeAnswer(answer);
+  if (told.kind === "error") throw Object.assign(new Error(told.message), { code: told.code });
+  return told.kind === "value" ? decodeValue(told.value) : undefined;
+}
+
+const mendingOf = ({ homes, host, apps }: MemoryHost) => new Mending({ homes, host, apps });
+
+async function rested(host: MemoryHost): Promise<void> {
+  for (let i = 0; i < 300 && host.host.counts.open > 0; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.equal(host.host.counts.open, 0);
+}
+
+/** 7 in its checkpoint, 8 in the log after it, and a replay that does otherwise. */
+async function diverged(disks: Disks): Promise<void> {
+  Counter.escaped = 0;
+  await using host = await memoryHost(make, { disks, idleMs: 0 });
+  assert.equal(await ask(host, "add", 7), 7);
+  await rested(host);
+  assert.equal(await ask(host, "add", 1), 8);
+  assert.equal(await ask(host, "leak"), 0);
+  host.loseIsolates();
+  await assert.rejects(ask(host, "add", 1), { code: "stateful_parked", message: /diverged/ });
+  await host.parked.settled();
+}
+
+Deno.test("a session that did otherwise at a replay is resumed from its checkpoint, when that was said", async () => {
+  const disks = new Disks();
+  await diverged(disks);
+  await using host = await memoryHost(make, { disks });
+  const mending = mendingOf(host);
+  const report = host.parked.get(NAME);
+  assert.match(report?.message ?? "", /replay of entry \d+ \(request\) did other things/);
+  assert.match(JSON.stringify(report?.detail["did"]), /output 1 to request-\d+, \d+ bytes/);
+  const again = await mending.resume(NAME, { fromCheckpoint: false, isTrial: false });
+  assert.deepEqual([again.state, /diverged/.test(again.problem ?? "")], ["parked", true]);
+  const trial = await mending.resume(NAME, { fromCheckpoint: true, isTrial: true });
+  assert.deepEqual([trial.state, trial.takenBack?.requests], ["parked", 2]);
+  await assert.rejects(ask(host, "add", 0), { code: "stateful_parked" }, "a trial changes nothing");
+  const resumed = await mending.resume(NAME, { fromCheckpoint: true, isTrial: false });
+  assert.deepEqual([resumed.state, resumed.takenBack], ["open", trial.takenBack]);
+  assert.equal(await ask(host, "add", 0), 7);
+  host.loseIsolates();
+  assert.equal(await ask(host, "add", 1), 8, "and its log is good from there on");
+  await assert.rejects(mending.resume(NAME, { fromCheckpoint: false, isTrial: false }), {
+    code: "stateful_running",
+  });
+});
+
+Deno.test("a session that is reset begins anew, and is no longer said to stand still", async () => {
+  const disks = new Disks();
+  await diverged(disks);
+  await using host = await memoryHost(make, { disks });
+  await mendingOf(host).reset(NAME);
+  assert.equal(host.parked.get(NAME), null);
+  assert.equal(await ask(host, "add", 1), 1);
+});
+
+Deno.test("a log is shown with what was called, large contents shortened, and no seed", async () => {
+  await using host = await memoryHost(make, { idleMs: 0 });
+  await ask(host, "add", 7);
+  await rested(host);
+  await ask(host, "say", "x".repeat(5_000));
+  await assert.rejects(ask(host, "add", 1n));
+  const mending = mendingOf(host);
+  const view = await mending.log(NAME, 1);
+  assert.equal(typeof view.checkpoint?.["at"], "number");
+  const kinds = view.entries.map(({ kind }) => kind);
+  assert.deepEqual(kinds, ["request", "rejected"]);
+  const [said] = view.entries;
+  assert.equal(said?.["method"], "say");
+  assert.match(JSON.stringify(said?.["args"]), /^\["x{200}… \(5000 characters\)"\]$/);
+  assert.deepEqual((await mending.log(NAME, view.last)).entries.length, 1);
+  await assert.rejects(mending.log({ ...NAME, id: "none" }, 1), { code: "not_found" });
+});
