@@ -102,10 +102,10 @@ export class HomeSide {
       const peer = new HomePeer({ kind, id }, this.#ports.keyOf(id), each, given.get(id) ?? []);
       this.#peers.set(id, peer);
       this.#leave(peer);
-      this.#seeOff(peer);
     }
     const undone = [...this.#peers.values()].flatMap(({ waiting }) => waiting);
     for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
+    for (const peer of [...this.#peers.values()]) this.#seeOff(peer);
     const early = this.#early;
     this.#early = new Map();
     for (const [line, hello] of early) if (!line.isOver) this.#greeted(line, hello);
@@ -177,10 +177,8 @@ export class HomeSide {
   #detached(id: string): void {
     const peer = this.#peers.get(id);
     if (peer?.stage !== "detaching") return;
-    this.#remove(peer, (line) => {
-      peer.tell();
-      line.farewell({ kind: "bye", code: 1000, reason: "" });
-    });
+    peer.tell();
+    this.#remove(peer, (line) => line.farewell({ kind: "bye", code: 1000, reason: "" }));
   }
 
   // ── What the log says of those who are here ──
@@ -208,7 +206,6 @@ export class HomeSide {
     }
     for (const output of missing) peer.output(output);
     this.#touch(peer);
-    this.#seeOff(peer);
     return true;
   }
 

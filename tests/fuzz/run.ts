@@ -14,6 +14,7 @@ import { frames, handshakes, records } from "./link.ts";
 import { keys, messages, packets } from "./rows.ts";
 import { checkpoints, logs, stateSegments } from "./stateful.ts";
 import { sealedLogs } from "./sealed_logs.ts";
+import { lyingHomes, lyingHosts, sessionFrames } from "./peers.ts";
 import type { Subject, Target } from "./target.ts";
 import { tokens } from "./tokens.ts";
 
@@ -22,6 +23,7 @@ export const TARGETS: readonly Target[] = [
   ...[tokens, handshakes, records, frames, messages, packets, keys],
   ...[manifests, bundles, configurations, topologies],
   ...[stateSegments, logs, checkpoints, homes, sealedLogs],
+  ...[sessionFrames, lyingHosts, lyingHomes],
 ];
 
 /** What came of a target. */
