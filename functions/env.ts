@@ -241,7 +241,7 @@ function sessionPrototype(classes: Readonly<Record<string, unknown>>): object {
       get(this: { [REQUEST]: RequestState }) {
         const { sessions } = this[REQUEST].services;
         if (sessions === undefined) throw notAvailable(`env.sessions.${name} here`);
-        const value = namespaceOf(name, sessions);
+        const value = namespaceOf(name, sessions, takesMessages(classes[name]));
         Object.defineProperty(this, name, { value, enumerable: true });
         return value;
       },
@@ -249,6 +249,10 @@ function sessionPrototype(classes: Readonly<Record<string, unknown>>): object {
   }
   return prototype;
 }
+
+const takesMessages = (declared: unknown): boolean =>
+  typeof declared === "function" &&
+  typeof (declared.prototype as { onMessage?: unknown } | undefined)?.onMessage === "function";
 
 /** Names that are declared and do nothing yet. */
 function unbuilt(group: Readonly<Record<string, unknown>>, what: string): object {

@@ -16,7 +16,11 @@ export type SessionStub<C> =
   & {
     /** What it is addressed by. */
     readonly id: string;
-    /** Hands a request to the class's `fetch`; both bodies are whole, of 1 MiB at most. */
+    /**
+     * Hands a request to the class's `fetch`; both bodies are whole, of 1 MiB at most. For a request that asks for a
+     * WebSocket it answers a response that, returned by the function, attaches the socket to the stateful session: what
+     * comes on it goes to `onMessage`.
+     */
     fetch(input: Request | URL | string, init?: RequestInit): Promise<Response>;
   };
 

@@ -6,6 +6,7 @@
  *
  * S1  Nothing is sent for a call whose arguments can't be encoded, or whose body is too long.
  * S2  A stub is awaited, printed and serialised without calling anything.
+ * S3  A request for a WebSocket is no call: it is answered with a response that hands the socket over, or refused.
  */
 import { KvTypeError } from "../errors.ts";
 import { decodeValue, encodeValue } from "../value.ts";
@@ -24,6 +25,8 @@ export interface SessionCaller {
   /** The site where this runs. */
   readonly site: string;
   call(target: SessionTarget, call: SessionCall): Promise<SessionAnswer>;
+  /** A response that hands the WebSocket of the request over, whose handler returns it; absent where there is none. */
+  attach?(target: SessionTarget): Response;
   /** A new id's random part. */
   draw(): string;
 }
@@ -57,25 +60,34 @@ export function sessionIdProblem(id: unknown): string | null {
   return id.isWellFormed() ? null : "an id is well-formed Unicode, this one has half a pair of surrogates";
 }
 
-/** `env.sessions.NAME` of one request. */
-export function namespaceOf(name: string, caller: SessionCaller): SessionNamespace<object> {
+/** `env.sessions.NAME` of one request. @param takesMessages whether its class has `onMessage`. */
+export function namespaceOf(
+  name: string,
+  caller: SessionCaller,
+  takesMessages = false,
+): SessionNamespace<object> {
   return Object.freeze({
     get: (id: string) => {
       const problem = sessionIdProblem(id);
       if (problem !== null) throw new KvTypeError("session_id_invalid", `sessions.${name}.get: ${problem}`);
-      return stubOf({ class: name, id }, caller);
+      return stubOf({ class: name, id }, caller, takesMessages);
     },
-    create: () => stubOf({ class: name, id: `${caller.site}.${caller.draw()}` }, caller),
+    create: () => stubOf({ class: name, id: `${caller.site}.${caller.draw()}` }, caller, takesMessages),
   });
 }
 
 /** Asked for by whoever prints, compares, awaits or serialises an object (S2). */
 const NOT_CALLED: ReadonlySet<string> = new Set(["then", "toJSON", "constructor", "valueOf", "toString"]);
 
-function stubOf(target: SessionTarget, caller: SessionCaller): ReturnType<SessionNamespace<object>["get"]> {
+function stubOf(
+  target: SessionTarget,
+  caller: SessionCaller,
+  takesMessages: boolean,
+): ReturnType<SessionNamespace<object>["get"]> {
   const own = {
     id: target.id,
-    fetch: (input: Request | URL | string, init?: RequestInit) => fetchFrom(target, caller, input, init),
+    fetch: async (input: Request | URL | string, init?: RequestInit) =>
+      await fetchFrom(target, caller, new Request(input, init), takesMessages),
   };
   return new Proxy(Object.freeze(own), {
     get: (known, member) => {
@@ -100,15 +112,11 @@ async function callMethod(
 async function fetchFrom(
   target: SessionTarget,
   caller: SessionCaller,
-  input: Request | URL | string,
-  init: RequestInit | undefined,
+  request: Request,
+  takesMessages: boolean,
 ): Promise<Response> {
-  const request = new Request(input, init);
-  if (request.headers.get("upgrade") !== null) {
-    throw new SessionCallError(
-      "not_available",
-      "a WebSocket to a stateful session is not available in this version of Sojourn; requests and RPC are",
-    );
+  if (request.headers.get("upgrade")?.toLowerCase() === "websocket") {
+    return attachTo(target, caller, takesMessages);
   }
   const answer = await caller.call(target, {
     kind: "fetch",
@@ -125,6 +133,24 @@ async function fetchFrom(
     statusText,
     headers: [...headers] as [string, string][],
   });
+}
+
+/** S3 */
+function attachTo(target: SessionTarget, caller: SessionCaller, takesMessages: boolean): Response {
+  const name = `sessions.${target.class}.get(${JSON.stringify(target.id)}).fetch`;
+  if (!takesMessages) {
+    throw new SessionCallError(
+      "not_available",
+      `${name}: a WebSocket goes to a class with onMessage, and ${target.class} has none`,
+    );
+  }
+  if (caller.attach === undefined) {
+    throw new SessionCallError(
+      "not_available",
+      `${name}: a WebSocket is handed over by the function that it came to, not by a stateful session`,
+    );
+  }
+  return caller.attach(target);
 }
 
 /** Statuses whose Response refuses a body. */

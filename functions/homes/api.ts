@@ -161,6 +161,8 @@ export interface Home {
    * @throws HomeError as commit does.
    */
   checkpoint(checkpoint: Checkpoint): Promise<void>;
+  /** Resolves when all that was appended so far, and what it was opened with, is on disk at all owners. */
+  settled(): Promise<void>;
   /** Out of memory, still at home: resolves when what was appended is held. The next is `open`. */
   rest(): Promise<void>;
   /**

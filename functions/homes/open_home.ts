@@ -264,6 +264,10 @@ export class OpenHome implements Home {
     return false;
   }
 
+  settled(): Promise<void> {
+    return this.#live.whenHeld(this.#live.last);
+  }
+
   async rest(): Promise<void> {
     await this.#checkpoints;
     await this.#live.whenHeld(this.#live.last);

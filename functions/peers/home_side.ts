@@ -237,7 +237,8 @@ export class HomeSide {
     }
     if (hello.identity === null) return this.#greetNew(line, hello);
     const { id, key } = hello.identity;
-    if (!isSame(key, this.#ports.keyOf(id))) {
+    // A session that began anew makes other keys: who was attached before is unknown to it, whatever key it has.
+    if (!isSame(key, this.#ports.keyOf(id)) && this.#peers.has(id)) {
       return line.refuse("peer_forged", `the key of peer ${id} is not the one that it was given`, "fix");
     }
     if (hello.epoch > this.#epoch) {

@@ -11,6 +11,9 @@ export interface SessionLook {
   readonly logBytes: number;
   readonly timers: readonly { readonly name: string; readonly dueMs: number }[];
   readonly waiting: number;
+  /** Who is attached; `apart`: those of them without a channel. */
+  readonly attached: number;
+  readonly apart: number;
   readonly problem: string | null;
 }
 

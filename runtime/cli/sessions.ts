@@ -46,6 +46,8 @@ const shownSchema = listed.extend({
     logBytes: z.number(),
     timers: z.array(z.object({ name: z.string(), dueMs: z.number() })),
     waiting: z.number(),
+    attached: z.number().default(0),
+    apart: z.number().default(0),
     problem: z.string().nullable(),
   }).nullable(),
   unreachable: z.string().nullable(),
@@ -233,13 +235,14 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     if (one.unreachable !== null) rows.push(["state", `not known: ${one.unreachable}`]);
     else if (!one.ended) rows.push(["state", "at rest, out of memory"]);
   } else {
-    const { state, sequence, checkpoint, logBytes, waiting, timers, problem } = one.at;
+    const { state, sequence, checkpoint, logBytes, waiting, attached, apart, timers, problem } = one.at;
     rows.push(["state", problem === null ? state : `${state}: ${problem}`]);
     rows.push([
       "log",
       `${sequence - checkpoint} entries after the checkpoint at ${checkpoint}, ${logBytes} bytes`,
     ]);
     rows.push(["waiting", `${waiting} requests`]);
+    rows.push(["attached", `${attached}${apart === 0 ? "" : `, ${apart} of them out of reach`}`]);
     for (const { name, dueMs } of timers) rows.push(["timer", `${name} at ${new Date(dueMs).toISOString()}`]);
   }
   for (const line of columns(rows)) shell.out(line);

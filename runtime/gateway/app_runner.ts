@@ -25,6 +25,7 @@ import { OnceCalls, onceKeyOf } from "./once.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
 import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
+import { attachSocket } from "./attach_socket.ts";
 import { type StatefulCaller, StatefulCalls } from "./stateful_calls.ts";
 import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
 import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
@@ -186,6 +187,7 @@ export class AppRunner {
         headers,
       };
     }
+    if (answer.kind === "attach") return await attachSocket(answer.target, run.sessions, head, headers);
     const response = await this.#failure(version.version, answer, run);
     for (const [name, value] of headers) response.headers.append(name, value);
     return respond(response);

@@ -147,7 +147,9 @@ class ScheduledRun implements StoreUse {
     const { redact, mapStack } = this.#services;
     const { app, version } = this.#version;
     if (answer.kind === "response") return { ok: true };
-    if (answer.kind === "upgrade") throw new Error("a scheduled run upgrades nothing"); // it has no request
+    if (answer.kind === "upgrade" || answer.kind === "attach") {
+      throw new Error("a scheduled run upgrades nothing"); // it has no request
+    }
     const stack = redact(app, answer.stack || answer.message); // Y2
     this.#log("error", await mapStack?.(version, stack) ?? stack);
     return { ok: false, code: answer.code, message: redact(app, answer.message), retry: this.#retry };

@@ -12,6 +12,8 @@ import type { AttachedSession, Replica, TokenState } from "../../store/api.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { SessionPort } from "../isolate/session_calls.ts";
+import type { MessageSocket } from "./message_socket.ts";
+import { Problem } from "./problem.ts";
 import type { OnceCalls } from "./once.ts";
 
 /** A stateful session of the cluster. */
@@ -40,8 +42,26 @@ export interface StatefulReply {
   readonly token: TokenState | null;
 }
 
+/** A client that is to be attached. */
+export interface StatefulAttachment {
+  readonly address: StatefulAddress;
+  /** What its request has seen. */
+  readonly token: TokenState | null;
+  /** The subprotocols that it offers. */
+  readonly protocols: readonly string[];
+}
+
+/** A client that is attached: what it is sent, and where what it sends goes. */
+export interface AttachedSocket {
+  readonly socket: MessageSocket;
+  /** The subprotocol; empty for none. */
+  readonly protocol: string;
+}
+
 /** Finds the home of a stateful session and has the call run there (runtime/stateful). */
 export interface StatefulCaller {
+  /** @throws Problem where it can't be attached. */
+  attach(attachment: StatefulAttachment): Promise<AttachedSocket>;
   /** @throws Problem where the call could not be carried. */
   call(request: StatefulRequest): Promise<StatefulReply>;
 }
@@ -85,6 +105,15 @@ export class StatefulCalls implements SessionPort {
     return answer;
   }
 
+  /** Hands a WebSocket over. @throws Problem (C1) */
+  async attach(target: SessionTarget, protocols: readonly string[]): Promise<AttachedSocket> {
+    const { caller, version: { app, manifest } } = this.#use;
+    const refusal = refusalOf(target, Object.keys(manifest.sessions));
+    if (refusal !== null) throw new Problem(refusal.code, refusal.message);
+    const address = { app, class: target.class, id: target.id };
+    return await caller.attach({ address, token: await this.token(false), protocols });
+  }
+
   /** A token of the request's session, and of all that it has seen by its calls (C2). */
   token(open: boolean): TokenState | Promise<TokenState> {
     const { session, replica } = this.#use;
@@ -98,7 +127,7 @@ export class StatefulCalls implements SessionPort {
 function refusalOf(
   target: SessionTarget,
   classes: readonly string[],
-): { code: string; message: string } | null {
+): { code: "not_available" | "session_id_invalid"; message: string } | null {
   if (!classes.includes(target.class)) {
     const found = classes.length === 0 ? "none" : classes.join(", ");
     return {

@@ -1,12 +1,14 @@
 /** What comes of a call. */
 import type { Payload } from "./frame_reader.ts";
+import type { SessionTarget } from "../../functions/calls/stub.ts";
 import type { ResponseHead } from "./heads.ts";
 import type { HostSocket } from "./host_socket.ts";
 
-/** What comes of a call: a response, an upgrade, or the reason why there is neither. */
+/** What comes of a call: a response, an upgrade, a socket for a stateful session, or the reason why there is none. */
 export type IsolateAnswer =
   | ResponseAnswer
   | { readonly kind: "upgrade"; readonly socket: HostSocket; readonly settled: Promise<void> }
+  | { readonly kind: "attach"; readonly target: SessionTarget }
   | { readonly kind: "error"; readonly code: string; readonly message: string; readonly stack?: string };
 
 /** The body of a response: text or bytes when it is complete, a stream otherwise. */

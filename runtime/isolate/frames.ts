@@ -59,6 +59,8 @@ export const FRAME = {
   sessionClosed: 42,
   // isolate → site, of a request: a call to a stateful session
   statefulCall: 43,
+  // isolate → site, the answer of a request: its WebSocket goes to a stateful session
+  attach: 44,
   // both ways, on any channel
   data: 50,
   end: 51,

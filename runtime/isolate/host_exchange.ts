@@ -7,6 +7,7 @@
  * H2  After `ended` the isolate's frames for this id are ignored, and its store calls are refused; its store calls
  *     also once it said that it has settled, though the rest of a body may still be on its way.
  */
+import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { formatTraceparent } from "../telemetry/mod.ts";
 import { takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
@@ -118,6 +119,8 @@ export class HostExchange {
         return this.#response(payload);
       case FRAME.upgrade:
         return this.#upgrade(payload.text());
+      case FRAME.attach:
+        return this.#attach({ class: payload.text(), id: payload.text() });
       case FRAME.failed:
         return this.#failed(payload);
       case FRAME.storeCall:
@@ -288,6 +291,18 @@ export class HostExchange {
     this.pending.hasEffects = true;
     gate().then(
       () => this.pending.settle({ kind: "upgrade", socket, settled: this.settled }),
+      (error) => this.#gateFailed(error),
+    );
+  }
+
+  /** The request's WebSocket goes to a stateful session: the isolate has nothing more to do with it. */
+  #attach(target: SessionTarget): void {
+    if (this.#headSeen) return;
+    this.#headSeen = true;
+    this.pending.hasEffects = true;
+    this.#finish();
+    Promise.try(() => this.pending.call.gate()).then(
+      () => this.pending.settle({ kind: "attach", target }),
       (error) => this.#gateFailed(error),
     );
   }

@@ -23,6 +23,7 @@ import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { ORIGIN_KIND } from "../origins/http_origins.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
+import { PEER_KIND } from "../stateful/peer_ways.ts";
 import { isForRouter } from "../stateful/router.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
@@ -121,7 +122,10 @@ export async function startApps(
   const writes = new AppWrites(table);
   const running: RunnerServices = {
     writes,
-    stateful: { call: (request) => stateful.router.call(request) },
+    stateful: {
+      call: (request) => stateful.router.call(request),
+      attach: (attachment) => stateful.attacher.attach(attachment),
+    },
     site: config.id,
     replica,
     isolates,
@@ -238,6 +242,8 @@ export async function startApps(
         ? stateful.router.serve(request)
         : request.kind === ORIGIN_KIND
         ? stateful.origins.serve(request)
+        : request.kind === PEER_KIND
+        ? stateful.ways.serve(request)
         : serveLinkRequest({
           apps: gateway,
           telemetry: site.requests,

@@ -69,6 +69,8 @@ const limits = z.strictObject({
   statefulIdleMs: ms.default(60_000),
   /** At the root: stateful sessions of one app in the whole tree. */
   statefulPerApp: z.number().int().min(0).default(100_000),
+  /** Those attached to stateful sessions that are at home here, and WebSockets to stateful sessions that came in here. */
+  statefulPeers: z.number().int().min(0).default(20_000),
   /** Of one app version on this site. */
   isolatesMax: z.number().int().min(1).default(2),
   /** Isolate processes that wait pre-warmed for the next app version. */

@@ -18,6 +18,8 @@ import { HttpOrigins } from "../origins/http_origins.ts";
 import { fetchFor } from "../stateful/made_calls.ts";
 import { Mending } from "../stateful/mending.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
+import { Attacher } from "../stateful/attacher.ts";
+import { PeerWays } from "../stateful/peer_ways.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { SessionHost } from "../stateful/session_host.ts";
@@ -48,6 +50,8 @@ export interface StatefulParts {
 /** A site's stateful sessions, served. */
 export interface StatefulService {
   readonly router: StatefulRouter;
+  readonly ways: PeerWays;
+  readonly attacher: Attacher;
   readonly admin: StatefulAdmin;
   readonly origins: HttpOrigins;
   status(): StatefulSources;
@@ -122,6 +126,8 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
     idleMs: config.limits.statefulIdleMs,
     ...{ parked, site: config.id, mapped: parts.mapped, redact: parts.redact },
+    channelsMax: config.limits.statefulPeers,
+    newPeer: draw,
     countRejected: (what) => metrics.countRejected(what),
     nowMs: () => clock.nowMs(),
     call: (from, { target, chain, call }, request, token) =>
@@ -138,14 +144,22 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     sites: () => replica.members.sites,
     count: (what) => metrics.count(what),
   });
-  const status = (): StatefulSources => {
-    const { parked, waiting } = host.counts;
-    return { homes: homes.status(), pool: pool.status(), parked, waiting };
-  };
+  const sites = () => replica.members.sites;
+  const ways = new PeerWays({ site: config.id, homes, host, links: hub, sites });
+  const attacher = new Attacher({
+    ...{ ways, socketsMax: config.limits.statefulPeers },
+    instance: () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
+    count: (what) => metrics.countPeers(what),
+  });
+  const status = (): StatefulSources => ({
+    ...{ homes: homes.status(), pool: pool.status(), sockets: attacher.sockets },
+    ...host.counts,
+  });
   metrics.watch(status);
   let closing: Promise<void> | undefined;
   return {
     ...{ router, origins },
+    ...{ ways, attacher },
     status,
     refreshSecrets: (app) => pool.refreshSecrets(app),
     admin: {

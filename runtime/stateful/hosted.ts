@@ -14,6 +14,8 @@ import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import { moveRun } from "./moves.ts";
+import type { Channel, ChannelReader, HomeSideStatus } from "../../functions/peers/mod.ts";
+import { HostedPeers, type HostedPeersPorts } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 
@@ -85,17 +87,19 @@ export class Hosted {
   readonly #log: (level: string, text: string) => void;
   readonly #rejections: (what: string) => void;
   readonly #parking: Parking;
+  readonly #peers: HostedPeers;
 
   /** @param gone nothing is left of it here. */
   constructor(
     name: StatefulName,
     open: OpenRun,
-    { gone, log, rejected, parking }: {
+    { gone, log, rejected, parking, peers }: {
       readonly gone: () => void;
       readonly log: (level: string, text: string) => void;
       /** Counts a rejected handler, by what it was for. */
       readonly rejected: (what: string) => void;
       readonly parking: Parking;
+      readonly peers: Omit<HostedPeersPorts, "ensure" | "run">;
     },
   ) {
     this.name = name;
@@ -104,6 +108,7 @@ export class Hosted {
     this.#log = log;
     this.#rejections = rejected;
     this.#parking = parking;
+    this.#peers = new HostedPeers({ ...peers, ensure: () => this.ensure(), run: () => this.#run });
   }
 
   get run(): SessionRun | null {
@@ -171,7 +176,7 @@ export class Hosted {
     } finally {
       this.#isMoving = false;
       this.#aside = null;
-      this.#tidy();
+      this.tidy();
     }
   }
 
@@ -213,14 +218,17 @@ export class Hosted {
       answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
       unanswered: (request) =>
         this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
+      peers: this.#peers,
       rejected: (rejection) => this.#wasRejected(rejection),
       over: (over) => this.#ended(opened.run, over),
       log: this.#log,
     });
     this.#rejected = null;
     this.#parking.serves();
-    if (rejected !== null) run.deliver(rejected);
-    return this.#run = run;
+    this.#run = run;
+    this.#peers.serves(run);
+    run.serve(rejected);
+    return run;
   }
 
   async #submit(waiting: Waiting): Promise<void> {
@@ -248,7 +256,7 @@ export class Hosted {
         });}
     } catch (error) {
       this.#settle(waiting.request, (w) => w.done.reject(error));
-      this.#tidy();
+      this.tidy();
     }
   }
 
@@ -285,12 +293,15 @@ export class Hosted {
       if (over.kind === "killed") this.#killed(run, over);
       if (this.#parked === null) {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
-        return this.#tidy();
+        this.#peers.runOver(this.#rejected);
+        return this.tidy();
       }
     }
     const error = this.#failed(over);
+    if (over.kind === "ended") this.#peers.ended();
+    else this.#peers.over(over.kind === "moved" ? over.error.site : null);
     for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
-    this.#tidy();
+    this.tidy();
   }
 
   /** Nothing is given up in silence: who asked is told by its answer, all else by the app's log. */
@@ -354,9 +365,26 @@ export class Hosted {
     return why;
   }
 
-  #tidy(): void {
-    const isUsed = this.#waiting.size > 0 || this.#run !== null || this.#isMoving || this.#opening !== null;
-    if (!isUsed && this.#parked === null) this.#gone();
+  /** A channel of somebody who is attached, or wants to be. @throws as request */
+  connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
+    return this.#peers.connect(channel, token);
+  }
+
+  /** Who is attached; null: nobody was. */
+  get peers(): HomeSideStatus | null {
+    return this.#peers.status;
+  }
+
+  /** This site stops. */
+  leave(): void {
+    this.#peers.over(null);
+  }
+
+  /** Nothing is kept of one that has nothing here. */
+  tidy(): void {
+    const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving;
+    if (this.#waiting.size > 0 || isRunning || this.#parked !== null || this.#peers.isUsed) return;
+    this.#gone();
   }
 }
 

@@ -8,6 +8,11 @@ export interface StatefulSources {
   readonly pool: { readonly isolates: number; readonly sessions: number };
   readonly parked: number;
   readonly waiting: number;
+  /** Those attached to sessions at home here, and channels that lead here. */
+  readonly attached: number;
+  readonly channels: number;
+  /** WebSockets of this gateway that are attached to stateful sessions, wherever these are. */
+  readonly sockets: number;
 }
 
 /** See the file's header. */
@@ -29,6 +34,13 @@ export class StatefulMetrics {
     description:
       "Handlers that threw or were killed, by what they were for: request, message, timer, attach, detach, local.",
   });
+  readonly #peers = new Counter({
+    name: "stateful.sockets.events",
+    unit: "{socket}",
+    description:
+      "WebSockets to stateful sessions: attached (plain), relayed (of the client library), refused, resumed " +
+      "(went on with another home), lost (found none), slow (closed, since it did not read).",
+  });
   #sources: (() => StatefulSources) | null = null;
   readonly #told: Record<string, number> = {};
 
@@ -39,6 +51,10 @@ export class StatefulMetrics {
 
   count(what: string): void {
     this.#calls.of([["where", what]]).add();
+  }
+
+  countPeers(what: string): void {
+    this.#peers.of([["what", what]]).add();
   }
 
   /** A handler threw or was killed. */
@@ -54,6 +70,7 @@ export class StatefulMetrics {
       this.#calls,
       this.#events,
       this.#rejected,
+      this.#peers,
       gauge(
         "stateful.open",
         "{session}",
@@ -62,6 +79,14 @@ export class StatefulMetrics {
       ),
       gauge("stateful.resting", "{session}", "At home here, out of memory.", ({ homes }) => homes.resting),
       gauge("stateful.parked", "{session}", "At home here, and standing still.", ({ parked }) => parked),
+      gauge("stateful.attached", "{peer}", "Attached to those at home here.", ({ attached }) => attached),
+      gauge("stateful.channels", "{channel}", "Channels of those attached.", ({ channels }) => channels),
+      gauge(
+        "stateful.sockets",
+        "{socket}",
+        "WebSockets that came in here and are attached to stateful sessions.",
+        ({ sockets }) => sockets,
+      ),
       gauge("stateful.waiting", "{request}", "Requests that wait for them.", ({ waiting }) => waiting),
       gauge("stateful.stalled", "{session}", "Open ones that wait for owners.", ({ homes }) => homes.stalled),
       gauge("stateful.kept", "{log}", "Logs on this disk, those of others too.", ({ homes }) => homes.kept),

@@ -76,6 +76,7 @@ export class Releases {
   async answerAgain({ outputs }: Opened): Promise<void> {
     const { home, listener, store } = this.#ports;
     for (const { to } of outputs) {
+      if (listener.peers.isPeer(to)) continue;
       const asked = home().ask(to, true);
       if (asked.kind !== "known") continue;
       const bytes = await asked.answer;
@@ -91,18 +92,22 @@ export class Releases {
     if (isOver()) return;
     const answered = new Set<string>();
     for (const { to, bytes } of commit.outputs) {
+      if (listener.peers.isPeer(to)) continue;
       answered.add(to);
       listener.answered(to, bytes, token);
     }
     if (commit.rejected !== null) listener.rejected(commit.rejected);
+    const done: [number, HandledEvent][] = [];
     for (const [number, event] of undone) {
       if (number > commit.through) break;
       undone.delete(number);
+      done.push([number, event]);
       if (event.kind === "request" && !answered.has(event.request)) {
         home().dropped(event.request);
         listener.unanswered(event.request);
       }
     }
+    listener.peers.released(commit, done);
     this.#acknowledge(commit);
     for (const { name, dueMs } of commit.timers) timers.set(name, dueMs);
     for (const call of commit.calls) calls.make(call);
@@ -127,7 +132,9 @@ export class Releases {
     }
   }
 
-  #acknowledge({ outputs, effects }: Pick<Commit, "outputs" | "effects">): void {
+  /** Of answers this site keeps what is needed; peers say themselves what they have. */
+  #acknowledge({ outputs: all, effects }: Pick<Commit, "outputs" | "effects">): void {
+    const outputs = all.filter(({ to }) => !this.#ports.listener.peers.isPeer(to));
     if (outputs.length === 0 && effects.length === 0) return;
     this.#ports.acknowledge({
       outputs: Object.fromEntries(outputs.map(({ to, sequence }) => [to, sequence])),

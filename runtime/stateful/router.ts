@@ -62,7 +62,7 @@ const UNREACHABLE_MS_MAX = 3_000;
 const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 
 /** See the file's header. */
-export class StatefulRouter implements StatefulCaller {
+export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   readonly #services: RouterServices;
   readonly #hearing: Hearing;
 
@@ -240,7 +240,7 @@ async function timely(reply: Promise<ForwardedReply>, late: AbortSignal): Promis
 }
 
 /** What those who asked are told of a failure. */
-function replyOf(error: unknown): ForwardedReply {
+export function replyOf(error: unknown): ForwardedReply {
   if (error instanceof HomeError) {
     switch (error.code) {
       case "elsewhere":

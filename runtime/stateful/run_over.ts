@@ -1,6 +1,6 @@
 /** What becomes of a run of a stateful session (session_run.ts), and who is told. */
 import type { HomeError } from "../../functions/homes/mod.ts";
-import type { Parked, Rejection } from "../../functions/turns/mod.ts";
+import type { Commit, HandledEvent, Opened, Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 
 /** Why a run is over. */
@@ -17,8 +17,21 @@ export type RunOver =
   /** It could not go on here: a write or a commit failed. */
   | { readonly kind: "failed"; readonly error: unknown };
 
+/** Those attached, as a run has them (session_peers.ts). */
+export interface RunPeers {
+  /** An output is for a peer, not the answer of a request. */
+  isPeer(to: string): boolean;
+  /** The isolate says what its log has. */
+  noted(opened: Opened): void;
+  /** That is at all owners, and what it left open has left. */
+  opened(opened: Opened): void;
+  /** A commit has left; the events that are done with it, by their numbers. */
+  released(commit: Commit, done: readonly (readonly [number, HandledEvent])[]): void;
+}
+
 /** Who is told of a run. */
 export interface RunListener {
+  readonly peers: RunPeers;
   /** A request's answer may leave; `token`: what the session has seen. */
   answered(request: string, bytes: Uint8Array, token: TokenState): void;
   /** A request was done without an answer. */

@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
+import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
 import type { CallToSession, OpenSession } from "../../functions/turns/mod.ts";
 import type { Replica, TokenState } from "../../store/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
@@ -36,6 +37,10 @@ export interface HostServices {
   readonly egressOf: (version: LiveVersion) => EgressRules;
   readonly limits: StoreLimits;
   readonly idleMs: number;
+  /** Of those attached, at most. */
+  readonly channelsMax: number;
+  /** A new peer's id. */
+  readonly newPeer: () => string;
   readonly nowMs: () => number;
   /** Calls another stateful session for one that is at home here. */
   readonly call: (
@@ -81,6 +86,7 @@ export class SessionHost {
   /** Reports on their way to their row. */
   readonly #telling = new Set<Promise<void>>();
   #closed = false;
+  #channels = 0;
 
   constructor(services: HostServices) {
     this.#services = services;
@@ -94,19 +100,20 @@ export class SessionHost {
   }
 
   /** Sessions that are open, and those that stand still. */
-  get counts(): { readonly open: number; readonly parked: number; readonly waiting: number } {
-    let open = 0, parked = 0, waiting = 0;
+  get counts() {
+    let open = 0, parked = 0, waiting = 0, attached = 0;
     for (const hosted of this.#hosted.values()) {
       if (hosted.run !== null) open++;
       if (hosted.parked !== null) parked++;
       waiting += hosted.waiting;
+      attached += hosted.peers?.attached ?? 0;
     }
     for (const { name, report } of this.#services.parked.all()) {
       if (this.#hosted.get(keyOf(name))?.parked) continue;
       const isValid = report.version === this.#services.apps.get(name.app)?.current.version;
       if (report.site === this.#services.site && isValid) parked++;
     }
-    return { open, parked, waiting };
+    return { open, parked, waiting, attached, channels: this.#channels };
   }
 
   /**
@@ -116,6 +123,36 @@ export class SessionHost {
    */
   request(name: StatefulName, request: HostedRequest): Promise<Answered> {
     return this.#of(name).request(request);
+  }
+
+  /**
+   * Somebody has a channel to a session that is at home here, or is to be.
+   *
+   * @param token what they have seen.
+   * @throws HomeError, Problem, StoreUnavailable
+   */
+  async connect(name: StatefulName, channel: Channel, token: TokenState | null): Promise<ChannelReader> {
+    const { channelsMax } = this.#services;
+    if (this.#channels >= channelsMax) {
+      throw new Problem(
+        "overloaded",
+        `${channelsMax} channels lead to stateful sessions of this site already`,
+      );
+    }
+    this.#channels++;
+    try {
+      const reader = await this.#of(name).connect(channel, token);
+      return {
+        frame: (bytes) => reader.frame(bytes),
+        broken: () => {
+          this.#channels--;
+          reader.broken();
+        },
+      };
+    } catch (error) {
+      this.#channels--;
+      throw error;
+    }
   }
 
   /** Whoever asked has the answer. */
@@ -134,11 +171,16 @@ export class SessionHost {
     const hosted = this.#hosted.get(keyOf(name));
     const parked = hosted?.parked ?? this.#parkingOf(name).why();
     const run = hosted?.run ?? null;
+    const { attached = 0, apart = 0 } = hosted?.peers ?? {};
     if (hosted === undefined || run === null) {
-      return parked === null ? null : { ...NOTHING, state: "parked", problem: parked };
+      const state = parked === null ? "resting" : "parked";
+      return parked === null && attached === 0
+        ? null
+        : { ...NOTHING, attached, apart, state, problem: parked };
     }
     const { waiting, ...state } = run.state;
-    return { ...state, waiting: Math.max(waiting, hosted.waiting), state: "open", problem: parked };
+    const waits = Math.max(waiting, hosted.waiting);
+    return { ...state, attached, apart, waiting: waits, state: "open", problem: parked };
   }
 
   /** Ends a session for good, without asking it. @throws HomeError */
@@ -219,6 +261,7 @@ export class SessionHost {
   }
 
   async #rest(): Promise<void> {
+    for (const hosted of this.#hosted.values()) hosted.leave();
     const untilMs = performance.now() + REST_MS_MAX;
     const isLeft = () => [...this.#hosted.values()].some(({ run }) => run !== null && run.isIdle);
     while (isLeft() && performance.now() < untilMs) {
@@ -239,6 +282,10 @@ export class SessionHost {
         log: (level, text) => this.#log(name, level, text),
         rejected: this.#services.countRejected,
         parking: this.#parkingOf(name),
+        peers: {
+          nowMs: () => performance.now(),
+          newId: this.#services.newPeer,
+        },
       });
       this.#hosted.set(key, hosted);
     }
@@ -361,7 +408,9 @@ export class SessionHost {
 
   #sweep(): void {
     const beforeMs = this.#services.nowMs() - this.#services.idleMs;
-    for (const { run, waiting } of this.#hosted.values()) {
+    for (const hosted of [...this.#hosted.values()]) {
+      const { run, waiting } = hosted;
+      hosted.tidy();
       if (run !== null && waiting === 0 && run.usedMs <= beforeMs) run.rest();
     }
   }

@@ -13,7 +13,15 @@
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
  *     is as it was.
  */
-import type { Call, Checkpoint, Commit, HandledEvent, Opened, Parked } from "../../functions/turns/mod.ts";
+import type {
+  Call,
+  Checkpoint,
+  Commit,
+  HandledEvent,
+  Opened,
+  Output,
+  Parked,
+} from "../../functions/turns/mod.ts";
 import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import type { CallMaker } from "./made_calls.ts";
@@ -46,6 +54,7 @@ export class SessionRun implements ChannelSink {
   handling: string | null = null;
   readonly #parts: RunParts;
   readonly #opening = Promise.withResolvers<void>();
+  readonly #serving = Promise.withResolvers<void>();
   readonly #timers: Timers;
   readonly #undone = new Map<number, HandledEvent>();
   readonly #calls: OpenCalls;
@@ -120,6 +129,12 @@ export class SessionRun implements ChannelSink {
     this.#opening.resolve();
   }
 
+  /** It has started, and takes events. `rejected`: before all others. */
+  serve(rejected: HandledEvent | null): void {
+    if (rejected !== null) this.deliver(rejected);
+    this.#serving.resolve();
+  }
+
   /** The home that it serves as. @throws Error before `start`. */
   get home(): Home {
     if (this.#home === null) throw new Error("a run serves when it has started");
@@ -128,6 +143,11 @@ export class SessionRun implements ChannelSink {
 
   get isOver(): boolean {
     return this.#over !== null;
+  }
+
+  /** Of the session, the same at every opening. */
+  get seed(): Uint8Array {
+    return this.#parts.home.seed;
   }
 
   /** Resolves when it is over, and another run may follow. */
@@ -193,6 +213,11 @@ export class SessionRun implements ChannelSink {
     isolate.deliver(channel, { ...event, number, storeClock: this.store.tick() });
   }
 
+  /** Peers have these outputs. */
+  acknowledge(outputs: Readonly<Record<string, number>>): void {
+    if (this.#over === null) this.#at?.isolate.acknowledge(this.#at.channel, { outputs, effects: 0 });
+  }
+
   /** The event whose handler runs. */
   get first(): HandledEvent | undefined {
     for (const event of this.#undone.values()) return event;
@@ -233,8 +258,9 @@ export class SessionRun implements ChannelSink {
 
   opened(opened: Opened): void {
     if (this.#over !== null || this.#home !== null) return;
-    const answers = opened.outputs.map(({ to, bytes }) => ({ request: to, bytes }));
-    const { home: opening, isAdopted } = this.#parts;
+    const { home: opening, isAdopted, listener: { peers } } = this.#parts;
+    peers.noted(opened);
+    const answers = this.#answersOf(opened.outputs);
     const home = this.#home = opening.start(answers);
     home.over.then((error) => this.#end({ kind: "moved", error }));
     this.#told = home.sequence;
@@ -244,6 +270,16 @@ export class SessionRun implements ChannelSink {
     this.#isQuiescent = opened.isQuiescent;
     for (const { name, dueMs } of opened.timers) this.#timers.plan(name, dueMs);
     this.#releases.afterwards(() => this.#begin(opened));
+    this.#releases.afterwards(async () => {
+      await this.#serving.promise;
+      if (opened.peers.length > 0) await home.settled();
+      if (this.#over === null) peers.opened(opened);
+    });
+  }
+
+  #answersOf(outputs: readonly Output[]): { readonly request: string; readonly bytes: Uint8Array }[] {
+    const { peers } = this.#parts.listener;
+    return outputs.filter(({ to }) => !peers.isPeer(to)).map(({ to, bytes }) => ({ request: to, bytes }));
   }
 
   commit(commit: Commit): void {
@@ -260,7 +296,7 @@ export class SessionRun implements ChannelSink {
     const piece = {
       count: commit.count,
       entries: wrapPiece(this.#releases.takeSeen(), commit.entries),
-      answers: commit.outputs.map(({ to, bytes }) => ({ request: to, bytes })),
+      answers: this.#answersOf(commit.outputs),
       wakeAtMs: this.#timers.earliest,
     };
     const { adopted } = this.#checkpoints;
@@ -320,6 +356,7 @@ export class SessionRun implements ChannelSink {
     if (this.#over !== null) return;
     this.#over = over;
     this.#opening.reject(new RunFailed(over));
+    this.#serving.resolve();
     this.#timers.close();
     this.#calls.close();
     this.#at?.isolate.closeChannel(this.#at.channel);

@@ -3,9 +3,11 @@ import { strict as assert } from "node:assert";
 import { join } from "node:path";
 import { runCli } from "../../runtime/cli/mod.ts";
 import { ask, HeaderClient } from "./client.ts";
+import { loseTheHome, refuseSockets, restUnderSockets, sit } from "./attach_walk.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const APP = join(import.meta.dirname ?? ".", "apps", "counter");
+const DESK = join(import.meta.dirname ?? ".", "apps", "desk");
 const link = (rttMs: number) => ({ rttMs, mbps: 1_000 });
 /** A home at edge-1 or edge-2 may be lost; one at edge-3 has no owner but itself. */
 const TOPOLOGY = {
@@ -349,8 +351,13 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   await Deno.writeTextFile(file, JSON.stringify(TOPOLOGY));
   await using cluster = await startCluster({
     topology: file,
-    apps: [APP],
-    env: { SOJOURN_LIMITS_CPUMS: "400", SOJOURN_OWNERS_DEADMS: "3000", SOJOURN_OWNERS_SUSPECTMS: "1000" },
+    apps: [APP, DESK],
+    env: {
+      SOJOURN_LIMITS_STATEFULIDLEMS: "2000",
+      SOJOURN_LIMITS_CPUMS: "400",
+      SOJOURN_OWNERS_DEADMS: "3000",
+      SOJOURN_OWNERS_SUSPECTMS: "1000",
+    },
   });
   await Deno.remove(folder, { recursive: true });
   await t.step("a counter has one home, by RPC and HTTP, from every site", () => oneHome(cluster));
@@ -372,4 +379,15 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   await t.step("with f = 0 it is unreachable until its home is back", () => waitsForItsHome(cluster));
   await t.step("an open session goes on with the next version", () => isDeployedAgain(cluster));
   await t.step("sessions are listed, shown, deleted, and end", () => isOperated(cluster));
+  await t.step("WebSockets at any site are attached, and hear what the session says", () => sit(cluster));
+  await t.step("sockets that can't be attached, and garbage, are refused", () => refuseSockets(cluster));
+  await t.step("sockets elsewhere go on when the home is killed under traffic", () => loseTheHome(cluster));
+  await t.step(
+    "a session rests under its sockets, and comes back",
+    () =>
+      restUnderSockets(cluster, async (id) => {
+        const { out } = await cli(cluster, "sessions", "show", "desk", "desk", id, "--json");
+        return (JSON.parse(out) as { at: { state: string; attached: number } | null }).at;
+      }),
+  );
 });

@@ -109,7 +109,8 @@ export async function memoryHost(
     },
   };
   const host = held.host = new SessionHost({
-    ...{ homes, pool, replica, limits, idleMs },
+    ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000 },
+    newPeer: () => random.bytes(16).toHex(),
     apps,
     prepared: (version) => ({
       ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },

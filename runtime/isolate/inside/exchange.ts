@@ -14,7 +14,7 @@ import { FRAME } from "../frames.ts";
 import { BODY, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { bindSignal } from "./request_signal.ts";
-import { inlineBody, plainBody, webSocketOf } from "./response.ts";
+import { type Attachment, attachmentOf, inlineBody, plainBody, webSocketOf } from "./response.ts";
 import { ScheduledController, type ScheduledFrame, Waits } from "./scheduled.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
@@ -240,6 +240,8 @@ export class Exchange {
       throw new TypeError(`fetch() answers a Response, not ${response === null ? "null" : typeof response}`);
     }
     if (this.#responded) return;
+    const attachment = attachmentOf(response);
+    if (attachment !== undefined) return this.#attach(attachment);
     const socket = webSocketOf(response);
     if (socket !== undefined) return this.#upgrade(response, socket);
     const plain = plainBody(response);
@@ -289,6 +291,13 @@ export class Exchange {
       this.#bodyOpen = false;
       this.#settle();
     });
+  }
+
+  /** The site takes the socket from here. */
+  #attach(target: Attachment): void {
+    this.#responded = true;
+    this.#writer.begin(FRAME.attach, this.id).text(target.class).text(target.id).end();
+    this.#settle();
   }
 
   #fail(error: unknown): void {

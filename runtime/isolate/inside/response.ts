@@ -6,10 +6,12 @@ import { INLINE_BYTES_MAX } from "../heads.ts";
 
 const BODY_SOURCE = Symbol("body source");
 const WEB_SOCKET = Symbol("webSocket");
+const ATTACH = Symbol("attach");
 
 interface Marked {
   [BODY_SOURCE]?: string | Uint8Array | null | undefined;
   [WEB_SOCKET]?: object;
+  [ATTACH]?: Attachment;
 }
 
 /** The body a response was made with, while nothing has read it; undefined: it has to be streamed. */
@@ -36,6 +38,24 @@ const utf8 = new TextEncoder();
 /** The socket of an upgrade response. */
 export const webSocketOf = (response: Response): object | undefined =>
   (response as Response & Marked)[WEB_SOCKET];
+
+/** A stateful session that a WebSocket is handed over to. */
+export interface Attachment {
+  readonly class: string;
+  readonly id: string;
+}
+
+/** The answer of `fetch(upgradeRequest)` of a stateful session: returned by a handler, it hands the socket over. */
+export function attachingResponse(target: Attachment): Response {
+  const response = new Response(null) as Response & Marked;
+  Object.defineProperty(response, "status", { value: 101 });
+  response[ATTACH] = target;
+  return response;
+}
+
+/** Where a response hands its request's WebSocket. */
+export const attachmentOf = (response: Response): Attachment | undefined =>
+  (response as Response & Marked)[ATTACH];
 
 function sourceOf(body: unknown): string | Uint8Array | null | undefined {
   if (body === null || body === undefined) return null;

@@ -13,6 +13,7 @@ import type { SessionCaller, SessionTarget } from "../../../functions/calls/stub
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
+import { attachingResponse } from "./response.ts";
 import { SiteError } from "./store.ts";
 
 const ID_BYTES = 12;
@@ -40,6 +41,11 @@ export class RemoteSessions implements SessionCaller {
     this.#writer.begin(FRAME.statefulCall, this.#id).u32(number).text(target.class).text(target.id)
       .rest(encodeCall(call)).end();
     return open.promise;
+  }
+
+  /** Returned by the request's handler, it hands the request's WebSocket over. */
+  attach(target: SessionTarget): Response {
+    return attachingResponse(target);
   }
 
   draw(): string {

@@ -1,0 +1,33 @@
+/**
+ * A request whose handler hands its WebSocket to a stateful session: attached, or answered with a problem.
+ *
+ * AS1  The answer carries the headers of any other of that request: what its function wrote before stays written.
+ */
+import type { SessionTarget } from "../../functions/calls/stub.ts";
+import { type Outcome, respond } from "./arrival.ts";
+import { Problem, problemResponse } from "./problem.ts";
+import type { RequestHead } from "./request_head.ts";
+import type { StatefulCalls } from "./stateful_calls.ts";
+
+/** @param sessions of the request; undefined where this site reaches no stateful sessions. */
+export async function attachSocket(
+  target: SessionTarget,
+  sessions: StatefulCalls | undefined,
+  head: RequestHead,
+  headers: [string, string][],
+): Promise<Outcome> {
+  try {
+    if (!head.upgrade || sessions === undefined) {
+      throw new Problem("not_found", "the request is no WebSocket handshake: nothing can be attached");
+    }
+    const offered = head.headers.filter(([name]) => name === "sec-websocket-protocol");
+    const own = offered.flatMap(([, value]) => value.split(",").map((each) => each.trim()));
+    const protocols = [...head.offers, ...own];
+    return { kind: "socket", ...await sessions.attach(target, protocols), headers };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const response = problemResponse(error.code, error.message, error.more);
+    for (const [name, value] of headers) response.headers.append(name, value); // AS1
+    return respond(response);
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Attaches WebSockets that came to this site's gateway to stateful sessions: plain ones, for which this site is the host
+ * side, and those of the client library, which are relayed.
+ *
+ * A1  A plain socket's handshake is answered when its attachment is in the session's log; refused, it gets a problem.
+ */
+import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import type { MessageSocket } from "../gateway/message_socket.ts";
+import { Problem } from "../gateway/problem.ts";
+import type { AttachedSocket, StatefulAttachment, StatefulCaller } from "../gateway/stateful_calls.ts";
+import type { PeerWays } from "./peer_ways.ts";
+import { PlainPeer } from "./plain_peer.ts";
+import { RefusedPeer, RelayedPeer } from "./relayed_peer.ts";
+
+/** What it needs of its site. */
+export interface AttacherServices {
+  readonly ways: Pick<PeerWays, "open">;
+  /** Of a host side: 1 to 2^53 − 1, drawn. */
+  readonly instance: () => number;
+  readonly socketsMax: number;
+  readonly count: (what: PeersCount) => void;
+}
+
+/** What happens to sockets. */
+export type PeersCount = "attached" | "relayed" | "refused" | "resumed" | "lost" | "slow";
+
+/** See the file's header. */
+export class Attacher implements Pick<StatefulCaller, "attach"> {
+  readonly #services: AttacherServices;
+  #sockets = 0;
+
+  constructor(services: AttacherServices) {
+    this.#services = services;
+  }
+
+  /** Sockets of this gateway that are attached. */
+  get sockets(): number {
+    return this.#sockets;
+  }
+
+  /** @throws Problem */
+  async attach(attachment: StatefulAttachment): Promise<AttachedSocket> {
+    const { socketsMax, count } = this.#services;
+    if (this.#sockets >= socketsMax) {
+      throw new Problem(
+        "overloaded",
+        `${socketsMax} WebSockets of this site lead to stateful sessions already`,
+      );
+    }
+    this.#sockets++;
+    try {
+      const isRelayed = attachment.protocols.includes(SUBPROTOCOL);
+      const attached = await (isRelayed ? this.#relayed(attachment) : this.#plain(attachment));
+      return { ...attached, socket: this.#counted(attached.socket) };
+    } catch (error) {
+      this.#sockets--;
+      count("refused");
+      throw error;
+    }
+  }
+
+  async #relayed({ address, token }: StatefulAttachment): Promise<AttachedSocket> {
+    const { ways, count } = this.#services;
+    try {
+      const socket = new RelayedPeer(await ways.open(address, token));
+      count("relayed");
+      return { socket, protocol: SUBPROTOCOL };
+    } catch (error) {
+      count("refused");
+      return { socket: new RefusedPeer(error), protocol: SUBPROTOCOL };
+    }
+  }
+
+  async #plain({ address, token, protocols }: StatefulAttachment): Promise<AttachedSocket> {
+    const { ways, instance, count } = this.#services;
+    let unseen = token;
+    const open = async () => {
+      const way = await ways.open(address, unseen);
+      unseen = null; // the session has it from now on
+      return way;
+    };
+    const socket = await PlainPeer.attach({ open, instance: instance(), count });
+    count("attached");
+    return { socket, protocol: protocols[0] ?? "" };
+  }
+
+  /** Counts it until it has ended. */
+  #counted(socket: MessageSocket): MessageSocket {
+    let isOver = false;
+    const over = () => {
+      if (!isOver) this.#sockets--;
+      isOver = true;
+    };
+    return {
+      send: (data) => socket.send(data),
+      close: (code, reason) => {
+        over();
+        socket.close(code, reason);
+      },
+      next: async () => {
+        const event = await socket.next();
+        if (event.kind === "close") over();
+        return event;
+      },
+    };
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * A way for frames between a host side and a home, both ends pulled: within this site, or over a link as the two bodies
+ * of a request (kind `stateful-peer`).
+ *
+ *   over a link each frame is   u32 length (big endian) · bytes
+ *
+ * FW1  Frames arrive whole and in order. What ends in the middle of one, or is longer than a frame can be, ends the way.
+ * FW2  After `close` what was sent before still goes out; then the other end finds the way ended, and ends its own half.
+ */
+import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+
+export type Frame = Uint8Array<ArrayBuffer>;
+
+/** One end. */
+export interface FrameWay {
+  send(frame: Frame): void;
+  /** Resolves when there is room for more. */
+  ready(): Promise<void>;
+  /** The next frame; null where it has ended. */
+  next(): Promise<Frame | null>;
+  close(): void;
+}
+
+/** A message of 4 MiB with an increment of 8 MiB, and their heads; what is longer is garbage. */
+export const FRAME_BYTES_MAX = 13 * 1024 * 1024;
+/** Who sends faster than it is read waits from here on. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+/** The other end has so long to end its half. */
+const CLOSE_MS = 5_000;
+
+/** One direction within this site. */
+class Pipe {
+  readonly #frames: Frame[] = [];
+  #bytes = 0;
+  #isEnded = false;
+  #wake: (() => void) | null = null;
+  #drained: PromiseWithResolvers<void> | null = null;
+
+  push(frame: Frame): void {
+    if (this.#isEnded) return;
+    this.#frames.push(frame);
+    this.#bytes += frame.length;
+    this.#wake?.();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#wake?.();
+    this.#drained?.resolve();
+  }
+
+  ready(): Promise<void> {
+    if (this.#bytes <= WAITING_BYTES_MAX || this.#isEnded) return Promise.resolve();
+    return (this.#drained ??= Promise.withResolvers()).promise;
+  }
+
+  async next(): Promise<Frame | null> {
+    while (this.#frames.length === 0) {
+      if (this.#isEnded) return null;
+      await new Promise<void>((resolve) => this.#wake = resolve);
+      this.#wake = null;
+    }
+    const frame = this.#frames.shift() ?? null;
+    this.#bytes -= frame?.length ?? 0;
+    if (this.#bytes <= WAITING_BYTES_MAX) {
+      this.#drained?.resolve();
+      this.#drained = null;
+    }
+    return frame;
+  }
+}
+
+/** The two ends of a way within this site. */
+export function localWay(): [FrameWay, FrameWay] {
+  const there = new Pipe(), back = new Pipe();
+  const end = (out: Pipe, into: Pipe): FrameWay => ({
+    send: (frame) => out.push(frame),
+    ready: () => out.ready(),
+    next: () => into.next(),
+    close: () => {
+      out.end();
+      into.end();
+    },
+  });
+  return [end(there, back), end(back, there)];
+}
+
+/** An end whose other end is at another site. */
+export class StreamWay implements FrameWay {
+  /** What the other site is to read: the body of the request or of the answer. */
+  readonly outgoing: ReadableStream<Frame>;
+  readonly #writer: WritableStreamDefaultWriter<Frame>;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+  #pending: Frame = new Uint8Array(0);
+  #waiting = 0;
+  #isClosed = false;
+
+  constructor() {
+    const { readable, writable } = new TransformStream<Frame, Frame>();
+    this.outgoing = readable;
+    this.#writer = writable.getWriter();
+    this.#writer.closed.catch(() => {});
+  }
+
+  /** The other half is there. */
+  read(incoming: ReadableStream<Uint8Array>): this {
+    this.#reader = incoming.getReader();
+    return this;
+  }
+
+  send(frame: Frame): void {
+    if (this.#isClosed) return;
+    const bytes = new Uint8Array(4 + frame.length);
+    new DataView(bytes.buffer).setUint32(0, frame.length);
+    bytes.set(frame, 4);
+    this.#waiting += bytes.length;
+    // A way that broke is found by its reader.
+    this.#writer.write(bytes).catch(() => {}).finally(() => this.#waiting -= bytes.length);
+  }
+
+  async ready(): Promise<void> {
+    if (this.#waiting > WAITING_BYTES_MAX) await this.#writer.ready.catch(() => {});
+  }
+
+  async next(): Promise<Frame | null> {
+    const frame = await this.#frame().catch(() => null);
+    if (frame === null) {
+      this.#reader?.cancel().catch(() => {});
+      this.close();
+    }
+    return frame;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#writer.close().catch(() => {});
+    const late = setTimeout(() => this.#reader?.cancel().catch(() => {}), CLOSE_MS);
+    Deno.unrefTimer(late);
+  }
+
+  async #frame(): Promise<Frame | null> {
+    while (this.#pending.length < 4 || this.#pending.length < 4 + this.#length()) {
+      if (this.#pending.length >= 4 && this.#length() > FRAME_BYTES_MAX) return null;
+      const chunk = await this.#reader?.read();
+      if (chunk === undefined || chunk.done) return null;
+      const joined = new Uint8Array(this.#pending.length + chunk.value.length);
+      joined.set(this.#pending);
+      joined.set(chunk.value, this.#pending.length);
+      this.#pending = joined;
+    }
+    const end = 4 + this.#length();
+    const frame = this.#pending.slice(4, end);
+    this.#pending = this.#pending.subarray(end);
+    return frame;
+  }
+
+  #length(): number {
+    return new DataView(this.#pending.buffer, this.#pending.byteOffset, 4).getUint32(0);
+  }
+}
+
+/** As the two sides of functions/peers have it. */
+export const channelOf = (way: FrameWay): Channel => ({
+  send: (frame) => way.send(frame),
+  close: () => way.close(),
+});
+
+/** Gives a side what comes, until the way has ended. */
+export async function feed(way: FrameWay, reader: ChannelReader): Promise<void> {
+  for (;;) {
+    const frame = await way.next();
+    if (frame === null) return reader.broken();
+    reader.frame(frame);
+  }
+}

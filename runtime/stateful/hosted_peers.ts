@@ -1,0 +1,146 @@
+/**
+ * Those attached to a stateful session that this site serves, from one opening to the next: most sessions have nobody,
+ * and then there is nothing but this.
+ *
+ * HP1  What waits for the session opens it. Where it can't be opened here all channels are told to look elsewhere: who
+ *      is attached asks again, and hears why.
+ * HP2  A home that another one follows tells its channels so, also while it rests.
+ */
+import { HomeError } from "../../functions/homes/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus } from "../../functions/peers/mod.ts";
+import type { Commit, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+import type { TokenState } from "../../store/api.ts";
+import type { RunPeers } from "./run_over.ts";
+import { SessionPeers } from "./session_peers.ts";
+import type { SessionRun } from "./session_run.ts";
+
+/** What they need of their session and its site. */
+export interface HostedPeersPorts {
+  readonly nowMs: () => number;
+  readonly newId: () => string;
+  /** The session is open, or opens. @throws HomeError, Problem … */
+  readonly ensure: () => Promise<SessionRun>;
+  readonly run: () => SessionRun | null;
+}
+
+const NOBODY = { peers: [], outputs: [] };
+
+/** See the file's header. */
+export class HostedPeers implements RunPeers {
+  readonly #ports: HostedPeersPorts;
+  #peers: SessionPeers | null = null;
+  /** The run that has said what its log has of peers. */
+  #opened: SessionRun | null = null;
+
+  constructor(ports: HostedPeersPorts) {
+    this.#ports = ports;
+  }
+
+  get status(): HomeSideStatus | null {
+    return this.#peers?.status ?? null;
+  }
+
+  get isUsed(): boolean {
+    return this.#peers?.isUsed ?? false;
+  }
+
+  /** @param token what whoever attaches has seen. @throws HomeError, Problem … */
+  async connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
+    if (this.#peers === null || token !== null) {
+      const run = await this.#ports.ensure();
+      if (token !== null) await run.store.see(token);
+    }
+    const reader = this.#here().accept(channel);
+    return {
+      frame: (bytes) => reader.frame(bytes),
+      broken: () => {
+        reader.broken();
+        this.#forgetUnused();
+      },
+    };
+  }
+
+  // ── For runs ──
+
+  /** A run serves from now on. */
+  serves(run: SessionRun): void {
+    const { epoch } = run.home;
+    run.home.over.then(({ code, site }) => {
+      if (this.#peers?.epoch !== epoch) return;
+      if (code === "ended") this.ended();
+      else this.over(site); // HP2
+    });
+  }
+
+  isPeer(to: string): boolean {
+    return this.#peers?.isPeer(to) ?? false;
+  }
+
+  noted(opened: Opened): void {
+    if (opened.peers.length > 0) this.#here().noted(opened);
+  }
+
+  opened(opened: Opened): void {
+    const run = this.#ports.run();
+    if (run === null) return;
+    this.#opened = run;
+    this.#peers?.opened(run.home.epoch, opened, run);
+  }
+
+  released(commit: Commit, done: readonly (readonly [number, HandledEvent])[]): void {
+    this.#peers?.released(commit, done);
+    this.#forgetUnused();
+  }
+
+  /** The run is over, and another may follow here; `rejected`: what it is told first. */
+  runOver(rejected: HandledEvent | null): void {
+    this.#opened = null;
+    this.#peers?.runOver(rejected?.kind === "reject" ? rejected.of : null);
+    if (this.#peers?.isWaiting === true) this.#wake();
+  }
+
+  /** It is not served here any more; `site`: where it may be. */
+  over(site: string | null): void {
+    this.#take()?.over(site);
+  }
+
+  /** The session has ended. */
+  ended(): void {
+    this.#take()?.ended();
+  }
+
+  #take(): SessionPeers | null {
+    const peers = this.#peers;
+    this.#peers = null;
+    this.#opened = null;
+    return peers;
+  }
+
+  #here(): SessionPeers {
+    if (this.#peers !== null) return this.#peers;
+    const { nowMs, newId } = this.#ports;
+    const peers = this.#peers = new SessionPeers({
+      ...{ nowMs, newId },
+      wake: () => this.#wake(),
+      // A home that is none any more finds out by writing to its owners.
+      outrun: () => void this.#ports.ensure().then((run) => run.checkpoint()).catch(() => {}),
+    });
+    const run = this.#ports.run();
+    if (run !== null && this.#opened === run && !run.isOver) peers.opened(run.home.epoch, NOBODY, run);
+    return peers;
+  }
+
+  /** HP1 */
+  #wake(): void {
+    const peers = this.#peers;
+    this.#ports.ensure().catch((error) => {
+      if (this.#peers === peers) this.over(error instanceof HomeError ? error.site : null);
+    });
+  }
+
+  /** Nobody is attached any more, and nothing of them is under way: the next begins with the next. */
+  #forgetUnused(): void {
+    const peers = this.#peers;
+    if (peers !== null && !peers.isUsed && !peers.isWaiting) this.#peers = null;
+  }
+}

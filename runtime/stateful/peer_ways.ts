@@ -1,0 +1,163 @@
+/**
+ * Brings channels of those attached (frame_way.ts) to the homes of stateful sessions, from wherever they are, and takes
+ * those that other sites bring. Homes are looked for as for calls (router.ts), once: whoever wants a channel asks again.
+ *
+ * PW1  A site that is asked over a link serves what is at home there, and passes nothing on but ways for other sites,
+ *      along the tree.
+ * PW2  A way that was opened is broken by whatever breaks on it; nothing is sent again here.
+ */
+import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
+import type { TokenState } from "../../store/api.ts";
+import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
+import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import {
+  decodeForwarded,
+  decodeReply,
+  encodeForwarded,
+  encodeReply,
+  type ForwardedReply,
+  HOPS_MAX,
+} from "./forwarded.ts";
+import { channelOf, feed, type FrameWay, localWay, StreamWay } from "./frame_way.ts";
+import { replyOf } from "./router.ts";
+import type { SessionHost } from "./session_host.ts";
+import { shown } from "./hosted.ts";
+
+/** What bringing ways needs of its site. */
+export interface PeerWaysServices {
+  readonly site: string;
+  readonly homes: Pick<Homes, "where" | "misled">;
+  readonly host: Pick<SessionHost, "connect">;
+  readonly links: RequestLinks;
+  readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
+}
+
+/** The kind of these requests on the links. */
+export const PEER_KIND = "stateful-peer";
+
+/** How often a way is sent on to where its stateful session is said to be. */
+const TURNS_MAX = 4;
+/** A site that does not answer by then is as one that can't be reached. */
+const OPEN_MS_MAX = 5_000;
+
+/** Why there is no way now. `superseded_home`: as long as nobody is the home. */
+export class WayRefused extends Error {
+  override readonly name = "WayRefused";
+  constructor(readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+const ARRIVED: ForwardedReply = { kind: "answer", answer: new Uint8Array(0), token: null };
+
+/** See the file's header. */
+export class PeerWays {
+  readonly #services: PeerWaysServices;
+
+  constructor(services: PeerWaysServices) {
+    this.#services = services;
+  }
+
+  /** A way to the home. @param token what whoever attaches has seen. @throws WayRefused */
+  async open(name: StatefulName, token: TokenState | null): Promise<FrameWay> {
+    const { site, homes } = this.#services;
+    let at = homes.where(name) ?? site;
+    for (let turn = 0; turn < TURNS_MAX; turn++) {
+      const way = at === site ? await this.#here(name, token) : await this.#there(at, name, token);
+      if (!("kind" in way)) return way;
+      if (way.kind === "problem") throw new WayRefused(way.code, way.message);
+      if (at !== site) homes.misled(name);
+      const next = way.kind === "elsewhere" ? way.site : "";
+      at = next === "" || next === at ? site : next;
+    }
+    throw new WayRefused("superseded_home", `${shown(name)} has no home that is reached from ${site}`);
+  }
+
+  /** Takes a way that another site brings. */
+  async serve(request: LinkRequest): Promise<LinkReply> {
+    try {
+      const asked = decodeForwarded(request.head, null);
+      const { site, homes, host } = this.#services;
+      if (asked.to !== site) return await this.#pass(request, asked);
+      const at = homes.where(asked.name);
+      if (at !== site) return replied({ kind: "elsewhere", site: at ?? "" });
+      if (request.body === null) throw new WayRefused("internal", "a way came without its incoming half");
+      const way = new StreamWay().read(request.body);
+      const reader = await host.connect(asked.name, channelOf(way), asked.token);
+      void feed(way, reader);
+      return { ...replied(ARRIVED), body: way.outgoing };
+    } catch (error) {
+      request.body?.cancel().catch(() => {});
+      return replied(replyOf(error));
+    }
+  }
+
+  /** PW1 */
+  async #pass(request: LinkRequest, asked: ReturnType<typeof decodeForwarded>): Promise<LinkReply> {
+    const { site, sites, links } = this.#services;
+    const next = hopTowards(sites(), site, asked.to);
+    if (asked.hops <= 0 || next === null) {
+      request.body?.cancel().catch(() => {});
+      return replied({ kind: "elsewhere", site: "" });
+    }
+    const { head } = encodeForwarded({ ...asked, hops: asked.hops - 1 });
+    try {
+      return await links.request(next, PEER_KIND, head, { body: request.body, signal: request.signal });
+    } catch {
+      // One that can't be passed on is as one that its sender could not send.
+      return replied({ kind: "elsewhere", site: "" });
+    }
+  }
+
+  async #here(name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {
+    const [mine, its] = localWay();
+    try {
+      const reader = await this.#services.host.connect(name, channelOf(its), token);
+      void feed(its, reader);
+      return mine;
+    } catch (error) {
+      return replyOf(error);
+    }
+  }
+
+  /** Straight to the site, or along the tree where it can't be reached so. */
+  async #there(to: string, name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {
+    const { sites, site } = this.#services;
+    const none = { request: "", chain: [], call: new Uint8Array(0) };
+    const { head } = encodeForwarded({ ...none, name, token, to, hops: HOPS_MAX });
+    const next = hopTowards(sites(), site, to);
+    try {
+      return await this.#sent(to, head).catch((error) => {
+        if (next === null || next === to || (error as { code?: unknown }).code !== "unreachable") throw error;
+        return this.#sent(next, head);
+      });
+    } catch {
+      // Whether it lives is for the arbiter to say: this site asks to become the home in its place.
+      return { kind: "elsewhere", site: "" };
+    }
+  }
+
+  async #sent(hop: string, head: Uint8Array): Promise<FrameWay | ForwardedReply> {
+    const way = new StreamWay();
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), OPEN_MS_MAX);
+    try {
+      const { signal } = late;
+      const answer = await this.#services.links.request(hop, PEER_KIND, head, { body: way.outgoing, signal });
+      const reply = decodeReply(answer.head, null);
+      if (reply.kind === "answer" && answer.body !== null) return way.read(answer.body);
+      answer.body?.cancel().catch(() => {});
+      way.close();
+      return reply;
+    } catch (error) {
+      way.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function replied(reply: ForwardedReply): { readonly head: Uint8Array } {
+  return { head: encodeReply(reply).head };
+}

@@ -1,0 +1,240 @@
+/**
+ * The host side of a plain WebSocket, in the gateway that it came to: it keeps what the client sent until that is in the
+ * session's log, and goes on with the next home when one dies (functions/peers).
+ *
+ * Life: `attach` (way, hello, welcome; only then the client's handshake is answered) → messages both ways, over
+ * whatever ways there are → closed by the client, the session, or because no home is reached for too long.
+ *
+ * PP1  As long as this site lives, each message of the client is in the log once and in order, and each output reaches
+ *      the client's socket once and in order. With this site the socket ends: what was on its way then is not known to
+ *      the client (a WebSocket has no acknowledgements), and its session sees it go when its grace is over.
+ * PP2  What waits is bounded, either way: a client that sends faster than the log takes is not read for a while, one that
+ *      reads too slowly is closed.
+ */
+import { type HostEnd, HostSide, type Lost, MESSAGE_BYTES_MAX } from "../../functions/peers/mod.ts";
+import { type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
+import { isProblemCode, Problem } from "../gateway/problem.ts";
+import { channelOf, feed, type FrameWay } from "./frame_way.ts";
+import { WayRefused } from "./peer_ways.ts";
+
+/** What it needs of its site. */
+export interface PlainPeerPorts {
+  /** A way to the session's home. @throws WayRefused */
+  readonly open: () => Promise<FrameWay>;
+  /** 1 to 2^53 − 1. */
+  readonly instance: number;
+  readonly count: (what: "resumed" | "lost" | "slow") => void;
+}
+
+/** Of messages that are not in the log: beyond, the client is not read. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+/** Of outputs that the client does not take: beyond, it is closed. */
+const OUTPUTS_BYTES_MAX = 4 * 1024 * 1024;
+const OUTPUTS_MAX = 16_384;
+/** A home that was lost is taken over within this, where that is possible. */
+const ATTACH_MS_MAX = 15_000;
+/** What says that nobody can take it over is believed when it was said for so long. */
+const UNREACHABLE_MS_MAX = 3_000;
+/** Without a home for so long (a site that restarts and holds the only log) a client is told to come again. */
+const RESUME_MS_MAX = 60_000;
+/** A client that has gone says so to its session for so long. */
+const BYE_MS_MAX = 5_000;
+const RETRY_MS = 100;
+const RETRY_MS_MAX = 1_000;
+/** What no later attempt changes by itself. */
+const FOR_GOOD: ReadonlySet<string> = new Set([
+  "app_unknown",
+  "limit_stateful",
+  "not_available",
+  "stateful_parked",
+]);
+
+/** What passes: who wants to attach waits for it. */
+const PASSING: ReadonlySet<string> = new Set(["superseded_home", "stateful_unreachable", "draining"]);
+
+/** Close codes (RFC 6455, 7.4.1; the registry). */
+const CLOSE = { tooSlow: 1008, tooBig: 1009, failed: 1011, restarted: 1012, later: 1013 } as const;
+const REASON_BYTES_MAX = 123;
+
+/** See the file's header. */
+export class PlainPeer implements MessageSocket {
+  readonly #ports: PlainPeerPorts;
+  readonly #host: HostSide;
+  readonly #queue = new SocketQueue();
+  readonly #attached = Promise.withResolvers<void>();
+  #outputBytes = 0;
+  #outputs = 0;
+  #room: PromiseWithResolvers<void> | null = null;
+  #lostMs: number | null;
+  #retryMs = 0;
+  #isAttached = false;
+  #isOver = false;
+  #isLooking = false;
+  #closingMs: number | null = null;
+  #why = "";
+
+  private constructor(ports: PlainPeerPorts) {
+    this.#ports = ports;
+    this.#lostMs = performance.now();
+    this.#host = new HostSide({
+      kind: "client",
+      instance: ports.instance,
+      clock: { nowMs: () => performance.now(), after },
+      listener: {
+        opened: () => this.#opened(),
+        message: (message) => this.#output(message as string | Uint8Array<ArrayBuffer>),
+        acknowledged: () => this.#drained(),
+        lost: (why) => this.#lost(why),
+        closed: (end) => this.#closed(end),
+      },
+    });
+  }
+
+  /** Attaches a client. @throws Problem */
+  static async attach(ports: PlainPeerPorts): Promise<PlainPeer> {
+    const peer = new PlainPeer(ports);
+    void peer.#look();
+    await peer.#attached.promise;
+    return peer;
+  }
+
+  // ── The client's end ──
+
+  async next(): Promise<SocketEvent> {
+    const event = await this.#queue.next();
+    if (event.kind === "message") {
+      this.#outputs--;
+      this.#outputBytes -= event.data.length;
+    }
+    return event;
+  }
+
+  async send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
+    if (this.#isOver) return;
+    const bytes = typeof data === "string" && data.length * 3 > MESSAGE_BYTES_MAX
+      ? new TextEncoder().encode(data).length
+      : data.length;
+    if (bytes > MESSAGE_BYTES_MAX) {
+      return this.#leave(CLOSE.tooBig, `a message has at most ${MESSAGE_BYTES_MAX} bytes`);
+    }
+    this.#host.send(data);
+    while (this.#host.bufferedBytes > WAITING_BYTES_MAX && !this.#isOver) { // PP2
+      await (this.#room ??= Promise.withResolvers()).promise;
+    }
+  }
+
+  /** The client has gone, or the gateway closes. */
+  close(code: number, reason: string): void {
+    this.#queue.push({ kind: "close", code, reason });
+    if (this.#closingMs !== null) return;
+    this.#closingMs = performance.now();
+    this.#host.close(code, reason);
+  }
+
+  // ── The session's end ──
+
+  #opened(): void {
+    if (this.#isAttached) this.#ports.count("resumed");
+    this.#isAttached = true;
+    this.#lostMs = null;
+    this.#retryMs = 0;
+    this.#attached.resolve();
+    this.#drained();
+  }
+
+  #output(data: string | Uint8Array<ArrayBuffer>): void {
+    this.#queue.push({ kind: "message", data });
+    this.#outputs++;
+    this.#outputBytes += data.length;
+    if (this.#outputBytes <= OUTPUTS_BYTES_MAX && this.#outputs <= OUTPUTS_MAX) return;
+    this.#ports.count("slow");
+    this.#leave(CLOSE.tooSlow, "what the session sends is not read");
+  }
+
+  #drained(): void {
+    this.#room?.resolve();
+    this.#room = null;
+  }
+
+  #lost(why: Lost): void {
+    if (this.#isOver) return;
+    if (why.kind === "refused") this.#why = `${why.code}: ${why.message}`;
+    this.#lostMs ??= performance.now();
+    if (why.kind === "malformed") this.#retryMs ||= RETRY_MS;
+    void this.#look();
+  }
+
+  /** Looks for a home until there is one, or it has taken too long. */
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    while (!this.#isOver && this.#host.stage === "apart") {
+      if (this.#retryMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#retryMs));
+      this.#retryMs = Math.min(RETRY_MS_MAX, Math.max(RETRY_MS, this.#retryMs * 2));
+      try {
+        const way = await this.#ports.open();
+        if (this.#isOver) way.close();
+        else void feed(way, this.#host.connected(channelOf(way)));
+      } catch (error) {
+        if (this.#refused(error)) break;
+      }
+    }
+    this.#isLooking = false;
+  }
+
+  /** There is no way now; whether it is given up. */
+  #refused(error: unknown): boolean {
+    const code = error instanceof WayRefused ? error.code : "internal";
+    const message = error instanceof Error ? error.message : String(error);
+    const nowMs = performance.now();
+    const firstMs = code === "stateful_unreachable" ? UNREACHABLE_MS_MAX : ATTACH_MS_MAX;
+    const maxMs = this.#isAttached ? RESUME_MS_MAX : firstMs;
+    const isLate = nowMs - (this.#lostMs ?? nowMs) > maxMs ||
+      (this.#closingMs !== null && nowMs - this.#closingMs > BYE_MS_MAX);
+    const mayRetry = this.#isAttached ? !FOR_GOOD.has(code) : PASSING.has(code);
+    if (mayRetry && !isLate) return false;
+    const known = code === "superseded_home" ? "stateful_unreachable" : code;
+    this.#ports.count("lost");
+    this.#host.abandon();
+    this.#end(CLOSE.later, known, new Problem(isProblemCode(known) ? known : "internal", message));
+    return true;
+  }
+
+  #closed(end: HostEnd): void {
+    if (end.kind === "bye") return this.#end(end.code, end.reason, null);
+    const code = isProblemCode(end.code) ? end.code : end.retry === "reset" ? "superseded" : "app_error";
+    const close = end.code === "limit_slow"
+      ? CLOSE.tooSlow
+      : end.retry === "reset"
+      ? CLOSE.restarted
+      : CLOSE.failed;
+    this.#end(close, end.code, new Problem(code, `the session took no client: ${end.message}`));
+  }
+
+  /** This side sends the client away, and says so to the session. */
+  #leave(code: number, reason: string): void {
+    this.close(code, reason);
+    this.#drained();
+  }
+
+  #end(code: number, reason: string, problem: Problem | null): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#attached.promise.catch(() => {});
+    this.#attached.reject(problem ?? new Problem("superseded", `the session closed: ${reason}`));
+    this.#queue.push({ kind: "close", code, reason: cut(reason) });
+    this.#drained();
+  }
+}
+
+/** As long as a close frame takes. */
+function cut(reason: string): string {
+  let text = reason.slice(0, REASON_BYTES_MAX).toWellFormed();
+  while (new TextEncoder().encode(text).length > REASON_BYTES_MAX) text = text.slice(0, -1).toWellFormed();
+  return text;
+}
+
+function after(ms: number, run: () => void): () => void {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+}

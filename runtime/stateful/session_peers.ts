@@ -1,0 +1,201 @@
+/**
+ * Who is attached to a stateful session at home here: its home side (functions/peers), over the runs of the session.
+ *
+ * Life: made when somebody attaches, or a run says that somebody is → runs come and go (an isolate that ended, a rest, other
+ * code) → over: another site is the home, or the session has ended. It outlives its runs, so that channels stay while a
+ * session is out of memory.
+ *
+ * SP1  An event is handed to a run when that has said what its log has of peers, and then at most once; what a run did
+ *      not do is handed to the next.
+ * SP2  What a run gives out reaches peers when its commit has left (session_run.ts, R1), and what it says of its log
+ *      when that is at all owners.
+ * SP3  An event in whose handler an isolate ended is not run again: it is rejected in its place.
+ */
+import { createHmac } from "node:crypto";
+import {
+  type Channel,
+  type ChannelReader,
+  HomeSide,
+  type HomeSideStatus,
+  type PeerInput,
+} from "../../functions/peers/mod.ts";
+import type { Commit, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+
+/** The run that serves, as far as peers need it. */
+export interface PeersRun {
+  readonly seed: Uint8Array;
+  readonly isOver: boolean;
+  /** It is to take no events for now, so that it comes to rest. */
+  readonly isSwitching: boolean;
+  deliver(event: HandledEvent): void;
+  acknowledge(outputs: Readonly<Record<string, number>>): void;
+}
+
+/** What is needed of the session and its site. */
+export interface SessionPeersPorts {
+  nowMs(): number;
+  newId(): string;
+  /** The session is to be opened: something waits for it. */
+  wake(): void;
+  /** Somebody has seen a newer home: look whether this is one still. */
+  outrun(): void;
+}
+
+/** What a log says of peers. */
+export type OpenedPeers = Pick<Opened, "peers" | "outputs">;
+
+/** For so long events wait until other code runs; then they go on with the code that runs. */
+const SWITCH_MS_MAX = 2_000;
+
+/** See the file's header. */
+export class SessionPeers {
+  readonly #ports: SessionPeersPorts;
+  readonly #home: HomeSide;
+  /** All that outputs may be for. */
+  readonly #ids = new Set<string>();
+  #run: PeersRun | null = null;
+  #channels = 0;
+  #held: PeerInput[] = [];
+  #cancelHold: () => void = () => {};
+  /** Acknowledged while no run served. */
+  #acknowledged: Record<string, number> = {};
+  /** SP3: in whose place the run was told a rejection, and those of which the log had nothing then. */
+  #killed: HandledEvent | null = null;
+  readonly #stoodFor = new WeakSet<HandledEvent>();
+  #epoch = 0;
+  /** Of the session, the same at each of its homes, and known to nobody else: peers' keys are made with it. */
+  #seed: Uint8Array = new Uint8Array(0);
+
+  constructor(ports: SessionPeersPorts) {
+    this.#ports = ports;
+    this.#home = new HomeSide({
+      clock: { nowMs: () => ports.nowMs(), after },
+      newId: () => ports.newId(),
+      keyOf: (id) => createHmac("sha256", this.#seed).update(`peer ${id}`).digest(),
+      outrun: () => ports.outrun(),
+      deliver: (event) => this.#deliver(event),
+      acknowledge: (outputs) => {
+        if (this.#run !== null) this.#run.acknowledge(outputs);
+        else Object.assign(this.#acknowledged, outputs);
+      },
+    });
+  }
+
+  get status(): HomeSideStatus {
+    return this.#home.status;
+  }
+
+  /** Somebody is attached, or has a channel. */
+  get isUsed(): boolean {
+    return this.#channels > 0 || this.#home.status.attached > 0;
+  }
+
+  /** The session has something to do. */
+  get isWaiting(): boolean {
+    return this.#home.status.waiting > 0;
+  }
+
+  /** Of the home that it is for; 0 before a run has served. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Whether an output is for a peer. */
+  isPeer(to: string): boolean {
+    return this.#ids.has(to);
+  }
+
+  /** A client's host side has a channel to here. */
+  accept(channel: Channel): ChannelReader {
+    const reader = this.#home.accept(channel, "client");
+    this.#channels++;
+    return {
+      frame: (bytes) => reader.frame(bytes),
+      broken: () => {
+        this.#channels--;
+        reader.broken();
+      },
+    };
+  }
+
+  // ── Runs ──
+
+  /** An isolate says what the log has; nothing of it is told to peers yet. */
+  noted({ peers }: OpenedPeers): void {
+    for (const { id } of peers) this.#ids.add(id);
+  }
+
+  /** That is at all owners (SP2). What killed the run before was rejected already (SP3). */
+  opened(epoch: number, { peers, outputs }: OpenedPeers, run: PeersRun): void {
+    this.#epoch = epoch;
+    this.#seed = run.seed;
+    this.#run = run;
+    run.acknowledge(this.#acknowledged);
+    this.#acknowledged = {};
+    this.#home.opened({ epoch, peers, outputs: outputs.filter(({ to }) => this.#ids.has(to)) });
+    this.#killed = null;
+  }
+
+  /** A commit has left, and these events are done with it. */
+  released({ outputs, rejected, through }: Commit, done: readonly (readonly [number, HandledEvent])[]): void {
+    const ended = done.flatMap(([number, event]) => {
+      const of = event.kind === "reject" ? event.of : event;
+      if (of === null || !isOfPeer(of) || (of !== event && !this.#stoodFor.has(of))) return [];
+      return [{ event: of, rejected: number === through && rejected?.attempt === 0 ? rejected : null }];
+    });
+    const toPeers = outputs.filter(({ to }) => this.#ids.has(to));
+    if (ended.length === 0 && toPeers.length === 0) return;
+    this.#home.released({ done: ended, outputs: toPeers });
+    for (const { event } of ended) if (event.kind === "detach") this.#ids.delete(event.peer);
+  }
+
+  /** The run is over, and another may follow here. `killed`: the next one is told a rejection in its place. */
+  runOver(killed: HandledEvent | null): void {
+    this.#run = null;
+    this.#held = [];
+    this.#cancelHold();
+    this.#killed = killed;
+  }
+
+  // ── Ends ──
+
+  /** This site is not the home any more, or can't serve it. */
+  over(site: string | null): void {
+    this.#run = null;
+    this.#cancelHold();
+    this.#home.over(site);
+  }
+
+  ended(): void {
+    this.#run = null;
+    this.#cancelHold();
+    this.#home.ended(1000, "the stateful session has ended");
+  }
+
+  // ── Events ──
+
+  #deliver(event: PeerInput): void {
+    if (event.kind === "attach") this.#ids.add(event.peer.id);
+    const run = this.#run;
+    if (run === null || run.isOver) return this.#ports.wake(); // SP1: the next run is told
+    if (run.isSwitching) return this.#hold(run, event);
+    if (this.#killed !== event) return run.deliver(event);
+    this.#stoodFor.add(event);
+  }
+
+  #hold(run: PeersRun, event: PeerInput): void {
+    if (this.#held.push(event) > 1) return;
+    this.#cancelHold = after(SWITCH_MS_MAX, () => {
+      const held = this.#held;
+      this.#held = [];
+      if (this.#run === run) { for (const each of held) run.deliver(each); }
+    });
+  }
+}
+const isOfPeer = (event: HandledEvent): event is PeerInput =>
+  event.kind === "attach" || event.kind === "message" || event.kind === "detach";
+
+function after(ms: number, run: () => void): () => void {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+}
