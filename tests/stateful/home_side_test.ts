@@ -63,7 +63,7 @@ Deno.test("a host side that was never welcomed is the same peer when it comes ag
 for (
   const [why, said, code, retry] of [
     ["a forged key", { identity: { id: "p1", key: keyOf("p2") } }, "peer_forged", "fix"],
-    ["a forged key of nobody", { identity: { id: "p9", key: keyOf("p2") } }, "peer_forged", "fix"],
+    ["a key of nobody", { identity: { id: "p9", key: keyOf("p2") } }, "peer_unknown", "reset"],
     ["another kind than its channel's", { peer: "origin", identity: identity("p1") }, "peer_forged", "fix"],
     ["a peer that is not attached", { identity: identity("p9") }, "peer_unknown", "reset"],
     ["outputs that it was never given", { identity: identity("p1"), received: 3 }, "peer_ahead", "reset"],
