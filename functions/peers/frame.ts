@@ -59,9 +59,19 @@ export interface AckFrame {
   readonly received: number;
 }
 
-/** To a home: the peer leaves. To a host: the session has ended, or knows that the peer has left. */
+/** The session has ended, or knows that the peer has left. */
 export interface Bye {
   readonly kind: "bye";
+  /** As a WebSocket's close code: 1000 to 4999. */
+  readonly code: number;
+  readonly reason: string;
+}
+
+/** The peer leaves. */
+export interface Leave {
+  readonly kind: "leave";
+  /** The sequence of its last message. */
+  readonly last: number;
   /** As a WebSocket's close code: 1000 to 4999. */
   readonly code: number;
   readonly reason: string;
@@ -81,7 +91,7 @@ export type ToHome =
   | Hello
   | MessageFrame
   | AckFrame
-  | Bye
+  | Leave
   | { readonly kind: "ping"; readonly number: number };
 
 /** From a home to a host. */

@@ -9,11 +9,11 @@
  * FR2  A payload is a view of the bytes that it came in.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import type { Bye, Data, Hello, PeerIdentity, ToHome, ToHost } from "./frame.ts";
+import type { Data, Hello, PeerIdentity, ToHome, ToHost } from "./frame.ts";
 import * as limits from "./limits.ts";
 
 const DATA = 0x80, BYTES = 0x40, INCREMENT = 0x20, SEQUENCE_MASK = 0x1f;
-const TO_HOME = { hello: 0x01, ack: 0x02, ping: 0x03, bye: 0x04 } as const;
+const TO_HOME = { hello: 0x01, ack: 0x02, ping: 0x03, leave: 0x04 } as const;
 const TO_HOST = {
   ...{ welcome: 0x41, ack: 0x42, pong: 0x43, bye: 0x44 } as const,
   ...{ refused: 0x45, rejected: 0x46, moved: 0x47, dismissed: 0x48 } as const,
@@ -35,8 +35,8 @@ export function encodeToHome(frame: ToHome): Uint8Array<ArrayBuffer> {
       return new Writer(8).byte(TO_HOME.ack).uint(frame.received).done();
     case "ping":
       return new Writer(8).byte(TO_HOME.ping).uint(frame.number).done();
-    case "bye":
-      return new Writer(32).byte(TO_HOME.bye).uint(frame.code).text(frame.reason).done();
+    case "leave":
+      return new Writer(32).byte(TO_HOME.leave).uint(frame.last).uint(frame.code).text(frame.reason).done();
   }
 }
 
@@ -160,8 +160,8 @@ function readToHome(r: Reader, kind: number): ToHome {
       return { kind: "ack", received: r.uint() };
     case TO_HOME.ping:
       return { kind: "ping", number: r.uint() };
-    case TO_HOME.bye:
-      return readBye(r);
+    case TO_HOME.leave:
+      return { kind: "leave", last: r.uint(), ...readClose(r) };
   }
   throw new CodecError(`there is no frame ${kind} to a home`);
 }
@@ -189,7 +189,7 @@ function readToHost(r: Reader, kind: number): ToHost {
     case TO_HOST.pong:
       return { kind: "pong", number: r.uint() };
     case TO_HOST.bye:
-      return readBye(r);
+      return { kind: "bye", ...readClose(r) };
     case TO_HOST.refused: {
       const code = text(r, limits.CODE_BYTES_MAX), message = text(r, limits.TEXT_BYTES_MAX);
       const retry = RETRIES[r.byte()];
@@ -198,8 +198,7 @@ function readToHost(r: Reader, kind: number): ToHost {
     }
     case TO_HOST.dismissed: {
       const sequence = readSequence(r);
-      const { code, reason } = readBye(r);
-      return { kind: "dismissed", sequence, code, reason };
+      return { kind: "dismissed", sequence, ...readClose(r) };
     }
     case TO_HOST.rejected: {
       const sequence = readSequence(r);
@@ -281,10 +280,10 @@ function readSequence(r: Reader): number {
   return sequence;
 }
 
-function readBye(r: Reader): Bye {
+function readClose(r: Reader): { readonly code: number; readonly reason: string } {
   const code = r.uint();
   if (code < 1000 || code > 4999) throw new CodecError(`${code} is no close code`);
-  return { kind: "bye", code, reason: text(r, limits.REASON_BYTES_MAX) };
+  return { code, reason: text(r, limits.REASON_BYTES_MAX) };
 }
 
 /** How many its sender has received, from the low bits in a data frame and what it had said before. */

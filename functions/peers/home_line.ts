@@ -68,7 +68,7 @@ export class HomeLine<P> implements ChannelReader {
       this.#listener.greeted(this, frame);
     } else if (this.peer !== null) this.#listener.heard(this, this.peer, frame, bytes.length - 2);
     else if (frame.kind === "ping") this.send({ kind: "pong", number: frame.number });
-    else if (frame.kind === "bye") this.farewell(frame);
+    else if (frame.kind === "leave") this.farewell({ kind: "bye", code: 1000, reason: "" });
     else this.refuse("message_malformed", "before its welcome a peer sends nothing", "fix");
   }
 

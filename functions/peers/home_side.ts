@@ -6,14 +6,14 @@
  *
  *   hello ─ attach ─▶ session        hello of a known peer ─▶ welcome, what it lacks
  *   message ────────▶ session ─ released ─▶ acknowledgement, outputs, rejections
- *   bye, grace over, too slow ─ detach ─▶ session ─ released ─▶ bye
+ *   leave, grace over, too slow ─ detach ─▶ session ─ released ─▶ bye
  *
  * HM1  A peer is welcomed when its attach is in the log, a message acknowledged when it is, an output sent when what
  *      made it is: `released` is the only way out, and what is told there is at all owners.
  * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
  *      is in the log once, in the order in which its peer sent it, whatever breaks.
  * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late.
- * HM4  Who has no line stays attached for its grace; who said bye, was sent away and knows it, or does not keep up,
+ * HM4  Who has no line stays attached for its grace; who left, was sent away and knows it, or does not keep up,
  *      does not.
  * HM5  Whatever comes of a channel is refused or has its effect on that peer alone.
  */
@@ -295,7 +295,7 @@ export class HomeSide {
   /** HM5 */
   #heard(line: Line, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
-    if (frame.kind === "bye") return peer.stage === "detaching" ? undefined : this.#detach(peer);
+    if (frame.kind === "leave") return this.#takesLeave(line, peer, frame.last);
     if (!line.isWelcomed || peer.stage !== "attached") {
       if (frame.kind === "ack" && line.isWelcomed) return;
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
@@ -313,6 +313,13 @@ export class HomeSide {
       return line.refuse("overloaded", `${this.#waitingBytes} bytes wait for this session already`, "retry");
     }
     this.#deliver(peer, { kind: "message", peer: peer.peer.id, message: frame.payload }, bytes);
+  }
+
+  /** HM4 */
+  #takesLeave(line: Line, peer: HomePeer, last: number): void {
+    if (peer.stage === "detaching") return;
+    if (last === line.next - 1) return this.#detach(peer);
+    line.refuse("message_gap", `a peer leaves after message ${last}, and ${line.next} was to come`, "retry");
   }
 
   #deliver(peer: HomePeer, event: PeerInput, bytes: number): void {

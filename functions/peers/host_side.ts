@@ -74,7 +74,7 @@ export class HostSide {
   /** Messages of which the home said on this channel that they are in the log. */
   #heard = 0;
   #closing: { readonly code: number; readonly reason: string } | null = null;
-  #hasSaidBye = false;
+  #hasTakenLeave = false;
   #cancelAck: (() => void) | null = null;
   #cancelWatch: (() => void) | null = null;
   #heardMs = 0;
@@ -272,7 +272,7 @@ export class HostSide {
     this.#identity = identity;
     this.#epoch = epoch;
     this.#stage = "open";
-    this.#hasSaidBye = false;
+    this.#hasTakenLeave = false;
     this.#progressMs = clock.nowMs();
     this.#cancelWatch?.();
     this.#cancelWatch = null;
@@ -293,15 +293,23 @@ export class HostSide {
     }
     const count = countFrom(this.#heard, frame.received);
     if (!this.#mayBe(count)) return;
-    const { listener, clock } = this.#options;
+    const { listener } = this.#options;
     const sequence = ++this.#received;
-    if (this.#received - this.#told >= limits.ACK_EVERY) this.#tell();
-    else this.#cancelAck ??= clock.after(limits.ACK_MS, () => this.#tell());
     const acknowledged = this.#takeCount(count);
     if (frame.increment !== null) listener.increment?.(frame.increment, sequence);
     listener.message(frame.payload, sequence);
     if (acknowledged) listener.acknowledged?.(count);
     this.#pump();
+    this.#tellSoon();
+  }
+
+  /** After a listener has heard of it: what it keeps, it keeps before the home hears that it has it. */
+  #tellSoon(): void {
+    if (this.#stage !== "open") return;
+    if (this.#received - this.#told >= limits.ACK_EVERY) return this.#tell();
+    if (this.#received > this.#told) {
+      this.#cancelAck ??= this.#options.clock.after(limits.ACK_MS, () => this.#tell());
+    }
   }
 
   #acknowledged(count: number): void {
@@ -340,9 +348,10 @@ export class HostSide {
       channel.send(encodeKept({ ...next, received: this.#received }));
       if (this.#channel !== channel) return;
     }
-    if (this.#closing === null || this.#hasSaidBye || !this.#sent.isAllOnTheWay) return;
-    this.#hasSaidBye = true;
-    channel.send(encodeToHome(this.#bye));
+    if (this.#closing === null || this.#hasTakenLeave || !this.#sent.isAllOnTheWay) return;
+    this.#hasTakenLeave = true;
+    const { code, reason } = this.#closing;
+    channel.send(encodeToHome({ kind: "leave", last: this.#sent.last, code, reason }));
   }
 
   get #bye(): Bye {

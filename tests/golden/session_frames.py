@@ -53,7 +53,7 @@ TO_HOME = {
     "hello": (0x01, hello),
     "ack": (0x02, lambda f: varint(f["received"])),
     "ping": (0x03, lambda f: varint(f["number"])),
-    "bye": (0x04, bye),
+    "leave": (0x04, lambda f: varint(f["last"]) + bye(f)),
 }
 TO_HOST = {
     "welcome": (0x41, lambda f: identity(f["identity"]) + varint(f["epoch"]) + varint(f["received"])),
@@ -91,7 +91,8 @@ def to_home():
         {"kind": "message", "sequence": 0, "received": 127, "payload": {"hex": "ff00"}},
         {"kind": "message", "sequence": 17, "received": 128, "payload": {"text": "\ufeffé\U0001f600"}},
         {"kind": "ack", "received": 0}, {"kind": "ack", "received": LARGE}, {"kind": "ping", "number": 1},
-        {"kind": "bye", "code": 1000, "reason": ""}, {"kind": "bye", "code": 4999, "reason": "grüezi"},
+        {"kind": "leave", "last": 0, "code": 1000, "reason": ""},
+        {"kind": "leave", "last": 300, "code": 4999, "reason": "grüezi"},
     ]
 
 
@@ -120,7 +121,7 @@ NONE_TO_HOME = {
     "a text that is not UTF-8": "8100ff", "a data frame without its second byte": "81", "bytes left over": "020000",
     "a number in a longer form": "028000", "another version": "01020001010001 00", "an instance 0": "0101000001000100",
     "an attempt 0": "0101000100000100", "a new peer that keeps messages from 2 on": "0101000101000200",
-    "a first message 0": "0101000101000000", "a code 999": "04e70700", "a flag 2": "0101000101020100",
+    "a first message 0": "0101000101000000", "a code 999": "0400e70700", "a flag 2": "0101000101020100",
     "a key of 15 bytes": "0101000101010170" + "0f" + "00" * 15 + "000001" + "00",
     "an id of no bytes": "010100010101" + "00" + "10" + "00" * 16 + "000001" + "00",
 }

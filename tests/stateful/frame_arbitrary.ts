@@ -36,7 +36,7 @@ export const anyToHome: fc.Arbitrary<ToHome> = fc.oneof<fc.Arbitrary<ToHome>[]>(
   record({ ...hello, identity, epoch: uint, received: uint, first: positive, log }),
   record({ kind: fc.constant("message"), ...data }),
   ack,
-  bye,
+  record({ kind: fc.constant("leave"), last: uint, code, reason: text }),
   record({ kind: fc.constant("ping"), number: uint }),
 );
 

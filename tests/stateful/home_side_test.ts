@@ -214,10 +214,10 @@ Deno.test("a peer without a channel is detached when its grace is over, and not 
   assert.equal(home.side.status.attached, 0);
 });
 
-Deno.test("a peer that says bye is detached after what it sent, and told when that is in the log", () => {
+Deno.test("a peer that leaves is detached after what it sent, and told when that is in the log", () => {
   const { home, line } = attached();
   line.say(message(1));
-  line.say({ kind: "bye", code: 1000, reason: "" });
+  line.say({ kind: "leave", last: 1, code: 1000, reason: "" });
   assert.deepEqual(kinds(home.events), ["message", "detach"]);
   home.done();
   assert.equal(line.end.closed, null);
@@ -265,6 +265,7 @@ for (
     ["sends a message twice", [Uint8Array.of(0x81, 0), Uint8Array.of(0x81, 0)], "message_gap"],
     ["acknowledges what it was never sent", [Uint8Array.of(0x02, 1)], "message_malformed"],
     ["acknowledges it with a message", [Uint8Array.of(0x81, 9)], "message_malformed"],
+    ["leaves after a message that never came", [Uint8Array.of(0x04, 1, 0xe8, 7, 0)], "message_gap"],
     ["says hello twice", [Uint8Array.of(1, 1, 0, 1, 1, 0, 1, 0)], "message_malformed"],
   ] as const
 ) {

@@ -166,17 +166,17 @@ Deno.test("a host that is refused comes again, or is over, as the refusal says",
   assert.equal(late.closed, CLOSE.done);
 });
 
-Deno.test("a host that closes sends all it has, then bye, on each channel until the session knows", () => {
+Deno.test("a host that closes sends all it has, then leaves, on each channel until the session knows", () => {
   const { host, line } = welcomed();
   host.side.send("a");
   host.side.close(4000, "enough");
   assert.equal(host.side.send("b"), null);
-  assert.deepEqual(line.sent().map(({ kind }) => kind), ["message", "bye"]);
+  assert.deepEqual(line.sent().map(({ kind }) => kind), ["message", "leave"]);
   line.reader.broken();
   const second = connected(host);
   second.sent();
   second.say(welcome(1));
-  assert.deepEqual(second.sent(), [{ kind: "bye", code: 4000, reason: "enough" }]);
+  assert.deepEqual(second.sent(), [{ kind: "leave", last: 1, code: 4000, reason: "enough" }]);
   second.say({ kind: "bye", code: 1000, reason: "" });
   assert.deepEqual(host.end, { kind: "bye", code: 4000, reason: "enough", isRemote: false });
   const unborn = new HandHost(new HandClock());

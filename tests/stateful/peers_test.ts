@@ -16,7 +16,7 @@ Deno.test("peers hear what one uninterrupted run says, once and in order, whatev
   }
   for (
     const name of [
-      ...["crash", "takeover", "kill", "clone", "checkpoints", "rejections", "hello again"],
+      ...["crash", "takeover", "kill", "clone", "restart", "checkpoints", "rejections", "hello again"],
       ...["lost: broken", "lost: moved", "lost: refused", "lost: malformed", "lost: silent"],
       ...["closed: bye", "closed: superseded", "closed: peer_unknown"],
     ]

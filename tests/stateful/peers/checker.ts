@@ -36,8 +36,9 @@ export function check(seen: Seen): string[] {
     }
     for (const host of hosts) {
       checkOutputs(seen, host, peer, wrong);
-      if (hosts.length === 1) checkAcknowledged(seen, host, peer, wrong);
-      checkEnd(seen, host, peer, hosts.length > 1, wrong);
+      const isContested = hosts.some((each) => each.isContested);
+      if (!isContested) checkAcknowledged(seen, host, peer, wrong);
+      checkEnd(seen, host, peer, isContested, wrong);
     }
     checkMessages(seen, hosts, peer, wrong);
     checkPeace(seen, hosts, peer, wrong);
@@ -98,7 +99,7 @@ function checkAcknowledged({ ledger }: Seen, host: SimHost, peer: string, wrong:
   }
 }
 
-function checkEnd(seen: Seen, host: SimHost, peer: string, isShared: boolean, wrong: string[]): void {
+function checkEnd(seen: Seen, host: SimHost, peer: string, isContested: boolean, wrong: string[]): void {
   const { end } = host;
   if (end === null) return;
   const isKicked = seen.ledger.outputs.get(peer)?.at(-1)?.content.startsWith("kicked") === true;
@@ -107,7 +108,7 @@ function checkEnd(seen: Seen, host: SimHost, peer: string, isShared: boolean, wr
     if (!end.isRemote && !host.isClosing) wrong.push(`OP6: ${host.name} left, and never wanted to`);
     return;
   }
-  if (isShared && ["superseded", "peer_behind", "peer_ahead", "peer_unknown"].includes(end.code)) return;
+  if (isContested && ["superseded", "peer_behind", "peer_ahead", "peer_unknown"].includes(end.code)) return;
   const detached = seen.ledger.detached.get(peer);
   const isOver = end.code === "peer_unknown" && detached !== undefined;
   if (isOver || end.code === "limit_slow") {
@@ -148,7 +149,7 @@ function checkPeace(seen: Seen, hosts: readonly SimHost[], peer: string, wrong: 
     // Who closed in order has sent all.
     for (const each of hosts) {
       const isWhole = each.end?.kind === "bye" && !each.end.isRemote;
-      if (isWhole && hosts.length === 1 && (ledger.messages.get(peer)?.length ?? 0) !== each.sent.length) {
+      if (isWhole && !each.isContested && (ledger.messages.get(peer)?.length ?? 0) !== each.sent.length) {
         wrong.push(
           `OP3: ${each.name} closed, and not all of its ${each.sent.length} messages are in the log`,
         );

@@ -22,6 +22,8 @@ export interface Plan extends HomePlan, WirePlan {
   readonly reconnectMs: number;
   /** A second device speaks for a peer. */
   readonly cloneMs: number;
+  /** A device's program ends, and another goes on with what it has kept. */
+  readonly restartMs: number;
   readonly closes: number;
   /** That a device dies without a word. */
   readonly deaths: number;
@@ -81,6 +83,7 @@ export function drawPlan(draws: Draws): Plan {
     relayMs: every(0.3, 300, 1_500),
     reconnectMs: every(0.4, 200, 1_000),
     cloneMs: every(0.25, 500, 2_500),
+    restartMs: every(0.3, 300, 1_500),
     closes: draws.chance(0.4) ? 0.4 : 0,
     deaths: draws.chance(0.3) ? 0.3 : 0,
     ops: draws.chance(0.15) ? [...OPS, "kick"] : OPS,
@@ -211,15 +214,20 @@ class Simulation implements Net {
     if (draws.chance(closes)) this.world.at(ms + draws.integer(100, spanMs), () => host.close());
   }
 
-  /** Another device goes on from what one has saved. */
-  #clone(): void {
+  /** Another device goes on from what one has saved, which lives on, or does not. */
+  #clone(isRestart: boolean): void {
     const host = this.#draws.pick(this.hosts);
     const state = host.side.save();
     if (state === null || host.side.stage === "closed" || host.isClosing || host.isDead) return;
-    this.note("clone");
+    this.note(isRestart ? "restart" : "clone");
+    if (isRestart) host.die();
+    else host.isContested = true;
     const name = `${host.name}'`;
-    const saved = { state, of: host };
-    const second = new SimHost(name, this, this.#draws.fork(`${name}${this.hosts.length}`), saved);
+    const second = new SimHost(name, this, this.#draws.fork(`${name}${this.hosts.length}`), {
+      state,
+      of: host,
+    });
+    second.isContested = host.isContested;
     this.hosts.push(second);
     this.world.at(this.#draws.integer(0, 300), () => {
       second.start();
@@ -253,7 +261,8 @@ class Simulation implements Net {
       for (const wire of this.#wires) if (this.#draws.chance(0.5)) wire.break();
     });
     this.#every(plan.reconnectMs, () => this.#draws.pick(this.hosts).reconnect());
-    this.#every(plan.cloneMs, () => this.#clone());
+    this.#every(plan.cloneMs, () => this.#clone(false));
+    this.#every(plan.restartMs, () => this.#clone(true));
   }
 
   #calm(): void {

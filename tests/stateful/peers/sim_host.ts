@@ -45,6 +45,8 @@ export class SimHost {
   isClosing = false;
   /** Its program has died. */
   isDead = false;
+  /** Another device has spoken for its peer while it lived. */
+  isContested = false;
   wire: Wire | null = null;
   /** Devices that were made of what this one had saved. */
   readonly origin: SimHost | null;

@@ -246,9 +246,9 @@ export const variants: readonly Variant[] = [
     bias: { deaths: 0.5 },
   },
   {
-    name: "a bye that nobody hears",
+    name: "a leave that nobody hears",
     rule: "home_side.ts, HM4",
-    make: () => ({ meddle: toHome((_, frame) => frame.kind === "bye" ? null : frame) }),
+    make: () => ({ meddle: toHome((_, frame) => frame.kind === "leave" ? null : frame) }),
     bias: { closes: 0.8 },
   },
   {
