@@ -3,7 +3,8 @@
  * log when they are over.
  *
  * Life: opened (`recover`: program filled from the checkpoint, log replayed) → turns, checkpoints, and reloads where a
- * handler was undone → given up with its session.
+ * handler was undone → given up with its session. Or first followed (`follow`): what another isolate writes is replayed
+ * as it comes, and `recover` finds it done (`goOn`).
  *
  * LP1  The program is what checkpoint and log make, at every moment between turns.
  * LP2  A turn that threw is not in the log: its program is only good for being made again.
@@ -16,8 +17,18 @@ import type { OpenSession } from "./event.ts";
 import { type Clocks, LiveSource } from "./live_source.ts";
 import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
 import { Program, type ProgramHost } from "./program.ts";
-import { actsFrom, recover, type Recovered, requireCode, stateOf, wholeState } from "./recovery.ts";
-import type { RunTurn } from "./replay.ts";
+import {
+  actsFrom,
+  parkedError,
+  recover,
+  type Recovered,
+  requireCode,
+  requireSameCode,
+  Rerun,
+  stateOf,
+  wholeState,
+} from "./recovery.ts";
+import { ParkedError, type RunTurn } from "./replay.ts";
 import { SessionLog } from "./session_log.ts";
 import type { Act } from "./trace.ts";
 import type { TurnInput } from "./turn.ts";
@@ -34,13 +45,16 @@ const CHECKPOINT_BYTES = 64 * 1024;
 /** And after so much time in turns: a replay takes as long, and is one turn to who watches the isolate's CPU time. */
 const CHECKPOINT_MS = 100;
 
+/** Of a log that is followed, to begin with. */
+const FOLLOWED_BYTES = 4096;
+
 /** The entries of a turn on their way into a log. */
 const entries = new Writer(4096);
 
 /** See the file's header. */
 export class LoggedProgram {
   readonly #host: RunHost;
-  readonly #open: OpenSession;
+  #open: OpenSession;
   #program: Program;
   #state: SessionState | null = null;
   #log = new SessionLog(0, new Uint8Array(0), 0);
@@ -49,6 +63,8 @@ export class LoggedProgram {
   #stateBytes: Uint8Array | null = null;
   /** Time in turns since the newest checkpoint. */
   #turnsMs = 0;
+  /** While it is followed: how far it is, and the log so far. */
+  #followed: { rerun: Rerun; readonly log: Writer } | null = null;
 
   constructor(host: RunHost, open: OpenSession) {
     this.#host = host;
@@ -71,9 +87,8 @@ export class LoggedProgram {
 
   /** Recovers what the session was opened with; `timers`: those that were set at the last commit point. @throws ParkedError */
   recover(): Recovered & { readonly timers: readonly TimerChange[] } {
-    const { checkpoint, entries } = this.#open;
-    requireCode(this.#open);
-    const recovered = recover(this.#host, { ...this.#recorded, checkpoint, entries });
+    const { checkpoint } = this.#open;
+    const { recovered, entries } = this.#followed === null ? this.#replayed() : this.#taken(this.#followed);
     const { program, point } = recovered;
     this.#program = program;
     this.#state = recovered.state;
@@ -89,6 +104,66 @@ export class LoggedProgram {
     }).program;
     return { ...recovered, timers: [...timers].map(([name, dueMs]) => ({ name, dueMs })) };
   }
+
+  #replayed(): { readonly recovered: Recovered; readonly entries: Uint8Array } {
+    const { checkpoint, entries } = this.#open;
+    requireCode(this.#open);
+    return { recovered: recover(this.#host, { ...this.#recorded, checkpoint, entries }), entries };
+  }
+
+  #taken({ rerun, log }: { readonly rerun: Rerun; readonly log: Writer }) {
+    this.#followed = null;
+    return { recovered: rerun.recovered, entries: log.done() };
+  }
+
+  // Following
+
+  /** Replays what the session was opened with, and goes on with each piece that comes. @throws ParkedError */
+  follow(): void {
+    requireCode(this.#open);
+    const rerun = this.#rerun();
+    const log = new Writer(this.#open.entries.length + FOLLOWED_BYTES);
+    this.#followed = { rerun, log };
+    if (this.#open.entries.length > 0) this.piece(this.#open.entries);
+  }
+
+  /** What another isolate has written. @throws ParkedError */
+  piece(bytes: Uint8Array): void {
+    const followed = this.#followed;
+    if (followed === null) throw new Error("a piece of a log that is not followed");
+    followed.log.raw(bytes);
+    try {
+      requireSameCode(bytes, this.#open.code);
+      if (followed.rerun.feed(bytes)) return;
+      // It takes back what was followed: once more from the checkpoint on.
+      followed.rerun = this.#rerun();
+      followed.rerun.feed(followed.log.view());
+    } catch (error) {
+      throw this.#toldApart(parkedError(error), followed.log.view());
+    }
+  }
+
+  /** A replay of all of it says where it differs; one that does not differ says that following it does. */
+  #toldApart(first: ParkedError, entries: Uint8Array): ParkedError {
+    if (first.code !== "diverged") return first;
+    try {
+      recover(this.#host, { ...this.#recorded, checkpoint: this.#open.checkpoint, entries });
+    } catch (error) {
+      return parkedError(error);
+    }
+    return new ParkedError(first.code, `${first.message}; a whole replay did as the log says`, first.detail);
+  }
+
+  #rerun(): Rerun {
+    return new Rerun(this.#host, { ...this.#recorded, checkpoint: this.#open.checkpoint });
+  }
+
+  /** It is this isolate's from now on: `recover` is next. */
+  goOn(as: Pick<OpenSession, "epoch" | "replica">): void {
+    this.#open = { ...this.#open, ...as };
+  }
+
+  // Turns
 
   /** One turn, and its entries in the log; false where it threw. */
   record(input: TurnInput, storeClock: number): boolean {

@@ -4,6 +4,7 @@
  *
  * RC1  Code that did not write a log does not replay it. At a checkpoint with no log behind it any code goes on.
  * RC2  What the program gave out up to the last commit point is told apart from what it made since.
+ * RC4  Going through a log piece by piece comes to the same as going through all of it.
  * RC3  A replay that does otherwise is done once more, to tell what it does: only then stacks are taken.
  */
 import { CodecError } from "../../store/codec.ts";
@@ -108,49 +109,109 @@ function recovered(
   recorded: Recorded,
   trace: Tracing | null,
 ): Recovered {
-  const { checkpoint } = recorded;
-  const program = new Program(host, recorded.className, recorded.id);
-  const parts = checkpoint === null ? null : decodeCheckpoint(checkpoint.bytes, program);
-  if (program.failure !== null) throw program.failure.error;
-  let state = stateOf(program);
-  if (parts !== null) state?.load(parts.state);
-  let stateBytes = parts?.state ?? null;
-  const entries = readEntries(recorded.entries);
-  let point = { sequence: checkpoint?.at ?? 0, bytes: 0 };
-  const given = { outputs: [] as Output[], effects: [] as Effect[], timers: [] as TimerChange[] };
-  let pending: Made[] = [];
-  const left: string[] = [];
-  replay(program, turnsOf(entries, point.sequence + 1), host.run, ({ end, isCheckpoint }) => {
-    pending.push(program.take());
-    state ??= stateOf(program);
-    if (program.handler !== null) return;
-    for (const made of pending) {
-      given.outputs.push(...made.outputs);
-      given.effects.push(...made.effects);
-      given.timers.push(...made.timers);
-      left.push(...made.left);
+  const rerun = new Rerun(host, recorded);
+  rerun.feed(recorded.entries, trace);
+  return rerun.recovered;
+}
+
+/** A program on its way through a log: whole at once, or piece by piece as it is written (RC4). */
+export class Rerun {
+  readonly #run: RunTurn;
+  readonly #program: Program;
+  readonly #parts: CheckpointParts | null;
+  #state: SessionState | null;
+  #stateBytes: Uint8Array | null;
+  #count = 0;
+  #bytes = 0;
+  readonly #at: number;
+  #point: LogMark;
+  readonly #given = { outputs: [] as Output[], effects: [] as Effect[], timers: [] as TimerChange[] };
+  #pending: Made[] = [];
+  readonly #left: string[] = [];
+
+  /** @throws what making its object throws, CodecError */
+  constructor(
+    host: ProgramHost & { readonly run: RunTurn },
+    { checkpoint, className, id }: Omit<Recorded, "entries">,
+  ) {
+    this.#run = host.run;
+    const program = this.#program = new Program(host, className, id);
+    this.#parts = checkpoint === null ? null : decodeCheckpoint(checkpoint.bytes, program);
+    if (program.failure !== null) throw program.failure.error;
+    this.#state = stateOf(program);
+    if (this.#parts !== null) this.#state?.load(this.#parts.state);
+    this.#stateBytes = this.#parts?.state ?? null;
+    this.#at = checkpoint?.at ?? 0;
+    this.#point = { sequence: this.#at, bytes: 0 };
+  }
+
+  /**
+   * Goes through what follows; false, and nothing is done, where that voids what it has been through already.
+   *
+   * @throws ParkedError `diverged`, CodecError
+   */
+  feed(bytes: Uint8Array, trace: Tracing | null = null): boolean {
+    const entries = readEntries(bytes);
+    const reaches = entries.some((entry, i) =>
+      entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > i
+    );
+    if (reaches && this.#count > 0) return false;
+    const [first] = entries;
+    if (first?.kind === "checkpoint" && this.#count > 0) this.#checkpointed();
+    const before = this.#bytes;
+    const turns = turnsOf(entries, this.#at + this.#count + 1);
+    if (turns.length === 0 && entries.length > 0 && this.#program.handler === null) {
+      this.#point = { sequence: this.#at + this.#count + entries.length, bytes: before + bytes.length };
     }
-    pending = [];
-    point = end;
-    // A checkpoint puts copies into plain fields: what goes on after it must find the same.
-    if (isCheckpoint && state !== null) stateBytes = wholeState(stateBytes, state.checkpoint());
-  }, trace);
-  return {
-    program,
-    state,
-    stateBytes,
-    parts,
-    count: entries.length,
-    point,
-    given,
-    left,
-    pending: {
-      outputs: pending.flatMap(({ outputs }) => outputs),
-      effects: pending.flatMap(({ effects }) => effects),
-      timers: pending.flatMap(({ timers }) => timers),
-      left: pending.flatMap(({ left }) => left),
-    },
-  };
+    replay(this.#program, turns, this.#run, ({ end, isCheckpoint }) => {
+      this.#turned({ sequence: end.sequence, bytes: before + end.bytes }, isCheckpoint);
+    }, trace);
+    this.#count += entries.length;
+    this.#bytes += bytes.length;
+    return true;
+  }
+
+  #turned(end: LogMark, isCheckpoint: boolean): void {
+    const program = this.#program;
+    this.#pending.push(program.take());
+    this.#state ??= stateOf(program);
+    if (program.handler !== null) return;
+    for (const made of this.#pending) {
+      this.#given.outputs.push(...made.outputs);
+      this.#given.effects.push(...made.effects);
+      this.#given.timers.push(...made.timers);
+      this.#left.push(...made.left);
+    }
+    this.#pending = [];
+    this.#point = end;
+    if (isCheckpoint) this.#checkpointed();
+  }
+
+  /** A checkpoint puts copies into plain fields: what goes on after it must find the same. */
+  #checkpointed(): void {
+    if (this.#state !== null) this.#stateBytes = wholeState(this.#stateBytes, this.#state.checkpoint());
+  }
+
+  /** What it has come to. */
+  get recovered(): Recovered {
+    const pending = this.#pending;
+    return {
+      program: this.#program,
+      state: this.#state,
+      stateBytes: this.#stateBytes,
+      parts: this.#parts,
+      count: this.#count,
+      point: this.#point,
+      given: this.#given,
+      left: this.#left,
+      pending: {
+        outputs: pending.flatMap(({ outputs }) => outputs),
+        effects: pending.flatMap(({ effects }) => effects),
+        timers: pending.flatMap(({ timers }) => timers),
+        left: pending.flatMap(({ left }) => left),
+      },
+    };
+  }
 }
 
 /** RC1. @throws ParkedError `code_differs`, `log_corrupt`. */
@@ -174,5 +235,16 @@ export function requireCode(
         isolate: code,
       });
     }
+  }
+}
+
+/** RC1, for what follows a log. @throws ParkedError `code_differs`, CodecError */
+export function requireSameCode(entries: Uint8Array, code: string): void {
+  for (const entry of readEntries(entries)) {
+    if (entry.kind !== "turn" || entry.input.kind !== "epoch" || entry.input.code === code) continue;
+    throw new ParkedError(
+      "code_differs",
+      `its log goes on with the code ${entry.input.code}, and this is ${code}`,
+    );
   }
 }

@@ -24,7 +24,7 @@ import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { inputOf } from "./inputs.ts";
-import { LoggedProgram, type RunHost } from "./logged_program.ts";
+import type { LoggedProgram, RunHost } from "./logged_program.ts";
 import { type Leaving, Outbox } from "./outbox.ts";
 import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
 import { parkedError } from "./recovery.ts";
@@ -34,6 +34,17 @@ import type { Rejected, TurnInput } from "./turn.ts";
 import { type Delivery, Waits } from "./waits.ts";
 import { policyOf, sameSubject, type Verdict, verdictOf } from "./when_thrown.ts";
 
+/** Something of an isolate that has turns. */
+export interface Runnable {
+  readonly channel: number;
+  readonly hasWork: boolean;
+  /** Does one thing. */
+  step(): void;
+  /** The executor itself failed. */
+  broke(error: unknown): void;
+  close(): void;
+}
+
 /** What a session needs of the isolate. */
 export interface SessionHost extends RunHost {
   readonly sink: SessionSink;
@@ -41,7 +52,7 @@ export interface SessionHost extends RunHost {
   arm(session: StatefulSession, local: number, ms: number): void;
   disarm(session: StatefulSession, local: number): void;
   /** It has something to do. */
-  wake(session: StatefulSession): void;
+  wake(session: Runnable): void;
 }
 
 /** A session that does not rest is parked at so many. */
@@ -51,10 +62,10 @@ const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
 const RETRY_ALARM = 0;
 
 /** See the file's header. */
-export class StatefulSession {
+export class StatefulSession implements Runnable {
   readonly channel: number;
   readonly #host: SessionHost;
-  readonly #open: OpenSession;
+  readonly #open: Pick<OpenSession, "out" | "effectsApplied">;
   readonly #logged: LoggedProgram;
   readonly #inbox = new Inbox();
   #deliveries: Delivery[] = [];
@@ -73,11 +84,17 @@ export class StatefulSession {
   #isStarted = false;
   #isOver = false;
 
-  constructor(host: SessionHost, channel: number, open: OpenSession) {
+  /** @param logged new, or followed so far (following_session.ts). */
+  constructor(
+    host: SessionHost,
+    channel: number,
+    open: Pick<OpenSession, "out" | "effectsApplied">,
+    logged: LoggedProgram,
+  ) {
     this.#host = host;
     this.channel = channel;
     this.#open = open;
-    this.#logged = new LoggedProgram(host, open);
+    this.#logged = logged;
     const programOf = () => this.#logged.program;
     this.#waits = new Waits({
       nowMs: () => host.nowMs(),

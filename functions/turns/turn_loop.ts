@@ -11,10 +11,12 @@
  */
 import type { Acknowledged } from "./commit.ts";
 import type { OpenSession, SessionEvent } from "./event.ts";
+import { FollowingSession, type Promotion } from "./following_session.ts";
 import type { SessionObject } from "./handler.ts";
+import { LoggedProgram } from "./logged_program.ts";
 import type { Program } from "./program.ts";
 import type { SessionSink } from "./sink.ts";
-import { type SessionHost, StatefulSession } from "./stateful_session.ts";
+import { type Runnable, type SessionHost, StatefulSession } from "./stateful_session.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
 /** What the loop needs of the isolate. */
@@ -41,8 +43,11 @@ const SLICE_MS = 10;
 export class TurnLoop implements SessionHost {
   readonly #host: LoopHost;
   readonly #sessions = new Map<number, StatefulSession>();
-  readonly #ready: StatefulSession[] = [];
-  readonly #isReady = new Set<StatefulSession>();
+  readonly #following = new Map<number, FollowingSession>();
+  /** Those that are to go on here, in their turn (TL2). */
+  readonly #promoting = new Map<Runnable, Promotion>();
+  readonly #ready: Runnable[] = [];
+  readonly #isReady = new Set<Runnable>();
   readonly #alarms = new Map<StatefulSession, Map<number, () => void>>();
   #isScheduled = false;
   #isRunning = false;
@@ -70,9 +75,29 @@ export class TurnLoop implements SessionHost {
   // From the site
 
   open(channel: number, open: OpenSession): void {
-    const session = new StatefulSession(this, channel, open);
+    const session = new StatefulSession(this, channel, open, new LoggedProgram(this, open));
     this.#sessions.set(channel, session);
     this.wake(session);
+  }
+
+  /** Follows a session that runs elsewhere. */
+  follow(channel: number, open: OpenSession): void {
+    const session = new FollowingSession(this, channel, open);
+    this.#following.set(channel, session);
+    this.wake(session);
+  }
+
+  /** What was appended to the log of one that is followed. */
+  piece(channel: number, bytes: Uint8Array): void {
+    this.#following.get(channel)?.piece(bytes);
+  }
+
+  /** One that is followed runs here from now on, on the same channel. */
+  promote(channel: number, promotion: Promotion): void {
+    const following = this.#following.get(channel);
+    if (following === undefined) return;
+    this.#promoting.set(following, promotion);
+    this.wake(following);
   }
 
   deliver(channel: number, event: SessionEvent): void {
@@ -88,14 +113,17 @@ export class TurnLoop implements SessionHost {
   }
 
   close(channel: number): void {
-    const session = this.#sessions.get(channel);
-    session?.close();
+    this.#sessions.get(channel)?.close();
     this.#sessions.delete(channel);
+    const following = this.#following.get(channel);
+    following?.close();
+    this.#following.delete(channel);
+    if (following !== undefined) this.#promoting.delete(following);
   }
 
-  /** Sessions that are open. */
+  /** Sessions that are open, or followed. */
   get size(): number {
-    return this.#sessions.size;
+    return this.#sessions.size + this.#following.size;
   }
 
   // For the sessions
@@ -158,7 +186,7 @@ export class TurnLoop implements SessionHost {
     if (alarms?.delete(local) && alarms.size === 0) this.#alarms.delete(session);
   }
 
-  wake(session: StatefulSession): void {
+  wake(session: Runnable): void {
     if (this.#isReady.has(session)) return;
     this.#isReady.add(session);
     this.#ready.push(session);
@@ -169,6 +197,25 @@ export class TurnLoop implements SessionHost {
 
   // Turns
 
+  #step(session: Runnable): void {
+    try {
+      session.step();
+    } catch (error) {
+      session.broke(error);
+    }
+    if (session.hasWork) this.wake(session);
+  }
+
+  /** What is left to follow, and the first turn of the new epoch, are one step: who promotes it waits for that. */
+  #promote(channel: number, following: Runnable, promotion: Promotion): void {
+    this.#promoting.delete(following);
+    const session = this.#following.get(channel)?.promoted(promotion) ?? null;
+    this.#following.delete(channel);
+    if (session === null) return;
+    this.#sessions.set(channel, session);
+    this.#step(session);
+  }
+
   #runSlice = (): void => {
     this.#isScheduled = false;
     this.#isRunning = true;
@@ -178,15 +225,12 @@ export class TurnLoop implements SessionHost {
         const session = this.#ready.shift();
         if (session === undefined) break;
         this.#isReady.delete(session);
-        if (!session.hasWork) continue;
+        const promotion = this.#promoting.get(session);
+        if (!session.hasWork && promotion === undefined) continue;
         this.#channel = session.channel;
         this.#host.mark(session.channel);
-        try {
-          session.step();
-        } catch (error) {
-          session.broke(error);
-        }
-        if (session.hasWork) this.wake(session);
+        if (promotion !== undefined) this.#promote(session.channel, session, promotion);
+        else this.#step(session);
       }
     } finally {
       this.#isRunning = false;
