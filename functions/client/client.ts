@@ -41,6 +41,7 @@ export interface ConnectOptions {
 export interface ClientStatus {
   /** The site for what is done next. */
   readonly site: KnownSite;
+  /** All that it knows. */
   readonly sites: readonly KnownSite[];
   /** WebSockets to the app that are not closed. */
   readonly sockets: number;
@@ -48,8 +49,11 @@ export interface ClientStatus {
 
 /** A move, as the event `move` tells it. */
 export interface Move {
+  /** Where it was. */
   readonly from: KnownSite;
+  /** Where it is. */
   readonly to: KnownSite;
+  /** What was wrong with the one, or better at the other. */
   readonly why: MoveReason;
 }
 
@@ -88,6 +92,7 @@ export class Client extends EventTarget {
   readonly #over = new AbortController();
   #kept: Promise<unknown> = Promise.resolve();
 
+  /** Use `connect`. */
   constructor(parts: ClientParts) {
     super();
     const { host, sites, tokens, list, options } = this.#parts = parts;
@@ -115,6 +120,7 @@ export class Client extends EventTarget {
     if (list !== null) this.#keep(SITES, JSON.stringify(sites));
   }
 
+  /** Where it is, and what it knows of the sites. */
   status(): ClientStatus {
     const { current, sites } = this.#choice;
     const { size: sockets } = this.#lines;

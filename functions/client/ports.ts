@@ -41,6 +41,7 @@ export interface ClientStorage {
    * one. Null where another has it.
    */
   claim(name: string): Promise<(() => void) | null>;
+  /** What was committed is kept when it resolves. */
   close(): Promise<void>;
 }
 

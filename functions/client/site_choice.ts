@@ -19,6 +19,7 @@ export interface ListedSite {
   readonly id: string | null;
   /** Of the app there, without a slash at its end. */
   readonly url: string;
+  /** What kind of site it is; null: not known. */
   readonly tier: "edge" | "core" | "root" | null;
 }
 
@@ -26,6 +27,7 @@ export interface ListedSite {
 export interface KnownSite extends ListedSite {
   /** The round trip in milliseconds; null: not measured. */
   readonly rttMs: number | null;
+  /** Whether it answered when last asked: `away` is one that said that it serves nobody now. */
   readonly state: "unknown" | "up" | "dead" | "away";
 }
 

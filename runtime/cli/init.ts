@@ -114,7 +114,11 @@ async function denoConfig(): Promise<string> {
   const sojourn = `deno run -A --config ${at("deno.json")} ${at("runtime/main.ts")}`;
   const config = {
     tasks: { dev: `${sojourn} dev .`, deploy: `${sojourn} deploy .`, sojourn },
-    imports: { sojourn: new URL("functions/mod.ts", HOME).href, ...Object.fromEntries(same) },
+    imports: {
+      sojourn: new URL("functions/mod.ts", HOME).href,
+      "sojourn/client": new URL("functions/client/mod.ts", HOME).href,
+      ...Object.fromEntries(same),
+    },
     nodeModulesDir: "none",
     unstable: ["kv"],
   };

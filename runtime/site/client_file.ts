@@ -6,6 +6,7 @@
  * J1  One bundling at a time, and one for all who ask meanwhile; a failed one is tried again by the next who asks.
  */
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { fromFileUrl, runDenoBundle } from "../bundle/mod.ts";
 import { Problem } from "../gateway/problem.ts";
 
@@ -14,7 +15,8 @@ const CONFIG = fromFileUrl(new URL("../../deno.json", import.meta.url));
 
 interface Loaded {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly etag: string;
+  readonly gzipped: Uint8Array<ArrayBuffer>;
+  readonly hash: string;
 }
 
 /** Serves the module. */
@@ -26,15 +28,21 @@ export class ClientFile {
     if (request.method !== "GET" && request.method !== "HEAD") {
       throw new Problem("method_not_allowed", `the client library takes GET, not ${request.method}`);
     }
-    const { bytes, etag } = await this.#load();
+    const { bytes, gzipped, hash } = await this.#load();
+    const isGzipped = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(
+      request.headers.get("accept-encoding") ?? "",
+    );
+    const etag = isGzipped ? `"${hash}-gzip"` : `"${hash}"`;
     const headers = {
+      ...isGzipped ? { "content-encoding": "gzip" } : {},
+      "vary": "accept-encoding",
       "content-type": "text/javascript; charset=utf-8",
       "cache-control": "no-cache",
       "x-content-type-options": "nosniff",
       etag,
     };
     if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-    return new Response(request.method === "HEAD" ? null : bytes, { headers });
+    return new Response(request.method === "HEAD" ? null : isGzipped ? gzipped : bytes, { headers });
   }
 
   /** J1 */
@@ -52,5 +60,6 @@ async function load(): Promise<Loaded> {
     throw new Problem("internal", `the client library could not be bundled: ${outcome.message}`);
   }
   const hash = createHash("sha256").update(outcome.code).digest("hex").slice(0, 24);
-  return { bytes: outcome.code, etag: `"${hash}"` };
+  const gzipped = new Uint8Array(gzipSync(outcome.code, { level: 9 }));
+  return { bytes: outcome.code, gzipped, hash };
 }

@@ -27,7 +27,7 @@ export interface Step {
 }
 
 /** The faces that people import: `sojourn`, its client, and what the store shows its host. */
-const PUBLIC_FACES = ["functions/mod.ts"];
+const PUBLIC_FACES = ["functions/mod.ts", "functions/client/mod.ts"];
 /** Tests that start whole clusters: one after another, apart from the quick ones. */
 const END_TO_END = "tests/e2e";
 
