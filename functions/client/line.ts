@@ -300,8 +300,8 @@ export class Line {
   #closed(end: HostEnd): void {
     if (end.kind === "bye") return this.#end(end.code, end.reason, true);
     const isFirst = this.#stage === "opening" && this.#kept !== null && this.#kept.saved !== null;
-    if (!isFirst || end.retry !== "reset") return this.#end(REFUSED, end.code, false);
-    // The session has forgotten the page before this one: nobody here has heard of it.
+    if (!isFirst) return this.#end(REFUSED, end.code, false);
+    // Who was here before can't come back (forgotten, or of a session that has ended): this is somebody new.
     void this.#kept?.forget().catch(() => {});
     this.#side = this.#newSide();
     this.#again();
