@@ -116,7 +116,7 @@ export async function refuseSockets(cluster: TestCluster): Promise<void> {
     new Uint8Array(0),
     Uint8Array.of(1, 2, 3),
     crypto.getRandomValues(new Uint8Array(5_000)),
-    encodeToHome({ kind: "bye", code: 1000, reason: "" }),
+    encodeToHome({ kind: "leave", last: 0, code: 1000, reason: "" }),
   ];
   for (const bytes of garbage) {
     const lib = new Sitter(cluster, "edge-1", "g", [SUBPROTOCOL]);
