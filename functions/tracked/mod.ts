@@ -14,6 +14,7 @@ export { nested } from "./nested.ts";
 export type { Held } from "./owned.ts";
 export { isPart, type Part, type Tracked } from "./part.ts";
 export { mergeState, SessionState } from "./state.ts";
+export { StateSegments } from "./state_segments.ts";
 export type {
   CellType,
   GridRow,

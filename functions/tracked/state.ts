@@ -14,6 +14,8 @@
  *     as not written then.
  * S3  Segments of one state, in order, can be merged by whoever holds them without knowing what they say
  *     ({@link mergeState}); a merged one is one segment.
+ * S4  What other code has written is put in by name: a field that the class begins with as a structure of one kind, and
+ *     the state has as another, or as none, is refused with its name, and so is one the other way round.
  *
  * A segment: a list of fields: text name; byte: kind of structure, or 0 for the plain fields (their name is ""), or 255
  * where the field is gone; flag: what was before is void; a list of sized bytes.
@@ -50,6 +52,9 @@ const GONE = 255;
 const CHANGES_BYTES_MIN = 4 * 1024;
 /** Plain fields up to here are in each checkpoint: to keep them for comparing would cost more. */
 const PLAIN_ALWAYS_BYTES = 512;
+
+/** What is written larger than this is not copied to its exact length. */
+const COPIED_BYTES_MAX = 64 * 1024;
 
 interface Bound {
   readonly part: Part;
@@ -130,7 +135,36 @@ export class SessionState implements Holder {
    * @throws AppError `value_corrupt`.
    */
   load(...segments: readonly Uint8Array[]): void {
+    this.#load(merged(segments.map(decodeFields)));
+  }
+
+  /** As `load`, of what other code has written. @throws AppError `value_invalid` (S4), `value_corrupt`. */
+  loadOfOther(...segments: readonly Uint8Array[]): void {
     const fields = merged(segments.map(decodeFields));
+    for (const { name, kind } of fields) if (kind !== GONE && kind !== PLAIN) this.#checkKind(name, kind);
+    for (const { kind, segments } of fields) {
+      if (kind === PLAIN) { for (const name of namesOf(segments)) this.#checkKind(name, PLAIN); }
+    }
+    this.#load(fields);
+  }
+
+  /** Its structures are nobody's any more: another object may have them. */
+  release(): void {
+    for (const name of [...this.#bound.keys()]) this.#letGo(name);
+  }
+
+  /** S4 */
+  #checkKind(name: string, kind: number): void {
+    const own = this.#instance[name];
+    const wanted = isPart(own) ? KIND_BYTE[own[KIND]] : own === undefined || own === null ? kind : PLAIN;
+    if (wanted === kind) return;
+    throw new AppError(
+      "value_invalid",
+      `can't read ${name}: the state has ${kindText(kind)} there, and this class ${kindText(wanted)}`,
+    );
+  }
+
+  #load(fields: readonly Field[]): void {
     for (const { name, kind } of fields) {
       if (kind !== GONE) continue;
       this.#letGo(name);
@@ -236,15 +270,27 @@ interface Field {
 }
 
 function encodeFields(fields: readonly Field[]): Uint8Array {
-  const size = fields.reduce(
-    (sum, { segments }) => sum + segments.reduce((all, each) => all + each.length, 0),
-    64,
-  );
-  const w = new Writer(size + 64 * fields.length);
-  return w.list(fields, ({ name, kind, isFresh, segments }) => {
+  const size = fields.reduce((sum, field) => sum + 2 * field.name.length + 16 + sizeOf(field), 64);
+  const w = new Writer(size);
+  w.list(fields, ({ name, kind, isFresh, segments }) => {
     w.text(name).byte(kind).flag(isFresh).list(segments, (segment) => w.bytes(segment));
-  }).done();
+  });
+  // Of a large one no second copy is made: its writer is nobody else's.
+  return size < COPIED_BYTES_MAX ? w.done() : w.view();
 }
+
+const sizeOf = ({ segments }: Field): number =>
+  segments.reduce((sum, segment) => sum + segment.length + 8, 0);
+
+/** The fields of a segment, and what each takes. @throws AppError `value_corrupt` */
+export const sizesOf = (
+  segment: Uint8Array,
+): { readonly name: string; readonly isFresh: boolean; readonly length: number }[] =>
+  decodeFields(segment).map((field) => ({
+    name: field.name,
+    isFresh: field.isFresh,
+    length: sizeOf(field) + field.name.length,
+  }));
 
 function decodeFields(bytes: Uint8Array): Field[] {
   try {
@@ -284,6 +330,15 @@ function merged(states: readonly (readonly Field[])[]): Field[] {
  */
 export const mergeState = (...segments: readonly Uint8Array[]): Uint8Array =>
   encodeFields(merged(segments.map(decodeFields)));
+
+/** The names of plain fields. @throws AppError `value_corrupt` */
+const namesOf = ([bytes]: readonly Uint8Array[]): string[] =>
+  bytes === undefined ? [] : Object.keys(Object(decodeContent(bytes)));
+
+function kindText(byte: number): string {
+  const kind = Object.entries(KIND_BYTE).find(([, each]) => each === byte)?.[0];
+  return kind === undefined ? "a plain field" : `a ${kind}`;
+}
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);

@@ -3,6 +3,7 @@
  *
  * CP1  Taken only of a quiescent program: handlers, calls and closure timers are no bytes.
  * CP2  What a checkpoint was taken of, and what it is read into, do the same from there on.
+ *      But for the state of its object: that lies beside it, as segments (functions/tracked/state.ts).
  * CP3  Outputs and effects that are not acknowledged are in it: what was sent before a checkpoint and lost on its
  *      way is never made again (STATEFUL, rule 6).
  */
@@ -13,26 +14,50 @@ import type { Effect, Output } from "./commit.ts";
 import type { Program } from "./program.ts";
 import { checkBytes } from "./rolling_check.ts";
 
-/** Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages. */
-const VERSION = 2;
+/**
+ * Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages, the first
+ * two had the state in themselves, and no shape.
+ */
+const VERSION = 3;
+const VERSION_WITH_STATE = 2;
 const VERSION_WITHOUT_RECEIVED = 1;
 const PEERS = ["client", "origin"] as const;
 
 /** What a checkpoint holds beside the program. */
-export interface CheckpointParts {
-  /** The state of its object (functions/tracked/), whole. */
-  readonly state: Uint8Array;
+export interface CheckpointParts extends Kept {
+  /** The state of its object (functions/tracked/), whole, where it is in the checkpoint itself. */
+  readonly state: Uint8Array | null;
+  /** Of who wrote it. */
+  readonly code: string;
+}
+
+/** What is written beside the program: what was given out, and nobody has acknowledged. */
+interface Kept {
+  /** `static shape` of the class. */
+  readonly shape: number;
   readonly outputs: readonly Output[];
   readonly effects: readonly Effect[];
 }
 
-/** A 32-bit digest: names the bytes in the log. Against tampering they are sealed elsewhere. */
-export const digestOf = (bytes: Uint8Array): number => checkBytes(0, bytes);
+/**
+ * A 32-bit digest over what a checkpoint adds to the one before: names it in the log. Against tampering they are sealed
+ * elsewhere.
+ */
+export const digestOf = (bytes: Uint8Array, state: readonly Uint8Array[]): number =>
+  checkBytes(state.reduce(checkBytes, 0), bytes);
 
-/** @throws AppError `limit_value` where it is too long to be opened again. */
-export function encodeCheckpoint(program: Program, { state, outputs, effects }: CheckpointParts): Uint8Array {
-  const writer = new Writer(state.length + 512);
-  writer.byte(VERSION).uint(program.epoch).uint(program.replica).text(program.code).raw(program.seed);
+/**
+ * All but its state, which lies beside it; where it was in it, it stays there, in the form that had it so.
+ *
+ * @throws AppError `limit_value` where it is too long to be opened again.
+ */
+export function encodeCheckpoint(program: Program, parts: Kept & Partial<CheckpointParts>): Uint8Array {
+  const { shape, outputs, effects, state = null } = parts;
+  const writer = new Writer(512);
+  writer.byte(state === null ? VERSION : VERSION_WITH_STATE);
+  writer.uint(program.epoch).uint(program.replica).text(program.code);
+  if (state === null) writer.uint(shape);
+  writer.raw(program.seed);
   writer.uint(program.originMs).uint(program.clockMs).uint(program.storeClock);
   writer.uint(program.math.position).uint(program.crypto.position).uint(program.check);
   writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
@@ -45,7 +70,8 @@ export function encodeCheckpoint(program: Program, { state, outputs, effects }: 
     writer.uint(effect.effect).uint(effect.clock).uint(effect.replica).uint(effect.atMs);
     writer.list(effect.mutations, (mutation) => writeMutation(writer, mutation as never));
   });
-  return sized(writer.bytes(state).done());
+  if (state !== null) writer.bytes(state);
+  return sized(writer.done());
 }
 
 /** What a frame to an isolate takes, with the log after it (runtime/isolate/frames.ts). */
@@ -70,7 +96,7 @@ export function codeOfCheckpoint(bytes: Uint8Array): string {
 function begun(bytes: Uint8Array): { readonly reader: Reader; readonly version: number } {
   const reader = new Reader(bytes);
   const version = reader.byte();
-  if (version !== VERSION && version !== VERSION_WITHOUT_RECEIVED) {
+  if (version < VERSION_WITHOUT_RECEIVED || version > VERSION) {
     throw new CodecError(`there is no checkpoint of version ${version}`);
   }
   return { reader, version };
@@ -81,7 +107,8 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
   const { reader, version } = begun(bytes);
   program.epoch = reader.uint();
   program.replica = reader.uint();
-  program.code = reader.text();
+  const code = program.code = reader.text();
+  const shape = version > VERSION_WITH_STATE ? reader.uint() : 0;
   program.sow(Uint8Array.from({ length: 32 }, () => reader.byte()));
   program.originMs = reader.uint();
   program.clockMs = reader.uint();
@@ -111,11 +138,11 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
     atMs: reader.uint(),
     mutations: reader.list(() => readMutation(reader) as Effect["mutations"][number]),
   }));
-  const state = reader.bytes();
+  const state = version > VERSION_WITH_STATE ? null : reader.bytes();
   reader.end();
   // The object is made before its state is put into it: what its making draws is no draw of the session.
   program.make();
   program.math.position = drawn.math;
   program.crypto.position = drawn.crypto;
-  return { state, outputs, effects };
+  return { state, shape, code, outputs, effects };
 }

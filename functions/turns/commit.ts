@@ -12,7 +12,7 @@
  * CM4  An output or effect is kept here, in checkpoints too, until it is acknowledged (Acknowledged).
  */
 
-import type { Peer } from "./event.ts";
+import type { KeptCheckpoint, Peer } from "./event.ts";
 import type { Subject } from "./subject.ts";
 
 /**
@@ -119,10 +119,10 @@ export interface Commit {
   readonly isEnded: boolean;
 }
 
-/** A checkpoint: it stands for all entries up to `at`, the last one of which names its digest. */
-export interface Checkpoint {
-  readonly at: number;
-  readonly bytes: Uint8Array;
+/** A checkpoint as it leaves. */
+export interface Checkpoint extends KeptCheckpoint {
+  /** `state` goes behind that of the checkpoint at this entry, the one that left before; null: it is all there is. */
+  readonly on: number | null;
 }
 
 /** Who is attached, as the log says it. */
@@ -177,6 +177,10 @@ export interface Parked {
     | "code_differs"
     /** Its object can't be made: the constructor threw. */
     | "class_invalid"
+    /** Its state was written with a later shape than its class has. */
+    | "shape_newer"
+    /** `migrate` of its class threw, or was not done when it returned. */
+    | "migrate_failed"
     /** Its class is not in the app. */
     | "class_unknown"
     /** The executor failed. */

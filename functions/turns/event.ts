@@ -68,6 +68,15 @@ export type SessionEvent =
 /** How a chain of calls names a session: a call to one that is in its caller's chain fails with `cycle`. */
 export const chainName = (className: string, id: string): string => `${className}/${id}`;
 
+/** A checkpoint: it stands for all entries up to `at`, the last one of which names its digest. */
+export interface KeptCheckpoint {
+  readonly at: number;
+  /** All but the state (checkpoint.ts). */
+  readonly bytes: Uint8Array;
+  /** Its state: segments, oldest first (functions/tracked/state.ts). */
+  readonly state: readonly Uint8Array[];
+}
+
 /** What a session is opened with. */
 export interface OpenSession {
   /** Its class: the name in `defineApp({ sessions })`. */
@@ -81,7 +90,7 @@ export interface OpenSession {
   readonly code: string;
   /** 32 random bytes. Used when the session is born, ignored (it is in the log) ever after. */
   readonly seed: Uint8Array;
-  readonly checkpoint: { readonly at: number; readonly bytes: Uint8Array } | null;
+  readonly checkpoint: KeptCheckpoint | null;
   /** All entries after the checkpoint, as the keepers hold them. */
   readonly entries: Uint8Array;
   /** Per receiver the sequence up to which outputs are known to be out: those are not given out again. */

@@ -26,6 +26,8 @@ export interface SessionObject {
   onClose?(from: SessionPeer): unknown;
   onTimer?(name: string): unknown;
   fetch?(request: Request): unknown;
+  /** migration.ts */
+  migrate?(old: Readonly<Record<string, unknown>>, shape: number): unknown;
 }
 
 /** The handler that runs. */

@@ -7,15 +7,18 @@
  * as it comes, and `recover` finds it done (`goOn`).
  *
  * LP1  The program is what checkpoint and log make, at every moment between turns.
+ *      Of the state, the segments of all checkpoints so far are kept: a checkpoint leaves as those that the site has not.
  * LP2  A turn that threw is not in the log: its program is only good for being made again.
  */
 import { Writer } from "../../store/codec.ts";
-import type { SessionState } from "../tracked/mod.ts";
-import { digestOf, encodeCheckpoint } from "./checkpoint.ts";
+import { type SessionState, StateSegments } from "../tracked/mod.ts";
+import { codeOfCheckpoint, digestOf, encodeCheckpoint } from "./checkpoint.ts";
+import { type CheckpointPolicy, checkpointPolicyOf } from "./checkpoint_policy.ts";
 import type { Checkpoint, Effect, Output, TimerChange } from "./commit.ts";
-import type { OpenSession } from "./event.ts";
+import type { KeptCheckpoint, OpenSession } from "./event.ts";
 import { type Clocks, LiveSource } from "./live_source.ts";
 import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
+import { shapeOf } from "./migration.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import {
   actsFrom,
@@ -26,7 +29,6 @@ import {
   requireSameCode,
   Rerun,
   stateOf,
-  wholeState,
 } from "./recovery.ts";
 import { ParkedError, type RunTurn } from "./replay.ts";
 import { SessionLog } from "./session_log.ts";
@@ -38,12 +40,6 @@ export interface RunHost extends ProgramHost, Clocks {
   /** Runs a turn: begins it, drains the microtasks, finishes it. */
   readonly run: RunTurn;
 }
-
-/** A checkpoint is taken after so many turns or bytes: so much, at most, is replayed when a handler throws. */
-const CHECKPOINT_TURNS = 256;
-const CHECKPOINT_BYTES = 64 * 1024;
-/** And after so much time in turns: a replay takes as long, and is one turn to who watches the isolate's CPU time. */
-const CHECKPOINT_MS = 100;
 
 /** Of a log that is followed, to begin with. */
 const FOLLOWED_BYTES = 4096;
@@ -59,8 +55,11 @@ export class LoggedProgram {
   #state: SessionState | null = null;
   #log = new SessionLog(0, new Uint8Array(0), 0);
   /** The newest checkpoint, and the state as it has it. */
-  #checkpoint: Checkpoint | null = null;
-  #stateBytes: Uint8Array | null = null;
+  #checkpoint: KeptCheckpoint | null = null;
+  #segments = new StateSegments();
+  /** The checkpoint that the site has, and how many of the segments are in it; null: the next one is whole. */
+  #has: { readonly at: number; readonly segments: number } | null = null;
+  #policy: Required<CheckpointPolicy> | null = null;
   /** Time in turns since the newest checkpoint. */
   #turnsMs = 0;
   /** While it is followed: how far it is, and the log so far. */
@@ -81,19 +80,32 @@ export class LoggedProgram {
     return this.#log;
   }
 
-  get #recorded(): { readonly className: string; readonly id: string } {
-    return { className: this.#open.class, id: this.#open.id };
+  get #recorded(): { readonly className: string; readonly id: string; readonly code: string } {
+    return { className: this.#open.class, id: this.#open.id, code: this.#open.code };
+  }
+
+  /** It was opened from what other code has written: its first checkpoint comes before any event. */
+  get isTakenOver(): boolean {
+    const { checkpoint } = this.#open;
+    return checkpoint !== null && checkpoint === this.#checkpoint &&
+      codeOfCheckpoint(checkpoint.bytes) !== this.#open.code;
   }
 
   /** Recovers what the session was opened with; `timers`: those that were set at the last commit point. @throws ParkedError */
   recover(): Recovered & { readonly timers: readonly TimerChange[] } {
     const { checkpoint } = this.#open;
+    const wasFollowed = this.#followed !== null;
     const { recovered, entries } = this.#followed === null ? this.#replayed() : this.#taken(this.#followed);
     const { program, point } = recovered;
     this.#program = program;
     this.#state = recovered.state;
-    this.#stateBytes = recovered.stateBytes;
+    this.#segments = recovered.segments;
     this.#checkpoint = checkpoint;
+    // What was followed has had checkpoints since: which of them the site has is not known here.
+    const goesOn = recovered.goesOn && !wasFollowed;
+    this.#has = goesOn && checkpoint !== null
+      ? { at: checkpoint.at, segments: checkpoint.state.length }
+      : null;
     this.#log = new SessionLog(checkpoint?.at ?? 0, entries, recovered.count);
     this.#log.point(point);
     // What an open handler did to timers has not left.
@@ -205,27 +217,28 @@ export class LoggedProgram {
 
   /** Makes the program again as it was at the last commit point. @throws ParkedError */
   reload(): void {
-    const { program, state, stateBytes } = recover(this.#host, {
+    const { program, state, segments } = recover(this.#host, {
       ...this.#recorded,
       checkpoint: this.#checkpoint,
       entries: this.#log.upToPoint(),
     });
     this.#program = program;
     this.#state = state;
-    this.#stateBytes = stateBytes;
+    this.#segments = segments;
   }
 
   // Checkpoints
 
   /** The policy says that it is time for one. */
   get isCheckpointDue(): boolean {
-    return this.#log.length >= CHECKPOINT_TURNS || this.#log.lengthBytes >= CHECKPOINT_BYTES ||
-      this.#turnsMs >= CHECKPOINT_MS;
+    const { messages, bytes, ms } = this.#policy ??= checkpointPolicyOf(this.#program.object);
+    return this.#log.length >= messages || this.#log.lengthBytes >= bytes || this.#turnsMs >= ms;
   }
 
-  /** The newest checkpoint, where it stands for all that has happened. */
+  /** The newest checkpoint, where it stands for all that has happened: nothing is new in it. */
   get currentCheckpoint(): Checkpoint | null {
-    return this.#log.length === 0 ? this.#checkpoint : null;
+    const checkpoint = this.#log.length === 0 ? this.#checkpoint : null;
+    return checkpoint && { ...checkpoint, state: [], on: checkpoint.at };
   }
 
   /** Takes a checkpoint of the program, which rests, and writes its entry. @throws AppError for a state that is no value. */
@@ -233,13 +246,19 @@ export class LoggedProgram {
     kept: { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] },
   ): Checkpoint {
     this.#turnsMs = 0;
-    const state = wholeState(this.#stateBytes, this.#state?.checkpoint() ?? new Uint8Array(0));
-    const bytes = encodeCheckpoint(this.#program, { state, ...kept });
-    writeCheckpointEntry(entries.clear(), digestOf(bytes));
+    if (this.#state !== null) this.#segments.add(this.#state.checkpoint());
+    const isWhole = this.#has === null || this.#segments.isWasteful;
+    if (isWhole && this.#segments.length > 1) this.#segments = this.#segments.merged();
+    const on = isWhole ? null : this.#has?.at ?? null;
+    const state = this.#segments.all.slice(isWhole ? 0 : this.#has?.segments);
+    const bytes = encodeCheckpoint(this.#program, { ...kept, shape: shapeOf(this.#program.object) });
+    writeCheckpointEntry(entries.clear(), digestOf(bytes, state));
     this.#log.append(entries, 1);
     this.#log.point();
-    this.#stateBytes = state;
-    return this.#checkpoint = { at: this.#log.sequence, bytes };
+    const at = this.#log.sequence;
+    this.#checkpoint = { at, bytes, state: [...this.#segments.all] };
+    this.#has = { at, segments: this.#segments.length };
+    return { at, bytes, state, on };
   }
 
   /** The entry of the newest checkpoint was given out: the log goes on from there. */

@@ -7,7 +7,15 @@
  * ports of sink.ts.
  */
 export { chainName } from "./event.ts";
-export type { BegunEvent, CallOutcome, HandledEvent, OpenSession, Peer, SessionEvent } from "./event.ts";
+export type {
+  BegunEvent,
+  CallOutcome,
+  HandledEvent,
+  KeptCheckpoint,
+  OpenSession,
+  Peer,
+  SessionEvent,
+} from "./event.ts";
 export { type PeerOutput, peerOutput } from "./peers.ts";
 export type {
   Acknowledged,

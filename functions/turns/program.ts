@@ -16,6 +16,7 @@ import type { Call, CallKind, Effect, Output, TimerChange } from "./commit.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
 import { subjectOf } from "./subject.ts";
 import { Peers } from "./peers.ts";
+import { Locals } from "./locals.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
@@ -27,6 +28,8 @@ import type { Failed } from "./when_thrown.ts";
 export interface ProgramHost {
   /** Makes an object of a class, which finds the program as its port (session_slot.ts). */
   make(className: string, program: Program): SessionObject;
+  /** Runs app code that belongs to the making of the object, and to no turn. */
+  aside<T>(program: Program, work: () => T): T;
   /** The env of a program. */
   envOf(program: Program): unknown;
 }
@@ -43,12 +46,6 @@ export interface OpenCall {
   failed(code: string, message: string): void;
   /** Native: computes the result in this isolate. */
   readonly start?: () => Promise<Uint8Array>;
-}
-
-/** A closure timer. */
-interface Local {
-  readonly ms: number;
-  readonly run: () => void;
 }
 
 /** What a program made since it was last asked. */
@@ -124,7 +121,7 @@ export class Program implements SessionPort {
   /** What was rejected last and is to be tried again. */
   failed: Failed | null = null;
   readonly calls = new Map<number, OpenCall>();
-  readonly locals = new Map<number, Local>();
+  readonly locals = new Locals();
   readonly timers = new Map<string, number>();
   readonly peers = new Peers({
     mayAct: (what) => this.#mayAct(what),
@@ -226,7 +223,10 @@ export class Program implements SessionPort {
   /** What is open, for people. */
   openWork(): string {
     const names = [...this.calls.values()].map(({ name }) => name).slice(0, 3);
-    if (this.locals.size > 0) names.push(`${this.locals.size} closure timers`);
+    const timers = [...this.locals.values()].slice(0, 3).map(({ ms }) => `${ms} ms`);
+    if (timers.length > 0) {
+      names.push(`${this.locals.size} closure timers, of ${timers.join(", ")}`);
+    }
     return `${this.handler?.name ?? "no handler"} is open, with ${names.join(", ") || "nothing to wait for"}`;
   }
 
@@ -241,9 +241,14 @@ export class Program implements SessionPort {
 
   /** Makes the object. */
   make(): void {
+    this.whileMaking(() => this.object = this.#host.make(this.className, this));
+  }
+
+  /** Does what belongs to the making of the object: nothing but its fields comes of it. */
+  whileMaking(work: () => void): void {
     this.#isMaking = true;
     try {
-      this.object = this.#host.make(this.className, this);
+      work();
     } catch (error) {
       this.fail(error);
     } finally {
@@ -303,6 +308,7 @@ export class Program implements SessionPort {
     if (turn.reads % READS_MAX === 0) {
       this.clockMs = turn.source.clock(turn.reads / READS_MAX, this.clockMs);
       turn.clocks.push(this.clockMs);
+      this.locals.read(this.clockMs);
       this.trace?.add("reads the clock");
     }
     turn.reads++;
@@ -375,7 +381,7 @@ export class Program implements SessionPort {
     }
     const number = this.nextLocal++;
     const delay = Number.isFinite(ms) ? Math.min(Math.max(Math.trunc(ms), 0), TIMER_MS_MAX) : 0;
-    this.locals.set(number, { ms: delay, run });
+    this.locals.arm(number, { ms: delay, run }, this.#running().reads > 0 ? this.clockMs : null);
     this.check = checkNumber(checkNumber(this.check, number), delay);
     this.#products.armed.push(number);
     this.trace?.add(`closure timer ${number}, in ${delay} ms`);

@@ -9,11 +9,12 @@
  */
 import { CodecError } from "../../store/codec.ts";
 import { codeOf } from "../errors.ts";
-import { mergeState, SessionState } from "../tracked/mod.ts";
+import { SessionState, StateSegments } from "../tracked/mod.ts";
 import { type CheckpointParts, codeOfCheckpoint, decodeCheckpoint } from "./checkpoint.ts";
 import type { Effect, Output, TimerChange } from "./commit.ts";
-import type { OpenSession } from "./event.ts";
+import type { KeptCheckpoint, OpenSession } from "./event.ts";
 import { readEntries, type ReadEntry } from "./log_entry.ts";
+import { loadState } from "./migration.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import type { Leaving, Made } from "./outbox.ts";
 import { type LogMark, ParkedError, replay, type RunTurn, type Tracing, turnsOf } from "./replay.ts";
@@ -23,8 +24,10 @@ import { type Act, Trace } from "./trace.ts";
 export interface Recorded {
   readonly className: string;
   readonly id: string;
-  readonly checkpoint: { readonly at: number; readonly bytes: Uint8Array } | null;
+  readonly checkpoint: KeptCheckpoint | null;
   readonly entries: Uint8Array;
+  /** What runs it. */
+  readonly code: string;
 }
 
 /** What was made of it. */
@@ -35,7 +38,9 @@ export interface Recovered {
   /** What was in the checkpoint. */
   readonly parts: CheckpointParts | null;
   /** The state as the last checkpoint has it, which the state's next changes go on from. */
-  readonly stateBytes: Uint8Array | null;
+  readonly segments: StateSegments;
+  /** They begin with those that came with the checkpoint: not where it had all in itself, or the class has migrated it. */
+  readonly goesOn: boolean;
   /** How many entries there are, and where the last commit point is. */
   readonly count: number;
   readonly point: LogMark;
@@ -49,10 +54,6 @@ export interface Recovered {
 /** The tracked state of a program's object. */
 export const stateOf = (program: Program): SessionState | null =>
   program.object === null ? null : new SessionState(program.object);
-
-/** A whole state of one and the changes after it. */
-export const wholeState = (before: Uint8Array | null, written: Uint8Array): Uint8Array =>
-  before === null ? written : mergeState(before, written);
 
 /** @throws ParkedError; where the replay did otherwise, with what it did, and where. */
 export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
@@ -120,7 +121,8 @@ export class Rerun {
   readonly #program: Program;
   readonly #parts: CheckpointParts | null;
   #state: SessionState | null;
-  #stateBytes: Uint8Array | null;
+  readonly #segments: StateSegments;
+  readonly #goesOn: boolean;
   #count = 0;
   #bytes = 0;
   readonly #at: number;
@@ -132,15 +134,19 @@ export class Rerun {
   /** @throws what making its object throws, CodecError */
   constructor(
     host: ProgramHost & { readonly run: RunTurn },
-    { checkpoint, className, id }: Omit<Recorded, "entries">,
+    { checkpoint, className, id, code }: Omit<Recorded, "entries">,
   ) {
     this.#run = host.run;
     const program = this.#program = new Program(host, className, id);
-    this.#parts = checkpoint === null ? null : decodeCheckpoint(checkpoint.bytes, program);
+    const parts = this.#parts = checkpoint === null ? null : decodeCheckpoint(checkpoint.bytes, program);
     if (program.failure !== null) throw program.failure.error;
-    this.#state = stateOf(program);
-    if (this.#parts !== null) this.#state?.load(this.#parts.state);
-    this.#stateBytes = this.#parts?.state ?? null;
+    const inside = parts?.state ?? null;
+    const segments = inside !== null ? [inside] : checkpoint?.state ?? [];
+    const loaded = parts && loadState(host, program, { ...parts, segments }, code);
+    this.#state = loaded?.state ?? stateOf(program);
+    const isMigrated = loaded?.isMigrated === true;
+    this.#segments = new StateSegments(isMigrated ? [] : segments);
+    this.#goesOn = parts !== null && inside === null && !isMigrated;
     this.#at = checkpoint?.at ?? 0;
     this.#point = { sequence: this.#at, bytes: 0 };
   }
@@ -189,7 +195,7 @@ export class Rerun {
 
   /** A checkpoint puts copies into plain fields: what goes on after it must find the same. */
   #checkpointed(): void {
-    if (this.#state !== null) this.#stateBytes = wholeState(this.#stateBytes, this.#state.checkpoint());
+    if (this.#state !== null) this.#segments.add(this.#state.checkpoint());
   }
 
   /** What it has come to. */
@@ -198,7 +204,8 @@ export class Rerun {
     return {
       program: this.#program,
       state: this.#state,
-      stateBytes: this.#stateBytes,
+      segments: this.#segments,
+      goesOn: this.#goesOn,
       parts: this.#parts,
       count: this.#count,
       point: this.#point,
@@ -230,10 +237,7 @@ export function requireCode(
     if (entry.kind !== "turn") continue;
     if (entry.input.kind === "epoch") wrote = entry.input.code;
     else if (wrote !== code) {
-      throw new ParkedError("code_differs", `its log was written by the code ${wrote}, and this is ${code}`, {
-        log: wrote,
-        isolate: code,
-      });
+      throw codeDiffers(wrote, code);
     }
   }
 }
@@ -247,4 +251,19 @@ export function requireSameCode(entries: Uint8Array, code: string): void {
       `its log goes on with the code ${entry.input.code}, and this is ${code}`,
     );
   }
+}
+
+/** Codes are `version deno version architecture` (runtime/stateful/session_host.ts). */
+function codeDiffers(wrote: string | null, code: string): ParkedError {
+  const [version, , deno, arch] = (wrote ?? "").split(" ");
+  const isSameApp = version === code.split(" ")[0];
+  const how = isSameApp && deno !== undefined
+    ? `run Deno ${deno} on ${arch} once more at a site of this tree, and stop it as planned: a session at rest becomes a ` +
+      "checkpoint then, which any goes on from"
+    : "deploy what wrote it again: it goes on there until it rests";
+  return new ParkedError(
+    "code_differs",
+    `its log was written by the code ${wrote}, and this is ${code}; ${how}. Or begin it anew (sojourn sessions reset)`,
+    { log: wrote, isolate: code },
+  );
 }

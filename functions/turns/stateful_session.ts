@@ -143,7 +143,9 @@ export class StatefulSession implements Runnable {
     });
     if (program.isEnded) return this.close();
     this.#waits.resume(program, []);
+    const { isTakenOver } = this.#logged;
     this.#beginEpoch();
+    if (isTakenOver && program.isQuiescent) this.#wantsCheckpoint = true;
   }
 
   deliver(event: SessionEvent): void {

@@ -31,7 +31,8 @@ export interface CheckpointHead {
   readonly next: { readonly call: number; readonly local: number; readonly effect: number };
 }
 
-const blank = (): Program => new Program({ make: () => ({}), envOf: () => null }, "", "");
+const blank = (): Program =>
+  new Program({ make: () => ({}), envOf: () => null, aside: (_, work) => work() }, "", "");
 
 /** @throws CodecError */
 export function checkpointHead(bytes: Uint8Array): CheckpointHead {

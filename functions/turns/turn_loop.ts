@@ -137,13 +137,17 @@ export class TurnLoop implements SessionHost {
   }
 
   make(className: string, program: Program): SessionObject {
-    if (this.#current !== undefined) return this.#host.make(className, program);
+    return this.aside(program, () => this.#host.make(className, program));
+  }
+
+  aside<T>(program: Program, work: () => T): T {
+    if (this.#current !== undefined) return work();
     // For a checkpoint to be put into it: what it starts by itself runs before that, and leaves nothing.
     this.#current = program;
     try {
-      const object = this.#host.make(className, program);
+      const made = work();
       this.#host.drain();
-      return object;
+      return made;
     } finally {
       this.#current = undefined;
     }

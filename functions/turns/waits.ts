@@ -68,8 +68,9 @@ export class Waits {
     const locals = new Set(arrived.map((input) => input.kind === "local" ? input.local : 0));
     const calls = new Set(arrived.map((input) => input.kind === "local" ? 0 : input.call));
     for (const local of [...this.#dueMs.keys()]) if (!program.locals.has(local)) this.disarm(local);
-    for (const [local, { ms }] of program.locals) {
-      if (!this.#dueMs.has(local) && !locals.has(local)) this.arm(local, ms);
+    for (const [number, local] of program.locals) {
+      if (this.#dueMs.has(number) || locals.has(number)) continue;
+      this.arm(number, program.locals.leftMs(local, this.#host.nowMs()));
     }
     for (const [call, { start }] of program.calls) {
       if (start !== undefined && !calls.has(call)) this.compute(call, start);

@@ -28,8 +28,18 @@ export interface ChannelSink {
   ended(end: StatefulEnd, isCause: boolean): void;
 }
 
-/** Reads a frame on a session's channel; those that mean nothing there are ignored. @throws FrameError */
-export function receiveChannel(sink: ChannelSink, type: number, payload: Payload): void {
+/**
+ * Reads a frame on a session's channel; those that mean nothing there are ignored.
+ *
+ * @param state takes the segments that have come before (state_frames.ts).
+ * @throws FrameError
+ */
+export function receiveChannel(
+  sink: ChannelSink,
+  type: number,
+  payload: Payload,
+  state: () => readonly Uint8Array[],
+): void {
   switch (type) {
     case FRAME.sessionOpened:
       return sink.opened(readOpened(payload));
@@ -40,7 +50,7 @@ export function receiveChannel(sink: ChannelSink, type: number, payload: Payload
     case FRAME.sessionDropped:
       return sink.dropped(payload.f64());
     case FRAME.sessionCheckpoint:
-      return sink.checkpointed(readCheckpoint(payload));
+      return sink.checkpointed(readCheckpoint(payload, state()));
     case FRAME.sessionParked:
       return sink.parked(readParked(payload));
     case FRAME.log:

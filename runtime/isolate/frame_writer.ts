@@ -154,6 +154,12 @@ export class FrameWriter {
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
+  /** Calls back when everything ended so far has been handed to the system: no promise, where an app may have its own. */
+  onDrained(callback: () => void): void {
+    if (this.#closed || (!this.#scheduled && !this.#writing)) callback();
+    else this.#idle.push(callback);
+  }
+
   /** Drops what was not written; later frames go nowhere. */
   close(): void {
     this.#closed = true;

@@ -70,6 +70,8 @@ export const FRAME = {
   socketText: 54,
   socketBytes: 55,
   socketClose: 56,
+  // both ways, of a stateful session (state_frames.ts)
+  sessionState: 58,
 } as const;
 
 /** Channel ids from here on are outgoing fetches. */

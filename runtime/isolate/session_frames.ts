@@ -2,9 +2,9 @@
  * Stateful sessions between an isolate and its site, as payloads (frames.ts, `session…`). The frame's id is the
  * session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate.
  *
- *   site → isolate   sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow · sessionClose
+ *   site → isolate   sessionState … · sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow · sessionClose
  *   isolate → site   sessionOpened (or sessionParked) · then sessionCommit, sessionCall, sessionDropped,
- *                    sessionCheckpoint · sessionParked at any time · sessionClosed in answer to sessionClose
+ *                    sessionState … · sessionCheckpoint · sessionParked at any time · sessionClosed in answer to sessionClose
  *
  * SF1  After sessionClose the isolate sends nothing of that channel but sessionClosed.
  * SF2  An isolate is given either requests or stateful sessions, never both.
@@ -91,7 +91,8 @@ export function writeOpen(writer: FrameWriter, open: OpenSession): void {
   writer.f64(open.effectsApplied);
 }
 
-export function readOpen(payload: Payload): OpenSession {
+/** @param state segments that came before (state_frames.ts). */
+export function readOpen(payload: Payload, state: readonly Uint8Array[] = []): OpenSession {
   return {
     class: payload.text(),
     id: payload.text(),
@@ -99,7 +100,7 @@ export function readOpen(payload: Payload): OpenSession {
     replica: payload.u32(),
     code: payload.text(),
     seed: payload.bytes(),
-    checkpoint: readFlag(payload) ? { at: readNumber(payload), bytes: payload.bytes() } : null,
+    checkpoint: readFlag(payload) ? { at: readNumber(payload), bytes: payload.bytes(), state } : null,
     entries: payload.bytes(),
     out: readTally(payload),
     effectsApplied: readNumber(payload),
@@ -358,13 +359,16 @@ export function readOpened(payload: Payload): Opened {
 }
 
 export function writeCheckpoint(writer: FrameWriter, checkpoint: Checkpoint): void {
-  writer.f64(checkpoint.at).rest(checkpoint.bytes);
+  writer.f64(checkpoint.at).f64(checkpoint.on ?? NaN).rest(checkpoint.bytes);
 }
 
-export const readCheckpoint = (payload: Payload): Checkpoint => ({
-  at: readNumber(payload),
-  bytes: payload.rest(),
-});
+/** @param state segments that came before (state_frames.ts). */
+export function readCheckpoint(payload: Payload, state: readonly Uint8Array[] = []): Checkpoint {
+  const at = readNumber(payload);
+  const on = payload.f64();
+  if (!Number.isNaN(on) && !Number.isSafeInteger(on)) throw new FrameError(`${on} is no entry of a log`);
+  return { at, on: Number.isNaN(on) ? null : on, bytes: payload.rest(), state };
+}
 
 const PARKED: readonly Parked["code"][] = [
   "diverged",
@@ -376,6 +380,8 @@ const PARKED: readonly Parked["code"][] = [
   "class_invalid",
   "class_unknown",
   "internal",
+  "shape_newer",
+  "migrate_failed",
   "handler_threw",
 ];
 

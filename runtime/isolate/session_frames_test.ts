@@ -72,7 +72,7 @@ const open: OpenSession = {
   replica: 3,
   code: "v",
   seed: bytes,
-  checkpoint: { at: 7, bytes },
+  checkpoint: { at: 7, bytes, state: [] },
   entries: bytes,
   out: Object.assign(Object.create(null), { a: 1, __proto: 2 }),
   effectsApplied: 4,

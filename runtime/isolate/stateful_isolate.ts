@@ -19,6 +19,7 @@ import { crashReason, isConnectionEnd, type LoadOutcome } from "./isolate.ts";
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
 import { writeAcknowledged, writeEvent, writeOpen } from "./session_frames.ts";
+import { StatesComing, StateSender } from "./state_frames.ts";
 import { readError } from "./store_frames.ts";
 import { TurnWatch } from "./turn_watch.ts";
 
@@ -35,6 +36,8 @@ export class StatefulIsolate {
   readonly #ready = Promise.withResolvers<void>();
   readonly #loaded = Promise.withResolvers<LoadOutcome>();
   readonly #watch: TurnWatch;
+  readonly #states: StateSender;
+  readonly #coming = new StatesComing();
   /** Lines that belong to no session: module code. */
   readonly #strayLog: (level: string, text: string) => void;
   #next = 1;
@@ -49,6 +52,7 @@ export class StatefulIsolate {
     this.#writer = new FrameWriter(process.connection, () => {}, (bytes) => {
       this.kill(`it does not read what it is sent: ${bytes >> 20} MiB wait`);
     });
+    this.#states = new StateSender(this.#writer);
     this.#watch = new TurnWatch({
       limits: app.limits,
       cpuMs: () => process.cpuMs(),
@@ -111,9 +115,11 @@ export class StatefulIsolate {
   open(session: OpenSession, sink: ChannelSink): number {
     const channel = this.#next++;
     this.#channels.set(channel, sink);
-    writeOpen(this.#writer.begin(FRAME.sessionOpen, channel), session);
-    this.#writer.end();
-    this.#watch.begin();
+    this.#states.send(channel, session.checkpoint?.state ?? [], () => {
+      writeOpen(this.#writer.begin(FRAME.sessionOpen, channel), session);
+      this.#writer.end();
+      this.#watch.begin();
+    });
     return channel;
   }
 
@@ -138,6 +144,8 @@ export class StatefulIsolate {
   /** The session leaves this isolate; nothing of it is heard any more. */
   closeChannel(channel: number): void {
     if (!this.#channels.delete(channel)) return;
+    this.#states.drop(channel);
+    this.#coming.drop(channel);
     this.#writer.signal(FRAME.sessionClose, channel);
   }
 
@@ -194,7 +202,8 @@ export class StatefulIsolate {
       }
     }
     const sink = this.#channels.get(id);
-    if (sink !== undefined) receiveChannel(sink, type, payload);
+    if (sink !== undefined && type === FRAME.sessionState) this.#coming.add(id, payload);
+    else if (sink !== undefined) receiveChannel(sink, type, payload, () => this.#coming.take(id));
     else if (type === FRAME.log) this.#strayLog(payload.text(), payload.text());
   };
 }

@@ -3,11 +3,13 @@
  * the session goes on after it.
  *
  * R4  A checkpoint names the code that reads it: where that is other code than this run's, no event was under way when
- *     it was taken, and the run is over with it.
+ *     it was taken, and the run is over with it. A run that goes on from a checkpoint of other code takes one of its own
+ *     before any event, and events wait until all owners have it: none has a log of two codes behind one checkpoint.
  */
-import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
+import type { Home } from "../../functions/homes/mod.ts";
 import type { Checkpoint } from "../../functions/turns/mod.ts";
 import { wrapPiece } from "./pieces.ts";
+import { packState } from "./state_parts.ts";
 import type { Releases } from "./releases.ts";
 
 /** What checkpoints need of their run. */
@@ -37,12 +39,14 @@ const CHECKPOINT_LOG_BYTES = 256 * 1024;
 export class RunCheckpoints {
   readonly #ports: RunCheckpointPorts;
   #at: number;
+  /** Resolves when the home has been given all so far, or rejects. */
+  #written: Promise<unknown> = Promise.resolve();
   #isAsked = false;
   #isLeaving = false;
   /** The code that the next checkpoint is for (R4). */
   #next: string | null = null;
-  /** A checkpoint of other code is on disk as one of this code's (R4). */
-  #adopted: Promise<void> = Promise.resolve();
+  /** Where it goes on from what other code has written: its first checkpoint (R4). */
+  #first: PromiseWithResolvers<Checkpoint> | null = null;
 
   constructor(ports: RunCheckpointPorts, at: number) {
     this.#ports = ports;
@@ -64,14 +68,33 @@ export class RunCheckpoints {
     return this.#next !== null;
   }
 
-  /** Resolves when the checkpoint that the run goes on from is one of its own code. */
-  get adopted(): Promise<void> {
-    return this.#adopted;
+  /** It goes on from what other code has written: the first checkpoint comes before all else (R4). */
+  begin(): void {
+    this.#first = Promise.withResolvers<Checkpoint>();
+    this.#first.promise.catch(() => {});
+    this.#ports.ask();
   }
 
-  /** The checkpoint was written by other code, and nothing after it: from now on this code reads it. */
-  adopt(home: Home, checkpoint: NonNullable<OpenedHome["checkpoint"]>): void {
-    this.#adopted = home.checkpoint({ ...checkpoint, version: this.#ports.version });
+  get isBeginning(): boolean {
+    return this.#first !== null;
+  }
+
+  /** Waits until all owners have that one. @throws what ended the run meanwhile */
+  async begun(): Promise<void> {
+    if (this.#first === null) return;
+    const checkpoint = await this.#first.promise;
+    this.#first = null;
+    await this.#write(
+      checkpoint,
+      wrapPiece(this.#ports.releases.seen, checkpoint.bytes),
+      this.#ports.version,
+    );
+    this.#at = checkpoint.at;
+  }
+
+  /** The run is over before. */
+  over(error: unknown): void {
+    this.#first?.reject(error);
   }
 
   /** Asks for one; with `next`, for that code (R4). */
@@ -87,17 +110,29 @@ export class RunCheckpoints {
     if (this.#ports.home().logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.ask();
   }
 
+  /** One after the other, as they were taken: the next goes on from this one. */
+  #write({ at, on, state }: Checkpoint, bytes: Uint8Array, version: string): Promise<void> {
+    const packed = packState(state);
+    const written = this.#written.then(async () => {
+      const parts = await packed;
+      if (!this.#ports.isOver()) {
+        return { held: this.#ports.home().checkpoint({ at, on, bytes, version, parts }) };
+      }
+    });
+    this.#written = written;
+    return written.then((home) => home?.held);
+  }
+
   /** The isolate has taken one. */
   taken(checkpoint: Checkpoint): void {
     this.#isAsked = false;
+    if (this.#first !== null) return this.#first.resolve(checkpoint);
     const { releases, isIdle, version: own, events: eventsOf } = this.#ports;
-    const home = this.#ports.home();
     const events = eventsOf();
     releases.afterwards(async () => {
       this.#isLeaving = this.#next !== null && isIdle() && eventsOf() === events;
       const version = this.#isLeaving ? this.#next ?? own : own;
-      const bytes = wrapPiece(releases.seen, checkpoint.bytes);
-      const held = home.checkpoint({ at: checkpoint.at, bytes, version }).then(() => {
+      const held = this.#write(checkpoint, wrapPiece(releases.seen, checkpoint.bytes), version).then(() => {
         this.#at = checkpoint.at;
         if (this.#isLeaving) this.#ports.rested(); // R4
       });

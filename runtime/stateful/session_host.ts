@@ -24,6 +24,7 @@ import { OwnStore } from "./own_store.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
+import { unpackState } from "./state_parts.ts";
 import { SessionRun } from "./session_run.ts";
 
 /** What hosting needs of its site. */
@@ -337,6 +338,7 @@ export class SessionHost {
       const version = isAdopted ? current : await this.#versionOf(name, home.version);
       const checkpoint = home.checkpoint && openPiece(home.checkpoint.bytes);
       const { token, bytes: entries } = joinPieces(checkpoint?.token ?? null, home.log);
+      const state = await unpackState(home.checkpoint?.parts ?? []);
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
@@ -358,7 +360,8 @@ export class SessionHost {
         ...{ class: name.class, id: name.id, epoch: home.epoch, seed: home.seed, entries },
         replica: this.#services.replica.status().replica,
         code: `${version.version} deno ${Deno.version.deno} ${Deno.build.arch}`,
-        checkpoint: home.checkpoint && checkpoint && { at: home.checkpoint.at, bytes: checkpoint.bytes },
+        checkpoint: home.checkpoint && checkpoint &&
+          { at: home.checkpoint.at, bytes: checkpoint.bytes, state },
         out: {},
         effectsApplied: 0,
       };

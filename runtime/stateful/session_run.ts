@@ -42,7 +42,7 @@ export interface RunParts {
   readonly listener: RunListener;
   readonly calls: Omit<CallMaker, "store" | "signal">;
   readonly nowMs: () => number;
-  /** The checkpoint was written by other code, and nothing after it: from now on this code reads it. */
+  /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
   readonly isAdopted: boolean;
 }
 
@@ -120,11 +120,13 @@ export class SessionRun implements ChannelSink {
   }
 
   async #begin(opened: Opened): Promise<void> {
-    await this.#checkpoints.adopted;
     await this.#releases.begin(opened);
     if (opened.isEnded) {
       await this.#releases.answerAgain(opened);
       await this.remove();
+    } else if (this.#checkpoints.isBeginning) {
+      await this.#checkpoints.begun();
+      this.goOn();
     }
     this.#opening.resolve();
   }
@@ -265,7 +267,10 @@ export class SessionRun implements ChannelSink {
     home.over.then((error) => this.#end({ kind: "moved", error }));
     this.#told = home.sequence;
     if (opened.sequence !== this.#told) return this.#misfit(opened.sequence);
-    if (isAdopted && opening.checkpoint !== null) this.#checkpoints.adopt(home, opening.checkpoint);
+    if (isAdopted) {
+      this.hold();
+      this.#checkpoints.begin();
+    }
     this.handling = opened.handling;
     this.#isQuiescent = opened.isQuiescent;
     for (const { name, dueMs } of opened.timers) this.#timers.plan(name, dueMs);
@@ -299,12 +304,7 @@ export class SessionRun implements ChannelSink {
       answers: this.#answersOf(commit.outputs),
       wakeAtMs: this.#timers.earliest,
     };
-    const { adopted } = this.#checkpoints;
-    const appended = commit.count === 0
-      ? adopted
-      : this.#parts.isAdopted
-      ? adopted.then(() => home.commit(piece))
-      : home.commit(piece);
+    const appended = commit.count === 0 ? Promise.resolve() : home.commit(piece);
     appended.catch(() => {});
     this.#releases.afterwards(async () => {
       await appended;
@@ -330,6 +330,7 @@ export class SessionRun implements ChannelSink {
   }
 
   parked(parked: Parked): void {
+    if (this.#checkpoints.isBeginning) return this.#end({ kind: "parked", parked });
     // What it did before has its way.
     this.#releases.afterwards(() => this.#end({ kind: "parked", parked }));
   }
@@ -356,6 +357,7 @@ export class SessionRun implements ChannelSink {
     if (this.#over !== null) return;
     this.#over = over;
     this.#opening.reject(new RunFailed(over));
+    this.#checkpoints.over(new RunFailed(over));
     this.#serving.resolve();
     this.#timers.close();
     this.#calls.close();

@@ -139,7 +139,7 @@ export const logs: Target = {
   },
 };
 
-const host = { make: () => ({}), envOf: () => ({}) };
+const host = { make: () => ({}), envOf: () => ({}), aside: <T>(_: Program, work: () => T): T => work() };
 
 /** Checkpoints of stateful sessions, but for the state in them. */
 export const checkpoints: Target = {
@@ -162,7 +162,8 @@ export const checkpoints: Target = {
           if (error instanceof CodecError) return error.code;
           throw error;
         }
-        if (!same(encodeCheckpoint(program, parts), mutant)) {
+        // The first form is only read any more.
+        if (mutant[0] !== 1 && !same(encodeCheckpoint(program, parts), mutant)) {
           throw new Finding(`another form was read: ${mutant}`);
         }
         return "canonical";

@@ -143,8 +143,9 @@ def peer(p, version):
     return out if version == 1 else out + varint(p["received"]) + bytes([p["isClosed"]])
 
 
-def checkpoint(c, version=2):
-    return (bytes([version]) + varint(c["epoch"]) + varint(c["replica"]) + text(c["code"]) + bytes.fromhex(c["seed"])
+def checkpoint(c, version=3):
+    return (bytes([version]) + varint(c["epoch"]) + varint(c["replica"]) + text(c["code"])
+            + (varint(c["shape"]) if version > 2 else b"") + bytes.fromhex(c["seed"])
             + b"".join(varint(c[name]) for name in ["originMs", "clockMs", "storeClock", "math", "crypto", "check",
                                                     "nextCall", "nextLocal", "nextEffect"])
             + items(c["timers"], lambda t: text(t["name"]) + varint(t["dueMs"]))
@@ -152,13 +153,14 @@ def checkpoint(c, version=2):
             + items(c["outputs"], lambda o: text(o["to"]) + varint(o["sequence"]) + sized(bytes.fromhex(o["bytes"])))
             + items(c["effects"], lambda e: varint(e["effect"]) + varint(e["clock"]) + varint(e["replica"])
                     + varint(e["atMs"]) + items(e["mutations"], mutation))
-            + sized(bytes.fromhex(c["state"])))
+            + (b"" if version > 2 else sized(bytes.fromhex(c["state"]))))
 
 
 def checkpoints():
     blank = {"epoch": 1, "replica": 3, "code": "v1", "seed": bytes(range(32)).hex(), "originMs": 1780000000000,
              "clockMs": 1780000000123, "storeClock": 0, "math": 0, "crypto": 0, "check": 0x811C9DC5, "nextCall": 1,
-             "nextLocal": 1, "nextEffect": 1, "timers": [], "peers": [], "outputs": [], "effects": [], "state": "00"}
+             "nextLocal": 1, "nextEffect": 1, "timers": [], "peers": [], "outputs": [], "effects": [],
+             "state": None, "shape": 0}
     full = {**blank, "epoch": 300, "storeClock": 2**52, "math": 2**33, "crypto": 64, "nextCall": 128,
             "timers": [{"name": "idle", "dueMs": 1780000060000}, {"name": "é", "dueMs": 0}],
             "peers": [{"kind": "client", "id": "p1", "sent": 9, "received": 300, "isClosed": False},
@@ -168,12 +170,16 @@ def checkpoints():
                 {"kind": "set", "key": "\x02kv\x00", "value": "01", "expireInMs": 1000},
                 {"kind": "set", "key": "\x02\xff", "value": ""}, {"kind": "delete", "key": "k"},
                 {"kind": "sum", "key": "s", "value": "10"}]}],
-            "state": state_bytes(STATE)}
+            "shape": 300}
+    # The first two formats had the state in themselves, and no shape.
+    inside = {"state": state_bytes(STATE), "shape": 0}
     # The first format had no counts of messages: whoever reads it takes them for none.
     none = [{**p, "received": 0, "isClosed": False} for p in full["peers"]]
-    return ([{"checkpoint": case, "format": 2, "bytes": checkpoint(case).hex()} for case in [blank, full]]
+    return ([{"checkpoint": case, "format": 3, "bytes": checkpoint(case).hex()} for case in [blank, full]]
+            + [{"checkpoint": case, "format": 2, "bytes": checkpoint(case, 2).hex()}
+               for case in [{**blank, "state": "00"}, {**full, **inside}]]
             + [{"checkpoint": case, "format": 1, "bytes": checkpoint(case, 1).hex()}
-               for case in [blank, {**full, "peers": none}]])
+               for case in [{**blank, "state": "00"}, {**full, **inside, "peers": none}]])
 
 
 # The state: tracked structures by what changed, plain fields as a whole.

@@ -102,7 +102,8 @@ const call: fc.Arbitrary<Call> = record({
   ...{ call: number, bytes, effect: maybe(number) },
   kind: fc.constantFrom("get", "list", "commit", "fetch", "session"),
 });
-const checkpoint: fc.Arbitrary<Checkpoint> = record({ at: number, bytes });
+const kept = { at: number, bytes, state: fc.constant([]) };
+const checkpoint: fc.Arbitrary<Checkpoint> = record({ ...kept, on: maybe(number) });
 const made = { outputs: list(output), effects: list(effect), timers: list(timer), calls: list(call) };
 const commit: fc.Arbitrary<Commit> = record({
   ...{ first: number, count: small, entries: bytes, through: number, check: small, ...made },
@@ -123,7 +124,7 @@ const opened: fc.Arbitrary<Opened> = record({
 });
 const open: fc.Arbitrary<OpenSession> = record({
   ...{ class: text, id: text, epoch: number, replica: small, code: text, seed: bytes, entries: bytes },
-  ...{ checkpoint: maybe(checkpoint), out: tally, effectsApplied: number },
+  ...{ checkpoint: maybe(record(kept)), out: tally, effectsApplied: number },
 });
 const parked = record({
   code: fc.constantFrom("diverged", "log_full", "class_invalid"),
@@ -149,12 +150,15 @@ async function holds<T>(
 }
 
 Deno.test("every frame of a stateful session is read as it was written", async (t) => {
-  await t.step("open", () => holds(open, frames.writeOpen, frames.readOpen));
+  await t.step("open", () => holds(open, frames.writeOpen, (payload) => frames.readOpen(payload)));
   await t.step("event", () => holds(event, frames.writeEvent, frames.readEvent));
   await t.step("acknowledged", () => holds(acknowledged, frames.writeAcknowledged, frames.readAcknowledged));
   await t.step("opened", () => holds(opened, frames.writeOpened, frames.readOpened));
   await t.step("commit", () => holds(commit, frames.writeCommit, frames.readCommit));
   await t.step("call", () => holds(call, frames.writeCall, frames.readCall));
-  await t.step("checkpoint", () => holds(checkpoint, frames.writeCheckpoint, frames.readCheckpoint));
+  await t.step(
+    "checkpoint",
+    () => holds(checkpoint, frames.writeCheckpoint, (p) => frames.readCheckpoint(p)),
+  );
   await t.step("parked", () => holds(parked, frames.writeParked, frames.readParked));
 });

@@ -4,8 +4,8 @@ import type {
   Acknowledged,
   Call,
   CallOutcome,
-  Checkpoint,
   Commit,
+  KeptCheckpoint,
   Opened,
   Parked,
 } from "../../functions/turns/mod.ts";
@@ -13,6 +13,7 @@ import { decodeValue, encodeValue } from "../../functions/value.ts";
 import type { ChannelSink, StatefulEnd } from "../../runtime/isolate/channel.ts";
 import type { IsolateApp } from "../../runtime/isolate/mod.ts";
 import type { OpenChannel, StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
+import { keptAfter } from "../turns/kept_checkpoint.ts";
 import { joined } from "../turns/site.ts";
 
 /** What a request came to. */
@@ -27,7 +28,7 @@ const text = new TextDecoder();
 export class TestHome {
   readonly commits: Commit[] = [];
   readonly logged: string[] = [];
-  checkpoint: Checkpoint | null = null;
+  checkpoint: KeptCheckpoint | null = null;
   parked: Parked | null = null;
   opened: Opened | null = null;
   end: { readonly end: StatefulEnd; readonly isCause: boolean } | null = null;
@@ -175,7 +176,7 @@ export class TestHome {
       call: changed((call) => this.#made(call)),
       dropped: () => {},
       checkpointed: changed((checkpoint) => {
-        this.checkpoint = checkpoint;
+        this.checkpoint = keptAfter(this.checkpoint, checkpoint);
       }),
       parked: changed((parked) => {
         this.parked = parked;

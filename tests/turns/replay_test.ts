@@ -175,8 +175,10 @@ Deno.test("a log or checkpoint that can't be read parks the session", () =>
     const cut = solo.entries.slice(0, -1);
     assert.equal(new Solo(Small).open({ entries: cut }).parked?.code, "log_corrupt");
     assert.ok(checkpoint);
-    const short = { at: checkpoint.at, bytes: checkpoint.bytes.slice(0, -3) };
+    const short = { ...checkpoint, bytes: checkpoint.bytes.slice(0, -3) };
     assert.equal(new Solo(Small).open({ checkpoint: short }).parked?.code, "log_corrupt");
+    const torn = { ...checkpoint, state: checkpoint.state.map((segment) => segment.slice(0, -3)) };
+    assert.equal(new Solo(Small).open({ checkpoint: torn }).parked?.code, "log_corrupt");
   }));
 
 Deno.test("a handler that waits for nothing that comes parks the session, and is named", () =>

@@ -14,6 +14,7 @@ import type {
   Commit,
   Effect,
   HandledEvent,
+  KeptCheckpoint,
   Opened,
   OpenSession,
   Output,
@@ -26,6 +27,7 @@ import { SessionStore } from "../../functions/turns/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/turns/turn_loop.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
 import type { Draws } from "../sim/random.ts";
+import { keptAfter } from "./kept_checkpoint.ts";
 import { Outside } from "./outside.ts";
 import { Robot, stage, type Step } from "./robot.ts";
 import type { Plan, Received, Seen } from "./seen.ts";
@@ -41,7 +43,7 @@ export interface Breaks {
 
 interface Durable {
   at: number;
-  checkpoint: Checkpoint | null;
+  checkpoint: KeptCheckpoint | null;
   /** Increments after the checkpoint. */
   commits: Commit[];
 }
@@ -311,10 +313,14 @@ export class Site {
       dropped: () => {},
       checkpoint: alive((checkpoint: Checkpoint) => {
         const store = () => {
-          if (this.durable.at < checkpoint.at) return void this.at(1, alive2(store));
-          if ((this.durable.checkpoint?.at ?? 0) > checkpoint.at) return;
+          const { at = 0 } = this.durable.checkpoint ?? {};
+          // One after the other, as they were taken.
+          if (this.durable.at < checkpoint.at || (checkpoint.on ?? 0) > at) {
+            return void this.at(1, alive2(store));
+          }
+          if (at > checkpoint.at) return;
           this.probes.checkpoints++;
-          this.durable.checkpoint = checkpoint;
+          this.durable.checkpoint = keptAfter(this.durable.checkpoint, checkpoint);
           this.durable.commits = this.durable.commits.filter(({ first }) => first > checkpoint.at);
         };
         const alive2 = (run: () => void) => () => {

@@ -65,10 +65,15 @@ const checkpoints =
   (change: (program: Program, parts: ReturnType<typeof decodeCheckpoint>) => typeof parts) => (): Breaks => ({
     sink: (sink) => ({
       ...sink,
-      checkpoint: (channel, { at, bytes }) => {
-        const program = new Program({ make: () => ({}), envOf: () => null }, "robot", "r");
-        const parts = decodeCheckpoint(bytes, program);
-        sink.checkpoint(channel, { at, bytes: encodeCheckpoint(program, change(program, parts)) });
+      checkpoint: (channel, checkpoint) => {
+        const host = {
+          make: () => ({}),
+          envOf: () => null,
+          aside: <T>(_: Program, work: () => T): T => work(),
+        };
+        const program = new Program(host, "robot", "r");
+        const parts = decodeCheckpoint(checkpoint.bytes, program);
+        sink.checkpoint(channel, { ...checkpoint, bytes: encodeCheckpoint(program, change(program, parts)) });
       },
     }),
   });
@@ -235,14 +240,43 @@ export const variants: readonly Variant[] = [
   {
     name: "state of a checkpoint is that of the one before",
     rule: "checkpoint.ts, CP2",
-    make: () => {
-      let state: Uint8Array | undefined;
-      return checkpoints((_, parts) => {
-        const before = state ?? parts.state;
-        state = parts.state;
-        return { ...parts, state: before };
-      })();
-    },
+    make: () => ({
+      sink: (sink) => {
+        let before: readonly Uint8Array[] = [];
+        return {
+          ...sink,
+          checkpoint: (channel, checkpoint) => {
+            const state = before;
+            before = checkpoint.state;
+            sink.checkpoint(channel, state.length === 0 ? checkpoint : { ...checkpoint, state });
+          },
+        };
+      },
+    }),
+  },
+  {
+    name: "what changed in a state is taken for all of it",
+    rule: "logged_program.ts, LP1",
+    make: () => ({
+      sink: (sink) => ({
+        ...sink,
+        checkpoint: (channel, checkpoint) => sink.checkpoint(channel, { ...checkpoint, on: null }),
+      }),
+    }),
+  },
+  {
+    name: "a checkpoint's state is put behind the one that it stands for",
+    rule: "logged_program.ts, LP1",
+    make: () => ({
+      open: (open) =>
+        open.checkpoint === null ? open : {
+          ...open,
+          checkpoint: {
+            ...open.checkpoint,
+            state: [...open.checkpoint.state, ...open.checkpoint.state.slice(0, 1)],
+          },
+        },
+    }),
   },
   {
     name: "a handler that throws keeps what it did",

@@ -21,6 +21,7 @@ import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
+import { StatesComing } from "../state_frames.ts";
 import { readAcknowledged, readEvent, readOpen } from "../session_frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { captureConsole } from "./console.ts";
@@ -64,8 +65,9 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const report = (text: string) => void stderr.writeSync(encoder.encode(text));
   const writer = new FrameWriter(connection, () => exit(1));
   const app = new StatefulApp();
+  const sink = new FrameSink(writer), coming = new StatesComing();
   const loop = new TurnLoop({
-    sink: new FrameSink(writer),
+    sink,
     nowMs,
     storeClock: () => (nowMs() - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS,
     drain,
@@ -99,13 +101,17 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
         case FRAME.sessionEvent:
           return loop.deliver(channel, readEvent(payload));
         case FRAME.sessionOpen:
-          return loop.open(channel, readOpen(payload));
+          return loop.open(channel, readOpen(payload, coming.take(channel)));
+        case FRAME.sessionState:
+          return coming.add(channel, payload);
         case FRAME.sessionAcknowledged:
           return loop.acknowledge(channel, readAcknowledged(payload));
         case FRAME.sessionCheckpointNow:
           return loop.checkpointNow(channel);
         case FRAME.sessionClose:
           loop.close(channel);
+          sink.closed(channel);
+          coming.drop(channel);
           return writer.signal(FRAME.sessionClosed, channel);
         case FRAME.ping:
           return writer.signal(FRAME.pong, channel);

@@ -3,14 +3,22 @@ import type { Call, Checkpoint, Commit, Opened, Parked, SessionSink } from "../.
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
 import { writeCall, writeCheckpoint, writeCommit, writeOpened, writeParked } from "../session_frames.ts";
+import { StateSender } from "../state_frames.ts";
 import { appFrames } from "./stack.ts";
 
 /** Writes frames. */
 export class FrameSink implements SessionSink {
   readonly #writer: FrameWriter;
+  readonly #states: StateSender;
 
   constructor(writer: FrameWriter) {
     this.#writer = writer;
+    this.#states = new StateSender(writer);
+  }
+
+  /** Nothing of this session leaves any more. */
+  closed(channel: number): void {
+    this.#states.drop(channel);
   }
 
   opened(channel: number, opened: Opened): void {
@@ -33,8 +41,10 @@ export class FrameSink implements SessionSink {
   }
 
   checkpoint(channel: number, checkpoint: Checkpoint): void {
-    writeCheckpoint(this.#writer.begin(FRAME.sessionCheckpoint, channel), checkpoint);
-    this.#writer.end();
+    this.#states.send(channel, checkpoint.state, () => {
+      writeCheckpoint(this.#writer.begin(FRAME.sessionCheckpoint, channel), checkpoint);
+      this.#writer.end();
+    });
   }
 
   parked(channel: number, parked: Parked): void {

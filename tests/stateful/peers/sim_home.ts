@@ -9,6 +9,7 @@ import type {
   Checkpoint,
   Commit,
   HandledEvent,
+  KeptCheckpoint,
   Opened,
   OpenSession,
   SessionSink,
@@ -16,6 +17,7 @@ import type {
 import { type LoopHost, TurnLoop } from "../../../functions/turns/turn_loop.ts";
 import type { Program } from "../../../functions/turns/program.ts";
 import type { Draws } from "../../sim/random.ts";
+import { keptAfter } from "../../turns/kept_checkpoint.ts";
 import { drain, joined } from "../../turns/site.ts";
 import { type Committed, Ledger, Room, stage } from "./room.ts";
 import type { World } from "./world.ts";
@@ -24,7 +26,7 @@ import type { World } from "./world.ts";
 export class OwnersLog {
   epoch = 0;
   length = 0;
-  checkpoint: Checkpoint | null = null;
+  checkpoint: KeptCheckpoint | null = null;
   commits: Commit[] = [];
   /** All that was ever committed, as it would be without checkpoints. */
   readonly ledger = new Ledger();
@@ -50,7 +52,7 @@ export class OwnersLog {
   cut(checkpoint: Checkpoint): void {
     if ((this.checkpoint?.at ?? 0) >= checkpoint.at) return;
     this.probes.checkpoints++;
-    this.checkpoint = checkpoint;
+    this.checkpoint = keptAfter(this.checkpoint, checkpoint);
     this.commits = this.commits.filter(({ first }) => first > checkpoint.at);
   }
 
@@ -348,7 +350,9 @@ export class SimHome {
         const { epoch } = this;
         const cut = () => {
           if (this.#log.epoch !== epoch) return;
-          if (this.#log.length < checkpoint.at) return this.at(3, cut);
+          // One after the other, as they were taken.
+          const isEarly = (checkpoint.on ?? 0) > (this.#log.checkpoint?.at ?? 0);
+          if (this.#log.length < checkpoint.at || isEarly) return this.at(3, cut);
           this.#log.cut(this.#breaks.checkpoint?.(checkpoint) ?? checkpoint);
         };
         this.at(this.#draws.integer(0, this.#plan.keepMs), cut);

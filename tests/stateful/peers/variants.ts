@@ -52,10 +52,11 @@ const checkpoints = (
   change: (program: Program, parts: ReturnType<typeof decodeCheckpoint>) => typeof parts,
 ) =>
 (): Breaks => ({
-  checkpoint: ({ at, bytes }) => {
-    const program = new Program({ make: () => ({}), envOf: () => null }, "room", "r");
-    const parts = decodeCheckpoint(bytes, program);
-    return { at, bytes: encodeCheckpoint(program, change(program, parts)) };
+  checkpoint: (checkpoint) => {
+    const host = { make: () => ({}), envOf: () => null, aside: <T>(_: Program, work: () => T): T => work() };
+    const program = new Program(host, "room", "r");
+    const parts = decodeCheckpoint(checkpoint.bytes, program);
+    return { ...checkpoint, bytes: encodeCheckpoint(program, change(program, parts)) };
   },
 });
 
