@@ -26,7 +26,7 @@ export function listedSites(
   if (list === null) return [];
   for (const item of list) {
     const { id, url, tier } = item as Partial<Record<"id" | "url" | "tier", unknown>>;
-    if (typeof url !== "string" || !URL.canParse(url)) continue;
+    if (typeof url !== "string" || !/^https?:/.test(url) || !URL.canParse(url)) continue;
     const name = typeof id === "string" && id !== "" ? id : null;
     const level = TIERS.has(tier) ? tier as NonNullable<ListedSite["tier"]> : null;
     if (name !== null && name === from) found.unshift({ id: name, url: own, tier: level });

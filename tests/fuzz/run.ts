@@ -7,6 +7,7 @@
  */
 import { cpuUsage } from "node:process";
 import { bundles } from "./bundles.ts";
+import { keptPeers, siteLists } from "./client.ts";
 import { Dice } from "./dice.ts";
 import { configurations, manifests, topologies } from "./documents.ts";
 import { homes } from "./homes.ts";
@@ -24,6 +25,7 @@ export const TARGETS: readonly Target[] = [
   ...[manifests, bundles, configurations, topologies],
   ...[stateSegments, logs, checkpoints, homes, sealedLogs],
   ...[sessionFrames, lyingHosts, lyingHomes],
+  ...[siteLists, keptPeers],
 ];
 
 /** What came of a target. */
