@@ -41,8 +41,12 @@ export const SITES_EVERY_MS = 10_000;
 /** A connection is tried so long before it is another site's turn. */
 export const OPEN_MS = 5_000;
 
-/** Refused so often before it was ever open, by sites that live: it is not wanted, or the app is broken. */
+/**
+ * Refused so often before it was ever open, by sites that live, and for so long: it is not wanted, or the app is broken.
+ * A session whose home died is at another within this.
+ */
 export const REFUSALS_MAX = 4;
+export const REFUSED_MS = 5_000;
 /** After so many connections that failed, the sites that did are tried again. */
 export const TRIES_BEFORE_ALL = 4;
 /** A home that says nothing for so long, though asked: a frozen site is left within twice this. */

@@ -219,10 +219,14 @@ export class Line {
       if (this.isClosed) return;
     }
     this.#tried.add(site.url);
-    if (this.#stage === "opening" && this.#refusals >= limits.REFUSALS_MAX) {
-      return this.#end(ABNORMAL, "", false); // L3
-    }
+    if (this.#stage === "opening" && this.#isRefused()) return this.#end(ABNORMAL, "", false); // L3
     this.#again();
+  }
+
+  /** L3: not for a moment, as while a session's home is being replaced. */
+  #isRefused(): boolean {
+    const sinceMs = this.#parts.host.nowMs() - (this.#awayMs ?? Infinity);
+    return this.#refusals >= limits.REFUSALS_MAX && sinceMs >= limits.REFUSED_MS;
   }
 
   /** Another connection, a little later each time. */
