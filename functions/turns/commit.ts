@@ -175,6 +175,8 @@ export interface Parked {
     | "handler_threw"
     /** Its log was written by other code. */
     | "code_differs"
+    /** Its code ran in a turn of another session: they share something in a module. */
+    | "shared"
     /** Its object can't be made: the constructor threw. */
     | "class_invalid"
     /** Its state was written with a later shape than its class has. */

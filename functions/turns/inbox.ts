@@ -4,6 +4,10 @@ import type { HandledEvent } from "./event.ts";
 /** An event as its site delivers it. */
 export type Numbered = HandledEvent & { readonly number: number; readonly storeClock: number };
 
+/** The event that a rejection stands in place of. */
+export const begunOf = ({ of, number, storeClock }: Extract<Numbered, { kind: "reject" }>): Numbered | null =>
+  of === null ? null : { ...of, number, storeClock };
+
 /** A session that does not come to rest takes no new messages from so many bytes of log on. */
 export const HOLD_BYTES = 1024 * 1024;
 /** So long it may take to rest then, while somebody waits: longer than a call that ends. */

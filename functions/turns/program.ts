@@ -20,6 +20,7 @@ import { Locals } from "./locals.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
+import { checkTimer, TIMERS_MAX } from "./timers.ts";
 import type { Trace } from "./trace.ts";
 import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
 import type { Failed } from "./when_thrown.ts";
@@ -32,6 +33,8 @@ export interface ProgramHost {
   aside<T>(program: Program, work: () => T): T;
   /** The env of a program. */
   envOf(program: Program): unknown;
+  /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
+  leaked?(program: Program, what: string): Error;
 }
 
 /** A call that waits for its result. */
@@ -81,13 +84,8 @@ interface Turn {
   effect: { mutations: Effect["mutations"][number][] } & Omit<Effect, "mutations"> | null;
 }
 
-const NAME_CHARS_MAX = 200;
-/** Timers of one session, of each kind: what a program that forgets to clear them may hold. */
-const TIMERS_MAX = 1_000;
 /** Calls that wait at one time. */
 const CALLS_MAX = 1_000;
-/** 100 years: beyond, dates are no dates any more. */
-const NAMED_TIMER_MS_MAX = 100 * 366 * 24 * 3_600_000;
 /** The longest time that a closure timer of a browser takes. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -263,6 +261,7 @@ export class Program implements SessionPort {
     this.handler = handler;
     const ended = (answer: Uint8Array | null) => {
       if (this.handler !== handler) return;
+      if (this.#turn === null) return void this.#host.leaked?.(this, `the end of ${handler.name}`);
       if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
       this.handler = null;
       this.failed = null;
@@ -407,21 +406,7 @@ export class Program implements SessionPort {
 
   setTimer(name: string, ms: number): void {
     this.#mayAct("setTimer");
-    if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX || !name.isWellFormed()) {
-      throw new AppError("value_invalid", `a timer's name is a text of 1 to ${NAME_CHARS_MAX} characters`);
-    }
-    if (!(ms >= 0 && ms <= NAMED_TIMER_MS_MAX)) {
-      throw new AppError(
-        "value_invalid",
-        `setTimer(${JSON.stringify(name)}): ${ms} is no number of milliseconds`,
-      );
-    }
-    if (this.timers.size >= TIMERS_MAX && !this.timers.has(name)) {
-      throw new AppError(
-        "limit_timers",
-        `setTimer: ${TIMERS_MAX} timers of this stateful session are set already`,
-      );
-    }
+    checkTimer(name, ms, this.timers);
     this.#timer(name, this.now() + Math.ceil(ms));
   }
 
@@ -444,7 +429,10 @@ export class Program implements SessionPort {
   }
 
   #mayAct(what: string): void {
-    if (!this.#isMaking) return;
+    if (!this.#isMaking) {
+      if (this.#turn !== null) return;
+      throw this.#host.leaked?.(this, what) ?? new Error("a program acted outside of its turns");
+    }
     throw new AppError(
       "no_request",
       `${what} works in a handler of a stateful session, not while its object is being made`,

@@ -4,6 +4,7 @@
  * RP1  Entries that a later `rejected` voids are not run.
  * RP2  Each turn's rolling check is compared. The first that differs ends the replay: nothing is guessed.
  */
+import { decodeCall } from "../calls/call.ts";
 import type { ReadEntry } from "./log_entry.ts";
 import type { Parked } from "./commit.ts";
 import type { Program } from "./program.ts";
@@ -148,7 +149,24 @@ function describe(turn: LoggedTurn): Record<string, unknown> {
       value instanceof Uint8Array ? `${value.length} bytes` : value,
     ]),
   );
-  return { ...input, check: turn.check, clocks: turn.dts.length, wrote: turn.storeClock !== null };
+  const handler = turn.input.kind === "request" ? { handler: calledName(turn.input.bytes) } : {};
+  return {
+    ...input,
+    ...handler,
+    check: turn.check,
+    clocks: turn.dts.length,
+    wrote: turn.storeClock !== null,
+  };
+}
+
+/** What a request calls. */
+function calledName(bytes: Uint8Array): string {
+  try {
+    const call = decodeCall(bytes);
+    return call.kind === "rpc" ? call.method : "fetch";
+  } catch {
+    return "nothing that can be read";
+  }
 }
 
 /** A turn's source that has what the log has. */

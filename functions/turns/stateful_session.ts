@@ -22,8 +22,9 @@ import type { Acknowledged, Checkpoint, Parked, Rejection, TimerChange } from ".
 import type { OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
-import { HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
+import { begunOf, HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { inputOf } from "./inputs.ts";
+import { type Leak, sharedState } from "./leak.ts";
 import type { LoggedProgram, RunHost } from "./logged_program.ts";
 import { type Leaving, Outbox } from "./outbox.ts";
 import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
@@ -32,7 +33,7 @@ import type { SessionSink } from "./sink.ts";
 import { type Subject, subjectOf } from "./subject.ts";
 import type { Rejected, TurnInput } from "./turn.ts";
 import { type Delivery, Waits } from "./waits.ts";
-import { policyOf, sameSubject, type Verdict, verdictOf } from "./when_thrown.ts";
+import { attemptOf, policyOf, sameSubject, verdictOf } from "./when_thrown.ts";
 
 /** Something of an isolate that has turns. */
 export interface Runnable {
@@ -472,6 +473,11 @@ export class StatefulSession implements Runnable {
     });
   }
 
+  /** What it shares with other sessions is in no log. */
+  leaked(leak: Leak): void {
+    this.#park(sharedState(leak));
+  }
+
   #parkFor(error: unknown): void {
     const { code, message, detail } = parkedError(error);
     this.#park({ code, message, detail });
@@ -487,9 +493,3 @@ export class StatefulSession implements Runnable {
     this.#host.sink.parked(this.channel, parked);
   }
 }
-
-const attemptOf = (verdict: Verdict): number => verdict.kind === "reject" ? 0 : verdict.attempt;
-
-/** The event that a rejection stands in place of. */
-const begunOf = ({ of, number, storeClock }: Extract<Numbered, { kind: "reject" }>): Numbered | null =>
-  of === null ? null : { ...of, number, storeClock };

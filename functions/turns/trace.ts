@@ -28,7 +28,8 @@ export class Trace {
   }
 }
 
-function appFrames(): string {
+/** Where the app is now. */
+export function appFrames(): string {
   const lines = String(new Error().stack).split("\n").slice(1).map((line) => line.trim());
   const app = lines.filter((line) => line.includes(APP));
   const frames = app.length > 0 ? app : lines.filter((line) => line.startsWith("at ") && !OWN.test(line));

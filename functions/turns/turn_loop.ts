@@ -8,11 +8,14 @@
  *      is none.
  * TL2  Turns run in a macrotask, never inside a promise reaction: the drain would not run there.
  * TL3  A session waits for no other's handler: after each turn the next session has its own.
+ * TL4  What acts in a turn is code of the session whose turn it is, as far as the host can tell whose code runs: what
+ *      sessions share in a module may have run the code of another. That one is parked.
  */
 import type { Acknowledged } from "./commit.ts";
 import type { OpenSession, SessionEvent } from "./event.ts";
 import { FollowingSession, type Promotion } from "./following_session.ts";
 import type { SessionObject } from "./handler.ts";
+import { Leak } from "./leak.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import type { Program } from "./program.ts";
 import type { SessionSink } from "./sink.ts";
@@ -29,6 +32,10 @@ export interface LoopHost {
   /** Calls back in a macrotask of its own. */
   schedule(callback: () => void): void;
   after(ms: number, callback: () => void): () => void;
+  /** Runs something as code of a program: what it begins, and what follows from that, has this owner. */
+  enter?(program: Program, run: () => void): void;
+  /** Whose code runs; undefined: nobody's, as far as is known. */
+  owner?(): Program | undefined;
   /** Writes down whose turn begins: who reads it finds the session that took the isolate with it. */
   mark(channel: number): void;
   make(className: string, program: Program): SessionObject;
@@ -61,6 +68,20 @@ export class TurnLoop implements SessionHost {
   /** TL1 */
   get current(): Program | undefined {
     return this.#current;
+  }
+
+  /** The same, for what acts. @throws Leak for code of another session (TL4). */
+  get acting(): Program | undefined {
+    const owner = this.#host.owner?.();
+    const current = this.#current;
+    if (owner === undefined || current === undefined || owner === current) return current;
+    throw this.leaked(owner, "what it asks for");
+  }
+
+  leaked(owner: Program, what: string): Leak {
+    const leak = new Leak(owner, this.#current, what);
+    for (const session of this.#sessions.values()) if (session.program === owner) session.leaked(leak);
+    return leak;
   }
 
   /** The channel of the session whose turn it is, or was last. */
@@ -145,9 +166,10 @@ export class TurnLoop implements SessionHost {
     // For a checkpoint to be put into it: what it starts by itself runs before that, and leaves nothing.
     this.#current = program;
     try {
-      const made = work();
+      const made: { result?: T } = {};
+      this.#enter(program, () => made.result = work());
       this.#host.drain();
-      return made;
+      return made.result as T;
     } finally {
       this.#current = undefined;
     }
@@ -161,13 +183,18 @@ export class TurnLoop implements SessionHost {
     if (this.#current !== undefined) throw new Error("a turn began within another (TL1)");
     this.#current = program;
     try {
-      program.begin(input, source);
+      this.#enter(program, () => program.begin(input, source));
       this.#host.drain();
       return program.finish();
     } finally {
       this.#current = undefined;
     }
   };
+
+  #enter(program: Program, run: () => void): void {
+    if (this.#host.enter === undefined) run();
+    else this.#host.enter(program, run);
+  }
 
   arm(session: StatefulSession, local: number, ms: number): void {
     let alarms = this.#alarms.get(session);

@@ -60,3 +60,6 @@ export function verdictOf(policy: WhenThrown, subject: Subject | null, failed: F
   if (attempt >= ATTEMPTS_MAX) return { kind: "park", attempt };
   return { kind: "again", attempt, afterMs: BACKOFF_MS * BACKOFF_GROWS ** (attempt - 1) };
 }
+
+/** How often it was tried, as the log has it. */
+export const attemptOf = (verdict: Verdict): number => verdict.kind === "reject" ? 0 : verdict.attempt;

@@ -24,6 +24,8 @@ export interface ClusterOptions {
   readonly port: number;
   /** `host:port` that apps may reach although the address is private. */
   readonly reach?: readonly string[];
+  /** Each message of a stateful session is replayed in an isolate of its own. */
+  readonly checkDeterminism?: boolean;
   /** Module of the command line that has `site`. */
   readonly main: string;
   readonly onExit: (site: string, code: number, signal: string | null, nextMs: number | null) => void;
@@ -188,7 +190,10 @@ function portsOf(ports: ReadonlyMap<string, SitePorts>, id: string): SitePorts {
 }
 
 function siteFile(
-  { topology, reach = [] }: Pick<ClusterOptions, "topology" | "reach">,
+  { topology, reach = [], checkDeterminism }: Pick<
+    ClusterOptions,
+    "topology" | "reach" | "checkDeterminism"
+  >,
   site: TopologySite,
   ports: ReadonlyMap<string, SitePorts>,
 ): SiteFile {
@@ -211,6 +216,7 @@ function siteFile(
     ...(site.area === undefined ? {} : { area: site.area }),
     ...(site.owners === undefined ? {} : { owners: site.owners }),
     ...(reach.length === 0 ? {} : { egress: { allow: ["*"], private: [...reach] } }),
+    ...(checkDeterminism === true ? { checkDeterminism } : {}),
     links: linksOf(topology, site),
     dev: true,
     chaos: true,

@@ -38,7 +38,8 @@ const READY_MS_MAX = 120_000;
 export const devCommand: Command = {
   name: "dev",
   usage:
-    "[APP…] [--topology FILE|NAME] [--f 0] [--port 8000] [--data DIR] [--ephemeral] [--reach HOST:PORT,…]",
+    "[APP…] [--topology FILE|NAME] [--f 0] [--port 8000] [--data DIR] [--ephemeral] [--reach HOST:PORT,…] " +
+    "[--check-determinism]",
   summary:
     "Runs a whole cluster on this machine, each site its own process; redeploys the given apps on change.",
   options: {
@@ -68,6 +69,11 @@ export const devCommand: Command = {
       value: "HOST:PORT,…",
       says: "what apps may reach although its address is private, where they declare it too",
     },
+    "check-determinism": {
+      type: "boolean",
+      says:
+        "replay each message of a stateful session in an isolate of its own, and stop the session where it differs",
+    },
   },
   words: [0, Infinity],
   async run(args, shell) {
@@ -79,7 +85,8 @@ export const devCommand: Command = {
       const kept = args.text("data") ?? DATA_DEFAULT;
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
       try {
-        return await runCluster({ topology, data, port, reach, apps }, stop, args, shell);
+        const checkDeterminism = args.flag("check-determinism");
+        return await runCluster({ topology, data, port, reach, checkDeterminism, apps }, stop, args, shell);
       } finally {
         if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
       }
@@ -97,6 +104,7 @@ async function runCluster(
     data: string;
     port: number;
     reach: readonly string[];
+    checkDeterminism: boolean;
     apps: readonly AppSource[];
   },
   stop: AbortSignal,

@@ -383,6 +383,7 @@ const PARKED: readonly Parked["code"][] = [
   "shape_newer",
   "migrate_failed",
   "handler_threw",
+  "shared",
 ];
 
 export function writeParked(writer: FrameWriter, parked: Parked): void {

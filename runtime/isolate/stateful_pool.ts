@@ -60,6 +60,7 @@ export class StatefulPool {
   readonly #options: StatefulPoolOptions;
   readonly #fleets = new Map<string, Fleet>();
   readonly #starting = new Set<Promise<unknown>>();
+  readonly #alone = new Set<StatefulIsolate>();
   #folder: Promise<string> | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
@@ -76,6 +77,21 @@ export class StatefulPool {
   async open(app: IsolateApp, session: OpenSession, sink: ChannelSink): Promise<OpenChannel> {
     const isolate = await this.#isolate(app);
     return { isolate, channel: isolate.open(session, sink) };
+  }
+
+  /**
+   * Starts an isolate of the version that no other session is opened in; whoever asked for it closes it.
+   *
+   * @throws StatefulLoadError
+   */
+  async openAlone(app: IsolateApp): Promise<StatefulIsolate> {
+    const started = this.#startIsolate(app, () => {});
+    this.#starting.add(started);
+    started.catch(() => {}).finally(() => this.#starting.delete(started));
+    const isolate = await started;
+    this.#alone.add(isolate);
+    void isolate.ended.then(() => this.#alone.delete(isolate));
+    return isolate;
   }
 
   /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
@@ -103,6 +119,7 @@ export class StatefulPool {
     clearInterval(this.#timer);
     await Promise.allSettled(this.#starting);
     const all = [...this.#fleets.values()].flatMap((fleet) => [...fleet.isolates]);
+    all.push(...this.#alone);
     await Promise.all(all.map((isolate) => isolate.close()));
     if (this.#folder !== undefined) await Deno.remove(await this.#folder, { recursive: true });
   }
@@ -153,6 +170,12 @@ export class StatefulPool {
 
   async #startOne(fleet: Fleet): Promise<StatefulIsolate> {
     const { app } = fleet;
+    const isolate = await this.#startIsolate(app, (level, text) => this.#options.log(app, level, text));
+    this.#watch(fleet, isolate);
+    return isolate;
+  }
+
+  async #startIsolate(app: IsolateApp, log: (level: string, text: string) => void): Promise<StatefulIsolate> {
     if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
     let isolate: StatefulIsolate | undefined;
     try {
@@ -162,14 +185,9 @@ export class StatefulPool {
       const bootstrap = await statefulBootstrap(this.#options.cacheFolder);
       const { heapMib, buffersMib } = app.limits;
       const process = await startProcess({ bootstrap, folder, heapMib, buffersMib });
-      isolate = new StatefulIsolate(
-        process,
-        app,
-        (level, text) => this.#options.log(app, level, text),
-      );
+      isolate = new StatefulIsolate(process, app, log);
       const outcome = await isolate.load(await bundle, this.#options.site);
       if (outcome.kind === "failed") throw new StatefulLoadError(outcome.code, outcome.message);
-      this.#watch(fleet, isolate);
       return isolate;
     } catch (error) {
       await isolate?.close();

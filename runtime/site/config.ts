@@ -143,6 +143,8 @@ const schema = z.strictObject({
   chaos: z.boolean().default(false),
   /** A dev cluster: `/` lists apps, and admin calls from this machine need no token. */
   dev: z.boolean().default(false),
+  /** Each message of a stateful session is replayed in an isolate of its own; costs a process each. */
+  checkDeterminism: z.boolean().default(false),
   log: z.enum(["human", "json"]).default("human"),
   /** Emulated links, by the id of the site at the other end. */
   links: z.record(siteId, emulatedLink).default({}),

@@ -22,6 +22,7 @@ import { Attacher } from "../stateful/attacher.ts";
 import { PeerWays } from "../stateful/peer_ways.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
+import { CheckedPool } from "../stateful/shadow.ts";
 import { SessionHost } from "../stateful/session_host.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
@@ -99,6 +100,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
+  const checked = new CheckedPool({ pool, note });
   const draw = () => random.bytes(ID_BYTES).toHex();
   const rulesOf = (fetchHosts: readonly string[]) =>
     new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts });
@@ -113,7 +115,15 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
   });
   const host = opened.host = new SessionHost({
-    ...{ homes, pool, replica, apps, prepared: parts.prepared, limits: config.limits, log: appLog },
+    ...{
+      homes,
+      replica,
+      apps,
+      pool: config.checkDeterminism ? checked : pool,
+      prepared: parts.prepared,
+      limits: config.limits,
+      log: appLog,
+    },
     egressOf: ({ manifest: { fetchHosts } }) => rulesOf(fetchHosts),
     originOf: (name, { version, manifest }) => {
       const address = httpOriginOf({ manifest }, name.class);

@@ -40,7 +40,7 @@ export class TestHome {
     message: "no",
   });
   readonly calls: Call[] = [];
-  readonly #pool: StatefulPool;
+  readonly #pool: Pick<StatefulPool, "open">;
   readonly #app: IsolateApp;
   readonly #id: string;
   #open: OpenChannel | undefined;
@@ -50,7 +50,7 @@ export class TestHome {
   readonly #waiting = new Map<string, (outcome: Outcome) => void>();
   #watchers: (() => void)[] = [];
 
-  constructor(pool: StatefulPool, app: IsolateApp, id: string) {
+  constructor(pool: Pick<StatefulPool, "open">, app: IsolateApp, id: string) {
     this.#pool = pool;
     this.#app = app;
     this.#id = id;

@@ -7,6 +7,7 @@
  * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
  * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/turns/turn_loop.ts).
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import { buildEnv } from "../../../functions/env.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/session_slot.ts";
@@ -66,6 +67,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const writer = new FrameWriter(connection, () => exit(1));
   const app = new StatefulApp();
   const sink = new FrameSink(writer), coming = new StatesComing();
+  const owners = new AsyncLocalStorage<Program>();
   const loop = new TurnLoop({
     sink,
     nowMs,
@@ -74,12 +76,14 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     schedule,
     after,
     mark: (channel) => mark.write(channel),
+    enter: (program, run) => owners.run(program, run),
+    owner: () => owners.getStore(),
     make: (className, program) => app.make(className, program),
     envOf: (program) => app.envOf(program),
   });
-  const current = () => loop.current;
+  const current = () => loop.acting;
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
-    value: Object.freeze({ current: () => loop.current?.env }),
+    value: Object.freeze({ current: () => loop.acting?.env }),
   });
   useOneForm();
   installFetchedResponse();

@@ -1,0 +1,67 @@
+/** Stateful sessions that do what a replay shows, and one that does not. */
+import { defineApp, type EnvOf, Session } from "sojourn";
+
+type Env = EnvOf<Record<never, never>, { probe: Probe }>;
+
+/** Shared by the sessions of an isolate, and in no log. */
+let counted = 0;
+let waiting: PromiseWithResolvers<void> | undefined;
+const rooms = new Map<string, Probe>();
+const emitter = new EventTarget();
+let remembered: WeakRef<{ name: string }> | undefined;
+
+class Probe extends Session<Env> {
+  count = 0;
+
+  add(): number {
+    return ++this.count;
+  }
+
+  /** A counter of the module. */
+  countAll(): number {
+    return ++counted;
+  }
+
+  /** Begins to wait for what another session settles. */
+  async meet(): Promise<string> {
+    waiting = Promise.withResolvers<void>();
+    setTimeout(() => {}, 60_000);
+    await waiting.promise;
+    return crypto.randomUUID();
+  }
+
+  async release(): Promise<number> {
+    waiting?.resolve();
+    await null;
+    return this.count;
+  }
+
+  /** Others find its object. */
+  enter(): void {
+    rooms.set(this.id, this);
+  }
+
+  poke(id: string): void {
+    rooms.get(id)?.setTimer("poked", 1_000);
+  }
+
+  /** What others do calls it back. */
+  listen(): void {
+    emitter.addEventListener("said", () => this.setTimer("heard", 1_000));
+  }
+
+  say(): void {
+    emitter.dispatchEvent(new Event("said"));
+  }
+
+  /** What only this life of the object knows, and no checkpoint. */
+  remember(): void {
+    remembered = new WeakRef({ name: this.id });
+  }
+
+  recall(): string | undefined {
+    return remembered?.deref()?.name;
+  }
+}
+
+export default defineApp({ sessions: { probe: Probe }, fetch: () => new Response() });

@@ -1,0 +1,148 @@
+/** What stateful sessions share, and what a replay of one alone shows, in real isolates. */
+import assert from "node:assert/strict";
+import { runDenoBundle } from "../../runtime/bundle/deno_bundle.ts";
+import { fromFileUrl } from "../../runtime/bundle/file_url.ts";
+import { StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
+import { CheckedPool } from "../../runtime/stateful/shadow.ts";
+import { appOf } from "./apps.ts";
+import { TestHome } from "./stateful_home.ts";
+
+const bundled = await runDenoBundle({
+  entry: fromFileUrl(new URL("shadow_app.ts", import.meta.url)),
+  config: fromFileUrl(new URL("../../deno.json", import.meta.url)),
+  minify: false,
+});
+if (bundled.kind === "failed") throw new Error(bundled.message);
+const app = appOf(new TextDecoder().decode(bundled.code), { limits: { cpuMs: 2_000 } });
+
+const codeOf = ({ parked }: TestHome) => parked?.code;
+
+interface Bench {
+  readonly pool: StatefulPool;
+  readonly checked: CheckedPool;
+  /** A session that is checked. */
+  open(id: string): Promise<TestHome>;
+}
+
+async function withChecks(run: (bench: Bench) => Promise<void>): Promise<void> {
+  const notes: string[] = [];
+  const note = (event: string, detail: unknown) => void notes.push(`${event} ${JSON.stringify(detail)}`);
+  const pool = new StatefulPool({ site: "edge-1", log: () => {}, note });
+  const checked = new CheckedPool({ pool, note });
+  try {
+    await run({
+      pool,
+      checked,
+      open: async (id) => {
+        const home = new TestHome(checked, app, id);
+        await home.open();
+        return home;
+      },
+    });
+    await checked.settled;
+    assert.deepEqual(notes, [], "every shadow was run");
+  } finally {
+    await pool.close();
+  }
+}
+
+Deno.test("stateful sessions that keep to their logs are the same alone, from checkpoints too", () =>
+  withChecks(async ({ checked, open }) => {
+    const [a, b] = [await open("a"), await open("b")];
+    for (let i = 1; i <= 3; i++) {
+      assert.deepEqual([await a.value("add"), await b.value("add")], [i, i]);
+      await checked.settled;
+    }
+    a.checkpointNow();
+    await a.until(() => a.checkpoint !== null);
+    assert.equal(await a.value("add"), 4);
+    await checked.settled;
+    assert.deepEqual([a.parked, b.parked], [null, null]);
+  }));
+
+Deno.test("a counter of the module is found where another session has counted, with the line that told it", () =>
+  withChecks(async ({ checked, open }) => {
+    const [a, b] = [await open("a"), await open("b")];
+    assert.equal(await a.value("countAll"), 1);
+    await checked.settled;
+    assert.equal(a.parked, null, "alone it is the same");
+    assert.equal(await b.value("countAll"), 2);
+    await checked.settled;
+    assert.equal(b.parked?.code, "diverged");
+    assert.match(b.parked?.message ?? "", /alone, in an isolate of its own, .* entry \d+ \(request\)/);
+    assert.match(JSON.stringify(b.parked?.detail["logged"]), /"kind":"request"/);
+    assert.match(JSON.stringify(b.parked?.detail["did"]), /output 1 to q1/);
+    assert.equal(a.parked, null);
+  }));
+
+Deno.test("what a checkpoint does not hold is found with the next message", () =>
+  withChecks(async ({ checked, open }) => {
+    const home = await open("a");
+    await home.call("remember");
+    assert.equal(await home.value("recall"), "a");
+    await checked.settled;
+    assert.equal(codeOf(home), undefined);
+    home.checkpointNow();
+    await home.until(() => home.checkpoint !== null);
+    assert.equal(await home.value("recall"), "a");
+    await checked.settled;
+    assert.equal(codeOf(home), "diverged");
+  }));
+
+Deno.test("sessions that share a promise, an object or a callback are found when it runs", async (t) => {
+  const withPool = (run: (open: (id: string) => Promise<TestHome>) => Promise<void>) => async () => {
+    const pool = new StatefulPool({ site: "edge-1", log: () => {}, note: () => {} });
+    const open = async (id: string) => {
+      const home = new TestHome(pool, app, id);
+      await home.open();
+      return home;
+    };
+    await run(open).finally(() => pool.close());
+  };
+  const shared = (home: TestHome, what: RegExp) => {
+    assert.deepEqual(
+      [home.parked?.code, what.test(home.parked?.message ?? "")],
+      ["shared", true],
+      home.parked?.message,
+    );
+    assert.match(
+      home.parked?.message ?? "",
+      /code of the stateful session probe\/a ran in a turn of probe\/b/,
+    );
+    assert.match(JSON.stringify(home.parked?.detail), /app:\/\/\/bundle:\d+/);
+  };
+  await t.step(
+    "a promise",
+    withPool(async (open) => {
+      const [a, b] = [await open("a"), await open("b")];
+      void a.call("meet");
+      // Behind what the first was asked: one isolate runs both.
+      assert.equal(await b.value("release"), 0);
+      await a.until(() => a.parked !== null);
+      shared(a, /^what it asks for/);
+      assert.equal(await b.value("add"), 1, "the other goes on");
+    }),
+  );
+  await t.step(
+    "an object",
+    withPool(async (open) => {
+      const [a, b] = [await open("a"), await open("b")];
+      await a.call("enter");
+      const poked = await b.call("poke", "a");
+      assert.deepEqual([poked.kind, poked.kind === "error" && poked.code], ["error", "session_shared"]);
+      await a.until(() => a.parked !== null);
+      shared(a, /^setTimer/);
+      assert.equal(await b.value("add"), 1);
+    }),
+  );
+  await t.step(
+    "a callback",
+    withPool(async (open) => {
+      const [a, b] = [await open("a"), await open("b")];
+      await a.call("listen");
+      await b.call("say");
+      await a.until(() => a.parked !== null);
+      shared(a, /^setTimer/);
+    }),
+  );
+});
