@@ -105,15 +105,13 @@ export function parseManifest(value: unknown): Manifest {
       );
     }
   }
-  for (const [session, { durability, origin }] of Object.entries(result.data.sessions)) {
-    const isHttp = origin === undefined || originAddress(origin)?.kind === "http";
-    if (durability === "owners" && isHttp) continue;
-    const field = isHttp ? "durability" : "origin";
+  for (const [session, { durability }] of Object.entries(result.data.sessions)) {
+    if (durability === "owners") continue;
     throw new AppError(
       "not_available",
-      `sessions.${session}.${field} is not available in this version of Sojourn; stateful sessions whose log the owners ` +
-        `hold, and whose origin, where they have one, is an HTTP server, are`,
-      { path: `sessions.${session}.${field}` },
+      `sessions.${session}.durability is not available in this version of Sojourn; stateful sessions whose log the owners ` +
+        `hold are`,
+      { path: `sessions.${session}.durability` },
     );
   }
   return result.data;

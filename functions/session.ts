@@ -91,13 +91,18 @@ export abstract class Session<E = unknown> {
 
   /** Clients that are attached now, but for those that it has closed. */
   get clients(): readonly From[] {
-    return this.#port.clients();
+    return this.#port.attached("client");
   }
 
   /** The client, while exactly one is attached. */
   get client(): From | undefined {
-    const [only, ...more] = this.#port.clients();
+    const [only, ...more] = this.#port.attached("client");
     return more.length === 0 ? only : undefined;
+  }
+
+  /** The WebSocket or TCP server that the class names (`static origin`), while it is attached. */
+  get origin(): From | undefined {
+    return this.#port.attached("origin").at(-1);
   }
 
   /** A client or the origin has attached. */

@@ -21,7 +21,7 @@ export interface SessionPeer {
 export interface SessionPort {
   readonly id: string;
   readonly env: unknown;
-  clients(): readonly SessionPeer[];
+  attached(kind: SessionPeer["kind"]): readonly SessionPeer[];
   setTimer(name: string, ms: number): void;
   clearTimer(name: string): void;
   end(): void;

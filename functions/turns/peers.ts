@@ -72,9 +72,9 @@ export class Peers {
     this.#states.delete(id);
   }
 
-  /** The clients that can be sent something, as handlers see them. */
-  clients(): SessionPeer[] {
-    return [...this.#states.values()].filter(({ peer, isClosed }) => peer.kind === "client" && !isClosed)
+  /** Those of a kind that can be sent something, as handlers see them, in the order in which they attached. */
+  attached(kind: Peer["kind"]): SessionPeer[] {
+    return [...this.#states.values()].filter(({ peer, isClosed }) => peer.kind === kind && !isClosed)
       .map(({ peer }) => this.asSeen(peer.id));
   }
 

@@ -400,8 +400,8 @@ export class Program implements SessionPort {
     return this.#env ??= this.#host.envOf(this);
   }
 
-  clients(): readonly SessionPeer[] {
-    return this.peers.clients();
+  attached(kind: SessionPeer["kind"]): readonly SessionPeer[] {
+    return this.peers.attached(kind);
   }
 
   setTimer(name: string, ms: number): void {

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { AdminClient } from "../deploy/client.ts";
+import { AdminClient, type AdminTarget } from "../deploy/client.ts";
 import { AdminError } from "../deploy/client.ts";
 import { pause } from "../observe/pause.ts";
 import type { OptionSpec, Parsed, Shell } from "./command.ts";
@@ -51,6 +51,11 @@ const AWAKE_MS = 5_000;
 
 /** A client of the cluster that the arguments and the environment name. @throws AdminError where none answers. */
 export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClient> {
+  return new AdminClient(await findSite(args, shell));
+}
+
+/** A site of that cluster, and the token for it. @throws AdminError where none answers. */
+export async function findSite(args: Parsed, shell: Shell): Promise<AdminTarget> {
   const token = shell.env("SOJOURN_TOKEN");
   const named = args.text("to") ?? shell.env("SOJOURN_URL");
   if (named !== undefined) {
@@ -58,7 +63,7 @@ export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClie
       throw new UsageError(`${JSON.stringify(named)} is no URL like http://host:8000`);
     }
     await assertAwake(named);
-    return new AdminClient({ url: named, token });
+    return { url: named, token };
   }
   const data = args.text("data") ?? DATA_DEFAULT;
   const cluster = await readCluster(data);
@@ -74,7 +79,7 @@ export async function findCluster(args: Parsed, shell: Shell): Promise<AdminClie
   if (url === null) {
     throw new AdminError("site_unreachable", `no site of the cluster in ${join(data, CLUSTER_FILE)} answers`);
   }
-  return new AdminClient({ url, token: token ?? cluster.adminToken });
+  return { url, token: token ?? cluster.adminToken };
 }
 
 /** Between looks for a site that answers. */

@@ -19,6 +19,8 @@ import { CLEARED_COOKIE } from "./session_tokens.ts";
 
 /** Where links over WebSocket come in. */
 const LINK_PATH = "/_sojourn/link";
+/** Where agents come in. */
+const AGENT_PATH = "/_sojourn/agent/";
 
 /** What the gateway needs of its site. */
 export interface GatewayServices {
@@ -77,6 +79,7 @@ export class Gateway {
       return refusal(new Problem("query_invalid", "the Host header names no host"));
     }
     if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);
+    if (address.path.startsWith(AGENT_PATH) && isUpgrade(request)) return this.#agent(request, address.path);
     return this.#platform(request, address.path);
   };
 
@@ -93,6 +96,16 @@ export class Gateway {
     const source = remoteAddr.transport === "tcp" ? remoteAddr.hostname : "HTTP";
     this.#services.link(socket, source).catch((error) => this.#services.fault(error));
     return response;
+  }
+
+  /** Nothing of the request can be read any more when it is upgraded. */
+  async #agent(request: Request, path: string): Promise<Response> {
+    try {
+      return await this.#services.platform(request, path);
+    } catch (error) {
+      this.#faulty(error);
+      return refusal(error);
+    }
   }
 
   async #platform(request: Request, path: string): Promise<Response> {

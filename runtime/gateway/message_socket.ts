@@ -44,7 +44,7 @@ async function carry(from: MessageSocket, to: MessageSocket): Promise<void> {
 }
 
 /** Codes that an endpoint may send: 1000 and the private ones; the reserved ones only describe. */
-function sendable(code: number): number {
+export function sendable(code: number): number {
   if (code === 1000 || (code >= 3000 && code <= 4999)) return code;
   if (code === CLOSED_ABNORMALLY) return INTERNAL_ERROR;
   return code >= 1001 && code <= 1014 && code !== 1004 && code !== 1005 ? code : 1000;

@@ -53,6 +53,8 @@ export interface PlatformServices {
   readonly dashboard: (request: Request, path: string) => Promise<Response>;
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
+  /** Where agents come in (runtime/origins); null until the site is ready. */
+  readonly agents?: () => ((request: Request, path: string) => Response) | null;
   /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
   readonly adminCall?: (
     /** `debug` for what the dev process tells each site of one fault that somebody asked for. */
@@ -93,6 +95,7 @@ export function platform(
       return services.client(request);
   }
   if (name === "dashboard" || name.startsWith("dashboard/")) return services.dashboard(request, path);
+  if (name.startsWith("agent/")) return agentOf(services, request, name.slice("agent/".length));
   if (!name.startsWith("admin/")) throw new Problem("not_found", `${path} is no path of the platform`);
   const admin = /^admin\/chaos(\/|$)/.test(name) ? chaosOf(services, path) : services.admin();
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
@@ -107,6 +110,15 @@ export function platform(
     });
   }
   return admin(request, holder?.role ?? null);
+}
+
+/** An agent sees what sessions say, and speaks for those whom it attaches. */
+function agentOf(services: PlatformServices, request: Request, path: string): Response {
+  const refused = refuseUnless(services, request, "admin");
+  if (refused !== null) return refused;
+  const agents = services.agents?.() ?? null;
+  if (agents === null) throw new Problem("not_ready", "this site is not ready for agents");
+  return agents(request, path);
 }
 
 /** Faults are taken whether the site is ready or not: its being so may be one. */

@@ -11,10 +11,10 @@
  */
 import type { Call, CallOutcome } from "../../functions/turns/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
-import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import type { RequestLinks } from "../gateway/forward.ts";
+import { Reader, Writer } from "../../store/codec.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { bodyOf, framed, readBody, readRest } from "../stateful/forwarded.ts";
+import { failedCall } from "../stateful/made_calls.ts";
 import { KeptOutcomes } from "./kept_outcomes.ts";
 
 /** Whose request it is. */
@@ -36,9 +36,17 @@ export interface OriginRequest extends OriginAsker {
 export interface HttpOriginServices {
   readonly site: string;
   readonly root: () => string | undefined;
-  readonly links: RequestLinks;
+  /** Sends a request to another site; its body is made anew for each attempt. @throws LinkError */
+  readonly send: (
+    to: string,
+    head: Uint8Array,
+    body: () => ReadableStream<Uint8Array> | null,
+    signal: AbortSignal,
+  ) => Promise<{ readonly head: Uint8Array; readonly body: ReadableStream<Uint8Array> | null }>;
   /** The origin of a class of a version; null: there is none, or no such version here. */
   readonly originOf: (asker: OriginAsker) => Promise<OriginAddress | null>;
+  /** The agent that stands for the origin of that class makes it; null: there is none. */
+  readonly byAgent: (request: OriginRequest) => Promise<CallOutcome> | null;
   /** Makes a request (stateful/made_calls.ts), to that origin and no other. */
   readonly make: (origin: OriginAddress, call: Call, key: string) => Promise<CallOutcome>;
   readonly nowMs: () => number;
@@ -59,12 +67,12 @@ export class HttpOrigins {
 
   /** Makes a request, wherever this site is. */
   async fetch(request: OriginRequest, signal: AbortSignal): Promise<CallOutcome> {
-    const { site, root, links } = this.#services;
+    const { site, root, send } = this.#services;
     const at = root();
     if (at === undefined || at === site) return await this.#make(request);
     try {
       const { head, body } = encodeRequest(request);
-      const answer = await links.request(at, ORIGIN_KIND, head, { body: bodyOf(body), signal });
+      const answer = await send(at, head, () => bodyOf(body), signal);
       return decodeOutcome(answer.head, await readBody(answer.body));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
@@ -87,12 +95,14 @@ export class HttpOrigins {
     try {
       return await this.#make(decodeRequest(head, await readBody(body)));
     } catch (error) {
-      return failed(error);
+      return failedCall(error);
     }
   }
 
   async #make(request: OriginRequest): Promise<CallOutcome> {
     const { app, class: className, version, key, bytes } = request;
+    const byAgent = this.#services.byAgent(request);
+    if (byAgent !== null) return await byAgent;
     const origin = await this.#services.originOf(request);
     if (origin === null) { // HO2
       const message = `version ${
@@ -101,17 +111,9 @@ export class HttpOrigins {
       return { ok: false, code: "origin_unknown", message };
     }
     const call: Call = { call: 0, kind: "fetch", bytes, effect: key === null ? null : 0 };
-    const make = () => this.#services.make(origin, call, key ?? "").catch(failed);
+    const make = () => this.#services.make(origin, call, key ?? "").catch(failedCall);
     return key === null ? await make() : await this.#kept.once(JSON.stringify([app, key]), make);
   }
-}
-
-/** What a request came to that was not answered. */
-function failed(error: unknown): CallOutcome {
-  const { code } = error as { code?: unknown };
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof CodecError) return { ok: false, code: "internal", message };
-  return { ok: false, code: typeof code === "string" ? code : "call_failed", message };
 }
 
 /** @see OriginRequest */

@@ -21,7 +21,6 @@ import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
 import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
-import { ORIGIN_KIND } from "../origins/http_origins.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
 import { PEER_KIND } from "../stateful/peer_ways.ts";
 import { isForRouter } from "../stateful/router.ts";
@@ -45,6 +44,8 @@ export interface AppService {
   readonly gateway: AppGateway;
   readonly isolates: IsolatePool;
   readonly stateful: Pick<StatefulService, "status" | "close">;
+  /** Where agents come in. @throws Problem */
+  agents(request: Request, path: string): Response;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
   serveLink(request: LinkRequest): Promise<LinkReply>;
   close(): Promise<void>;
@@ -237,10 +238,11 @@ export async function startApps(
     isolates,
     stateful,
     admin,
+    agents: (request, path) => stateful.origins.door.handle(request, path),
     serveLink: (request) =>
       isForRouter(request.kind)
         ? stateful.router.serve(request)
-        : request.kind === ORIGIN_KIND
+        : stateful.origins.serves(request.kind)
         ? stateful.origins.serve(request)
         : request.kind === PEER_KIND
         ? stateful.ways.serve(request)

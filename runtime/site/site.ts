@@ -224,6 +224,7 @@ export class Site {
       status: () => this.status(),
       metrics: () => this.telemetry.prometheus(),
       admin: () => this.#apps?.admin ?? null,
+      agents: () => this.#apps?.agents ?? null,
       adminCall: adminCallLog(this.log.line.bind(this.log), () => performance.now()),
       chaos: this.#chaos,
       dashboard: (request, path) => this.#dashboard.answer(request, path),

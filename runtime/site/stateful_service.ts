@@ -5,17 +5,13 @@
  * appended is held, isolates end, disks close.
  */
 import { Homes } from "../../functions/homes/mod.ts";
-import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import type { Replica } from "../../store/api.ts";
 import type { Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
-import { EgressRules } from "../isolate/egress_rules.ts";
 import { StatefulPool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
-import { HttpOrigins } from "../origins/http_origins.ts";
-import { fetchFor } from "../stateful/made_calls.ts";
 import { Mending } from "../stateful/mending.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { Attacher } from "../stateful/attacher.ts";
@@ -29,6 +25,7 @@ import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import type { SiteLog } from "./log.ts";
+import { openOrigins, type OriginService } from "./origin_service.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
 
 /** What they need of their site. */
@@ -54,7 +51,7 @@ export interface StatefulService {
   readonly ways: PeerWays;
   readonly attacher: Attacher;
   readonly admin: StatefulAdmin;
-  readonly origins: HttpOrigins;
+  readonly origins: OriginService;
   status(): StatefulSources;
   /** An app's secrets have changed. */
   refreshSecrets(app: string): void;
@@ -102,38 +99,19 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
   const draw = () => random.bytes(ID_BYTES).toHex();
-  const rulesOf = (fetchHosts: readonly string[]) =>
-    new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts });
-  const origins = new HttpOrigins({
-    ...{ site: config.id, root: () => rootOf(replica), links: hub, nowMs: () => performance.now() },
-    originOf: async ({ app, class: className, version }) =>
-      httpOriginOf(await apps.version(app, version), className),
-    make: async ({ host, port }, call, key) => {
-      const signal = AbortSignal.timeout(config.limits.wallMs);
-      const maker = { egress: rulesOf([`${host}:${port}`]), keyOf: () => key, signal };
-      return { ok: true, bytes: await fetchFor(maker, call) };
-    },
+  const sites = () => replica.members.sites;
+  const instance = () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0);
+  const origins = openOrigins({
+    ...{ config, site: config.id, links: hub, sites, apps, instance, log: appLog, ticket: draw },
+    root: () => rootOf(replica),
+    open: (name) => ways.open(name, null),
   });
   const host = opened.host = new SessionHost({
-    ...{
-      homes,
-      replica,
-      apps,
-      pool: config.checkDeterminism ? checked : pool,
-      prepared: parts.prepared,
-      limits: config.limits,
-      log: appLog,
-    },
-    egressOf: ({ manifest: { fetchHosts } }) => rulesOf(fetchHosts),
-    originOf: (name, { version, manifest }) => {
-      const address = httpOriginOf({ manifest }, name.class);
-      if (address === null) return null;
-      const asker = { app: name.app, class: name.class, version };
-      return {
-        origin: new URL(address.url).origin,
-        fetch: ({ bytes }, key, signal) => origins.fetch({ ...asker, key, bytes }, signal),
-      };
-    },
+    ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
+    ...{ prepared: parts.prepared, limits: config.limits, log: appLog },
+    egressOf: ({ manifest: { fetchHosts } }) => origins.rulesOf(fetchHosts),
+    originOf: (name, version) => origins.http(name, version),
+    originWay: (name, version) => origins.way(name, version),
     idleMs: config.limits.statefulIdleMs,
     ...{ parked, site: config.id, mapped: parts.mapped, redact: parts.redact },
     channelsMax: config.limits.statefulPeers,
@@ -151,14 +129,12 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const router: StatefulRouter = new StatefulRouter({
     ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
-    sites: () => replica.members.sites,
+    sites,
     count: (what) => metrics.count(what),
   });
-  const sites = () => replica.members.sites;
-  const ways = new PeerWays({ site: config.id, homes, host, links: hub, sites });
+  const ways: PeerWays = new PeerWays({ site: config.id, homes, host, links: hub, sites });
   const attacher = new Attacher({
-    ...{ ways, socketsMax: config.limits.statefulPeers },
-    instance: () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0),
+    ...{ ways, instance, socketsMax: config.limits.statefulPeers },
     count: (what) => metrics.countPeers(what),
   });
   const status = (): StatefulSources => ({
@@ -182,6 +158,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
     close: () =>
       closing ??= (async () => {
+        origins.close();
         await host.close();
         parked.close();
         router.close();
@@ -191,17 +168,6 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await arbiterStorage?.close();
       })(),
   };
-}
-
-/** What a class of a version names as its origin, where that is an HTTP server. */
-function httpOriginOf(
-  version: Pick<LiveVersion, "manifest"> | undefined,
-  className: string,
-): OriginAddress | null {
-  const sessions: LiveVersion["manifest"]["sessions"] = version?.manifest.sessions ?? {};
-  const named = Object.hasOwn(sessions, className) ? sessions[className]?.origin : undefined;
-  const address = named === undefined ? null : originAddress(named);
-  return address?.kind === "http" ? address : null;
 }
 
 /** Beside the site's own: what they hold is a log, and not the tree's. */

@@ -384,6 +384,7 @@ export class Hosted {
   tidy(): void {
     const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving;
     if (this.#waiting.size > 0 || isRunning || this.#parked !== null || this.#peers.isUsed) return;
+    this.#peers.close();
     this.#gone();
   }
 }

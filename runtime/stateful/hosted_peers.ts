@@ -5,11 +5,13 @@
  * HP1  What waits for the session opens it. Where it can't be opened here all channels are told to look elsewhere: who
  *      is attached asks again, and hears why.
  * HP2  A home that another one follows tells its channels so, also while it rests.
+ * HP3  A class that names an origin has a way to it from its first run here on, until it is not served here any more.
  */
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { Channel, ChannelReader, HomeSideStatus } from "../../functions/peers/mod.ts";
-import type { Commit, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
+import { OriginWay } from "./origin_way.ts";
 import type { RunPeers } from "./run_over.ts";
 import { SessionPeers } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
@@ -31,6 +33,8 @@ export class HostedPeers implements RunPeers {
   #peers: SessionPeers | null = null;
   /** The run that has said what its log has of peers. */
   #opened: SessionRun | null = null;
+  /** To the origin, and the code whose origin it is (HP3). */
+  #way: { readonly version: string; readonly way: OriginWay } | null = null;
 
   constructor(ports: HostedPeersPorts) {
     this.#ports = ports;
@@ -50,7 +54,17 @@ export class HostedPeers implements RunPeers {
       const run = await this.#ports.ensure();
       if (token !== null) await run.store.see(token);
     }
-    const reader = this.#here().accept(channel);
+    return this.#accept(channel, "client");
+  }
+
+  /** Nothing is left of the session here. */
+  close(): void {
+    this.#way?.way.close();
+    this.#way = null;
+  }
+
+  #accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
+    const reader = this.#here().accept(channel, kind);
     return {
       frame: (bytes) => reader.frame(bytes),
       broken: () => {
@@ -58,6 +72,14 @@ export class HostedPeers implements RunPeers {
         this.#forgetUnused();
       },
     };
+  }
+
+  /** HP3 */
+  #findOrigin({ version, originWay }: SessionRun): void {
+    if (this.#way?.version === version) return;
+    this.close();
+    if (originWay === null) return;
+    this.#way = { version, way: new OriginWay(originWay, (channel) => this.#accept(channel, "origin")) };
   }
 
   // ── For runs ──
@@ -85,6 +107,7 @@ export class HostedPeers implements RunPeers {
     if (run === null) return;
     this.#opened = run;
     this.#peers?.opened(run.home.epoch, opened, run);
+    this.#findOrigin(run);
   }
 
   released(commit: Commit, done: readonly (readonly [number, HandledEvent])[]): void {
@@ -113,6 +136,7 @@ export class HostedPeers implements RunPeers {
     const peers = this.#peers;
     this.#peers = null;
     this.#opened = null;
+    this.close();
     return peers;
   }
 

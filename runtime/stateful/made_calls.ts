@@ -21,7 +21,7 @@ import {
   encodeRows,
 } from "../../functions/turns/mod.ts";
 import { CALL_BODY_BYTES_MAX, decodeCall, encodeAnswer } from "../../functions/calls/call.ts";
-import { Writer } from "../../store/codec.ts";
+import { CodecError, Writer } from "../../store/codec.ts";
 import { fetchOutside } from "../isolate/egress.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import { FetchRefused, type OutgoingResponse } from "../isolate/outgoing_http.ts";
@@ -57,10 +57,16 @@ export async function makeCall(maker: CallMaker, call: Call): Promise<CallOutcom
     }
     return { ok: true, bytes: await make(maker, call) };
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    const message = error instanceof Error ? error.message : String(error);
-    return { ok: false, code: typeof code === "string" ? code : "call_failed", message };
+    return failedCall(error);
   }
+}
+
+/** What a call comes to that was not answered. */
+export function failedCall(error: unknown): CallOutcome {
+  const { code } = error as { code?: unknown };
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof CodecError) return { ok: false, code: "internal", message };
+  return { ok: false, code: typeof code === "string" ? code : "call_failed", message };
 }
 
 function isTo(origin: string, { bytes }: Call): boolean {

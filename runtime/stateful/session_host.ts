@@ -18,6 +18,7 @@ import type { StoreLimits } from "../gateway/session_store.ts";
 import type { StatefulReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
+import type { FrameWay } from "./frame_way.ts";
 import { type Answered, Hosted, type HostedRequest, type Parking, type Reason } from "./hosted.ts";
 import type { HttpOrigin } from "./made_calls.ts";
 import { OwnStore } from "./own_store.ts";
@@ -54,6 +55,8 @@ export interface HostServices {
   readonly countRejected: (what: string) => void;
   /** The HTTP origin that a class of a version has. */
   readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
+  /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
+  readonly originWay: (name: StatefulName, version: LiveVersion) => (() => Promise<FrameWay>) | null;
   /** Which stand still. */
   readonly parked: ParkedTable;
   readonly site: string;
@@ -345,6 +348,7 @@ export class SessionHost {
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
         nowMs: this.#services.nowMs,
+        originWay: this.#services.originWay(name, version),
         calls: {
           egress: this.#services.egressOf(version),
           origin: this.#services.originOf(name, version),

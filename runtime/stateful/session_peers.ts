@@ -19,7 +19,7 @@ import {
   type HomeSideStatus,
   type PeerInput,
 } from "../../functions/peers/mod.ts";
-import type { Commit, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
 
 /** The run that serves, as far as peers need it. */
 export interface PeersRun {
@@ -105,9 +105,9 @@ export class SessionPeers {
     return this.#ids.has(to);
   }
 
-  /** A client's host side has a channel to here. */
-  accept(channel: Channel): ChannelReader {
-    const reader = this.#home.accept(channel, "client");
+  /** A host side of such a peer has a channel to here. */
+  accept(channel: Channel, kind: Peer["kind"]): ChannelReader {
+    const reader = this.#home.accept(channel, kind);
     this.#channels++;
     return {
       frame: (bytes) => reader.frame(bytes),

@@ -24,6 +24,7 @@ import type {
 } from "../../functions/turns/mod.ts";
 import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
+import type { FrameWay } from "./frame_way.ts";
 import type { CallMaker } from "./made_calls.ts";
 import { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
@@ -41,6 +42,8 @@ export interface RunParts {
   readonly store: OwnStore;
   readonly listener: RunListener;
   readonly calls: Omit<CallMaker, "store" | "signal">;
+  /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
+  readonly originWay: (() => Promise<FrameWay>) | null;
   readonly nowMs: () => number;
   /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
   readonly isAdopted: boolean;
@@ -50,6 +53,7 @@ export interface RunParts {
 export class SessionRun implements ChannelSink {
   readonly version: string;
   readonly store: OwnStore;
+  readonly originWay: RunParts["originWay"];
   /** The request whose handler the log left running: it goes on, and is not delivered again. */
   handling: string | null = null;
   readonly #parts: RunParts;
@@ -76,6 +80,7 @@ export class SessionRun implements ChannelSink {
     this.#parts = parts;
     const { version, store, listener, nowMs } = parts;
     this.version = version;
+    this.originWay = parts.originWay;
     this.store = store;
     this.#usedMs = nowMs();
     const timers = this.#timers = new Timers(

@@ -8,10 +8,11 @@ import { commands, EXIT, runCli } from "../../runtime/cli/mod.ts";
 import { distance, nearest } from "../../runtime/cli/nearest.ts";
 import { AppTable } from "../../runtime/deploy/mod.ts";
 import { devCommand } from "../../runtime/dev/command.ts";
+import { agentCommand } from "../../runtime/origins/command.ts";
 import { siteCommand } from "../../runtime/site/command.ts";
 import { asSystem, MemorySystem } from "../deploy/memory_system.ts";
 
-const own = [siteCommand, devCommand];
+const own = [siteCommand, devCommand, agentCommand];
 const all: readonly Command[] = [...own, ...commands, completionCommand(() => all)];
 
 /** Words with which each command that talks to a cluster would do something. A test below misses none. */
@@ -30,6 +31,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   cron: ["shop"],
   logs: [],
   top: ["--once"],
+  agent: ["--app", "shop", "--session", "cart", "--origin", "tcp://127.0.0.1:7000"],
   chaos: ["kill", "edge-1"],
 };
 

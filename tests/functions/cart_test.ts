@@ -31,7 +31,7 @@ function open() {
     const port: SessionPort = {
       id,
       env,
-      clients: () => [],
+      attached: () => [],
       setTimer: (name, ms) => void timers.set(name, ms),
       clearTimer: (name) => void timers.delete(name),
       end: () => void ended.push(id),

@@ -232,16 +232,25 @@ Deno.test("env.ASSETS fetches an app's own files, and says where there are none"
   );
 });
 
-Deno.test("a stateful session with an origin, or whose log its clients are to hold, is not available", () => {
+Deno.test("a stateful session names its origin in the manifest, when it is an address", () => {
   const fetch = () => new Response();
-  for (const [field, given] of [["origin", "ws://game.example"], ["durability", "hosts"]] as const) {
-    class Game extends Session {}
-    Object.assign(Game, { [field]: given });
-    assert.throws(() => readManifest({ fetch, sessions: { game: Game } }), {
-      code: "not_available",
-      message: new RegExp(`^sessions\\.game\\.${field} is not available`),
-    });
+  class Line extends Session {
+    static origin = "tcp://127.0.0.1:7000";
   }
+  assert.equal(readManifest({ fetch, sessions: { line: Line } }).sessions.line?.origin, Line.origin);
+  Line.origin = "127.0.0.1:7000";
+  assert.throws(() => readManifest({ fetch, sessions: { line: Line } }), { code: "deploy_invalid" });
+});
+
+Deno.test("a stateful session whose log its clients are to hold is not available", () => {
+  const fetch = () => new Response();
+  class Game extends Session {
+    static durability = "hosts";
+  }
+  assert.throws(() => readManifest({ fetch, sessions: { game: Game } }), {
+    code: "not_available",
+    message: /^sessions\.game\.durability is not available/,
+  });
   class Plain extends Session {
     static durability = "owners";
   }

@@ -8,7 +8,7 @@ export function made<T>(make: () => T, env: unknown): T {
   const before = slots[SESSION_SLOT];
   const nothing = () => {};
   slots[SESSION_SLOT] = {
-    making: { id: "one", env, clients: () => [], setTimer: nothing, clearTimer: nothing, end: nothing },
+    making: { id: "one", env, attached: () => [], setTimer: nothing, clearTimer: nothing, end: nothing },
   };
   try {
     return make();

@@ -9,11 +9,11 @@ import {
   encodeOutcome,
   encodeRequest,
   HttpOrigins,
+  type HttpOriginServices,
   ORIGIN_KIND,
   type OriginRequest,
 } from "../../runtime/origins/http_origins.ts";
 import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
-import type { RequestLinks } from "../../runtime/gateway/forward.ts";
 
 const answer = (text: string): CallOutcome => ({ ok: true, bytes: new TextEncoder().encode(text) });
 const refused: CallOutcome = { ok: false, code: "call_failed", message: "no" };
@@ -22,26 +22,23 @@ const refused: CallOutcome = { ok: false, code: "call_failed", message: "no" };
 function cluster(outcomeOf: (key: string) => Promise<CallOutcome>) {
   const made: string[] = [];
   let isCut = false;
-  const site = (id: string, links: RequestLinks) =>
+  const site = (id: string, send: HttpOriginServices["send"]) =>
     new HttpOrigins({
-      ...{ site: id, root: () => "cloud", links, nowMs: () => 0 },
+      ...{ site: id, root: () => "cloud", send, nowMs: () => 0 },
       originOf: ({ version }) =>
         Promise.resolve(version === "v1" ? originAddress("http://shop.example") : null),
+      byAgent: () => null,
       make: (_origin, call, key) => {
         made.push(`${key}${call.effect === null ? " (no effect)" : ""}`);
         return outcomeOf(key);
       },
     });
-  const none: RequestLinks = { request: () => Promise.reject(new Error("the root asks nobody")) };
-  const root = site("cloud", none);
-  const edge = site("edge-1", {
-    request: async (to, kind, head, options) => {
-      assert.deepEqual([to, kind], ["cloud", ORIGIN_KIND]);
-      if (isCut) throw new Error("the link is down");
-      const { signal = new AbortController().signal, body = null } = options ?? {};
-      const reply = await root.serve({ kind, head, body, signal });
-      return { head: reply.head, body: reply.body ?? null };
-    },
+  const root = site("cloud", () => Promise.reject(new Error("the root asks nobody")));
+  const edge = site("edge-1", async (to, head, body, signal) => {
+    assert.equal(to, "cloud");
+    if (isCut) throw new Error("the link is down");
+    const reply = await root.serve({ kind: ORIGIN_KIND, head, body: body(), signal });
+    return { head: reply.head, body: reply.body ?? null };
   });
   return { root, edge, made, cut: () => isCut = true };
 }

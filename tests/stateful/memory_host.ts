@@ -117,6 +117,7 @@ export async function memoryHost(
       app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
     }),
     originOf: () => null,
+    originWay: () => null,
     egressOf: () => new EgressRules({ fetchHosts: [] }),
     nowMs: () => clock.nowMs(),
     call: () => Promise.reject(new Error("no other session is here")),

@@ -1,0 +1,109 @@
+/**
+ * Where agents come in, as WebSockets at `/_sojourn/agent/…`, with an admin's token:
+ *
+ *   origin?app&class      at the root: the line of an agent that stands for an origin (agent_hub.ts)
+ *   way?ticket            at the root: takes a way that a home asks for
+ *   attach?app&class&id   at any site: attaches a client, which is its own host side
+ */
+import { z } from "zod";
+import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import type { StatefulName } from "../../functions/homes/mod.ts";
+import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
+import { Problem } from "../gateway/problem.ts";
+import { type FrameWay } from "../stateful/frame_way.ts";
+import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
+import type { AgentHub } from "./agent_hub.ts";
+
+/** What the door needs of its site. */
+export interface AgentDoorServices {
+  /** null where this site is not the root. */
+  readonly hub: AgentHub | null;
+  readonly root: () => string | undefined;
+  /** A way to a session's home. */
+  readonly open: (name: StatefulName) => Promise<FrameWay>;
+}
+
+const name = z.string().min(1).max(200);
+const agentOf = z.object({ app: name, class: name });
+const attached = z.object({ app: name, class: name, id: name });
+const taken = z.object({ ticket: z.string().min(1).max(100) });
+
+/** See the file's header. */
+export class AgentDoor {
+  readonly #services: AgentDoorServices;
+  readonly #sockets = new Set<MessageSocket>();
+
+  constructor(services: AgentDoorServices) {
+    this.#services = services;
+  }
+
+  /** @throws Problem */
+  handle(request: Request, path: string): Response {
+    const query = Object.fromEntries(new URL(request.url).searchParams);
+    if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+      throw new Problem("not_found", `/_sojourn/agent/${path} is a WebSocket: sojourn agent opens it`);
+    }
+    switch (path) {
+      case "origin": {
+        const of = parsed(agentOf, query), hub = this.#hub();
+        return this.#upgrade(request, (socket) => hub.serve(of, socket));
+      }
+      case "way": {
+        const { ticket } = parsed(taken, query);
+        const offered = this.#hub().take(ticket);
+        if (offered === null) throw new Problem("not_found", "nobody waits with this ticket any more");
+        return this.#upgrade(request, async (socket) => {
+          await socket.send(offered.wanted.slice());
+          await bridge(socket, new RelayedPeer(offered.way));
+        });
+      }
+      case "attach": {
+        const of = parsed(attached, query);
+        return this.#upgrade(request, async (socket) => {
+          const peer = await this.#services.open({ app: of.app, class: of.class, id: of.id }).then(
+            (way) => new RelayedPeer(way),
+            (error) => new RefusedPeer(error),
+          );
+          await bridge(socket, peer);
+        }, SUBPROTOCOL);
+      }
+    }
+    throw new Problem("not_found", `/_sojourn/agent/${path} is no path of agents`);
+  }
+
+  close(): void {
+    this.#services.hub?.close();
+    for (const socket of this.#sockets) socket.close(1001, "the site is stopping");
+  }
+
+  #hub(): AgentHub {
+    const { hub, root } = this.#services;
+    if (hub !== null) return hub;
+    throw new Problem(
+      "not_available",
+      `agents of origins connect to the root, ${root() ?? "which is not known"}`,
+    );
+  }
+
+  #upgrade(request: Request, serve: (socket: MessageSocket) => Promise<void>, protocol?: string): Response {
+    const { socket, response } = Deno.upgradeWebSocket(request, protocol === undefined ? {} : { protocol });
+    const mine = new ClientSocket(socket);
+    this.#sockets.add(mine);
+    serve(mine).catch(() => mine.close(1011, "")).finally(() => {
+      this.#sockets.delete(mine);
+      mine.close(1000, "");
+    });
+    return response;
+  }
+}
+
+/** @throws Problem */
+function parsed<T>(schema: z.ZodType<T>, query: unknown): T {
+  const read = schema.safeParse(query);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new Problem(
+    "query_invalid",
+    `${issue?.path.join(".") ?? "the query"}: ${issue?.message ?? "is not valid"}`,
+  );
+}

@@ -1,0 +1,69 @@
+/**
+ * An agent for programs that can't be changed: a TCP listener on their machine. Each connection becomes a client of a
+ * stateful session, with the agent as its host side, so the program keeps its connection while sites come and go.
+ *
+ * CA1  A connection's bytes reach the session once and in order, and its answers the program, as long as the agent lives.
+ */
+import { bridge, type MessageSocket } from "../gateway/message_socket.ts";
+import { TcpSocket } from "./message_ways.ts";
+
+/** What it needs of the program around it. */
+export interface ClientAgentServices {
+  readonly listener: Deno.TcpListener;
+  /** Attaches a client to a session of that id, on whatever site is reached. @throws Error */
+  readonly attach: (id: string) => Promise<MessageSocket>;
+  /** The session of a connection. */
+  readonly idOf: () => string;
+  readonly note: (text: string) => void;
+}
+
+/** As a program has files: connections beyond are closed at once. */
+const CONNECTIONS_MAX = 1_000;
+
+/** See the file's header. */
+export class ClientAgent {
+  readonly #services: ClientAgentServices;
+  readonly #open = new Set<TcpSocket>();
+
+  constructor(services: ClientAgentServices) {
+    this.#services = services;
+  }
+
+  /** Serves until it is stopped. */
+  async run(stop: AbortSignal): Promise<void> {
+    const { listener, note } = this.#services;
+    const close = () => listener.close();
+    stop.addEventListener("abort", close, { once: true });
+    const serving = new Set<Promise<void>>();
+    try {
+      for await (const connection of listener) {
+        if (this.#open.size >= CONNECTIONS_MAX) {
+          note(`${CONNECTIONS_MAX} connections are open: one more was closed`);
+          connection.close();
+          continue;
+        }
+        const served = this.#serve(connection);
+        serving.add(served);
+        served.finally(() => serving.delete(served));
+      }
+    } finally {
+      stop.removeEventListener("abort", close);
+      for (const socket of this.#open) socket.close();
+      await Promise.allSettled(serving);
+    }
+  }
+
+  async #serve(connection: Deno.TcpConn): Promise<void> {
+    const { attach, idOf, note } = this.#services;
+    const socket = new TcpSocket(connection), id = idOf();
+    this.#open.add(socket);
+    try {
+      await bridge(socket, await attach(id));
+    } catch (error) {
+      note(`a connection could not be attached to ${id}: ${error instanceof Error ? error.message : error}`);
+      socket.close();
+    } finally {
+      this.#open.delete(socket);
+    }
+  }
+}

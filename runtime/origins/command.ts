@@ -1,0 +1,184 @@
+/**
+ * `sojourn agent`: the host side for programs that know nothing of Sojourn. With `--origin` it stands for the server
+ * behind a class of stateful sessions (origin_agent.ts), with `--listen` it takes the TCP connections of client programs
+ * (client_agent.ts). It ends with Ctrl-C.
+ */
+import { z } from "zod";
+import { ORIGIN_EXPECTED, type OriginAddress, originAddress } from "../../functions/origin_address.ts";
+import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { CLUSTER_OPTIONS, findSite } from "../cli/cluster.ts";
+import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
+import { AdminClient } from "../deploy/client.ts";
+import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
+import { EgressRules } from "../isolate/egress_rules.ts";
+import { fetchFor } from "../stateful/made_calls.ts";
+import { WayRefused } from "../stateful/peer_ways.ts";
+import { PlainPeer } from "../stateful/plain_peer.ts";
+import { ClientAgent } from "./client_agent.ts";
+import { SocketWay } from "./message_ways.ts";
+import { OriginAgent } from "./origin_agent.ts";
+import { connectOrigin } from "./plain_origin.ts";
+
+/** The `agent` command. */
+export const agentCommand: Command = {
+  name: "agent",
+  usage: "--app APP --session CLASS (--origin ADDR | --listen HOST:PORT [--id ID])",
+  summary: [
+    "Connects programs that know nothing of Sojourn to stateful sessions, and keeps their connections while sites come",
+    "and go. With --origin it runs next to the server behind a class (its `static origin`) and stands for it at the root.",
+    "With --listen it takes TCP connections; each is a client of a session, of one of its own where --id names none.",
+  ].join("\n"),
+  options: {
+    ...CLUSTER_OPTIONS,
+    app: { type: "string", value: "APP", says: "the app" },
+    session: { type: "string", value: "CLASS", says: "the class: its name in defineApp({ sessions })" },
+    origin: {
+      type: "string",
+      value: "ADDR",
+      says: "the server, such as tcp://127.0.0.1:7000 or ws://127.0.0.1:9000/",
+    },
+    listen: {
+      type: "string",
+      value: "HOST:PORT",
+      says: "where client programs connect; port 0 takes a free one",
+    },
+    id: { type: "string", value: "ID", says: "with --listen: the session of all connections" },
+  },
+  words: [0, 0],
+  async run(args, shell) {
+    const app = args.text("app"), className = args.text("session");
+    if (app === undefined || className === undefined) throw new UsageError("agent takes --app and --session");
+    const origin = args.text("origin"), listen = args.text("listen");
+    if ((origin === undefined) === (listen === undefined)) {
+      throw new UsageError("agent takes one of --origin and --listen");
+    }
+    const sites = await sitesOf(args, shell);
+    const run = { of: { app, class: className }, sites, args, shell };
+    return await (origin === undefined ? runClients(run, listen ?? "") : runOrigin(run, origin));
+  },
+};
+
+/** Where the sites are, and the token for them. */
+interface Sites {
+  readonly root: string;
+  /** The one that was named first. */
+  readonly urls: readonly string[];
+  readonly token: string | undefined;
+}
+
+const sitesSchema = z.array(z.object({ url: z.url(), tier: z.string() }));
+const ANSWER_MS_MAX = 10_000;
+
+async function sitesOf(args: Parsed, shell: Shell): Promise<Sites> {
+  const target = await findSite(args, shell);
+  await new AdminClient(target).apps(); // tells what is wrong with site or token
+  const { url, token } = target;
+  const answer = await fetch(new URL("/_sojourn/sites", url), { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+  const sites = sitesSchema.parse(await answer.json());
+  const others = sites.filter((site) => site.url !== url && site.url !== `${url}/`);
+  return {
+    root: sites.find(({ tier }) => tier === "root")?.url ?? url,
+    urls: [url, ...others.map((site) => site.url)],
+    token,
+  };
+}
+
+/** Opens a WebSocket of the agents' paths. @throws Error */
+async function dial(site: string, path: string, token: string | undefined, protocols: string[]) {
+  const url = new URL(`/_sojourn/agent/${path}`, site);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const socket = new WebSocket(url, { protocols, headers });
+  const messages = new ClientSocket(socket); // from here on, so that none is missed
+  const { promise, resolve, reject } = Promise.withResolvers<MessageSocket>();
+  socket.addEventListener("open", () => resolve(messages), { once: true });
+  socket.addEventListener("error", (event) => {
+    reject(new Error(`${site} can't be reached: ${(event as ErrorEvent).message}`));
+  }, { once: true });
+  const late = setTimeout(() => {
+    reject(new Error(`${site} did not answer within ${ANSWER_MS_MAX / 1_000} s`));
+    socket.close();
+  }, ANSWER_MS_MAX);
+  return await promise.finally(() => clearTimeout(late));
+}
+
+/** 53 random bits: whoever knows them may speak for a host side until it has its key. */
+function draw(): number {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return (high >>> 11) * 2 ** 32 + low || 1;
+}
+
+/** What an agent says: lines for people, or for programs with `--json`. */
+function noteTo(args: Parsed, shell: Shell): (text: string) => void {
+  return args.json ? (text) => shell.out(JSON.stringify({ event: "note", text })) : (text) => shell.err(text);
+}
+
+const after = (ms: number, run: () => void) => {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+};
+
+/** One run of the command. */
+interface Run {
+  readonly of: { readonly app: string; readonly class: string };
+  readonly sites: Sites;
+  readonly args: Parsed;
+  readonly shell: Shell;
+}
+
+const stopOf = (shell: Shell): AbortSignal => shell.interrupted?.() ?? new AbortController().signal;
+
+async function runOrigin({ of, sites, args, shell }: Run, address: string): Promise<ExitCode> {
+  const origin = originAddress(address);
+  if (origin === null) throw new UsageError(`--origin takes ${ORIGIN_EXPECTED}, not ${address}`);
+  const rules = rulesFor(origin);
+  const agent = new OriginAgent({
+    ...{ of, origin, draw, note: noteTo(args, shell) },
+    connect: (origin, listener) => connectOrigin(origin, rules, listener),
+    make: async (bytes, key) => {
+      const maker = { egress: rules, keyOf: () => key ?? "", signal: AbortSignal.timeout(30_000) };
+      const call = { call: 0, kind: "fetch" as const, bytes, effect: key === null ? null : 0 };
+      return { ok: true, bytes: await fetchFor(maker, call) };
+    },
+    dial: (path) => dial(sites.root, path, sites.token, []),
+    clock: { nowMs: () => performance.now(), after },
+  });
+  await agent.run(stopOf(shell));
+  return EXIT.done;
+}
+
+/** Who starts an agent says by its address that it may go there, and nowhere else. */
+function rulesFor({ host, port }: OriginAddress): EgressRules {
+  const only = [`${host}:${port}`];
+  return new EgressRules({ fetchHosts: only, privateHosts: only });
+}
+
+async function runClients(
+  { of, sites: { urls, token }, args, shell }: Run,
+  listen: string,
+): Promise<ExitCode> {
+  const id = args.text("id");
+  const at = /^(.+):(\d{1,5})$/.exec(listen);
+  if (at === null) throw new UsageError(`--listen takes host:port, not ${listen}`);
+  const listener = Deno.listen({ hostname: (at[1] ?? "").replace(/^\[|\]$/g, ""), port: Number(at[2]) });
+  let site = 0;
+  const open = async (id: string) => {
+    try {
+      const path = `attach?${new URLSearchParams({ ...of, id })}`;
+      return new SocketWay(await dial(urls[site] ?? "", path, token, [SUBPROTOCOL]));
+    } catch (error) {
+      site = (site + 1) % urls.length; // the next one, for all connections
+      throw new WayRefused("stateful_unreachable", error instanceof Error ? error.message : String(error));
+    }
+  };
+  const agent = new ClientAgent({
+    ...{ listener, note: noteTo(args, shell) },
+    idOf: () => id ?? `agent-${crypto.randomUUID()}`,
+    attach: (id) => PlainPeer.attach({ open: () => open(id), instance: draw(), count: () => {} }),
+  });
+  const { hostname, port } = listener.addr;
+  if (args.json) shell.out(JSON.stringify({ event: "listening", hostname, port }));
+  else shell.out(`listening at ${hostname}:${port} for ${of.class} of ${of.app}`);
+  await agent.run(stopOf(shell));
+  return EXIT.done;
+}

@@ -1,0 +1,117 @@
+/**
+ * The ends of origins at the root: one for each stateful session whose class names a WebSocket or TCP server, reached by
+ * homes over the links (kind `stateful-origin-way`), or from here where the root is the home.
+ *
+ *   head   text app · text class · text id · text version
+ *   bodies frames, both ways (stateful/frame_way.ts)
+ *
+ * OS1  A session has one end; the next home's way takes it over.
+ * OS2  The root connects only where the manifest of that version says, whoever asks. Where an agent stands for the
+ *      origin the end is with the agent.
+ */
+import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { OriginAddress } from "../../functions/origin_address.ts";
+import { Reader, Writer } from "../../store/codec.ts";
+import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { channelOf, feed, type FrameWay, localWay, StreamWay } from "../stateful/frame_way.ts";
+import type { OriginAsker } from "./http_origins.ts";
+import { OriginEnd } from "./origin_end.ts";
+import type { OriginConnection, OriginListener } from "./plain_origin.ts";
+
+/** Kind of the link requests. */
+export const ORIGIN_WAY_KIND = "stateful-origin-way";
+
+/** Which session's origin is meant. */
+export interface OriginWanted extends OriginAsker {
+  readonly id: string;
+}
+
+/** What the ends need of their site. */
+export interface OriginEndsServices {
+  readonly originOf: (asker: OriginAsker) => Promise<OriginAddress | null>;
+  readonly connect: (origin: OriginAddress, listener: OriginListener) => Promise<OriginConnection>;
+  /** An agent that stands for the origin of a class takes the way; false: there is none. */
+  readonly toAgent: (wanted: OriginWanted, way: FrameWay) => boolean;
+  readonly clock: PeerClock;
+  /** 1 to 2^53 − 1. */
+  readonly draw: () => number;
+  /** For the app's log. */
+  readonly log: (wanted: OriginWanted, text: string) => void;
+}
+
+/** See the file's header. */
+export class OriginEnds {
+  readonly #services: OriginEndsServices;
+  readonly #ends = new Map<string, OriginEnd>();
+
+  constructor(services: OriginEndsServices) {
+    this.#services = services;
+  }
+
+  /** Connections that stand. */
+  get size(): number {
+    return this.#ends.size;
+  }
+
+  /** A way to the end of a session's origin, within this site. */
+  open(wanted: OriginWanted): FrameWay {
+    const [home, end] = localWay();
+    this.#take(wanted, end);
+    return home;
+  }
+
+  /** A home at another site asks for a way. @throws CodecError */
+  serve({ head, body }: LinkRequest): LinkReply {
+    const wanted = decodeWanted(head);
+    const way = new StreamWay().read(body ?? new ReadableStream({ start: (at) => at.close() }));
+    this.#take(wanted, way);
+    return { head: new Uint8Array(), body: way.outgoing };
+  }
+
+  close(): void {
+    for (const end of [...this.#ends.values()]) end.close();
+  }
+
+  /** OS2 */
+  async #take(wanted: OriginWanted, way: FrameWay): Promise<void> {
+    if (this.#services.toAgent(wanted, way)) return;
+    const origin = await this.#services.originOf(wanted);
+    if (origin === null) {
+      this.#services.log(
+        wanted,
+        `the root knows no origin of ${wanted.class} in version ${wanted.version.slice(0, 8)}`,
+      );
+      return way.close();
+    }
+    const reader = this.#end(wanted, origin).join(channelOf(way));
+    await feed(way, reader);
+  }
+
+  /** OS1 */
+  #end(wanted: OriginWanted, origin: OriginAddress): OriginEnd {
+    const key = JSON.stringify([wanted.app, wanted.class, wanted.id, origin.url]);
+    const known = this.#ends.get(key);
+    if (known !== undefined) return known;
+    const { connect, clock, draw, log } = this.#services;
+    const end = new OriginEnd({
+      ...{ clock, instance: draw(), connect: (listener) => connect(origin, listener) },
+      over: (why) => {
+        if (this.#ends.get(key) === end) this.#ends.delete(key);
+        if (why !== null) log(wanted, `the origin of ${wanted.class} ${JSON.stringify(wanted.id)}: ${why}`);
+      },
+    });
+    this.#ends.set(key, end);
+    return end;
+  }
+}
+
+export const encodeWanted = ({ app, class: className, id, version }: OriginWanted): Uint8Array =>
+  new Writer(128).text(app).text(className).text(id).text(version).done();
+
+/** @throws CodecError */
+export function decodeWanted(head: Uint8Array): OriginWanted {
+  const reader = new Reader(head);
+  const wanted = { app: reader.text(), class: reader.text(), id: reader.text(), version: reader.text() };
+  reader.end();
+  return wanted;
+}

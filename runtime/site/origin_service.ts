@@ -1,0 +1,142 @@
+/**
+ * The origins of a site's stateful sessions (runtime/origins): how its homes reach them, by way of the root; at the root
+ * the ends themselves, and where agents come in.
+ */
+import type { StatefulName } from "../../functions/homes/mod.ts";
+import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
+import type { AppTable, LiveVersion } from "../deploy/mod.ts";
+import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { EgressRules } from "../isolate/egress_rules.ts";
+import { AgentDoor } from "../origins/agent_door.ts";
+import { AgentHub } from "../origins/agent_hub.ts";
+import { type AlongTreeServices, sendAlong, serveAlong } from "../origins/along_tree.ts";
+import { HttpOrigins, ORIGIN_KIND } from "../origins/http_origins.ts";
+import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
+import { connectOrigin } from "../origins/plain_origin.ts";
+import { type FrameWay, StreamWay } from "../stateful/frame_way.ts";
+import { fetchFor, type HttpOrigin } from "../stateful/made_calls.ts";
+import type { SiteConfig } from "./config.ts";
+
+/** What they need of their site. */
+export interface OriginParts extends AlongTreeServices {
+  readonly config: Pick<SiteConfig, "egress" | "limits" | "parent">;
+  readonly root: () => string | undefined;
+  readonly apps: Pick<AppTable, "version">;
+  /** A ticket that nobody guesses; and 1 to 2^53 − 1. */
+  readonly ticket: () => string;
+  readonly instance: () => number;
+  /** A way to a session's home, for agents of clients. */
+  readonly open: (name: StatefulName) => Promise<FrameWay>;
+  readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
+}
+
+/** The origins of a site, served. */
+export interface OriginService {
+  rulesOf(fetchHosts: readonly string[]): EgressRules;
+  http(name: StatefulName, version: LiveVersion): HttpOrigin | null;
+  /** Opens a way to the end of a session's origin; null: its class names none. */
+  way(name: StatefulName, version: LiveVersion): (() => Promise<FrameWay>) | null;
+  serves(kind: string): boolean;
+  serve(request: LinkRequest): Promise<LinkReply>;
+  readonly door: AgentDoor;
+  close(): void;
+}
+
+/** The root answers before the session would be told that its time is up. */
+const OPEN_MS_MAX = 10_000;
+
+/** See the file's header. */
+export function openOrigins(parts: OriginParts): OriginService {
+  const { config, site, root, apps } = parts;
+  const rulesOf = (fetchHosts: readonly string[]) =>
+    new EgressRules({ allow: config.egress.allow, privateHosts: config.egress.private, fetchHosts });
+  const hub = config.parent === null ? new AgentHub(parts.ticket) : null;
+  const originOf = async ({ app, class: className, version }: StatefulClass) =>
+    namedOrigin(await apps.version(app, version), className);
+  const http = new HttpOrigins({
+    ...{ site, root, nowMs: () => performance.now() },
+    send: (at, head, body, signal) => sendAlong(parts, { to: at, kind: ORIGIN_KIND, head, body, signal }),
+    originOf: async (asker) => ofKind(await originOf(asker), true),
+    byAgent: (request) => hub?.fetch(request) ?? null,
+    make: async ({ host, port }, call, key) => {
+      const signal = AbortSignal.timeout(config.limits.wallMs);
+      const maker = { egress: rulesOf([`${host}:${port}`]), keyOf: () => key, signal };
+      return { ok: true, bytes: await fetchFor(maker, call) };
+    },
+  });
+  const ends = new OriginEnds({
+    originOf: async (asker) => ofKind(await originOf(asker), false),
+    connect: (origin, listener) =>
+      connectOrigin(origin, rulesOf([`${origin.host}:${origin.port}`]), listener),
+    toAgent: (wanted, way) => hub?.offer(wanted, way) ?? false,
+    clock: { nowMs: () => performance.now(), after },
+    draw: parts.instance,
+    log: ({ app, version }, text) => parts.log({ app, version, level: "warn", text }),
+  });
+  const door = new AgentDoor({ hub, root, open: parts.open });
+  const dial = async (name: StatefulName, version: string): Promise<FrameWay> => {
+    const wanted = { ...name, version }, at = root();
+    if (at === undefined || at === site) return ends.open(wanted);
+    let way = new StreamWay();
+    const { body } = await sendAlong(parts, {
+      ...{
+        to: at,
+        kind: ORIGIN_WAY_KIND,
+        head: encodeWanted(wanted),
+        signal: AbortSignal.timeout(OPEN_MS_MAX),
+      },
+      body: () => (way = new StreamWay()).outgoing,
+    });
+    if (body === null) throw new Error(`${at} gave no way to the origin`);
+    return way.read(body);
+  };
+  return {
+    ...{ rulesOf, door },
+    http: (name, { version, manifest }) => {
+      const address = ofKind(namedOrigin({ manifest }, name.class), true);
+      if (address === null) return null;
+      const asker = { app: name.app, class: name.class, version };
+      return {
+        origin: new URL(address.url).origin,
+        fetch: ({ bytes }, key, signal) => http.fetch({ ...asker, key, bytes }, signal),
+      };
+    },
+    way: (name, { version, manifest }) =>
+      ofKind(namedOrigin({ manifest }, name.class), false) === null ? null : () => dial(name, version),
+    serves: (kind) => kind === ORIGIN_KIND || kind === ORIGIN_WAY_KIND,
+    serve: (request) =>
+      serveAlong(
+        parts,
+        request,
+        async (own) => own.kind === ORIGIN_KIND ? await http.serve(own) : ends.serve(own),
+      ),
+    close: () => {
+      door.close();
+      ends.close();
+    },
+  };
+}
+
+interface StatefulClass {
+  readonly app: string;
+  readonly class: string;
+  readonly version: string;
+}
+
+/** What a class of a version names as its origin. */
+function namedOrigin(
+  version: Pick<LiveVersion, "manifest"> | undefined,
+  className: string,
+): OriginAddress | null {
+  const sessions: LiveVersion["manifest"]["sessions"] = version?.manifest.sessions ?? {};
+  const named = Object.hasOwn(sessions, className) ? sessions[className]?.origin : undefined;
+  return named === undefined ? null : originAddress(named);
+}
+
+const ofKind = (address: OriginAddress | null, isHttp: boolean): OriginAddress | null =>
+  address !== null && (address.kind === "http") === isHttp ? address : null;
+
+function after(ms: number, run: () => void): () => void {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+}

@@ -1,0 +1,58 @@
+/**
+ * A stateful session's way to its origin, at its home: to the end that the root or an agent holds (origins/origin_ends.ts).
+ *
+ * OW1  It is found again whenever it breaks, with a pause that doubles, until the session is over here.
+ */
+import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+import { channelOf, feed, type FrameWay } from "./frame_way.ts";
+
+/** A home that was taken over asks at once; an origin that is not there is asked for every few seconds. */
+const PAUSE_MS_MIN = 50;
+const PAUSE_MS_MAX = 5_000;
+
+/** See the file's header. */
+export class OriginWay {
+  readonly #dial: () => Promise<FrameWay>;
+  readonly #accept: (channel: Channel) => ChannelReader;
+  #way: FrameWay | null = null;
+  #isOver = false;
+  #wake: () => void = () => {};
+
+  constructor(dial: () => Promise<FrameWay>, accept: (channel: Channel) => ChannelReader) {
+    this.#dial = dial;
+    this.#accept = accept;
+    this.#run();
+  }
+
+  /** The session is over here. */
+  close(): void {
+    this.#isOver = true;
+    this.#wake();
+    this.#way?.close();
+  }
+
+  async #run(): Promise<void> {
+    for (let pauseMs = PAUSE_MS_MIN; !this.#isOver; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+      const begunMs = performance.now();
+      try {
+        const way = this.#way = await this.#dial();
+        if (this.#isOver) return way.close();
+        await feed(way, this.#accept(channelOf(way)));
+      } catch {
+        // The root can't be reached: it is asked again.
+      }
+      if (performance.now() - begunMs > PAUSE_MS_MAX) pauseMs = PAUSE_MS_MIN;
+      if (!this.#isOver) await this.#pause(pauseMs);
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
