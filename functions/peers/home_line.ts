@@ -3,12 +3,13 @@
  * says its hello; before that nothing is taken of it.
  *
  * HL1  After `refuse`, `farewell` or `broken` nothing is heard of it and nothing sent.
+ * HL2  Whoever says much and reads nothing (pings, messages that are rejected) breaks his channel, and no memory.
  */
 import { CodecError } from "../../store/codec.ts";
 import type { Peer } from "../turns/event.ts";
 import type { Hello, Retry, ToHome, ToHost } from "./frame.ts";
 import { cut, decodeToHome, encodeToHost } from "./frame_bytes.ts";
-import { CODE_BYTES_MAX, HELLO_MS_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
+import { CODE_BYTES_MAX, HELLO_MS_MAX, LINE_BYTES_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
 import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
 
 /** Who hears of lines. */
@@ -83,7 +84,11 @@ export class HomeLine<P> implements ChannelReader {
   }
 
   sendBytes(bytes: Uint8Array<ArrayBuffer>): void {
-    if (!this.#isOver) this.#channel.send(bytes);
+    if (this.#isOver) return;
+    const buffered = this.#channel.bufferedBytes?.() ?? 0;
+    if (buffered <= LINE_BYTES_MAX) return this.#channel.send(bytes);
+    this.#channel.close(CLOSE.broken, "");
+    this.broken();
   }
 
   /** Its last frame, with what it says; the peer stays what it was. */

@@ -44,6 +44,8 @@ export class HomePeer {
   taken: number;
   received: number;
   sent: number;
+  /** Outputs that the session was told to keep no longer. */
+  reported = 0;
   readonly waiting: Waiting[] = [];
   waitingBytes = 0;
   /** Its session has sent it away, with its last output. */
@@ -65,7 +67,7 @@ export class HomePeer {
       const output = outputs[i];
       if (output?.sequence !== next) break;
       this.#kept.unshift(output);
-      this.#keptBytes += output.bytes.length;
+      this.#keptBytes += sizeOf(output);
     }
   }
 
@@ -198,7 +200,7 @@ export class HomePeer {
     this.sent++;
     this.#isDismissed = output.bytes[0] === DISMISSAL;
     this.#kept.push(output);
-    this.#keptBytes += output.bytes.length;
+    this.#keptBytes += sizeOf(output);
     if (this.line?.isWelcomed === true) this.#send(this.line, output);
   }
 
@@ -218,7 +220,9 @@ export class HomePeer {
 
   acknowledge(count: number): true {
     const gone = this.#kept.splice(0, Math.max(0, count - this.acknowledged));
-    for (const { bytes } of gone) this.#keptBytes -= bytes.length;
+    for (const output of gone) this.#keptBytes -= sizeOf(output);
     return true;
   }
 }
+
+const sizeOf = ({ bytes, increment }: OutputToPeer): number => bytes.length + (increment?.length ?? 0);

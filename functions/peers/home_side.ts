@@ -62,6 +62,8 @@ export class HomeSide {
   #isOpen = false;
   #over: ((line: Line) => void) | null = null;
   #order = 0;
+  /** When it is looked again whether this home still is one. */
+  #outrunMs = 0;
   #waitingBytes = 0;
 
   constructor(ports: HomePorts) {
@@ -205,6 +207,7 @@ export class HomeSide {
       peer.welcome(this.#epoch);
     }
     for (const output of missing) peer.output(output);
+    peer.reported = 0; // whoever opened it anew has not been told
     this.#touch(peer);
     return true;
   }
@@ -237,19 +240,26 @@ export class HomeSide {
     }
     if (hello.identity === null) return this.#greetNew(line, hello);
     const { id, key } = hello.identity;
+    const isKnown = isSame(key, this.#ports.keyOf(id));
+    if (hello.epoch > this.#epoch) return this.#outrun(line, isKnown, hello.epoch);
+    const peer = this.#peers.get(id);
     // A session that began anew makes other keys: who was attached before is unknown to it, whatever key it has.
-    if (!isSame(key, this.#ports.keyOf(id)) && this.#peers.has(id)) {
+    if (!isKnown && peer !== undefined) {
       return line.refuse("peer_forged", `the key of peer ${id} is not the one that it was given`, "fix");
     }
-    if (hello.epoch > this.#epoch) {
-      line.farewell({ kind: "moved", site: null });
-      return this.#ports.outrun(hello.epoch);
-    }
-    const peer = this.#peers.get(id);
     if (peer === undefined || peer.stage === "detaching" || peer.peer.kind !== hello.peer) {
       return line.refuse("peer_unknown", `peer ${id} is not attached to this session any more`, "reset");
     }
     this.#bind(peer, line, hello);
+  }
+
+  /** Whoever has no key of this session's may be right, as one of its next life; but nothing is done at his word. */
+  #outrun(line: Line, isKnown: boolean, epoch: number): void {
+    line.farewell({ kind: "moved", site: null });
+    const nowMs = this.#ports.clock.nowMs();
+    if (!isKnown || nowMs < this.#outrunMs) return;
+    this.#outrunMs = nowMs + limits.OUTRUN_MS;
+    this.#ports.outrun(epoch);
   }
 
   /** A host side that was never welcomed; what it began in an earlier attempt is its own. */
@@ -383,10 +393,10 @@ export class HomeSide {
     const outputs: Record<string, number> = {};
     for (const peer of this.#dirty.keys()) {
       peer.tell();
-      outputs[peer.peer.id] = peer.acknowledged;
+      if (peer.reported !== peer.acknowledged) outputs[peer.peer.id] = peer.reported = peer.acknowledged;
     }
     this.#dirty.clear();
-    this.#ports.acknowledge(outputs);
+    if (Object.keys(outputs).length > 0) this.#ports.acknowledge(outputs);
   }
 }
 

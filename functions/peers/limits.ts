@@ -41,5 +41,9 @@ export const ACK_MS = 50;
 export const ACK_EVERY = 64;
 /** A peer whose channel broke stays attached so long: a phone that changes its network is back within seconds. */
 export const GRACE_MS = 60_000;
+/** What a channel has taken and not sent: an outbox that goes again, with room. Beyond, nobody reads its other end. */
+export const LINE_BYTES_MAX = 8 << 20;
+/** A home that is told of a newer one asks its owners: not more often, however many say so. */
+export const OUTRUN_MS = 1_000;
 /** A channel is told who it is for at once; one that is not is nobody's. */
 export const HELLO_MS_MAX = 10_000;

@@ -14,6 +14,11 @@ export interface PeerClock {
 export interface Channel {
   /** Sends, or drops where it is broken. Keeps the bytes: nobody changes them afterwards. */
   send(frame: Uint8Array<ArrayBuffer>): void;
+  /**
+   * What it has taken and not handed on, with what that costs in memory: a home gives up a channel that nobody reads.
+   * Without it the channel bounds that by itself.
+   */
+  readonly bufferedBytes?: () => number;
   /** Nothing is sent, and nothing wanted of it, any more: what was sent before goes out. As a WebSocket's close. */
   close(code: number, reason: string): void;
 }

@@ -14,6 +14,8 @@ export type Frame = Uint8Array<ArrayBuffer>;
 /** One end. */
 export interface FrameWay {
   send(frame: Frame): void;
+  /** Sent, and not taken at the other end or by the link. */
+  readonly bufferedBytes: number;
   /** Resolves when there is room for more. */
   ready(): Promise<void>;
   /** The next frame; null where it has ended. */
@@ -25,6 +27,8 @@ export interface FrameWay {
 export const FRAME_BYTES_MAX = 13 * 1024 * 1024;
 /** Who sends faster than it is read waits from here on. */
 const WAITING_BYTES_MAX = 1024 * 1024;
+/** What a frame that waits costs beside its bytes: small ones count too. */
+const FRAME_COST_BYTES = 128;
 /** The other end has so long to end its half. */
 const CLOSE_MS = 5_000;
 
@@ -39,7 +43,7 @@ class Pipe {
   push(frame: Frame): void {
     if (this.#isEnded) return;
     this.#frames.push(frame);
-    this.#bytes += frame.length;
+    this.#bytes += frame.length + FRAME_COST_BYTES;
     this.#wake?.();
   }
 
@@ -47,6 +51,10 @@ class Pipe {
     this.#isEnded = true;
     this.#wake?.();
     this.#drained?.resolve();
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   ready(): Promise<void> {
@@ -61,7 +69,7 @@ class Pipe {
       this.#wake = null;
     }
     const frame = this.#frames.shift() ?? null;
-    this.#bytes -= frame?.length ?? 0;
+    if (frame !== null) this.#bytes -= frame.length + FRAME_COST_BYTES;
     if (this.#bytes <= WAITING_BYTES_MAX) {
       this.#drained?.resolve();
       this.#drained = null;
@@ -75,6 +83,9 @@ export function localWay(): [FrameWay, FrameWay] {
   const there = new Pipe(), back = new Pipe();
   const end = (out: Pipe, into: Pipe): FrameWay => ({
     send: (frame) => out.push(frame),
+    get bufferedBytes() {
+      return out.bytes;
+    },
     ready: () => out.ready(),
     next: () => into.next(),
     close: () => {
@@ -113,9 +124,14 @@ export class StreamWay implements FrameWay {
     const bytes = new Uint8Array(4 + frame.length);
     new DataView(bytes.buffer).setUint32(0, frame.length);
     bytes.set(frame, 4);
-    this.#waiting += bytes.length;
+    const cost = bytes.length + FRAME_COST_BYTES;
+    this.#waiting += cost;
     // A way that broke is found by its reader.
-    this.#writer.write(bytes).catch(() => {}).finally(() => this.#waiting -= bytes.length);
+    this.#writer.write(bytes).catch(() => {}).finally(() => this.#waiting -= cost);
+  }
+
+  get bufferedBytes(): number {
+    return this.#waiting;
   }
 
   async ready(): Promise<void> {
@@ -163,6 +179,7 @@ export class StreamWay implements FrameWay {
 /** As the two sides of functions/peers have it. */
 export const channelOf = (way: FrameWay): Channel => ({
   send: (frame) => way.send(frame),
+  bufferedBytes: () => way.bufferedBytes,
   close: () => way.close(),
 });
 

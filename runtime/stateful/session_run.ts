@@ -67,6 +67,8 @@ export class SessionRun implements ChannelSink {
   #home: Home | null = null;
   /** The last entry that the isolate has told (R5). */
   #told = 0;
+  /** The last event that a commit says to be done, whether that has left or not. */
+  #through = 0;
   #at: OpenChannel | null = null;
   #nextEvent = 1;
   #over: RunOver | null = null;
@@ -225,9 +227,9 @@ export class SessionRun implements ChannelSink {
     if (this.#over === null) this.#at?.isolate.acknowledge(this.#at.channel, { outputs, effects: 0 });
   }
 
-  /** The event whose handler runs. */
+  /** The event whose handler runs: the first of which no commit says that it is done. */
   get first(): HandledEvent | undefined {
-    for (const event of this.#undone.values()) return event;
+    for (const [number, event] of this.#undone) if (number > this.#through) return event;
     return undefined;
   }
 
@@ -297,6 +299,7 @@ export class SessionRun implements ChannelSink {
     if (this.#over !== null || home === null) return;
     if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfit(commit.first);
     this.#told += commit.count;
+    this.#through = commit.through;
     this.#isQuiescent = commit.isQuiescent;
     for (const [number, event] of this.#undone) {
       if (number > commit.through) break;

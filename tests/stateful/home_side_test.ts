@@ -111,8 +111,13 @@ Deno.test("a home of an older epoch than its peer has seen sends it away and loo
   line.say(hello({ identity: identity("p1"), epoch: 2, attempt: 2 }));
   assert.deepEqual(line.heard(), [{ kind: "moved", site: null }]);
   assert.deepEqual(home.outrun, [2]);
+  home.clock.turn(2_000);
   home.line().say(hello({ identity: { id: "p1", key: keyOf("p2") }, epoch: 9 }));
   assert.deepEqual(home.outrun, [2], "who forges a key says nothing of epochs");
+  for (let attempt = 3; attempt < 100; attempt++) {
+    home.line().say(hello({ identity: identity("p1"), epoch: 1_000, attempt }));
+  }
+  assert.deepEqual(home.outrun, [2, 1_000], "and nobody has it looked for all the time");
 });
 
 Deno.test("a peer taken over by another program is told, and does not take it back", () => {
@@ -280,6 +285,19 @@ for (
     assert.equal(home.side.status.attached, 1);
   });
 }
+
+Deno.test("a channel that nobody reads is given up, whatever is said on it, and its peer may come again", () => {
+  const { home, line } = attached();
+  for (let number = 1; number < 10; number++) line.say({ kind: "ping", number });
+  assert.equal(line.heard().length, 9);
+  line.end.bytes = 9 << 20;
+  line.say({ kind: "ping", number: 10 });
+  assert.deepEqual(line.heard(), []);
+  assert.equal(line.end.closed, 4001);
+  const second = home.line();
+  second.say(hello({ identity: identity("p1"), attempt: 2 }));
+  assert.equal(second.heard()[0]?.kind, "welcome");
+});
 
 Deno.test("before its welcome nothing is taken of a channel, and without a hello it ends", () => {
   const home = new HandHome();

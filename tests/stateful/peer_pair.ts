@@ -50,12 +50,18 @@ export class HandClock implements PeerClock {
 export class End implements Channel {
   readonly sent: Uint8Array<ArrayBuffer>[] = [];
   closed: number | null = null;
+  /** What it says to hold. */
+  bytes = 0;
   /** Where frames go at once; else they stay in `sent`. */
   to: ChannelReader | null = null;
 
   send(frame: Uint8Array<ArrayBuffer>): void {
     this.sent.push(frame);
     this.to?.frame(frame);
+  }
+
+  bufferedBytes(): number {
+    return this.bytes;
   }
 
   close(code: number): void {

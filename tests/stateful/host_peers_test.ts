@@ -1,0 +1,178 @@
+/** Peers over the host of stateful sessions: its runs, real homes and logs; isolates are lost, and channels break. */
+import assert from "node:assert/strict";
+import { type Channel, type ChannelReader, HostSide } from "../../functions/peers/mod.ts";
+import { type From, Session } from "../../functions/session.ts";
+import type { SessionObject } from "../../functions/turns/handler.ts";
+import { Draws } from "../sim/random.ts";
+import { type MemoryHost, memoryHost } from "./memory_host.ts";
+
+class Counter extends Session {
+  count = 0;
+
+  override onMessage(message: string | Uint8Array, from: From): void {
+    from.send(`${++this.count} ${message}`);
+  }
+}
+
+const name = { app: "shop", class: "robot", id: "r" };
+const counter = () => new Counter() as unknown as SessionObject;
+const soon = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** Resolves when something holds. */
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (const endMs = Date.now() + 20_000; !holds();) {
+    assert.ok(Date.now() < endMs, `waited for too long: ${what}`);
+    await soon(2);
+  }
+}
+
+/** A host side that comes again whenever its channel is gone. */
+class Client {
+  readonly side: HostSide;
+  readonly heard: string[] = [];
+  readonly rejected: number[] = [];
+  readonly #host: MemoryHost;
+  #breaks = () => {};
+  problem: string | null = null;
+
+  constructor(host: MemoryHost, instance: number) {
+    this.#host = host;
+    this.side = new HostSide({
+      kind: "client",
+      instance,
+      clock: {
+        nowMs: () => performance.now(),
+        after: (ms, run) => {
+          const timer = setTimeout(run, ms);
+          return () => clearTimeout(timer);
+        },
+      },
+      listener: {
+        message: (message) => void this.heard.push(String(message)),
+        rejected: (sequence) => void this.rejected.push(sequence),
+        lost: () => void setTimeout(() => this.connect(), 1),
+        closed: (end) => {
+          this.problem = JSON.stringify(end);
+        },
+      },
+    });
+  }
+
+  connect(): void {
+    if (this.side.stage !== "apart") return;
+    const ends: { home?: ChannelReader } = {};
+    let isOver = false;
+    const early: Uint8Array<ArrayBuffer>[] = [];
+    const send = (frame: Uint8Array<ArrayBuffer>) => {
+      if (ends.home === undefined) early.push(frame);
+      else queueMicrotask(() => isOver ? undefined : ends.home?.frame(frame));
+    };
+    const over = () => {
+      if (isOver) return;
+      isOver = true;
+      queueMicrotask(() => ends.home?.broken());
+      queueMicrotask(() => reader.broken());
+    };
+    this.#breaks = over;
+    const reader = this.side.connected({ send, close: over });
+    const home: Channel = {
+      send: (frame) => queueMicrotask(() => isOver ? undefined : reader.frame(frame)),
+      close: () => queueMicrotask(over),
+    };
+    this.#host.host.connect(name, home, null).then((found) => {
+      ends.home = found;
+      if (isOver) found.broken();
+      else for (const frame of early) found.frame(frame);
+    }, over);
+  }
+
+  /** Its program ends. */
+  async end(): Promise<void> {
+    this.side.abandon();
+    this.break();
+    await soon(5);
+  }
+
+  break(): void {
+    this.#breaks();
+  }
+}
+
+/** What must hold of all that clients sent and heard. @param blamed messages that may be given up. */
+function check(clients: readonly Client[], sent: readonly (readonly string[])[], blamed = 0): void {
+  let lost = 0;
+  const counts: number[] = [];
+  for (const [i, client] of clients.entries()) {
+    assert.equal(client.problem, null);
+    const heard = client.heard.map((text) => text.split(" "));
+    counts.push(...heard.map(([count]) => Number(count)));
+    const said = heard.map(([, ...message]) => message.join(" "));
+    const wanted = (sent[i] ?? []).filter((_, at) => !client.rejected.includes(at + 1));
+    // A rejection of which the notice was lost is none that was heard either.
+    const missing = wanted.filter((message) => !said.includes(message));
+    assert.deepEqual(said, wanted.filter((message) => !missing.includes(message)), "in order, each once");
+    lost += missing.length + client.rejected.length;
+  }
+  assert.ok(lost <= blamed, `${lost} messages were not heard, and isolates ended in ${blamed}`);
+  counts.sort((a, b) => a - b);
+  assert.deepEqual(counts, counts.map((_, i) => i + 1), "no output contradicts another");
+}
+
+Deno.test("an isolate that ends between a commit and its leaving takes no message with it, and blames none that is done", async () => {
+  await using host = await memoryHost(counter);
+  const client = new Client(host, 1);
+  client.connect();
+  await until("it is attached", () => client.side.stage === "open");
+  host.twist((commit) => {
+    if (commit.outputs.length > 0) {
+      host.twist((same) => same);
+      queueMicrotask(() => host.loseIsolates("r"));
+    }
+    return commit;
+  });
+  const sent = Array.from({ length: 6 }, (_, i) => `m${i + 1}`);
+  for (const message of sent.slice(0, 3)) client.side.send(message);
+  await until("the first are there", () => client.side.acknowledged === 3);
+  // A home that opens it anew counts what the log says.
+  host.loseIsolates();
+  client.break();
+  for (const message of sent.slice(3)) client.side.send(message);
+  await until("all are there", () => client.side.acknowledged === 6);
+  await until("all are heard", () => client.heard.length + client.rejected.length === 6);
+  check([client], [sent], 1);
+  assert.ok(!client.rejected.includes(1), "the first was done");
+  await client.end();
+});
+
+Deno.test("peers hear each answer once and in order, over isolates that end, rests, other code and broken channels", async () => {
+  for (const seed of [1, 2, 3]) {
+    const draws = new Draws(`host peers ${seed}`);
+    await using host = await memoryHost(counter, { idleMs: 30 });
+    const clients = [1, 2, 3].map((instance) => new Client(host, instance));
+    const sent: string[][] = clients.map(() => []);
+    for (const client of clients) client.connect();
+    let blamed = 0;
+    for (let round = 0, version = 1; round < 60; round++) {
+      const at = draws.integer(0, 2);
+      const message = `c${at} m${round}`;
+      clients[at]?.side.send(message);
+      sent[at]?.push(message);
+      if (draws.chance(0.2)) clients[draws.integer(0, 2)]?.break();
+      if (draws.chance(0.12)) {
+        const isCause = draws.chance(0.3);
+        if (isCause) blamed++;
+        host.loseIsolates(isCause ? "r" : undefined);
+      }
+      if (draws.chance(0.05)) host.deploy(`w${++version}`, counter);
+      if (draws.chance(0.1)) await soon(50);
+      else if (draws.chance(0.6)) await soon(draws.integer(0, 6));
+    }
+    const done = (client: Client) =>
+      client.side.acknowledged === client.side.sent && client.side.stage === "open";
+    await until("all is in the log", () => clients.every(done));
+    const all = () => clients.reduce((sum, { heard }) => sum + heard.length, blamed) >= sent.flat().length;
+    await until("all is heard", all);
+    check(clients, sent, blamed);
+    for (const client of clients) await client.end();
+  }
+});
