@@ -53,6 +53,7 @@ export function sendable(code: number): number {
 /** Events waiting to be pulled, from a source that pushes. */
 export class SocketQueue {
   readonly #events: SocketEvent[] = [];
+  #bytes = 0;
   #close: SocketEvent | null = null;
   #wake: ((event: SocketEvent) => void) | null = null;
 
@@ -61,17 +62,26 @@ export class SocketQueue {
     return this.#events.length;
   }
 
+  /** And their length, texts by their characters. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   push(event: SocketEvent): void {
     if (this.#close !== null) return;
     if (event.kind === "close") this.#close = event;
     const wake = this.#wake;
     this.#wake = null;
     if (wake !== null) wake(event);
-    else if (event.kind === "message") this.#events.push(event);
+    else if (event.kind === "message") {
+      this.#events.push(event);
+      this.#bytes += event.data.length;
+    }
   }
 
   next(): Promise<SocketEvent> {
     const event = this.#events.shift() ?? this.#close;
+    if (event?.kind === "message") this.#bytes -= event.data.length;
     if (event) return Promise.resolve(event);
     return new Promise((resolve) => this.#wake = resolve);
   }
@@ -81,8 +91,9 @@ export class SocketQueue {
 const BUFFERED_BYTES_MAX = 1024 * 1024;
 /** How often a full buffer is looked at: WebSocket tells nobody when it drains. */
 const DRAIN_POLL_MS = 5;
-/** A client that sends faster than its function reads is cut off at so many messages. */
+/** A client that sends faster than it is read is cut off at so many messages, and at so many bytes of them. */
 const QUEUED_MESSAGES_MAX = 10_000;
+const QUEUED_BYTES_MAX = 64 * 1024 * 1024;
 
 /** The client's end: a WebSocket of this process. */
 export class ClientSocket implements MessageSocket {
@@ -103,7 +114,8 @@ export class ClientSocket implements MessageSocket {
         kind: "message",
         data: typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer),
       });
-      if (this.#queue.size > QUEUED_MESSAGES_MAX) socket.close(1008, "too many messages at once");
+      const isFull = this.#queue.size > QUEUED_MESSAGES_MAX || this.#queue.bytes > QUEUED_BYTES_MAX;
+      if (isFull && socket.readyState === WebSocket.OPEN) socket.close(1008, "too many messages at once");
     });
     socket.addEventListener(
       "close",

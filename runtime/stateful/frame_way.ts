@@ -105,6 +105,7 @@ export class StreamWay implements FrameWay {
   #pending: Frame = new Uint8Array(0);
   #waiting = 0;
   #isClosed = false;
+  #late: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     const { readable, writable } = new TransformStream<Frame, Frame>();
@@ -141,8 +142,8 @@ export class StreamWay implements FrameWay {
   async next(): Promise<Frame | null> {
     const frame = await this.#frame().catch(() => null);
     if (frame === null) {
-      this.#reader?.cancel().catch(() => {});
       this.close();
+      this.#leave();
     }
     return frame;
   }
@@ -151,8 +152,13 @@ export class StreamWay implements FrameWay {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#writer.close().catch(() => {});
-    const late = setTimeout(() => this.#reader?.cancel().catch(() => {}), CLOSE_MS);
-    Deno.unrefTimer(late);
+    if (this.#reader !== null) this.#late = setTimeout(() => this.#leave(), CLOSE_MS);
+  }
+
+  /** Nothing more is read. */
+  #leave(): void {
+    clearTimeout(this.#late);
+    this.#reader?.cancel().catch(() => {});
   }
 
   async #frame(): Promise<Frame | null> {

@@ -119,7 +119,8 @@ export class HostedPeers implements RunPeers {
   runOver(rejected: HandledEvent | null): void {
     this.#opened = null;
     this.#peers?.runOver(rejected?.kind === "reject" ? rejected.of : null);
-    if (this.#peers?.isWaiting === true) this.#wake();
+    // Who said hello before any run had told what its log has waits for the next run.
+    if (this.#peers?.isWaiting === true || this.#peers?.epoch === 0) this.#wake();
   }
 
   /** It is not served here any more; `site`: where it may be. */
@@ -165,6 +166,8 @@ export class HostedPeers implements RunPeers {
   /** Nobody is attached any more, and nothing of them is under way: the next begins with the next. */
   #forgetUnused(): void {
     const peers = this.#peers;
-    if (peers !== null && !peers.isUsed && !peers.isWaiting) this.#peers = null;
+    if (peers === null || peers.isUsed || peers.isWaiting) return;
+    this.#peers = null;
+    peers.over(null);
   }
 }

@@ -136,6 +136,7 @@ export class SessionHost {
    * @throws HomeError, Problem, StoreUnavailable
    */
   async connect(name: StatefulName, channel: Channel, token: TokenState | null): Promise<ChannelReader> {
+    if (this.#closed) throw new HomeError("closed", "the site is stopping");
     const { channelsMax } = this.#services;
     if (this.#channels >= channelsMax) {
       throw new Problem(

@@ -134,15 +134,15 @@ export async function refuseSockets(cluster: TestCluster): Promise<void> {
   await cat.isClosed(1000);
 }
 
-/** Its home is killed while all talk: each hears each message once, in order, and nobody is closed. */
-export async function loseTheHome(cluster: TestCluster): Promise<void> {
+/** Its home is killed, and then moved, while all talk: each hears each message once, in order, and nobody is closed. */
+export async function loseTheHome(cluster: TestCluster, move: (id: string, to: string) => Promise<void>) {
   const first = await Sitter.at(cluster, "edge-2", "k"); // which makes that its home
   const sitters = [
     await Sitter.at(cluster, "edge-1", "k"),
     await Sitter.at(cluster, "edge-3", "k"),
     await Sitter.at(cluster, "core-1", "k"),
   ];
-  let sent = 0, killed = false, isOver = false;
+  let sent = 0, isOver = false;
   const talking = (async () => {
     while (!isOver) {
       sent++;
@@ -152,14 +152,15 @@ export async function loseTheHome(cluster: TestCluster): Promise<void> {
   })();
   await eventually("they hear each other", () => sitters.every(({ own }) => own.length > 10));
   await cluster.control("kill", "edge-2");
-  killed = true;
   const before = sent;
   await eventually("they go on", () => sitters.every(({ own }) => (own.at(-1) ?? 0) > before + 20));
+  await move("k", "cloud");
+  const moved = sent;
+  await eventually("they go on there", () => sitters.every(({ own }) => (own.at(-1) ?? 0) > moved + 20));
   isOver = true;
   await talking;
   await eventually("they have heard all", () => sitters.every(({ own }) => own.at(-1) === sent));
   await eventually("the home's own client lost it", () => first.closed !== null);
-  assert.ok(killed);
   for (const sitter of sitters) {
     assert.equal(sitter.closed, null);
     assert.deepEqual(sitter.own, Array.from({ length: sent }, (_, i) => i + 1));
@@ -168,10 +169,16 @@ export async function loseTheHome(cluster: TestCluster): Promise<void> {
       assert.equal(number, follows + 1, "each was handled once, after the one before");
       assert.equal(total, (said[0]?.total ?? 0) + i, "each hears all, in order");
     }
-    sitter.socket.close(1000);
   }
   await cluster.control("start", "edge-2");
   await cluster.ready("edge-2");
+  // One whose own site stops as planned is closed, and its session knows at once.
+  await cluster.control("stop", "edge-3");
+  await sitters[1]?.isClosed(1001);
+  await eventually("it has gone", async () => (await counts(cluster, "edge-1", "k")).closed === 1);
+  for (const { socket } of sitters) socket.close(1000);
+  await cluster.control("start", "edge-3");
+  await cluster.ready("edge-3");
 }
 
 /** A session that nobody talks to leaves memory; its sockets stay, and bring it back. */

@@ -381,7 +381,14 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   await t.step("sessions are listed, shown, deleted, and end", () => isOperated(cluster));
   await t.step("WebSockets at any site are attached, and hear what the session says", () => sit(cluster));
   await t.step("sockets that can't be attached, and garbage, are refused", () => refuseSockets(cluster));
-  await t.step("sockets elsewhere go on when the home is killed under traffic", () => loseTheHome(cluster));
+  await t.step(
+    "sockets elsewhere go on when the home is killed under traffic",
+    () =>
+      loseTheHome(cluster, async (id, to) => {
+        const { code, err } = await cli(cluster, "sessions", "move", "desk", "desk", id, to);
+        assert.equal(code, 0, err);
+      }),
+  );
   await t.step(
     "a session rests under its sockets, and comes back",
     () =>
