@@ -1,0 +1,40 @@
+/**
+ * Scrabble: tables with a crossword game, for two to four people at any sites. A table is a stateful session; a WebSocket
+ * of a page is attached to it wherever it lives, and a page whose site is gone comes back through another.
+ */
+import { contextOf, defineApp, type EnvOf } from "sojourn";
+import { type Context, Hono } from "hono";
+import { Table } from "./game.ts";
+import { page } from "./page.ts";
+
+type Env = EnvOf<Record<never, never>, { table: Table }>;
+type Ctx = Context<{ Bindings: Env }>;
+
+const http = new Hono<{ Bindings: Env }>();
+
+/** An app sees the same paths under `/scrabble/…` and `scrabble.localhost`; links need what was cut off. */
+const prefixOf = (c: Ctx): string => c.req.header("x-forwarded-prefix") ?? "";
+
+const TABLE = /^[a-z0-9-]{1,40}$/;
+
+http.get("/", (c) => c.redirect(`${prefixOf(c)}/kitchen`));
+
+http.use("/:table/*", async (c, next) => {
+  if (TABLE.test(c.req.param("table"))) return await next();
+  return c.json({ problem: "a table's name is made of a-z, 0-9 and -, at most 40 of them" }, 404);
+});
+
+http.get("/:table", (c) => {
+  const table = c.req.param("table");
+  return c.html(page({ table, site: contextOf(c).site, prefix: prefixOf(c) }));
+});
+
+/** The table itself: its WebSocket is answered by the stateful session of that name. */
+http.get("/:table/socket", (c) => c.env.sessions.table.get(c.req.param("table")).fetch(c.req.raw));
+
+export default defineApp({
+  name: "scrabble",
+  sessions: { table: Table },
+  assets: "./public",
+  fetch: http.fetch,
+});
