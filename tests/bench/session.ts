@@ -1,13 +1,44 @@
-/** Stateful sessions (CESSNA, figures 2 to 6). */
-import type { Bench } from "./bench.ts";
+/** Stateful sessions (TARGETS; CESSNA, figures 2 to 6), in the executor alone and at real sites. */
+import type { Bench, BenchContext } from "./bench.ts";
+import type { BenchRecord } from "./record.ts";
+import { durable } from "./session/durable.ts";
+import { many } from "./session/many.ts";
+import { moves } from "./session/moves.ts";
+import { peers } from "./session/peers.ts";
+import { recoveries } from "./session/recoveries.ts";
 import { tracked } from "./session/tracked.ts";
 import { turns } from "./session/turns.ts";
+
+/** In this order. */
+const CASES: Readonly<Record<string, (context: BenchContext) => Promise<BenchRecord[]>>> = {
+  turns,
+  moves,
+  tracked,
+  durable,
+  recoveries,
+  many,
+  peers,
+};
+
+/** The cases that `--cases a,b` names. @throws TypeError for others. */
+function wanted({ args }: BenchContext): string[] {
+  const [option = "", value = ""] = args;
+  if (option === "") return Object.keys(CASES);
+  const names = (option.startsWith("--cases=") ? option.slice("--cases=".length) : value).split(",");
+  if (option.startsWith("--cases") && names.every((name) => Object.hasOwn(CASES, name))) return names;
+  throw new TypeError(`session takes --cases with some of ${Object.keys(CASES)}, not ${args.join(" ")}`);
+}
 
 export const bench: Bench = {
   name: "session",
   summary:
-    "stateful sessions: what a message and its replay take, checkpoints of tracked state, loads, memory",
-  notMeasured: "the socket of an isolate, the transfer of a checkpoint, and its way to a disk",
+    "stateful sessions: a message, its replay, checkpoints, recoveries, memory, and other counters beside",
+  options: [`--cases ${Object.keys(CASES)}   some of its cases`],
+  notMeasured: "clients on machines of their own; disks of several machines: all sites share one",
   byDefault: true,
-  run: async (context) => [...await turns(context), ...await tracked(context)],
+  run: async (context) => {
+    const records: BenchRecord[] = [];
+    for (const name of wanted(context)) records.push(...await CASES[name]?.(context) ?? []);
+    return records;
+  },
 };

@@ -1,14 +1,14 @@
-/** An object of a Session class without what runs it: its env is given, its timers and messages go nowhere. */
-import { SESSION_SLOT, type SessionSlot } from "../../functions/session_slot.ts";
+/** An object of a Session class without what runs it: its env and who is attached are given, its timers go nowhere. */
+import { SESSION_SLOT, type SessionPeer, type SessionSlot } from "../../functions/session_slot.ts";
 
 const slots = globalThis as { [SESSION_SLOT]?: SessionSlot };
 
 /** Makes one. */
-export function made<T>(make: () => T, env: unknown): T {
+export function made<T>(make: () => T, env: unknown, attached: () => readonly SessionPeer[] = () => []): T {
   const before = slots[SESSION_SLOT];
   const nothing = () => {};
   slots[SESSION_SLOT] = {
-    making: { id: "one", env, attached: () => [], setTimer: nothing, clearTimer: nothing, end: nothing },
+    making: { id: "one", env, attached, setTimer: nothing, clearTimer: nothing, end: nothing },
   };
   try {
     return make();

@@ -24,12 +24,18 @@ export interface Sample extends LoadResult {
 
 /** A load, and who bears it. */
 export interface Case {
+  /** Whose records they are; `http` where nothing is said. */
+  readonly bench?: string;
   readonly name: string;
   readonly connections: number;
   readonly sessions: number;
   readonly ours: Contender;
   /** `target`: at least so many times the peer's throughput. */
   readonly peers: readonly (Contender & { readonly target?: number })[];
+  /** Passes, and how long each is; five of two and six seconds where nothing is said. */
+  readonly runs?: number;
+  readonly warmMs?: number;
+  readonly runMs?: number;
 }
 
 /** Runs one contender once. */
@@ -42,8 +48,8 @@ export async function sample(contender: Contender, plan: Case, quick: boolean): 
       path: server.prefix + contender.path,
       connections: plan.connections,
       sessions: plan.sessions,
-      warmMs: quick ? 300 : 2_000,
-      runMs: quick ? 700 : 6_000,
+      warmMs: quick ? 300 : plan.warmMs ?? 2_000,
+      runMs: quick ? 700 : plan.runMs ?? 6_000,
     };
     const before = await cpuMs(server.pids);
     const result = await runFresh({ name: contender.name, script: LOAD, input }) as LoadResult;
@@ -60,7 +66,7 @@ export async function sample(contender: Contender, plan: Case, quick: boolean): 
 
 /** Runs a case: an odd number of passes, each in the other order. A peer that does not run is left out. */
 export async function runCase(plan: Case, context: BenchContext): Promise<BenchRecord[]> {
-  const runs = context.quick ? 1 : 5;
+  const runs = context.quick ? 1 : plan.runs ?? 5;
   let all: readonly Contender[] = [plan.ours, ...plan.peers];
   const samples = new Map<string, Sample[]>(all.map(({ name }) => [name, []]));
   const fsyncMs: number[] = [];
@@ -84,7 +90,7 @@ export async function runCase(plan: Case, context: BenchContext): Promise<BenchR
   }
   return [
     ...figures(plan, samples, !context.quick),
-    record({ bench: "http", case: plan.name, unit: "ms fsync beside it", samples: fsyncMs }),
+    record({ bench: plan.bench ?? "http", case: plan.name, unit: "ms fsync beside it", samples: fsyncMs }),
   ];
 }
 
@@ -103,7 +109,7 @@ async function attempt(contender: Contender, plan: Case, context: BenchContext):
 function figures(plan: Case, samples: ReadonlyMap<string, Sample[]>, comparable: boolean): BenchRecord[] {
   const of = (name: string, field: keyof Sample) => (samples.get(name) ?? []).map((one) => one[field]);
   const ours = plan.ours.name;
-  const base = { bench: "http", case: plan.name };
+  const base = { bench: plan.bench ?? "http", case: plan.name };
   const records = [
     record({ ...base, unit: "ms p50", samples: of(ours, "p50Ms") }),
     record({ ...base, unit: "ms p99", samples: of(ours, "p99Ms") }),

@@ -1,0 +1,113 @@
+/**
+ * One message through real sites, kept on disks before it is answered: the home's own (f = 0), and another's too (f = 1).
+ * Beside each: a function's echo over the same connection, and the disk's fsync of the same minute.
+ */
+import type { BenchContext } from "../bench.ts";
+import { cpuMs } from "../cpu.ts";
+import { runFresh } from "../fresh.ts";
+import type { LoadInput, LoadResult } from "../http/load.ts";
+import { probeFsync } from "../machine.ts";
+import { type BenchRecord, median, record } from "../record.ts";
+import { connect, EDGE_RTT_MS, startSites } from "./real_sites.ts";
+
+const LOAD = new URL("../http/load.ts", import.meta.url);
+
+interface Pass {
+  readonly addedMs: number;
+  readonly p50Ms: number;
+  readonly perSecond: number;
+  readonly cpuMicros: number;
+  readonly fsyncMs: number;
+}
+
+async function pass(f: 0 | 1, context: BenchContext): Promise<Pass> {
+  const cluster = await startSites(f, context.folder);
+  try {
+    const asker = await connect(cluster, "edge-1");
+    const echo: number[] = [], counted: number[] = [];
+    for (let i = 0; i < 50; i++) await asker.ask("/count");
+    for (let i = 0; i < (context.quick ? 60 : 600); i++) {
+      echo.push(await asker.ask("/hello"));
+      counted.push(await asker.ask("/count"));
+    }
+    asker.close();
+    const { hostname, port } = new URL(cluster.url("edge-1"));
+    const input: LoadInput = {
+      ...{
+        hostname,
+        port: Number(port),
+        path: "/stateful/count?s={session}",
+        connections: 64,
+        sessions: 640,
+      },
+      ...{ warmMs: context.quick ? 300 : 2_000, runMs: context.quick ? 500 : 3_000 },
+    };
+    const pids = Object.values(cluster.sites).map(({ pid }) => pid);
+    const before = await cpuMs(pids);
+    const load = await runFresh({ name: "durable", script: LOAD, input }) as LoadResult;
+    if (load.errors > 0) throw new Error(`${load.errors} of ${load.total} messages failed`);
+    const after = await cpuMs(pids);
+    const used = after.reduce((sum, ms, i) => sum + ms - (before[i] ?? 0), 0);
+    const { medianMs: fsyncMs } = await probeFsync(context.folder);
+    const p50Ms = median(counted);
+    return {
+      ...{ p50Ms, addedMs: p50Ms - median(echo), fsyncMs },
+      ...{ perSecond: load.perSecond, cpuMicros: (used * 1000) / load.total },
+    };
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** The figures of both. */
+export async function durable(context: BenchContext): Promise<BenchRecord[]> {
+  const records: BenchRecord[] = [];
+  const of = { bench: "session", comparable: !context.quick };
+  for (const f of context.quick ? [1] as const : [0, 1] as const) {
+    const passes: Pass[] = [];
+    for (let run = 0; run < (context.quick ? 1 : 3); run++) {
+      const one = await pass(f, context);
+      passes.push(one);
+      context.say(
+        `f = ${f}: ${one.p50Ms.toFixed(2)} ms, ${one.addedMs.toFixed(2)} beyond an echo, fsync ` +
+          `${one.fsyncMs.toFixed(2)} ms; ${Math.round(one.perSecond)}/s, ${one.cpuMicros.toFixed(0)} µs CPU`,
+      );
+    }
+    const name = `figure 2: a plain client's message, durable, f = ${f}`;
+    const trips = f === 0 ? 0 : EDGE_RTT_MS;
+    records.push(
+      record({
+        ...of,
+        case: `${name}, one at a time`,
+        unit: "ms p50",
+        samples: passes.map(({ p50Ms }) => p50Ms),
+      }),
+      record({
+        ...of,
+        case: `${name}, beyond an echo, a probe's fsync${f === 0 ? "" : " and the round trip to the owner"}`,
+        unit: "ms p50",
+        samples: passes.map(({ addedMs, fsyncMs }) => addedMs - fsyncMs - trips),
+        target: { of: "median", op: "<=", value: 0.1 },
+      }),
+      record({
+        ...of,
+        case: `${name}: the disk beside it`,
+        unit: "ms fsync",
+        samples: passes.map(({ fsyncMs }) => fsyncMs),
+      }),
+      record({
+        ...of,
+        case: `${name}, 64 under way`,
+        unit: "messages/s",
+        samples: passes.map((one) => one.perSecond),
+      }),
+      record({
+        ...of,
+        case: `${name}, 64 under way, all sites and isolates`,
+        unit: "CPU µs/message",
+        samples: passes.map(({ cpuMicros }) => cpuMicros),
+      }),
+    );
+  }
+  return records;
+}

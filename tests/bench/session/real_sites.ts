@@ -1,0 +1,133 @@
+/** Real sites for the benchmark of stateful sessions: a home with f owners beside it, and its isolates. */
+import { join } from "node:path";
+import { startCluster, type TestCluster } from "../../e2e/cluster.ts";
+import { Connection } from "../http/load.ts";
+
+const here = import.meta.dirname ?? ".";
+const APP = join(here, "..", "apps", "stateful");
+/** The root's round trip does not matter once a session is open; that between a home and its owners does. */
+export const EDGE_RTT_MS = 2;
+const ROOT_RTT_MS = 10;
+/** How long a home is not heard of until another may be. TARGETS counts recoveries from there on. */
+export const SUSPECT_MS = 1_000;
+
+/** Three edges below one core. Without owners a home writes to its own disk alone. */
+export async function startSites(
+  f: 0 | 1,
+  folder: string,
+  env: Record<string, string> = {},
+): Promise<TestCluster> {
+  const link = (rttMs: number) => ({ rttMs, mbps: 1_000 });
+  const edges = ["edge-1", "edge-2", "edge-3"];
+  const topology = {
+    sites: [
+      { id: "cloud" },
+      { id: "core-1", parent: "cloud", link: link(ROOT_RTT_MS) },
+      ...edges.map((id) => ({
+        ...{ id, parent: "core-1", link: link(EDGE_RTT_MS / 2) },
+        ...(f === 0 ? {} : { f, owners: { sites: edges.filter((other) => other !== id) } }),
+      })),
+    ],
+  };
+  const file = join(folder, `topology-${crypto.randomUUID()}.json`);
+  await Deno.writeTextFile(file, JSON.stringify(topology));
+  return await startCluster({
+    topology: file,
+    apps: [APP],
+    env: { SOJOURN_OWNERS_SUSPECTMS: `${SUSPECT_MS}`, SOJOURN_OWNERS_DEADMS: "20000", ...env },
+  });
+}
+
+/** A connection to a site's stateful app: requests one after the other. */
+export async function connect(cluster: TestCluster, site: string): Promise<Asker> {
+  const { hostname, port } = new URL(cluster.url(site));
+  return new Asker(new Connection(await Deno.connect({ hostname, port: Number(port) })));
+}
+
+/** See {@link connect}. */
+export class Asker {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Milliseconds that a request took. @throws Error for another answer than 200. */
+  async ask(path: string): Promise<number> {
+    const begun = performance.now();
+    const status = await this.#status(path);
+    if (status !== 200) throw new Error(`${path} was answered ${status}`);
+    return performance.now() - begun;
+  }
+
+  /**
+   * The same, asked again until it is answered: an isolate that was killed may take the first request with it, and the site
+   * can't tell that it was not this one that brought it down (502 `isolate_killed`).
+   */
+  async insist(path: string, msMax = 30_000): Promise<number> {
+    const begun = performance.now();
+    for (;;) {
+      const status = await this.#status(path);
+      const ms = performance.now() - begun;
+      if (status === 200) return ms;
+      if (status < 500 || ms > msMax) {
+        throw new Error(`${path} was answered ${status} after ${ms.toFixed(0)} ms`);
+      }
+    }
+  }
+
+  async #status(path: string): Promise<number> {
+    return (await this.#connection.ask(`GET /stateful${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).status;
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+}
+
+/** Asks until there is an answer; milliseconds since `begun`. */
+export async function untilAnswered(url: string, begun: number, msMax = 30_000): Promise<number> {
+  for (;;) {
+    const status = await fetch(url).then(async (answer) => {
+      await answer.text();
+      return answer.status;
+    }, () => 0);
+    if (status === 200) return performance.now() - begun;
+    if (performance.now() - begun > msMax) throw new Error(`${url} was answered ${status} for ${msMax} ms`);
+  }
+}
+
+/** The processes below a site in which stateful sessions run. */
+export function statefulIsolates(site: number): number[] {
+  return childrenOf(site).filter((pid) => {
+    try {
+      return Deno.readTextFileSync(`/proc/${pid}/cmdline`).includes("stateful");
+    } catch {
+      return false; // it has ended
+    }
+  });
+}
+
+/** Linux. */
+export function childrenOf(parent: number): number[] {
+  const out: number[] = [];
+  for (const { name } of Deno.readDirSync("/proc")) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) continue;
+    try {
+      const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
+      if (Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1]) === parent) out.push(pid);
+    } catch {
+      // It ended between the listing and the read.
+    }
+  }
+  return out;
+}
+
+/** Bytes of memory of processes, shared pages counted in parts. */
+export function memoryOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const text = Deno.readTextFileSync(`/proc/${pid}/smaps_rollup`);
+    return sum + 1024 * Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? 0);
+  }, 0);
+}

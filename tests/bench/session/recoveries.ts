@@ -1,0 +1,177 @@
+/**
+ * How long a stateful session takes to be back (CESSNA, figures 4 to 6), at real sites: its isolate killed, with one or
+ * 2,000 sessions in it, and its whole site killed. State of several sizes, as the paper's blind forwarder has it, and 50
+ * messages to replay.
+ */
+import type { BenchContext } from "../bench.ts";
+import type { TestCluster } from "../../e2e/cluster.ts";
+import { type BenchRecord, record, type Target } from "../record.ts";
+import { connect, startSites, statefulIsolates, SUSPECT_MS, untilAnswered } from "./real_sites.ts";
+
+/** As in the paper. */
+const REPLAYED = 50;
+/** Megabytes of a handler that fills maps: more takes longer than a handler may. */
+const ENTRIES_AT_ONCE = 1;
+const most = (value: number): Target => ({ of: "median", op: "<=", value });
+
+/**
+ * Ends a site's isolates of stateful sessions, and waits until the site has taken note: a request that is sent before is
+ * answered 502 `isolate_killed`, for all that the site knows it was what killed the isolate.
+ */
+async function killIsolates(pid: number): Promise<void> {
+  const isolates = statefulIsolates(pid);
+  if (isolates.length === 0) throw new Error("there is no isolate of stateful sessions to kill");
+  for (const isolate of isolates) Deno.kill(isolate, "SIGKILL");
+  while (statefulIsolates(pid).some((each) => isolates.includes(each))) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** Fills one session's state, and has it take a checkpoint and some messages after it. */
+async function filled(
+  cluster: TestCluster,
+  id: string,
+  megabytes: number,
+  kind: "bytes" | "entries",
+): Promise<void> {
+  const asker = await connect(cluster, "edge-1");
+  if (kind === "bytes") await asker.ask(`/bytes?s=${id}&mb=${megabytes}`);
+  else {
+    for (let done = 0; done < megabytes; done += ENTRIES_AT_ONCE) {
+      await asker.ask(`/entries?s=${id}&mb=${ENTRIES_AT_ONCE}&from=${done * 100_000}`);
+    }
+  }
+  for (let i = 0; i < REPLAYED; i++) await asker.insist(`/held?s=${id}`);
+  asker.close();
+}
+
+interface LocalCase {
+  readonly name: string;
+  readonly megabytes: number;
+  readonly kind: "bytes" | "entries";
+  readonly target?: Target;
+}
+
+const LOCAL: readonly LocalCase[] = [
+  ...[1, 5].map((megabytes) => ({ name: "figure 6: local cold", megabytes, kind: "bytes" as const })),
+  { name: "figures 4, 6: local cold", megabytes: 10, kind: "bytes", target: most(10) },
+  { name: "figures 4, 6: local cold", megabytes: 10, kind: "entries", target: most(40) },
+  { name: "figures 5, 6: local cold", megabytes: 35, kind: "bytes" },
+];
+
+/** An isolate is killed; the time to the session's next answer. */
+async function local(context: BenchContext): Promise<BenchRecord[]> {
+  const records: BenchRecord[] = [];
+  const cluster = await startSites(0, context.folder);
+  try {
+    const pid = (await cluster.site("edge-1")).pid;
+    for (const each of context.quick ? LOCAL.slice(0, 1) : LOCAL) {
+      const id = `${each.kind}-${each.megabytes}`;
+      await filled(cluster, id, each.megabytes, each.kind);
+      const samples: number[] = [];
+      const asker = await connect(cluster, "edge-1");
+      for (let run = 0; run < (context.quick ? 1 : 7); run++) {
+        await killIsolates(pid);
+        samples.push(await asker.insist(`/held?s=${id}`));
+      }
+      asker.close();
+      const name = `${each.name}, ${each.megabytes} MB of ${each.kind}, isolate killed`;
+      context.say(`${name}: ${samples.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+      records.push(record({
+        ...{
+          bench: "session",
+          case: name,
+          unit: "ms to the next answer",
+          samples,
+          comparable: !context.quick,
+        },
+        ...each.target && { target: each.target },
+      }));
+    }
+  } finally {
+    await cluster.stop();
+  }
+  return records;
+}
+
+/** An isolate is killed that 2,000 sessions share. */
+async function crowd(context: BenchContext): Promise<BenchRecord[]> {
+  const sessions = context.quick ? 100 : 2_000;
+  const cluster = await startSites(0, context.folder);
+  try {
+    const askers = await Promise.all(Array.from({ length: 32 }, () => connect(cluster, "edge-1")));
+    const all = async (): Promise<number[]> => {
+      let next = 0;
+      const begun = performance.now(), tookMs: number[] = [];
+      await Promise.all(askers.map(async (asker) => {
+        while (next < sessions) {
+          await asker.insist(`/count?s=crowd-${next++}`);
+          tookMs.push(performance.now() - begun);
+        }
+      }));
+      return tookMs;
+    };
+    await all();
+    const first: number[] = [], last: number[] = [], whole: number[] = [];
+    for (let run = 0; run < (context.quick ? 1 : 5); run++) {
+      whole.push(Math.max(...await all())); // what asking them takes by itself
+      await killIsolates((await cluster.site("edge-1")).pid);
+      const tookMs = await all();
+      first.push(Math.min(...tookMs));
+      last.push(Math.max(...tookMs));
+    }
+    for (const asker of askers) asker.close();
+    context.say(
+      `${sessions} sessions, isolate killed: first ${first.map(Math.round)}, all ${last.map(Math.round)} ms`,
+    );
+    const of = { bench: "session", unit: "ms", comparable: !context.quick };
+    const name = `isolate with ${sessions} stateful sessions killed`;
+    return [
+      record({ ...of, case: `${name}: the first is back`, samples: first, target: most(5) }),
+      record({ ...of, case: `${name}: all are back, each asked once`, samples: last, target: most(200) }),
+      record({ ...of, case: `${name}: asking them all, without a kill`, samples: whole }),
+    ];
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** The home's site is killed; the time until another has answered. */
+async function remote(context: BenchContext): Promise<BenchRecord[]> {
+  const records: BenchRecord[] = [];
+  for (const megabytes of context.quick ? [] : [10, 35]) {
+    const samples: number[] = [];
+    for (let run = 0; run < 3; run++) {
+      const cluster = await startSites(1, context.folder);
+      try {
+        await filled(cluster, "far", megabytes, "bytes");
+        const begun = performance.now();
+        await cluster.control("kill", "edge-1");
+        samples.push(await untilAnswered(`${cluster.url("edge-2")}/stateful/held?s=far`, begun));
+      } finally {
+        await cluster.stop();
+      }
+    }
+    const name = `figures 4, 5: remote, ${megabytes} MB of bytes, site killed`;
+    context.say(`${name}: ${samples.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+    const of = { bench: "session", comparable: !context.quick };
+    records.push(
+      record({ ...of, case: `${name}: to the next answer elsewhere`, unit: "ms", samples }),
+      record({
+        ...of,
+        case: `${name}: the same beyond owners.suspectMs of ${SUSPECT_MS}`,
+        unit: "ms",
+        samples: samples.map((ms) => ms - SUSPECT_MS),
+        ...(megabytes === 10 ? { target: most(60) } : {}),
+      }),
+    );
+  }
+  return records;
+}
+
+/** The figures of all three. */
+export const recoveries = async (context: BenchContext): Promise<BenchRecord[]> => [
+  ...await local(context),
+  ...await crowd(context),
+  ...await remote(context),
+];
