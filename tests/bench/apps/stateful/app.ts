@@ -44,6 +44,11 @@ export class Holder extends Session {
     return ++this.n;
   }
 
+  /** It is over; its memory is another's. */
+  drop(): void {
+    this.end();
+  }
+
   add(): number {
     if (this.all.length > 0) this.all.put(this.n % this.all.length, this.n);
     return ++this.n;
@@ -65,6 +70,9 @@ async function fetch(request: Request, env: Env): Promise<Response> {
       return await env.sessions.counter.get(id).fetch(request);
     case "/held":
       return new Response(String(await env.sessions.holder.get(id).add()));
+    case "/dropped":
+      await env.sessions.holder.get(id).drop();
+      return new Response("dropped");
     case "/bytes":
       return new Response(String(await env.sessions.holder.get(id).fillBytes(mb)));
     case "/entries":
