@@ -5,24 +5,41 @@
  * A dev cluster, clients at all its edges, and a fault a round. Prints `{rounds, seed, faults, sessions, tally,
  * checked, audited, findings, ms}`; progress goes to stderr. Exit 1 when there are findings or fewer rounds than
  * asked for. `--main` takes another program for the sites: with `tests/e2e/no_handoff_main.ts` it has to fail.
+ *
+ * `deno task soak --games` plays pong and scrabble instead (games.ts), and kills an edge every 20 seconds. Prints
+ * `{seed, kills, told, resumed, unanswered, findings, ms}`.
  */
 import { startCluster } from "../e2e/cluster.ts";
+import { GAMES, type GamesPlayed, soakGames } from "./games.ts";
 import { soak, SOAK_APP, type Soaked } from "./soak.ts";
 
 const USAGE = "deno task soak [--rounds N] [--seed N] [--clients N] [--minutes N] [--topology NAME] " +
-  "[--f N] [--main FILE] [--json]";
+  "[--f N] [--main FILE] [--json]\n" +
+  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--json]";
 
 /** Findings that are printed; the others follow from the first. */
 const SHOWN_MAX = 50;
 const WRITES_FIRST = 100;
 
+const VALUED = [
+  "--rounds",
+  "--seed",
+  "--clients",
+  "--minutes",
+  "--topology",
+  "--f",
+  "--main",
+  "--every",
+  "--tables",
+];
+
 function parseOptions(args: readonly string[]) {
   const flags = new Map<string, string>();
   for (let i = 0; i < args.length; i++) {
     const [name = "", inline] = (args[i] ?? "").split("=");
-    if (["--rounds", "--seed", "--clients", "--minutes", "--topology", "--f", "--main"].includes(name)) {
+    if (VALUED.includes(name)) {
       flags.set(name, inline ?? args[++i] ?? "");
-    } else if (name === "--json") flags.set(name, "");
+    } else if (name === "--json" || name === "--games") flags.set(name, "");
     else throw new Error(`cannot take '${args[i]}': ${USAGE}`);
   }
   const number = (name: string, otherwise: number) => {
@@ -34,11 +51,14 @@ function parseOptions(args: readonly string[]) {
     rounds: number("--rounds", 100),
     seed: number("--seed", Math.floor(Math.random() * 1e6)),
     clients: number("--clients", 12),
-    msMax: number("--minutes", 30) * 60_000,
+    msMax: number("--minutes", flags.has("--games") ? 10 : 30) * 60_000,
     topology: flags.get("--topology"),
-    f: number("--f", 0),
+    f: number("--f", flags.has("--games") ? 1 : 0),
     main: flags.get("--main"),
     json: flags.has("--json"),
+    games: flags.has("--games"),
+    everyMs: number("--every", 20) * 1_000,
+    tables: number("--tables", 4),
   };
 }
 
@@ -55,8 +75,33 @@ function text(soaked: Omit<Soaked, "history">): string {
   ].join("\n");
 }
 
+function textOfGames({ kills, told, resumed, unanswered, findings, ms }: GamesPlayed): string {
+  const line = (kind: "pong" | "scrabble") =>
+    `${kind}: told ${told[kind]} times; ${resumed[kind].count} times a player went on after a kill, ` +
+    `after ${resumed[kind].p50} ms p50, ${resumed[kind].p99} p99, ${resumed[kind].max} at most`;
+  return [
+    `${kills} kills in ${(ms / 1000).toFixed(0)} s`,
+    ...(["pong", "scrabble"] as const).map(line),
+    `${unanswered} moves of paddles were lost with connections that broke`,
+    findings.length === 0 ? "no findings" : `${findings.length} findings:`,
+    ...findings.slice(0, SHOWN_MAX).map((finding) => `  ${finding}`),
+  ].join("\n");
+}
+
+async function games({ json, f, seed, ...options }: ReturnType<typeof parseOptions>): Promise<number> {
+  await using cluster = await startCluster({ apps: GAMES, f });
+  const played = await soakGames(cluster, {
+    ...{ edges: ["edge-1", "edge-2", "edge-3"], tables: options.tables, seed: `${seed}`, killsMax: Infinity },
+    ...{ msMax: options.msMax, everyMs: options.everyMs, say: (line) => console.error(line) },
+  });
+  console.log(json ? JSON.stringify({ seed, ...played }) : textOfGames(played));
+  return played.findings.length === 0 ? 0 : 1;
+}
+
 async function main(args: readonly string[]): Promise<number> {
-  const { json, topology, f, main: program, ...options } = parseOptions(args);
+  const parsed = parseOptions(args);
+  if (parsed.games) return await games(parsed);
+  const { json, topology, f, main: program, ...options } = parsed;
   await using cluster = await startCluster({
     apps: [SOAK_APP],
     f,

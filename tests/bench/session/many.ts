@@ -4,14 +4,15 @@ import { type BenchRecord, record } from "../record.ts";
 import { childrenOf, connect, memoryOf, startSites } from "./real_sites.ts";
 
 /** Sessions leave memory after so long. */
-const IDLE_MS = 4_000;
+const IDLE_MS = { quick: 500, whole: 4_000 };
 /** What was allocated on the way has been collected by then. */
-const SETTLE_MS = 1_500;
+const SETTLE_MS = { quick: 100, whole: 1_500 };
 
 /** Memory of a site's process and its isolates, before and after. */
 export async function many(context: BenchContext): Promise<BenchRecord[]> {
   const sessions = context.quick ? 200 : 10_000;
-  const cluster = await startSites(0, context.folder, { SOJOURN_LIMITS_STATEFULIDLEMS: `${IDLE_MS}` });
+  const size = context.quick ? "quick" : "whole";
+  const cluster = await startSites(0, context.folder, { SOJOURN_LIMITS_STATEFULIDLEMS: `${IDLE_MS[size]}` });
   try {
     const { pid } = await cluster.site("edge-1");
     const open = async () => {
@@ -21,7 +22,7 @@ export async function many(context: BenchContext): Promise<BenchRecord[]> {
       return (await answer.json() as { stateful: { open: number } }).stateful.open;
     };
     const weigh = async () => {
-      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS[size]));
       return { site: memoryOf([pid]), isolates: memoryOf(childrenOf(pid)) };
     };
     const askers = await Promise.all(Array.from({ length: 32 }, () => connect(cluster, "edge-1")));

@@ -28,13 +28,17 @@ export class Holder extends Session {
   items = list<unknown>();
   n = 0;
 
+  /** So many more, so that a handler's time is kept. */
   fillBytes(megabytes: number): number {
-    this.all.resize(megabytes * MB);
-    this.all.edit(0, this.all.length, (part) => part.forEach((_, i) => part[i] = i * 31 + (i >> 8)));
+    const from = this.all.length;
+    this.all.resize(from + megabytes * MB);
+    this.all.edit(from, this.all.length, (part) => {
+      for (let i = 0; i < part.length; i++) part[i] = i * 31 + (i >> 8);
+    });
     return ++this.n;
   }
 
-  /** From one number on, so that a handler's time is kept. */
+  /** From one number on. */
   fillEntries(from: number, megabytes: number): number {
     const entry = (n: number) => ({ article: `article ${n}`, price: n / 4, tags: ["a", "b"], stock: n % 97 });
     for (let n = from; n < from + (megabytes * MB) / (2 * ENTRY_BYTES); n++) {
