@@ -4,7 +4,7 @@ import { type BenchRecord, record } from "../record.ts";
 import { childrenOf, connect, memoryOf, startSites } from "./real_sites.ts";
 
 /** Sessions leave memory after so long. */
-const IDLE_MS = { quick: 500, whole: 4_000 };
+const IDLE_MS = { quick: 500, whole: 15_000 };
 /** What was allocated on the way has been collected by then. */
 const SETTLE_MS = { quick: 100, whole: 1_500 };
 

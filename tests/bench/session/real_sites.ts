@@ -8,8 +8,8 @@ const APP = join(here, "..", "apps", "stateful");
 /** The root's round trip does not matter once a session is open; that between a home and its owners does. */
 export const EDGE_RTT_MS = 2;
 const ROOT_RTT_MS = 10;
-/** How long a home is not heard of until another may be. TARGETS counts recoveries from there on. */
-export const SUSPECT_MS = 1_000;
+/** How long a home that may only be slow is not heard of until another may be. A killed process is known at once. */
+const SUSPECT_MS = 1_000;
 
 /** Three edges below one core. Without owners a home writes to its own disk alone. */
 export async function startSites(
