@@ -1,16 +1,20 @@
 /** Stateful sessions (TARGETS; CESSNA, figures 2 to 6), in the executor alone and at real sites. */
 import type { Bench, BenchContext } from "./bench.ts";
+import type { TestCluster } from "../e2e/cluster.ts";
 import type { BenchRecord } from "./record.ts";
 import { durable } from "./session/durable.ts";
 import { many } from "./session/many.ts";
 import { moves } from "./session/moves.ts";
 import { peers } from "./session/peers.ts";
+import { startSites } from "./session/real_sites.ts";
 import { recoveries } from "./session/recoveries.ts";
 import { tracked } from "./session/tracked.ts";
 import { turns } from "./session/turns.ts";
 
 /** In this order. */
-const CASES: Readonly<Record<string, (context: BenchContext) => Promise<BenchRecord[]>>> = {
+const CASES: Readonly<
+  Record<string, (context: BenchContext, sites?: TestCluster) => Promise<BenchRecord[]>>
+> = {
   turns,
   moves,
   tracked,
@@ -38,7 +42,13 @@ export const bench: Bench = {
   byDefault: true,
   run: async (context) => {
     const records: BenchRecord[] = [];
-    for (const name of wanted(context)) records.push(...await CASES[name]?.(context) ?? []);
+    // A quick run measures nothing that a fresh cluster for each would change.
+    const sites = context.quick ? await startSites(1, context.folder) : undefined;
+    try {
+      for (const name of wanted(context)) records.push(...await CASES[name]?.(context, sites) ?? []);
+    } finally {
+      await sites?.stop();
+    }
     return records;
   },
 };

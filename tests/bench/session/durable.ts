@@ -3,12 +3,13 @@
  * Beside each: a function's echo over the same connection, and the disk's fsync of the same minute.
  */
 import type { BenchContext } from "../bench.ts";
+import type { TestCluster } from "../../e2e/cluster.ts";
 import { cpuMs } from "../cpu.ts";
 import { runFresh } from "../fresh.ts";
 import type { LoadInput, LoadResult } from "../http/load.ts";
 import { probeFsync } from "../machine.ts";
 import { type BenchRecord, median, record } from "../record.ts";
-import { connect, EDGE_RTT_MS, startSites } from "./real_sites.ts";
+import { atSites, connect, EDGE_RTT_MS } from "./real_sites.ts";
 
 const LOAD = new URL("../http/load.ts", import.meta.url);
 
@@ -20,53 +21,48 @@ interface Pass {
   readonly fsyncMs: number;
 }
 
-async function pass(f: 0 | 1, context: BenchContext): Promise<Pass> {
-  const cluster = await startSites(f, context.folder);
-  try {
-    const asker = await connect(cluster, "edge-1");
-    const echo: number[] = [], counted: number[] = [];
-    for (let i = 0; i < 50; i++) await asker.ask("/count");
-    for (let i = 0; i < (context.quick ? 60 : 600); i++) {
-      echo.push(await asker.ask("/hello"));
-      counted.push(await asker.ask("/count"));
-    }
-    asker.close();
-    const { hostname, port } = new URL(cluster.url("edge-1"));
-    const input: LoadInput = {
-      ...{
-        hostname,
-        port: Number(port),
-        path: "/stateful/count?s={session}",
-        connections: 64,
-        sessions: 640,
-      },
-      ...{ warmMs: context.quick ? 300 : 2_000, runMs: context.quick ? 500 : 3_000 },
-    };
-    const pids = Object.values(cluster.sites).map(({ pid }) => pid);
-    const before = await cpuMs(pids);
-    const load = await runFresh({ name: "durable", script: LOAD, input }) as LoadResult;
-    if (load.errors > 0) throw new Error(`${load.errors} of ${load.total} messages failed`);
-    const after = await cpuMs(pids);
-    const used = after.reduce((sum, ms, i) => sum + ms - (before[i] ?? 0), 0);
-    const { medianMs: fsyncMs } = await probeFsync(context.folder);
-    const p50Ms = median(counted);
-    return {
-      ...{ p50Ms, addedMs: p50Ms - median(echo), fsyncMs },
-      ...{ perSecond: load.perSecond, cpuMicros: (used * 1000) / load.total },
-    };
-  } finally {
-    await cluster.stop();
+async function pass(cluster: TestCluster, context: BenchContext): Promise<Pass> {
+  const asker = await connect(cluster, "edge-1");
+  const echo: number[] = [], counted: number[] = [];
+  for (let i = 0; i < 50; i++) await asker.ask("/count");
+  for (let i = 0; i < (context.quick ? 60 : 600); i++) {
+    echo.push(await asker.ask("/hello"));
+    counted.push(await asker.ask("/count"));
   }
+  asker.close();
+  const { hostname, port } = new URL(cluster.url("edge-1"));
+  const input: LoadInput = {
+    ...{
+      hostname,
+      port: Number(port),
+      path: "/stateful/count?s={session}",
+      connections: 64,
+      sessions: 640,
+    },
+    ...{ warmMs: context.quick ? 300 : 2_000, runMs: context.quick ? 500 : 3_000 },
+  };
+  const pids = Object.values(cluster.sites).map(({ pid }) => pid);
+  const before = await cpuMs(pids);
+  const load = await runFresh({ name: "durable", script: LOAD, input }) as LoadResult;
+  if (load.errors > 0) throw new Error(`${load.errors} of ${load.total} messages failed`);
+  const after = await cpuMs(pids);
+  const used = after.reduce((sum, ms, i) => sum + ms - (before[i] ?? 0), 0);
+  const { medianMs: fsyncMs } = await probeFsync(context.folder);
+  const p50Ms = median(counted);
+  return {
+    ...{ p50Ms, addedMs: p50Ms - median(echo), fsyncMs },
+    ...{ perSecond: load.perSecond, cpuMicros: (used * 1000) / load.total },
+  };
 }
 
 /** The figures of both. */
-export async function durable(context: BenchContext): Promise<BenchRecord[]> {
+export async function durable(context: BenchContext, given?: TestCluster): Promise<BenchRecord[]> {
   const records: BenchRecord[] = [];
   const of = { bench: "session", comparable: !context.quick };
   for (const f of context.quick ? [1] as const : [0, 1] as const) {
     const passes: Pass[] = [];
     for (let run = 0; run < (context.quick ? 1 : 3); run++) {
-      const one = await pass(f, context);
+      const one = await atSites(given ?? f, context, (cluster) => pass(cluster, context));
       passes.push(one);
       context.say(
         `f = ${f}: ${one.p50Ms.toFixed(2)} ms, ${one.addedMs.toFixed(2)} beyond an echo, fsync ` +

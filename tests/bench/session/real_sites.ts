@@ -1,6 +1,7 @@
 /** Real sites for the benchmark of stateful sessions: a home with f owners beside it, and its isolates. */
 import { join } from "node:path";
 import { startCluster, type TestCluster } from "../../e2e/cluster.ts";
+import type { BenchContext } from "../bench.ts";
 import { Connection } from "../http/load.ts";
 
 const here = import.meta.dirname ?? ".";
@@ -36,6 +37,22 @@ export async function startSites(
     apps: [APP],
     env: { SOJOURN_OWNERS_SUSPECTMS: `${SUSPECT_MS}`, SOJOURN_OWNERS_DEADMS: "20000", ...env },
   });
+}
+
+/** Does something at a cluster: one that there is, which stays, or one of its own with so many owners. */
+export async function atSites<T>(
+  given: TestCluster | 0 | 1,
+  { folder }: BenchContext,
+  work: (cluster: TestCluster) => Promise<T>,
+  env: Record<string, string> = {},
+): Promise<T> {
+  if (typeof given !== "number") return await work(given);
+  const cluster = await startSites(given, folder, env);
+  try {
+    return await work(cluster);
+  } finally {
+    await cluster.stop();
+  }
 }
 
 /** A connection to a site's stateful app: requests one after the other. */

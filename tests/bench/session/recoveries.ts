@@ -6,7 +6,7 @@
 import type { BenchContext } from "../bench.ts";
 import type { TestCluster } from "../../e2e/cluster.ts";
 import { type BenchRecord, record, type Target } from "../record.ts";
-import { connect, startSites, statefulIsolates, untilAnswered } from "./real_sites.ts";
+import { atSites, connect, statefulIsolates, untilAnswered } from "./real_sites.ts";
 
 /** As in the paper. */
 const REPLAYED = 50;
@@ -131,15 +131,14 @@ async function remote(context: BenchContext): Promise<BenchRecord[]> {
   for (const megabytes of context.quick ? [] : [10, 35]) {
     const samples: number[] = [];
     for (let run = 0; run < 3; run++) {
-      const cluster = await startSites(1, context.folder);
-      try {
-        await filled(cluster, "far", megabytes, "bytes");
-        const begun = performance.now();
-        await cluster.control("kill", "edge-1");
-        samples.push(await untilAnswered(`${cluster.url("edge-2")}/stateful/held?s=far`, begun));
-      } finally {
-        await cluster.stop();
-      }
+      samples.push(
+        await atSites(1, context, async (cluster) => {
+          await filled(cluster, "far", megabytes, "bytes");
+          const begun = performance.now();
+          await cluster.control("kill", "edge-1");
+          return await untilAnswered(`${cluster.url("edge-2")}/stateful/held?s=far`, begun);
+        }),
+      );
     }
     const name = `figures 4, 5: remote, ${megabytes} MB of bytes, site killed`;
     context.say(`${name}: ${samples.map((ms) => ms.toFixed(0)).join(", ")} ms`);
@@ -153,12 +152,10 @@ async function remote(context: BenchContext): Promise<BenchRecord[]> {
 }
 
 /** The figures of all three. */
-export async function recoveries(context: BenchContext): Promise<BenchRecord[]> {
-  const cluster = await startSites(0, context.folder);
-  try {
-    const here = [...await local(cluster, context), ...await crowd(cluster, context)];
-    return [...here, ...await remote(context)];
-  } finally {
-    await cluster.stop();
-  }
-}
+export const recoveries = async (context: BenchContext, given?: TestCluster): Promise<BenchRecord[]> => [
+  ...await atSites(given ?? 0, context, async (cluster) => [
+    ...await local(cluster, context),
+    ...await crowd(cluster, context),
+  ]),
+  ...await remote(context),
+];
