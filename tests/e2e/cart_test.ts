@@ -2,6 +2,8 @@
 import { join } from "node:path";
 import { walkCart } from "./cart_walk.ts";
 import { startCluster } from "./cluster.ts";
+import { GAMES } from "../soak/games.ts";
+import { walkGames } from "./games_walk.ts";
 import { walkMotion } from "./motion_walk.ts";
 
 const link = (rttMs: number) => ({ rttMs, mbps: 1_000 });
@@ -24,10 +26,11 @@ Deno.test("the examples with stateful sessions keep their promises when the home
   await Deno.writeTextFile(topology, JSON.stringify(TOPOLOGY));
   await using cluster = await startCluster({
     topology,
-    apps: ["cart", "motion"],
+    apps: ["cart", "motion", ...GAMES],
     env: { SOJOURN_OWNERS_DEADMS: "3000", SOJOURN_OWNERS_SUSPECTMS: "1000" },
   });
   await Deno.remove(folder, { recursive: true });
   await t.step("cart: customers lose nothing and get nothing twice", () => walkCart(cluster));
+  await t.step("pong and scrabble: two players at two edges see one game", () => walkGames(cluster));
   await t.step("motion: a camera goes on with its background", () => walkMotion(cluster));
 });

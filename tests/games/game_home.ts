@@ -6,6 +6,7 @@
  *     messages too; players have to come again, as new connections.
  * G2  The session's clock and randomness are the recorded ones, as in an isolate.
  */
+import type { KeptCheckpoint } from "../../functions/turns/event.ts";
 import type { Commit } from "../../functions/turns/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { stage } from "../turns/robot.ts";
@@ -21,7 +22,7 @@ export class GameHome {
   #solo: Solo;
   #taken = 0;
   #kept: Commit[] = [];
-  #checkpoint: { readonly at: number; readonly bytes: Uint8Array } | null = null;
+  #checkpoint: KeptCheckpoint | null = null;
   readonly #timers = new Map<string, number>();
   readonly #heard = new Map<string, string[]>();
   readonly #out = new Map<string, number>();
@@ -93,8 +94,13 @@ export class GameHome {
       }
     }
     this.#taken = commits.length;
-    const newest = checkpoints.at(-1);
-    if (newest !== undefined) this.#checkpoint = newest;
+    for (const { at, on, bytes, state } of checkpoints.splice(0)) {
+      this.#checkpoint = {
+        at,
+        bytes,
+        state: on === null ? state : [...this.#checkpoint?.state ?? [], ...state],
+      };
+    }
     this.#solo.loop.acknowledge(1, { outputs, effects: 0 });
     this.#solo.run();
   }

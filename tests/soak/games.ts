@@ -21,6 +21,8 @@ export interface GamesOptions {
   /** No edge is killed after this long. */
   readonly msMax: number;
   readonly everyMs: number;
+  /** Until an edge that was killed is started again. */
+  readonly awayMs: number;
   /** So many kills at most. */
   readonly killsMax: number;
   readonly say: (line: string) => void;
@@ -49,8 +51,6 @@ export interface GamesPlayed {
 /** The apps that a cluster has to serve. */
 export const GAMES = ["pong", "scrabble"] as const;
 const RESUME_MS_MAX = 60_000;
-/** Until an edge that was killed is started again: longer than its sessions take to find a new home. */
-const AWAY_MS = 5_000;
 const LOOK_MS = 10;
 
 /** Plays. */
@@ -72,11 +72,12 @@ export async function soakGames(cluster: TestCluster, options: GamesOptions): Pr
     findings.push(...await resumed(tables, null, options.say));
     while (findings.length === 0 && kills < options.killsMax && performance.now() - begunMs < options.msMax) {
       const roundMs = performance.now();
-      const edge = options.edges[draws.integer(0, options.edges.length - 1)] ?? "";
+      // The first is the edge where the first tables were opened: their home.
+      const edge = options.edges[kills === 0 ? 0 : draws.integer(0, options.edges.length - 1)] ?? "";
       kills++;
       await cluster.control("kill", edge);
       findings.push(...await resumed(tables, took, (line) => options.say(`kill ${kills}, ${edge}: ${line}`)));
-      await pause(Math.max(0, AWAY_MS - (performance.now() - roundMs)));
+      await pause(Math.max(0, options.awayMs - (performance.now() - roundMs)));
       await cluster.control("start", edge);
       await cluster.ready(edge);
       if (kills < options.killsMax) await pause(Math.max(0, options.everyMs - (performance.now() - roundMs)));

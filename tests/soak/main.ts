@@ -20,6 +20,8 @@ const USAGE = "deno task soak [--rounds N] [--seed N] [--clients N] [--minutes N
 /** Findings that are printed; the others follow from the first. */
 const SHOWN_MAX = 50;
 const WRITES_FIRST = 100;
+/** An edge with games is started again after so long: later than its tables have found a new home. */
+const AWAY_MS = 5_000;
 
 const VALUED = [
   "--rounds",
@@ -92,7 +94,12 @@ async function games({ json, f, seed, ...options }: ReturnType<typeof parseOptio
   await using cluster = await startCluster({ apps: GAMES, f });
   const played = await soakGames(cluster, {
     ...{ edges: ["edge-1", "edge-2", "edge-3"], tables: options.tables, seed: `${seed}`, killsMax: Infinity },
-    ...{ msMax: options.msMax, everyMs: options.everyMs, say: (line) => console.error(line) },
+    ...{
+      msMax: options.msMax,
+      everyMs: options.everyMs,
+      awayMs: AWAY_MS,
+      say: (line) => console.error(line),
+    },
   });
   console.log(json ? JSON.stringify({ seed, ...played }) : textOfGames(played));
   return played.findings.length === 0 ? 0 : 1;

@@ -129,9 +129,10 @@ $("leave").onclick = () => {
   say({ kind: "leave" });
 };
 
-/** Thirty times a second: what has changed, and now and then that the player is here. */
+/** Thirty times a second, also where nothing is drawn: what has changed, and now and then that the player is here. */
 setInterval(() => {
   const now = performance.now();
+  status(now);
   const isPlayed = ["rally", "hold"].includes(told.at(-1)?.state.phase);
   if (isOpen && isPlayed && now - heardMs > SILENT_MS) return next();
   if (you.seat === null || !isOpen) return;
@@ -244,7 +245,6 @@ function draw(now) {
   pen.clearRect(0, 0, COURT.width, COURT.height);
   lines();
   if (told.length > 0) play(courtAt(now - BEHIND_MS));
-  status(now);
   requestAnimationFrame(draw);
 }
 
