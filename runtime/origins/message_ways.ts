@@ -6,13 +6,20 @@ import type { Frame, FrameWay } from "../stateful/frame_way.ts";
 export class SocketWay implements FrameWay {
   readonly #socket: MessageSocket;
   #sending: Promise<void> = Promise.resolve();
+  #bufferedBytes = 0;
 
   constructor(socket: MessageSocket) {
     this.#socket = socket;
   }
 
   send(frame: Frame): void {
-    this.#sending = this.#socket.send(frame).catch(() => {}); // what broke is found by its reader
+    this.#bufferedBytes += frame.length;
+    this.#sending = this.#socket.send(frame).catch(() => {}) // what broke is found by its reader
+      .finally(() => this.#bufferedBytes -= frame.length);
+  }
+
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
   }
 
   ready(): Promise<void> {
