@@ -36,6 +36,12 @@ const sessionSchema = z.strictObject({
     .optional(),
   durability: z.enum(["owners", "hosts"]).default("owners"),
   whenThrown: z.enum(["reject", "retry", "park"]).default("reject"),
+  checkpoint: z.strictObject({
+    messages: z.number().positive().optional(),
+    bytes: z.number().positive().optional(),
+    ms: z.number().positive().optional(),
+  }).optional(),
+  shape: z.int().min(0).max(2 ** 31 - 1).optional(),
 });
 
 const routePattern = z.string().refine(isRoutePattern, {
@@ -152,7 +158,7 @@ export function readManifest(defaultExport: unknown): Manifest {
 function readSession(name: string, given: unknown): unknown {
   const isSession = typeof given === "function" && typeof given.prototype === "object" &&
     given.prototype !== null && SESSION_BASE in given.prototype;
-  if (isSession) return pick(given, ["origin", "durability", "whenThrown"]);
+  if (isSession) return pick(given, ["origin", "durability", "whenThrown", "checkpoint", "shape"]);
   throw deployInvalid([{
     path: `sessions.${name}`,
     value: show(given),

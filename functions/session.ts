@@ -13,6 +13,7 @@
 import { AppError } from "./errors.ts";
 import { SESSION_BASE, SESSION_SLOT, type SessionPort, type SessionSlot } from "./session_slot.ts";
 
+export type { CheckpointPolicy } from "./turns/checkpoint_policy.ts";
 export type { WhenThrown } from "./turns/when_thrown.ts";
 
 /** Who sent a message to a stateful session, and a way to answer. */
@@ -60,6 +61,9 @@ export interface From {
  *   sender of a message, and says so in the app's log; `"retry"` tries it again, up to five times within ten seconds,
  *   and then as `"park"`; `"park"` has the session stand still until an operator resumes it (`sojourn sessions resume`)
  *   or other code is deployed. Requests and method calls tell their caller, always.
+ * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the longer is what is
+ *   replayed when a handler throws, or at another site.
+ * - `shape`, a number that rises when its fields change in a way that their names do not tell ({@link Session.migrate}).
  */
 export abstract class Session<E = unknown> {
   readonly #port: SessionPort;
@@ -115,6 +119,31 @@ export abstract class Session<E = unknown> {
   onTimer?(name: string): void | Promise<void>;
   /** An HTTP request to this stateful session. */
   fetch?(request: Request): Response | Promise<Response>;
+  /**
+   * Takes over the fields of a stateful session that a version of this class with a lower `static shape` (0 where it had
+   * none) has left behind: before any other method, with the fields as this version begins with them. What is not taken
+   * is gone. Tracked structures are handed over as such: read them, or put one into a field.
+   *
+   * Nothing but the old fields may tell what it does, and it is done when it returns: it may run again, at another site.
+   * One that throws leaves everything as it was, for a version that does better.
+   *
+   * ```ts
+   * import { map, Session } from "sojourn";
+   *
+   * class Card extends Session {
+   *   static shape = 1;
+   *   stamps = map<string, { count: number }>();
+   *   override migrate(old: Record<string, unknown>, shape: number) {
+   *     if (shape > 0) return;
+   *     for (const [drink, count] of old["stamps"] as Map<string, number>) this.stamps.set(drink, { count });
+   *   }
+   * }
+   * ```
+   *
+   * @param old the fields by their names.
+   * @param shape of the class that wrote them.
+   */
+  migrate?(old: Record<string, unknown>, shape: number): void;
 
   /**
    * Sets the timer of that name, in place of an earlier one: `onTimer(name)` in so many milliseconds. It is part of the

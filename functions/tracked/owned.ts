@@ -205,7 +205,10 @@ function checkInside(
     for (const each of value) inner(".values()", each);
     return;
   }
-  if (isNative(value, prototype)) return;
+  if (isNative(value, prototype)) {
+    if (value instanceof Error && Object.hasOwn(value, "cause")) inner(".cause", value.cause);
+    return;
+  }
   throw refuse(
     `an instance of ${nameOf(value)}, which would come back as a plain object: keep its fields in one`,
   );

@@ -145,6 +145,7 @@ const HANDLERS: ReadonlySet<string> = new Set([
   "onClose",
   "onTimer",
   "fetch",
+  "migrate",
 ]);
 
 function methodOf(object: SessionObject, name: string): ((...args: unknown[]) => unknown) | undefined {

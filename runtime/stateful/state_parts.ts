@@ -1,13 +1,14 @@
 /**
  * The segments of a state as parts at the keepers (functions/homes/state_parts.ts): cut, and compressed where that pays.
  *
- *   byte codec: 0 as it is, 1 zstd; + 128: the segment ends with it · bytes
+ *   byte codec: 0 as it is, 1 zstd; + 128: the segment ends with it · for zstd u32 the length of what is packed · bytes
  *
  * Compressed here and not in the isolate, whose turns would wait: some 2 ms of this site's CPU time for each MB, in
  * between other work (docs/decisions/24-checkpoints-are-what-changed.md has the figures).
  *
  * SC1  Parts of one state, in order, are its segments again; whatever else comes in their place is refused.
- * SC2  A part is never more than PART_BYTES_MAX when it is unpacked, whatever it says.
+ * SC2  A part is never more than PART_BYTES_MAX when it is unpacked, whatever it says; nor less than it says, as the end
+ *      of one that was cut would be.
  */
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { promisify } from "node:util";
@@ -26,6 +27,8 @@ const COMPRESSED_SHARE_MAX = 0.75;
 const LEVEL = 1;
 
 const PLAIN = 0, ZSTD = 1, LAST = 0x80;
+/** The first byte and the length. */
+const ZSTD_HEAD_BYTES = 5;
 
 /** Segments as parts. */
 export async function packState(segments: readonly Uint8Array[]): Promise<Uint8Array[]> {
@@ -47,14 +50,16 @@ async function packed(bytes: Uint8Array, isLast: boolean): Promise<Uint8Array> {
   const params = { [constants.ZSTD_c_compressionLevel]: LEVEL };
   const small = await compress(bytes, { params });
   return small.length <= bytes.length * COMPRESSED_SHARE_MAX
-    ? headed(ZSTD | last, small)
+    ? headed(ZSTD | last, small, bytes.length)
     : headed(PLAIN | last, bytes);
 }
 
-function headed(head: number, bytes: Uint8Array): Uint8Array {
-  const part = new Uint8Array(bytes.length + 1);
+function headed(head: number, bytes: Uint8Array, length?: number): Uint8Array {
+  const at = length === undefined ? 1 : ZSTD_HEAD_BYTES;
+  const part = new Uint8Array(at + bytes.length);
   part[0] = head;
-  part.set(bytes, 1);
+  if (length !== undefined) new DataView(part.buffer).setUint32(1, length, true);
+  part.set(bytes, at);
   return part;
 }
 
@@ -64,7 +69,7 @@ export async function unpackState(parts: readonly Uint8Array[]): Promise<Uint8Ar
   let pieces: Uint8Array[] = [];
   for (const part of parts) {
     const head = part[0] ?? 0x7f;
-    pieces.push(await unpacked(head & ~LAST, part.subarray(1)));
+    pieces.push(await unpacked(head & ~LAST, part));
     if ((head & LAST) === 0) continue;
     segments.push(joined(pieces));
     pieces = [];
@@ -73,16 +78,25 @@ export async function unpackState(parts: readonly Uint8Array[]): Promise<Uint8Ar
   return segments;
 }
 
-async function unpacked(codec: number, bytes: Uint8Array): Promise<Uint8Array> {
-  if (codec === PLAIN && bytes.length <= PART_BYTES_MAX) return bytes;
-  if (codec !== ZSTD) throw new CodecError(`a part of a state is in no form that is known here: ${codec}`);
+async function unpacked(codec: number, part: Uint8Array): Promise<Uint8Array> {
+  if (codec === PLAIN && part.length <= PART_BYTES_MAX + 1) return part.subarray(1);
+  if (codec !== ZSTD || part.length < ZSTD_HEAD_BYTES) {
+    throw new CodecError(`a part of a state is in no form that is known here: ${codec}`);
+  }
+  const length = new DataView(part.buffer, part.byteOffset).getUint32(1, true);
+  if (length > PART_BYTES_MAX) {
+    throw new CodecError(`a part of a state has ${length} bytes when it is unpacked`);
+  }
+  let bytes: Uint8Array;
   try {
-    return new Uint8Array(await decompress(bytes, { maxOutputLength: PART_BYTES_MAX }));
+    bytes = await decompress(part.subarray(ZSTD_HEAD_BYTES), { maxOutputLength: length });
   } catch (error) {
     throw new CodecError(
       `a part of a state can't be unpacked: ${error instanceof Error ? error.message : error}`,
     );
   }
+  if (bytes.length !== length) throw new CodecError("a part of a state is cut");
+  return new Uint8Array(bytes);
 }
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {

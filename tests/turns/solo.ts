@@ -37,6 +37,8 @@ export class Solo {
   readonly calls: Call[] = [];
   readonly checkpoints: Checkpoint[] = [];
   readonly timersDue: (() => void)[] = [];
+  /** All times for which something was to wait. */
+  readonly delays: number[] = [];
   opened: Opened | null = null;
   parked: Parked | null = null;
   object: SessionObject | null = null;
@@ -60,7 +62,8 @@ export class Solo {
       storeClock: () => this.#clock += 16,
       drain,
       schedule: (run) => void this.#queue.push(run),
-      after: (_, run) => {
+      after: (ms, run) => {
+        this.delays.push(ms);
         this.timersDue.push(run);
         return () => this.timersDue.splice(this.timersDue.indexOf(run), 1);
       },

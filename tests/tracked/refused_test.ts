@@ -1,0 +1,143 @@
+/** What no checkpoint can hold is refused with its place, in every structure and at every depth. */
+import assert from "node:assert/strict";
+import { codeOf } from "../../functions/errors.ts";
+import { grid, list, map, nested, SessionState, value } from "../../functions/tracked/mod.ts";
+
+class Money {
+  cents = 1;
+}
+
+/** Values that have no bytes, and how they are called. */
+const BAD: readonly [() => unknown, RegExp][] = [
+  [() => () => 1, /a function/],
+  [() => class Inner {}, /a function \(Inner\)/],
+  [() => Symbol("s"), /a symbol/],
+  [() => new Money(), /an instance of Money/],
+  [() => new WeakMap(), /an instance of WeakMap/],
+  [() => new WeakRef({}), /an instance of WeakRef/],
+  [() => Promise.resolve(1), /an instance of Promise/],
+  [() => (function* () {})(), /an instance of|a Generator|Object/],
+  [() => Object.create({ inherited: 1 }), /an instance of/],
+  [() => Object.assign(Object.create(Money.prototype), {}), /an instance of Money/],
+];
+
+/** Where they may lie inside of a value, and what that is called. */
+const INSIDE: readonly [(bad: unknown) => unknown, string][] = [
+  [(bad) => bad, ""],
+  [(bad) => ({ a: [{ b: bad }] }), ".a[0].b"],
+  [(bad) => [1, [bad]], "[1][0]"],
+  [(bad) => new Map([["k", { v: bad }]]), '.get("k").v'],
+  [(bad) => ({
+    get read() {
+      return bad;
+    },
+  }), ".read"],
+  [(bad) => {
+    const cycle: Record<string, unknown> = { ok: 1 };
+    cycle["self"] = cycle;
+    cycle["last"] = { bad };
+    return cycle;
+  }, ".last.bad"],
+  [(bad) => Object.assign(new Error("e"), { cause: bad }), ".cause"],
+];
+
+class Box {
+  one = value<unknown>(0);
+  many = list<unknown>([0]);
+  named = map<string, unknown>();
+  inner = nested({ one: value<unknown>(0), deep: nested({ many: list<unknown>() }) });
+  plain: unknown = 0;
+}
+
+/** Ways to put a value in, and where it is then. */
+const PLACES: readonly [(box: Box, value: unknown) => unknown, string][] = [
+  [(box, value) => box.one.set(value), "one"],
+  [(box, value) => box.many.push(value), "many[1]"],
+  [(box, value) => box.many.set(0, value), "many[0]"],
+  [(box, value) => box.many.splice(0, 0, value), "many[0]"],
+  [(box, value) => box.named.set("k", value), 'named.get("k")'],
+  [(box, value) => box.named.update("k", () => value), 'named.get("k")'],
+  [(box, value) => box.inner.one.set(value), "inner.one"],
+  [(box, value) => box.inner.deep.many.push(value), "inner.deep.many[0]"],
+];
+
+const refuses = (run: () => unknown, place: string, what: RegExp) =>
+  assert.throws(
+    run,
+    (error) => {
+      const message = error instanceof Error ? error.message : "";
+      const isIt = codeOf(error) === "value_invalid" && message.includes(place) && what.test(message);
+      return isIt || assert.fail(`${place} ${what}: ${codeOf(error)} ${message}`);
+    },
+  );
+
+Deno.test("every structure refuses what has no bytes, with its place, and is as before", () => {
+  for (const [make, what] of BAD) {
+    for (const [wrap, path] of INSIDE) {
+      for (const [put, place] of PLACES) {
+        const box = new Box();
+        const state = new SessionState(box);
+        const before = state.checkpoint();
+        refuses(() => put(box, wrap(make())), `${place}${path}`, what);
+        const again = new Box();
+        new SessionState(again).load(before, state.checkpoint());
+        assert.deepEqual([again.one.get(), again.many.toArray(), again.named.size], [0, [0], 0]);
+      }
+    }
+  }
+});
+
+Deno.test("a plain field that has no bytes is named at the checkpoint, at any depth", () => {
+  for (const [make, what] of BAD) {
+    for (const [wrap, path] of INSIDE) {
+      const box = new Box();
+      const state = new SessionState(box);
+      box.plain = wrap(make());
+      refuses(() => state.checkpoint(), `plain${path}`, what);
+      box.plain = "fine";
+      const again = new Box();
+      new SessionState(again).load(state.checkpoint());
+      assert.equal(again.plain, "fine");
+    }
+  }
+});
+
+Deno.test("cycles, shared objects and accessors that can be written down are, in every structure", () => {
+  const cycle: Record<string, unknown> = { name: "c" };
+  cycle["self"] = cycle;
+  const shared = { s: 1 };
+  const rows: [unknown, (got: unknown) => boolean][] = [
+    [cycle, (got) => (got as typeof cycle)["self"] === got],
+    [[shared, shared], (got) => (got as unknown[])[0] === (got as unknown[])[1]],
+    [{
+      get now() {
+        return 5;
+      },
+    }, (got) => (got as { now: number }).now === 5],
+  ];
+  for (const [given, holds] of rows) {
+    for (const [put] of PLACES) {
+      const box = new Box();
+      const state = new SessionState(box);
+      put(box, given);
+      box.plain = given;
+      const again = new Box();
+      new SessionState(again).load(state.checkpoint());
+      const all = [
+        again.one.get(),
+        ...again.many.toArray(),
+        ...again.named.values(),
+        again.inner.one.get(),
+        ...again.inner.deep.many.toArray(),
+      ];
+      assert.ok(all.some((got) => typeof got === "object" && got !== null && holds(got)), `${put}`);
+      assert.ok(holds(again.plain));
+    }
+  }
+});
+
+Deno.test("a grid refuses what it is not made of", () => {
+  for (const options of [{ width: -1, height: 1 }, { width: 1.5, height: 1 }, { width: 1e9, height: 1e9 }]) {
+    assert.throws(() => grid({ ...options, type: "uint8" }), (error) => codeOf(error) !== undefined);
+  }
+});
