@@ -71,19 +71,28 @@ export function encodeToHost(frame: ToHost): Uint8Array<ArrayBuffer> {
 }
 
 function encodeData(frame: Data, increment: Uint8Array | null): Uint8Array<ArrayBuffer> {
-  const w = dataHead(frame, typeof frame.payload === "string", increment);
-  return w.raw(typeof frame.payload === "string" ? utf8.encode(frame.payload) : frame.payload).done();
+  const isText = typeof frame.payload === "string";
+  const payload = typeof frame.payload === "string" ? utf8.encode(frame.payload) : frame.payload;
+  return joined(frame, isText, payload, increment);
 }
 
-function dataHead(
-  { sequence, received, payload }: Data,
+/** Written by hand: there are no frames but these by the thousand. */
+function joined(
+  { sequence, received }: { readonly sequence: number; readonly received: number },
   isText: boolean,
+  payload: Uint8Array,
   increment: Uint8Array | null,
-): Writer {
-  const w = new Writer(2 + payload.length + (increment === null ? 0 : increment.length + 4));
-  const flags = (isText ? 0 : BYTES) | (increment === null ? 0 : INCREMENT);
-  w.byte(DATA | flags | (sequence & SEQUENCE_MASK)).byte(received & 0xff);
-  return increment === null ? w : w.bytes(increment);
+): Uint8Array<ArrayBuffer> {
+  const head = DATA | (isText ? 0 : BYTES) | (sequence & SEQUENCE_MASK);
+  if (increment !== null) {
+    return new Writer(2 + payload.length + increment.length + 4).byte(head | INCREMENT).byte(received & 0xff)
+      .bytes(increment).raw(payload).done();
+  }
+  const bytes = new Uint8Array(2 + payload.length);
+  bytes[0] = head;
+  bytes[1] = received & 0xff;
+  bytes.set(payload, 2);
+  return bytes;
 }
 
 /**
@@ -105,7 +114,7 @@ export function encodeKept(
     const reason = new TextDecoder().decode(payload.subarray(2));
     return encodeToHost({ kind: "dismissed", sequence, code, reason });
   }
-  return dataHead({ sequence, received, payload }, tagged[0] === 0, increment).raw(payload).done();
+  return joined({ sequence, received }, tagged[0] === 0, payload, increment);
 }
 
 /** Before what sends a peer away, as it is kept (functions/turns/peers.ts). */
@@ -141,12 +150,19 @@ function writeHello(w: Writer, hello: Hello): Writer {
 
 /** @throws CodecError (FR1) */
 export function decodeToHome(bytes: Uint8Array): ToHome {
+  const [head = 0, received] = bytes;
+  if ((head & DATA) !== 0) {
+    if ((head & INCREMENT) !== 0) throw new CodecError("a message brings no increment of a log");
+    if (received === undefined) throw new CodecError("a message ends too early");
+    return {
+      kind: "message",
+      sequence: head & SEQUENCE_MASK,
+      received,
+      payload: readPayload(head, bytes, 2),
+    };
+  }
   const r = new Reader(bytes);
   const kind = r.byte();
-  if ((kind & DATA) !== 0) {
-    if ((kind & INCREMENT) !== 0) throw new CodecError("a message brings no increment of a log");
-    return { kind: "message", ...readData(r, kind, bytes) };
-  }
   const frame = readToHome(r, kind);
   r.end();
   return frame;
@@ -171,9 +187,9 @@ export function decodeToHost(bytes: Uint8Array): ToHost {
   const r = new Reader(bytes);
   const kind = r.byte();
   if ((kind & DATA) !== 0) {
-    const received = r.byte();
+    const sequence = kind & SEQUENCE_MASK, received = r.byte();
     const increment = (kind & INCREMENT) === 0 ? null : short(r.view(), limits.INCREMENT_BYTES_MAX);
-    return { kind: "output", ...readPayload(r, kind, bytes), received, increment };
+    return { kind: "output", sequence, received, increment, payload: readPayload(kind, bytes, r.position) };
   }
   const frame = readToHost(r, kind);
   r.end();
@@ -217,14 +233,9 @@ function readToHost(r: Reader, kind: number): ToHost {
 
 // ── Parts ──
 
-function readData(r: Reader, kind: number, bytes: Uint8Array): Data {
-  const received = r.byte();
-  return { ...readPayload(r, kind, bytes), received };
-}
-
-function readPayload(r: Reader, kind: number, bytes: Uint8Array) {
-  const payload = short(bytes.subarray(r.position), limits.MESSAGE_BYTES_MAX);
-  return { sequence: kind & SEQUENCE_MASK, payload: (kind & BYTES) !== 0 ? payload : decodedText(payload) };
+function readPayload(head: number, bytes: Uint8Array, at: number): string | Uint8Array {
+  const payload = short(bytes.subarray(at), limits.MESSAGE_BYTES_MAX);
+  return (head & BYTES) !== 0 ? payload : decodedText(payload);
 }
 
 function decodedText(bytes: Uint8Array): string {
