@@ -349,7 +349,8 @@ export class SimHome {
       checkpoint: alive((checkpoint: Checkpoint) => {
         const { epoch } = this;
         const cut = () => {
-          if (this.#log.epoch !== epoch) return;
+          // One that is under way when its isolate ends is given up: the next goes on from what is kept.
+          if (this.#log.epoch !== epoch || this.#life !== life) return;
           // One after the other, as they were taken.
           const isEarly = (checkpoint.on ?? 0) > (this.#log.checkpoint?.at ?? 0);
           if (this.#log.length < checkpoint.at || isEarly) return this.at(3, cut);
