@@ -1,7 +1,8 @@
 /** From the events that a site delivers to the turns that they begin. */
-import type { BegunEvent } from "./event.ts";
+import type { BegunEvent, SessionEvent } from "./event.ts";
 import type { Program } from "./program.ts";
 import type { TurnInput } from "./turn.ts";
+import type { Arrival } from "./waits.ts";
 
 /** The turn that an event begins; null where it means nothing (any more) to this program. */
 export function inputOf(
@@ -21,3 +22,9 @@ export function inputOf(
       return timers.get(event.name) === event.dueMs ? { kind: event.kind, name: event.name } : null;
   }
 }
+
+/** What came of a call. */
+export const arrivalOf = ({ call, outcome }: Extract<SessionEvent, { readonly kind: "result" }>): Arrival =>
+  outcome.ok
+    ? { kind: "result", call, bytes: outcome.bytes }
+    : { kind: "error", call, code: outcome.code, message: outcome.message };

@@ -266,5 +266,6 @@ export class LoggedProgram {
     this.#log.restart();
     this.#program.math.rest();
     this.#program.crypto.rest();
+    this.#program.renew();
   }
 }

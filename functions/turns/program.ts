@@ -31,8 +31,10 @@ export interface ProgramHost {
   make(className: string, program: Program): SessionObject;
   /** Runs app code that belongs to the making of the object, and to no turn. */
   aside<T>(program: Program, work: () => T): T;
-  /** The env of a program. */
+  /** The env of a program; what changes from outside (secrets) stays in it as it is, until `unpin`. */
   envOf(program: Program): unknown;
+  /** No log behind this program has seen its env: the next one may be another. */
+  unpin?(program: Program): void;
   /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
   leaked?(program: Program, what: string): Error;
 }
@@ -395,6 +397,12 @@ export class Program implements SessionPort {
   }
 
   // The port of the object
+
+  /** Takes what has changed outside into its env. */
+  renew(): void {
+    this.#host.unpin?.(this);
+    this.#env = undefined;
+  }
 
   get env(): unknown {
     return this.#env ??= this.#host.envOf(this);

@@ -23,7 +23,7 @@ import type { OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import { begunOf, HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
-import { inputOf } from "./inputs.ts";
+import { arrivalOf, inputOf } from "./inputs.ts";
 import { type Leak, sharedState } from "./leak.ts";
 import type { LoggedProgram, RunHost } from "./logged_program.ts";
 import { type Leaving, Outbox } from "./outbox.ts";
@@ -156,11 +156,7 @@ export class StatefulSession implements Runnable {
       this.#inbox.push(event);
       this.#host.wake(this);
     } else {
-      const { call, outcome, storeClock } = event;
-      const input = outcome.ok
-        ? { kind: "result", call, bytes: outcome.bytes } as const
-        : { kind: "error", call, code: outcome.code, message: outcome.message } as const;
-      this.#came({ input, storeClock });
+      this.#came({ input: arrivalOf(event), storeClock: event.storeClock });
     }
   }
 
@@ -181,9 +177,17 @@ export class StatefulSession implements Runnable {
     this.#host.wake(this);
   }
 
+  /** What its env has from outside has changed: it sees that from its next checkpoint on, as a replay does. */
+  renew(): void {
+    if (this.#isOver) return;
+    if (this.#isStarted && this.#logged.currentCheckpoint === null) this.checkpointNow();
+    else this.program.renew();
+  }
+
   /** Nothing is heard of it any more. */
   close(): void {
     this.#isOver = true;
+    this.program.renew();
     this.#waits.close();
     if (this.#retry !== null) this.#host.disarm(this, RETRY_ALARM);
     this.#retry = null;

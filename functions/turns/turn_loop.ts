@@ -40,6 +40,7 @@ export interface LoopHost {
   mark(channel: number): void;
   make(className: string, program: Program): SessionObject;
   envOf(program: Program): unknown;
+  unpin?(program: Program): void;
 }
 
 /** Turns of one macrotask, and their time: then frames are read and written, and the site sees that turns end. */
@@ -133,6 +134,11 @@ export class TurnLoop implements SessionHost {
     this.#sessions.get(channel)?.checkpointNow();
   }
 
+  /** What the env of all has from outside has changed. */
+  renew(): void {
+    for (const session of this.#sessions.values()) session.renew();
+  }
+
   close(channel: number): void {
     this.#sessions.get(channel)?.close();
     this.#sessions.delete(channel);
@@ -177,6 +183,10 @@ export class TurnLoop implements SessionHost {
 
   envOf(program: Program): unknown {
     return this.#host.envOf(program);
+  }
+
+  unpin(program: Program): void {
+    this.#host.unpin?.(program);
   }
 
   readonly run = (program: Program, input: TurnInput, source: TurnSource): TurnEnd => {

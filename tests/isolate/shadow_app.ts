@@ -1,7 +1,8 @@
 /** Stateful sessions that do what a replay shows, and one that does not. */
 import { defineApp, type EnvOf, Session } from "sojourn";
 
-type Env = EnvOf<Record<never, never>, { probe: Probe }>;
+const resources = { secrets: { KEY: {} } } as const;
+type Env = EnvOf<typeof resources, { probe: Probe }>;
 
 /** Shared by the sessions of an isolate, and in no log. */
 let counted = 0;
@@ -15,6 +16,15 @@ class Probe extends Session<Env> {
 
   add(): number {
     return ++this.count;
+  }
+
+  key(): string {
+    return this.env.secrets.KEY;
+  }
+
+  /** Does not rest for a while. */
+  linger(ms: number): void {
+    setTimeout(() => this.count++, ms);
   }
 
   /** A counter of the module. */
@@ -64,4 +74,4 @@ class Probe extends Session<Env> {
   }
 }
 
-export default defineApp({ sessions: { probe: Probe }, fetch: () => new Response() });
+export default defineApp({ ...resources, sessions: { probe: Probe }, fetch: () => new Response() });

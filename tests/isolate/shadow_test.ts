@@ -146,3 +146,26 @@ Deno.test("sessions that share a promise, an object or a callback are found when
     }),
   );
 });
+
+Deno.test("a secret that changes is seen from the next checkpoint on, and a replay does the same", () =>
+  withChecks(async ({ pool, checked }) => {
+    let secret = "old";
+    const keyed = { ...app, secrets: () => ({ KEY: secret }) };
+    const [home, busy] = [new TestHome(checked, keyed, "a"), new TestHome(checked, keyed, "b")];
+    await home.open();
+    await busy.open();
+    assert.deepEqual([await home.value("key"), await busy.value("key")], ["old", "old"]);
+    await checked.settled;
+    await busy.call("linger", 1_000);
+    secret = "new";
+    pool.refreshSecrets(app.app);
+    assert.equal(await busy.value("key"), "old", "it has not come to rest");
+    await home.until(() => home.checkpoint !== null);
+    assert.equal(await home.value("key"), "new");
+    await busy.until(() => busy.checkpoint !== null);
+    assert.equal(await busy.value("key"), "new");
+    for (const each of [home, busy]) {
+      await each.move();
+      assert.deepEqual([each.parked, await each.value("key")], [null, "new"]);
+    }
+  }));

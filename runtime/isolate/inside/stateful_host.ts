@@ -11,6 +11,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import { buildEnv } from "../../../functions/env.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/session_slot.ts";
+import { chainName } from "../../../functions/turns/event.ts";
 import { ChainedCaller } from "../../../functions/turns/session_calls.ts";
 import type { SessionObject } from "../../../functions/turns/handler.ts";
 import type { Program } from "../../../functions/turns/program.ts";
@@ -80,6 +81,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     owner: () => owners.getStore(),
     make: (className, program) => app.make(className, program),
     envOf: (program) => app.envOf(program),
+    unpin: (program) => app.unpin(program),
   });
   const current = () => loop.acting;
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
@@ -120,7 +122,8 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
         case FRAME.ping:
           return writer.signal(FRAME.pong, channel);
         case FRAME.secrets:
-          return app.setSecrets(JSON.parse(payload.text()) as Record<string, string>);
+          app.setSecrets(JSON.parse(payload.text()) as Record<string, string>);
+          return loop.renew();
         case FRAME.load:
           return void load(writer, payload, realm, app);
       }
@@ -155,6 +158,8 @@ class StatefulApp {
   source = "";
   loaded: Loaded | undefined;
   #secrets: Readonly<Record<string, string>> | undefined;
+  /** Secrets as sessions see them: what their logs have come to rests on them until the next checkpoint. */
+  readonly #pinned = new Map<string, Readonly<Record<string, string>>>();
   readonly #slot: SessionSlot = { making: undefined };
 
   constructor() {
@@ -163,6 +168,10 @@ class StatefulApp {
 
   setSecrets(secrets: Readonly<Record<string, string>>): void {
     this.#secrets = secrets;
+  }
+
+  unpin({ className, id }: Program): void {
+    this.#pinned.delete(chainName(className, id));
   }
 
   /** @throws ParkedError for a class that the app has not, and what its constructor throws. */
@@ -186,12 +195,15 @@ class StatefulApp {
   envOf(program: Program): unknown {
     if (this.loaded === undefined) throw new Error("a session was opened before its app");
     const { defaultExport, options } = this.loaded;
+    const name = chainName(program.className, program.id);
+    const secrets = this.#pinned.get(name) ?? this.#secrets ?? options.secrets;
+    if (Object.keys(secrets).length > 0) this.#pinned.set(name, secrets);
     return buildEnv(defaultExport, {
       store: new SessionStore(program),
       sessions: new ChainedCaller(program),
       recordedBytes: (bytes) => program.crypto.fill(bytes),
       vars: options.vars,
-      secrets: this.#secrets ?? options.secrets,
+      secrets,
       app: options.name,
       atRoot: options.atRoot,
     });
