@@ -100,6 +100,7 @@ export class Client extends EventTarget {
     const watch = this.#watch = new SiteWatch({
       ...{ host, choice, list },
       listed: (found) => this.#keep(SITES, JSON.stringify(found)),
+      looked: () => void this.#site(),
     });
     this.#tokens = new TokenSet(tokens, (now) => this.#keep(TOKENS, now.join("\n")));
     this.#requests = new AppFetch({

@@ -17,6 +17,8 @@ export interface WatchParts {
   /** The sites as one of them lists them; null where the program named them all. */
   readonly list: ((from: string, signal: AbortSignal) => Promise<readonly ListedSite[]>) | null;
   readonly listed: (sites: readonly ListedSite[]) => void;
+  /** More is known of a site: it may be time to move. */
+  readonly looked: () => void;
 }
 
 /** See the file's header. */
@@ -62,7 +64,10 @@ export class SiteWatch {
   isAlive(url: string): Promise<boolean> {
     const known = this.#probing.get(url);
     if (known !== undefined) return known;
-    const probe = this.#probe(url).finally(() => this.#probing.delete(url));
+    const probe = this.#probe(url).finally(() => {
+      this.#probing.delete(url);
+      if (!this.#over.signal.aborted) this.#parts.looked();
+    });
     this.#probing.set(url, probe);
     return probe;
   }

@@ -26,6 +26,9 @@ interface Open {
   isOpen: boolean;
 }
 
+/** A site that drains takes nothing new, and keeps what it has. */
+const passes = ({ state }: FakeSite): boolean => state === "up" || state === "draining";
+
 /** See the file's header. */
 export class FakeSession {
   readonly #world: VirtualHost;
@@ -135,7 +138,7 @@ export class FakeSession {
       send: (data) => {
         // As the page's socket: what is on its way when it closes arrives before the close does.
         world.later(site.rttMs / 2, () => {
-          if (site.state !== "up") return;
+          if (!passes(site)) return;
           if (typeof data === "string") listener.message(`heard ${data}`);
           else open.reader?.frame(data);
         });
@@ -157,7 +160,7 @@ export class FakeSession {
     const channel: Channel = {
       send: (frame) =>
         void this.#world.later(site.rttMs / 2, () => {
-          if (this.#open.has(open) && site.state === "up") listener.message(frame);
+          if (this.#open.has(open) && passes(site)) listener.message(frame);
         }),
       close: (code, reason) =>
         void this.#world.later(site.rttMs / 2, () => {

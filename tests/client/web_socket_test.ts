@@ -222,6 +222,27 @@ Deno.test("a client that moves takes its sockets along, without a gap", async ()
   await client.close();
 });
 
+Deno.test("a client that has nothing but a socket leaves a site that is about to stop, before it does", async () => {
+  const world = new VirtualHost();
+  const session = new FakeSession(world);
+  const { client, socket, got, events } = await opened(world);
+  await until(world, () => socket.readyState === 1, "it opens");
+  const chat = async () => {
+    for (let i = 0; i < 40; i++) {
+      socket.send("x");
+      await world.pass(500);
+    }
+  };
+  await chat();
+  world.at("edge-1").state = "draining";
+  await chat();
+  assert.equal(client.status().site.id, "edge-2");
+  session.lose(world.at("edge-1"));
+  await chat();
+  assert.deepEqual([events, got.length], [["open"], 120], "nobody noticed");
+  await client.close();
+});
+
 /** A storage whose disk takes its time: what is not there when its page ends is lost. */
 class SlowStorage extends MemoryStorage {
   readonly #world: VirtualHost;
