@@ -3,7 +3,8 @@
  *
  * Stages: attaching (its attach is with the session) → attached → detaching (its detach is with the session) → gone.
  *
- * HP1  A message is handed to the session once: those up to `taken` were, whatever a channel brings again.
+ * HP1  A message is taken for the session once: those up to `taken` were, whatever a channel brings again. It has up to
+ *      HANDED_MAX of one peer at a time, so that nobody's are kept waiting for all of another's.
  * HP2  `received` counts messages that are in the log; nothing else is ever acknowledged.
  * HP3  An output is kept from its release until the peer says that it has it: `sent − kept.length` is acknowledged.
  * HP4  On each line outputs go in order, each once, from where the hello said.
@@ -13,19 +14,21 @@ import type { Peer } from "../turns/event.ts";
 import type { Hello, MessageFrame } from "./frame.ts";
 import { COUNT_STEP_MAX, countFrom, DISMISSAL, encodeKept, isSequence } from "./frame_bytes.ts";
 import type { HomeLine } from "./home_line.ts";
-import { OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
+import { HANDED_MAX, OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
 import type { OutputToPeer, PeerInput } from "./ports.ts";
 
 /** Host sides that spoke for one peer and were taken over: those that are alive are a few windows of one program. */
 const BEFORE_MAX = 16;
 
-/** What was handed to the session and is not done. */
+/** What is for the session and not done. */
 export interface Waiting {
   readonly event: PeerInput;
   readonly bytes: number;
-  /** In which the session was given it, among those of all peers. */
+  /** In which it came, among those of all peers. */
   readonly order: number;
 }
+
+const NONE: readonly Waiting[] = [];
 
 /** See the file's header. */
 export class HomePeer {
@@ -47,6 +50,8 @@ export class HomePeer {
   /** Outputs that the session was told to keep no longer. */
   reported = 0;
   readonly waiting: Waiting[] = [];
+  /** So many of these the session has. */
+  handed = 0;
   waitingBytes = 0;
   /** Its session has sent it away, with its last output. */
   #isDismissed: boolean;
@@ -172,11 +177,19 @@ export class HomePeer {
     return this.acknowledge(count);
   }
 
-  /** The session has it. */
-  handed(waiting: Waiting): void {
+  /** It is for the session. */
+  wait(waiting: Waiting): void {
     if (waiting.event.kind === "message") this.taken++;
     this.waiting.push(waiting);
     this.waitingBytes += waiting.bytes;
+  }
+
+  /** What the session may have now of what waits: it has it then. */
+  hand(max = HANDED_MAX): readonly Waiting[] {
+    if (this.handed >= Math.min(this.waiting.length, max)) return NONE;
+    const now = this.waiting.slice(this.handed, max);
+    this.handed += now.length;
+    return now;
   }
 
   /** The first that waits is done. */
@@ -186,6 +199,7 @@ export class HomePeer {
       throw new Error(`a ${kind} of peer ${this.peer.id} is done, and ${first?.event.kind} was before it`);
     }
     this.waitingBytes -= first.bytes;
+    this.handed = Math.max(0, this.handed - 1);
     if (kind === "message") this.received++; // HP2
   }
 

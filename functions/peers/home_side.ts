@@ -105,7 +105,10 @@ export class HomeSide {
       this.#peers.set(id, peer);
       this.#leave(peer);
     }
-    const undone = [...this.#peers.values()].flatMap(({ waiting }) => waiting);
+    const undone = [...this.#peers.values()].flatMap((peer) => {
+      peer.handed = 0;
+      return peer.hand(this.#ports.handedMax);
+    });
     for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
     for (const peer of [...this.#peers.values()]) this.#seeOff(peer);
     const early = this.#early;
@@ -153,6 +156,7 @@ export class HomeSide {
     const peer = this.#peers.get(event.kind === "attach" ? event.peer.id : event.peer);
     if (peer === undefined) return; // it was sent away meanwhile
     this.#settle(peer, event.kind);
+    this.#hand(peer);
     if (event.kind === "message") {
       const { received, line } = peer;
       if (rejected !== null && line?.isWelcomed === true) {
@@ -334,9 +338,13 @@ export class HomeSide {
 
   #deliver(peer: HomePeer, event: PeerInput, bytes: number): void {
     const waiting: Waiting = { event, bytes, order: ++this.#order };
-    peer.handed(waiting);
+    peer.wait(waiting);
     this.#waitingBytes += bytes;
-    this.#ports.deliver(event);
+    this.#hand(peer);
+  }
+
+  #hand(peer: HomePeer): void {
+    for (const { event } of peer.hand(this.#ports.handedMax)) this.#ports.deliver(event);
   }
 
   // ── Leaving ──

@@ -26,6 +26,11 @@ export const REASON_BYTES_MAX = 123;
 export const WINDOW_MESSAGES = 1_024;
 /** One message always goes; more of them up to so much. */
 export const WINDOW_BYTES = 4 << 20;
+/**
+ * Messages of one peer that its session has at one time; the others of its window wait behind those of other peers. Fewer
+ * keep a fast peer waiting for the owners, more keep the others waiting for one that floods.
+ */
+export const HANDED_MAX = 128;
 /** What a host side keeps of what it could not send yet: some seconds of a busy client while it looks for a site. */
 export const BUFFER_BYTES_MAX = 16 << 20;
 /** What is kept for a peer that does not acknowledge; beyond, it is detached as too slow. */

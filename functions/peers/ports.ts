@@ -118,7 +118,8 @@ export interface HomePorts {
   keyOf(id: string): Uint8Array;
   /** A peer has seen a home of this epoch, newer than this one: look whether this home still is one. */
   outrun(epoch: number): void;
-  /** GRACE_MS and OUTBOX_BYTES_MAX, where absent. */
+  /** GRACE_MS, OUTBOX_BYTES_MAX and HANDED_MAX, where absent. */
   readonly graceMs?: number;
   readonly outboxBytesMax?: number;
+  readonly handedMax?: number;
 }

@@ -322,7 +322,26 @@ Deno.test("a peer has a window: more on its way is refused", () => {
   line.say(message(1_025 & 31));
   const last = line.heard().at(-1);
   assert.equal(last?.kind === "refused" && last.code, "limit_window");
-  assert.equal(home.events.length, 1_024);
+  assert.equal(home.side.status.waiting, 1_024);
+});
+
+Deno.test("a peer that floods its session keeps nobody waiting for all of it, and loses nothing itself", () => {
+  const { home, line } = attached();
+  const other = home.line();
+  other.say(hello({ instance: 2 }));
+  home.done();
+  for (let i = 1; i <= 1_000; i++) line.say(message(i & 31, `${i}`));
+  line.say({ kind: "leave", last: 1_000, code: 1000, reason: "" });
+  other.say(message(1, "me too"));
+  assert.ok(home.events.findIndex((each) => each.kind === "message" && each.message === "me too") <= 128);
+  const heard: string[] = [];
+  for (let next = home.events[0]; next !== undefined; next = home.events[0]) {
+    if (next.kind !== "attach" && next.peer === "p1") {
+      heard.push(next.kind === "message" ? `${next.message}` : "");
+    }
+    home.done();
+  }
+  assert.deepEqual(heard, [...Array.from({ length: 1_000 }, (_, i) => `${i + 1}`), ""]);
 });
 
 Deno.test("a home goes on where an isolate was killed: what is not in the log is delivered again, channels stay", () => {

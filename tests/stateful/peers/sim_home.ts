@@ -87,6 +87,8 @@ export interface HomePlan {
   readonly keepMs: number;
   readonly graceMs: number;
   readonly outboxBytesMax: number;
+  /** Of one peer's messages with the session at a time. */
+  readonly handedMax: number;
   readonly isCheckpointing: boolean;
 }
 
@@ -184,6 +186,7 @@ export class SimHome {
       outrun: () => this.at(draws.integer(0, 50), () => this.#fence()),
       graceMs: breaks.graceMs ?? plan.graceMs,
       outboxBytesMax: plan.outboxBytesMax,
+      handedMax: plan.handedMax,
     });
     this.#openIsolate();
   }
