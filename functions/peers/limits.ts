@@ -30,7 +30,7 @@ export const WINDOW_BYTES = 4 << 20;
  * Messages of one peer that its session has at one time; the others of its window wait behind those of other peers. Fewer
  * keep a fast peer waiting for the owners, more keep the others waiting for one that floods.
  */
-export const HANDED_MAX = 128;
+export const HANDED_MAX = 64;
 /** What a host side keeps of what it could not send yet: some seconds of a busy client while it looks for a site. */
 export const BUFFER_BYTES_MAX = 16 << 20;
 /** What is kept for a peer that does not acknowledge; beyond, it is detached as too slow. */

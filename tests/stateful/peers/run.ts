@@ -69,7 +69,7 @@ export function drawPlan(draws: Draws): Plan {
     keepMs: draws.integer(0, 25),
     graceMs: 1_600,
     outboxBytesMax: 24_000,
-    handedMax: draws.pick([1, 2, 5, 128]),
+    handedMax: draws.pick([1, 2, 5, 64]),
     isCheckpointing: draws.chance(0.7),
     delayMs: draws.integer(0, 25),
     breaks: draws.chance(0.6) ? draws.unit() * 0.06 : 0,
