@@ -27,6 +27,13 @@ export interface IsolateLimits {
 }
 
 /**
+ * Of an isolate of stateful sessions, at least: one state may have 120 MiB (functions/tracked/state_segments.ts), and while it
+ * is written as a whole there are the object, its segments, the new one and what it is made of. What is not used takes
+ * nothing.
+ */
+export const STATEFUL_BUFFERS_MIB = 512;
+
+/**
  * The defaults of docs/http.md. `buffersMib` equals the heap: an app that needs more of the one than of the other
  * is rare, and 128 + 128 MiB keeps forty full isolates in the memory of a small server. Two isolates use the two
  * cores of the smallest machine that is worth being a site.

@@ -14,6 +14,7 @@ import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
 import type { ChannelSink } from "./channel.ts";
 import { makeIsolatesFolder } from "./isolates_folder.ts";
+import { STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { startProcess } from "./process.ts";
 import { StatefulIsolate } from "./stateful_isolate.ts";
 
@@ -141,6 +142,8 @@ export class StatefulPool {
     const name = `${app.app} ${app.version}`;
     let fleet = this.#fleets.get(name);
     if (fleet === undefined) {
+      const buffersMib = Math.max(app.limits.buffersMib, STATEFUL_BUFFERS_MIB);
+      app = { ...app, limits: { ...app.limits, buffersMib } };
       fleet = { app, isolates: new Set(), opening: null, usedMs: 0 };
       this.#fleets.set(name, fleet);
       this.#timer ??= setInterval(() => this.#giveBack(), this.#idleMs / 4);
