@@ -42,6 +42,7 @@ const sessionSchema = z.strictObject({
     ms: z.number().positive().optional(),
   }).optional(),
   shape: z.int().min(0).max(2 ** 31 - 1).optional(),
+  standby: z.boolean().default(false),
 });
 
 const routePattern = z.string().refine(isRoutePattern, {
@@ -158,7 +159,9 @@ export function readManifest(defaultExport: unknown): Manifest {
 function readSession(name: string, given: unknown): unknown {
   const isSession = typeof given === "function" && typeof given.prototype === "object" &&
     given.prototype !== null && SESSION_BASE in given.prototype;
-  if (isSession) return pick(given, ["origin", "durability", "whenThrown", "checkpoint", "shape"]);
+  if (isSession) {
+    return pick(given, ["origin", "durability", "whenThrown", "checkpoint", "shape", "standby"]);
+  }
   throw deployInvalid([{
     path: `sessions.${name}`,
     value: show(given),

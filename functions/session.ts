@@ -61,6 +61,8 @@ export interface From {
  *   sender of a message, and says so in the app's log; `"retry"` tries it again, up to five times within ten seconds,
  *   and then as `"park"`; `"park"` has the session stand still until an operator resumes it (`sojourn sessions resume`)
  *   or other code is deployed. Requests and method calls tell their caller, always.
+ * - `standby`: `true` has the nearest site that keeps its log run it along, so that it goes on there at once when its
+ *   home is lost. It costs that site the memory of the state, and the time of every handler once more.
  * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the longer is what is
  *   replayed when a handler throws, or at another site.
  * - `shape`, a number that rises when its fields change in a way that their names do not tell ({@link Session.migrate}).

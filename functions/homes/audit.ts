@@ -6,7 +6,7 @@
  * A1  Dropped only where the arbiter has a later epoch, or the end, on record: a home that has begun a log here, and
  *     has not had it recorded yet, has the epoch that the arbiter knows.
  */
-import type { StatefulName } from "./api.ts";
+import type { Owner, StatefulName } from "./api.ts";
 import type { Arbiter } from "./arbiter.ts";
 import type { RowState } from "./asks.ts";
 import type { Keepers } from "./keepers.ts";
@@ -67,6 +67,12 @@ export class Audit {
     count("audited_away");
     await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch);
     return false;
+  }
+
+  /** Its owners but the one at its home, the nearest first, as the arbiter says now; null: it does not say. */
+  async owners(name: StatefulName): Promise<readonly Owner[] | null> {
+    const row = await this.#row(name);
+    return row === null || row.ended ? null : row.owners.filter(({ site }) => site !== row.site);
   }
 
   async #lookAt(log: KeptLog): Promise<void> {

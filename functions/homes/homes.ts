@@ -29,8 +29,8 @@ import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
-import { type KeptCopy, keptCopy, ownLogs } from "./own_logs.ts";
-import type { HomesPorts, HomesStatus } from "./ports.ts";
+import { Followable, type KeptCopy, keptCopy, ownLogs } from "./own_logs.ts";
+import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
 import { NO_STATE } from "./state_parts.ts";
 import { Watches } from "./watches.ts";
@@ -55,6 +55,8 @@ export class Homes {
   readonly #births: Births;
   readonly #due: Due;
   readonly #audit: Audit;
+  /** What is on this disk of other sites' sessions. */
+  readonly followable: Followable;
   readonly #homes = new Map<string, AtHome>();
   readonly #opening = new Set<string>();
   #isLeaving = false;
@@ -78,7 +80,7 @@ export class Homes {
     this.#due = new Due((name) => this.#mayOpen(name), (name) => void this.#tellDue(name));
     this.#keepers = keepers({
       fenced: (name, epoch, by) => this.#fenced(name, epoch, by),
-      changed: (log, gone) => this.#changed(log, gone),
+      changed: (log, news) => this.#changed(log, news),
     });
     this.#arbiter = arbiter;
     const count = (name: string, by?: number) => this.#count(name, by);
@@ -97,8 +99,9 @@ export class Homes {
       { ...this.#recoveryPorts(), keepers: this.#keepers },
       (name) => this.#isAtHome(name),
     );
+    this.followable = new Followable(this.#keepers, this.#audit, site);
     this.#live = this.#livePorts();
-    for (const log of this.#keepers.all()) this.#changed(log, false);
+    for (const log of this.#keepers.all()) this.#changed(log, null);
     this.#forget = fellows.onChange((one, standing) => this.#standing(one, standing));
     this.#tickLater();
   }
@@ -375,7 +378,9 @@ export class Homes {
   }
 
   /** A log on this disk is other than before. */
-  #changed(log: KeptLog, gone: boolean): void {
+  #changed(log: KeptLog, news: LogNews | null): void {
+    const gone = news?.kind === "gone";
+    if (news !== null) this.#ports.onLog?.(log, news);
     this.#due.changed(log, gone);
     this.#watches.ofHome(keyOf("", log.name), gone || log.wakeAtMs === 0 ? null : log.head.by);
     const { by } = log.head;
@@ -446,11 +451,6 @@ export class Homes {
   ): Promise<HomeRow[]> {
     if (this.#arbiter === null) throw new Error(`site ${this.#ports.site} is no arbiter`);
     return this.#arbiter.rows(options);
-  }
-
-  /** For checkers: all logs of this disk. */
-  debugLogs(): Iterable<KeptLog> {
-    return this.#keepers.all();
   }
 
   /** For checkers: what this disk has of a log. */

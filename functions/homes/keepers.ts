@@ -23,6 +23,7 @@ import type { Row } from "../../store/row.ts";
 import type { StatefulName } from "./api.ts";
 import type { Base, KeeperAsk, LogPiece, Refusal, Reply } from "./asks.ts";
 import type { GroupCommit } from "./group_commit.ts";
+import type { LogNews } from "./ports.ts";
 import {
   BASES,
   decodeBase,
@@ -50,8 +51,8 @@ export interface KeepersPorts {
   readonly nowMs: () => number;
   /** Another site has the promise of a log; what it was before is fenced. */
   readonly fenced: (name: StatefulName, epoch: number, by: SiteId) => void;
-  /** A log is other than before; `gone`: it is here no more. */
-  readonly changed: (log: KeptLog, gone: boolean) => void;
+  /** A log is other than before. */
+  readonly changed: (log: KeptLog, news: LogNews) => void;
   readonly keptMax?: number;
   readonly keptBytesMax?: number;
   readonly batchBytes?: number;
@@ -245,7 +246,7 @@ export class Keepers {
       this.#ports.disk.put(keyOf(BASES, name), encodeBase(base, parts));
     }
     if (old !== undefined) this.#ports.fenced(name, epoch, from);
-    this.#ports.changed(log, false);
+    this.#ports.changed(log, { kind: "begun", isSame: false });
     return held(log);
   }
 
@@ -256,13 +257,15 @@ export class Keepers {
     if (!isEnd) return refused("gap", log);
     log.head = { ...log.head, aligned: epoch, turn };
     this.#putHead(log);
-    this.#drop(log, log.cut(({ first }) => first > keep));
-    this.#ports.changed(log, false);
+    const cut = log.cut(({ first }) => first > keep);
+    this.#drop(log, cut);
+    this.#ports.changed(log, { kind: "begun", isSame: cut.length === 0 });
     return held(log);
   }
 
   #append(pieces: readonly LogPiece[], log: KeptLog): Reply {
     const before = log.bytes;
+    const appended: LogPiece[] = [];
     for (const piece of pieces) {
       if (piece.first + piece.count - 1 <= log.last) continue; // K3
       if (piece.first !== log.last + 1) return refused("gap", log);
@@ -271,9 +274,10 @@ export class Keepers {
         return refused("full", log);
       }
       log.add(markOf(piece));
+      appended.push(piece);
       this.#ports.disk.put(pieceKey(log.name, piece.first), encodePiece(piece));
     }
-    this.#ports.changed(log, false);
+    this.#ports.changed(log, { kind: "appended", pieces: appended });
     return held(log);
   }
 
@@ -289,7 +293,7 @@ export class Keepers {
     this.#ports.disk.put(keyOf(BASES, log.name), encodeBase(base, named));
     log.setBase(base, named);
     this.#drop(log, log.cut((mark) => lastEntry(mark) <= base.at));
-    this.#ports.changed(log, false);
+    this.#ports.changed(log, { kind: "based", at: base.at });
     return held(log);
   }
 
@@ -297,7 +301,7 @@ export class Keepers {
     this.#clear(log);
     this.#ports.disk.drop(keyOf(HEADS, log.name));
     this.#logs.delete(keyOf("", log.name));
-    this.#ports.changed(log, true);
+    this.#ports.changed(log, { kind: "gone" });
     return { kind: "held", through: 0 };
   }
 

@@ -19,4 +19,6 @@ export {
   type StatefulName,
 } from "./api.ts";
 export { Homes } from "./homes.ts";
-export type { HomesPorts, HomesStatus } from "./ports.ts";
+export type { KeptLog } from "./kept_log.ts";
+export type { Followable, FollowedLog } from "./own_logs.ts";
+export type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";

@@ -1,8 +1,10 @@
 /** The logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
 import type { SiteId } from "../../store/ports.ts";
-import type { StatefulName } from "./api.ts";
-import type { LogPiece } from "./asks.ts";
+import type { Checkpoint, StatefulName } from "./api.ts";
+import type { LogPiece, Reply } from "./asks.ts";
+import type { Audit } from "./audit.ts";
 import type { Keepers } from "./keepers.ts";
+import type { KeptLog } from "./kept_log.ts";
 import type { LiveHomePorts } from "./live_home.ts";
 import { beginWith, NO_STATE } from "./state_parts.ts";
 
@@ -55,4 +57,81 @@ export async function keptCopy(keepers: Keepers, name: StatefulName): Promise<Ke
     }
     after = last.first + last.count - 1;
   }
+}
+
+/** The logs on this disk that other sites write, as a standby of theirs looks at them. */
+export class Followable {
+  readonly #keepers: Keepers;
+  readonly #owners: Pick<Audit, "owners">;
+  readonly #site: SiteId;
+
+  constructor(keepers: Keepers, owners: Pick<Audit, "owners">, site: SiteId) {
+    this.#keepers = keepers;
+    this.#owners = owners;
+    this.#site = site;
+  }
+
+  all(): Iterable<KeptLog> {
+    return this.#keepers.all();
+  }
+
+  log(name: StatefulName): KeptLog | undefined {
+    return this.#keepers.log(name);
+  }
+
+  copy(name: StatefulName): Promise<FollowedLog | null> {
+    return followedLog(this.#keepers, name);
+  }
+
+  /** How many owners are nearer to its home than this site; null: this is none, or that is not known. */
+  async rank(name: StatefulName): Promise<number | null> {
+    const owners = await this.#owners.owners(name);
+    const rank = owners?.findIndex(({ site }) => site === this.#site) ?? -1;
+    return rank < 0 ? null : rank;
+  }
+}
+
+/** All of a log, for who follows it. */
+export interface FollowedLog {
+  readonly seed: Uint8Array;
+  readonly version: string;
+  readonly checkpoint: Checkpoint | null;
+  readonly log: readonly LogPiece[];
+  /** The last entry. */
+  readonly last: number;
+}
+
+/** Of one moment; null: there is none here, or it was begun anew meanwhile: whoever asks hears of that. */
+async function followedLog(keepers: Keepers, name: StatefulName): Promise<FollowedLog | null> {
+  const log: LogPiece[] = [];
+  let first: Extract<Reply, { readonly kind: "copy" }> | null = null;
+  let last = 0;
+  for (let more = true; more;) {
+    const head = keepers.log(name)?.head;
+    if (head === undefined) return null;
+    const of = { name, disk: keepers.disk, epoch: head.promised };
+    const reply = await keepers.handle(head.by, { kind: "fetch", ...of, after: last, whole: first === null });
+    if (reply.kind !== "copy") return null;
+    if (first === null) last = reply.base?.at ?? 0;
+    first ??= reply;
+    for (const piece of reply.pieces) {
+      if (piece.first !== last + 1) return null; // it was cut in between
+      last += piece.count;
+      log.push(piece);
+    }
+    more = reply.more;
+  }
+  if (first === null) return null;
+  const { base, seed, version } = first;
+  const parts = [...first.parts];
+  while (base !== null && parts.length < base.state.count) {
+    const head = keepers.log(name)?.head;
+    if (head === undefined) return null;
+    const of = { name, disk: keepers.disk, epoch: head.promised };
+    const reply = await keepers.handle(head.by, { kind: "parts", ...of, at: base.at, first: parts.length });
+    if (reply.kind !== "parts" || reply.parts.length === 0) return null;
+    parts.push(...reply.parts);
+  }
+  const checkpoint = base && { at: base.at, bytes: base.bytes, version: base.version, parts };
+  return { seed, version: base?.version ?? version, checkpoint, log, last };
 }

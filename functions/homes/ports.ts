@@ -3,6 +3,17 @@ import type { Choice } from "../../store/owners/choose.ts";
 import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
 import type { Clock, Random, SiteId, Storage } from "../../store/ports.ts";
 import type { StatefulName } from "./api.ts";
+import type { LogPiece } from "./asks.ts";
+import type { KeptLog } from "./kept_log.ts";
+
+/** What becomes of a log on this disk. */
+export type LogNews =
+  /** It has another home; `isSame`: what it holds is as before. */
+  | { readonly kind: "begun"; readonly isSame: boolean }
+  | { readonly kind: "appended"; readonly pieces: readonly LogPiece[] }
+  /** A checkpoint stands for all up to that entry, whether it was here or not. */
+  | { readonly kind: "based"; readonly at: number }
+  | { readonly kind: "gone" };
 
 export interface HomesPorts {
   readonly site: SiteId;
@@ -37,6 +48,8 @@ export interface HomesPorts {
    * this site: `open` it.
    */
   readonly due: (name: StatefulName) => void;
+  /** A log on this disk is other than before; it may not be on disk yet. */
+  readonly onLog?: (log: KeptLog, news: LogNews) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
   /** The disk has failed: the site must stop. */
   readonly fatal: (error: Error) => void;

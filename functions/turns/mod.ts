@@ -16,6 +16,7 @@ export type {
   Peer,
   SessionEvent,
 } from "./event.ts";
+export type { Promotion } from "./following_session.ts";
 export { type PeerOutput, peerOutput } from "./peers.ts";
 export type {
   Acknowledged,

@@ -82,7 +82,10 @@ const manifestSchema = z.looseObject({
       indexes: z.record(z.string(), z.array(z.string())).default({}),
     }),
   ).default({}),
-  sessions: z.record(z.string(), z.looseObject({ origin: z.string().optional() })).default({}),
+  sessions: z.record(
+    z.string(),
+    z.looseObject({ origin: z.string().optional(), standby: z.boolean().optional() }),
+  ).default({}),
   handlers: z.array(z.string()).optional(),
   /** Folder of static files, as the app declared it. */
   assets: z.string().optional(),

@@ -30,6 +30,10 @@ export const FRAME = {
   sessionAcknowledged: 11,
   sessionCheckpointNow: 12,
   sessionClose: 13,
+  // site → isolate, of one that another site runs: followed, and then run here
+  sessionFollow: 17,
+  sessionPiece: 18,
+  sessionPromote: 19,
   // site → isolate, of a request: the answer of a stateful session
   statefulReply: 14,
   // isolate → site

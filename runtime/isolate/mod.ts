@@ -4,6 +4,7 @@ export type { CallRequest, IsolateApp, IsolateCall } from "./call.ts";
 export type { HostSocket, SocketSink } from "./host_socket.ts";
 export type { ChannelSink, StatefulEnd } from "./channel.ts";
 export {
+  type FollowedChannel,
   type OpenChannel,
   StatefulLoadError,
   StatefulPool,

@@ -3,6 +3,7 @@
  * session's channel: the site allots it with `sessionOpen`, from 1, and never again in that isolate.
  *
  *   site → isolate   sessionState … · sessionOpen · then sessionEvent, sessionAcknowledged, sessionCheckpointNow · sessionClose
+ *                    sessionFollow · then sessionPiece · then sessionPromote, and all that follows sessionOpen
  *   isolate → site   sessionOpened (or sessionParked) · then sessionCommit, sessionCall, sessionDropped,
  *                    sessionState … · sessionCheckpoint · sessionParked at any time · sessionClosed in answer to sessionClose
  *
@@ -24,6 +25,7 @@ import type {
   OpenSession,
   Output,
   Parked,
+  Promotion,
   Rejection,
   SessionEvent,
   TimerChange,
@@ -102,6 +104,24 @@ export function readOpen(payload: Payload, state: readonly Uint8Array[] = []): O
     seed: payload.bytes(),
     checkpoint: readFlag(payload) ? { at: readNumber(payload), bytes: payload.bytes(), state } : null,
     entries: payload.bytes(),
+    out: readTally(payload),
+    effectsApplied: readNumber(payload),
+  };
+}
+
+export function writePromotion(
+  writer: FrameWriter,
+  { epoch, replica, out, effectsApplied }: Promotion,
+): void {
+  writer.f64(epoch).u32(replica);
+  writeTally(writer, out);
+  writer.f64(effectsApplied);
+}
+
+export function readPromotion(payload: Payload): Promotion {
+  return {
+    epoch: readNumber(payload),
+    replica: payload.u32(),
     out: readTally(payload),
     effectsApplied: readNumber(payload),
   };

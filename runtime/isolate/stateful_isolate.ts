@@ -9,7 +9,7 @@
  * I3  A turn that holds the event loop for more CPU time than one request may use, or memory beyond the bounds, ends
  *     the process; what it sends after it was killed is ignored.
  */
-import type { Acknowledged, OpenSession, SessionEvent } from "../../functions/turns/mod.ts";
+import type { Acknowledged, OpenSession, Promotion, SessionEvent } from "../../functions/turns/mod.ts";
 import { messageOf } from "./bodies.ts";
 import { type ChannelSink, receiveChannel, type StatefulEnd } from "./channel.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
@@ -18,7 +18,7 @@ import { FRAME, FRAME_BYTES_MAX } from "./frames.ts";
 import { crashReason, isConnectionEnd, type LoadOutcome } from "./isolate.ts";
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
-import { writeAcknowledged, writeEvent, writeOpen } from "./session_frames.ts";
+import { writeAcknowledged, writeEvent, writeOpen, writePromotion } from "./session_frames.ts";
 import { StatesComing, StateSender } from "./state_frames.ts";
 import { readError } from "./store_frames.ts";
 import { TurnWatch } from "./turn_watch.ts";
@@ -121,6 +121,40 @@ export class StatefulIsolate {
       this.#watch.begin();
     });
     return channel;
+  }
+
+  /** Opens a session that another site runs, to follow it; only `parked` and `ended` are heard of it. */
+  follow(session: OpenSession, sink: ChannelSink): number {
+    const channel = this.#next++;
+    this.#channels.set(channel, sink);
+    this.#followed(channel, session.checkpoint?.state ?? [], () => {
+      writeOpen(this.#writer.begin(FRAME.sessionFollow, channel), session);
+    });
+    return channel;
+  }
+
+  /** What was appended to the log of one that is followed. */
+  piece(channel: number, entries: Uint8Array): void {
+    if (!this.#channels.has(channel)) return;
+    this.#followed(channel, [], () => this.#writer.begin(FRAME.sessionPiece, channel).rest(entries));
+  }
+
+  /** One that is followed runs here from now on; `sink` is told what becomes of it. */
+  promote(channel: number, promotion: Promotion, sink: ChannelSink): void {
+    if (!this.#channels.has(channel)) return;
+    this.#channels.set(channel, sink);
+    this.#followed(channel, [], () => {
+      writePromotion(this.#writer.begin(FRAME.sessionPromote, channel), promotion);
+    });
+  }
+
+  /** Behind the state that it was opened with, which may be on its way still. */
+  #followed(channel: number, state: readonly Uint8Array[], write: () => unknown): void {
+    this.#states.send(channel, state, () => {
+      write();
+      this.#writer.end();
+      this.#watch.begin();
+    });
   }
 
   deliver(channel: number, event: SessionEvent): void {

@@ -36,6 +36,12 @@ export interface OpenChannel {
   readonly channel: number;
 }
 
+/** A session that is followed, in its isolate. */
+export interface FollowedChannel {
+  readonly isolate: OpenChannel["isolate"] & Pick<StatefulIsolate, "piece" | "promote">;
+  readonly channel: number;
+}
+
 /** No isolate of that version could be opened. */
 export class StatefulLoadError extends Error {
   override readonly name = "StatefulLoadError";
@@ -93,6 +99,16 @@ export class StatefulPool {
     this.#alone.add(isolate);
     void isolate.ended.then(() => this.#alone.delete(isolate));
     return isolate;
+  }
+
+  /**
+   * Follows a session that another site runs, in an isolate of the version.
+   *
+   * @throws StatefulLoadError
+   */
+  async follow(app: IsolateApp, session: OpenSession, sink: ChannelSink): Promise<FollowedChannel> {
+    const isolate = await this.#isolate(app);
+    return { isolate, channel: isolate.follow(session, sink) };
   }
 
   /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */

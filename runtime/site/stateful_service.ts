@@ -20,10 +20,12 @@ import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { CheckedPool } from "../stateful/shadow.ts";
 import { SessionHost } from "../stateful/session_host.ts";
+import type { Standbys } from "../stateful/standbys.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
+import { standbysOf } from "./standby_service.ts";
 import type { SiteLog } from "./log.ts";
 import { openOrigins, type OriginService } from "./origin_service.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
@@ -71,7 +73,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
   const [storage, arbiterStorage] = openDisks(config);
   const early: [string, Uint8Array][] = [];
-  const opened: { homes?: Homes; host?: SessionHost } = {};
+  const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
     if (opened.homes === undefined) early.push([from, packet]);
     else opened.homes.received(from, packet);
@@ -84,17 +86,20 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     fellows: fellowsOf(replica, hub),
     perAppMax: config.limits.statefulPerApp,
     due: (name) => opened.host?.wake(name),
+    onLog: (log, news) => opened.standbys?.onLog(log, news),
     fatal: parts.fatal,
   });
   for (const [from, packet] of early) homes.received(from, packet);
   const appLog = (line: { app: string; version: string; level: string; text: string }) =>
     parts.appLog({ ...line, text: parts.redact(line.app, line.text), traceId: newTraceId() });
-  const pool = new StatefulPool({
-    site: config.id,
-    cacheFolder: config.cache,
-    log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
-    note,
-  });
+  const newPool = () =>
+    new StatefulPool({
+      site: config.id,
+      cacheFolder: config.cache,
+      log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
+      note,
+    });
+  const pool = newPool(), standbyPool = newPool();
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
@@ -108,6 +113,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const host = opened.host = new SessionHost({
     ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
+    standby: (name, version, last) => opened.standbys?.take(name, version, last) ?? null,
     ...{ prepared: parts.prepared, limits: config.limits, log: appLog },
     egressOf: ({ manifest: { fetchHosts } }) => origins.rulesOf(fetchHosts),
     originOf: (name, version) => origins.http(name, version),
@@ -127,6 +133,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         call,
       }),
   });
+  const standbys = opened.standbys = standbysOf({
+    ...{ site: config.id, homes, replica, pool: standbyPool, apps, prepared: parts.prepared, appLog },
+    takeOver: (name) => host.wake(name),
+  });
   const router: StatefulRouter = new StatefulRouter({
     ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
     sites,
@@ -138,7 +148,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     count: (what) => metrics.countPeers(what),
   });
   const status = (): StatefulSources => ({
-    ...{ homes: homes.status(), pool: pool.status(), sockets: attacher.sockets },
+    ...{ homes: homes.status(), pool: pool.status(), sockets: attacher.sockets, standby: standbys.counts },
     ...host.counts,
   });
   metrics.watch(status);
@@ -147,7 +157,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     ...{ router, origins },
     ...{ ways, attacher },
     status,
-    refreshSecrets: (app) => pool.refreshSecrets(app),
+    refreshSecrets: (app) => {
+      pool.refreshSecrets(app);
+      standbyPool.refreshSecrets(app);
+    },
     admin: {
       rows: config.parent === null ? (options) => homes.rows(options) : null,
       look: (name) => host.look(name),
@@ -159,11 +172,13 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     close: () =>
       closing ??= (async () => {
         origins.close();
+        standbys.close();
         await host.close();
         parked.close();
         router.close();
         await homes.close(CLOSE_MS);
         await pool.close();
+        await standbyPool.close();
         await storage.close();
         await arbiterStorage?.close();
       })(),

@@ -49,6 +49,7 @@ export function siteStatus(parts: StatusParts) {
       stalled: stateful.homes.stalled,
       kept: stateful.homes.kept,
       keptBytes: stateful.homes.keptBytes,
+      standbys: stateful.standby.standbys,
     },
     alerts: alertsOf({
       fault: parts.fault,

@@ -11,6 +11,8 @@ export interface StatefulSources {
   /** Those attached to sessions at home here, and channels that lead here. */
   readonly attached: number;
   readonly channels: number;
+  /** Sessions of other sites that are followed here; how many were promoted, or did otherwise than their home. */
+  readonly standby: { readonly standbys: number; readonly promoted: number; readonly diverged: number };
   /** WebSockets of this gateway that are attached to stateful sessions, wherever these are. */
   readonly sockets: number;
 }
@@ -91,8 +93,22 @@ export class StatefulMetrics {
       gauge("stateful.stalled", "{session}", "Open ones that wait for owners.", ({ homes }) => homes.stalled),
       gauge("stateful.kept", "{log}", "Logs on this disk, those of others too.", ({ homes }) => homes.kept),
       gauge("stateful.kept.size", "By", "Bytes of those logs.", ({ homes }) => homes.keptBytes),
+      gauge(
+        "stateful.standbys",
+        "{session}",
+        "Of other sites, followed here.",
+        ({ standby }) => standby.standbys,
+      ),
+      this.#standby((of) => of.promoted, "promoted", "Standbys that became homes."),
+      this.#standby((of) => of.diverged, "diverged", "Standbys that did otherwise than their homes."),
       gauge("stateful.isolates", "{isolate}", "Isolates of stateful sessions.", ({ pool }) => pool.isolates),
     ];
+  }
+
+  #standby(of: (counts: StatefulSources["standby"]) => number, name: string, description: string) {
+    return observed("counter", { name: `stateful.standbys.${name}`, unit: "{session}", description }, () => {
+      return this.#sources === null ? 0 : of(this.#sources().standby);
+    });
   }
 
   /** The homes count by themselves: what was added since the last look is added here. */

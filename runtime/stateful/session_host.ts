@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
-import type { CallToSession, OpenSession } from "../../functions/turns/mod.ts";
+import type { CallToSession } from "../../functions/turns/mod.ts";
 import type { Replica, TokenState } from "../../store/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
@@ -25,13 +25,15 @@ import { OwnStore } from "./own_store.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
-import { unpackState } from "./state_parts.ts";
 import { SessionRun } from "./session_run.ts";
+import { sessionOf, type Standby, StandbyFailed } from "./standby.ts";
 
 /** What hosting needs of its site. */
 export interface HostServices {
   readonly homes: Homes;
   readonly pool: Pick<StatefulPool, "open">;
+  /** Who has followed a session up to that entry, with that code (standbys.ts). */
+  readonly standby: (name: StatefulName, version: string, last: number) => Standby | null;
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;
   readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
   /** What all runs of a version share. */
@@ -66,6 +68,14 @@ export interface HostServices {
   readonly redact: (app: string, text: string) => string;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
+
+/** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
+export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
+
+const lastOf = ({ log, checkpoint }: Opened): number => {
+  const piece = log.at(-1);
+  return piece === undefined ? checkpoint?.at ?? 0 : piece.first + piece.count - 1;
+};
 
 /** Of a session's seed: enough that no two of one name are alike. */
 const BIRTH_BYTES = 8;
@@ -340,9 +350,8 @@ export class SessionHost {
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
       const version = isAdopted ? current : await this.#versionOf(name, home.version);
-      const checkpoint = home.checkpoint && openPiece(home.checkpoint.bytes);
-      const { token, bytes: entries } = joinPieces(checkpoint?.token ?? null, home.log);
-      const state = await unpackState(home.checkpoint?.parts ?? []);
+      const seenAtCheckpoint = home.checkpoint && openPiece(home.checkpoint.bytes).token;
+      const { token } = joinPieces(seenAtCheckpoint, home.log);
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
@@ -361,20 +370,21 @@ export class SessionHost {
           },
         },
       });
-      const session: OpenSession = {
-        ...{ class: name.class, id: name.id, epoch: home.epoch, seed: home.seed, entries },
-        replica: this.#services.replica.status().replica,
-        code: `${version.version} deno ${Deno.version.deno} ${Deno.build.arch}`,
-        checkpoint: home.checkpoint && checkpoint &&
-          { at: home.checkpoint.at, bytes: checkpoint.bytes, state },
-        out: {},
-        effectsApplied: 0,
-      };
-      await run.start(this.#services.pool.open(prepared.app, session, run));
+      const epoch = { epoch: home.epoch, replica: this.#services.replica.status().replica };
+      const since = { out: {}, effectsApplied: 0 };
+      const standby = this.#services.standby(name, version.version, lastOf(home));
+      await run.start(
+        standby !== null ? standby.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
+          prepared.app,
+          { ...await sessionOf(name, home), ...epoch, ...since, code: codeOf(version.version) },
+          run,
+        ),
+      );
       return run;
     } catch (error) {
       if (run === undefined) home.abandon();
       else await run.finished;
+      if (error instanceof StandbyFailed) return await this.#open(name, listener);
       throw error;
     }
   }

@@ -173,6 +173,49 @@ async function losesItsHome(cluster: TestCluster): Promise<void> {
   assert.equal(await call(cluster, "edge-2", "fay", "add", 1), 7, "its former home sends on");
 }
 
+/** Asks a counter of a class that has a standby. */
+async function ready(cluster: TestCluster, site: string, id: string, method: string, ...args: unknown[]) {
+  const answer = await ask(at(cluster, site, `ready/${id}/call/${method}`), {
+    method: "POST",
+    body: JSON.stringify(args),
+  });
+  assert.equal(answer.status, 200, `${site} ${id}.${method}: ${answer.status} ${answer.text}`);
+  return (JSON.parse(answer.text) as { result: unknown }).result;
+}
+
+const standbysAt = async (cluster: TestCluster, site: string): Promise<number> =>
+  JSON.parse((await ask(`${cluster.url(site)}/_sojourn/status`)).text).stateful.standbys;
+
+const promotedAt = async (cluster: TestCluster, site: string): Promise<number> =>
+  Number(
+    /stateful_standbys_promoted\S* (\d+)/.exec((await ask(`${cluster.url(site)}/_sojourn/metrics`)).text)
+      ?.[1] ?? 0,
+  );
+
+/** A site that follows a session goes on with it, where it stands, when its home is killed. */
+async function isTakenOverInPlace(cluster: TestCluster): Promise<void> {
+  for (let i = 1; i <= 5; i++) assert.equal(await ready(cluster, "edge-2", "ned", "add", 1), i);
+  let standby = "";
+  await eventually("the other owner follows it", async () => {
+    for (const site of ["edge-1", "edge-3"]) if (await standbysAt(cluster, site) > 0) standby = site;
+    return standby !== "";
+  });
+  await ready(cluster, "edge-2", "ned", "dice");
+  for (let i = 6; i <= 20; i++) assert.equal(await ready(cluster, "edge-2", "ned", "add", 1), i);
+  const drawn = await ready(cluster, "edge-2", "ned", "lastDice");
+  const promoted = await promotedAt(cluster, standby);
+  Deno.kill((await cluster.site("edge-2")).pid, "SIGKILL");
+  assert.equal(
+    await ready(cluster, "edge-1", "ned", "add", 1),
+    21,
+    "nothing is lost, and nothing was done twice",
+  );
+  assert.equal(await promotedAt(cluster, standby), promoted + 1, "it was replayed before, not now");
+  assert.equal(await ready(cluster, standby, "ned", "lastDice"), drawn);
+  await cluster.control("start", "edge-2");
+  await cluster.ready("edge-2");
+}
+
 /** Calls one counter from a site until told to end; nothing may be refused, and each call counts once. */
 function load(cluster: TestCluster, site: string, id: string, from: number) {
   let isOver = false;
@@ -370,6 +413,7 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
     () => storeAndTimers(cluster),
   );
   await t.step("with f = 1 it goes on when its home is killed", () => losesItsHome(cluster));
+  await t.step("one that is followed goes on in place", () => isTakenOverInPlace(cluster));
   await t.step("it moves where it is told, and back, while it is called", () => movesOnPurpose(cluster));
   await t.step("a site that stops as planned moves what is open there", () => movesAtAStop(cluster));
   await t.step(

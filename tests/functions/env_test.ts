@@ -26,7 +26,7 @@ Deno.test("the sample app's manifest says all that it declares", () => {
       orders: { key: ["by", "id"], indexes: { newest: ["by", "at"] }, consistency: "session" },
     },
     queues: { sms: { f: 1, maxAttempts: 5 } },
-    sessions: { card: { durability: "owners", whenThrown: "reject" } },
+    sessions: { card: { durability: "owners", whenThrown: "reject", standby: false } },
     secrets: { PEPPER: { at: "root" }, SMS_KEY: {} },
     vars: { CURRENCY: "EUR" },
     routes: { "/login/*": { at: "root" } },
@@ -255,6 +255,6 @@ Deno.test("a stateful session whose log its clients are to hold is not available
     static durability = "owners";
   }
   assert.deepEqual(readManifest({ fetch, sessions: { plain: Plain } }).sessions, {
-    plain: { durability: "owners", whenThrown: "reject" },
+    plain: { durability: "owners", whenThrown: "reject", standby: false },
   });
 });

@@ -123,7 +123,7 @@ export class Cluster {
 
   /** Ids of all logs on a disk. */
   logs(at: number): string[] {
-    return [...this.homes(at).debugLogs()].map((log) => log.name.id).sort();
+    return [...this.homes(at).followable.all()].map((log) => log.name.id).sort();
   }
 }
 

@@ -111,6 +111,7 @@ export async function memoryHost(
   const host = held.host = new SessionHost({
     ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000 },
     newPeer: () => random.bytes(16).toHex(),
+    standby: () => null,
     apps,
     prepared: (version) => ({
       ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },

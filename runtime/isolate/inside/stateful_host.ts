@@ -24,7 +24,7 @@ import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
 import { StatesComing } from "../state_frames.ts";
-import { readAcknowledged, readEvent, readOpen } from "../session_frames.ts";
+import { readAcknowledged, readEvent, readOpen, readPromotion } from "../session_frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { captureConsole } from "./console.ts";
 import { installFetchedResponse } from "./fetched_response.ts";
@@ -114,6 +114,12 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
           return loop.acknowledge(channel, readAcknowledged(payload));
         case FRAME.sessionCheckpointNow:
           return loop.checkpointNow(channel);
+        case FRAME.sessionFollow:
+          return loop.follow(channel, readOpen(payload, coming.take(channel)));
+        case FRAME.sessionPiece:
+          return loop.piece(channel, payload.rest());
+        case FRAME.sessionPromote:
+          return loop.promote(channel, readPromotion(payload));
         case FRAME.sessionClose:
           loop.close(channel);
           sink.closed(channel);

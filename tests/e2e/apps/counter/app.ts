@@ -6,7 +6,7 @@ const VERSION: string = "1";
 /** Shared by the sessions of an isolate. */
 let escaped = 0;
 
-type Env = EnvOf<Record<never, never>, { counter: Counter }>;
+type Env = EnvOf<Record<never, never>, { counter: Counter; ready: Ready }>;
 
 /** A number, what was done to it, and some misbehaviour. */
 export class Counter extends Session<Env> {
@@ -103,6 +103,11 @@ export class Counter extends Session<Env> {
   }
 }
 
+/** A counter that the nearest site stands by for. */
+export class Ready extends Counter {
+  static standby = true;
+}
+
 const http = new Hono<{ Bindings: Env }>();
 const METHODS: ReadonlySet<string> = new Set(
   [
@@ -129,6 +134,11 @@ http.post("/:id/call/:method", async (c) => {
   const stub = c.env.sessions.counter.get(id) as unknown as Record<string, (...args: unknown[]) => unknown>;
   return c.json({ result: await stub[method]?.(...await c.req.json<unknown[]>()) ?? null });
 });
+http.post("/ready/:id/call/:method", async (c) => {
+  const { id, method } = c.req.param();
+  const stub = c.env.sessions.ready.get(id) as unknown as Record<string, (...args: unknown[]) => unknown>;
+  return c.json({ result: await stub[method]?.(...await c.req.json<unknown[]>()) ?? null });
+});
 http.post("/:id/keep", async (c) => {
   const told = await c.env.sessions.counter.get(c.req.param("id")).keep(await c.req.text());
   const read = (await c.env.kv.get(["kept", c.req.param("id")])).value;
@@ -148,4 +158,4 @@ http.post("/new", async (c) => {
 });
 http.all("/:id/http", (c) => c.env.sessions.counter.get(c.req.param("id")).fetch(c.req.raw));
 
-export default defineApp({ sessions: { counter: Counter }, fetch: http.fetch });
+export default defineApp({ sessions: { counter: Counter, ready: Ready }, fetch: http.fetch });

@@ -1,0 +1,283 @@
+/**
+ * The stateful sessions of other sites that this site stands by for: those of classes that say so (`static standby`),
+ * whose logs this disk keeps, and of whose owners it is the nearest to their home.
+ *
+ * Life: a log is kept here → its owners are asked for → followed (standby.ts) → its home is suspected: this site asks to
+ * be its home, whoever needs it or not → taken over, in place.
+ *
+ * SS1  Who follows what is a matter of speed: two sites that follow one session, or none, harm nothing.
+ * SS2  A session that can't be followed is told in the app's log and counted, and not tried again before its log is
+ *      based on another checkpoint: its home is not concerned.
+ * SS3  At most STANDBYS_MAX are followed, in isolates of their own: one that takes its isolate with it takes no session
+ *      that is at home here.
+ */
+import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
+import type { OpenSession } from "../../functions/turns/mod.ts";
+import type { ChannelSink, FollowedChannel } from "../isolate/mod.ts";
+import { shown } from "./hosted.ts";
+import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
+
+/** What standing by needs of its site. */
+export interface StandbyServices {
+  readonly site: string;
+  readonly logs: Followable;
+  /** Whether its class is to have a standby. */
+  readonly wants: (name: StatefulName) => boolean;
+  /** The code of a log, and what its isolates are opened with; undefined: it is not here. */
+  readonly codeOf: (
+    name: StatefulName,
+    copy: FollowedLog,
+  ) => Promise<{ readonly version: string; readonly code: string } | undefined>;
+  /** Opens a follower in an isolate of a version. */
+  readonly follow: (
+    name: StatefulName,
+    version: string,
+    session: OpenSession,
+    sink: ChannelSink,
+  ) => Promise<FollowedChannel>;
+  readonly fellows: {
+    isLost(site: string): boolean;
+    watch(site: string): () => void;
+    onChange(changed: (site: string) => void): () => void;
+  };
+  /** Its home is suspected: this site is to take it over. */
+  readonly takeOver: (name: StatefulName) => void;
+  readonly log: (name: StatefulName, level: string, text: string) => void;
+  readonly nowMs: () => number;
+  /** Logs are looked through so often. */
+  readonly sweepMs?: number;
+}
+
+/** What is known of one. */
+interface Entry {
+  readonly name: StatefulName;
+  home: string;
+  unwatch: () => void;
+  standby: Standby | null;
+  isOpening: boolean;
+  /** Its log has changed in a way that can't be followed, while it was being opened. */
+  isStale: boolean;
+  /** What was appended meanwhile. */
+  early: Extract<LogNews, { readonly kind: "appended" }>[];
+  /** Not looked at before. */
+  againMs: number;
+  /** SS2 */
+  isRefused: boolean;
+}
+
+/** Each has its state in memory, and an isolate is started for every 500. */
+const STANDBYS_MAX = 1_000;
+const SWEEP_MS = 1_000;
+/** Owners that are on record a moment later, isolates that did not start: looked at again. */
+const AGAIN_MS = 1_000;
+/** Others are nearer: that changes when one of them is lost. */
+const FAR_MS = 30_000;
+
+const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
+
+/** See the file's header. */
+export class Standbys {
+  readonly #services: StandbyServices;
+  readonly #entries = new Map<string, Entry>();
+  readonly #unlisten: () => void;
+  readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #sweepMs: number;
+  #diverged = 0;
+  #promoted = 0;
+  #closed = false;
+
+  constructor(services: StandbyServices) {
+    this.#services = services;
+    this.#unlisten = services.fellows.onChange((site) => this.#changed(site));
+    this.#sweepMs = services.sweepMs ?? SWEEP_MS;
+    this.#sweeping = setInterval(() => this.#sweep(), this.#sweepMs);
+  }
+
+  /** For status and metrics. */
+  get counts(): { readonly standbys: number; readonly diverged: number; readonly promoted: number } {
+    let standbys = 0;
+    for (const { standby } of this.#entries.values()) if (standby !== null) standbys++;
+    return { standbys, diverged: this.#diverged, promoted: this.#promoted };
+  }
+
+  /** A log on this disk is other than before. */
+  onLog(log: KeptLog, news: LogNews): void {
+    const entry = this.#entries.get(keyOf(log.name));
+    if (news.kind === "gone") return entry === undefined ? undefined : this.#forget(entry);
+    if (entry === undefined) {
+      if (news.kind === "begun" && log.head.by !== this.#services.site) this.#sweepSoon();
+      return;
+    }
+    const { standby } = entry;
+    this.#isAt(entry, log.head.by);
+    switch (news.kind) {
+      case "begun":
+        if (!news.isSame) this.#drop(entry);
+        return;
+      case "appended":
+        if (standby === null && entry.isOpening) entry.early.push(news);
+        if (standby !== null && !standby.appended(news)) this.#drop(entry);
+        return;
+      case "based":
+        entry.isRefused = false;
+        if (standby === null || news.at > standby.last) this.#drop(entry);
+        else if (standby.isLong) this.#drop(entry);
+    }
+  }
+
+  /** The standby of a session that this site has just become the home of; null: there is none that is as far. */
+  take(name: StatefulName, version: string, last: number): Standby | null {
+    const entry = this.#entries.get(keyOf(name));
+    if (entry === undefined) return null;
+    const { standby } = entry;
+    entry.standby = null;
+    this.#forget(entry);
+    if (standby === null || standby.isOver) return null;
+    if (standby.version === version && standby.last === last) {
+      this.#promoted++;
+      return standby;
+    }
+    standby.close();
+    return null;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#sweeping);
+    this.#unlisten();
+    for (const entry of [...this.#entries.values()]) this.#forget(entry);
+  }
+
+  // ── Who is followed ──
+
+  #isSwept = false;
+
+  #sweepSoon(): void {
+    if (this.#isSwept) return;
+    this.#isSwept = true;
+    setTimeout(() => {
+      this.#isSwept = false;
+      this.#sweep();
+    }, this.#sweepMs / 10);
+  }
+
+  #sweep(): void {
+    if (this.#closed) return;
+    const { logs, wants, site, nowMs } = this.#services;
+    for (const { name, head } of logs.all()) {
+      if (head.by === site || !wants(name)) continue;
+      const key = keyOf(name);
+      const known = this.#entries.get(key);
+      if (known === undefined && this.#entries.size >= STANDBYS_MAX) return;
+      const entry = known ?? this.#add(name, head.by);
+      const isDue = entry.standby === null && !entry.isOpening && !entry.isRefused &&
+        nowMs() >= entry.againMs;
+      if (isDue) void this.#open(entry);
+    }
+    for (const entry of [...this.#entries.values()]) {
+      if (!wants(entry.name)) this.#forget(entry);
+      // The arbiter could not be asked, or was not sure.
+      else if (entry.standby !== null && this.#services.fellows.isLost(entry.home)) {
+        this.#services.takeOver(entry.name);
+      }
+    }
+  }
+
+  #add(name: StatefulName, home: string): Entry {
+    const entry: Entry = {
+      ...{ name, home, standby: null, isOpening: false, isStale: false, againMs: 0, isRefused: false },
+      early: [],
+      unwatch: this.#services.fellows.watch(home),
+    };
+    this.#entries.set(keyOf(name), entry);
+    return entry;
+  }
+
+  #isAt(entry: Entry, home: string): void {
+    if (entry.home === home) return;
+    entry.unwatch();
+    entry.home = home;
+    entry.unwatch = home === this.#services.site ? () => {} : this.#services.fellows.watch(home);
+  }
+
+  #drop(entry: Entry): void {
+    entry.standby?.close();
+    entry.standby = null;
+    entry.isStale = true;
+    entry.againMs = 0;
+    this.#sweepSoon();
+  }
+
+  #forget(entry: Entry): void {
+    entry.standby?.close();
+    entry.standby = null;
+    entry.isStale = true;
+    entry.unwatch();
+    this.#entries.delete(keyOf(entry.name));
+  }
+
+  async #open(entry: Entry): Promise<void> {
+    const { nowMs, log } = this.#services;
+    entry.isOpening = true;
+    entry.isStale = false;
+    entry.early = [];
+    entry.againMs = nowMs() + AGAIN_MS;
+    try {
+      await this.#follow(entry);
+    } catch (error) {
+      entry.standby?.close();
+      entry.standby = null;
+      log(entry.name, "warn", `${shown(entry.name)} has no standby for now: ${error}`);
+    } finally {
+      entry.isOpening = false;
+      entry.early = [];
+    }
+  }
+
+  /** SB1 */
+  async #follow(entry: Entry): Promise<void> {
+    const { logs, codeOf, follow, nowMs } = this.#services;
+    const { name } = entry;
+    const rank = await logs.rank(name);
+    if (rank === null) return;
+    if (rank > 0) {
+      entry.againMs = nowMs() + FAR_MS;
+      return;
+    }
+    const copy = await logs.copy(name);
+    const code = copy === null ? undefined : await codeOf(name, copy);
+    if (copy === null || code === undefined) return;
+    const session: OpenSession = {
+      ...await sessionOf(name, copy),
+      ...{ epoch: 0, replica: 0, code: code.code, out: {}, effectsApplied: 0 },
+    };
+    const standby = new Standby(
+      { name, version: code.version, copy, session },
+      (end) => this.#ended(entry, end),
+    );
+    if (this.#closed || entry.isStale || !entry.early.every((news) => standby.appended(news))) return;
+    entry.standby = standby;
+    standby.opened(await follow(name, code.version, session, standby.sink));
+  }
+
+  /** SS2 */
+  #ended(entry: Entry, end: StandbyEnd): void {
+    entry.standby = null;
+    // Other code has gone on with it from a checkpoint: from there it can be followed.
+    entry.isRefused = !(end.kind === "parked" && end.parked.code === "code_differs");
+    if (!entry.isRefused) return;
+    const why = end.kind === "killed" ? end.why : `${end.parked.code}: ${end.parked.message}`;
+    if (end.kind === "parked" && end.parked.code === "diverged") this.#diverged++;
+    const detail = end.kind === "parked" ? ` ${JSON.stringify(end.parked.detail)}` : "";
+    this.#services.log(entry.name, "error", `${shown(entry.name)} can't be followed: ${why}${detail}`);
+  }
+
+  // ── Who takes over ──
+
+  #changed(site: string): void {
+    if (this.#closed || !this.#services.fellows.isLost(site)) return;
+    for (const { home, standby, name } of this.#entries.values()) {
+      if (home === site && standby !== null) this.#services.takeOver(name);
+    }
+  }
+}
