@@ -11,7 +11,8 @@ import type { Commit } from "../../functions/turns/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { stage } from "../turns/robot.ts";
 import { Solo } from "../turns/solo.ts";
-import { drain, joined } from "../turns/site.ts";
+import { joined } from "../turns/entries.ts";
+import { drain } from "../turns/drain.ts";
 import { inMacrotask } from "../turns/run.ts";
 
 const text = new TextDecoder();

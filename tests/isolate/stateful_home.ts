@@ -14,7 +14,7 @@ import type { ChannelSink, StatefulEnd } from "../../runtime/isolate/channel.ts"
 import type { IsolateApp } from "../../runtime/isolate/mod.ts";
 import type { OpenChannel, StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
 import { keptAfter } from "../turns/kept_checkpoint.ts";
-import { joined } from "../turns/site.ts";
+import { joined } from "../turns/entries.ts";
 
 /** What a request came to. */
 export type Outcome =

@@ -18,6 +18,7 @@ import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
 import { decodeValue } from "../../functions/value.ts";
 import type { Link } from "./robot.ts";
 import type { Seen } from "./seen.ts";
+import { checkSitters } from "./sitters_checker.ts";
 
 const text = new TextDecoder();
 
@@ -38,12 +39,15 @@ export function check(seen: Seen): string[] {
     } else if (before !== content) wrong.push(`OC1: ${name} came twice, with different contents`);
   }
   checkChain(links, wrong);
-  checkTimes(links, wrong);
+  // What several were told counts once from here on.
+  const once = [...new Map(links.map((link) => [link.n, link])).values()].sort((a, b) => a.n - b.n);
+  checkTimes(once, wrong);
   for (const [request] of seen.asked) {
     if (!first.has(`${request} 1`)) wrong.push(`OC3: ${request} has no answer`);
   }
-  checkEffects(seen, links, wrong);
-  checkWhole(seen, links, wrong);
+  checkEffects(seen, once, wrong);
+  checkWhole(seen, once, wrong);
+  checkSitters(seen, once, wrong);
   return wrong;
 }
 
@@ -157,8 +161,7 @@ function checkRead(link: Link, read: string, wrong: string[]): void {
 }
 
 /** OC6 */
-function checkWhole(seen: Seen, links: readonly Link[], wrong: string[]): void {
-  const chain = [...new Map(links.map((link) => [link.n, link])).values()].sort((a, b) => a.n - b.n);
+function checkWhole(seen: Seen, chain: readonly Link[], wrong: string[]): void {
   const hole = chain.findIndex((link, i) => link.n !== i);
   if (hole >= 0) wrong.push(`OC6: output ${hole} never came`);
   const sequences = new Set(seen.received.filter(({ to }) => to === "p").map(({ sequence }) => sequence));

@@ -9,7 +9,7 @@ import { encodeCall } from "../../functions/calls/call.ts";
 import { encodeValue } from "../../functions/value.ts";
 import { Robot } from "./robot.ts";
 import { type Bias, inMacrotask, runSeed } from "./run.ts";
-import { joined } from "./site.ts";
+import { joined } from "./entries.ts";
 import { Solo, type SoloEnv } from "./solo.ts";
 
 const OPEN: OpenSession = {

@@ -9,7 +9,8 @@ import { decodeValue, encodeValue } from "../../functions/value.ts";
 import { packKey } from "../../store/key.ts";
 import { Robot, stage } from "./robot.ts";
 import { inMacrotask, runSeed } from "./run.ts";
-import { drain, joined } from "./site.ts";
+import { joined } from "./entries.ts";
+import { drain } from "./drain.ts";
 import { Solo, type SoloEnv } from "./solo.ts";
 
 const call = (method: string, ...args: unknown[]): Uint8Array =>

@@ -3,7 +3,7 @@
  * against each other, wait, write, ask outside servers and throw. What it gives out links: each answer names the one
  * before by its digest, so that whoever collects them sees a fork.
  */
-import { Session } from "../../functions/session.ts";
+import { type From, Session } from "../../functions/session.ts";
 import { encodeCall } from "../../functions/calls/call.ts";
 import { decodeOutsideAnswer, encodeOutside } from "../../functions/turns/call_bytes.ts";
 import { SessionStore } from "../../functions/turns/session_store.ts";
@@ -15,7 +15,7 @@ import { packKey } from "../../store/key.ts";
 
 /** One step of a script. */
 export type Step =
-  | { readonly op: "clock" | "busy" | "draw" | "microtasks" | "throw" | "list" | "reset" }
+  | { readonly op: "clock" | "busy" | "draw" | "microtasks" | "throw" | "balk" | "list" | "reset" }
   | { readonly op: "sleep" | "later"; readonly ms: number }
   | { readonly op: "race"; readonly keys: readonly number[] }
   | { readonly op: "put" | "checked" | "stray"; readonly key: number }
@@ -101,13 +101,22 @@ export class Robot extends Session<SessionStore> {
     return { chain, handled, shared, other, born, luck, seen: [...this.seen] };
   }
 
-  override onOpen(): void {
-    for (const client of this.clients) client.send(JSON.stringify(this.#link([["open"]])));
+  /** One that is called u… is not let in, unless the time is right. */
+  override onOpen(from: From): void {
+    this.#tell([["open", from.id]]);
+    if (from.id.startsWith("u")) this.#balk();
   }
 
-  override async onMessage(message: string | Uint8Array): Promise<void> {
-    const link = await this.run(JSON.parse(String(message)) as Step[]);
-    for (const client of this.clients) client.send(JSON.stringify(link));
+  override async onMessage(message: string | Uint8Array, from: From): Promise<void> {
+    const { k, script } = JSON.parse(String(message)) as { k: number; script: readonly Step[] };
+    const trace: Trace = [["said", from.id, k]];
+    for (const step of script) await this.#step(step, trace);
+    this.#tell(trace);
+  }
+
+  override onClose(from: From): void {
+    this.#tell([["close", from.id]]);
+    if (from.id.startsWith("c")) this.#balk();
   }
 
   /** One that is called x… throws, unless the time is right. */
@@ -119,8 +128,22 @@ export class Robot extends Session<SessionStore> {
         throw new Error("not yet");
       }
     }
-    const link = this.#link([["timer", name, here().now()]]);
-    for (const client of this.clients) client.send(JSON.stringify(link));
+    this.#tell([["timer", name, here().now()]]);
+  }
+
+  /** Throws, unless the time is right. */
+  #balk(): void {
+    if (here().now() % 3 > 0) return;
+    this.chain = -1;
+    throw new Error("not now");
+  }
+
+  /** Says it to all that are here, and who they are. */
+  #tell(trace: Trace): void {
+    const { clients } = this;
+    trace.push(["to", ...clients.map(({ id }) => id)]);
+    const link = JSON.stringify(this.#link(trace));
+    for (const client of clients) client.send(link);
   }
 
   #link(trace: Trace): Link {
@@ -154,10 +177,7 @@ export class Robot extends Session<SessionStore> {
         trace.push(["slept", here().now()]);
         return;
       case "later":
-        here().setLocal(step.ms, () => {
-          const link = this.#link([["later", here().now()]]);
-          for (const client of this.clients) client.send(JSON.stringify(link));
-        });
+        here().setLocal(step.ms, () => this.#tell([["later", here().now()]]));
         return;
       case "race": {
         const order: string[] = [];
@@ -173,8 +193,7 @@ export class Robot extends Session<SessionStore> {
         // Nobody waits for it: it comes while another handler runs, or none.
         store.get([key(step.key)], "session").then(([row]) => {
           const value = row === null || row === undefined ? "-" : text.decode(row.value);
-          const link = this.#link([["stray", step.key, value, here().now()]]);
-          for (const client of this.clients) client.send(JSON.stringify(link));
+          this.#tell([["stray", step.key, value, here().now()]]);
         });
         return;
       case "list": {
@@ -241,6 +260,8 @@ export class Robot extends Session<SessionStore> {
       case "reset":
         this.seen.clear();
         return;
+      case "balk":
+        return this.#balk();
       case "throw":
         this.chain = -1;
         throw new Error("as the script says");

@@ -70,6 +70,33 @@ export interface Bias {
   readonly spanMs?: number;
 }
 
+/** What they say: no steps that a checker counts by the scripts of requests. */
+const SAYINGS: readonly Step["op"][] = [
+  "clock",
+  "draw",
+  "sleep",
+  "race",
+  "put",
+  "ask",
+  "microtasks",
+  "timer",
+];
+
+/** Clients come, say something from time to time, and some of them go. */
+function drawSitters(draws: Draws, site: Site): void {
+  for (let i = draws.integer(0, 4); i > 0; i--) {
+    const id = `${draws.pick(["a", "a", "u", "c"] as const)}${i}`;
+    const scripts = Array.from({ length: draws.integer(0, 6) }, () => {
+      const steps = Array.from({ length: draws.integer(0, 3) }, () => drawBiased(draws, { ops: SAYINGS }));
+      return draws.chance(0.3) ? [...steps, { op: "balk" } as const] : steps;
+    });
+    const comesMs = draws.integer(0, 1_000);
+    site.at(comesMs, () => site.sitters.come(id, scripts));
+    for (const _ of scripts) site.at(comesMs + draws.integer(0, 1_000), () => site.sitters.speak(id));
+    if (draws.chance(0.5)) site.at(comesMs + draws.integer(100, 1_500), () => site.sitters.leave(id));
+  }
+}
+
 /** Runs a seed. In a macrotask: microtasks are drained by hand. */
 export function runSeed(seed: string, breaks?: Breaks, bias: Bias = {}): Outcome {
   const draws = new Draws(seed);
@@ -90,9 +117,12 @@ export function runSeed(seed: string, breaks?: Breaks, bias: Bias = {}): Outcome
     const script = Array.from({ length: scripts.integer(0, 6) }, () => drawBiased(scripts, bias));
     site.at(scripts.integer(0, bias.spanMs ?? 1500), () => site.ask(`q${i}`, script));
   }
+  drawSitters(draws.fork("sitters"), site);
   site.at(2000, () => site.calm());
-  site.runUntil(BEGIN_MS + 20_000);
-  return { wrong: check(site.seen), site };
+  // Who comes last hears who is there.
+  site.at(50_000, () => site.sitters.come("z", []));
+  site.runUntil(BEGIN_MS + 60_000);
+  return { wrong: [...check(site.seen), ...site.sitters.wrong], site };
 }
 
 /** Runs something in a macrotask, while what programs leave unhandled is nobody's. */

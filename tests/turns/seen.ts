@@ -3,6 +3,7 @@ import type { Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { WhenThrown } from "../../functions/turns/when_thrown.ts";
 import type { Applied, Posted } from "./outside.ts";
 import type { Step } from "./robot.ts";
+import type { Sitter } from "./sitters.ts";
 
 /** How a run is made. */
 export interface Plan {
@@ -38,6 +39,8 @@ export interface Seen {
   /** In the order of the log. */
   readonly rejections: readonly Rejection[];
   readonly whenThrown: WhenThrown;
+  /** Clients that came, and may have gone. */
+  readonly sitters: readonly Sitter[];
   /** When all was over. */
   readonly endMs: number;
 }

@@ -22,14 +22,16 @@ import type {
   Rejection,
   SessionSink,
 } from "../../functions/turns/mod.ts";
-import type { SessionObject } from "../../functions/turns/handler.ts";
 import { SessionStore } from "../../functions/turns/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/turns/turn_loop.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
 import type { Draws } from "../sim/random.ts";
 import { keptAfter } from "./kept_checkpoint.ts";
+import { drain } from "./drain.ts";
+import { joined } from "./entries.ts";
 import { Outside } from "./outside.ts";
 import { Robot, stage, type Step } from "./robot.ts";
+import { isOfSitter, Sitters } from "./sitters.ts";
 import type { Plan, Received, Seen } from "./seen.ts";
 
 /** What broken variants put their hands on; each part is optional. */
@@ -47,15 +49,6 @@ interface Durable {
   /** Increments after the checkpoint. */
   commits: Commit[];
 }
-
-const internal = (Deno as unknown as Record<symbol, { core: { processTicksAndRejections(): void } }>)[
-  (Deno as unknown as { internal: symbol }).internal
-];
-if (internal === undefined) throw new Error("this Deno has no core");
-const { core } = internal;
-
-/** Runs all microtasks, as an isolate's bootstrap does. */
-export const drain = (): void => core.processTicksAndRejections();
 
 const none = new Uint8Array(0);
 const SEED = Uint8Array.from({ length: 32 }, (_, i) => i * 7 + 1);
@@ -107,7 +100,8 @@ export class Site {
   readonly rejections: Rejection[] = [];
   /** Requests that were delivered to this isolate. */
   #delivered = new Set<string>();
-  #pending: { readonly commit: Commit; readonly life: number }[] = [];
+  #pending: { readonly commit: Commit; readonly done: readonly HandledEvent[] }[] = [];
+  readonly sitters: Sitters;
   readonly #out = new Map<string, number>();
   readonly #seenOutputs = new Set<string>();
   #effectsApplied = 0;
@@ -117,6 +111,7 @@ export class Site {
   constructor(draws: Draws, plan: Plan, breaks: Breaks = {}) {
     this.#draws = draws;
     this.outside = new Outside(draws.fork("outside"));
+    this.sitters = new Sitters({ deliver: (event) => this.#deliver(event), isOpen: () => this.#isOpen });
     this.plan = plan;
     this.#breaks = breaks;
   }
@@ -216,7 +211,8 @@ export class Site {
       const [first] = [...this.#delivered].filter((request) => !this.answers.has(request));
       if (first !== undefined && this.#draws.chance(0.5)) this.killed.add(first);
       const [event] = this.#undone.values();
-      if (event?.kind === "timer" && this.#draws.chance(0.5)) this.#killer = event;
+      const isBlamed = event?.kind === "timer" || isOfSitter(event);
+      if (isBlamed && this.#draws.chance(0.5)) this.#killer = event;
     }
     this.#openIsolate();
   }
@@ -265,7 +261,7 @@ export class Site {
         return () => isOff = true;
       },
       mark: () => {},
-      make: (_, program): SessionObject => {
+      make: (_, program) => {
         const slot: SessionSlot = { making: program };
         (globalThis as { [SESSION_SLOT]?: SessionSlot })[SESSION_SLOT] = slot;
         try {
@@ -299,8 +295,9 @@ export class Site {
         if (commit.isPoint && commit.count > 0) {
           this.states.set(commit.first + commit.count - 1, JSON.stringify(this.object?.state()));
         }
-        for (const number of this.#undone.keys()) if (number <= commit.through) this.#undone.delete(number);
-        this.#pending.push({ commit, life });
+        const done = [...this.#undone].filter(([number]) => number <= commit.through);
+        for (const [number] of done) this.#undone.delete(number);
+        this.#pending.push({ commit, done: done.map(([, event]) => event) });
         if (this.#breaks.hasty === "outputs") { for (const output of commit.outputs) this.#receive(output); }
         if (this.#breaks.hasty === "effects") {
           for (const effect of commit.effects) this.outside.apply(effect);
@@ -360,14 +357,16 @@ export class Site {
       const said = { code: "isolate_killed", message: "it took its isolate with it" };
       this.#deliver({ kind: "reject", of: { kind: "request", request, chain: [], bytes: none }, ...said });
     }
-    if (this.#killer !== null) {
+    const killer = this.#killer;
+    this.#killer = null;
+    if (killer !== null) {
       const said = { code: "isolate_killed", message: "it took its isolate with it" };
-      this.#deliver({ kind: "reject", of: this.#killer, ...said });
-      this.#killer = null;
+      this.#deliver({ kind: "reject", of: killer, ...said });
     }
     if (opened.sequence > 0) this.probes.replayed++;
     // A client that stays; who is attached already is not attached again.
     this.#deliver({ kind: "attach", peer: { kind: "client", id: "p" } });
+    this.sitters.opened(opened, killer);
     this.#release(opened.outputs, opened.effects);
     this.#timers.clear();
     for (const { name, dueMs } of opened.timers) this.#timer(name, dueMs);
@@ -387,9 +386,11 @@ export class Site {
 
   /** The oldest commit is kept: what came of it leaves. */
   #kept(): void {
-    const commit = this.#pending.shift()?.commit;
-    if (commit === undefined) return;
+    const kept = this.#pending.shift();
+    if (kept === undefined) return;
+    const { commit } = kept;
     this.#keep(commit);
+    this.sitters.kept(commit, kept.done);
     this.#release(commit.outputs, commit.effects);
     for (const { name, dueMs } of commit.timers) this.#timer(name, dueMs);
     for (const call of commit.calls) this.#call(call);
@@ -475,22 +476,19 @@ export class Site {
 
   get seen(): Seen {
     const { asked, killed, received, parked, rejections, plan, nowMs, outside: { posted, applied } } = this;
+    const sitters = this.sitters.all;
     const { whenThrown } = plan;
-    return { asked, killed, received, parked, rejections, whenThrown, posted, applied, endMs: nowMs };
+    return {
+      asked,
+      killed,
+      received,
+      parked,
+      rejections,
+      whenThrown,
+      posted,
+      applied,
+      sitters,
+      endMs: nowMs,
+    };
   }
 }
-
-/** The entries of several commits. */
-export function joined(commits: readonly Commit[]): Uint8Array {
-  const bytes = new Uint8Array(commits.reduce((sum, { entries }) => sum + entries.length, 0));
-  let at = 0;
-  for (const { entries } of commits) {
-    bytes.set(entries, at);
-    at += entries.length;
-  }
-  return bytes;
-}
-
-/** The value of an answer, where it is one. */
-export const valueOf = (answer: SessionAnswer): unknown =>
-  answer.kind === "value" ? decodeValue(answer.value) : undefined;

@@ -15,7 +15,8 @@ import type { Program } from "../../functions/turns/program.ts";
 import { SessionStore } from "../../functions/turns/session_store.ts";
 import { TurnLoop } from "../../functions/turns/turn_loop.ts";
 import { stage } from "./robot.ts";
-import { drain, joined } from "./site.ts";
+import { joined } from "./entries.ts";
+import { drain } from "./drain.ts";
 
 /** What a test's sessions find as their env. */
 export interface SoloEnv {

@@ -231,6 +231,37 @@ export const variants: readonly Variant[] = [
     }),
   },
   {
+    name: "messages received are not in the checkpoint",
+    rule: "peers.ts, PE3",
+    make: checkpoints((program, parts) => {
+      for (const peer of program.peers.values()) peer.received = 0;
+      return parts;
+    }),
+  },
+  {
+    name: "messages received are not counted where their handlers are undone",
+    rule: "peers.ts, PE3",
+    make: inputs((input) =>
+      input.kind === "rejected" && input.subject?.kind === "message" ? { ...input, subject: null } : input
+    ),
+    bias: { plan: { whenThrown: "reject" } },
+  },
+  {
+    name: "a peer whose going is not handled stays",
+    rule: "docs/protocol/turns.md",
+    make: inputs((input) =>
+      input.kind === "rejected" && input.subject?.kind === "detach" ? { ...input, subject: null } : input
+    ),
+    bias: { plan: { whenThrown: "reject" } },
+  },
+  {
+    name: "who has gone is sent something",
+    rule: "peers.ts, PE2",
+    make: programs((program) => {
+      program.peers.detach = () => {};
+    }),
+  },
+  {
     name: "checkpoint while closure timers are open",
     rule: "checkpoint.ts, CP1",
     make: programs((program) => {

@@ -18,7 +18,8 @@ import { type LoopHost, TurnLoop } from "../../../functions/turns/turn_loop.ts";
 import type { Program } from "../../../functions/turns/program.ts";
 import type { Draws } from "../../sim/random.ts";
 import { keptAfter } from "../../turns/kept_checkpoint.ts";
-import { drain, joined } from "../../turns/site.ts";
+import { joined } from "../../turns/entries.ts";
+import { drain } from "../../turns/drain.ts";
 import { type Committed, Ledger, Room, stage } from "./room.ts";
 import type { World } from "./world.ts";
 
