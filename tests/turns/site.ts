@@ -24,7 +24,7 @@ import type {
 } from "../../functions/turns/mod.ts";
 import { SessionStore } from "../../functions/turns/session_store.ts";
 import { type LoopHost, TurnLoop } from "../../functions/turns/turn_loop.ts";
-import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { encodeValue } from "../../functions/value.ts";
 import type { Draws } from "../sim/random.ts";
 import { keptAfter } from "./kept_checkpoint.ts";
 import { drain } from "./drain.ts";
