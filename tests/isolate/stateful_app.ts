@@ -29,6 +29,55 @@ class Probe extends Session<Env> {
     return count;
   }
 
+  kept: JsonWebKey[] = [];
+
+  /** Keys of all kinds, made and used; what they are, and what they did. */
+  async keys(): Promise<unknown> {
+    const data = new TextEncoder().encode("x");
+    const aes = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, true, [
+      "encrypt",
+      "decrypt",
+    ]);
+    const hidden = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+    const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, [
+      "sign",
+      "verify",
+    ]);
+    const iv = new Uint8Array(12);
+    const sealing = crypto.subtle.encrypt({ name: "AES-GCM", iv }, aes, data);
+    iv.fill(1); // too late: it is the one that was given
+    const sealed = await sealing;
+    const opened = await crypto.subtle.decrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, aes, sealed);
+    const base = await crypto.subtle.importKey("raw", data, "HKDF", false, ["deriveKey"]);
+    const hkdf = { name: "HKDF", hash: "SHA-256", salt: data, info: data };
+    const derived = await crypto.subtle.deriveKey(hkdf, base, { name: "AES-CBC", length: 128 }, true, [
+      "encrypt",
+    ]);
+    const signed = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, pair.privateKey, data);
+    const isGood = await crypto.subtle.verify(
+      { name: "ECDSA", hash: "SHA-256" },
+      pair.publicKey,
+      signed,
+      data,
+    );
+    for (const key of [aes, pair.privateKey, derived]) {
+      this.kept.push(await crypto.subtle.exportKey("jwk", key));
+    }
+    const mac = new Uint8Array(await crypto.subtle.sign("HMAC", hidden, data)).toHex();
+    return [
+      this.kept,
+      mac,
+      hidden.extractable,
+      new TextDecoder().decode(opened),
+      isGood,
+      new Uint8Array(sealed).toHex(),
+    ];
+  }
+
+  keptKeys(): unknown {
+    return this.kept;
+  }
+
   /** Numbers that V8 holds in another way once this is compiled. */
   numbers(times: number): unknown {
     let values: unknown;

@@ -188,3 +188,15 @@ Deno.test("stateful session that waits for nothing, can't be written down or is 
     assert.equal(home.parked?.code, "state_invalid");
     assert.match(home.parked?.message ?? "", /broken/);
   }));
+
+Deno.test("stateful session's keys are the same in another isolate, and do the same", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "keys");
+    await home.open();
+    const made = await home.value("keys") as unknown[];
+    assert.deepEqual(made.slice(2, 5), [false, "x", true]);
+    await home.move();
+    assert.equal(home.parked, null);
+    assert.deepEqual(await home.value("keptKeys"), made[0]);
+    assert.notDeepEqual((await home.value("keys") as unknown[])[1], made[1], "others are made the next time");
+  }));

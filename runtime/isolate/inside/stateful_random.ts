@@ -6,6 +6,7 @@
  */
 import { RandomStream, STREAM } from "../../../functions/turns/random.ts";
 import { refusal } from "./absent.ts";
+import { installKeys } from "./stateful_keys.ts";
 import type { Current } from "./stateful_current.ts";
 
 type Define = (target: object, name: string, value: unknown) => unknown;
@@ -45,12 +46,13 @@ export function randomUuid(fill: (bytes: Uint8Array) => void): string {
   return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** What gives bytes, or (verify) a yes or no. */
-const RECORDED = ["digest", "sign", "verify", "encrypt", "decrypt", "deriveBits"] as const;
-/** What makes keys of a randomness that is not the session's, or on other threads. */
-const REFUSED = ["generateKey", "deriveKey", "wrapKey", "unwrapKey"] as const;
+/** What gives bytes, or (verify) a yes or no, or (exportKey) a JWK. */
+const RECORDED = ["digest", "sign", "verify", "encrypt", "decrypt", "deriveBits", "exportKey"] as const;
+/** What takes keys to bytes and back in one: two calls do the same. */
+const REFUSED = ["wrapKey", "unwrapKey"] as const;
 
-type Operation = (...args: unknown[]) => Promise<ArrayBuffer | boolean>;
+type Result = ArrayBuffer | boolean | JsonWebKey;
+type Operation = (...args: unknown[]) => Promise<Result>;
 
 function installSubtle(current: Current, define: Define): void {
   const prototype = SubtleCrypto.prototype as unknown as Record<string, Operation>;
@@ -63,13 +65,14 @@ function installSubtle(current: Current, define: Define): void {
       return recorded(current, `crypto.subtle.${name}`, given, () => Reflect.apply(operation, this, given));
     });
   }
+  installKeys(current, define, copyOf);
   for (const name of REFUSED) {
     define(
       prototype,
       name,
       refusal(
         `crypto.subtle.${name}`,
-        "in a stateful session make keys by importKey of crypto.getRandomValues",
+        "in a stateful session use exportKey with encrypt, decrypt with importKey",
       ),
     );
   }
@@ -77,17 +80,34 @@ function installSubtle(current: Current, define: Define): void {
 
 function copyOf(value: unknown): unknown {
   if (value instanceof ArrayBuffer) return value.slice(0);
+  // Parameters, such as an iv; a key is what it is.
+  if (isPlain(value)) {
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copyOf(each)]));
+  }
   if (!ArrayBuffer.isView(value)) return value;
   return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice();
 }
 
-/** SR2. The first byte says what it is: bytes, no, or yes. */
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null &&
+  (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null);
+
+/** The first byte of a result says what it is. */
+const FORM = { bytes: 0, no: 1, yes: 2, jwk: 3 } as const;
+
+function resultOf(bytes: Uint8Array): Result {
+  if (bytes[0] === FORM.bytes) return bytes.slice(1).buffer as ArrayBuffer;
+  if (bytes[0] === FORM.jwk) return JSON.parse(new TextDecoder().decode(bytes.subarray(1))) as JsonWebKey;
+  return bytes[0] === FORM.yes;
+}
+
+/** SR2 */
 function recorded(
   current: Current,
   name: string,
   args: readonly unknown[],
-  run: () => Promise<ArrayBuffer | boolean>,
-): Promise<ArrayBuffer | boolean> {
+  run: () => Promise<Result>,
+): Promise<Result> {
   const program = current();
   if (program === undefined) {
     return Promise.reject(new TypeError(`${name} works in a handler, not while a module loads`));
@@ -98,13 +118,16 @@ function recorded(
       kind: "native",
       bytes: data ?? utf8.encode(name),
       name,
-      done: (bytes) => resolve(bytes[0] === 0 ? bytes.slice(1).buffer as ArrayBuffer : bytes[0] === 2),
+      done: (bytes) => resolve(resultOf(bytes)),
       failed: (code, message) => reject(new DOMException(message, code)),
       start: async () => {
         const result = await run();
-        if (typeof result === "boolean") return Uint8Array.of(result ? 2 : 1);
-        const bytes = new Uint8Array(result.byteLength + 1);
-        bytes.set(new Uint8Array(result), 1);
+        if (typeof result === "boolean") return Uint8Array.of(result ? FORM.yes : FORM.no);
+        const isBytes = result instanceof ArrayBuffer;
+        const body = isBytes ? new Uint8Array(result) : utf8.encode(JSON.stringify(result));
+        const bytes = new Uint8Array(body.length + 1);
+        bytes[0] = isBytes ? FORM.bytes : FORM.jwk;
+        bytes.set(body, 1);
         return bytes;
       },
     }, false);
