@@ -13,6 +13,7 @@
  *    says that another site has it: close the isolate, answer nobody more, send them on.
  */
 import type { SiteId } from "../../store/ports.ts";
+import type { LogCopy } from "./log_copy.ts";
 
 /** A stateful session: the instance `id` of the class that the app's `sessions` name so. */
 export interface StatefulName {
@@ -123,12 +124,31 @@ export interface Opened {
   abandon(): void;
 }
 
+/** The hosts of a stateful session, clients or origins, that hold its log beside the disks (host_owners.ts). */
+export interface HomeHosts {
+  /** Those that were asked when it was opened. */
+  readonly asked: readonly string[];
+  /** A host has the log up to an entry: it is to be on record. False: there are as many as there may be. */
+  has(host: string, through: number): boolean;
+  /** It can't be reached, or holds no more: it is to be on record no longer. */
+  drop(host: string): void;
+  /** Something leaves to a host that is ahead, with the log up to an entry. */
+  told(host: string, through: number): void;
+  /** Whether it may be told what the disks do not have yet. */
+  isAhead(host: string): boolean;
+  /** Called when other hosts are on record. */
+  onRecorded: () => void;
+}
+
 /** A stateful session at home. */
 export interface Home {
   readonly name: StatefulName;
   readonly epoch: number;
   /** The last entry of the log. */
   readonly sequence: number;
+  /** Up to this entry all owners have it: what follows from it has left, or may. */
+  readonly released: number;
+  readonly hosts: HomeHosts;
   /** Whether a commit waits for owners that are not there. */
   readonly isStalled: boolean;
   /** Bytes of the log after the last checkpoint. */
@@ -163,6 +183,8 @@ export interface Home {
   checkpoint(checkpoint: Checkpoint): Promise<void>;
   /** Resolves when all that was appended so far, and what it was opened with, is on disk at all owners. */
   settled(): Promise<void>;
+  /** The log as this site's disk has it, with all that was appended before. @throws HomeError */
+  copy(): Promise<LogCopy>;
   /** Out of memory, still at home: resolves when what was appended is held. The next is `open`. */
   rest(): Promise<void>;
   /**

@@ -4,30 +4,10 @@
  */
 import type { SiteId } from "../../store/ports.ts";
 import type { Owner, StatefulName } from "./api.ts";
+import type { Base, LogCopy, LogPiece } from "./log_copy.ts";
 import type { StateMark } from "./state_parts.ts";
 
-/** One commit in a log, with the epoch of the home that wrote it. */
-export interface LogPiece {
-  readonly epoch: number;
-  readonly first: number;
-  readonly count: number;
-  /** The earliest named timer as of this commit, by the wall clock; 0: none. */
-  readonly wakeAtMs: number;
-  readonly bytes: Uint8Array;
-}
-
-/** What a log begins with: the state after the entry `at`, and the answers kept then (answers.ts). */
-export interface Base {
-  readonly at: number;
-  /** Of the home that had written that entry. */
-  readonly epoch: number;
-  readonly wakeAtMs: number;
-  readonly version: string;
-  readonly bytes: Uint8Array;
-  readonly answers: Uint8Array;
-  /** What lies beside it (state_parts.ts). */
-  readonly state: StateMark;
-}
+export type { Base, LogCopy, LogPiece };
 
 /** Entries up to `upTo` that are not of an earlier segment were written in one epoch. */
 export interface Segment {

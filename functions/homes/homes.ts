@@ -9,7 +9,7 @@ import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
 import { AnswerRoom } from "./answer_room.ts";
 import { Arbiter } from "./arbiter.ts";
-import { type Ask, isForArbiter, type KeeperAsk, type Reply } from "./asks.ts";
+import { type Ask, isForArbiter, type KeeperAsk, type LogCopy, type Reply } from "./asks.ts";
 import { Audit } from "./audit.ts";
 import { Births } from "./births.ts";
 import { Due } from "./due.ts";
@@ -24,11 +24,12 @@ import {
   SEED_BYTES,
   SITE_ANSWERS_BYTES_MAX,
 } from "./limits.ts";
-import { LiveHome, type LiveHomePorts, type LiveHomeStart } from "./live_home.ts";
+import { LiveHome } from "./live_home.ts";
+import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
-import { alignOwn, type LogCopy, Recovery, type RecoveryPorts } from "./recovery.ts";
+import { alignOwn, Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
@@ -60,7 +61,7 @@ export class Homes {
   readonly #homes = new Map<string, AtHome>();
   readonly #opening = new Set<string>();
   #isLeaving = false;
-  readonly #live: LiveHomePorts;
+  readonly #live: LiveHomePorts<LiveHome>;
   readonly #room: AnswerRoom;
   readonly #counters: Record<string, number> = {};
   /** Nothing new is served. */
@@ -209,7 +210,7 @@ export class Homes {
     const { site, nowMs } = this.#ports;
     const head = this.#keepers.log(name)?.head;
     const recovery = new Recovery(this.#recoveryPorts(), name, version, nowMs() + OPEN_MS_MAX);
-    const { row, copy, promised } = await recovery.run(head?.by === site ? head.promised : 0);
+    const recovered = await recovery.run(head?.by === site ? head.promised : 0), { row, copy } = recovered;
     this.#serving();
     if (this.#keepers.log(name)?.head.promised !== row.epoch) {
       throw new HomeError(
@@ -218,9 +219,7 @@ export class Homes {
       );
     }
     this.#count(row.epoch === 1 ? "claimed" : "recovered");
-    // Nobody has heard of what nobody's disk knows: it may be begun where it is on record.
-    const isBorn = [...promised.values()].every(({ log }) => log === null);
-    return this.#opened(this.#begin({ name, row, promised, isBorn, copy }), copy);
+    return this.#opened(this.#begin({ name, ...recovered }), copy);
   }
 
   /** One that rests here: it is on the own disk. */
@@ -337,12 +336,13 @@ export class Homes {
       onLost: (changed) => fellows.onChange(changed),
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
       invite: (one, name) => void this.#invite(one, name),
+      hosts: this.#ports.hosts,
       count: (name) => this.#count(name),
     };
   }
 
   /** One for all homes: there may be many. */
-  #livePorts(): LiveHomePorts {
+  #livePorts(): LiveHomePorts<LiveHome> {
     const { site, nowMs, arbiter, fellows, note } = this.#ports;
     return {
       site,

@@ -12,7 +12,7 @@
  * HO4  Hosts change like disks, through the arbiter only; and none leaves the record before the disks that stay, and
  *      with one disk alone the hosts that stay, have all that it was told.
  */
-import type { Owner } from "./api.ts";
+import type { HomeHosts, Owner } from "./api.ts";
 
 /** Beyond these a session's hosts are told things when the disks have them: a row of the arbiter stays small. */
 export const HOSTS_MAX = 64;
@@ -40,7 +40,7 @@ export function missing(
 }
 
 /** The hosts of an open home. */
-export class HostOwners {
+export class HostOwners implements HomeHosts {
   #recorded: ReadonlySet<string>;
   #isSingle: boolean;
   #proposed: { readonly hosts: ReadonlySet<string>; readonly isSingle: boolean } | null = null;
@@ -49,11 +49,23 @@ export class HostOwners {
   /** The last entry that each of those on record may have (HO4). */
   readonly #told = new Map<string, number>();
 
+  readonly asked: readonly string[];
+  readonly #changed: () => void;
+  /** Called when the arbiter has other hosts on record. */
+  onRecorded: () => void = () => {};
+
   /**
    * @param recorded as the arbiter has them.
    * @param has of those that have promised, the last entry of each.
+   * @param changed something may be released, or is to be recorded.
    */
-  constructor(recorded: readonly Owner[], has: ReadonlyMap<string, number> = new Map()) {
+  constructor(
+    recorded: readonly Owner[],
+    has: ReadonlyMap<string, number> = new Map(),
+    changed: () => void = () => {},
+  ) {
+    this.#changed = changed;
+    this.asked = [...has.keys()];
     this.#recorded = new Set(hostsOf(recorded));
     this.#isSingle = disksOf(recorded).length <= 1;
     for (const host of this.#recorded) {
@@ -68,13 +80,16 @@ export class HostOwners {
   has(host: string, through: number): boolean {
     const before = this.#has.get(host);
     if (before === undefined && this.#has.size >= HOSTS_MAX) return false;
-    this.#has.set(host, Math.max(before ?? 0, through));
+    if (before === undefined || through > before) {
+      this.#has.set(host, through);
+      this.#changed();
+    }
     return true;
   }
 
   /** It can't be reached, or holds no more: it is to be on record no longer. */
   drop(host: string): void {
-    this.#has.delete(host);
+    if (this.#has.delete(host)) this.#changed();
   }
 
   /** HO1 */
@@ -124,5 +139,6 @@ export class HostOwners {
     this.#isSingle = disksOf(owners).length <= 1;
     this.#proposed = null;
     for (const host of this.#told.keys()) if (!this.#recorded.has(host)) this.#told.delete(host);
+    this.onRecorded();
   }
 }

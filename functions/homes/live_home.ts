@@ -14,58 +14,17 @@
  *     does not know it has been told to forget it, by a later home.
  * H8  Once an owner has promised a later epoch nothing is released any more, and nothing is told but `superseded`.
  */
-import type { Choice } from "../../store/owners/choose.ts";
-import type { Standing } from "../../store/owners/detector.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import { sameOwners } from "./arbiter.ts";
-import type { Ask, Base, LogPiece, LogState, Reply, RowState } from "./asks.ts";
+import type { Ask, LogCopy, LogPiece, Reply } from "./asks.ts";
 import type { Asking } from "./exchange.ts";
-import { Follower, type FollowerHome, type Promised } from "./follower.ts";
+import { Follower, type FollowerHome } from "./follower.ts";
+import { disksOf, HostOwners } from "./host_owners.ts";
 import { FULL_RETRY_MS, MEND_RETRY_MS, PACKET_BYTES_TARGET } from "./limits.ts";
+import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { shown } from "./name.ts";
-import type { StateMark } from "./state_parts.ts";
-
-/** What a home needs of its site. */
-export interface LiveHomePorts {
-  readonly site: SiteId;
-  readonly nowMs: () => number;
-  ask(to: SiteId, ask: Ask): Asking;
-  arbiter(): SiteId;
-  readonly f: () => number;
-  /** @throws OwnersError */
-  choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;
-  isKnown(site: SiteId): boolean;
-  standing(site: SiteId): Standing;
-  watch(site: SiteId): () => void;
-  /** This site's own log of it, as it is in memory, and what is on its disk of it. */
-  state(name: StatefulName): LogState;
-  /** The entry that its base stands for. */
-  baseAt(name: StatefulName): number;
-  read(name: StatefulName, after: number): Promise<readonly LogPiece[]>;
-  base(name: StatefulName): Promise<Base | null>;
-  /** Whether its base's state begins with what a mark names. */
-  hasState(name: StatefulName, mark: StateMark): boolean;
-  /** Parts of the state of the base at an entry; null: it has another by now. */
-  parts(name: StatefulName, at: number, first: number): Promise<readonly Uint8Array[] | null>;
-  count(name: string): void;
-  note(event: string, detail: Record<string, unknown>): void;
-  /** It is no home any more. */
-  over(home: LiveHome, error: HomeError): void;
-}
-
-/** What is known when it opens. */
-export interface LiveHomeStart {
-  readonly name: StatefulName;
-  readonly row: Pick<RowState, "epoch" | "config" | "owners">;
-  readonly seed: Uint8Array;
-  readonly version: string;
-  readonly disk: number;
-  /** Owners that have promised already. */
-  readonly promised: ReadonlyMap<SiteId, Promised>;
-  /** Nobody but this process knows its name: its log is begun where the arbiter's record of births says. */
-  readonly isBorn: boolean;
-}
+import { ownCopy } from "./own_copy.ts";
 
 const NOTHING = () => {};
 
@@ -77,9 +36,11 @@ interface Waiter {
 
 /** See the file's header. */
 export class LiveHome {
-  readonly #ports: LiveHomePorts;
+  readonly #ports: LiveHomePorts<LiveHome>;
   readonly name: StatefulName;
   readonly epoch: number;
+  readonly #seed: Uint8Array;
+  readonly #version: string;
   /** As the arbiter has it. */
   #config: number;
   #recorded: readonly Owner[];
@@ -87,6 +48,8 @@ export class LiveHome {
   #proposed: readonly Owner[] | null = null;
   readonly #followers: Follower[] = [];
   readonly #own: Follower;
+  /** Clients and origins that hold its log, too (host_owners.ts has the rules). */
+  readonly hosts: HostOwners;
   /** The own disk's is 0 (recovery.ts). */
   #turn = 0;
   /** What some owner may not have yet, from the oldest on. */
@@ -111,12 +74,15 @@ export class LiveHome {
   /** Called when it is over. */
   onOver: (error: HomeError) => void = NOTHING;
 
-  constructor(ports: LiveHomePorts, start: LiveHomeStart) {
+  constructor(ports: LiveHomePorts<LiveHome>, start: LiveHomeStart) {
     this.#ports = ports;
     this.name = start.name;
     this.epoch = start.row.epoch;
     this.#config = start.row.config;
     this.#recorded = start.row.owners;
+    this.#seed = start.seed;
+    this.#version = start.version;
+    this.hosts = new HostOwners(this.#recorded, start.hosts, () => this.#advanced());
     const { promise, resolve } = Promise.withResolvers<HomeError>();
     this.over = promise;
     this.#resolveOver = resolve;
@@ -127,7 +93,7 @@ export class LiveHome {
       this.#add(new Follower(home, { site, turn: this.#turn++, disk, isOwn, mayInstall }));
     this.#own = add(ports.site, start.disk, true, true);
     this.#own.join({ disk: start.disk, aligned: true, log: state });
-    for (const { site, disk } of this.#recorded) {
+    for (const { site, disk } of disksOf(this.#recorded)) {
       if (site === ports.site && disk === start.disk) continue;
       add(site, disk, false, start.isBorn).join(start.promised.get(site) ?? null);
     }
@@ -239,6 +205,17 @@ export class LiveHome {
     }
   }
 
+  /** The log as it is on the own disk, with all that was appended before. */
+  async copy(): Promise<LogCopy> {
+    const { last } = this;
+    while (this.#over === null && this.#own.acked < last) await this.#nextAdvance();
+    for (;;) {
+      if (this.#over !== null) throw this.#over;
+      const copy = await ownCopy(this.#ports, this.name);
+      if (copy !== null) return { ...copy, seed: this.#seed, version: this.#version };
+    }
+  }
+
   // ── A move (move.ts) ──
 
   get baseAt(): number {
@@ -307,7 +284,8 @@ export class LiveHome {
       this.#retriedMs = nowMs();
       for (const follower of this.#followers) follower.retry();
     }
-    const isShort = this.#recorded.length !== f() + 1 || this.#followers.some((one) => this.#isUseless(one));
+    const isShort = disksOf(this.#recorded).length !== f() + 1 ||
+      this.#followers.some((one) => this.#isUseless(one));
     if (isShort && nowMs() - this.#triedMs >= MEND_RETRY_MS) this.#checkSoon();
   }
 
@@ -337,7 +315,7 @@ export class LiveHome {
     for (const resolve of this.#advances.splice(0)) resolve();
     const required = this.#required();
     if (this.#recorded.length > 0) {
-      const held = Math.min(...required.map(({ acked }) => acked));
+      const held = Math.min(this.hosts.held, ...required.map(({ acked }) => acked));
       this.held = Math.max(this.held, held);
     }
     const kept = Math.min(this.held, ...required.map(({ acked }) => acked));
@@ -397,7 +375,9 @@ export class LiveHome {
     if (wanted === null) return;
     const joinedAll = wanted.every(({ isJoined, acked }) => isJoined && acked >= this.#joinAt);
     if (!joinedAll) return;
-    const owners = wanted.map(({ site, disk }) => ({ site, disk }));
+    const kept = Math.min(...[...this.#required(), ...wanted].map(({ acked }) => acked));
+    const hosts = this.hosts.wanted({ released: this.held, kept, disks: wanted.length });
+    const owners = [...wanted.map(({ site, disk }) => ({ site, disk })), ...hosts];
     const isAsRecorded = owners.length === this.#recorded.length &&
       owners.every(({ site, disk }) => this.#recorded.some((one) => one.site === site && one.disk === disk));
     if (isAsRecorded) this.#leave((follower) => !wanted.includes(follower) && follower !== this.#guest);
@@ -439,6 +419,7 @@ export class LiveHome {
   /** H6 */
   async #configure(owners: readonly Owner[]): Promise<void> {
     this.#proposed = owners;
+    this.hosts.proposed(owners);
     this.#ports.count("configured");
     const { name, epoch } = this;
     const reply = await this.askArbiter({ kind: "configure", name, epoch, config: this.#config, owners });
@@ -448,6 +429,7 @@ export class LiveHome {
       return this.supersede("the arbiter has given it to another", row?.site ?? null);
     }
     this.#recorded = owners;
+    this.hosts.recorded(owners);
     this.#config = row.config;
     this.#proposed = null;
     const recorded = new Set(this.#required());

@@ -11,12 +11,13 @@ import {
   type Commit,
   type Home,
   HomeError,
+  type HomeHosts,
   type Opened,
   type Piece,
   type StatefulName,
 } from "./api.ts";
 import type { SiteId } from "../../store/ports.ts";
-import type { Base, KeeperAsk, Reply } from "./asks.ts";
+import type { Base, KeeperAsk, LogCopy, Reply } from "./asks.ts";
 import type { AnswerRoom } from "./answer_room.ts";
 import { Answers } from "./answers.ts";
 import {
@@ -31,7 +32,6 @@ import {
 import type { LiveHome } from "./live_home.ts";
 import { type MoveArbiter, prepareMove, yieldTo } from "./move.ts";
 import { isText, shown } from "./name.ts";
-import type { LogCopy } from "./recovery.ts";
 import { batchFrom, bytesOf, markAfter, NO_STATE, type StateMark } from "./state_parts.ts";
 
 /** What it needs of its site. */
@@ -146,6 +146,18 @@ export class OpenHome implements Home {
 
   get isStalled(): boolean {
     return this.#live.isStalled;
+  }
+
+  get released(): number {
+    return this.#live.held;
+  }
+
+  get hosts(): HomeHosts {
+    return this.#live.hosts;
+  }
+
+  copy(): Promise<LogCopy> {
+    return this.#live.copy();
   }
 
   get logBytes(): number {

@@ -5,10 +5,10 @@ import type { LogPiece, Reply } from "./asks.ts";
 import type { Audit } from "./audit.ts";
 import type { Keepers } from "./keepers.ts";
 import type { KeptLog } from "./kept_log.ts";
-import type { LiveHomePorts } from "./live_home.ts";
+import type { LiveHomePorts } from "./live_home_ports.ts";
 import { beginWith, NO_STATE } from "./state_parts.ts";
 
-type OwnLogs = Pick<LiveHomePorts, "state" | "baseAt" | "read" | "base" | "hasState" | "parts">;
+type OwnLogs = Pick<LiveHomePorts<unknown>, "state" | "baseAt" | "read" | "base" | "hasState" | "parts">;
 
 /** What homes ask of the keepers of their own site. */
 export function ownLogs(keepers: Keepers, site: SiteId): OwnLogs {

@@ -4,6 +4,7 @@ import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
 import type { Clock, Random, SiteId, Storage } from "../../store/ports.ts";
 import type { StatefulName } from "./api.ts";
 import type { LogPiece } from "./asks.ts";
+import type { HostsPort } from "./hosts_asked.ts";
 import type { KeptLog } from "./kept_log.ts";
 
 /** What becomes of a log on this disk. */
@@ -51,6 +52,8 @@ export interface HomesPorts {
   /** A log on this disk is other than before; it may not be on disk yet. */
   readonly onLog?: (log: KeptLog, news: LogNews) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
+  /** Clients and origins that hold logs; left out: none can be reached here. */
+  readonly hosts?: HostsPort;
   /** The disk has failed: the site must stop. */
   readonly fatal: (error: Error) => void;
   /** Bounds of this site's disk, where they are not those of limits.ts. */

@@ -19,6 +19,7 @@ import {
   commonUpTo,
   lastEpochOf,
   lastOf,
+  type LogCopy,
   type LogPiece,
   type LogState,
   type Reply,
@@ -26,6 +27,15 @@ import {
 } from "./asks.ts";
 import type { Asking } from "./exchange.ts";
 import type { Promised } from "./follower.ts";
+import { disksOf, hostsAreEnough, hostsOf } from "./host_owners.ts";
+import {
+  checkAsked,
+  furthestOf,
+  type HostAnswer,
+  type HostsPort,
+  isFurther,
+  lastEntryOf,
+} from "./hosts_asked.ts";
 import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS, UNSURE_MS_MAX } from "./limits.ts";
 import { shown } from "./name.ts";
 import { isSameMark, markAfter, NO_STATE } from "./state_parts.ts";
@@ -47,17 +57,9 @@ export interface RecoveryPorts {
   learned(name: StatefulName, site: SiteId): void;
   /** Tells a site that it is to take it over: whoever agreed to that may not have come so far. */
   invite(site: SiteId, name: StatefulName): void;
+  /** Left out: no client can be reached here. */
+  readonly hosts: HostsPort | undefined;
   count(name: string): void;
-}
-
-/** A log in memory. */
-export interface LogCopy {
-  readonly seed: Uint8Array;
-  readonly version: string;
-  readonly base: Base | null;
-  /** Of the base's state. */
-  readonly parts: readonly Uint8Array[];
-  readonly pieces: readonly LogPiece[];
 }
 
 /** What an opening begins with. */
@@ -66,6 +68,10 @@ export interface Recovered {
   readonly copy: LogCopy;
   /** By site, of those on record. */
   readonly promised: ReadonlyMap<SiteId, Promised>;
+  /** By host, of those on record: the last entry that each holds. */
+  readonly hosts: ReadonlyMap<string, number>;
+  /** Nobody has heard of what nobody's disk knows: it may be begun where it is on record. */
+  readonly isBorn: boolean;
 }
 
 /** Numbers of grants: 48 random bits. */
@@ -93,12 +99,19 @@ export class Recovery {
    */
   async run(seen: number): Promise<Recovered> {
     const row = await this.#acquire(seen);
-    const { owners, epoch } = row;
-    const promised = await this.#promises(owners, epoch);
+    const { epoch } = row, disks = disksOf(row.owners);
+    const [promised, answers] = await Promise.all([
+      this.#promises(disks, epoch, hostsAreEnough(row.owners)),
+      this.#hosts(row.owners, epoch),
+    ]);
     const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
-    const copy = await this.#furthest(owners, epoch, promised, mine);
+    const copy = await this.#longest(row, promised, answers, mine);
     await this.#alignOwn(epoch, copy, mine);
-    return { row, copy, promised };
+    const hosts = new Map(
+      [...answers].flatMap(([host, held]) => held === null ? [] : [[host, lastEntryOf(held)]]),
+    );
+    const isBorn = answers.size === 0 && [...promised.values()].every(({ log }) => log === null);
+    return { row, copy, promised, hosts, isBorn };
   }
 
   /** Nobody has anything of it. */
@@ -193,7 +206,11 @@ export class Recovery {
   // ── Promises ──
 
   /** H5 */
-  async #promises(owners: readonly Owner[], epoch: number): Promise<Map<SiteId, Promised>> {
+  async #promises(
+    owners: readonly Owner[],
+    epoch: number,
+    mayMiss: boolean,
+  ): Promise<Map<SiteId, Promised>> {
     const ports = this.#ports, name = this.#name;
     const promised = new Map<SiteId, Promised>();
     const asked = owners.map(({ site, disk }) => ({
@@ -219,7 +236,7 @@ export class Recovery {
         if (refused.superseded > 0) throw this.#overtaken(refused.superseded);
         const silent = owners.filter(({ site }) => !answered.has(site));
         const isLate = ports.nowMs() >= waitMs;
-        const isEnough = [...promised.values()].some(({ log }) => log !== null);
+        const isEnough = mayMiss || [...promised.values()].some(({ log }) => log !== null);
         if (silent.length === 0) break;
         if (isEnough && (isLate || silent.every(({ site }) => ports.isLost(site)))) break;
         if (ports.nowMs() >= this.#untilMs) throw this.#unreachable(silent);
@@ -233,7 +250,7 @@ export class Recovery {
       unlisten();
       for (const { asking } of asked) asking.cancel();
     }
-    this.#check(owners, promised);
+    if (!mayMiss) this.#check(owners, promised);
     return promised;
   }
 
@@ -244,10 +261,21 @@ export class Recovery {
     throw this.#unreachable(owners.filter(({ site }) => !promised.has(site)));
   }
 
-  #overtaken(epoch: number): HomeError {
+  /** HO2 */
+  async #hosts(owners: readonly Owner[], epoch: number): Promise<ReadonlyMap<string, HostAnswer>> {
+    const hosts = hostsOf(owners);
+    const port = this.#ports.hosts;
+    if (hosts.length === 0 || port === undefined) return new Map();
+    const answers = await port.ask(this.#name, epoch, hosts, this.#untilMs);
+    if (answers === "superseded") throw this.#overtaken();
+    return answers;
+  }
+
+  #overtaken(epoch?: number): HomeError {
+    const which = epoch === undefined ? "" : `, in epoch ${epoch}`;
     return new HomeError(
       "superseded",
-      `cannot open ${shown(this.#name)}: another site opens it, too, in epoch ${epoch}; ask again`,
+      `cannot open ${shown(this.#name)}: another site opens it, too${which}; ask again`,
     );
   }
 
@@ -273,6 +301,26 @@ export class Recovery {
     const reply = await ask(site, { kind: "promise", name: this.#name, disk, epoch }).reply;
     if (reply.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
     return reply.kind === "promised" && reply.log !== null ? reply : null;
+  }
+
+  /** The longest of those that disks and hosts have. */
+  async #longest(
+    { owners, epoch }: RowState,
+    promised: ReadonlyMap<SiteId, Promised>,
+    answers: ReadonlyMap<string, HostAnswer>,
+    mine: Promised | null,
+  ): Promise<LogCopy> {
+    const disks = disksOf(owners);
+    if (hostsOf(owners).length === 0) return await this.#furthest(disks, epoch, promised, mine);
+    const hasDisk = [...promised.values()].some(({ log }) => log !== null);
+    checkAsked(this.#name, owners, { answers, hasDisk });
+    const ofHosts = furthestOf(answers);
+    const ofDisks = hasDisk ? await this.#furthest(disks, epoch, promised, mine) : null;
+    if (ofHosts === null || (ofDisks !== null && !isFurther(ofHosts, ofDisks))) {
+      return ofDisks ?? this.#blank();
+    }
+    this.#ports.count("from_hosts");
+    return ofHosts;
   }
 
   /** The furthest one of those that promised, from whoever has it; on this disk, where there is one as far. */

@@ -2,6 +2,7 @@
  * Logs of stateful sessions that their clients and origins hold, sealed: `Series` seals them at a home, `HostLog` holds
  * them at a host, `openHostLog` opens what a host gives back. Rules: docs/protocol/hosts.md.
  */
+export { type FeedHome, type HostEnd, HostFeeds } from "./feeds.ts";
 export { HostLog, type HostLogSummary, type Taken } from "./host_log.ts";
 export { type SealedFor } from "./keys.ts";
 export {
@@ -14,4 +15,3 @@ export {
 export { type HostCopy, type OpenedHostLog, openHostLog } from "./open_log.ts";
 export { headOf, tagOf } from "./record.ts";
 export { Series, type SeriesStart } from "./series.ts";
-export { type WholeLog } from "./whole_log.ts";

@@ -8,22 +8,25 @@
 import { createDecipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";
 import { CodecError, Reader } from "../../store/codec.ts";
-import type { LogPiece } from "../homes/asks.ts";
+import type { LogCopy, LogPiece } from "../homes/asks.ts";
 import { type SealedFor, seriesKey } from "./keys.ts";
 import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, SALT_BYTES, TAG_BYTES } from "./limits.ts";
 import { headOf, type RecordHead, tagOf } from "./record.ts";
 import { associated, countUp, EPOCH_FOLLOWS, FLAGS, NO_TAG, NONCE_BYTES, WAKE_FOLLOWS } from "./series.ts";
-import { type LogStart, readStart, type WholeLog } from "./whole_log.ts";
+import { type LogStart, readStart } from "./whole_log.ts";
 
 /** A host's log, opened. */
 export interface HostCopy {
-  readonly log: WholeLog;
+  readonly log: LogCopy;
   /** Its last entry; 0: it has none. */
   readonly through: number;
   /** Of the home that sealed its last series. */
   readonly epoch: number;
   /** Of its last record: what a further series goes on from. */
   readonly tag: Uint8Array;
+  /** Of all its records. */
+  readonly bytes: number;
+  readonly records: number;
 }
 
 export type OpenedHostLog =
@@ -61,7 +64,7 @@ export function openHostLog(
     }
   }
   const copy = opening.done();
-  if (copy !== null) return { ok: true, copy };
+  if (copy !== null) return { ok: true, copy: { ...copy, bytes, records: records.length } };
   return {
     ok: false,
     code: "log_forged",
@@ -104,7 +107,7 @@ class Opening {
     while (!reader.isAtEnd) this.#pieces.push(this.#piece(reader));
   }
 
-  done(): HostCopy | null {
+  done(): Omit<HostCopy, "bytes" | "records"> | null {
     if (this.#start === null) return null;
     const log = { ...this.#start, pieces: this.#pieces };
     return { log, through: this.#through, epoch: this.#epoch, tag: this.#tag };

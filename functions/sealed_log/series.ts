@@ -13,11 +13,11 @@
 import { createCipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";
 import { Writer } from "../../store/codec.ts";
-import type { LogPiece } from "../homes/asks.ts";
+import type { LogCopy, LogPiece } from "../homes/asks.ts";
 import { type SealedFor, seriesKey } from "./keys.ts";
 import { SALT_BYTES, TAG_BYTES } from "./limits.ts";
 import { KINDS, type RecordKind, tagOf } from "./record.ts";
-import { type WholeLog, writeStart } from "./whole_log.ts";
+import { writeStart } from "./whole_log.ts";
 
 /** What the pieces of a series are told against. */
 interface PieceContext {
@@ -62,7 +62,7 @@ export class Series {
   }
 
   /** The log from its base on: the host needs nothing else. */
-  static whole(start: SeriesStart, log: WholeLog): Series {
+  static whole(start: SeriesStart, log: LogCopy): Series {
     const { base, pieces } = log;
     const plain = (writer: Writer) => writeStart(writer, log);
     return new Series("whole", start, { before: NO_TAG, after: base?.at ?? 0, plain, pieces });

@@ -1,22 +1,11 @@
 /** What a whole record holds before its commits: all that a session is opened with, its base with its state in one. */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import type { Base, LogPiece } from "../homes/asks.ts";
+import type { LogCopy } from "../homes/asks.ts";
 import { SEED_BYTES } from "../homes/limits.ts";
 import { readVersion } from "../homes/packet.ts";
 import { isWithin, markAfter, marksAfter, NO_STATE } from "../homes/state_parts.ts";
 
-/** A log from its base on. */
-export interface WholeLog {
-  readonly seed: Uint8Array;
-  /** Of the code that the log begins with. */
-  readonly version: string;
-  readonly base: Base | null;
-  /** Of the base's state. */
-  readonly parts: readonly Uint8Array[];
-  readonly pieces: readonly LogPiece[];
-}
-
-export type LogStart = Omit<WholeLog, "pieces">;
+export type LogStart = Omit<LogCopy, "pieces">;
 
 export function writeStart(writer: Writer, { seed, version, base, parts }: LogStart): void {
   writer.raw(seed).text(version).flag(base !== null);

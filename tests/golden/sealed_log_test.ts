@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { z } from "zod";
+import type { LogCopy } from "../../functions/homes/asks.ts";
 import { markAfter, NO_STATE } from "../../functions/homes/state_parts.ts";
-import { openHostLog, Series, type WholeLog } from "../../functions/sealed_log/mod.ts";
+import { openHostLog, Series } from "../../functions/sealed_log/mod.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const hex = z.string().transform((text) => Uint8Array.from(Buffer.from(text, "hex")));
@@ -74,7 +75,7 @@ Deno.test("golden sealed logs: records have the bytes that the document gives", 
 });
 
 /** A whole log as this code has it: the parts of its base's state beside it. */
-function logOf({ seed, version, base, pieces }: z.infer<typeof Step> & { readonly kind: "whole" }): WholeLog {
+function logOf({ seed, version, base, pieces }: z.infer<typeof Step> & { readonly kind: "whole" }): LogCopy {
   if (base === null) return { seed, version, base, parts: [], pieces };
   const { parts, ...rest } = base;
   return { seed, version, base: { ...rest, state: markAfter(NO_STATE, parts) }, parts, pieces };

@@ -3,6 +3,7 @@
  * code of homes, and a host that runs the sessions that are open here, and sends requests on to where they are.
  */
 import { Homes, type HomesPorts, type StatefulName } from "../../../functions/homes/mod.ts";
+import type { HostsPort } from "../../../functions/homes/hosts_asked.ts";
 import { decodeMessage, encodeMessage } from "../../../store/message.ts";
 import { type Candidate, checkOwners, chooseOwners } from "../../../store/owners/choose.ts";
 import { Detector, type DetectorTimes } from "../../../store/owners/detector.ts";
@@ -49,6 +50,8 @@ export interface StatefulSiteOptions {
   readonly keptMax?: number;
   /** Bounds of its homes, where they are not those of limits.ts. */
   readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes">;
+  /** How its homes reach clients that hold logs. */
+  readonly hosts?: HostsPort;
   /** Something of the process is seen by its host. */
   readonly passes?: (site: SiteId, point: string) => void;
 }
@@ -181,6 +184,7 @@ export class StatefulSite {
       due: (name) => this.options.due === undefined ? host?.due(name) : this.options.due(id, name),
       ...(this.options.keptMax === undefined ? {} : { keptMax: this.options.keptMax }),
       ...this.options.bounds,
+      ...(this.options.hosts === undefined ? {} : { hosts: this.options.hosts }),
       note: () => {},
       fatal: (error) => {
         if (isCurrent()) complain(`${id} fails: ${error.stack ?? error.message}`);

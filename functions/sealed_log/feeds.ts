@@ -1,0 +1,256 @@
+/**
+ * What a home sends its hosts of the log, record by record.
+ *
+ * Life of a feed: `attach` (the host is there, on a new channel, and says where its log ends) → ready (the first record
+ * begins a series) → `next`, with each frame that leaves, until `detach`.
+ *
+ * HF1  What is told to a host up to an entry leaves when `reach` says so, and with what `next` gives then: a host that is
+ *      ahead has all that was appended, any other what was released, and one without a log of its own as others.
+ * HF2  A host counts for its home when it has taken a record of this channel, and up to there (host_owners.ts).
+ * HF3  What one host holds is bounded: before it has too much it is sent the log anew, from the newest base on. One that
+ *      could not hold that either holds nothing.
+ */
+import type { StatefulName } from "../homes/api.ts";
+import type { LogCopy, LogPiece } from "../homes/asks.ts";
+import { HOST_BASE_BYTES_MAX, HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, SALT_BYTES } from "./limits.ts";
+import { tagOf } from "./record.ts";
+import { Series } from "./series.ts";
+
+/** What feeds need of their home. */
+export interface FeedHome {
+  readonly name: StatefulName;
+  readonly epoch: number;
+  /** Appended, and released, up to these entries. */
+  readonly last: number;
+  readonly released: number;
+  /** The log as this site's disk has it, with all that was appended before. */
+  copy(): Promise<LogCopy>;
+  readonly hosts: {
+    has(host: string, through: number): boolean;
+    drop(host: string): void;
+    told(host: string, through: number): void;
+    isAhead(host: string): boolean;
+  };
+}
+
+export interface FeedPorts {
+  /** The cluster's newest. */
+  readonly secret: Uint8Array;
+  readonly random: (length: number) => Uint8Array;
+  /** `reach` is another than before. */
+  readonly ready: (host: string) => void;
+  readonly failed: (host: string, error: unknown) => void;
+}
+
+/** Where a host's log ends, and what it holds with it. */
+export interface HostEnd {
+  readonly tag: Uint8Array;
+  readonly through: number;
+  /** The entry of the base that it begins with. */
+  readonly baseAt: number;
+  readonly bytes: number;
+  readonly records: number;
+}
+
+interface Feed {
+  /** Counts channels and beginnings: what was begun for an earlier one is nothing. */
+  turn: number;
+  series: Series | null;
+  /** The record that begins the series, until it is taken by `next`. */
+  first: Uint8Array | null;
+  /** Appended, and not in the series yet. */
+  waiting: LogPiece[];
+  /** By record of this channel. */
+  sent: HostEnd[];
+  /** Records of `sent` that are gone from its beginning. */
+  cut: number;
+  bytes: number;
+  records: number;
+  /** The entry of the base that its log begins with. */
+  baseAt: number;
+  isHolding: boolean;
+}
+
+/** See the file's header. */
+export class HostFeeds {
+  readonly #home: FeedHome;
+  readonly #ports: FeedPorts;
+  readonly #feeds = new Map<string, Feed>();
+  /** Where logs of hosts end that are not there: of the last takeover, and of channels that broke. */
+  readonly #ends = new Map<string, HostEnd[]>();
+  /** The entry of the newest base. */
+  #baseAt = 0;
+
+  /** @param ends of the hosts that were asked when the session was opened. */
+  constructor(home: FeedHome, ports: FeedPorts, ends: ReadonlyMap<string, HostEnd> = new Map()) {
+    this.#home = home;
+    this.#ports = ports;
+    for (const [host, end] of ends) this.#ends.set(host, [end]);
+  }
+
+  /** A commit was appended. */
+  appended(piece: LogPiece): void {
+    for (const feed of this.#feeds.values()) if (feed.isHolding) feed.waiting.push(piece);
+  }
+
+  /** All disks have the base at an entry. */
+  based(at: number): void {
+    this.#baseAt = at;
+  }
+
+  /** A host is there, on a new channel. @param tag of its last record; null: it has none. */
+  attach(host: string, tag: Uint8Array | null): void {
+    const before = this.#feeds.get(host);
+    if (before !== undefined) this.#remember(host, before);
+    const end = tag === null ? null : this.#ends.get(host)?.find((one) => isSame(one.tag, tag)) ?? null;
+    const feed: Feed = {
+      ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], sent: [], cut: 0 },
+      ...{ bytes: 0, records: 0, baseAt: 0, isHolding: true },
+    };
+    this.#feeds.set(host, feed);
+    void this.#begin(host, feed, end);
+  }
+
+  /** Its channel is broken: it is to be waited for no more (HO4). */
+  detach(host: string): void {
+    const feed = this.#feeds.get(host);
+    if (feed === undefined) return;
+    this.#remember(host, feed);
+    feed.turn++;
+    this.#feeds.delete(host);
+    this.#home.hosts.drop(host);
+  }
+
+  /** It is no peer of the session any more. */
+  forget(host: string): void {
+    this.detach(host);
+    this.#ends.delete(host);
+  }
+
+  /** HF1: up to this entry it may be told; −1: nothing yet. */
+  reach(host: string): number {
+    const feed = this.#feeds.get(host), home = this.#home;
+    if (feed === undefined) return -1;
+    if (!feed.isHolding) return home.released;
+    if (feed.series === null) return -1;
+    return home.hosts.isAhead(host) ? home.last : home.released;
+  }
+
+  /** What goes before, or with, the next frame to it: all that it may have and has not. */
+  next(host: string): Uint8Array[] {
+    const feed = this.#feeds.get(host);
+    if (feed?.isHolding !== true || feed.series === null) return [];
+    const reach = this.reach(host);
+    const records = feed.first === null ? [] : [this.#told(host, feed, feed.first)];
+    const end = feed.waiting.findIndex(({ first, count }) => first + count - 1 > reach);
+    const pieces = feed.waiting.splice(0, end < 0 ? feed.waiting.length : end);
+    if (pieces.length === 0) return records;
+    const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length + PIECE_HEAD_BYTES, 0);
+    if (feed.bytes + bytes > HOST_LOG_BYTES_MAX || feed.records >= HOST_RECORDS_MAX) {
+      this.#overflow(host, feed);
+      return records;
+    }
+    records.push(this.#told(host, feed, feed.series.next(pieces)));
+    const isLong = feed.bytes > HOST_LOG_BYTES_MAX / 2 || feed.records > HOST_RECORDS_MAX / 2;
+    if (isLong && this.#baseAt > feed.baseAt) this.#again(host, feed);
+    return records;
+  }
+
+  /** HF2: it has taken so many records of this channel. */
+  taken(host: string, records: number): void {
+    const feed = this.#feeds.get(host);
+    const sent = feed?.sent[records - 1 - feed.cut];
+    if (feed === undefined || sent === undefined) return;
+    feed.sent.splice(0, records - 1 - feed.cut);
+    feed.cut = records - 1;
+    if (feed.isHolding && !this.#home.hosts.has(host, sent.through)) this.#overflow(host, feed);
+  }
+
+  /** What an earlier series had not is in the new one. */
+  async #begin(host: string, feed: Feed, end: HostEnd | null): Promise<void> {
+    const turn = feed.turn;
+    try {
+      const copy = await this.#home.copy();
+      if (this.#feeds.get(host) !== feed || feed.turn !== turn) return;
+      this.#start(host, feed, copy, end);
+    } catch (error) {
+      if (this.#feeds.get(host) === feed && feed.turn === turn) this.#ports.failed(host, error);
+    }
+  }
+
+  #start(host: string, feed: Feed, copy: LogCopy, end: HostEnd | null): void {
+    const { name, epoch, released, last, hosts } = this.#home;
+    // What it has already is never taken from it.
+    const through = Math.max(hosts.isAhead(host) ? last : released, end?.through ?? 0);
+    const copied = copy.pieces.at(-1), baseAt = copy.base?.at ?? 0;
+    const copiedTo = copied === undefined ? baseAt : copied.first + copied.count - 1;
+    // What came meanwhile may be in the copy, too.
+    const all = [...copy.pieces, ...feed.waiting.filter(({ first }) => first > copiedTo)];
+    const isIn = ({ first, count }: LogPiece) => first + count - 1 <= through;
+    const start = {
+      secret: this.#ports.secret,
+      of: { name, receiver: host },
+      epoch,
+      salt: this.#ports.random(SALT_BYTES),
+    };
+    const goesOn = end !== null && end.through >= baseAt;
+    feed.series = goesOn
+      ? Series.further(start, {
+        ...end,
+        after: end.through,
+        pieces: all.filter((piece) => piece.first > end.through && isIn(piece)),
+      })
+      : Series.whole(start, { ...copy, pieces: all.filter(isIn) });
+    const begun = feed.series.through;
+    feed.waiting = all.filter(({ first }) => first > begun);
+    feed.first = feed.series.first;
+    const { bytes, records } = goesOn ? end : { bytes: 0, records: 0 };
+    Object.assign(feed, { bytes, records, baseAt: goesOn ? end.baseAt : baseAt });
+    if (
+      feed.bytes + feed.first.length > HOST_LOG_BYTES_MAX ||
+      (!goesOn && stateBytes(copy) > HOST_BASE_BYTES_MAX)
+    ) {
+      return this.#overflow(host, feed);
+    }
+    this.#ports.ready(host);
+  }
+
+  #told(host: string, feed: Feed, record: Uint8Array): Uint8Array {
+    const { hosts } = this.#home;
+    feed.first = null;
+    feed.bytes += record.length;
+    feed.records++;
+    const through = feed.series?.through ?? 0;
+    const { baseAt, bytes, records } = feed;
+    feed.sent.push({ through, tag: tagOf(record), baseAt, bytes, records });
+    if (hosts.isAhead(host)) hosts.told(host, through);
+    return record;
+  }
+
+  /** HF3: from the newest base on; until that is ready it goes on as it is. */
+  #again(host: string, feed: Feed): void {
+    feed.baseAt = this.#baseAt; // once for each base
+    void this.#begin(host, feed, null);
+  }
+
+  /** HF3: it is told what others are, when they are. */
+  #overflow(host: string, feed: Feed): void {
+    Object.assign(feed, { isHolding: false, series: null, first: null, waiting: [], turn: feed.turn + 1 });
+    this.#home.hosts.drop(host);
+    this.#ports.ready(host);
+  }
+
+  #remember(host: string, { sent }: Feed): void {
+    if (sent.length > 0) this.#ends.set(host, sent);
+  }
+}
+
+/** Of a piece in a record, and of the record: at most. */
+const PIECE_HEAD_BYTES = 40;
+
+const stateBytes = ({ base, parts }: LogCopy): number =>
+  (base?.bytes.length ?? 0) + (base?.answers.length ?? 0) +
+  parts.reduce((sum, { length }) => sum + length, 0);
+
+const isSame = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.length === b.length && a.every((byte, at) => byte === b[at]);

@@ -1,0 +1,37 @@
+/** A stateful session whose clients hold its log, on sites in virtual time, and what is found when a rule is broken. */
+import { strict as assert } from "node:assert";
+import { VARIANTS } from "./hosts_sim/broken.ts";
+import { type HostsRun, simulateHosts } from "./hosts_sim/simulation.ts";
+
+const SEEDS = 60;
+/** A variant has to be caught by one of these. */
+const VARIANT_SEEDS = 60;
+
+Deno.test("clients that hold the log are never contradicted, and lose nothing, on a fixed set of seeds", async () => {
+  const probes: Record<string, number> = {};
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const run = await simulateHosts(seed);
+    assert.deepEqual(run.violations, [], `seed ${seed}`);
+    for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
+  }
+  const wanted = ["opened in a later epoch", "host asked", "from_hosts", "superseded", "configured"];
+  for (const name of [...wanted, "fault: wipe", "fault: partition", "not opened: stateful_unreachable"]) {
+    assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
+  }
+});
+
+for (const { name, wrongs = {}, patch, change, caughtBy } of VARIANTS) {
+  Deno.test(`it is found in which case ${name}`, async () => {
+    const restore = patch?.();
+    let found: HostsRun | null = null;
+    try {
+      for (let seed = 0; seed < VARIANT_SEEDS && found === null; seed++) {
+        const run = await simulateHosts(seed, { wrongs, ...(change === undefined ? {} : { change }) });
+        if (run.violations.some(({ checker }) => caughtBy.includes(checker))) found = run;
+      }
+    } finally {
+      restore?.();
+    }
+    assert.notEqual(found, null, `${name}: nothing was found in ${VARIANT_SEEDS} seeds`);
+  });
+}
