@@ -18,6 +18,7 @@ import { AppError } from "../errors.ts";
 import type { Peer } from "../turns/event.ts";
 import type { Bye, OutputFrame, PeerIdentity, Refused, ToHost } from "./frame.ts";
 import { countFrom, cut, decodeToHost, encodeKept, encodeToHome, isSequence, tag } from "./frame_bytes.ts";
+import { HomeWatch } from "./home_watch.ts";
 import * as limits from "./limits.ts";
 import {
   type Channel,
@@ -51,7 +52,10 @@ export interface HostOptions {
   readonly bufferBytesMax?: number;
   /** A home that says nothing for so long, though it is asked, is lost; 0 (default): whoever reads the channel knows. */
   readonly silentMs?: number;
-  /** A message that is not acknowledged for so long: another site may do better. 0 (default): never. */
+  /**
+   * A message that is not acknowledged for so long: another site may do better. Twice as long where that one did not,
+   * and so on. 0 (default): never.
+   */
   readonly stalledMs?: number;
   /** For each hello: what is held of the log (`durability = "hosts"`). */
   readonly log?: () => Uint8Array | null;
@@ -76,12 +80,7 @@ export class HostSide {
   #closing: { readonly code: number; readonly reason: string } | null = null;
   #hasTakenLeave = false;
   #cancelAck: (() => void) | null = null;
-  #cancelWatch: (() => void) | null = null;
-  #heardMs = 0;
-  #progressMs = 0;
-  #pings = 0;
-  #pingedMs = 0;
-  #roundTripMs: number | null = null;
+  readonly #watch: HomeWatch;
 
   constructor(options: HostOptions) {
     const { saved } = options;
@@ -90,6 +89,13 @@ export class HostSide {
     this.#epoch = saved?.epoch ?? 0;
     this.#received = saved?.received ?? 0;
     this.#sent = new SentMessages(saved?.first ?? 1, saved?.messages ?? []);
+    const { clock, silentMs = 0, stalledMs = 0 } = options;
+    this.#watch = new HomeWatch({
+      ...{ clock, silentMs, stalledMs },
+      ping: (number) => this.#channel?.send(encodeToHome({ kind: "ping", number })),
+      onTheirWay: () => this.#sent.onTheirWay,
+      lost: (why) => this.#lose(why),
+    });
   }
 
   get stage(): Stage {
@@ -126,7 +132,7 @@ export class HostSide {
 
   /** Of the last ping (`silentMs`); null before there was one. */
   get roundTripMs(): number | null {
-    return this.#roundTripMs;
+    return this.#watch.roundTripMs;
   }
 
   /** What a later host side can go on from; null before the first welcome. */
@@ -199,8 +205,7 @@ export class HostSide {
     this.#channel = channel;
     this.#stage = "greeting";
     this.#attempt++;
-    const { kind, instance, clock } = this.#options;
-    this.#heardMs = clock.nowMs();
+    const { kind, instance } = this.#options;
     this.#told = this.#received;
     channel.send(encodeToHome({
       kind: "hello",
@@ -213,9 +218,7 @@ export class HostSide {
       first: this.#sent.acknowledged + 1,
       log: this.#options.log?.() ?? null,
     }));
-    if (this.#channel === channel) {
-      this.#cancelWatch = clock.after(limits.HELLO_MS_MAX, () => this.#lose({ kind: "silent" }));
-    }
+    if (this.#channel === channel) this.#watch.greets();
     return {
       frame: (bytes) => this.#channel === channel ? this.#frame(bytes) : undefined,
       broken: () => this.#channel === channel ? this.#lose({ kind: "broken" }) : undefined,
@@ -223,7 +226,7 @@ export class HostSide {
   }
 
   #frame(bytes: Uint8Array): void {
-    this.#heardMs = this.#options.clock.nowMs();
+    this.#watch.heard();
     let frame: ToHost;
     try {
       frame = decodeToHost(bytes);
@@ -239,7 +242,7 @@ export class HostSide {
       case "moved":
         return this.#lose({ kind: "moved", site: frame.site });
       case "pong":
-        return this.#pong(frame.number);
+        return this.#watch.pong(frame.number);
       case "welcome":
         return this.#stage === "greeting" ? this.#welcomed(frame) : this.#malformed("a second welcome came");
     }
@@ -268,17 +271,15 @@ export class HostSide {
       const code = received < least ? "peer_ahead" : "peer_behind";
       return this.#end({ kind: "refused", code, message, retry: "reset" });
     }
-    const { clock, silentMs = 0, listener } = this.#options;
+    const { listener } = this.#options;
     this.#identity = identity;
     this.#epoch = epoch;
     this.#stage = "open";
     this.#hasTakenLeave = false;
-    this.#progressMs = clock.nowMs();
-    this.#cancelWatch?.();
-    this.#cancelWatch = null;
-    if (silentMs > 0) this.#watch(silentMs);
+    this.#watch.begins();
     this.#heard = received;
     const before = this.#sent.acknowledged;
+    if (received > before) this.#watch.progress();
     this.#sent.begin(received);
     const channel = this.#channel;
     if (received > before) listener.acknowledged?.(received);
@@ -329,7 +330,7 @@ export class HostSide {
     if (count === this.#heard) return false;
     this.#heard = count;
     this.#sent.acknowledge(count);
-    this.#progressMs = this.#options.clock.nowMs();
+    this.#watch.progress();
     return true;
   }
 
@@ -340,7 +341,7 @@ export class HostSide {
     const channel = this.#channel;
     if (this.#stage !== "open" || channel === null) return;
     for (;;) {
-      if (this.#sent.onTheirWay === 0) this.#progressMs = this.#options.clock.nowMs();
+      if (this.#sent.onTheirWay === 0) this.#watch.waits();
       const next = this.#sent.take();
       if (next === null) break;
       if (this.#received - this.#told > 0xff) this.#tell();
@@ -368,25 +369,6 @@ export class HostSide {
     this.#told = this.#received;
     this.#cancelAck?.();
     this.#cancelAck = null;
-  }
-
-  // ── Watching ──
-
-  #watch(silentMs: number): void {
-    const { clock, stalledMs = 0 } = this.#options;
-    this.#pingedMs = clock.nowMs();
-    this.#channel?.send(encodeToHome({ kind: "ping", number: ++this.#pings }));
-    this.#cancelWatch = clock.after(silentMs, () => {
-      const nowMs = clock.nowMs();
-      if (this.#heardMs < this.#pingedMs) return this.#lose({ kind: "silent" });
-      const isStalled = this.#sent.onTheirWay > 0 && nowMs - this.#progressMs > stalledMs;
-      if (stalledMs > 0 && isStalled) return this.#lose({ kind: "stalled" });
-      this.#watch(silentMs);
-    });
-  }
-
-  #pong(number: number): void {
-    if (number === this.#pings) this.#roundTripMs = this.#options.clock.nowMs() - this.#pingedMs;
   }
 
   // ── Ends ──
@@ -430,8 +412,7 @@ export class HostSide {
     const channel = this.#channel;
     this.#channel = null;
     if (this.#stage !== "closed") this.#stage = "apart";
-    this.#cancelWatch?.();
-    this.#cancelWatch = null;
+    this.#watch.off();
     this.#isTold();
     channel?.close(code, "");
   }

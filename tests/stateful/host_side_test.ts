@@ -232,6 +232,32 @@ Deno.test("a host gives up a home that is silent, one that does not welcome it, 
   assert.deepEqual(host.lost.at(-1), { kind: "stalled" });
 });
 
+Deno.test("a host that found no better site for a message that takes its time has more patience with the next", () => {
+  const { clock, host, line } = welcomed({ silentMs: 1_000, stalledMs: 2_000 });
+  host.side.send("a");
+  const waitedMs = (at: ReturnType<typeof connected>): number => {
+    const begunMs = clock.nowMs();
+    for (let number = 1; at.end.closed === null && clock.nowMs() - begunMs < 60_000; number++) {
+      clock.turn(500);
+      for (const frame of at.sent()) {
+        if (frame.kind === "ping") at.say({ kind: "pong", number: frame.number });
+      }
+      clock.turn(500);
+    }
+    return clock.nowMs() - begunMs;
+  };
+  const again = () => {
+    const next = connected(host);
+    next.say(welcome(host.side.acknowledged));
+    return next;
+  };
+  assert.deepEqual([waitedMs(line), waitedMs(again()), waitedMs(again())], [3_000, 5_000, 9_000]);
+  const last = again();
+  last.say({ kind: "ack", received: 1 });
+  host.side.send("b");
+  assert.equal(waitedMs(last), 3_000);
+});
+
 Deno.test("a host goes on from what it saved", () => {
   const { clock, host, line } = welcomed();
   for (const text of ["a", "b", "c"]) host.side.send(text);
