@@ -31,6 +31,8 @@ export interface FetchParts {
   readonly site: (without?: ReadonlySet<string>) => KnownSite;
   readonly isRepeated: boolean;
   readonly giveUpMs: number;
+  /** Resolves when the tokens are kept. */
+  readonly kept: () => Promise<unknown>;
   /** The session was not taken any more, and another is begun. */
   readonly begunAnew: (code: string) => void;
   readonly closed: AbortSignal;
@@ -205,14 +207,17 @@ export class AppFetch {
     const { host, tokens, choice } = this.#parts;
     const presented = tokens.presented;
     const told = new Headers(headers);
-    told.set(SESSION, presented.tokens.join(", "));
+    if (presented.tokens.length > 0) told.set(SESSION, presented.tokens.join(", "));
     const begunMs = host.nowMs();
     const answer = await this.#guarded(site, site.url + path, { ...init, method, headers: told }, signal);
-    const token = answer.headers.get(SESSION);
-    if (token !== null) tokens.answered(presented, token);
     const ms = isShort ? wayMs(answer.headers, { ms: host.nowMs() - begunMs, site: site.id }) : null;
     if (answer.status !== 503) {
       choice.answered(site.url, ms, ms === null ? null : answer.headers.get("sojourn-site"));
+    }
+    const token = answer.headers.get(SESSION);
+    if (token !== null) {
+      tokens.answered(presented, token);
+      await this.#parts.kept(); // what is shown is known to the next page too
     }
     return answer;
   }

@@ -7,13 +7,13 @@ import { appPath, appUrl, platformUrl } from "./address.ts";
 import { AppFetch } from "./app_fetch.ts";
 import { ClientError } from "./client_error.ts";
 import { KeptPeer } from "./kept_peer.ts";
+import { KeptSession } from "./kept_session.ts";
 import * as limits from "./limits.ts";
 import { Line, type LineListener } from "./line.ts";
 import type { ClientHost, ClientStorage } from "./ports.ts";
 import { type KnownSite, type ListedSite, type MoveReason, SiteChoice } from "./site_choice.ts";
 import { listedSites } from "./site_list.ts";
 import { SiteWatch } from "./site_watch.ts";
-import { MemoryStorage } from "./storage.ts";
 import { TokenSet } from "./token_set.ts";
 import { webSocketClass } from "./web_socket.ts";
 
@@ -57,7 +57,6 @@ export interface Move {
   readonly why: MoveReason;
 }
 
-const TOKENS = "session/tokens";
 const SITES = "sites";
 const utf8 = new TextEncoder();
 const utf8Decoder = new TextDecoder();
@@ -67,7 +66,7 @@ interface ClientParts {
   readonly storage: ClientStorage | null;
   readonly options: ConnectOptions;
   readonly sites: readonly ListedSite[];
-  readonly tokens: readonly string[];
+  readonly session: KeptSession | null;
   /** Asks a site for the list; null where the program named all. */
   readonly list: ((from: string, signal: AbortSignal | null) => Promise<readonly ListedSite[]>) | null;
   /** The address that the program gave. */
@@ -95,18 +94,19 @@ export class Client extends EventTarget {
   /** Use `connect`. */
   constructor(parts: ClientParts) {
     super();
-    const { host, sites, tokens, list, options } = this.#parts = parts;
+    const { host, sites, session, list, options } = this.#parts = parts;
     const choice = this.#choice = new SiteChoice(sites, host.nowMs());
     const watch = this.#watch = new SiteWatch({
       ...{ host, choice, list },
       listed: (found) => this.#keep(SITES, JSON.stringify(found)),
       looked: () => void this.#site(),
     });
-    this.#tokens = new TokenSet(tokens, (now) => this.#keep(TOKENS, now.join("\n")));
+    this.#tokens = new TokenSet(session?.tokens ?? [], (now) => session?.keep(now));
     this.#requests = new AppFetch({
       ...{ host, choice, watch, tokens: this.#tokens, closed: this.#over.signal },
       site: (without) => this.#site(without),
       isRepeated: options.repeat ?? true,
+      kept: () => session?.kept ?? Promise.resolve(),
       giveUpMs: options.giveUpMs ?? limits.GIVE_UP_MS,
       begunAnew: (code) => void this.dispatchEvent(new CustomEvent("session", { detail: { code } })),
     });
@@ -142,7 +142,7 @@ export class Client extends EventTarget {
     this.#watch.close();
     await Promise.all([...this.#lines].map((line) => line.leave()));
     this.#lines.clear();
-    await this.#kept.catch(() => {});
+    await Promise.all([this.#kept, this.#parts.session?.leave()]);
   }
 
   #apps(): readonly string[] {
@@ -204,8 +204,7 @@ export class Client extends EventTarget {
   #keep(name: string, text: string): void {
     const { storage } = this.#parts;
     if (storage === null) return;
-    const bytes = text === "" ? null : utf8.encode(text);
-    this.#kept = storage.commit([[name, bytes]]).catch(() => {});
+    this.#kept = storage.commit([[name, utf8.encode(text)]]).catch(() => {});
   }
 }
 
@@ -224,18 +223,10 @@ export async function connectWith(host: ClientHost, options: ConnectOptions): Pr
   const named = (Array.isArray(sites) ? sites : [sites]).map((site) => appUrl(site, host.base));
   const [own] = named;
   if (own === undefined) throw new ClientError("site_invalid", "can't connect to no site: name one at least");
-  const memory = storage ?? new MemoryStorage();
-  const [tokens, kept] = await Promise.all([TOKENS, SITES].map(async (name) => {
-    const found = (await memory.list(name)).find(([each]) => each === name)?.[1];
-    return found === undefined ? "" : utf8Decoder.decode(found);
-  }));
-  const parts = {
-    host,
-    storage,
-    options,
-    own,
-    tokens: tokens === undefined || tokens === "" ? [] : tokens.split("\n"),
-  };
+  const session = storage === null ? null : await KeptSession.open(storage);
+  const listed = (await storage?.list(SITES) ?? []).find(([name]) => name === SITES)?.[1];
+  const kept = listed === undefined ? "" : utf8Decoder.decode(listed);
+  const parts = { host, storage, options, own, session };
   if (Array.isArray(sites)) {
     return new Client({ ...parts, list: null, sites: named.map((url) => ({ id: null, url, tier: null })) });
   }
@@ -243,7 +234,7 @@ export async function connectWith(host: ClientHost, options: ConnectOptions): Pr
   return new Client({
     ...parts,
     list,
-    sites: await firstList(host, { own, kept: kept ?? "", list, options }),
+    sites: await firstList(host, { own, kept, list, options }),
   });
 }
 

@@ -172,13 +172,13 @@ export async function indexedDbStorage(name = "sojourn"): Promise<ClientStorage>
         transaction.onabort = () => reject(transaction.error);
       });
     },
-    claim: (wanted) => claimLock(locks, `${name} ${wanted}`),
+    claim: (wanted, isPatient) => claimLock(locks, `${name} ${wanted}`, isPatient ? CLAIM_TRIES : 1),
     close: () => Promise.resolve(database.close()),
   };
 }
 
-async function claimLock(locks: Locks, name: string): Promise<(() => void) | null> {
-  for (let attempt = 0; attempt < CLAIM_TRIES; attempt++) {
+async function claimLock(locks: Locks, name: string, tries: number): Promise<(() => void) | null> {
+  for (let attempt = 0; attempt < tries; attempt++) {
     if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS));
     const release = await new Promise<(() => void) | null>((resolve) => {
       locks.request(name, { ifAvailable: true }, (lock) => {

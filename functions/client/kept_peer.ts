@@ -49,7 +49,7 @@ export class KeptPeer {
   static async open(storage: ClientStorage, path: string): Promise<KeptPeer | null> {
     for (let number = 0; number < NAMES_MAX; number++) {
       const name = `ws/${encodeURIComponent(path)}/${number}/`;
-      const release = await storage.claim(name);
+      const release = await storage.claim(name, true);
       if (release !== null) {
         return new KeptPeer(storage, name, release, savedIn(name, await storage.list(name)));
       }

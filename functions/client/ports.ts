@@ -39,8 +39,10 @@ export interface ClientStorage {
   /**
    * Makes a name this program's or page's own until it ends or lets it go: two pages do not share what is kept under
    * one. Null where another has it.
+   *
+   * @param isPatient waits a moment for a page that is just ending.
    */
-  claim(name: string): Promise<(() => void) | null>;
+  claim(name: string, isPatient: boolean): Promise<(() => void) | null>;
   /** What was committed is kept when it resolves. */
   close(): Promise<void>;
 }

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { appPath, appUrl, platformUrl } from "../../functions/client/address.ts";
 import { ClientError } from "../../functions/client/client_error.ts";
 import { fileStorage } from "../../functions/client/host.ts";
+import { KeptSession } from "../../functions/client/kept_session.ts";
 import { KeptPeer } from "../../functions/client/kept_peer.ts";
 import type { ClientStorage } from "../../functions/client/ports.ts";
 import { listedSites } from "../../functions/client/site_list.ts";
@@ -206,11 +207,11 @@ async function keeps(storage: ClientStorage): Promise<void> {
   ]);
   const found = (await storage.list("a/")).map(([name, value]) => [name, new TextDecoder().decode(value)]);
   assert.deepEqual(found, [["a/10", ""], ["a/2", "two"]]);
-  const mine = await storage.claim("x");
+  const mine = await storage.claim("x", true);
   assert(mine !== null);
-  assert.equal(await storage.claim("x"), null);
+  assert.equal(await storage.claim("x", true), null);
   mine();
-  assert.notEqual(await storage.claim("x"), null);
+  assert.notEqual(await storage.claim("x", true), null);
 }
 
 Deno.test("a storage keeps what was committed, in order, and gives a name to one", async () => {
@@ -278,4 +279,25 @@ Deno.test("a peer is kept with what it sent, one page each, and what is not whol
     (await storage.list("ws/")).map(([each]) => each.split("/").at(-1)).includes("head"),
     false,
   );
+});
+
+Deno.test("two pages keep what each was told, and who comes after them knows it all (N1, N2)", async () => {
+  const storage = new MemoryStorage();
+  const [first, second] = [await KeptSession.open(storage), await KeptSession.open(storage)];
+  first.keep(["a1", "a2"]);
+  second.keep(["b"]);
+  first.keep(["a3"]);
+  const third = await KeptSession.open(storage);
+  assert.deepEqual(third.tokens, [], "the others are there, and tell their own");
+  await Promise.all([first.leave(), second.leave(), third.leave()]);
+
+  const fourth = await KeptSession.open(storage);
+  assert.deepEqual(fourth.tokens, ["a3", "b"]);
+  fourth.keep(["merged"]);
+  await fourth.leave();
+  const fifth = await KeptSession.open(storage);
+  assert.deepEqual([fifth.tokens, (await storage.list("session/")).length], [["merged"], 1]);
+  fifth.keep([]);
+  await fifth.leave();
+  assert.deepEqual(await storage.list("session/"), []);
 });
