@@ -1,0 +1,182 @@
+/** The host side of a plain WebSocket, over a home side by hand: what its client and its session see of each other. */
+import assert from "node:assert/strict";
+import type { Problem } from "../../runtime/gateway/problem.ts";
+import { channelOf, feed, type FrameWay, localWay } from "../../runtime/stateful/frame_way.ts";
+import { WayRefused } from "../../runtime/stateful/peer_ways.ts";
+import { PlainPeer } from "../../runtime/stateful/plain_peer.ts";
+import { HandClock, HandHome } from "./peer_pair.ts";
+
+/** A home that is found, as often as it is asked for. */
+class Place {
+  readonly home = new HandHome(new HandClock(), { outboxBytesMax: 64 << 20 });
+  readonly counted: string[] = [];
+  ways: FrameWay[] = [];
+  asked = 0;
+  /** Why there is no way. */
+  refusal: WayRefused | null = null;
+
+  constructor() {
+    this.home.side.opened({ epoch: 1, peers: [], outputs: [] });
+  }
+
+  readonly open = (): Promise<FrameWay> => {
+    this.asked++;
+    if (this.refusal !== null) return Promise.reject(this.refusal);
+    const [mine, its] = localWay();
+    this.ways.push(its);
+    void feed(its, this.home.side.accept(channelOf(its), "client"));
+    return Promise.resolve(mine);
+  };
+
+  attach(): Promise<PlainPeer> {
+    return PlainPeer.attach({ open: this.open, instance: 7, count: (what) => void this.counted.push(what) });
+  }
+
+  /** A client that is attached. */
+  async attached(): Promise<PlainPeer> {
+    const peer = this.attach();
+    await until(() => this.home.events.length === 1);
+    this.home.done();
+    return await peer;
+  }
+
+  /** Its way breaks. */
+  break(): void {
+    for (const way of this.ways.splice(0)) way.close();
+  }
+
+  get messages(): string[] {
+    return this.home.events.flatMap((event) => event.kind === "message" ? [String(event.message)] : []);
+  }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (const endMs = Date.now() + 20_000; !holds();) {
+    assert.ok(Date.now() < endMs, "waited for too long");
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** The client goes, and its session lets it. */
+async function leave(place: Place, peer: PlainPeer): Promise<void> {
+  peer.close(1000, "");
+  await until(() => place.home.events.at(-1)?.kind === "detach");
+  place.home.doneAll();
+  await until(() => place.home.side.status.attached === 0);
+}
+
+Deno.test("a plain client is attached when that is in the log, and refused with what onOpen threw", async () => {
+  const place = new Place();
+  let isAttached = false;
+  const attaching = place.attach().then((peer) => {
+    isAttached = true;
+    return peer;
+  });
+  await until(() => place.home.events.length === 1);
+  assert.equal(isAttached, false);
+  place.home.done();
+  await leave(place, await attaching);
+  const other = new Place();
+  const refused = assert.rejects(other.attach(), (error: Problem) => /it threw/.test(error.message));
+  await until(() => other.home.events.length === 1);
+  other.home.done({}, "app_error");
+  await refused;
+});
+
+Deno.test("a plain client is told why there is no session for it, and waits where that passes", async () => {
+  const place = new Place();
+  place.refusal = new WayRefused("stateful_parked", "it stands still");
+  await assert.rejects(place.attach(), { code: "stateful_parked" });
+  place.refusal = new WayRefused("superseded_home", "nobody is home");
+  const attaching = place.attach();
+  await until(() => place.asked > 2);
+  place.refusal = null;
+  await until(() => place.home.events.length === 1);
+  place.home.done();
+  await leave(place, await attaching);
+});
+
+Deno.test("a plain client's messages and outputs outlive the ways, each once and in order", async () => {
+  const place = new Place();
+  const peer = await place.attached();
+  const sent: string[] = [], got: string[] = [];
+  for (let i = 0; i < 20; i++) {
+    await peer.send(`m${i}`);
+    sent.push(`m${i}`);
+    if (i % 3 === 0) place.break();
+    if (i % 4 === 1) {
+      await until(() => place.messages.length > 0);
+      place.home.done({ p1: [`o${got.length}`] });
+      const event = await peer.next();
+      got.push(event.kind === "message" ? String(event.data) : event.kind);
+    }
+  }
+  await until(() => place.messages.at(-1) === "m19");
+  assert.deepEqual(place.messages, sent.slice(-place.messages.length));
+  assert.equal(place.messages.length + got.length, 20);
+  assert.deepEqual(got, got.map((_, i) => `o${i}`));
+  assert.ok(place.counted.includes("resumed"));
+  place.home.doneAll();
+  await leave(place, peer);
+});
+
+Deno.test("a plain client that sends faster than its log takes is not read meanwhile", async () => {
+  const place = new Place();
+  const peer = await place.attached();
+  const large = "x".repeat(600 << 10);
+  let taken = 0;
+  const sending = (async () => {
+    for (; taken < 6; taken++) await peer.send(large);
+  })();
+  await until(() => place.messages.length === 2);
+  assert.ok(taken < 3, `${taken} were taken`);
+  while (taken < 6) {
+    place.home.doneAll();
+    place.home.clock.turn(50);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await sending;
+  place.home.doneAll();
+  await leave(place, peer);
+});
+
+Deno.test("a plain client that does not take what it is sent, or sends too much at once, is closed, and its session knows", async () => {
+  for (const [act, code] of [["slow", 1008], ["large", 1009]] as const) {
+    const place = new Place();
+    const peer = await place.attached();
+    if (act === "large") await peer.send("x".repeat((4 << 20) + 1));
+    else {
+      const megabyte = "y".repeat(1 << 20);
+      await peer.send("go");
+      await until(() => place.messages.length === 1);
+      place.home.done({ p1: Array.from({ length: 5 }, () => megabyte) });
+      await until(() => place.counted.includes("slow"));
+    }
+    let event = await peer.next();
+    while (event.kind === "message") event = await peer.next();
+    assert.equal(event.code, code, act);
+    await until(() => place.home.events.at(-1)?.kind === "detach");
+    place.home.doneAll();
+    await until(() => place.home.side.status.attached === 0);
+  }
+});
+
+Deno.test("a plain client hears how its session sends it away, ends, or forgets it", async () => {
+  const away = new Place();
+  const first = await away.attached();
+  await first.send("go");
+  await until(() => away.messages.length === 1);
+  away.home.done({ p1: ["last", "!out"] });
+  assert.deepEqual(await first.next(), { kind: "message", data: "last" });
+  assert.deepEqual(await first.next(), { kind: "close", code: 4001, reason: "out" });
+  await until(() => away.home.events.at(-1)?.kind === "detach");
+  const over = new Place();
+  const second = await over.attached();
+  over.home.side.ended(1000, "over");
+  assert.deepEqual(await second.next(), { kind: "close", code: 1000, reason: "over" });
+  const forgets = new Place();
+  const third = await forgets.attached();
+  forgets.home.side.opened({ epoch: 2, peers: [], outputs: [] });
+  const event = await third.next();
+  assert.deepEqual([event.kind, event.kind === "close" && event.code], ["close", 1012]);
+});
