@@ -4,7 +4,7 @@
  *   byte codec: 0 as it is, 1 zstd; + 128: the segment ends with it · for zstd u32 the length of what is packed · bytes
  *
  * Compressed here and not in the isolate, whose turns would wait: some 2 ms of this site's CPU time for each MB, in
- * between other work (docs/decisions/24-checkpoints-are-what-changed.md has the figures).
+ * between other work (docs/decisions/26-checkpoints-are-what-changed.md has the figures).
  *
  * SC1  Parts of one state, in order, are its segments again; whatever else comes in their place is refused.
  * SC2  A part is never more than PART_BYTES_MAX when it is unpacked, whatever it says; nor less than it says, as the end

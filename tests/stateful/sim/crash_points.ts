@@ -25,6 +25,7 @@ const SMALL = (plan: StatefulPlan): StatefulPlan => ({
   echoChance: 0,
   commitMs: [1, 4],
   delaysMs: [1, 5, 2],
+  batchBytes: 40,
   host: { checkpointEvery: 2, restChance: 0.2, moveChance: 0.2, timerMs: 0 },
 });
 
