@@ -13,6 +13,7 @@ import { messageOf } from "./bodies.ts";
 import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
 import type { ChannelSink } from "./channel.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
 import { makeIsolatesFolder } from "./isolates_folder.ts";
 import { STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { startProcess } from "./process.ts";
@@ -45,7 +46,8 @@ export interface FollowedChannel {
 /** No isolate of that version could be opened. */
 export class StatefulLoadError extends Error {
   override readonly name = "StatefulLoadError";
-  constructor(readonly code: string, message: string) {
+  /** @param trace the stack of what the app threw; "" where it threw nothing. */
+  constructor(readonly code: string, message: string, readonly trace = "") {
     super(message);
   }
 }
@@ -109,6 +111,19 @@ export class StatefulPool {
   async follow(app: IsolateApp, session: OpenSession, sink: ChannelSink): Promise<FollowedChannel> {
     const isolate = await this.#isolate(app);
     return { isolate, channel: isolate.follow(session, sink) };
+  }
+
+  /**
+   * Whether a bundle's module code runs where stateful sessions do, which have less than functions while they load.
+   *
+   * @throws StatefulLoadError
+   */
+  async tryLoad(bundle: Uint8Array): Promise<void> {
+    const isolate = await this.openAlone({
+      ...{ app: "evaluated", version: "", vars: {}, fetchHosts: [], limits: DEFAULT_LIMITS },
+      bundle: () => Promise.resolve(bundle),
+    });
+    await isolate.close();
   }
 
   /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
@@ -206,7 +221,9 @@ export class StatefulPool {
       const process = await startProcess({ bootstrap, folder, heapMib, buffersMib });
       isolate = new StatefulIsolate(process, app, log);
       const outcome = await isolate.load(await bundle, this.#options.site);
-      if (outcome.kind === "failed") throw new StatefulLoadError(outcome.code, outcome.message);
+      if (outcome.kind === "failed") {
+        throw new StatefulLoadError(outcome.code, outcome.message, outcome.stack);
+      }
       return isolate;
     } catch (error) {
       await isolate?.close();

@@ -18,7 +18,13 @@ import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/l
 import { appSpace, SessionStore } from "../gateway/session_store.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
 import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
-import { DEFAULT_LIMITS, type IsolateApp, type IsolateLimits, IsolatePool } from "../isolate/mod.ts";
+import {
+  DEFAULT_LIMITS,
+  type IsolateApp,
+  type IsolateLimits,
+  IsolatePool,
+  StatefulLoadError,
+} from "../isolate/mod.ts";
 import { jobRange } from "../cron/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
@@ -179,7 +185,7 @@ export async function startApps(
     });
   const deployments = config.parent !== null ? null : new Deployments({
     system,
-    evaluate: (bundle) => evaluate(isolates, bundle),
+    evaluate: (bundle) => evaluate(isolates, stateful, bundle),
     nowMs: () => clock.nowMs(),
     prepare: async (app, after) => await secretStore?.place(app, after.secrets, { widen: true }),
     fill: async (app, indexes) => {
@@ -281,7 +287,11 @@ function siteRates(
 }
 
 /** A bundle's manifest: run in an isolate, then checked here, since an isolate's word is not trusted. */
-async function evaluate(isolates: IsolatePool, bundle: Uint8Array): Promise<Evaluation> {
+async function evaluate(
+  isolates: IsolatePool,
+  stateful: Pick<StatefulService, "tryLoad">,
+  bundle: Uint8Array,
+): Promise<Evaluation> {
   const evaluated = await isolates.evaluate(bundle);
   if (evaluated.kind === "error") {
     return {
@@ -291,8 +301,14 @@ async function evaluate(isolates: IsolatePool, bundle: Uint8Array): Promise<Eval
     };
   }
   try {
-    return { ok: true, manifest: parseManifest(evaluated.manifest) };
+    const manifest = parseManifest(evaluated.manifest);
+    if (Object.keys(manifest.sessions).length > 0) await stateful.tryLoad(bundle);
+    return { ok: true, manifest };
   } catch (error) {
+    if (error instanceof StatefulLoadError) {
+      const message = `it does not load where its stateful sessions run: ${error.message}`;
+      return { ok: false, message, ...(error.trace === "" ? {} : { stack: error.trace }) };
+    }
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -55,6 +55,8 @@ export interface StatefulService {
   readonly admin: StatefulAdmin;
   readonly origins: OriginService;
   status(): StatefulSources;
+  /** Whether a bundle with stateful sessions loads where they run. @throws StatefulLoadError */
+  tryLoad(bundle: Uint8Array): Promise<void>;
   /** An app's secrets have changed. */
   refreshSecrets(app: string): void;
   /** The second call waits for the first. */
@@ -157,6 +159,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     ...{ router, origins },
     ...{ ways, attacher },
     status,
+    tryLoad: (bundle) => pool.tryLoad(bundle),
     refreshSecrets: (app) => {
       pool.refreshSecrets(app);
       standbyPool.refreshSecrets(app);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { runDenoBundle } from "../../runtime/bundle/deno_bundle.ts";
 import { fromFileUrl } from "../../runtime/bundle/file_url.ts";
-import { StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
+import { type StatefulLoadError, StatefulPool } from "../../runtime/isolate/stateful_pool.ts";
 import { CheckedPool } from "../../runtime/stateful/shadow.ts";
 import { appOf } from "./apps.ts";
 import { TestHome } from "./stateful_home.ts";
@@ -109,7 +109,7 @@ Deno.test("sessions that share a promise, an object or a callback are found when
       home.parked?.message ?? "",
       /code of the stateful session probe\/a ran in a turn of probe\/b/,
     );
-    assert.match(JSON.stringify(home.parked?.detail), /app:\/\/\/bundle:\d+/);
+    assert.match(JSON.stringify(home.parked?.detail), /\(bundle:\d+/);
   };
   await t.step(
     "a promise",
@@ -168,4 +168,16 @@ Deno.test("a secret that changes is seen from the next checkpoint on, and a repl
       await each.move();
       assert.deepEqual([each.parked, await each.value("key")], [null, "new"]);
     }
+  }));
+
+Deno.test("module code that needs what sessions do not have while they load is found before it is deployed", () =>
+  withChecks(async ({ pool }) => {
+    const bundle = (code: string) => new TextEncoder().encode(`${code}\nexport default { fetch() {} };`);
+    await pool.tryLoad(bundle("const start = Date.now();"));
+    const seed = pool.tryLoad(bundle("const seed =\n  crypto.randomUUID();"));
+    await assert.rejects(seed, (error: StatefulLoadError) => {
+      assert.match(error.message, /crypto works in a handler, not while a module loads/);
+      assert.match(error.trace, /bundle:2:10/);
+      return true;
+    });
   }));

@@ -5,6 +5,7 @@ import { FRAME } from "../frames.ts";
 import { writeCall, writeCheckpoint, writeCommit, writeOpened, writeParked } from "../session_frames.ts";
 import { StateSender } from "../state_frames.ts";
 import { appFrames } from "./stack.ts";
+import { BUNDLE_URL } from "./stateful_imports.ts";
 
 /** Writes frames. */
 export class FrameSink implements SessionSink {
@@ -48,7 +49,8 @@ export class FrameSink implements SessionSink {
   }
 
   parked(channel: number, parked: Parked): void {
-    writeParked(this.#writer.begin(FRAME.sessionParked, channel), parked);
+    const told = JSON.parse(JSON.stringify(parked).replaceAll(BUNDLE_URL, "bundle")) as Parked;
+    writeParked(this.#writer.begin(FRAME.sessionParked, channel), told);
     this.#writer.end();
   }
 
