@@ -129,7 +129,10 @@ export class AppFetch {
   #judge(verdict: Verdict, site: KnownSite, sending: Sending): void {
     const { choice, host, tokens, begunAnew } = this.#parts;
     if (verdict.kind === "away") choice.away(site.url, host.nowMs());
-    if (verdict.kind === "away" || (verdict.kind === "later" && verdict.isBusy)) sending.tried.add(site.url);
+    // What one site cannot reach another may; a first time it is given a moment.
+    const isStuck = verdict.kind === "later" && (verdict.isBusy || sending.attempts > 1);
+    if (verdict.kind === "away" || isStuck) sending.tried.add(site.url);
+    if (sending.tried.size >= choice.sites.length) sending.tried.clear();
     if (verdict.kind === "session" && tokens.size > 0) {
       tokens.clear();
       begunAnew(verdict.code);

@@ -292,7 +292,9 @@ export class Line {
       this.#awayMs = this.#parts.host.nowMs();
       this.#parts.listener.away();
     }
-    if (site !== null && why.kind === "stalled") this.#tried.add(site.url);
+    // What one site cannot reach another may; a first time it is given a moment.
+    const isStuck = why.kind === "stalled" || (why.kind === "refused" && this.#failures > 1);
+    if (site !== null && isStuck) this.#tried.add(site.url);
     if (site === null || (why.kind !== "broken" && why.kind !== "silent")) return this.#again();
     // A connection that broke is no dead site: but the next one is better made where somebody answers.
     const attempt = ++this.#attempt;

@@ -31,8 +31,8 @@ export interface KnownSite extends ListedSite {
   readonly state: "unknown" | "up" | "dead" | "away";
 }
 
-/** Why a client moved. */
-export type MoveReason = "dead" | "away" | "nearer";
+/** Why a client moved; `stuck`: the site it was at lives, and could not do what others may. */
+export type MoveReason = "dead" | "away" | "stuck" | "nearer";
 
 class Entry {
   id: string | null;
@@ -187,7 +187,7 @@ export class SiteChoice {
     const from = this.#current;
     if (to === from) return { site: to, moved: null };
     this.#current = to;
-    return { site: to, moved: from.state === "away" ? "away" : "dead" };
+    return { site: to, moved: from.state === "dead" || from.state === "away" ? from.state : "stuck" };
   }
 
   /** Windows that are over. */

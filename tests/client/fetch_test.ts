@@ -165,9 +165,26 @@ Deno.test("an answer that says to come again is not the last word, until the tim
   assert(host.nowMs() - begunMs <= 10_000);
 
   host.app = () => problem(503, "stateful_parked", "operator");
-  const calls = host.at("edge-1").calls.length;
+  const calls = host.sites.flatMap((site) => site.calls).length;
   assert.equal((await host.run(client.fetch("/x"))).status, 503);
-  assert.equal(host.at("edge-1").calls.length, calls + 1, "what only an operator can mend is told at once");
+  assert.equal(
+    host.sites.flatMap((site) => site.calls).length,
+    calls + 1,
+    "what only an operator can mend is told at once",
+  );
+  await client.close();
+});
+
+Deno.test("what one site can't reach is asked of another, and the client stays there", async () => {
+  const { host, client, moves } = await connected();
+  const { total } = counting(host);
+  const answers = host.app;
+  host.app = (call, site) =>
+    site.id === "edge-1" ? problem(503, "stateful_unreachable", "retry") : answers(call, site);
+  assert.equal(await text(host, client.fetch("/x", { method: "POST" })), "1");
+  assert.deepEqual([moves, host.at("edge-1").calls.length], [["edge-1 → edge-2: stuck"], 2]);
+  assert.equal(await text(host, client.fetch("/x", { method: "POST" })), "2");
+  assert.deepEqual([total(), host.at("edge-1").calls.length], [2, 2]);
   await client.close();
 });
 
