@@ -33,6 +33,8 @@ interface PeersPorts {
 export class Peers {
   readonly #ports: PeersPorts;
   readonly #states = new Map<string, PeerState>();
+  /** Given out since the last commit point: that leaves together. */
+  #givenBytes = 0;
 
   constructor(ports: PeersPorts) {
     this.#ports = ports;
@@ -68,6 +70,11 @@ export class Peers {
     if (state !== undefined) state.isClosed = true;
   }
 
+  /** What was given out leaves. */
+  commit(): void {
+    this.#givenBytes = 0;
+  }
+
   detach(id: string): void {
     this.#states.delete(id);
   }
@@ -85,6 +92,13 @@ export class Peers {
     const give = (bytes: Uint8Array): boolean => {
       // PE2
       if (state === undefined || state.isClosed || this.#states.get(id) !== state) return false;
+      if (this.#givenBytes + bytes.length > COMMIT_BYTES_MAX) {
+        throw new AppError(
+          "limit_value",
+          `a handler sends at most ${COMMIT_BYTES_MAX} bytes, to all clients together`,
+        );
+      }
+      this.#givenBytes += bytes.length;
       this.#ports.give(id, ++state.sent, bytes);
       return true;
     };
@@ -111,6 +125,8 @@ export type PeerOutput =
 const FORM = { text: 0, bytes: 1, close: 2 } as const;
 /** One output, as a frame of 48 MiB between a site and its isolate takes it, with room for others. */
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
+/** What a handler sends leaves in one such frame; a broadcast counts once for each who gets it. */
+const COMMIT_BYTES_MAX = 24 * 1024 * 1024;
 /** As WebSockets have it. */
 const REASON_BYTES_MAX = 123;
 

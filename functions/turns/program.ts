@@ -189,7 +189,10 @@ export class Program implements SessionPort {
       this.#products.effects.push(effect);
     }
     this.#turn = null;
-    if (this.handler === null) this.atCommit?.();
+    if (this.handler === null) {
+      this.peers.commit();
+      this.atCommit?.();
+    }
     return { clocks, storeClock, check: this.check };
   }
 

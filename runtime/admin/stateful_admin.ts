@@ -14,6 +14,8 @@ export interface SessionLook {
   /** Who is attached; `apart`: those of them without a channel. */
   readonly attached: number;
   readonly apart: number;
+  /** The ids of some of them. */
+  readonly peers: readonly string[];
   readonly problem: string | null;
 }
 

@@ -48,6 +48,7 @@ const shownSchema = listed.extend({
     waiting: z.number(),
     attached: z.number().default(0),
     apart: z.number().default(0),
+    peers: z.array(z.string()).default([]),
     problem: z.string().nullable(),
   }).nullable(),
   unreachable: z.string().nullable(),
@@ -235,7 +236,8 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     if (one.unreachable !== null) rows.push(["state", `not known: ${one.unreachable}`]);
     else if (!one.ended) rows.push(["state", "at rest, out of memory"]);
   } else {
-    const { state, sequence, checkpoint, logBytes, waiting, attached, apart, timers, problem } = one.at;
+    const { state, sequence, checkpoint, logBytes, waiting, attached, apart, peers, timers, problem } =
+      one.at;
     rows.push(["state", problem === null ? state : `${state}: ${problem}`]);
     rows.push([
       "log",
@@ -243,6 +245,8 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     ]);
     rows.push(["waiting", `${waiting} requests`]);
     rows.push(["attached", `${attached}${apart === 0 ? "" : `, ${apart} of them out of reach`}`]);
+    for (const id of peers) rows.push(["", id]);
+    if (attached > peers.length) rows.push(["", "…"]);
     for (const { name, dueMs } of timers) rows.push(["timer", `${name} at ${new Date(dueMs).toISOString()}`]);
   }
   for (const line of columns(rows)) shell.out(line);

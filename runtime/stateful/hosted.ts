@@ -375,6 +375,11 @@ export class Hosted {
     return this.#peers.status;
   }
 
+  /** The ids of those who are attached. */
+  get peerIds(): readonly string[] {
+    return this.#peers.ids;
+  }
+
   /** This site stops. */
   leave(): void {
     this.#peers.over(null);

@@ -44,6 +44,11 @@ export class HostedPeers implements RunPeers {
     return this.#peers?.status ?? null;
   }
 
+  /** Those that are attached. */
+  get ids(): readonly string[] {
+    return this.#peers?.ids ?? [];
+  }
+
   get isUsed(): boolean {
     return this.#peers?.isUsed ?? false;
   }

@@ -89,6 +89,9 @@ const LEAVING_AT_ONCE = 16;
 /** At a planned stop logs become checkpoints, as many as do within this. */
 const REST_MS_MAX = 2_000;
 
+/** Ids of those attached that operators are shown. */
+const SHOWN_PEERS_MAX = 20;
+
 const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
 
 /** See the file's header. */
@@ -187,15 +190,16 @@ export class SessionHost {
     const parked = hosted?.parked ?? this.#parkingOf(name).why();
     const run = hosted?.run ?? null;
     const { attached = 0, apart = 0 } = hosted?.peers ?? {};
+    const peers = hosted?.peerIds.slice(0, SHOWN_PEERS_MAX) ?? [];
     if (hosted === undefined || run === null) {
       const state = parked === null ? "resting" : "parked";
       return parked === null && attached === 0
         ? null
-        : { ...NOTHING, attached, apart, state, problem: parked };
+        : { ...NOTHING, attached, apart, peers, state, problem: parked };
     }
     const { waiting, ...state } = run.state;
     const waits = Math.max(waiting, hosted.waiting);
-    return { ...state, attached, apart, waiting: waits, state: "open", problem: parked };
+    return { ...state, attached, apart, peers, waiting: waits, state: "open", problem: parked };
   }
 
   /** Ends a session for good, without asking it. @throws HomeError */

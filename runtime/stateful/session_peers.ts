@@ -100,6 +100,11 @@ export class SessionPeers {
     return this.#epoch;
   }
 
+  /** Those that are attached, or about to be. */
+  get ids(): readonly string[] {
+    return [...this.#ids];
+  }
+
   /** Whether an output is for a peer. */
   isPeer(to: string): boolean {
     return this.#ids.has(to);

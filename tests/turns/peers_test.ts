@@ -23,6 +23,8 @@ class Room extends Session {
     if (message === "throw") throw new Error("as it says");
     if (message === "leave") from.close(3001, "as you wish");
     if (message === "leave") from.send("nobody hears this");
+    if (message === "much") { for (let i = 0; i < 7; i++) from.send(new Uint8Array(4 << 20)); }
+    if (message === "long") from.send(new Uint8Array((4 << 20) + 1));
     if (message === "badly") from.close(12, "x");
   }
 
@@ -117,5 +119,16 @@ Deno.test("what peers were sent is kept, through checkpoints, until they say tha
       received: 2_000,
       isClosed: false,
     }]);
+  });
+});
+
+Deno.test("a handler that sends too much has sent nothing", async () => {
+  await inMacrotask(() => {
+    const run = solo().deliver(attach("a")).deliver(message("a", "much"));
+    assert.match(run.commits.at(-1)?.rejected?.message ?? "", /at most 25165824 bytes/);
+    run.deliver(message("a", "long"));
+    assert.match(run.commits.at(-1)?.rejected?.message ?? "", /at most 4194304 bytes/);
+    run.deliver(message("a", "1"));
+    assert.deepEqual(given(run, "a"), ["1 a came", "2 a: 1"]);
   });
 });
