@@ -10,6 +10,7 @@ import { z } from "zod";
 import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./errors.ts";
 import { ORIGIN_EXPECTED, originAddress } from "./origin_address.ts";
+import { methodNames } from "./session_methods.ts";
 import { SESSION_BASE } from "./session_slot.ts";
 
 /** Names of tables, indexes, queues, secrets, variables, session classes and cron jobs. */
@@ -31,6 +32,9 @@ const queueSchema = z.strictObject({
   maxAttempts: z.int().min(1).max(1000).default(5),
 });
 
+/** A class with more, or longer ones, is called without being asked first. */
+const METHODS_MAX = 1_000, METHOD_CHARS_MAX = 200;
+
 const sessionSchema = z.strictObject({
   origin: z.string().max(1024).refine((text) => originAddress(text) !== null, { error: ORIGIN_EXPECTED })
     .optional(),
@@ -43,6 +47,8 @@ const sessionSchema = z.strictObject({
   }).optional(),
   shape: z.int().min(0).max(2 ** 31 - 1).optional(),
   standby: z.boolean().default(false),
+  /** What can be called; null: not known, of a version that was deployed before this was noted. */
+  methods: z.array(z.string().max(METHOD_CHARS_MAX)).max(METHODS_MAX).nullable().default(null),
 });
 
 const routePattern = z.string().refine(isRoutePattern, {
@@ -160,7 +166,10 @@ function readSession(name: string, given: unknown): unknown {
   const isSession = typeof given === "function" && typeof given.prototype === "object" &&
     given.prototype !== null && SESSION_BASE in given.prototype;
   if (isSession) {
-    return pick(given, ["origin", "durability", "whenThrown", "checkpoint", "shape", "standby"]);
+    const said = pick(given, ["origin", "durability", "whenThrown", "checkpoint", "shape", "standby"]);
+    const methods = methodNames(given.prototype);
+    const isKnown = methods.length <= METHODS_MAX && methods.every((each) => each.length <= METHOD_CHARS_MAX);
+    return { ...said, methods: isKnown ? methods : null };
   }
   throw deployInvalid([{
     path: `sessions.${name}`,

@@ -15,7 +15,8 @@ import {
 import { AppError, codeOf } from "../errors.ts";
 import { decodeValue, encodeValue } from "../value.ts";
 import { withFixedBoundary } from "./form_boundary.ts";
-import { SESSION_BASE, type SessionPeer } from "../session_slot.ts";
+import { methodOf } from "../session_methods.ts";
+import type { SessionPeer } from "../session_slot.ts";
 import type { Subject } from "./subject.ts";
 import type { TurnInput } from "./turn.ts";
 
@@ -136,30 +137,6 @@ function settle(work: () => unknown, answer: (value: unknown) => Uint8Array | nu
 
 const isThenable = (value: unknown): boolean =>
   typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-
-/** Names that are no methods to others (HD1). */
-const HANDLERS: ReadonlySet<string> = new Set([
-  "constructor",
-  "onOpen",
-  "onMessage",
-  "onClose",
-  "onTimer",
-  "fetch",
-  "migrate",
-]);
-
-function methodOf(object: SessionObject, name: string): ((...args: unknown[]) => unknown) | undefined {
-  if (HANDLERS.has(name)) return undefined;
-  for (
-    let prototype: object | null = Object.getPrototypeOf(object);
-    prototype !== null && !Object.hasOwn(prototype, SESSION_BASE);
-    prototype = Object.getPrototypeOf(prototype)
-  ) {
-    const found = Reflect.getOwnPropertyDescriptor(prototype, name);
-    if (found !== undefined) return typeof found.value === "function" ? found.value : undefined;
-  }
-  return undefined;
-}
 
 /** Methods whose requests have no body. */
 const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD"]);

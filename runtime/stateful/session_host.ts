@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+import { decodeCall } from "../../functions/calls/call.ts";
 import type { CallToSession } from "../../functions/turns/mod.ts";
 import type { Replica, TokenState } from "../../store/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
@@ -138,8 +139,19 @@ export class SessionHost {
    *
    * @throws HomeError, Problem, StoreUnavailable
    */
-  request(name: StatefulName, request: HostedRequest): Promise<Answered> {
-    return this.#of(name).request(request);
+  async request(name: StatefulName, request: HostedRequest): Promise<Answered> {
+    if (!this.#hosted.has(keyOf(name))) this.#checkMethod(name, request.bytes);
+    return await this.#of(name).request(request);
+  }
+
+  /** What its class has not is no reason to make a session. @throws Problem */
+  #checkMethod(name: StatefulName, bytes: Uint8Array): void {
+    const sessions = this.#services.apps.get(name.app)?.current.manifest.sessions ?? {};
+    const methods = Object.hasOwn(sessions, name.class) ? sessions[name.class]?.methods : null;
+    if (!Array.isArray(methods)) return;
+    const call = decodeCall(bytes);
+    if (call.kind !== "rpc" || methods.includes(call.method)) return;
+    throw new Problem("not_available", `${name.class} of ${name.app} has no method ${call.method}`);
   }
 
   /**

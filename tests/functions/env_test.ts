@@ -26,7 +26,7 @@ Deno.test("the sample app's manifest says all that it declares", () => {
       orders: { key: ["by", "id"], indexes: { newest: ["by", "at"] }, consistency: "session" },
     },
     queues: { sms: { f: 1, maxAttempts: 5 } },
-    sessions: { card: { durability: "owners", whenThrown: "reject", standby: false } },
+    sessions: { card: { durability: "owners", whenThrown: "reject", standby: false, methods: ["stamp"] } },
     secrets: { PEPPER: { at: "root" }, SMS_KEY: {} },
     vars: { CURRENCY: "EUR" },
     routes: { "/login/*": { at: "root" } },
@@ -251,10 +251,22 @@ Deno.test("a stateful session whose log its clients are to hold is not available
     code: "not_available",
     message: /^sessions\.game\.durability is not available/,
   });
-  class Plain extends Session {
+  class Base extends Session {
+    inherited(): void {}
+  }
+  class Plain extends Base {
     static durability = "owners";
+    field = (): void => {};
+    get got(): number {
+      return 1;
+    }
+    override onTimer(): void {}
+    override fetch(): Response {
+      return new Response();
+    }
+    own(): void {}
   }
   assert.deepEqual(readManifest({ fetch, sessions: { plain: Plain } }).sessions, {
-    plain: { durability: "owners", whenThrown: "reject", standby: false },
+    plain: { durability: "owners", whenThrown: "reject", standby: false, methods: ["own", "inherited"] },
   });
 });

@@ -372,3 +372,14 @@ Deno.test("a session that stands still does so after a restart, is not tried by 
   await until(async () => await ask(host, "heard") === 1);
   assert.deepEqual([host.parked.get(NAME), host.host.counts.parked], [null, 0]);
 });
+
+Deno.test("a method that a class has not makes no session of an id", async () => {
+  await using host = await memoryHost(robot, { methods: ["add"] });
+  await assert.rejects(ask(host, "vanish"), {
+    code: "not_available",
+    message: /robot of shop has no method vanish/,
+  });
+  assert.deepEqual([host.homes.status().open, await host.homes.kept(NAME)], [0, null]);
+  assert.equal(await ask(host, "add", 1), 1);
+  await assert.rejects(ask(host, "vanish"), { code: "not_available" });
+});

@@ -56,7 +56,12 @@ export class Disks {
 
 export async function memoryHost(
   make: (name: string) => SessionObject,
-  { disks = new Disks(), idleMs = 60_000 }: { disks?: Disks; idleMs?: number } = {},
+  { disks = new Disks(), idleMs = 60_000, methods = null }: {
+    disks?: Disks;
+    idleMs?: number;
+    /** What can be called; null: not known. */
+    methods?: readonly string[] | null;
+  } = {},
 ): Promise<MemoryHost> {
   const clock = new SystemClock(), random = new SystemRandom(), lines: string[] = [];
   const fatal = (error: Error) => {
@@ -94,7 +99,7 @@ export async function memoryHost(
   const versionOf = (version: string): LiveVersion => ({
     ...{ app: "shop", version, tierOf: () => "edge" },
     bundle: () => Promise.resolve(new Uint8Array()),
-    manifest: { sessions: { robot: {} } } as unknown as LiveVersion["manifest"],
+    manifest: { sessions: { robot: { methods } } } as unknown as LiveVersion["manifest"],
   });
   const pool = new MemoryPool(makers);
   const limits = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };

@@ -1,0 +1,48 @@
+/**
+ * The methods of a class of stateful sessions that can be called from outside.
+ *
+ * SM1  What the base class and Object have, and the handlers of events, are none.
+ */
+import { SESSION_BASE } from "./session_slot.ts";
+
+/** Names that are no methods to others. */
+const HANDLERS: ReadonlySet<string> = new Set([
+  "constructor",
+  "onOpen",
+  "onMessage",
+  "onClose",
+  "onTimer",
+  "fetch",
+]);
+
+/** A method of an object, by its name. */
+export function methodOf(object: object, name: string): ((...args: unknown[]) => unknown) | undefined {
+  if (HANDLERS.has(name)) return undefined;
+  for (const prototype of prototypesOf(Object.getPrototypeOf(object))) {
+    const found = Reflect.getOwnPropertyDescriptor(prototype, name);
+    if (found !== undefined) return typeof found.value === "function" ? found.value : undefined;
+  }
+  return undefined;
+}
+
+/** The names of all methods that objects with this prototype have. */
+export function methodNames(prototype: object): string[] {
+  const names = new Set<string>();
+  for (const each of prototypesOf(prototype)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(each))) {
+      if (typeof value === "function" && !HANDLERS.has(name)) names.add(name);
+    }
+  }
+  return [...names];
+}
+
+/** Those of the app: up to the base class. */
+function* prototypesOf(first: object | null): Generator<object> {
+  for (
+    let each = first;
+    each !== null && !Object.hasOwn(each, SESSION_BASE);
+    each = Object.getPrototypeOf(each)
+  ) {
+    yield each;
+  }
+}
