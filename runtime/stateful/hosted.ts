@@ -218,6 +218,7 @@ export class Hosted {
       answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
       unanswered: (request) =>
         this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
+      done: () => this.#kills = 0,
       peers: this.#peers,
       rejected: (rejection) => this.#wasRejected(rejection),
       over: (over) => this.#ended(opened.run, over),

@@ -107,6 +107,7 @@ export class Releases {
         listener.unanswered(event.request);
       }
     }
+    if (done.some(([, { kind }]) => kind !== "reject")) listener.done();
     listener.peers.released(commit, done);
     this.#acknowledge(commit);
     for (const { name, dueMs } of commit.timers) timers.set(name, dueMs);

@@ -36,6 +36,8 @@ export interface RunListener {
   answered(request: string, bytes: Uint8Array, token: TokenState): void;
   /** A request was done without an answer. */
   unanswered(request: string): void;
+  /** An event was done as it should be: a request, a message, a timer … */
+  done(): void;
   /** A handler threw or was killed, and nothing of it happened. */
   rejected(rejection: Rejection): void;
   over(over: RunOver): void;

@@ -176,3 +176,18 @@ Deno.test("peers hear each answer once and in order, over isolates that end, res
     for (const client of clients) await client.end();
   }
 });
+
+Deno.test("a session whose isolates end now and then is not given up, as long as messages are done in between", async () => {
+  await using host = await memoryHost(counter);
+  const client = new Client(host, 1);
+  client.connect();
+  for (let i = 1; i <= 5; i++) {
+    client.side.send(`m${i}`);
+    await until("it is there", () => client.heard.length === i && client.side.acknowledged === i);
+    host.loseIsolates("r");
+    await until("it is back", () => client.side.stage === "open");
+  }
+  client.side.send("last");
+  await until("the last is heard", () => client.heard.at(-1) === "6 last");
+  await client.end();
+});
