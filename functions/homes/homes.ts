@@ -227,7 +227,8 @@ export class Homes {
     const { site, nowMs } = this.#ports;
     const recovery = new Recovery(this.#recoveryPorts(), live.name, "", nowMs() + OPEN_MS_MAX);
     const copy = await recovery.fetch(site, this.#keepers.disk, live.epoch);
-    if (live.isOver || copy === null) throw await live.over;
+    if (live.isOver) throw await live.over;
+    if (copy === null) throw unreadable(live.name);
     this.#count("woken");
     const entry = this.#homes.get(keyOf("", live.name));
     if (entry !== undefined) entry.isResting = false;

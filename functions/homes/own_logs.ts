@@ -6,6 +6,7 @@ import type { Audit } from "./audit.ts";
 import type { Keepers } from "./keepers.ts";
 import type { KeptLog } from "./kept_log.ts";
 import type { LiveHomePorts } from "./live_home_ports.ts";
+import { shown } from "./name.ts";
 import { beginWith, NO_STATE } from "./state_parts.ts";
 
 type OwnLogs = Pick<LiveHomePorts<unknown>, "state" | "baseAt" | "read" | "base" | "hasState" | "parts">;
@@ -135,3 +136,10 @@ async function followedLog(keepers: Keepers, name: StatefulName): Promise<Follow
   const checkpoint = base && { at: base.at, bytes: base.bytes, version: base.version, parts };
   return { seed, version: base?.version ?? version, checkpoint, log, last };
 }
+
+/** For who wakes one that rests here. */
+export const unreadable = (name: StatefulName): HomeError =>
+  new HomeError(
+    "stateful_unreachable",
+    `cannot open ${shown(name)}: this site's disk does not give its log; ask again`,
+  );

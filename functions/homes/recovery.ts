@@ -15,7 +15,6 @@ import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import {
   type Ask,
-  type Base,
   commonUpTo,
   lastEpochOf,
   lastOf,
@@ -74,6 +73,8 @@ export interface Recovered {
   readonly isBorn: boolean;
 }
 
+/** A log that is read while it gets one base after the other: none does as often. */
+const FETCHES_MAX = 10;
 /** Numbers of grants: 48 random bits. */
 const GRANT_BYTES = 6;
 const numberOf = (bytes: Uint8Array): number => bytes.reduce((number, byte) => number * 256 + byte, 0);
@@ -360,21 +361,33 @@ export class Recovery {
   }
 
   /**
-   * All that a site has, in the epoch that it has promised; null where it does not answer any more.
+   * All that a site has, in the epoch that it has promised; null where it does not answer any more. A log that gets
+   * another base meanwhile (one that rests here, whose last checkpoint was under way) is read again.
    *
    * @param known the entry up to which it is not wanted, base and all.
    */
   async fetch(site: SiteId, disk: number, epoch: number, known?: number): Promise<LogCopy | null> {
-    const name = this.#name;
+    for (let attempt = 0; attempt < FETCHES_MAX; attempt++) {
+      const copy = await this.#fetchOnce(site, disk, epoch, known);
+      if (copy !== "changed") return copy;
+    }
+    return null;
+  }
+
+  async #fetchOnce(
+    site: SiteId,
+    disk: number,
+    epoch: number,
+    known?: number,
+  ): Promise<LogCopy | "changed" | null> {
+    const of = { name: this.#name, disk, epoch };
     const pieces: LogPiece[] = [];
     let first: Reply & { kind: "copy" } | null = null;
     for (let after = known ?? 0;;) {
       const whole = first === null && known === undefined;
-      const asking = this.#ports.ask(site, { kind: "fetch", name, disk, epoch, after, whole });
-      // Each part has its own time: a large log takes as long as it takes.
-      const reply = await this.#within(asking, this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
-      if (reply?.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
+      const reply = await this.#part(site, { kind: "fetch", ...of, after, whole });
       if (reply?.kind !== "copy") return null;
+      if (first !== null && reply.pieces[0]?.first !== after + 1) return "changed";
       first ??= reply;
       pieces.push(...reply.pieces);
       if (!reply.more) break;
@@ -382,27 +395,23 @@ export class Recovery {
       after = last === undefined ? after : last.first + last.count - 1;
     }
     const { seed, version, base } = first;
-    const parts = base === null ? [] : await this.#parts(site, { name, disk, epoch }, base, first.parts);
-    return parts && { seed, version, base, parts, pieces };
-  }
-
-  /** The parts of a base's state, those that came with it among them; null where they can't be had any more. */
-  async #parts(
-    site: SiteId,
-    of: { readonly name: StatefulName; readonly disk: number; readonly epoch: number },
-    { at, state }: Base,
-    first: readonly Uint8Array[],
-  ): Promise<readonly Uint8Array[] | null> {
-    const parts = [...first];
+    const parts = [...first.parts], { at, state } = base ?? { at: 0, state: NO_STATE };
     while (parts.length < state.count) {
-      const asking = this.#ports.ask(site, { kind: "parts", ...of, at, first: parts.length });
-      const reply = await this.#within(asking, this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
+      const reply = await this.#part(site, { kind: "parts", ...of, at, first: parts.length });
+      if (reply?.kind === "refused" && reply.why === "gap") return "changed";
       if (reply?.kind !== "parts" || reply.parts.length === 0) return null;
       parts.push(...reply.parts);
     }
     // What came from elsewhere is what its mark says, or it is none; the own disk is not read a second time for that.
     const isIt = site === this.#ports.site || isSameMark(markAfter(NO_STATE, parts), state);
-    return isIt ? parts : null;
+    return isIt ? { seed, version, base, parts, pieces } : null;
+  }
+
+  /** Each part has its own time: a large log takes as long as it takes. @throws HomeError */
+  async #part(site: SiteId, ask: Ask): Promise<Reply | null> {
+    const reply = await this.#within(this.#ports.ask(site, ask), this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
+    if (reply?.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
+    return reply;
   }
 
   // ── The own disk ──

@@ -12,6 +12,7 @@ import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { CallToSession } from "../../functions/turns/mod.ts";
 import type { Replica, TokenState } from "../../store/api.ts";
+import { CodecError } from "../../store/codec.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -20,7 +21,7 @@ import type { StatefulReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
-import { type Answered, Hosted, type HostedRequest, type Parking, type Reason } from "./hosted.ts";
+import { type Answered, Hosted, type HostedRequest, type Parking, type Reason, shown } from "./hosted.ts";
 import type { HttpOrigin } from "./made_calls.ts";
 import { OwnStore } from "./own_store.ts";
 import type { ParkedTable } from "./parked_table.ts";
@@ -368,6 +369,10 @@ export class SessionHost {
       const version = isAdopted ? current : await this.#versionOf(name, home.version);
       const seenAtCheckpoint = home.checkpoint && openPiece(home.checkpoint.bytes).token;
       const { token } = joinPieces(seenAtCheckpoint, home.log);
+      const session = await sessionOf(name, home).catch((error) => {
+        if (!(error instanceof CodecError)) throw error;
+        throw new Problem("stateful_parked", `${shown(name)} stands still: log_corrupt: ${error.message}`);
+      });
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
@@ -392,7 +397,7 @@ export class SessionHost {
       await run.start(
         standby !== null ? standby.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
           prepared.app,
-          { ...await sessionOf(name, home), ...epoch, ...since, code: codeOf(version.version) },
+          { ...session, ...epoch, ...since, code: codeOf(version.version) },
           run,
         ),
       );
