@@ -241,7 +241,10 @@ export class SimHome {
     this.at(5, () => {
       if (this.#pending.length > 0) return this.#reopenWhenKept();
       this.#isReleaseLost = false;
-      if (!this.isOver && this.#loop === undefined) this.#openIsolate();
+      if (this.isOver || this.#loop !== undefined) return;
+      // Its own disk would not give it a log that another home goes on with.
+      if (this.#log.epoch === this.epoch) this.#openIsolate();
+      else this.#fence();
     });
   }
 
