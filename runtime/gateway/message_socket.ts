@@ -91,9 +91,9 @@ export class SocketQueue {
 const BUFFERED_BYTES_MAX = 1024 * 1024;
 /** How often a full buffer is looked at: WebSocket tells nobody when it drains. */
 const DRAIN_POLL_MS = 5;
-/** A client that sends faster than it is read is cut off at so many messages, and at so many bytes of them. */
+/** A client that sends faster than it is read is cut off at so many messages, and at so many bytes of several. */
 const QUEUED_MESSAGES_MAX = 10_000;
-const QUEUED_BYTES_MAX = 64 * 1024 * 1024;
+const QUEUED_BYTES_MAX = 16 * 1024 * 1024;
 
 /** The client's end: a WebSocket of this process. */
 export class ClientSocket implements MessageSocket {
@@ -114,7 +114,8 @@ export class ClientSocket implements MessageSocket {
         kind: "message",
         data: typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer),
       });
-      const isFull = this.#queue.size > QUEUED_MESSAGES_MAX || this.#queue.bytes > QUEUED_BYTES_MAX;
+      const { size, bytes } = this.#queue;
+      const isFull = size > QUEUED_MESSAGES_MAX || (size > 1 && bytes > QUEUED_BYTES_MAX);
       if (isFull && socket.readyState === WebSocket.OPEN) socket.close(1008, "too many messages at once");
     });
     socket.addEventListener(

@@ -28,6 +28,7 @@ export interface PlainPeerPorts {
 
 /** Of messages that are not in the log: beyond, the client is not read. */
 const WAITING_BYTES_MAX = 1024 * 1024;
+const WAITING_MAX = 2_048;
 /** Of outputs that the client does not take: beyond, it is closed. */
 const OUTPUTS_BYTES_MAX = 4 * 1024 * 1024;
 const OUTPUTS_MAX = 16_384;
@@ -118,9 +119,14 @@ export class PlainPeer implements MessageSocket {
       return this.#leave(CLOSE.tooBig, `a message has at most ${MESSAGE_BYTES_MAX} bytes`);
     }
     this.#host.send(data);
-    while (this.#host.bufferedBytes > WAITING_BYTES_MAX && !this.#isOver) { // PP2
+    while (this.#isFull && !this.#isOver) { // PP2
       await (this.#room ??= Promise.withResolvers()).promise;
     }
+  }
+
+  get #isFull(): boolean {
+    const { bufferedBytes, sent, acknowledged } = this.#host;
+    return bufferedBytes > WAITING_BYTES_MAX || sent - acknowledged > WAITING_MAX;
   }
 
   /** The client has gone, or the gateway closes. */
