@@ -30,7 +30,7 @@ import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
 import { alignOwn, Recovery, type RecoveryPorts } from "./recovery.ts";
-import { Followable, type KeptCopy, keptCopy, ownLogs } from "./own_logs.ts";
+import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
 import { NO_STATE } from "./state_parts.ts";

@@ -1,6 +1,6 @@
 /** The logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
 import type { SiteId } from "../../store/ports.ts";
-import type { Checkpoint, StatefulName } from "./api.ts";
+import { type Checkpoint, HomeError, type StatefulName } from "./api.ts";
 import type { LogPiece, Reply } from "./asks.ts";
 import type { Audit } from "./audit.ts";
 import type { Keepers } from "./keepers.ts";
