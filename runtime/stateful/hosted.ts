@@ -64,6 +64,8 @@ interface Waiting extends HostedRequest {
 const WAITING_MAX = 1_000;
 /** In a row, without an event that was done. */
 const KILLS_MAX = 3;
+/** As long as other answers are (functions/homes/limits.ts, ANSWER_KEPT_MS). */
+const LAST_KEPT_MS = 60_000;
 /** Isolates that end meanwhile, in turns of others. */
 const OPENINGS_MAX = 5;
 /** For so long events wait until other code runs; then they go on with the code that runs. */
@@ -74,6 +76,8 @@ export class Hosted {
   readonly name: StatefulName;
   readonly #open: OpenRun;
   readonly #waiting = new Map<string, Waiting>();
+  /** Answers of the one before, which has ended. */
+  readonly #last = new Map<string, { readonly bytes: Uint8Array; readonly untilMs: number }>();
   readonly #gone: () => void;
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
@@ -134,6 +138,8 @@ export class Hosted {
   async request(asked: HostedRequest): Promise<Answered> {
     const known = this.#waiting.get(asked.request);
     if (known !== undefined) return await known.done.promise; // H1
+    const last = this.#last.get(asked.request);
+    if (last !== undefined) return { answer: last.bytes, token: null };
     if (this.#waiting.size >= WAITING_MAX) {
       throw new Problem(
         "overloaded",
@@ -299,9 +305,23 @@ export class Hosted {
       }
     }
     const error = this.#failed(over);
+    if (over.kind === "ended") this.#keep(run.unheard);
     if (over.kind === "ended") this.#peers.ended();
     else this.#peers.over(over.kind === "moved" ? over.error.site : null);
     for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
+    this.tidy();
+  }
+
+  /** Of the one that has ended, for who asks again while another has begun (ending.ts, EN2). */
+  #keep(answers: ReadonlyMap<string, Uint8Array>): void {
+    const untilMs = performance.now() + LAST_KEPT_MS;
+    for (const [request, bytes] of answers) this.#last.set(request, { bytes, untilMs });
+  }
+
+  /** Lets go of what nobody asks for any more. */
+  sweep(): void {
+    const nowMs = performance.now();
+    for (const [request, { untilMs }] of this.#last) if (untilMs <= nowMs) this.#last.delete(request);
     this.tidy();
   }
 
@@ -388,7 +408,7 @@ export class Hosted {
 
   /** Nothing is kept of one that has nothing here. */
   tidy(): void {
-    const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving;
+    const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving || this.#last.size > 0;
     if (this.#waiting.size > 0 || isRunning || this.#parked !== null || this.#peers.isUsed) return;
     this.#peers.close();
     this.#gone();

@@ -189,7 +189,7 @@ export class SessionHost {
   /** Whoever asked has the answer. */
   received(name: StatefulName, request: string): void {
     const run = this.#hosted.get(keyOf(name))?.run;
-    if (run && !run.isOver) run.home.received(request);
+    if (run && !run.isOver) run.received(request);
   }
 
   /** A timer of a session that is at home here is due. */
@@ -449,7 +449,7 @@ export class SessionHost {
     const beforeMs = this.#services.nowMs() - this.#services.idleMs;
     for (const hosted of [...this.#hosted.values()]) {
       const { run, waiting } = hosted;
-      hosted.tidy();
+      hosted.sweep();
       if (run !== null && waiting === 0 && run.usedMs <= beforeMs) run.rest();
     }
   }

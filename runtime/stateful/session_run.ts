@@ -25,6 +25,7 @@ import type {
 import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
+import { Ending } from "./ending.ts";
 import type { CallMaker } from "./made_calls.ts";
 import { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
@@ -77,6 +78,7 @@ export class SessionRun implements ChannelSink {
   /** Events that wait: it is to move (moves.ts). */
   #held: HandledEvent[] | null = null;
   #usedMs: number;
+  #ending: Ending | null = null;
 
   constructor(parts: RunParts) {
     this.#parts = parts;
@@ -130,7 +132,7 @@ export class SessionRun implements ChannelSink {
     await this.#releases.begin(opened);
     if (opened.isEnded) {
       await this.#releases.answerAgain(opened);
-      await this.remove();
+      this.#endSoon(opened.outputs);
     } else if (this.#checkpoints.isBeginning) {
       await this.#checkpoints.begun();
       this.goOn();
@@ -212,6 +214,7 @@ export class SessionRun implements ChannelSink {
 
   /** Hands an event to the session. */
   deliver(event: HandledEvent): void {
+    if (this.#ending !== null) return this.#ending.now();
     if (this.#held !== null) return void this.#held.push(event);
     if (this.#over !== null || this.#checkpoints.isLeaving || this.#at === null) return;
     const number = this.#nextEvent++;
@@ -258,6 +261,34 @@ export class SessionRun implements ChannelSink {
     this.#end({ kind: "ended" });
   }
 
+  /** It has called `end()`: it answers who asks again, and nobody else. */
+  get isEnding(): boolean {
+    return this.#ending !== null;
+  }
+
+  /** What it answered last, and nobody has heard. */
+  get unheard(): ReadonlyMap<string, Uint8Array> {
+    return this.#ending?.unheard ?? new Map();
+  }
+
+  /** Whoever asked has the answer. */
+  received(request: string): void {
+    this.home.received(request);
+    this.#ending?.heard(request);
+  }
+
+  /** Somebody wants to begin it anew. */
+  endNow(): void {
+    this.#ending?.now();
+  }
+
+  #endSoon(outputs: readonly Output[]): void {
+    const ending = this.#ending ??= new Ending(this.#answersOf(outputs));
+    ending.over
+      .then(() => this.#over === null ? this.remove() : undefined)
+      .catch((error) => this.#end({ kind: "failed", error }));
+  }
+
   /** Resolves when what was committed so far has left. */
   get settled(): Promise<void> {
     return this.#releases.settled;
@@ -271,7 +302,9 @@ export class SessionRun implements ChannelSink {
     peers.noted(opened);
     const answers = this.#answersOf(opened.outputs);
     const home = this.#home = opening.start(answers);
-    home.over.then((error) => this.#end({ kind: "moved", error }));
+    home.over.then((error) => {
+      this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
+    });
     this.#told = home.sequence;
     if (opened.sequence !== this.#told) return this.#misfit(opened.sequence);
     if (isAdopted) {
@@ -319,7 +352,7 @@ export class SessionRun implements ChannelSink {
       await this.#releases.release(commit);
       this.#usedMs = this.#parts.nowMs();
       if (this.#over !== null) return;
-      if (commit.isEnded) await this.remove();
+      if (commit.isEnded) this.#endSoon(commit.outputs);
       else this.#checkpoints.released();
     });
   }
@@ -367,6 +400,7 @@ export class SessionRun implements ChannelSink {
     this.#opening.reject(new RunFailed(over));
     this.#checkpoints.over(new RunFailed(over));
     this.#serving.resolve();
+    this.#ending?.now();
     this.#timers.close();
     this.#calls.close();
     this.#at?.isolate.closeChannel(this.#at.channel);

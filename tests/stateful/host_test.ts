@@ -213,6 +213,40 @@ Deno.test("who asks again after the last request has that one's answer, where th
   assert.equal(added, 1);
 });
 
+Deno.test("who asks again after the end has the last answer, until it was heard or somebody begins anew", async () => {
+  await using host = await memoryHost(robot);
+  assert.equal(await ask(host, "add", 5), 5);
+  assert.equal(await askAs(host, "last", "close"), 5);
+  assert.equal(await askAs(host, "last", "close"), 5, "its answer was lost on the way");
+  host.loseIsolates();
+  assert.equal(await askAs(host, "last", "close"), 5, "with its isolate gone, too");
+  const begun = async () => {
+    for (;;) {
+      try {
+        return await askAs(host, "next", "add", 1);
+      } catch (error) {
+        assert.equal((error as { code?: string }).code, "ended"); // the router asks again
+      }
+    }
+  };
+  assert.equal(await begun(), 1, "who comes meanwhile does not wait for that");
+  assert.equal(await askAs(host, "last", "close"), 5, "nor does that end the next one");
+  assert.equal(await ask(host, "add", 1), 2);
+});
+
+Deno.test("a session whose last answer was heard has ended, and its log is gone", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "add", 5);
+  await askAs(host, "last", "close");
+  const rows = () => host.homes.rows({ limit: 10 });
+  assert.equal((await rows())[0]?.ended, false, "it is not known yet who has the answer");
+  host.host.received(NAME, "last");
+  for (let i = 0; i < 1_000 && (await rows())[0]?.ended !== true; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal((await rows())[0]?.ended, true);
+});
+
 Deno.test("one that ends, or is removed, begins anew", async () => {
   await using host = await memoryHost(robot);
   await ask(host, "add", 7);
