@@ -6,6 +6,7 @@
  *
  * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
  * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/turns/turn_loop.ts).
+ * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts).
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
@@ -34,6 +35,7 @@ import { stackOf } from "./stack.ts";
 import { after, drain, nowMs, schedule } from "./stateful_core.ts";
 import { recordedFetch } from "./stateful_fetch.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
+import { collectIntrinsics, freezeIntrinsics } from "./stateful_intrinsics.ts";
 import { recordRealm } from "./stateful_realm.ts";
 import { FrameSink } from "./stateful_sink.ts";
 
@@ -98,6 +100,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   recordImports(() => app.source);
   const realm = cutRealm(recordedFetch(current));
   recordRealm(current);
+  const intrinsics = collectIntrinsics();
   // Not before: a bootstrap that fails says so on its way out.
   catchUncaught();
   writer.signal(FRAME.ready, 0);
@@ -131,7 +134,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
           app.setSecrets(JSON.parse(payload.text()) as Record<string, string>);
           return loop.renew();
         case FRAME.load:
-          return void load(writer, payload, realm, app);
+          return void load(writer, payload, realm, app, intrinsics);
       }
     });
   } catch (error) {
@@ -142,13 +145,20 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   exit(0);
 }
 
-async function load(writer: FrameWriter, payload: Payload, realm: Realm, app: StatefulApp): Promise<void> {
+async function load(
+  writer: FrameWriter,
+  payload: Payload,
+  realm: Realm,
+  app: StatefulApp,
+  intrinsics: ReadonlySet<object>,
+): Promise<void> {
   const options = JSON.parse(payload.text()) as LoadOptions;
   try {
     realm.setVars(options.vars);
     app.source = decoder.decode(payload.restView());
     const module = await import(BUNDLE_URL) as Record<string, unknown>;
     app.source = "";
+    freezeIntrinsics(intrinsics);
     app.loaded = { defaultExport: realm.served.appOf(module), options };
     writer.begin(FRAME.loaded, 0).text("{}").end();
   } catch (error) {
