@@ -92,11 +92,13 @@ export class LiveHome {
     const add = (site: SiteId, disk: number, isOwn: boolean, mayInstall: boolean) =>
       this.#add(new Follower(home, { site, turn: this.#turn++, disk, isOwn, mayInstall }));
     this.#own = add(ports.site, start.disk, true, true);
+    const others = disksOf(this.#recorded).filter(({ site, disk }) =>
+      site !== ports.site || disk !== start.disk
+    )
+      .map(({ site, disk }) => add(site, disk, false, start.isBorn));
+    // When all are there: what the own disk has is held by nobody else yet (H3).
     this.#own.join({ disk: start.disk, aligned: true, log: state });
-    for (const { site, disk } of disksOf(this.#recorded)) {
-      if (site === ports.site && disk === start.disk) continue;
-      add(site, disk, false, start.isBorn).join(start.promised.get(site) ?? null);
-    }
+    for (const other of others) other.join(start.promised.get(other.site) ?? null);
     this.#makeFollower = (site) => new Follower(home, { site, turn: this.#turn++, mayInstall: true });
     this.#checkSoon();
   }

@@ -37,6 +37,23 @@ Deno.test("a commit is on f + 1 disks when it is held", async () => {
   assert.equal(lasts.filter((last) => last === 1).length, 3);
 });
 
+Deno.test("what a log has when it is opened is released when all owners have it", async () => {
+  const all = await Cluster.start(3, 2);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1")));
+  all.site(1).crash(false);
+  await all.pass(400);
+  const next = (await all.open(2, "x")).start([{ request: "r1", bytes: encode("answer to r1") }]);
+  const asked = next.ask("r1");
+  let isAnswered = false;
+  if (asked.kind === "known") void asked.answer.then(() => isAnswered = true);
+  await all.pass(1_000);
+  assert.deepEqual([asked.kind, isAnswered, next.released], ["known", false, 0]);
+  void all.site(1).start();
+  await all.pass(2_000);
+  assert.deepEqual([isAnswered, next.released], [true, 1]);
+});
+
 Deno.test("a session goes on elsewhere when its home is dead, with all that was held", async () => {
   const all = await Cluster.start(3, 1);
   const home = await all.home(1, "x");
