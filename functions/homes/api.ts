@@ -128,6 +128,8 @@ export interface Opened {
 export interface HomeHosts {
   /** Those that were asked when it was opened. */
   readonly asked: readonly string[];
+  /** Those that were to be asked, and it was opened without: they are no peers of it any more. */
+  readonly leftBehind: readonly string[];
   /** A host has the log up to an entry: it is to be on record. False: there are as many as there may be. */
   has(host: string, through: number): boolean;
   /** It can't be reached, or holds no more: it is to be on record no longer. */

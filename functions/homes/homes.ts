@@ -156,10 +156,11 @@ export class Homes {
    * Makes this site its home, where nobody is, or nobody that lives; or opens it again where this site is.
    *
    * @param version the code to run, where nothing is known of it yet.
+   * @param isForced without waiting for clients that hold its log: what only they were told is gone.
    * @throws HomeError `elsewhere` (with the site), `superseded`, `stateful_unreachable`, `arbiter_unreachable`,
    *     `closed`, `limit_stateful`, `overloaded`.
    */
-  async open(name: StatefulName, version: string): Promise<Opened> {
+  async open(name: StatefulName, version: string, isForced = false): Promise<Opened> {
     this.#serving();
     checkName(name);
     this.#room.checkFor(`open ${shown(name)}`);
@@ -170,7 +171,9 @@ export class Homes {
     }
     this.#opening.add(key);
     try {
-      return resting === undefined ? await this.#open(name, version) : await this.#wake(resting.live);
+      return resting === undefined
+        ? await this.#open(name, version, isForced)
+        : await this.#wake(resting.live);
     } finally {
       this.#opening.delete(key);
     }
@@ -206,20 +209,20 @@ export class Homes {
     if (this.#closing !== null) throw this.#closing;
   }
 
-  async #open(name: StatefulName, version: string): Promise<Opened> {
+  async #open(name: StatefulName, version: string, isForced: boolean): Promise<Opened> {
     const { site, nowMs } = this.#ports;
     const head = this.#keepers.log(name)?.head;
     const recovery = new Recovery(this.#recoveryPorts(), name, version, nowMs() + OPEN_MS_MAX);
-    const recovered = await recovery.run(head?.by === site ? head.promised : 0), { row, copy } = recovered;
+    const recovered = await recovery.run(head?.by === site ? head.promised : 0, isForced);
     this.#serving();
-    if (this.#keepers.log(name)?.head.promised !== row.epoch) {
+    if (this.#keepers.log(name)?.head.promised !== recovered.row.epoch) {
       throw new HomeError(
         "superseded",
         `cannot open ${shown(name)}: another site has taken it over; ask again`,
       );
     }
-    this.#count(row.epoch === 1 ? "claimed" : "recovered");
-    return this.#opened(this.#begin({ name, ...recovered }), copy);
+    this.#count(recovered.row.epoch === 1 ? "claimed" : "recovered");
+    return this.#opened(this.#begin({ name, ...recovered }), recovered.copy);
   }
 
   /** One that rests here: it is on the own disk. */

@@ -11,6 +11,8 @@
  *      and only there, hosts are enough where the disk can't be asked.
  * HO4  Hosts change like disks, through the arbiter only; and none leaves the record before the disks that stay, and
  *      with one disk alone the hosts that stay, have all that it was told.
+ * HO8  Where an operator opens it without hosts that do not come back, these are left behind: off the record, and no
+ *      peers of it any more. What they hold is never taken.
  */
 import type { HomeHosts, Owner } from "./api.ts";
 
@@ -50,6 +52,7 @@ export class HostOwners implements HomeHosts {
   readonly #told = new Map<string, number>();
 
   readonly asked: readonly string[];
+  readonly leftBehind: readonly string[];
   readonly #changed: () => void;
   /** Called when the arbiter has other hosts on record. */
   onRecorded: () => void = () => {};
@@ -66,6 +69,7 @@ export class HostOwners implements HomeHosts {
   ) {
     this.#changed = changed;
     this.asked = [...has.keys()];
+    this.leftBehind = hostsOf(recorded).filter((host) => !has.has(host));
     this.#recorded = new Set(hostsOf(recorded));
     this.#isSingle = disksOf(recorded).length <= 1;
     for (const host of this.#recorded) {

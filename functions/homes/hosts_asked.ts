@@ -7,7 +7,10 @@ import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import { disksOf, hostsOf, missing } from "./host_owners.ts";
 import { shown } from "./name.ts";
 
-/** What a host that has promised holds; null: nothing, or nothing that opens, and it is no host of it any more. */
+/**
+ * What a host that has promised holds; null: nothing, or nothing that opens, and it is no host of it any more. Only of one
+ * that has shown to be that host: whoever else speaks for it has not answered.
+ */
 export type HostAnswer = LogCopy | null;
 
 /** How hosts are reached. */
@@ -46,8 +49,14 @@ export const furthestOf = (answers: ReadonlyMap<string, HostAnswer>): LogCopy | 
 export function checkAsked(
   name: StatefulName,
   owners: readonly Owner[],
-  { answers, hasDisk }: { readonly answers: ReadonlyMap<string, HostAnswer>; readonly hasDisk: boolean },
+  { answers, hasDisk, isForced }: {
+    readonly answers: ReadonlyMap<string, HostAnswer>;
+    readonly hasDisk: boolean;
+    readonly isForced: boolean;
+  },
 ): void {
+  const hasLog = hasDisk || furthestOf(answers) !== null;
+  if (isForced && hasLog) return;
   const lacks = missing(owners, { hosts: new Set(answers.keys()), hasDisk });
   const disks = disksOf(owners).map(({ site }) => site);
   if (lacks.hosts.length > 0) {
@@ -59,7 +68,7 @@ export function checkAsked(
         `back: ${lacks.hosts.join(", ")}. They may have been told what nobody else knows`,
     );
   }
-  if (!lacks.isDiskMissing && (hasDisk || furthestOf(answers) !== null)) return;
+  if (!lacks.isDiskMissing && hasLog) return;
   throw new HomeError(
     "stateful_unreachable",
     `cannot open ${shown(name)}: none of the sites that keep its log can be asked; missing: ${

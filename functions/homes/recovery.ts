@@ -95,18 +95,23 @@ export class Recovery {
   }
 
   /**
+   * @param isForced an operator goes on without the hosts that have not come back (host_owners.ts, HO8).
    * @param seen the epoch in which this site was its home; 0: it was not.
    * @throws HomeError
    */
-  async run(seen: number): Promise<Recovered> {
+  async run(seen: number, isForced = false): Promise<Recovered> {
     const row = await this.#acquire(seen);
     const { epoch } = row, disks = disksOf(row.owners);
     const [promised, answers] = await Promise.all([
-      this.#promises(disks, epoch, hostsAreEnough(row.owners)),
-      this.#hosts(row.owners, epoch),
+      this.#promises(
+        disks,
+        epoch,
+        hostsAreEnough(row.owners) || (isForced && hostsOf(row.owners).length > 0),
+      ),
+      this.#hosts(row.owners, epoch, isForced),
     ]);
     const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
-    const copy = await this.#longest(row, promised, answers, mine);
+    const copy = await this.#longest(row, promised, answers, mine, isForced);
     await this.#alignOwn(epoch, copy, mine);
     const hosts = new Map(
       [...answers].flatMap(([host, held]) => held === null ? [] : [[host, lastEntryOf(held)]]),
@@ -263,11 +268,15 @@ export class Recovery {
   }
 
   /** HO2 */
-  async #hosts(owners: readonly Owner[], epoch: number): Promise<ReadonlyMap<string, HostAnswer>> {
+  async #hosts(
+    owners: readonly Owner[],
+    epoch: number,
+    isForced: boolean,
+  ): Promise<ReadonlyMap<string, HostAnswer>> {
     const hosts = hostsOf(owners);
     const port = this.#ports.hosts;
     if (hosts.length === 0 || port === undefined) return new Map();
-    const answers = await port.ask(this.#name, epoch, hosts, this.#untilMs);
+    const answers = await port.ask(this.#name, epoch, hosts, isForced ? 0 : this.#untilMs);
     if (answers === "superseded") throw this.#overtaken();
     return answers;
   }
@@ -310,11 +319,12 @@ export class Recovery {
     promised: ReadonlyMap<SiteId, Promised>,
     answers: ReadonlyMap<string, HostAnswer>,
     mine: Promised | null,
+    isForced: boolean,
   ): Promise<LogCopy> {
     const disks = disksOf(owners);
     if (hostsOf(owners).length === 0) return await this.#furthest(disks, epoch, promised, mine);
     const hasDisk = [...promised.values()].some(({ log }) => log !== null);
-    checkAsked(this.#name, owners, { answers, hasDisk });
+    checkAsked(this.#name, owners, { answers, hasDisk, isForced });
     const ofHosts = furthestOf(answers);
     const ofDisks = hasDisk ? await this.#furthest(disks, epoch, promised, mine) : null;
     if (ofHosts === null || (ofDisks !== null && !isFurther(ofHosts, ofDisks))) {

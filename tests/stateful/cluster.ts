@@ -1,5 +1,6 @@
 /** A few sites with homes in virtual time, without faults but those that a test makes. */
 import type { Home, Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
+import type { HostsPort } from "../../functions/homes/hosts_asked.ts";
 import type { HomesPorts } from "../../functions/homes/ports.ts";
 import { isForArbiter } from "../../functions/homes/asks.ts";
 import { decodePacket } from "../../functions/homes/packet.ts";
@@ -16,6 +17,7 @@ export const name = (id: string): StatefulName => ({ app: "shop", class: "cart",
 
 interface ClusterOptions {
   readonly keptMax?: (site: string) => number;
+  readonly hosts?: HostsPort;
   readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes">;
 }
 
@@ -62,6 +64,7 @@ export class Cluster {
         },
         due: (site, due) => void this.due.push(`${site} ${due.id}`),
         ...(options.bounds === undefined ? {} : { bounds: options.bounds }),
+        ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
         ...(options.keptMax === undefined ? {} : { keptMax: options.keptMax(id) }),
       })
     );
