@@ -29,7 +29,7 @@ import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
-import { alignOwn, Recovery, type RecoveryPorts } from "./recovery.ts";
+import { alignOwn, overtaken, Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
@@ -216,10 +216,7 @@ export class Homes {
     const recovered = await recovery.run(head?.by === site ? head.promised : 0, isForced);
     this.#serving();
     if (this.#keepers.log(name)?.head.promised !== recovered.row.epoch) {
-      throw new HomeError(
-        "superseded",
-        `cannot open ${shown(name)}: another site has taken it over; ask again`,
-      );
+      throw overtaken(name);
     }
     this.#count(recovered.row.epoch === 1 ? "claimed" : "recovered");
     return this.#opened(this.#begin({ name, ...recovered }), recovered.copy);

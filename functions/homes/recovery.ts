@@ -282,11 +282,7 @@ export class Recovery {
   }
 
   #overtaken(epoch?: number): HomeError {
-    const which = epoch === undefined ? "" : `, in epoch ${epoch}`;
-    return new HomeError(
-      "superseded",
-      `cannot open ${shown(this.#name)}: another site opens it, too${which}; ask again`,
-    );
+    return overtaken(this.#name, epoch);
   }
 
   #unreachable(silent: readonly Owner[]): HomeError {
@@ -433,6 +429,15 @@ export class Recovery {
   async #alignOwn(epoch: number, copy: LogCopy, mine: Promised | null): Promise<void> {
     await alignOwn(this.#ports, { name: this.#name, epoch, copy, mine });
   }
+}
+
+/** Another site opens it, too, or has opened it since. */
+export function overtaken(name: StatefulName, epoch?: number): HomeError {
+  const which = epoch === undefined ? "" : `, in epoch ${epoch}`;
+  return new HomeError(
+    "superseded",
+    `cannot open ${shown(name)}: another site opens it, too${which}; ask again`,
+  );
 }
 
 /** See `Recovery`; a log without anything is begun so, too. */
