@@ -32,19 +32,24 @@ export function cameraOptions(args: readonly string[]) {
   };
 }
 
-/** Sends one frame until it is answered. */
+/**
+ * Sends one frame until it is answered. Where nothing is known of what became of it, it is sent again with the same key;
+ * after a 502 it was not counted, and this is told to whoever asks with that key: it has another one then.
+ */
 export async function sendFrame(
   to: readonly string[],
   pgm: Uint8Array<ArrayBuffer>,
   key: string,
 ): Promise<unknown> {
+  let failed = 0;
   for (let tries = 0;; tries++) {
     const url = to[tries % to.length] ?? "";
-    const headers = { "idempotency-key": key };
+    const headers = { "idempotency-key": `${key}-${failed}` };
     const answer = await fetch(url, { method: "POST", body: pgm, headers }).catch(() => null);
     if (answer?.ok) return await answer.json();
     const text = await answer?.text();
     if (answer !== null && answer.status < 500) throw new Error(`${url}: ${answer.status} ${text}`);
+    if (answer?.status === 502) failed++;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
 }

@@ -2,21 +2,21 @@
  * What is known of one camera: the frames that its background is the mean of. A stateful session of tens of megabytes.
  *
  * Every so many frames, one goes into the background, and the oldest leaves it. The state is as the paper's video analytics
- * have it (CESSNA, 7.1): frames of 768 × 576, spread over some time.
+ * have it (CESSNA, 7.1): 120 frames of 768 × 576, spread over minutes.
  *
  * C1  `sum` is the frames in `ring` added up: pixel for pixel, always.
  * C2  Of a frame that goes into the background a checkpoint has that frame and the sum; of any other one, some numbers.
  * C3  A frame that can't be used changes nothing.
  * C4  A frame that is sent again, because its answer was lost with a site, is answered as it was and counted once.
  */
-import { bytes, type EnvOf, Session } from "sojourn";
+import { bytes, type EnvOf, list, Session } from "sojourn";
 import { type Box, boxesOf, inFront, type Size } from "./detect.ts";
 import { type Picture, readPgm, writePbm } from "./pgm.ts";
 
 export const resources = {
   vars: {
-    /** Frames that the background is the mean of: 64 of 768 × 576 are 28 MB. A sum of 16 bits takes 257 of them. */
-    DEPTH: "64",
+    /** Frames that the background is the mean of: 120 of 768 × 576 are 53 MB. A sum of 16 bits takes 257 of them. */
+    DEPTH: "120",
     /** Of so many frames one goes into the background. */
     EVERY: "10",
   },
@@ -38,7 +38,7 @@ export interface Seen {
 
 /** See the file's header. */
 export class Camera extends Session<Env> {
-  ring = bytes(0);
+  ring = list<ReturnType<typeof bytes>>();
   /** Of 16 bits each. */
   sum = bytes(0);
   size: Size | null = null;
@@ -84,7 +84,7 @@ export class Camera extends Session<Env> {
   }
 
   #stateBytes(): number {
-    return this.ring.length + this.sum.length;
+    return (this.ring.length * this.sum.length) / 2 + this.sum.length;
   }
 
   #look(picture: Picture): { readonly seen: Seen; readonly mask: Uint8Array } {
@@ -119,11 +119,10 @@ export class Camera extends Session<Env> {
 
   /** C1 */
   #learn(pixels: Uint8Array<ArrayBuffer>): void {
-    const depth = this.#depth(), slot = this.learned % depth, from = slot * pixels.length;
-    const isNew = this.ring.length < from + pixels.length;
-    if (isNew) this.ring.resize(from + pixels.length);
-    const oldest = isNew ? null : this.ring.slice(from, from + pixels.length);
-    this.ring.set(pixels, from);
+    const frame = this.ring.at(this.learned % this.#depth());
+    const oldest = frame?.slice();
+    if (frame === undefined) this.ring.push(bytes(pixels));
+    else frame.set(pixels);
     this.sum.edit(0, this.sum.length, (part) => {
       const sum = new Uint16Array(part.buffer, part.byteOffset, part.length / 2);
       for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? 0) + (pixels[i] ?? 0) - (oldest?.[i] ?? 0);
