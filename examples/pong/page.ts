@@ -14,7 +14,7 @@ export const page = ({ table, site, prefix }: { table: string; site: string; pre
         <link rel="icon" href="data:,">
         <script type="module" src="${prefix}/pong.js"></script>
       </head>
-      <body data-table="${table}" data-prefix="${prefix}">
+      <body data-table="${table}">
         <header>
           <h1>Pong <small>${table}</small></h1>
           <nav aria-label="Sites"></nav>

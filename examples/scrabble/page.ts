@@ -34,7 +34,7 @@ export const page = ({ table, site, prefix }: { table: string; site: string; pre
         <link rel="icon" href="data:,">
         <script type="module" src="${prefix}/scrabble.js"></script>
       </head>
-      <body data-table="${table}" data-prefix="${prefix}">
+      <body data-table="${table}">
         <header>
           <h1>Scrabble <small>${table}</small></h1>
           <nav aria-label="Sites"></nav>
@@ -68,7 +68,7 @@ export const page = ({ table, site, prefix }: { table: string; site: string; pre
           </aside>
         </main>
         <footer>
-          <p><span id="state">connecting</span>. Served by <b>${site}</b>; the table lives where it was first
+          <p><span id="state">Connecting</span>. Served by <b>${site}</b>; the table lives where it was first
             opened. Kill that site in the middle of a game: <code>deno task chaos kill edge-1</code>.</p>
         </footer>
         <dialog id="blank" aria-label="Which letter is the blank?">

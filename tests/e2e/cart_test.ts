@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { walkCart } from "./cart_walk.ts";
 import { startCluster } from "./cluster.ts";
 import { GAMES } from "../soak/games.ts";
+import { walkGamePages } from "./games_pages.ts";
 import { walkGames } from "./games_walk.ts";
 import { walkMotion } from "./motion_walk.ts";
 
@@ -32,5 +33,6 @@ Deno.test("the examples with stateful sessions keep their promises when the home
   await Deno.remove(folder, { recursive: true });
   await t.step("cart: customers lose nothing and get nothing twice", () => walkCart(cluster));
   await t.step("pong and scrabble: two players at two edges see one game", () => walkGames(cluster));
+  await t.step("pong and scrabble: pages go on when their site is killed", () => walkGamePages(cluster));
   await t.step("motion: a camera goes on with its background", () => walkMotion(cluster));
 });

@@ -2,16 +2,18 @@
  * A player's page. It draws what the table tells, a moment behind so that it is smooth, and tells the table where the
  * paddle is wanted. Its own paddle moves at once: the table moves it by the same rule.
  *
- * It keeps one socket, at this site or at the next that answers. The seat is kept for who knows its key.
+ * Its socket is the client library's: it goes on at another site when this one dies, and nothing is lost on it. The seat
+ * is kept for who knows its key.
  */
-const { table, prefix } = document.body.dataset;
+// Every site serves it; where this file lies there is none to check it against.
+const { connect } = await import(new URL("/_sojourn/client.js", location.href));
+
+const { table } = document.body.dataset;
 const COURT = { width: 160, height: 100 }, PADDLE = { half: 9, face: 8, speed: 130 }, BALL_RADIUS = 1.6;
 /** Two frames: one may come late and nothing jumps. */
 const BEHIND_MS = 70;
 /** The table takes a player for gone who says nothing for six times as long. */
 const PULSE_MS = 250;
-/** A table that is played at says something all the time. Longer than a table takes to move to another site. */
-const SILENT_MS = 4_000;
 
 const $ = (id) => document.getElementById(id);
 const canvas = document.querySelector("canvas"), pen = canvas.getContext("2d");
@@ -19,7 +21,7 @@ const key = sessionStorage.getItem("key") ?? crypto.randomUUID();
 sessionStorage.setItem("key", key);
 $("name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
 
-let sites = [location.origin], at = 0, socket = null, isOpen = false, problem = "", heardMs = 0;
+let socket = null, isAway = false, problem = "", heardMs = 0;
 /** What was told, newest last, and when. */
 const told = [];
 let you = { seat: null, seen: 0 };
@@ -27,42 +29,36 @@ let wantsSeat = sessionStorage.getItem("seated") === table;
 const mine = { n: 0, y: 50, shown: 50, sentMs: 0, isSent: true };
 /** When each `aim` left, until the table has it: the lag is measured by these. */
 const sent = new Map();
-let lagMs = null, lostMs = null;
+let lagMs = null;
 
 // The connection
 
+// "." is where this page is: the app, at this site. The others are asked for.
+const client = await connect({ sites: "." });
+
 function open() {
-  const site = sites[at % sites.length];
-  const url = new URL(`${prefix}/${table}/socket`, site);
-  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  const mineNow = socket = new WebSocket(url);
+  const now = socket = new client.WebSocket(`/${table}/socket`);
+  isAway = true;
   heardMs = performance.now();
-  mineNow.onopen = () => {
-    isOpen = true;
-    heardMs = performance.now();
+  const isHere = () => {
+    isAway = false;
     if (wantsSeat) sit();
   };
-  mineNow.onmessage = ({ data }) => {
-    if (mineNow !== socket) return;
+  now.addEventListener("open", isHere);
+  now.addEventListener("back", isHere);
+  now.addEventListener("away", () => isAway = true);
+  now.addEventListener("message", ({ data }) => {
     heardMs = performance.now();
     take(JSON.parse(data));
-  };
-  mineNow.onclose = () => mineNow === socket && next();
-  mineNow.onerror = () => {};
+  });
+  // The table has ended, or this page was away for longer than it is waited for: begin anew.
+  now.addEventListener("close", () => {
+    isAway = true;
+    setTimeout(open, 500);
+  });
 }
 
-/** The next site: this one is gone, or slow. */
-function next() {
-  const old = socket;
-  socket = null;
-  isOpen = false;
-  lostMs ??= performance.now();
-  old?.close();
-  at++;
-  setTimeout(open, at % sites.length === 0 ? 500 : 60);
-}
-
-const say = (words) => isOpen && socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(words));
+const say = (words) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(words));
 const sit = () => say({ kind: "sit", key, name: $("name").value.trim() || "Somebody" });
 
 function take(words) {
@@ -75,7 +71,6 @@ function take(words) {
   const newest = told.at(-1)?.state;
   // The table counts its frames: what is older than what was shown is never shown.
   if (newest !== undefined && words.frame <= newest.frame) return;
-  lostMs = null;
   told.push({ state: words, atMs: performance.now() });
   if (told.length > 8) told.shift();
   if (you.seat !== null) {
@@ -133,9 +128,8 @@ $("leave").onclick = () => {
 setInterval(() => {
   const now = performance.now();
   status(now);
-  const isPlayed = ["rally", "hold"].includes(told.at(-1)?.state.phase);
-  if (isOpen && isPlayed && now - heardMs > SILENT_MS) return next();
-  if (you.seat === null || !isOpen) return;
+  // What is said while there is no connection arrives later, when it is of no use.
+  if (you.seat === null || isAway) return;
   if (mine.isSent && now - mine.sentMs < PULSE_MS) return;
   mine.isSent = true;
   mine.sentMs = now;
@@ -171,15 +165,16 @@ function label(state) {
 }
 
 function status(now) {
-  const site = new URL(sites[at % sites.length]).host;
-  const isLost = !isOpen || (lostMs !== null && now - lostMs > 200);
-  $("state").textContent = isLost ? `no answer; trying ${site}` : problem || `connected to ${site}`;
+  const { site } = client.status();
+  $("state").textContent = isAway
+    ? "looking for another site"
+    : problem || `by way of ${site.id ?? new URL(site.url).host}`;
   $("lag").textContent = lagMs === null || you.seat === null
     ? ""
     : `${Math.round(lagMs)} ms to the table and back`;
   const state = told.at(-1)?.state;
   const isStill = state !== undefined && ["rally", "hold"].includes(state.phase) && now - heardMs > 700;
-  $("card").textContent = isLost || isStill
+  $("card").textContent = isStill || (isAway && state !== undefined)
     ? "The table is moving to another site …"
     : state === undefined
     ? "…"
@@ -290,26 +285,21 @@ function play({ ball: [x, y], paddles }) {
   });
   pen.globalAlpha = 1;
 }
-requestAnimationFrame(draw);
 
-fetch("/_sojourn/sites").then((answer) => answer.json()).then((all) => {
-  const loopback = ["localhost", "127.0.0.1"];
-  const here = all.map(({ id, url: text }) => {
-    const url = new URL(text);
-    if (loopback.includes(url.hostname) && loopback.includes(location.hostname)) {
-      url.hostname = location.hostname;
-    }
-    return { id, url };
-  });
-  sites = [
-    location.origin,
-    ...here.map(({ url }) => url.origin).filter((origin) => origin !== location.origin),
-  ];
-  document.querySelector("nav").append(...here.map(({ id, url }) => {
+open();
+requestAnimationFrame(draw);
+setInterval(links, 1_000);
+
+/** The same table, by way of the other sites, as far as they are known. */
+function links() {
+  const here = client.status().sites.filter(({ id }) => id !== null);
+  const nav = document.querySelector("nav");
+  if (nav.childElementCount === here.length) return;
+  nav.replaceChildren(...here.map(({ id, url }) => {
     const link = document.createElement("a");
     link.href = new URL(location.pathname, url);
     link.textContent = id;
-    if (url.origin === location.origin) link.setAttribute("aria-current", "page");
+    if (new URL(url).origin === location.origin) link.setAttribute("aria-current", "page");
     return link;
   }));
-}).catch(() => {}).finally(open);
+}

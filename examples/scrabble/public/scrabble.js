@@ -1,10 +1,14 @@
 /**
  * A player's page. It shows what the table tells, and keeps on it the tiles that are laid and not yet played.
  *
- * It keeps one socket, at this site or at the next that answers. A move that was sent is kept until the table shows it, and
- * sent again over the next socket: it says which move of the game it is, and the table makes it once.
+ * Its socket is the client library's: it goes on at another site when this one dies, and a move that was sent arrives once.
+ * Only when the table has forgotten this page the socket is another, and the move is sent again: it says which move of the
+ * game it is.
  */
-const { table, prefix } = document.body.dataset;
+// Every site serves it; where this file lies there is none to check it against.
+const { connect } = await import(new URL("/_sojourn/client.js", location.href));
+
+const { table } = document.body.dataset;
 const SIZE = 15;
 const VALUES = {
   ...{ A: 1, B: 3, C: 3, D: 2, E: 1, F: 4, G: 2, H: 4, I: 1, J: 8, K: 5, L: 1, M: 3, N: 1, O: 1, P: 3 },
@@ -17,7 +21,7 @@ const key = sessionStorage.getItem("key") ?? crypto.randomUUID();
 sessionStorage.setItem("key", key);
 $("name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
 
-let sites = [location.origin], at = 0, socket = null, isOpen = false;
+let socket = null, isAway = true;
 let wantsSeat = sessionStorage.getItem("seated") === table;
 let view = null, problem = "", clockMs = 0;
 /** Sent, and not yet seen in a view. */
@@ -31,31 +35,34 @@ let direction = [1, 0];
 
 // The connection
 
+// "." is where this page is: the app, at this site. The others are asked for.
+const client = await connect({ sites: "." });
+
 function open() {
-  const site = sites[at % sites.length];
-  const url = new URL(`${prefix}/${table}/socket`, site);
-  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  const now = socket = new WebSocket(url);
-  now.onopen = () => {
-    isOpen = true;
+  const now = socket = new client.WebSocket(`/${table}/socket`);
+  now.addEventListener("open", () => {
+    isAway = false;
     if (wantsSeat) sit();
     if (pending !== null) say(pending);
     show();
-  };
-  now.onmessage = ({ data }) => now === socket && take(JSON.parse(data));
-  now.onclose = () => {
-    if (now !== socket) return;
-    isOpen = false;
-    at++;
+  });
+  for (const kind of ["away", "back"]) {
+    now.addEventListener(kind, () => {
+      isAway = kind === "away";
+      show();
+    });
+  }
+  now.addEventListener("message", ({ data }) => take(JSON.parse(data)));
+  // The table has ended, or this page was away for longer than it is waited for: begin anew.
+  now.addEventListener("close", () => {
+    isAway = true;
+    view = null;
     show();
-    setTimeout(open, at % sites.length === 0 ? 500 : 60);
-  };
-  now.onerror = () => {};
+    setTimeout(open, 500);
+  });
 }
 
-const say = (words) => {
-  if (isOpen && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(words));
-};
+const say = (words) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(words));
 const sit = () => say({ kind: "sit", key, name: $("name").value.trim() || "Somebody" });
 
 function take(words) {
@@ -382,16 +389,18 @@ function words() {
 }
 
 function show() {
-  const site = new URL(sites[at % sites.length]).host;
-  $("state").textContent = isOpen ? `Connected to ${site}` : `No answer; trying ${site}`;
+  const { site } = client.status();
+  $("state").textContent = isAway
+    ? "Looking for a site that answers"
+    : `By way of ${site.id ?? new URL(site.url).host}`;
   if (view === null) return;
   if (!isMyTurn()) exchanging = null;
   showBoard();
   showRack();
   showSide();
-  $("says").textContent = isOpen ? words() : "Your site does not answer; trying the next one …";
-  $("says").classList.toggle("problem", problem !== "" && isOpen);
-  const laid = tiles.some((each) => each.x !== undefined), turn = isMyTurn() && isOpen;
+  $("says").textContent = isAway ? "The table is moving to another site …" : words();
+  $("says").classList.toggle("problem", problem !== "" && !isAway);
+  const laid = tiles.some((each) => each.x !== undefined), turn = isMyTurn() && !isAway;
   $("play").disabled = !turn || !laid;
   $("recall").disabled = !laid && exchanging === null;
   $("shuffle").disabled = tiles.length === 0;
@@ -406,24 +415,20 @@ setInterval(() => {
   $("clock").textContent = `${Math.floor(leftS / 60)}:${String(Math.floor(leftS % 60)).padStart(2, "0")}`;
 }, 250);
 
-fetch("/_sojourn/sites").then((answer) => answer.json()).then((all) => {
-  const loopback = ["localhost", "127.0.0.1"];
-  const here = all.map(({ id, url: text }) => {
-    const url = new URL(text);
-    if (loopback.includes(url.hostname) && loopback.includes(location.hostname)) {
-      url.hostname = location.hostname;
-    }
-    return { id, url };
-  });
-  sites = [
-    location.origin,
-    ...here.map(({ url }) => url.origin).filter((origin) => origin !== location.origin),
-  ];
-  document.querySelector("nav").append(...here.map(({ id, url }) => {
+/** The same table, by way of the other sites, as far as they are known. */
+function links() {
+  const here = client.status().sites.filter(({ id }) => id !== null);
+  const nav = document.querySelector("nav");
+  if (nav.childElementCount === here.length) return;
+  nav.replaceChildren(...here.map(({ id, url }) => {
     const link = document.createElement("a");
     link.href = new URL(location.pathname, url);
     link.textContent = id;
-    if (url.origin === location.origin) link.setAttribute("aria-current", "page");
+    if (new URL(url).origin === location.origin) link.setAttribute("aria-current", "page");
     return link;
   }));
-}).catch(() => {}).finally(open);
+}
+
+open();
+setInterval(links, 1_000);
+client.addEventListener("move", show);
