@@ -1,7 +1,7 @@
 /** An app whose stateful sessions touch everything that is recorded. */
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { defineApp, type EnvOf, map, Session, table } from "sojourn";
+import { defineApp, type EnvOf, grid, map, Session, table } from "sojourn";
 import { z } from "zod";
 
 const resources = {
@@ -167,8 +167,28 @@ class Probe extends Session<Env> {
   }
 }
 
+const WIDTH = 768, HEIGHT = 576;
+
+/** Frames of a camera: 120 of them are 53 MB. */
+class Frames extends Session {
+  frames = grid({ width: WIDTH, height: 120 * HEIGHT, type: "uint8" });
+
+  draw(first: number, count: number): void {
+    const row = new Uint8Array(WIDTH);
+    for (let y = first * HEIGHT; y < (first + count) * HEIGHT; y++) {
+      for (let x = 0; x < WIDTH; x++) row[x] = x * 7 + y * 13 + first;
+      this.frames.setRow(y, row);
+    }
+  }
+  sum(): number {
+    let sum = 0;
+    for (let y = 0; y < 120 * HEIGHT; y += 7) sum = (sum * 31 + (this.frames.get(y % WIDTH, y) ?? 0)) | 0;
+    return sum;
+  }
+}
+
 export default defineApp({
   ...resources,
-  sessions: { probe: Probe, other: Probe },
+  sessions: { probe: Probe, other: Probe, frames: Frames },
   fetch: () => new Response("no"),
 });

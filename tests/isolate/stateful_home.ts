@@ -43,6 +43,7 @@ export class TestHome {
   readonly #pool: Pick<StatefulPool, "open">;
   readonly #app: IsolateApp;
   readonly #id: string;
+  readonly #class: string;
   #open: OpenChannel | undefined;
   #number = 0;
   #clock = 1_000_000;
@@ -50,10 +51,11 @@ export class TestHome {
   readonly #waiting = new Map<string, (outcome: Outcome) => void>();
   #watchers: (() => void)[] = [];
 
-  constructor(pool: Pick<StatefulPool, "open">, app: IsolateApp, id: string) {
+  constructor(pool: Pick<StatefulPool, "open">, app: IsolateApp, id: string, className = "probe") {
     this.#pool = pool;
     this.#app = app;
     this.#id = id;
+    this.#class = className;
   }
 
   /** Opens it (again) from what is kept here. */
@@ -61,7 +63,7 @@ export class TestHome {
     this.#number = 0;
     this.parked = this.end = this.opened = null;
     this.#open = await this.#pool.open(this.#app, {
-      class: "probe",
+      class: this.#class,
       id: this.#id,
       epoch: this.epoch,
       replica: this.epoch,

@@ -200,3 +200,30 @@ Deno.test("stateful session's keys are the same in another isolate, and do the s
     assert.deepEqual(await home.value("keptKeys"), made[0]);
     assert.notDeepEqual((await home.value("keys") as unknown[])[1], made[1], "others are made the next time");
   }));
+
+Deno.test("stateful session of 120 frames of 768 × 576 leaves its isolate as what changed, and goes on in another", () =>
+  withPool(async (pool) => {
+    const large = { ...app, limits: { ...app.limits, cpuMs: 5_000 } };
+    const home = new TestHome(pool, large, "camera", "frames");
+    await home.open();
+    const taken = async () => {
+      const { at = 0 } = home.checkpoint ?? {};
+      const before = bytesOf(home);
+      home.checkpointNow();
+      await home.until(() => (home.checkpoint?.at ?? 0) > at);
+      return bytesOf(home) - before;
+    };
+    for (let first = 0; first < 120; first += 40) await home.value("draw", first, 40);
+    assert.ok(await taken() > 53e6);
+    await home.value("draw", 60, 1);
+    const changed = await taken();
+    assert.ok(changed > 400_000 && changed < 500_000, `${changed} bytes for one frame of 442,368`);
+    const sum = await home.value("sum");
+    await home.move();
+    assert.equal(await home.value("sum"), sum);
+    await home.value("draw", 3, 1);
+    assert.ok(await taken() < 500_000, "from what it was opened with");
+  }));
+
+const bytesOf = ({ checkpoint }: TestHome): number =>
+  (checkpoint?.state ?? []).reduce((sum, { length }) => sum + length, 0);
