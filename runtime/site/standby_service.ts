@@ -25,6 +25,10 @@ export function standbysOf(parts: StandbyParts): Standbys {
   const { owners } = parts.replica, { detector } = owners;
   return new Standbys({
     ...{ site, takeOver, logs: homes.followable, nowMs: () => performance.now() },
+    wantsAny: () =>
+      apps.list().some(({ current }) =>
+        Object.values(current.manifest.sessions).some(({ standby }) => standby)
+      ),
     wants: ({ app, class: className }) => {
       const sessions = apps.get(app)?.current.manifest.sessions ?? {};
       return Object.hasOwn(sessions, className) && sessions[className]?.standby === true;

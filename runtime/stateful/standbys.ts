@@ -21,7 +21,8 @@ import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
 export interface StandbyServices {
   readonly site: string;
   readonly logs: Followable;
-  /** Whether its class is to have a standby. */
+  /** Whether any class at all is to have standbys; whether this one's is. */
+  readonly wantsAny: () => boolean;
   readonly wants: (name: StatefulName) => boolean;
   /** The code of a log, and what its isolates are opened with; undefined: it is not here. */
   readonly codeOf: (
@@ -163,12 +164,13 @@ export class Standbys {
 
   #sweep(): void {
     if (this.#closed) return;
-    const { logs, wants, site, nowMs } = this.#services;
-    for (const { name, head } of logs.all()) {
+    const { logs, wants, wantsAny, site, nowMs } = this.#services;
+    // There may be 200,000 logs.
+    for (const { name, head } of wantsAny() ? logs.all() : []) {
       if (head.by === site || !wants(name)) continue;
       const key = keyOf(name);
       const known = this.#entries.get(key);
-      if (known === undefined && this.#entries.size >= STANDBYS_MAX) return;
+      if (known === undefined && this.#entries.size >= STANDBYS_MAX) continue;
       const entry = known ?? this.#add(name, head.by);
       const isDue = entry.standby === null && !entry.isOpening && !entry.isRefused &&
         nowMs() >= entry.againMs;

@@ -61,6 +61,7 @@ class Site {
     };
     this.standbys = new Standbys({
       ...{ site: "edge-1", logs, nowMs: () => this.nowMs, sweepMs: 20 },
+      wantsAny: () => true,
       wants: () => this.wanted,
       codeOf: (_, { version }) => Promise.resolve({ version, code: `${version} deno` }),
       follow: async (_name, _version, session, sink) => {
