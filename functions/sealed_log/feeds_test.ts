@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import type { LogCopy, LogPiece } from "../homes/asks.ts";
+import { markAfter, NO_STATE } from "../homes/state_parts.ts";
+import { type HostEnd, HostFeeds, HostLog, openHostLog, TAG_BYTES } from "./mod.ts";
+import { HOST_BASE_BYTES_MAX, HOST_LOG_BYTES_MAX } from "./limits.ts";
+
+const NAME = { app: "duel", class: "match", id: "one" };
+const SECRET = new Uint8Array(32).fill(7);
+const EPOCH = 3;
+
+/** A home with nothing but what feeds ask of it. */
+class Home {
+  readonly name = NAME;
+  readonly epoch = EPOCH;
+  last = 0;
+  released = 0;
+  base: { readonly at: number; readonly bytes: Uint8Array } | null = null;
+  pieces: LogPiece[] = [];
+  readonly ahead = new Set<string>();
+  readonly has = new Map<string, number>();
+  readonly told = new Map<string, number>();
+  readonly dropped: string[] = [];
+  mayHold = true;
+  readonly hosts = {
+    has: (host: string, through: number) => {
+      if (this.mayHold) this.has.set(host, through);
+      return this.mayHold;
+    },
+    drop: (host: string) => void this.dropped.push(host),
+    told: (host: string, through: number) => void this.told.set(host, through),
+    isAhead: (host: string) => this.ahead.has(host),
+  };
+  readonly ready: string[] = [];
+  readonly feeds: HostFeeds;
+
+  constructor(ends?: ReadonlyMap<string, HostEnd>) {
+    let salts = 0;
+    this.feeds = new HostFeeds(this, {
+      secret: SECRET,
+      random: (length) => new Uint8Array(length).fill(++salts),
+      ready: (host) => void this.ready.push(host),
+      failed: (_, error) => {
+        throw error;
+      },
+    }, ends);
+  }
+
+  copy(): Promise<LogCopy> {
+    const { base } = this, at = base?.at ?? 0;
+    const fields = {
+      epoch: 1,
+      wakeAtMs: 0,
+      version: "v1",
+      answers: new Uint8Array(),
+      state: markAfter(NO_STATE, []),
+    };
+    return Promise.resolve({
+      ...{ seed: new Uint8Array(32), version: "v1", parts: [] },
+      base: base === null ? null : { ...fields, ...base },
+      pieces: this.pieces.filter(({ first }) => first > at),
+    });
+  }
+
+  commit(bytes = new Uint8Array(4)): void {
+    const piece = { epoch: EPOCH, first: ++this.last, count: 1, wakeAtMs: 0, bytes };
+    this.pieces.push(piece);
+    this.feeds.appended(piece);
+  }
+
+  checkpoint(bytes: Uint8Array): void {
+    this.base = { at: this.last, bytes };
+    this.feeds.based(this.last);
+  }
+}
+
+/** What a host holds after these records, opened. */
+function opened(log: HostLog, host = "c1") {
+  const found = openHostLog([SECRET], { name: NAME, receiver: host }, log.promise(EPOCH) ?? []);
+  if (!found.ok) throw new Error(found.message);
+  return found.copy;
+}
+
+const take = (log: HostLog, records: readonly Uint8Array[]) =>
+  records.map((record) => log.take(EPOCH, record)).filter((taken) => taken !== "held");
+const settled = () => new Promise<void>((resolve) => queueMicrotask(() => queueMicrotask(resolve)));
+
+Deno.test("a host that comes is told what was released, and nothing before its log is ready", async () => {
+  const home = new Home(), log = new HostLog();
+  home.commit();
+  home.commit();
+  home.released = 1;
+  home.feeds.attach("c1", null);
+  assert.deepEqual([home.feeds.reach("c1"), home.feeds.next("c1")], [-1, []]);
+  await settled();
+  await settled();
+  assert.deepEqual([home.ready, home.feeds.reach("c1")], [["c1"], 1]);
+  assert.deepEqual(take(log, home.feeds.next("c1")), []);
+  assert.equal(opened(log).through, 1);
+  assert.deepEqual([[...home.has], [...home.told]], [[], []]);
+  home.feeds.taken("c1", 1);
+  assert.deepEqual([...home.has], [["c1", 1]]);
+});
+
+Deno.test("a host that is ahead has with each frame all that was appended, each commit once", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit();
+  home.commit();
+  assert.equal(home.feeds.reach("c1"), 2);
+  take(log, home.feeds.next("c1"));
+  assert.deepEqual(home.feeds.next("c1"), []);
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  assert.deepEqual([opened(log).through, log.length, home.told.get("c1")], [3, 3, 3]);
+  home.feeds.taken("c1", 2);
+  assert.equal(home.has.get("c1"), 2);
+  for (const records of [0, 1, 4, -1, 1.5]) home.feeds.taken("c1", records);
+  assert.equal(home.has.get("c1"), 2);
+});
+
+Deno.test("a commit that comes while the log is read is in it once", async () => {
+  const home = new Home(), log = new HostLog();
+  home.ahead.add("c1");
+  home.commit();
+  home.feeds.attach("c1", null);
+  home.commit();
+  await settled();
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  assert.deepEqual(opened(log).log.pieces.map(({ first }) => first), [1, 2, 3]);
+});
+
+Deno.test("a host that comes back goes on where its log ends, and one that it did not reach has the rest again", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  home.commit();
+  home.feeds.next("c1"); // lost on its way
+  home.feeds.detach("c1");
+  home.ahead.delete("c1");
+  assert.deepEqual([home.dropped, home.feeds.reach("c1")], [["c1"], -1]);
+  home.released = 2;
+  home.feeds.attach("c1", log.summary.tag);
+  await settled();
+  const records = home.feeds.next("c1");
+  assert.deepEqual(records.map(([kind]) => kind), [1]);
+  take(log, records);
+  assert.deepEqual(opened(log).log.pieces.map(({ first }) => first), [1, 2]);
+});
+
+Deno.test("what a host has already is never taken from it, released or not", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  home.ahead.delete("c1");
+  home.feeds.attach("c1", log.summary.tag);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  assert.deepEqual([opened(log).through, home.released], [1, 0]);
+});
+
+Deno.test("a host of the home before goes on from what it was asked for; an unknown end begins anew", async () => {
+  const before = new Home(), log = new HostLog();
+  before.released = 0;
+  before.feeds.attach("c1", null);
+  await settled();
+  take(log, before.feeds.next("c1"));
+  const { tag, through, bytes, records } = opened(log);
+  const home = new Home(new Map([["c1", { tag, through, bytes, records, baseAt: 0 }]]));
+  for (const [end, kind] of [[tag, 1], [new Uint8Array(TAG_BYTES), 0], [null, 0]] as const) {
+    home.feeds.attach("c1", end);
+    await settled();
+    assert.equal(home.feeds.next("c1")[0]?.[0], kind);
+  }
+});
+
+Deno.test("a host with much has the log anew from the newest base on", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  const large = new Uint8Array(HOST_LOG_BYTES_MAX / 2);
+  home.commit(large);
+  take(log, home.feeds.next("c1"));
+  home.checkpoint(new Uint8Array(100));
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  home.commit();
+  await settled();
+  take(log, home.feeds.next("c1"));
+  assert.ok(log.bytes < 1_000, `${log.bytes} bytes`);
+  assert.deepEqual([opened(log).log.base?.at, opened(log).through], [1, 3]);
+});
+
+Deno.test("a host that would hold too much holds nothing, and is told what others are", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit(new Uint8Array(HOST_LOG_BYTES_MAX));
+  assert.deepEqual([home.feeds.next("c1"), home.dropped, home.feeds.reach("c1")], [[], ["c1"], 0]);
+  home.released = 1;
+  assert.deepEqual([home.feeds.next("c1"), home.feeds.reach("c1")], [[], 1]);
+});
+
+Deno.test("a host is sent no base that is too large for it, and none that the home has no room for counts", async () => {
+  const home = new Home();
+  home.commit();
+  home.released = 1;
+  home.checkpoint(new Uint8Array(HOST_BASE_BYTES_MAX + 1));
+  home.feeds.attach("c1", null);
+  await settled();
+  assert.deepEqual([home.feeds.next("c1"), home.feeds.reach("c1"), home.dropped], [[], 1, ["c1"]]);
+  home.base = null;
+  home.mayHold = false;
+  home.feeds.attach("c2", null);
+  await settled();
+  assert.equal(home.feeds.next("c2").length, 1);
+  home.feeds.taken("c2", 1);
+  assert.deepEqual([home.feeds.next("c2"), home.dropped], [[], ["c1", "c2"]]);
+});
+
+Deno.test("what was begun for a channel that broke meanwhile is nothing", async () => {
+  const home = new Home();
+  home.feeds.attach("c1", null);
+  home.feeds.detach("c1");
+  await settled();
+  assert.deepEqual([home.ready, home.feeds.next("c1"), home.feeds.reach("c1")], [[], [], -1]);
+  home.feeds.attach("c1", null);
+  home.feeds.attach("c1", null);
+  await settled();
+  assert.deepEqual(home.ready, ["c1"]);
+});
