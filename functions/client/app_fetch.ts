@@ -8,7 +8,7 @@
  *     from then on (token_set.ts).
  * A2  What may not be sent again (app_request.ts, Q1) is sent once, unless the gateway said that it did not look at it.
  * A3  A repeat has the same `Idempotency-Key`.
- * A4  A site that is silent is asked whether it lives; a handler that takes long is waited for.
+ * A4  A site that is silent is asked whether it lives, and reaches others; a handler that takes long is waited for.
  * A5  A request ends: attempts begin for `giveUpMs`, and what was answered last is the answer.
  */
 import { platformUrl } from "./address.ts";
@@ -119,7 +119,8 @@ export class AppFetch {
       // A connection that broke is no dead site: it may have been an old one, and the site be there again.
       const isAlive = choice.sites.find(({ url }) => url === site.url)?.state !== "dead" &&
         await watch.isAlive(site.url);
-      if (!isAlive || sending.attempts > 1) sending.tried.add(site.url);
+      const isLeft = !isAlive || sending.attempts > 1 || choice.isCutOff(site.url, this.#parts.host.nowMs());
+      if (isLeft) sending.tried.add(site.url);
       if (!isAlive) watch.lost();
       return { kind: "failed", error };
     }
@@ -192,7 +193,8 @@ export class AppFetch {
       ? {}
       : { [SESSION]: presented.tokens.join(", ") };
     const init: RequestInit = { headers, cache: "no-store" };
-    const answer = await this.#guarded(site, platformUrl(site.url, "session"), init, null);
+    const about = { signal: null, isRepeatable: true };
+    const answer = await this.#guarded(site, platformUrl(site.url, "session"), init, about);
     const token = answer.headers.get(SESSION);
     if (answer.status !== 204 || token === null) {
       // Whole, since several requests may be waiting for it.
@@ -203,16 +205,14 @@ export class AppFetch {
     return null;
   }
 
-  async #send(
-    { path, method, headers, init, signal, isShort }: AppRequest,
-    site: KnownSite,
-  ): Promise<Response> {
+  async #send(request: AppRequest, site: KnownSite): Promise<Response> {
+    const { path, method, headers, init, isShort } = request;
     const { host, tokens, choice } = this.#parts;
     const presented = tokens.presented;
     const told = new Headers(headers);
     if (presented.tokens.length > 0) told.set(SESSION, presented.tokens.join(", "));
     const begunMs = host.nowMs();
-    const answer = await this.#guarded(site, site.url + path, { ...init, method, headers: told }, signal);
+    const answer = await this.#guarded(site, site.url + path, { ...init, method, headers: told }, request);
     const ms = isShort ? wayMs(answer.headers, { ms: host.nowMs() - begunMs, site: site.id }) : null;
     if (answer.status !== 503) {
       choice.answered(site.url, ms, ms === null ? null : answer.headers.get("sojourn-site"));
@@ -230,9 +230,9 @@ export class AppFetch {
     site: KnownSite,
     url: string,
     init: RequestInit,
-    signal: AbortSignal | null,
+    { signal, isRepeatable }: Pick<AppRequest, "signal" | "isRepeatable">,
   ): Promise<Response> {
-    const { host, watch, closed } = this.#parts;
+    const { host, watch, choice, closed } = this.#parts;
     const dead = new AbortController();
     let cancel = () => {};
     let isOver = false;
@@ -240,7 +240,12 @@ export class AppFetch {
       cancel = host.after(limits.QUIET_MS, () => {
         look();
         void watch.isAlive(site.url).then((isAlive) => {
-          if (!isAlive && !isOver) dead.abort(new TypeError(`${site.url} does not answer any more`));
+          if (isOver) return;
+          if (!isAlive) dead.abort(new TypeError(`${site.url} does not answer any more`));
+          // It may wait for others in vain, and another site need not.
+          else if (isRepeatable && choice.isCutOff(site.url, host.nowMs())) {
+            dead.abort(new TypeError(`${site.url} reaches no other site`));
+          }
         });
       });
     look();

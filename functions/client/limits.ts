@@ -22,6 +22,9 @@ export const DEAD_MS_MAX = 15_000;
 /** One that said that it goes away, or is not ready: it says so itself, so it is alive. */
 export const AWAY_MS = 3_000;
 
+/** What a site that reaches no other counts as further away: it is better than a dead one. */
+export const CUT_OFF_MS = 20_000;
+
 /** A request without an answer for so long: its site is asked whether it lives; again after each so long. */
 export const QUIET_MS = 2_000;
 /** A site that does not answer a probe within this is dead: a hundred times a near round trip. */

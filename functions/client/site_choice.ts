@@ -10,6 +10,7 @@
  * C2  A dead site is tried again, later each time; with nothing else left, the one that is due first.
  * C3  Only sites without a round trip of this window are probed: in the first window all, then the nearest, and all
  *     again when the order of those or one of their round trips changed.
+ * C4  A site that lives and reaches no other is left for one that does: what it takes may be with it alone.
  */
 import * as limits from "./limits.ts";
 
@@ -44,6 +45,8 @@ class Entry {
   dueMs = 0;
   /** In this window. */
   isProbed = false;
+  /** It lives, and reaches no other site. */
+  isCutOff = false;
   /** The least of this window and of the two before; Infinity: none. */
   windows: [number, number, number] = [Infinity, Infinity, Infinity];
 
@@ -59,7 +62,8 @@ class Entry {
   }
 
   get costMs(): number {
-    return (this.rttMs ?? limits.UNKNOWN_MS) + limits.TIER_MS[this.tier ?? "core"];
+    const aloneMs = this.isCutOff ? limits.CUT_OFF_MS : 0;
+    return (this.rttMs ?? limits.UNKNOWN_MS) + limits.TIER_MS[this.tier ?? "core"] + aloneMs;
   }
 }
 
@@ -115,6 +119,20 @@ export class SiteChoice {
     if (rttMs !== null) site.windows[0] = Math.min(site.windows[0], Math.max(0, rttMs));
   }
 
+  /** A site said whether it reaches the others (C4). */
+  said(url: string, isCutOff: boolean): void {
+    const site = this.#sites.get(url);
+    if (site !== undefined) site.isCutOff = isCutOff;
+  }
+
+  /** Whether a site reaches no other, while one that does is there. */
+  isCutOff(url: string, nowMs: number): boolean {
+    if (this.#sites.get(url)?.isCutOff !== true) return false;
+    return [...this.#sites.values()].some((site) =>
+      !site.isCutOff && site.dueMs <= nowMs && site.rttMs !== null
+    );
+  }
+
   /** A site did not answer. */
   failed(url: string, nowMs: number): void {
     const site = this.#sites.get(url);
@@ -139,7 +157,8 @@ export class SiteChoice {
     const isUsable = (site: Entry) => site.dueMs <= nowMs && !without.has(site.url);
     const best = this.#best((site) => isUsable(site));
     if (best === null) return this.#move(this.#soonest(without));
-    if (!isUsable(this.#current)) return this.#move(best);
+    const isAlone = !best.isCutOff && this.isCutOff(this.#current.url, nowMs);
+    if (isAlone || !isUsable(this.#current)) return this.#move(best);
     if (nowMs < this.#stayMs || !isNearer(best, this.#current)) return { site: this.#current, moved: null };
     this.#stayMs = nowMs + limits.STAY_MS;
     this.#current = best;
@@ -161,7 +180,7 @@ export class SiteChoice {
     const nearest = new Set(this.#nearest.map(({ url }) => url));
     const asked = [...this.#sites.values()].filter((site) =>
       site.url !== without && site.windows[0] === Infinity && !site.isProbed && site.dueMs <= nowMs &&
-      (this.#probesAll || nearest.has(site.url) || site.state !== "up")
+      (this.#probesAll || nearest.has(site.url) || site.state !== "up" || site.isCutOff)
     );
     this.#probesAll = false;
     for (const site of asked) site.isProbed = true;

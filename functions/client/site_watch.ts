@@ -82,7 +82,11 @@ export class SiteWatch {
         return { status: answer.status, body: await answer.text() };
       });
       if (answer.status !== 200) choice.away(url, host.nowMs());
-      else choice.answered(url, host.nowMs() - begunMs, siteOf(answer.body));
+      else {
+        const { site, parent } = readiness(answer.body);
+        choice.answered(url, host.nowMs() - begunMs, site);
+        choice.said(url, parent === "unreachable");
+      }
       return true;
     } catch {
       if (!this.#over.signal.aborted) choice.failed(url, host.nowMs());
@@ -105,11 +109,11 @@ export class SiteWatch {
 }
 
 /** What `readyz` says of its site. */
-function siteOf(body: string): string | null {
+function readiness(body: string): { readonly site: string | null; readonly parent: unknown } {
   try {
-    const { site } = JSON.parse(body) as { site?: unknown };
-    return typeof site === "string" ? site : null;
+    const { site, parent } = JSON.parse(body) as { site?: unknown; parent?: unknown };
+    return { site: typeof site === "string" ? site : null, parent };
   } catch {
-    return null;
+    return { site: null, parent: null };
   }
 }

@@ -188,6 +188,29 @@ Deno.test("what one site can't reach is asked of another, and the client stays t
   await client.close();
 });
 
+Deno.test("a site that is cut off from the others is left when it keeps a request waiting, and taken again later", async () => {
+  const { host, client, moves } = await connected();
+  const { total } = counting(host);
+  const answers = host.app;
+  host.app = async (call, site) => {
+    while (site.isCutOff) await new Promise<void>((resolve) => host.after(1_000, resolve));
+    return await answers(call, site);
+  };
+  await host.run(client.fetch("/x"));
+  host.at("edge-1").isCutOff = true;
+  const begunMs = host.nowMs();
+  assert.equal(await text(host, client.fetch("/x", { method: "POST" })), "1");
+  assert(host.nowMs() - begunMs < 3_000, `${host.nowMs() - begunMs} ms`);
+  assert.deepEqual(moves, ["edge-1 → edge-2: stuck"]);
+  for (const site of host.sites) site.isCutOff = true;
+  const waiting = client.fetch("/x", { method: "POST" });
+  await host.pass(8_000);
+  for (const site of host.sites) site.isCutOff = false;
+  assert.equal(await text(host, waiting), "2");
+  assert.equal(total(), 2);
+  await client.close();
+});
+
 Deno.test("with no site left a request waits for one, then fails as fetch does; nothing goes on after that", async () => {
   const { host, client } = await connected(new VirtualHost(), { giveUpMs: 12_000 });
   counting(host);

@@ -19,6 +19,8 @@ export interface AppCall {
 /** One site. */
 export class FakeSite {
   state: "up" | "dead" | "frozen" | "draining" = "up";
+  /** It reaches no other site: calls that need one wait. */
+  isCutOff = false;
   /** There and back. */
   rttMs = 10;
   /** Requests for the app that reached it. */
@@ -174,7 +176,9 @@ export class VirtualHost implements ClientHost {
     switch (call.path) {
       case "/_sojourn/readyz":
         site.probes++;
-        return isDraining ? problem(503, "draining", "retry") : Response.json({ site: site.id });
+        return isDraining
+          ? problem(503, "draining", "retry")
+          : Response.json({ site: site.id, parent: site.isCutOff ? "unreachable" : "connected" });
       case "/_sojourn/sites":
         return Response.json(this.sites.map(({ id, url, tier }) => ({ id, url, tier })), {
           headers: { "sojourn-site": site.id },
