@@ -140,8 +140,8 @@ async function aPage(cluster: TestCluster, browser: Browser): Promise<void> {
 
   await cluster.control("restart", "edge-2");
   await cluster.ready("edge-2");
-  await page.evaluate("got = undefined; location.reload()").catch(() => {});
-  await page.until("it is connected again", "socket.readyState === 1");
+  await page.evaluate("globalThis.isOld = true; location.reload()").catch(() => {});
+  await page.until("it is connected again", "globalThis.isOld === undefined && socket.readyState === 1");
   await say("five");
   await page.until("its answer", `got.at(-1)?.line === "five"`);
   const after = await lines();
