@@ -4,7 +4,7 @@ import { type Channel, type ChannelReader, HostSide } from "../../functions/peer
 import { type From, Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Draws } from "../sim/random.ts";
-import { type MemoryHost, memoryHost } from "./memory_host.ts";
+import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Counter extends Session {
   count = 0;
@@ -31,7 +31,7 @@ class Client {
   readonly side: HostSide;
   readonly heard: string[] = [];
   readonly rejected: number[] = [];
-  readonly #host: MemoryHost;
+  #host: MemoryHost | null;
   #breaks = () => {};
   problem: string | null = null;
 
@@ -79,11 +79,18 @@ class Client {
       send: (frame) => queueMicrotask(() => isOver ? undefined : reader.frame(frame)),
       close: () => queueMicrotask(over),
     };
-    this.#host.host.connect(name, home, null).then((found) => {
+    const found = this.#host?.host.connect(name, home, null) ?? Promise.reject(new Error("nobody is there"));
+    found.then((found) => {
       ends.home = found;
       if (isOver) found.broken();
       else for (const frame of early) found.frame(frame);
     }, over);
+  }
+
+  /** Another process has the session, or none has. */
+  moveTo(host: MemoryHost | null): void {
+    this.#host = host;
+    if (host === null) this.break();
   }
 
   /** Its program ends. */
@@ -190,4 +197,35 @@ Deno.test("a session whose isolates end now and then is not given up, as long as
   client.side.send("last");
   await until("the last is heard", () => client.heard.at(-1) === "6 last");
   await client.end();
+});
+
+Deno.test("peers go on where another process has the disk of their session's home", async () => {
+  const disks = new Disks();
+  const clients: Client[] = [];
+  const sent: string[][] = [[], []];
+  for (let process = 0; process < 4; process++) {
+    await using host = await memoryHost(counter, { disks });
+    if (process === 0) clients.push(new Client(host, 1), new Client(host, 2));
+    for (const client of clients) {
+      client.moveTo(host);
+      client.connect();
+    }
+    for (let i = 0; i < 8; i++) {
+      for (const [at, client] of clients.entries()) {
+        const message = `c${at} p${process} m${i}`;
+        client.side.send(message);
+        sent[at]?.push(message);
+      }
+      if (i % 3 === 1) host.loseIsolates();
+      await soon(i % 2);
+    }
+    // Not all is in the log, and not all of that was heard.
+    const some = clients[0]?.side;
+    await until("some are there", () => (some?.acknowledged ?? 0) > process * 8 + 2);
+    if (process === 3) {
+      await until("all is heard", () => clients.every(({ heard }, at) => heard.length === sent[at]?.length));
+      for (const client of clients) await client.end();
+    } else for (const client of clients) client.moveTo(null);
+  }
+  check(clients, sent);
 });
