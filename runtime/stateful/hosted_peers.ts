@@ -31,6 +31,7 @@ const NOBODY = { peers: [], outputs: [] };
 export class HostedPeers implements RunPeers {
   readonly #ports: HostedPeersPorts;
   #peers: SessionPeers | null = null;
+  #connecting = 0;
   /** The run that has said what its log has of peers. */
   #opened: SessionRun | null = null;
   /** To the origin, and the code whose origin it is (HP3). */
@@ -50,14 +51,19 @@ export class HostedPeers implements RunPeers {
   }
 
   get isUsed(): boolean {
-    return this.#peers?.isUsed ?? false;
+    return this.#connecting > 0 || (this.#peers?.isUsed ?? false);
   }
 
   /** @param token what whoever attaches has seen. @throws HomeError, Problem … */
   async connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
-    if (this.#peers === null || token !== null) {
-      const run = await this.#ports.ensure();
-      if (token !== null) await run.store.see(token);
+    this.#connecting++;
+    try {
+      if (this.#peers === null || token !== null) {
+        const run = await this.#serving();
+        if (token !== null) await run.store.see(token);
+      }
+    } finally {
+      this.#connecting--;
     }
     return this.#accept(channel, "client");
   }
@@ -66,6 +72,16 @@ export class HostedPeers implements RunPeers {
   close(): void {
     this.#way?.way.close();
     this.#way = null;
+  }
+
+  /** A run that takes events: one that ends makes room for the next. */
+  async #serving(): Promise<SessionRun> {
+    for (;;) {
+      const run = await this.#ports.ensure();
+      if (!run.isEnding) return run;
+      run.endNow();
+      await run.finished;
+    }
   }
 
   #accept(channel: Channel, kind: Peer["kind"]): ChannelReader {

@@ -27,6 +27,8 @@ export interface RunPeers {
   opened(opened: Opened): void;
   /** A commit has left; the events that are done with it, by their numbers. */
   released(commit: Commit, done: readonly (readonly [number, HandledEvent])[]): void;
+  /** The session has ended. */
+  ended(): void;
 }
 
 /** Who is told of a run. */

@@ -284,6 +284,8 @@ export class SessionRun implements ChannelSink {
 
   #endSoon(outputs: readonly Output[]): void {
     const ending = this.#ending ??= new Ending(this.#answersOf(outputs));
+    // Who is attached need not wait until those who asked have heard.
+    this.#parts.listener.peers.ended();
     ending.over
       .then(() => this.#over === null ? this.remove() : undefined)
       .catch((error) => this.#end({ kind: "failed", error }));
@@ -318,7 +320,7 @@ export class SessionRun implements ChannelSink {
     this.#releases.afterwards(async () => {
       await this.#serving.promise;
       if (opened.peers.length > 0) await home.settled();
-      if (this.#over === null) peers.opened(opened);
+      if (this.#over === null && !opened.isEnded) peers.opened(opened);
     });
   }
 

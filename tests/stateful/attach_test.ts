@@ -1,8 +1,10 @@
 /** WebSockets to stateful sessions over real homes, logs and replays, without processes or sockets. */
 import assert from "node:assert/strict";
+import { encodeCall } from "../../functions/calls/call.ts";
 import { type From, Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { value } from "../../functions/tracked/mod.ts";
+import { encodeValue } from "../../functions/value.ts";
 import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import type { MessageSocket } from "../../runtime/gateway/message_socket.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
@@ -30,6 +32,9 @@ class Robot extends Session {
     this.heard.set(this.heard.get() + 1);
     const said = `${this.heard.get()} ${from.id} ${String(message).slice(0, 20)}`;
     for (const client of this.clients) client.send(said);
+  }
+  finish() {
+    this.end();
   }
   override onClose(from: From) {
     this.gone.push(from.id);
@@ -225,6 +230,22 @@ Deno.test("whom the session takes not is refused; whom it ends for is closed", a
   const next = await attacher.at();
   await next.until(() => next.id !== "");
   assert.equal(host.host.counts.attached, 1, "it began anew");
+});
+
+Deno.test("a session that ends keeps its last answers for who asks again, but no clients", async () => {
+  await using host = await memoryHost(robot);
+  await using attacher = gateway(() => host);
+  const client = await attacher.at();
+  await client.until(() => client.id !== "");
+  const bytes = encodeCall({ kind: "rpc", method: "finish", args: encodeValue([]) });
+  await host.host.request(NAME, { request: "last", chain: [], bytes, token: null }); // and nobody says to have heard
+  await client.until(() => client.closed !== null);
+  assert.equal(client.closed, 1000);
+  const next = await attacher.at();
+  await next.until(() => next.id !== "");
+  await next.socket.send("on");
+  await next.until(() => next.own.at(-1) === "on");
+  assert.deepEqual(next.numbers, [1]);
 });
 
 Deno.test("bounds: a message too long, a client that does not read, one socket more (PP2)", async () => {
