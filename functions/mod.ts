@@ -53,7 +53,7 @@ export type {
 export { KvU64 } from "./kv_u64.ts";
 export { type Queue, queue, type QueueBatch, type QueueDefinition, type QueueMessage } from "./queue.ts";
 export type { InputOf, OutputOf, SchemaIssue, SchemaResult, StandardSchema } from "./schema.ts";
-export { type CheckpointPolicy, type From, Session, type WhenThrown } from "./session.ts";
+export { type CheckpointPolicy, type From, Session, type SessionCache, type WhenThrown } from "./session.ts";
 export type { ReadLevel } from "./store_client.ts";
 export {
   bytes,

@@ -33,6 +33,16 @@ export interface From {
   close(code?: number, reason?: string): void;
 }
 
+/** What the stateful sessions of an isolate share: values that are costly to make, and the same for all. */
+export interface SessionCache {
+  /**
+   * A value by its name (1 to 200 characters, the same for all classes of the app): the one that a session of this
+   * isolate has made before, or what `load` makes now, as a frozen copy. What was read is in the session's log, of
+   * 256 KiB at most: keep it in a variable of the handler, and read it once.
+   */
+  read<T>(name: string, load: () => T | Promise<T>): Promise<T>;
+}
+
 /**
  * Base of the classes named in `defineApp({ sessions })`. `E` is the app's env. Public methods of a class that are no
  * handlers (`onMessage`, …) can be called from outside: `env.sessions.NAME.get(id).method(…)`.
@@ -88,6 +98,11 @@ export abstract class Session<E = unknown> {
   /** The app's env: the store and everything else that was declared. */
   get env(): E {
     return this.#port.env as E;
+  }
+
+  /** Values that the stateful sessions of an isolate share. */
+  get cache(): SessionCache {
+    return { read: (name, load) => this.#port.readCache(name, load) as Promise<never> };
   }
 
   /** The id that it is addressed by. */

@@ -14,10 +14,20 @@ export interface Failure {
   readonly stack: string;
 }
 
+/** What is open, for people. */
+function openWork({ calls, locals, handler }: Program): string {
+  const names = [...calls.values()].map(({ name }) => name).slice(0, 3);
+  const timers = [...locals.values()].slice(0, 3).map(({ ms }) => `${ms} ms`);
+  if (timers.length > 0) {
+    names.push(`${locals.size} closure timers, of ${timers.join(", ")}`);
+  }
+  return `${handler?.name ?? "no handler"} is open, with ${names.join(", ") || "nothing to wait for"}`;
+}
+
 /** It never rests, and its log has no room left. */
 export const logFull = (program: Program, bytes: number): Parked => ({
   code: "log_full",
-  message: `its log has ${bytes} bytes, and it never rests: ${program.openWork()}`,
+  message: `its log has ${bytes} bytes, and it never rests: ${openWork(program)}`,
   detail: { bytes },
 });
 

@@ -20,6 +20,7 @@ import { Locals } from "./locals.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
+import { readShared, SharedCache } from "./shared_cache.ts";
 import { checkTimer, TIMERS_MAX } from "./timers.ts";
 import type { Trace } from "./trace.ts";
 import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
@@ -33,6 +34,8 @@ export interface ProgramHost {
   aside<T>(program: Program, work: () => T): T;
   /** The env of a program; what changes from outside (secrets) stays in it as it is, until `unpin`. */
   envOf(program: Program): unknown;
+  /** What the sessions of the isolate share. */
+  readonly cache?: SharedCache;
   /** No log behind this program has seen its env: the next one may be another. */
   unpin?(program: Program): void;
   /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
@@ -86,6 +89,8 @@ interface Turn {
   effect: { mutations: Effect["mutations"][number][] } & Omit<Effect, "mutations"> | null;
 }
 
+/** Where nothing is shared. */
+const NO_CACHE = new SharedCache(0);
 /** Calls that wait at one time. */
 const CALLS_MAX = 1_000;
 /** The longest time that a closure timer of a browser takes. */
@@ -221,16 +226,6 @@ export class Program implements SessionPort {
   /** No handler, call or closure timer is open. */
   get isQuiescent(): boolean {
     return this.handler === null && this.calls.size === 0 && this.locals.size === 0;
-  }
-
-  /** What is open, for people. */
-  openWork(): string {
-    const names = [...this.calls.values()].map(({ name }) => name).slice(0, 3);
-    const timers = [...this.locals.values()].slice(0, 3).map(({ ms }) => `${ms} ms`);
-    if (timers.length > 0) {
-      names.push(`${this.locals.size} closure timers, of ${timers.join(", ")}`);
-    }
-    return `${this.handler?.name ?? "no handler"} is open, with ${names.join(", ") || "nothing to wait for"}`;
   }
 
   // Making the object
@@ -409,6 +404,10 @@ export class Program implements SessionPort {
 
   get env(): unknown {
     return this.#env ??= this.#host.envOf(this);
+  }
+
+  readCache(name: string, load: () => unknown): Promise<unknown> {
+    return readShared(this, this.#host.cache ?? NO_CACHE, name, load);
   }
 
   attached(kind: SessionPeer["kind"]): readonly SessionPeer[] {

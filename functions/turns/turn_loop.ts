@@ -18,6 +18,7 @@ import type { SessionObject } from "./handler.ts";
 import { Leak } from "./leak.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import type { Program } from "./program.ts";
+import { SharedCache } from "./shared_cache.ts";
 import type { SessionSink } from "./sink.ts";
 import { type Runnable, type SessionHost, StatefulSession } from "./stateful_session.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
@@ -41,6 +42,7 @@ export interface LoopHost {
   make(className: string, program: Program): SessionObject;
   envOf(program: Program): unknown;
   unpin?(program: Program): void;
+  readonly cache?: SharedCache;
 }
 
 /** Turns of one macrotask, and their time: then frames are read and written, and the site sees that turns end. */
@@ -57,6 +59,7 @@ export class TurnLoop implements SessionHost {
   readonly #ready: Runnable[] = [];
   readonly #isReady = new Set<Runnable>();
   readonly #alarms = new Map<StatefulSession, Map<number, () => void>>();
+  readonly #cache: SharedCache;
   #isScheduled = false;
   #isRunning = false;
   #current: Program | undefined;
@@ -64,6 +67,7 @@ export class TurnLoop implements SessionHost {
 
   constructor(host: LoopHost) {
     this.#host = host;
+    this.#cache = host.cache ?? new SharedCache();
   }
 
   /** TL1 */
@@ -183,6 +187,10 @@ export class TurnLoop implements SessionHost {
 
   envOf(program: Program): unknown {
     return this.#host.envOf(program);
+  }
+
+  get cache(): SharedCache {
+    return this.#cache;
   }
 
   unpin(program: Program): void {

@@ -32,6 +32,7 @@ function open() {
       id,
       env,
       attached: () => [],
+      readCache: (_, load) => Promise.resolve(load()),
       setTimer: (name, ms) => void timers.set(name, ms),
       clearTimer: (name) => void timers.delete(name),
       end: () => void ended.push(id),

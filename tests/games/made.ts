@@ -8,7 +8,15 @@ export function made<T>(make: () => T, env: unknown, attached: () => readonly Se
   const before = slots[SESSION_SLOT];
   const nothing = () => {};
   slots[SESSION_SLOT] = {
-    making: { id: "one", env, attached, setTimer: nothing, clearTimer: nothing, end: nothing },
+    making: {
+      id: "one",
+      env,
+      attached,
+      readCache: (_, load) => Promise.resolve(load()),
+      setTimer: nothing,
+      clearTimer: nothing,
+      end: nothing,
+    },
   };
   try {
     return make();

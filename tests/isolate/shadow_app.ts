@@ -22,6 +22,21 @@ class Probe extends Session<Env> {
     return this.env.secrets.KEY;
   }
 
+  /** A value of the cache, who made it, and whether it is frozen. */
+  async menu(bytes = 0): Promise<unknown> {
+    const menu = await this.cache.read("menu", async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return { by: this.id, drawn: crypto.randomUUID(), of: [{ name: "tea" }], rest: "x".repeat(bytes) };
+    });
+    return [menu.by, menu.drawn, Object.isFrozen(menu.of[0]), menu.rest.length];
+  }
+
+  badMenu(name: string): Promise<unknown> {
+    return this.cache.read(name, () => {
+      throw new Error("no menu");
+    });
+  }
+
   /** Does not rest for a while. */
   linger(ms: number): void {
     setTimeout(() => this.count++, ms);

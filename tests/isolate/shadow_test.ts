@@ -181,3 +181,36 @@ Deno.test("module code that needs what sessions do not have while they load is f
       return true;
     });
   }));
+
+Deno.test("a value of the cache is made by who misses it, shared, and the same at a replay elsewhere", () =>
+  withChecks(async ({ pool, checked, open }) => {
+    const [a, b] = [await open("a"), await open("b")];
+    const made = await a.value("menu");
+    assert.deepEqual([(made as unknown[])[0], (made as unknown[])[2]], ["a", true]);
+    assert.deepEqual(await b.value("menu"), made, "another session has the same");
+    await checked.settled;
+    assert.deepEqual([a.parked, b.parked], [null, null], "alone, with an empty cache, both do as they did");
+    b.leave();
+    const elsewhere = new StatefulPool({ site: "edge-2", log: () => {}, note: () => {} });
+    try {
+      const there = new TestHome(elsewhere, app, "b");
+      there.commits.push(...b.commits);
+      there.epoch = 2;
+      await there.open();
+      assert.deepEqual(
+        [there.parked, ((await there.value("menu")) as unknown[])[0]],
+        [null, "b"],
+        "a cache of its own",
+      );
+    } finally {
+      await elsewhere.close();
+    }
+    for (const [method, arg, code] of [["badMenu", "other", "app_error"], ["badMenu", "", "value_invalid"]]) {
+      const refused = await a.call(`${method}`, arg);
+      assert.equal(refused.kind === "error" && refused.code, code);
+    }
+    const big = await new TestHome(pool, { ...app, version: "other" }, "c");
+    await big.open();
+    const refused = await big.call("menu", 300_000);
+    assert.equal(refused.kind === "error" && refused.code, "limit_value");
+  }));
