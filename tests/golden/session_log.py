@@ -182,6 +182,23 @@ def checkpoints():
                for case in [{**blank, "state": "00"}, {**full, **inside, "peers": none}]])
 
 
+# Parts of a state, as keepers have them.
+
+def zstd(data):
+    """A frame of one block that is not compressed: of what any packer makes, what needs none."""
+    return (b"\x28\xb5\x2f\xfd\x20" + bytes([len(data)]) + ((len(data) << 3) | 1).to_bytes(3, "little") + data)
+
+
+def state_parts():
+    plain = [b"", b"\x00\xff", bytes(range(200))]
+    return [{"segments": [one.hex() for one in plain], "parts": [(b"\x80" + one).hex() for one in plain],
+             "packs": True},
+            {"segments": [(plain[2] + plain[1]).hex()], "packs": False,
+             "parts": [(b"\x01" + struct.pack("<I", 200) + zstd(plain[2])).hex(), (b"\x80" + plain[1]).hex()]},
+            {"segments": [plain[2].hex()], "packs": False,
+             "parts": [(b"\x81" + struct.pack("<I", 200) + zstd(plain[2])).hex()]}]
+
+
 # The state: tracked structures by what changed, plain fields as a whole.
 
 def content_json(value):
@@ -257,6 +274,7 @@ print(json.dumps({
     "turns": turns(),
     "checkpointEntries": checkpoint_entries(),
     "checkpoints": checkpoints(),
+    "parts": state_parts(),
     "state": state_bytes(STATE),
     "contents": [{**each, "bytes": each["bytes"].hex()} for each in contents()],
 }, indent=1, ensure_ascii=False))

@@ -18,6 +18,7 @@ import { readEntries, writeCheckpointEntry, writeTurn } from "../../functions/tu
 import { Program } from "../../functions/turns/program.ts";
 import type { TurnInput } from "../../functions/turns/turn.ts";
 import { Writer } from "../../store/codec.ts";
+import { packState, unpackState } from "../../runtime/stateful/state_parts.ts";
 import { runPython, storedVectors } from "./python.ts";
 
 const Turn = z.strictObject({
@@ -59,6 +60,11 @@ const Vectors = z.strictObject({
   turns: z.array(z.strictObject({ turn: Turn, count: z.number(), bytes: z.string() })),
   checkpointEntries: z.array(z.strictObject({ digest: z.number(), bytes: z.string() })),
   checkpoints: z.array(z.strictObject({ checkpoint: Checkpoint, format: z.number(), bytes: z.string() })),
+  parts: z.array(z.strictObject({
+    segments: z.array(z.string()),
+    parts: z.array(z.string()),
+    packs: z.boolean(),
+  })),
   state: z.string(),
   contents: z.array(z.strictObject({ js: z.string(), bytes: z.string() })),
 });
@@ -139,6 +145,13 @@ Deno.test("golden session log: checkpoints have the bytes that the document give
     assert.deepEqual(parts.effects, wanted);
     assert.deepEqual([parts.state && hex(parts.state), parts.shape], [state, shape]);
     if (format === 3) assert.equal(hex(encodeCheckpoint(program, parts)), bytes);
+  }
+});
+
+Deno.test("golden session log: segments of a state are the parts that the document gives", async () => {
+  for (const { segments, parts, packs } of vectors.parts) {
+    assert.deepEqual((await unpackState(parts.map(unhex))).map(hex), segments);
+    if (packs) assert.deepEqual((await packState(segments.map(unhex))).map(hex), parts);
   }
 });
 
