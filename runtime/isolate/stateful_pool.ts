@@ -17,6 +17,7 @@ import { DEFAULT_LIMITS } from "./limits.ts";
 import { makeIsolatesFolder } from "./isolates_folder.ts";
 import { STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { startProcess } from "./process.ts";
+import { SpareProcess } from "./spare_process.ts";
 import { StatefulIsolate } from "./stateful_isolate.ts";
 
 /** How a site runs them. */
@@ -26,6 +27,8 @@ export interface StatefulPoolOptions {
   readonly cacheFolder?: string;
   /** An isolate without sessions is given back after this long. */
   readonly idleMs?: number;
+  /** A process waits for the loss of an isolate, once there was one: some 40 MiB. */
+  readonly hasSpare?: boolean;
   /** Lines that belong to no session. */
   readonly log: (app: IsolateApp, level: string, text: string) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
@@ -61,6 +64,8 @@ interface Fleet {
 }
 
 const IDLE_MS = 60_000;
+/** A process that starts takes the CPU from what came with the isolate before. */
+const SPARE_AFTER_MS = 300;
 /** Beyond so many sessions another process shares the work, where the version may have one. */
 const SESSIONS_A_CORE = 500;
 
@@ -70,6 +75,7 @@ export class StatefulPool {
   readonly #fleets = new Map<string, Fleet>();
   readonly #starting = new Set<Promise<unknown>>();
   readonly #alone = new Set<StatefulIsolate>();
+  readonly #spare = new SpareProcess(() => this.#files(), SPARE_AFTER_MS);
   #folder: Promise<string> | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
@@ -150,6 +156,7 @@ export class StatefulPool {
     this.#closed = true;
     clearInterval(this.#timer);
     await Promise.allSettled(this.#starting);
+    await this.#spare.close();
     const all = [...this.#fleets.values()].flatMap((fleet) => [...fleet.isolates]);
     all.push(...this.#alone);
     await Promise.all(all.map((isolate) => isolate.close()));
@@ -204,21 +211,31 @@ export class StatefulPool {
 
   async #startOne(fleet: Fleet): Promise<StatefulIsolate> {
     const { app } = fleet;
-    const isolate = await this.#startIsolate(app, (level, text) => this.#options.log(app, level, text));
+    const log = (level: string, text: string) => this.#options.log(app, level, text);
+    const isolate = await this.#startIsolate(app, log, this.#options.hasSpare === true);
     this.#watch(fleet, isolate);
     return isolate;
   }
 
-  async #startIsolate(app: IsolateApp, log: (level: string, text: string) => void): Promise<StatefulIsolate> {
+  async #files(): Promise<{ readonly bootstrap: string; readonly folder: string }> {
+    const folder = await (this.#folder ??= makeIsolatesFolder());
+    return { folder, bootstrap: await statefulBootstrap(this.#options.cacheFolder) };
+  }
+
+  async #startIsolate(
+    app: IsolateApp,
+    log: (level: string, text: string) => void,
+    maySpare = false,
+  ): Promise<StatefulIsolate> {
     if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
     let isolate: StatefulIsolate | undefined;
     try {
       const bundle = app.bundle();
       bundle.catch(() => {});
-      const folder = await (this.#folder ??= makeIsolatesFolder());
-      const bootstrap = await statefulBootstrap(this.#options.cacheFolder);
       const { heapMib, buffersMib } = app.limits;
-      const process = await startProcess({ bootstrap, folder, heapMib, buffersMib });
+      const process = maySpare
+        ? await this.#spare.take(app.limits)
+        : await startProcess({ ...await this.#files(), heapMib, buffersMib });
       isolate = new StatefulIsolate(process, app, log);
       const outcome = await isolate.load(await bundle, this.#options.site);
       if (outcome.kind === "failed") {

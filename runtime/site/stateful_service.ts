@@ -94,14 +94,14 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   for (const [from, packet] of early) homes.received(from, packet);
   const appLog = (line: { app: string; version: string; level: string; text: string }) =>
     parts.appLog({ ...line, text: parts.redact(line.app, line.text), traceId: newTraceId() });
-  const newPool = () =>
+  const newPool = (hasSpare: boolean) =>
     new StatefulPool({
-      site: config.id,
+      ...{ hasSpare, site: config.id },
       cacheFolder: config.cache,
       log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
       note,
     });
-  const pool = newPool(), standbyPool = newPool();
+  const pool = newPool(true), standbyPool = newPool(false);
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
