@@ -128,8 +128,17 @@ export const lyingHosts: Target = {
         for (let channels = 1 + dice.below(4); channels > 0; channels--) {
           const end = new End();
           const line = side.accept(end, "client");
-          line.frame(greeting(dice));
-          for (let i = 1; i <= 1 + dice.below(8); i++) line.frame(said(dice, corpus, i));
+          const isPolite = dice.below(3) === 0;
+          const instance = 1_000 * channels + dice.below(1_000);
+          line.frame(isPolite ? encodeToHome(hello({ instance })) : greeting(dice));
+          release(side, events, dice, sent);
+          for (let i = 1; i <= 1 + dice.below(8); i++) {
+            line.frame(
+              isPolite
+                ? encodeKept({ sequence: i, received: 0, tagged: tag("evil") })
+                : said(dice, corpus, i),
+            );
+          }
           if (end.closed !== null) outcome = "refused";
           else if (dice.below(2) === 0) line.broken();
           host.send(`honest ${++sent}`);
