@@ -3,6 +3,7 @@ import type { Bench, BenchContext } from "./bench.ts";
 import type { TestCluster } from "../e2e/cluster.ts";
 import type { BenchRecord } from "./record.ts";
 import { durable } from "./session/durable.ts";
+import { headers } from "./session/headers.ts";
 import { many } from "./session/many.ts";
 import { moves } from "./session/moves.ts";
 import { peers } from "./session/peers.ts";
@@ -16,6 +17,7 @@ const CASES: Readonly<
   Record<string, (context: BenchContext, sites?: TestCluster) => Promise<BenchRecord[]>>
 > = {
   turns,
+  headers,
   moves,
   tracked,
   durable,

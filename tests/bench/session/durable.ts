@@ -16,6 +16,8 @@ const LOAD = new URL("../http/load.ts", import.meta.url);
 interface Pass {
   readonly addedMs: number;
   readonly p50Ms: number;
+  /** The same over a plain WebSocket. */
+  readonly socketMs: number;
   readonly perSecond: number;
   readonly cpuMicros: number;
   readonly fsyncMs: number;
@@ -30,6 +32,7 @@ async function pass(cluster: TestCluster, context: BenchContext): Promise<Pass> 
     counted.push(await asker.ask("/count"));
   }
   asker.close();
+  const socketMs = median(await overSocket(cluster, context.quick ? 60 : 600));
   const { hostname, port } = new URL(cluster.url("edge-1"));
   const input: LoadInput = {
     ...{
@@ -50,9 +53,33 @@ async function pass(cluster: TestCluster, context: BenchContext): Promise<Pass> 
   const { medianMs: fsyncMs } = await probeFsync(context.folder);
   const p50Ms = median(counted);
   return {
-    ...{ p50Ms, addedMs: p50Ms - median(echo), fsyncMs },
+    ...{ p50Ms, socketMs, addedMs: p50Ms - median(echo), fsyncMs },
     ...{ perSecond: load.perSecond, cpuMicros: (used * 1000) / load.total },
   };
+}
+
+/** Milliseconds of messages over a plain WebSocket, each sent when the one before was answered. */
+async function overSocket(cluster: TestCluster, count: number): Promise<number[]> {
+  const socket = new WebSocket(`${cluster.url("edge-1").replace("http", "ws")}/stateful/socket?s=socket`);
+  const tookMs: number[] = [];
+  await new Promise<void>((done, failed) => {
+    let begun = 0;
+    const next = () => {
+      begun = performance.now();
+      socket.send("one more");
+    };
+    socket.onopen = next;
+    socket.onmessage = () => {
+      tookMs.push(performance.now() - begun);
+      if (tookMs.length < count) next();
+      else done();
+    };
+    socket.onerror = () => failed(new Error("the WebSocket broke"));
+  });
+  const closed = new Promise((resolve) => socket.onclose = resolve);
+  socket.close();
+  await closed;
+  return tookMs.slice(10);
 }
 
 /** The figures of both. */
@@ -77,6 +104,12 @@ export async function durable(context: BenchContext, given?: TestCluster): Promi
         case: `${name}, one at a time`,
         unit: "ms p50",
         samples: passes.map(({ p50Ms }) => p50Ms),
+      }),
+      record({
+        ...of,
+        case: `${name}, one at a time, over a plain WebSocket`,
+        unit: "ms p50",
+        samples: passes.map(({ socketMs }) => socketMs),
       }),
       record({
         ...of,

@@ -59,12 +59,18 @@ export class Holder extends Session {
   }
 }
 
-type Env = EnvOf<Record<never, never>, { counter: Counter; holder: Holder }>;
+/** The same, run along at another site. */
+export class Standing extends Holder {
+  static readonly standby = true;
+}
+
+type Env = EnvOf<Record<never, never>, { counter: Counter; holder: Holder; standing: Standing }>;
 
 async function fetch(request: Request, env: Env): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
   const id = searchParams.get("s") ?? "one";
   const mb = Number(searchParams.get("mb") ?? 0);
+  const holder = env.sessions[searchParams.has("standing") ? "standing" : "holder"].get(id);
   switch (pathname) {
     case "/hello":
       return new Response("Hello");
@@ -73,19 +79,23 @@ async function fetch(request: Request, env: Env): Promise<Response> {
     case "/socket":
       return await env.sessions.counter.get(id).fetch(request);
     case "/held":
-      return new Response(String(await env.sessions.holder.get(id).add()));
+      return new Response(String(await holder.add()));
     case "/dropped":
-      await env.sessions.holder.get(id).drop();
+      await holder.drop();
       return new Response("dropped");
     case "/bytes":
-      return new Response(String(await env.sessions.holder.get(id).fillBytes(mb)));
+      return new Response(String(await holder.fillBytes(mb)));
     case "/entries":
       return new Response(
-        String(await env.sessions.holder.get(id).fillEntries(Number(searchParams.get("from")), mb)),
+        String(await holder.fillEntries(Number(searchParams.get("from")), mb)),
       );
     default:
       return new Response("unknown", { status: 404 });
   }
 }
 
-export default defineApp({ name: "stateful", sessions: { counter: Counter, holder: Holder }, fetch });
+export default defineApp({
+  name: "stateful",
+  sessions: { counter: Counter, holder: Holder, standing: Standing },
+  fetch,
+});
