@@ -82,7 +82,11 @@ export class Doorkeeper {
       else await this.#options.admitted(arrival, wire, acquaintance);
     } catch (error) {
       wire.close();
-      if (!this.#closed) this.#options.refused(source, late ? "no handshake in time" : errorText(error));
+      // Who closes without a word has looked whether anybody listens (witness.ts).
+      const isLook = !late && !wire.hasHeard && this.#strangers.has(connection);
+      if (!this.#closed && !isLook) {
+        this.#options.refused(source, late ? "no handshake in time" : errorText(error));
+      }
     } finally {
       clearTimeout(timer);
       this.#strangers.delete(connection);

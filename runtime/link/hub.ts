@@ -260,12 +260,12 @@ export class LinkHub {
       reason: ending.reason,
     });
     this.#options.handlers.disconnected(link.site, ending.planned);
-    if (!this.#closed && (!ending.planned || ending.reason === STOPS)) this.#witness.look(link.site);
+    if (!this.#closed && (!ending.planned || ending.reason === STOPS)) this.#witness.look(link.site, true);
   }
 
   /** Finds out whether a site that no link is up to listens: `handlers.refused` is told where it does not. */
   look(site: string): void {
-    if (!this.isConnected(site)) this.#witness.look(site);
+    if (!this.isConnected(site)) this.#witness.look(site, false);
   }
 
   /** Takes an admitted connection as the link's, and reads it to its end. */

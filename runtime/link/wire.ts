@@ -31,6 +31,7 @@ export class Wire {
   #flightBytes = 0;
   #delivering = false;
   #landed: (() => void) | null = null;
+  #hasHeard = false;
   /** When the last byte so far has left. */
   #leftMs = 0;
   #lastDueMs = 0;
@@ -64,8 +65,14 @@ export class Wire {
     return Math.min(RECORD_BYTES_SOFT, Math.max(RECORD_BYTES_MIN, shape.mbps * 125 * RECORD_MS));
   }
 
+  /** Whether the other side has said anything. */
+  get hasHeard(): boolean {
+    return this.#hasHeard;
+  }
+
   async read(into: Uint8Array): Promise<number | null> {
     const count = await this.#connection.read(into);
+    this.#hasHeard ||= count !== null && count > 0;
     // What has arrived, or that the other side has closed, is not to be known while the link is cut.
     if (this.#conditions?.cut) await this.#uncut();
     return count;

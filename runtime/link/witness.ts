@@ -34,12 +34,13 @@ export class Witness {
     this.#ports = ports;
   }
 
-  /** Looks at a site's address, unless that is being done. */
-  look(site: string): void {
+  /** Looks at a site's address, unless that is being done; a few times where it was just lost. */
+  look(site: string, wasLost: boolean): void {
     const address = this.#ports.addressOf(site);
     if (address === null || this.#looking.has(site) || this.#closed) return;
     this.#looking.add(site);
-    void this.#look(site, address).finally(() => this.#looking.delete(site));
+    const looks = wasLost ? LOOKS_MS : LOOKS_MS.slice(0, 1);
+    void this.#look(site, address, looks).finally(() => this.#looking.delete(site));
   }
 
   /** A connection to a site could not be made. */
@@ -53,10 +54,10 @@ export class Witness {
     this.#closed = true;
   }
 
-  async #look(site: string, address: string): Promise<void> {
+  async #look(site: string, address: string, looks: readonly number[]): Promise<void> {
     const { transport, emulation, isLive } = this.#ports;
     const { timer } = emulation;
-    for (const afterMs of LOOKS_MS) {
+    for (const afterMs of looks) {
       const { cut, shape } = emulation.of(site);
       if (cut || this.#closed || isLive(site)) return;
       const waitMs = afterMs + (shape?.rttMs ?? 0);

@@ -108,3 +108,14 @@ Deno.test("links: a site whose link broke, and that listens, is not found gone",
     await root.hub.request("edge", "echo", bytes("x"));
     assert.deepEqual(root.refused, []);
   }));
+
+Deno.test("links: a site that is looked at, and listens, takes nobody for a stranger", () =>
+  withSites(TCP, async (start) => {
+    const one = start({ site: "one" }), other = start({ site: "other" });
+    for (let i = 0; i < 5; i++) {
+      one.hub.look("other");
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await one.hub.request("other", "echo", bytes("x"));
+    assert.deepEqual([one.refused, other.hub.status().refused], [[], 0]);
+  }));
