@@ -7,6 +7,7 @@
 import type { Standing } from "../../store/owners/detector.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
+import { alignOwn, overtaken } from "./align_own.ts";
 import { AnswerRoom } from "./answer_room.ts";
 import { Arbiter } from "./arbiter.ts";
 import { type Ask, isForArbiter, type KeeperAsk, type LogCopy, type Reply } from "./asks.ts";
@@ -29,7 +30,7 @@ import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { OpenHome, Opening } from "./open_home.ts";
-import { alignOwn, overtaken, Recovery, type RecoveryPorts } from "./recovery.ts";
+import { Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";

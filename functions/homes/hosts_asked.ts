@@ -17,7 +17,8 @@ export type HostAnswer = LogCopy | null;
 export interface HostsPort {
   /**
    * Has hosts promise an epoch. Resolves with the answers when all have answered, or when time is up, with those that
-   * have; "superseded": one has promised a later epoch.
+   * have; "superseded": one has promised a later epoch. One whose log did not open is sent away, and counts as one that
+   * holds nothing whenever it is asked again.
    */
   ask(
     name: StatefulName,

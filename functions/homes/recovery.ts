@@ -15,15 +15,14 @@ import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import {
   type Ask,
-  commonUpTo,
   lastEpochOf,
   lastOf,
   type LogCopy,
   type LogPiece,
-  type LogState,
   type Reply,
   type RowState,
 } from "./asks.ts";
+import { alignOwn, overtaken, sharedHere } from "./align_own.ts";
 import type { Asking } from "./exchange.ts";
 import type { Promised } from "./follower.ts";
 import { disksOf, hostsAreEnough, hostsOf } from "./host_owners.ts";
@@ -100,17 +99,18 @@ export class Recovery {
    * @throws HomeError
    */
   async run(seen: number, isForced = false): Promise<Recovered> {
-    const row = await this.#acquire(seen);
-    const { epoch } = row, disks = disksOf(row.owners);
+    const granted = await this.#acquire(seen);
+    const { epoch, owners } = granted, disks = disksOf(owners);
     const [promised, answers] = await Promise.all([
       this.#promises(
         disks,
         epoch,
-        hostsAreEnough(row.owners) || (isForced && hostsOf(row.owners).length > 0),
+        hostsAreEnough(owners) || (isForced && hostsOf(owners).length > 0),
       ),
-      this.#hosts(row.owners, epoch, isForced),
+      this.#hosts(owners, epoch, isForced),
     ]);
     const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
+    const row = await this.#forfeited(granted, promised, answers);
     const copy = await this.#longest(row, promised, answers, mine, isForced);
     await this.#alignOwn(epoch, copy, mine);
     const hosts = new Map(
@@ -281,6 +281,26 @@ export class Recovery {
     return answers;
   }
 
+  /**
+   * A host that holds nothing that opens is off the record, whether this opening succeeds or not: it may never come back,
+   * and nobody is to wait for it. Where nobody else has a log, it stays.
+   */
+  async #forfeited(
+    row: RowState,
+    promised: ReadonlyMap<SiteId, Promised>,
+    answers: ReadonlyMap<string, HostAnswer>,
+  ): Promise<RowState> {
+    const { epoch, config } = row, name = this.#name;
+    const owners = row.owners.filter((owner) => !hostsOf([owner]).some((host) => answers.get(host) === null));
+    const hasLog = furthestOf(answers) !== null || [...promised.values()].some(({ log }) => log !== null);
+    if (owners.length === row.owners.length || !hasLog) return row;
+    const ask = { kind: "configure", name, epoch, config, owners } as const;
+    const reply = await this.#within(this.#ports.ask(this.#ports.arbiter(), ask));
+    if (reply?.kind !== "row") return row;
+    if (reply.outcome !== "granted" || reply.row === null) throw this.#overtaken();
+    return reply.row;
+  }
+
   #overtaken(epoch?: number): HomeError {
     return overtaken(this.#name, epoch);
   }
@@ -429,64 +449,4 @@ export class Recovery {
   async #alignOwn(epoch: number, copy: LogCopy, mine: Promised | null): Promise<void> {
     await alignOwn(this.#ports, { name: this.#name, epoch, copy, mine });
   }
-}
-
-/** Another site opens it, too, or has opened it since. */
-export function overtaken(name: StatefulName, epoch?: number): HomeError {
-  const which = epoch === undefined ? "" : `, in epoch ${epoch}`;
-  return new HomeError(
-    "superseded",
-    `cannot open ${shown(name)}: another site opens it, too${which}; ask again`,
-  );
-}
-
-/** See `Recovery`; a log without anything is begun so, too. */
-export async function alignOwn(
-  { site, disk, ask }: Pick<RecoveryPorts, "site" | "disk" | "ask">,
-  { name, epoch, copy, mine }: {
-    readonly name: StatefulName;
-    readonly epoch: number;
-    readonly copy: LogCopy;
-    readonly mine: Promised | null;
-  },
-): Promise<void> {
-  const { seed, version, base, parts, pieces } = copy;
-  const of = { name, disk, epoch };
-  const keep = mine === null ? null : sharedWith(copy, mine);
-  const begun = keep === null
-    ? ask(site, { kind: "install", turn: 0, ...of, seed, version, base, parts })
-    : ask(site, { kind: "align", turn: 0, ...of, keep });
-  const rest = pieces.filter(({ first }) => first > (keep ?? 0));
-  const appended = rest.length === 0 ? begun : ask(site, { kind: "append", ...of, pieces: rest });
-  const replies = [await begun.reply, await appended.reply];
-  const refused = replies.find((reply) => reply.kind !== "held");
-  if (refused === undefined) return;
-  if (refused.kind === "refused" && refused.why === "full") {
-    throw new HomeError(
-      "limit_stateful",
-      `cannot open ${shown(name)} at ${site}: it keeps as many logs as it can`,
-    );
-  }
-  throw new HomeError("superseded", `cannot open ${shown(name)}: another site opens it, too; ask again`);
-}
-
-/** The entry up to which this disk's log is that of another, which has all after it; null: it has to be sent whole. */
-function sharedHere(mine: LogState, theirs: LogState): number | null {
-  const common = commonUpTo(mine, theirs);
-  return common !== null && common >= mine.base.at && common >= theirs.base.at ? common : null;
-}
-
-/** How far this disk's own log is the chosen one; null: it is to be begun anew. */
-function sharedWith(copy: LogCopy, { log }: Promised): number | null {
-  if (log === null || log.base.at !== (copy.base?.at ?? 0) || log.base.epoch !== (copy.base?.epoch ?? 0)) {
-    return null;
-  }
-  let keep = log.base.at;
-  for (const { epoch, first, count } of copy.pieces) {
-    const last = first + count - 1;
-    const mine = log.segments.find(({ upTo }) => last <= upTo);
-    if (mine?.epoch !== epoch) break;
-    keep = last;
-  }
-  return keep;
 }

@@ -15,6 +15,7 @@ export interface Variant {
 /** Slow disks, so that hosts are ahead of them; homes that change all the time. */
 export const contested = (plan: HostsPlan): HostsPlan => ({
   ...plan,
+  lie: "none",
   ...{ sites: 3, f: 0, clients: 2, messages: 60, requests: 10, safetyMs: 4_000 },
   ...{ crashes: 5, wipes: 0, partitions: 4, breaks: 8, late: 0.5, commitMs: [60, 160] },
 });

@@ -4,6 +4,15 @@ import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
 import type { HostEnd, ToHost } from "./frames.ts";
 
+/** What a client that lies gives back for its log. */
+export type Lie =
+  | "none"
+  | "nothing"
+  | "an older one"
+  | "a changed one"
+  | "another's"
+  | "one without its middle";
+
 export interface ClientWrongs {
   /** It answers first, and promises a while later. */
   readonly promisesLater?: boolean;
@@ -21,6 +30,8 @@ export interface ClientPorts {
   given(sequence: number, text: string): void;
   acknowledged(count: number): void;
   complain(message: string): void;
+  /** Its log as it is to be given back. */
+  told(records: readonly Uint8Array[]): readonly Uint8Array[];
   readonly wrongs: ClientWrongs;
 }
 
@@ -45,8 +56,11 @@ export class Client {
     this.#ports = ports;
   }
 
+  /** It is no peer any more. */
+  isRefused = false;
+
   get isDone(): boolean {
-    return this.#acknowledged === this.sent;
+    return this.isRefused || this.#acknowledged === this.sent;
   }
 
   get received(): number {
@@ -59,6 +73,7 @@ export class Client {
   }
 
   connect(site: string | null = null): void {
+    if (this.isRefused) return;
     const channel = this.#ports.connect(site);
     if (channel === null) return this.#again();
     // Nothing that still comes of an earlier one is heard.
@@ -112,6 +127,10 @@ export class Client {
         return this.#fence(channel, frame.epoch);
       case "elsewhere":
         return this.connect(frame.site);
+      case "refused":
+        this.isRefused = true;
+        this.#channel = null;
+        return;
       case "welcome":
         if (frame.epoch < this.#log.promised) return channel.close();
         this.#isOpen = true;
@@ -135,7 +154,12 @@ export class Client {
       ? this.#peek()
       : this.#log.promise(epoch);
     if (promisesLater === true) this.#ports.world.after(800, () => void this.#log.promise(epoch));
-    channel.send({ kind: "log", epoch, records });
+    channel.send({ kind: "log", epoch, records: records && this.#ports.told(records) });
+  }
+
+  /** What it holds, as it is. */
+  get records(): readonly Uint8Array[] {
+    return this.#peek();
   }
 
   #peek(): readonly Uint8Array[] {

@@ -26,7 +26,9 @@ export type ToHost =
     /** Messages of this host that are in the log. */
     readonly received: number;
   }
-  | { readonly kind: "elsewhere"; readonly site: string };
+  | { readonly kind: "elsewhere"; readonly site: string }
+  /** Its log is none of this session's. */
+  | { readonly kind: "refused" };
 
 export interface End<Out, In> {
   send(frame: Out): void;

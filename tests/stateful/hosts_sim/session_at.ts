@@ -26,6 +26,10 @@ export interface DoorPorts {
   readonly wrongs: DoorWrongs;
   readonly checkpointEvery: number;
   homes(): Homes | null;
+  /** An operator has had enough of waiting (HO8). */
+  isForced(): boolean;
+  /** Whether a client may give back what is not its log. */
+  lies(host: string): boolean;
   made(before: string, digest: string, entry: Entry): void;
   complain(message: string): void;
   probe(what: string): void;
@@ -51,6 +55,8 @@ export class Door {
   /** Counts processes of the site: what was begun in an earlier one is nothing. */
   #life = 0;
   #ends = new Map<string, LogEnd>();
+  /** They will not come back: each opening counts them as asked. */
+  readonly #refused = new Set<string>();
   #wanted: ((run: HomeRun) => void)[] = [];
   #fence: ((host: string) => void) | null = null;
 
@@ -116,7 +122,7 @@ export class Door {
     this.#ends = new Map();
     const isLive = () => life === this.#life;
     try {
-      const opened = await homes.open(name, "v1");
+      const opened = await homes.open(name, "v1", this.#ports.isForced());
       if (!isLive()) return;
       this.#isOpening = false;
       const run: HomeRun = new HomeRun(opened, this.#ends, {
@@ -125,6 +131,7 @@ export class Door {
         over: (error) => this.#over(run, error),
       });
       this.#run = run;
+      if (this.#ports.isForced()) probe("opened by force");
       probe(`opened in ${opened.epoch > 1 ? "a later" : "the first"} epoch`);
       for (const { end, hello } of this.#lobby.values()) run.greet(end, hello);
       this.#lobby.clear();
@@ -157,7 +164,9 @@ export class Door {
     ask: (_name, epoch, hosts) => {
       const { wrongs, world } = this.#ports;
       if (wrongs.asksNobody === true) return Promise.resolve(new Map(hosts.map((host) => [host, null])));
-      const answers = new Map<string, HostAnswer>();
+      const answers = new Map<string, HostAnswer>(
+        hosts.filter((host) => this.#refused.has(host)).map((host) => [host, null]),
+      );
       const { promise, resolve } = Promise.withResolvers<ReadonlyMap<string, HostAnswer> | "superseded">();
       const done = () => {
         if (wrongs.asksOne === true) {
@@ -171,29 +180,38 @@ export class Door {
         waiting.answered = (frame) => {
           if (frame.epoch !== epoch) return;
           if (frame.records === null) return resolve("superseded");
-          answers.set(host, this.#take(host, frame.records));
+          answers.set(host, this.#take(host, waiting.end, frame.records));
           if (hosts.every((one) => answers.has(one)) || wrongs.asksOne === true) done();
         };
         waiting.end.send({ kind: "fence", epoch });
       };
       for (const host of this.#lobby.keys()) this.#fence(host);
+      if (hosts.every((one) => answers.has(one))) done();
       const homes = this.#ports.homes();
       world.after(ASKED_MS, () => homes === this.#ports.homes() && resolve(answers));
       return promise;
     },
   };
 
-  #take(host: string, records: readonly Uint8Array[]): HostAnswer {
+  /** What is no log of its is no answer, and it is no host any more: in these runs it has shown who it is. */
+  #take(host: string, end: HomeEnd, records: readonly Uint8Array[]): HostAnswer {
     const { secret, name, wrongs, probe } = this.#ports;
-    if (records.length === 0) return null;
+    if (records.length === 0) {
+      probe("host with nothing");
+      return null;
+    }
     const given = wrongs.takesLess === true && records.length > 1 ? records.slice(0, -1) : records;
     const opened = openHostLog([secret], { name, receiver: host }, given);
     if (!opened.ok) {
-      this.#ports.complain(opened.message);
+      if (!this.#ports.lies(host)) this.#ports.complain(opened.message);
+      probe("host refused");
+      this.#lobby.delete(host);
+      this.#refused.add(host);
+      end.send({ kind: "refused" });
       return null;
     }
-    const { log, ...end } = opened.copy;
-    this.#ends.set(host, { ...end, baseAt: log.base?.at ?? 0 });
+    const { log, ...found } = opened.copy;
+    this.#ends.set(host, { ...found, baseAt: log.base?.at ?? 0 });
     probe("host asked");
     return log;
   }

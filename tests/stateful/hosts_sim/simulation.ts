@@ -10,7 +10,7 @@ import { Draws } from "../../sim/random.ts";
 import { World } from "../../sim/world.ts";
 import { StatefulSite } from "../sim/stateful_site.ts";
 import { check, type Violation } from "./check.ts";
-import { Client, type ClientWrongs } from "./client.ts";
+import { Client, type ClientWrongs, type Lie } from "./client.ts";
 import { channel } from "./frames.ts";
 import type { Entry } from "./program.ts";
 import { Door, type DoorWrongs } from "./session_at.ts";
@@ -30,6 +30,8 @@ export interface HostsPlan {
   readonly late: number;
   readonly checkpointEvery: number;
   readonly commitMs: readonly [number, number];
+  /** What the last client makes of its log when it is asked for it. */
+  readonly lie: Lie;
 }
 
 export interface HostsRun {
@@ -49,12 +51,13 @@ const NO_HOST = { checkpointEvery: Infinity, restChance: 0, moveChance: 0, timer
 const NAME = { app: "duel", class: "match", id: "one" };
 const SECRET = new Uint8Array(32).fill(5);
 const HEAL_MS = 60_000;
+const LIES = ["nothing", "an older one", "a changed one", "another's", "one without its middle"] as const;
 
 export function drawHostsPlan(seed: number): HostsPlan {
   const draws = new Draws(`hosts plan ${seed}`);
   const f = draws.pick([0, 0, 1]);
   const crashes = draws.integer(1, 5);
-  return {
+  const plan: HostsPlan = {
     sites: draws.integer(3, 4),
     f,
     clients: draws.integer(1, 3),
@@ -69,7 +72,12 @@ export function drawHostsPlan(seed: number): HostsPlan {
     late: draws.pick([0, 0.5]),
     checkpointEvery: draws.pick([4, 20, 1_000]),
     commitMs: draws.pick([[0.1, 0.4], [5, 30], [40, 120]] as const),
+    lie: "none" as const,
   };
+  if (!new Draws(`hosts lie ${seed}`).chance(0.3)) return plan;
+  // One that holds back the end is believed where nobody else can know it: with the only disk lost.
+  const lie = new Draws(`hosts lie of ${seed}`).pick(LIES);
+  return { ...plan, lie, clients: Math.max(2, plan.clients), ...(plan.f === 0 ? { wipes: 0 } : {}) };
 }
 
 /** Runs a seed. */
@@ -95,6 +103,7 @@ class Simulation {
   readonly #answers = new Map<string, string>();
   #asked = 0;
   #isHealed = false;
+  #isForced = false;
 
   constructor(seed: number, plan: HostsPlan, wrongs: ClientWrongs & DoorWrongs) {
     this.#seed = seed;
@@ -132,6 +141,8 @@ class Simulation {
         complain,
       },
       homes: () => site.homes,
+      isForced: () => this.#isForced,
+      lies: (host) => host === this.#liar,
       made: (before, digest, entry) => void this.#made.set(digest, { before, entry }),
       probe: (what) => this.#probe(what),
     });
@@ -177,8 +188,35 @@ class Simulation {
       },
       given: (sequence, text) => void given.push({ sequence, text }),
       acknowledged: (count) => void this.#acknowledged.set(id, count),
-      complain: (message) => this.#complain("fault", message),
+      complain: (message) => id === this.#liar ? undefined : this.#complain("fault", message),
+      told: (records) => id === this.#liar ? this.#lied(draws, records) : records,
     });
+  }
+
+  /** Whom nothing is promised. */
+  get #liar(): string | null {
+    return this.#plan.lie === "none" ? null : `c${this.#plan.clients - 1}`;
+  }
+
+  #lied(draws: Draws, records: readonly Uint8Array[]): readonly Uint8Array[] {
+    this.#probe(`lie: ${this.#plan.lie}`);
+    const at = draws.integer(0, Math.max(0, records.length - 1));
+    switch (this.#plan.lie) {
+      case "nothing":
+        return [];
+      case "an older one":
+        return records.slice(0, at);
+      case "a changed one":
+        return records.map((record, i) =>
+          i === at ? record.map((byte, j) => j === 5 ? byte ^ 1 : byte) : record
+        );
+      case "another's":
+        return this.#clients[0]?.records ?? [];
+      case "one without its middle":
+        return records.length < 3 ? [] : records.toSpliced(1 + Math.min(at, records.length - 3), 1);
+      case "none":
+        return records;
+    }
   }
 
   async run(): Promise<HostsRun> {
@@ -193,19 +231,28 @@ class Simulation {
     this.#isHealed = true;
     this.#network.heal();
     for (const site of this.#sites) void site.start();
-    const isDone = () => this.#asked === this.#answers.size && this.#clients.every(({ isDone }) => isDone);
+    const isDone = () =>
+      this.#asked === this.#answers.size &&
+      this.#clients.every(({ id, isDone }) => isDone || id === this.#liar);
     await world.run(world.nowMs + HEAL_MS, isDone);
+    // A liar that was sent away does not come back, and may be waited for.
+    this.#isForced = this.#liar !== null;
+    if (this.#isForced) await world.run(world.nowMs + HEAL_MS, isDone);
     const last = isDone() ? await this.#last() : null;
     if (last === null) {
-      const who = this.#clients.filter((one) => !one.isDone).map((one) => `${one.id} (${one.sent} sent)`);
+      const who = this.#clients.filter((one) => !one.isDone && one.id !== this.#liar).map((one) =>
+        `${one.id} (${one.sent} sent)`
+      );
       const open = this.#asked - this.#answers.size;
       this.#complain("liveness", `in the end ${open} requests and ${who.join(", ") || "nobody"} still wait`);
     } else {
       const { state } = last;
-      const lacking = this.#clients.filter((one) => (state.sent[one.id] ?? 0) !== one.received);
+      const honest = this.#clients.filter(({ id }) => id !== this.#liar);
+      const lacking = honest.filter((one) => (state.sent[one.id] ?? 0) !== one.received);
       for (const { id, received } of lacking) {
         this.#complain("liveness", `${id} was told ${received} of ${state.sent[id]}`);
       }
+      for (const  of of[this.#given, this.#acknowledged]) of.delete(this.#liar ?? "");
       const history = { made: this.#made, given: this.#given, acknowledged: this.#acknowledged };
       this.#found.push(...check({ ...history, answers: this.#answered, last: state.digest }));
     }
