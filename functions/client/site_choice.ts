@@ -231,9 +231,10 @@ export class SiteChoice {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** C1 */
+/** C1. What was measured in the first moments was measured while connections were made. */
 const isNearer = (a: Entry, b: Entry): boolean =>
-  a !== b && a.rttMs !== null && b.rttMs !== null && a.costMs < b.costMs * limits.NEARER_RATIO &&
+  a !== b && b.windows[1] !== Infinity && a.rttMs !== null && b.rttMs !== null &&
+  a.costMs < b.costMs * limits.NEARER_RATIO &&
   a.costMs < b.costMs - limits.NEARER_MS;
 
 type Measured = readonly { readonly url: string; readonly rttMs: number }[];

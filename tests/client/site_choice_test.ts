@@ -44,6 +44,15 @@ Deno.test("a client begins where it was told, and stays where nothing is clearly
   }
 });
 
+Deno.test("the first requests, which are slow, move nobody (C1)", () => {
+  const choice = new SiteChoice(SITES, 0);
+  choice.answered("a", 300);
+  choice.answered("b", 10);
+  assert.equal(choice.choose(W - 1).site.url, "a");
+  choice.answered("a", 12);
+  assert.equal(choice.choose(W + 1).site.url, "a");
+});
+
 Deno.test("one slow window moves nobody, and who has moved stays (C1)", () => {
   const choice = new SiteChoice(SITES, 0);
   let nowMs = measured(choice, 0, 3, { a: 10, b: 20 });
