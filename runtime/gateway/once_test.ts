@@ -70,3 +70,9 @@ Deno.test("a key is 1 to 255 visible characters, given once", () => {
     );
   }
 });
+
+Deno.test("ids are made as docs/protocol/homes.md says: hashed by another program", () => {
+  const name = "once.ecf1713b65423d01b3039a96430c0ac432ffede2d6138db4034bb0a4ef67d723";
+  const calls = new OnceCalls(SCOPE);
+  assert.deepEqual([calls.next(ANN, rpc("add")), calls.next(ANN, rpc("add"))], [`${name}.0`, `${name}.1`]);
+});
