@@ -11,6 +11,7 @@ import { type BundleIssue, checkImports, forbiddenImports, parseModule } from ".
 import { withTempFolder } from "./temp_folder.ts";
 import { processCuts } from "./node_process.ts";
 import { privateSessionFields } from "./session_fields.ts";
+import { sharedBindings } from "./shared_bindings.ts";
 import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
 
@@ -24,6 +25,8 @@ export type BundleResult =
     readonly code: Uint8Array<ArrayBuffer>;
     /** Tells places in the bundle (of a stack, of a message) as places in its modules. */
     readonly locate: Locate;
+    /** What may go wrong with it, each with its place in the modules. */
+    readonly warnings: readonly string[];
     /** The source map with portable names, compressed (portable_map.ts). */
     readonly map: Uint8Array<ArrayBuffer>;
   }
@@ -66,7 +69,10 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   ];
   if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
-  if (out.length <= BUNDLE_BYTES_MAX) return { kind: "bundled", code: out, locate, map };
+  if (out.length <= BUNDLE_BYTES_MAX) {
+    const warnings = sharedBindings(program).map((issue) => locate(describe(issue)));
+    return { kind: "bundled", code: out, locate, warnings, map };
+  }
   return { kind: "failed", message: `the bundle has ${out.length} bytes; ${BUNDLE_BYTES_MAX} are accepted` };
 }
 

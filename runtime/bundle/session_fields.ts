@@ -10,10 +10,20 @@ import { type BundleIssue, visit } from "./imports.ts";
 /** What functions/session.ts marks its base class with, as a bundler may have renamed it. */
 const MARK = /^SESSION_BASE\d*$/;
 
+/** A class of stateful sessions, and what it is called. */
+export interface NamedClass {
+  readonly names: readonly string[];
+  readonly node: Class;
+}
+
 /** The private fields of a parsed bundle's Session classes. */
-export function privateSessionFields(program: Program): BundleIssue[] {
+export const privateSessionFields = (program: Program): BundleIssue[] =>
+  sessionClasses(program).flatMap(({ names, node }) => fieldsOf(names, node));
+
+/** The Session classes of a parsed bundle. */
+export function sessionClasses(program: Program): NamedClass[] {
   const bases = new Set<string>();
-  const classes: { readonly names: readonly string[]; readonly node: Class }[] = [];
+  const classes: NamedClass[] = [];
   visit(program, (node) => {
     const base = markedBase(node);
     if (base !== undefined) bases.add(base);
@@ -31,9 +41,7 @@ export function privateSessionFields(program: Program): BundleIssue[] {
       for (const name of names) bases.add(name);
     }
   }
-  return classes.filter(({ node }) => ofSessions.has(node)).flatMap(({ names, node }) =>
-    fieldsOf(names, node)
-  );
+  return classes.filter(({ node }) => ofSessions.has(node));
 }
 
 /** `Object.defineProperty(Session.prototype, SESSION_BASE, …)`. */

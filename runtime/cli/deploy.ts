@@ -45,6 +45,7 @@ export const deploy: Command = {
       return deployModule({ module, app, fallback, weight, waitMs: wait }, client, {
         ...progress,
         bundled: (bytes) => following.say(`bundled: ${Math.ceil(bytes / 1024)} KiB; uploading`),
+        warned: (warning) => shell.err(`warning: ${warning}`),
         sending: ({ count, of }) =>
           following.say(`static files: sending ${count} of ${of}, compressed ones too`),
       });

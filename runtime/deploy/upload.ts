@@ -33,6 +33,8 @@ export interface ModuleUpload {
 /** What is told of an upload on its way. */
 export interface UploadProgress extends Progress {
   readonly bundled?: (bytes: number) => void;
+  /** What may go wrong with the module, with its place. */
+  readonly warned?: (warning: string) => void;
   /** Static files that the cluster lacks are about to be sent. */
   readonly sending?: (files: { readonly count: number; readonly of: number }) => void;
 }
@@ -54,6 +56,7 @@ export async function deployModule(
   const { code, locate } = bundled;
   progress.signal?.throwIfAborted();
   progress.bundled?.(code.length);
+  for (const warning of bundled.warnings) progress.warned?.(warning);
   try {
     const sourceMap = await sendMap(client, bundled.map, progress.signal);
     const upload = { bundle: code, app, fallback, weight, waitMs, sourceMap };

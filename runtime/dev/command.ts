@@ -264,7 +264,8 @@ class DevRun {
     const root = this.#cluster.sites.find((site) => site.parent === null);
     if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
     const target = { url: root.url, token: this.#cluster.adminToken };
-    const deployed = await deployApp(app, target);
+    const warned = (warning: string) => this.#shell.err(`warning: ${warning}`);
+    const deployed = await deployApp(app, target, warned);
     const env = this.#envs.get(app) ??
       new EnvFile(app.folder, target, (line) => this.#shell.err(line));
     this.#envs.set(app, env);

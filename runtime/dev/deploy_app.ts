@@ -7,6 +7,11 @@ import type { AppSource } from "./app_source.ts";
 const WAIT_MS = 30_000;
 
 /** @throws AdminError where the cluster or the bundler refuses it. */
-export async function deployApp(app: AppSource, target: { url: string; token: string }): Promise<Deployed> {
-  return await deployModule({ module: app.module, fallback: app.fallback, waitMs: WAIT_MS }, target);
+export async function deployApp(
+  app: AppSource,
+  target: { url: string; token: string },
+  warned: (warning: string) => void,
+): Promise<Deployed> {
+  const upload = { module: app.module, fallback: app.fallback, waitMs: WAIT_MS };
+  return await deployModule(upload, target, { warned });
 }

@@ -6,7 +6,7 @@ import { appOf, callOf } from "../isolate/apps.ts";
 
 /** Bundles files written to a folder of their own, outside of the checkout. */
 async function bundleOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<
-  { kind: string; message: string; code: string }
+  { kind: string; message: string; code: string; warnings: readonly string[] }
 > {
   const folder = await Deno.makeTempDir({ prefix: "sojourn-test-" });
   try {
@@ -16,8 +16,13 @@ async function bundleOf(files: Readonly<Record<string, string | Uint8Array>>): P
     }
     const result = await bundleApp(join(folder, "app.ts"));
     return result.kind === "bundled"
-      ? { kind: result.kind, message: "", code: new TextDecoder().decode(result.code) }
-      : { kind: result.kind, message: result.message, code: "" };
+      ? {
+        kind: result.kind,
+        message: "",
+        code: new TextDecoder().decode(result.code),
+        warnings: result.warnings,
+      }
+      : { kind: result.kind, message: result.message, code: "", warnings: [] };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -171,4 +176,40 @@ Deno.test("bundle of a Session class with a private field is refused, at the fie
   const [first] = rows;
   const { message } = await bundleOf({ "app.ts": first?.[0] ?? "" });
   assert.match(message, /app\.ts:4:/);
+});
+
+Deno.test("bundle whose Session classes change variables of their modules is told so, at the place", async () => {
+  const app = (method: string, more = "") => `
+    import { defineApp, Session } from "sojourn";
+    let counted = 0;
+    const rooms = new Map<string, unknown>();
+    const limits = { of: { each: 5 } };
+    ${more}
+    class Counter extends Session {
+      count = 0;
+      rooms = new Map<string, unknown>();
+      ${method}
+    }
+    export const used = [counted, rooms, limits];
+    export default defineApp({ sessions: { counter: Counter }, fetch: () => new Response() });`;
+  const rows: [string, RegExp | null][] = [
+    [app("add() { return ++counted; }"), /Counter changes counted, a variable of its module/],
+    [app("add() { counted += 1; }"), /changes counted/],
+    [app("enter() { rooms.set(this.id, this); }"), /changes rooms/],
+    [app("more() { limits.of.each = 6; }"), /changes limits/],
+    [app("less() { delete (limits.of as { each?: number }).each; }"), /changes limits/],
+    [app("add() { return this.count + counted + limits.of.each + rooms.size; }"), null],
+    [app("add() { this.count++; this.rooms.set(this.id, 1); }"), null],
+    [app("add() { let counted = 1; counted++; return counted; }"), null],
+    [app("add(rooms: Map<string, number>) { rooms.set('a', 1); }"), null],
+    [app("get() { return 1; }", "export class Other { add() { return ++counted; } }"), null],
+  ];
+  for (const [source, says] of rows) {
+    const { kind, message, warnings } = await bundleOf({ "app.ts": source });
+    assert.equal(kind, "bundled", message);
+    if (says === null) assert.deepEqual(warnings, [], source);
+    else assert.match(warnings.join(), says);
+  }
+  const [first] = rows;
+  assert.match((await bundleOf({ "app.ts": first?.[0] ?? "" })).warnings.join(), /app\.ts:10:\d+/);
 });

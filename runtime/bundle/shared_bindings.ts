@@ -1,0 +1,104 @@
+/**
+ * Variables of modules that methods of Session classes change: all sessions of an isolate share them, and no log has
+ * them. Told as a warning before a deploy; a replay that comes to depend on one parks its session.
+ *
+ * SB1  Only what stands in a class itself: a change by a function that a method calls is not found (the check of
+ *      `dev --check-determinism` finds what comes of it).
+ * SB2  A name that anything in the class declares is taken for that: nothing is told of it.
+ */
+import type { AnyNode, Pattern, Program } from "acorn";
+import { type BundleIssue, visit } from "./imports.ts";
+import { type NamedClass, sessionClasses } from "./session_fields.ts";
+
+/** Methods that change what they are called on. */
+const CHANGING: ReadonlySet<string> = new Set([
+  ...["set", "add", "delete", "clear"],
+  ...["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill"],
+]);
+
+/** The changes of variables of modules in a parsed bundle's Session classes. */
+export function sharedBindings(program: Program): BundleIssue[] {
+  const classes = sessionClasses(program);
+  if (classes.length === 0) return [];
+  const shared = new Set<string>();
+  for (const statement of program.body) {
+    const declared = statement.type === "ExportNamedDeclaration" ? statement.declaration : statement;
+    if (declared?.type !== "VariableDeclaration") continue;
+    for (const { id } of declared.declarations) for (const name of namesOf(id)) shared.add(name);
+  }
+  return classes.flatMap((each) => changesIn(each, shared));
+}
+
+function changesIn({ names, node }: NamedClass, shared: ReadonlySet<string>): BundleIssue[] {
+  const own = new Set<string>();
+  visit(node.body, (each) => {
+    if (each.type === "VariableDeclarator") { for (const name of namesOf(each.id)) own.add(name); }
+    if (each.type === "FunctionExpression" || each.type === "ArrowFunctionExpression") {
+      for (const parameter of each.params) for (const name of namesOf(parameter)) own.add(name);
+    }
+  });
+  const told = new Set<string>();
+  const issues: BundleIssue[] = [];
+  visit(node.body, (each) => {
+    const name = changedName(each);
+    if (name === undefined || !shared.has(name) || own.has(name) || told.has(name)) return;
+    told.add(name);
+    const { line = 1, column = 0 } = each.loc?.start ?? {};
+    issues.push({
+      message:
+        `${
+          names[0] ?? "a Session class"
+        } changes ${name}, a variable of its module: all sessions of an isolate ` +
+        `share it, and no log has it. Keep it in a field of the class`,
+      line,
+      column: column + 1,
+    });
+  });
+  return issues;
+}
+
+/** The variable that a node changes, itself or inside. */
+function changedName(node: AnyNode): string | undefined {
+  switch (node.type) {
+    case "AssignmentExpression":
+      return rootOf(node.left);
+    case "UpdateExpression":
+      return rootOf(node.argument);
+    case "UnaryExpression":
+      return node.operator === "delete" ? rootOf(node.argument) : undefined;
+    case "CallExpression": {
+      const { callee } = node;
+      const isChange = callee.type === "MemberExpression" && callee.property.type === "Identifier" &&
+        !callee.computed && CHANGING.has(callee.property.name);
+      // A deeper one is more often a method of an object with rules of its own.
+      return isChange && callee.object.type === "Identifier" ? callee.object.name : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** `a` of `a`, `a.b` and `a[0].b`. */
+function rootOf(node: AnyNode): string | undefined {
+  if (node.type === "Identifier") return node.name;
+  return node.type === "MemberExpression" ? rootOf(node.object) : undefined;
+}
+
+function namesOf(pattern: Pattern): string[] {
+  switch (pattern.type) {
+    case "Identifier":
+      return [pattern.name];
+    case "ObjectPattern":
+      return pattern.properties.flatMap((each) =>
+        namesOf(each.type === "Property" ? each.value : each.argument)
+      );
+    case "ArrayPattern":
+      return pattern.elements.flatMap((each) => each === null ? [] : namesOf(each));
+    case "RestElement":
+      return namesOf(pattern.argument);
+    case "AssignmentPattern":
+      return namesOf(pattern.left);
+    default:
+      return [];
+  }
+}
