@@ -17,13 +17,14 @@ const STATE_BYTES_MAX = 120 << 20;
 
 /** See the file's header. */
 export class StateSegments {
-  readonly #segments: Uint8Array[] = [];
-  /** Bytes of each field that are not void. */
-  readonly #live = new Map<string, number>();
+  /** Never changed: who asked for all of them has them as they were. */
+  #segments: readonly Uint8Array[] = [];
+  /** Bytes of each field that are not void; null: of one segment all are, and most sessions have no more. */
+  #live: Map<string, number> | null = null;
   #bytes = 0;
   #liveBytes = 0;
 
-  /** @throws AppError `value_corrupt` */
+  /** @throws AppError `value_corrupt`, `limit_value` */
   constructor(segments: readonly Uint8Array[] = []) {
     for (const segment of segments) this.add(segment);
   }
@@ -43,11 +44,14 @@ export class StateSegments {
 
   /** @throws AppError `value_corrupt`; `limit_value` where it is more than a state may have. */
   add(segment: Uint8Array): void {
-    for (const { name, isFresh, length } of sizesOf(segment)) {
-      const before = this.#live.get(name) ?? 0;
-      const after = isFresh ? length : before + length;
-      this.#live.set(name, after);
-      this.#liveBytes += after - before;
+    const [first] = this.#segments;
+    if (first === undefined) this.#liveBytes = segment.length;
+    else {
+      if (this.#live === null) {
+        this.#liveBytes = 0;
+        this.#count(this.#live = new Map(), first);
+      }
+      this.#count(this.#live, segment);
     }
     if (this.#liveBytes > STATE_BYTES_MAX) {
       throw new AppError(
@@ -55,8 +59,17 @@ export class StateSegments {
         `the state of a stateful session has at most ${STATE_BYTES_MAX} bytes; this one has ${this.#liveBytes}`,
       );
     }
-    this.#segments.push(segment);
+    this.#segments = [...this.#segments, segment];
     this.#bytes += segment.length;
+  }
+
+  #count(live: Map<string, number>, segment: Uint8Array): void {
+    for (const { name, isFresh, length } of sizesOf(segment)) {
+      const before = live.get(name) ?? 0;
+      const after = isFresh ? length : before + length;
+      live.set(name, after);
+      this.#liveBytes += after - before;
+    }
   }
 
   /** SS1 */

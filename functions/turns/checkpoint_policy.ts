@@ -44,7 +44,8 @@ export function checkpointPolicyOf(object: object | null): Required<CheckpointPo
 
 /** @throws AppError `value_invalid` */
 export function boundPolicy(given: unknown): Required<CheckpointPolicy> {
-  if (given !== undefined && (typeof given !== "object" || given === null)) throw invalid(String(given));
+  if (given === undefined) return USUAL;
+  if (typeof given !== "object" || given === null) throw invalid(String(given));
   const of = Object(given) as Record<string, unknown>;
   for (const name of Object.keys(of)) if (!Object.hasOwn(BOUNDS, name)) throw invalid(`{ ${name}: … }`);
   const bound = (name: keyof CheckpointPolicy): number => {
@@ -55,6 +56,8 @@ export function boundPolicy(given: unknown): Required<CheckpointPolicy> {
   };
   return { messages: bound("messages"), bytes: bound("bytes"), ms: bound("ms") };
 }
+
+const USUAL = { messages: BOUNDS.messages.usual, bytes: BOUNDS.bytes.usual, ms: BOUNDS.ms.usual };
 
 const invalid = (what: string): AppError =>
   new AppError(

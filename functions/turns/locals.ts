@@ -16,19 +16,20 @@ export interface Local {
 
 /** See the file's header. */
 export class Locals extends Map<number, Local> {
-  readonly #unknown = new Set<Local>();
+  /** Those of which it is not known. Most programs have none, and there are thousands of them. */
+  #unknown: Local[] | null = null;
 
   /** @param clockMs as the turn that sets it has read it; null: it has not. */
   arm(number: number, { ms, run }: Omit<Local, "setMs">, clockMs: number | null): void {
     const local = { ms, run, setMs: clockMs };
-    if (clockMs === null) this.#unknown.add(local);
+    if (clockMs === null) (this.#unknown ??= []).push(local);
     this.set(number, local);
   }
 
   /** The clock was read. */
   read(clockMs: number): void {
-    for (const local of this.#unknown) local.setMs = clockMs;
-    this.#unknown.clear();
+    for (const local of this.#unknown ?? []) local.setMs = clockMs;
+    this.#unknown = null;
   }
 
   /** What is left of its time (LT1). */

@@ -256,7 +256,7 @@ export class LoggedProgram {
     this.#log.append(entries, 1);
     this.#log.point();
     const at = this.#log.sequence;
-    this.#checkpoint = { at, bytes, state: [...this.#segments.all] };
+    this.#checkpoint = { at, bytes, state: this.#segments.all };
     this.#has = { at, segments: this.#segments.length };
     return { at, bytes, state, on };
   }
