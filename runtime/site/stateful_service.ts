@@ -144,7 +144,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     sites,
     count: (what) => metrics.count(what),
   });
-  const ways: PeerWays = new PeerWays({ site: config.id, homes, host, links: hub, sites });
+  const ways: PeerWays = new PeerWays({
+    ...{ site: config.id, homes, host, links: hub, sites },
+    fellows: fellowsOf(replica, hub),
+  });
   const attacher = new Attacher({
     ...{ ways, instance, socketsMax: config.limits.statefulPeers },
     count: (what) => metrics.countPeers(what),
@@ -179,6 +182,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await host.close();
         parked.close();
         router.close();
+        ways.close();
         await homes.close(CLOSE_MS);
         await pool.close();
         await standbyPool.close();

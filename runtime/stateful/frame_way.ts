@@ -106,12 +106,18 @@ export class StreamWay implements FrameWay {
   #waiting = 0;
   #isClosed = false;
   #late: ReturnType<typeof setTimeout> | undefined;
+  readonly #ended = Promise.withResolvers<void>();
 
   constructor() {
     const { readable, writable } = new TransformStream<Frame, Frame>();
     this.outgoing = readable;
     this.#writer = writable.getWriter();
     this.#writer.closed.catch(() => {});
+  }
+
+  /** Resolves when nothing more is read. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
   }
 
   /** The other half is there. */
@@ -155,10 +161,16 @@ export class StreamWay implements FrameWay {
     if (this.#reader !== null) this.#late = setTimeout(() => this.#leave(), CLOSE_MS);
   }
 
-  /** Nothing more is read. */
+  /** Nothing more is read: what waits for the next frame finds the way ended. */
+  break(): void {
+    this.close();
+    this.#leave();
+  }
+
   #leave(): void {
     clearTimeout(this.#late);
     this.#reader?.cancel().catch(() => {});
+    this.#ended.resolve();
   }
 
   async #frame(): Promise<Frame | null> {

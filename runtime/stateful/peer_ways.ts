@@ -5,9 +5,12 @@
  * PW1  A site that is asked over a link serves what is at home there, and passes nothing on but ways for other sites,
  *      along the tree.
  * PW2  A way that was opened is broken by whatever breaks on it; nothing is sent again here.
+ * PW3  Ways to a site that is suspected are broken, and none is looked for there but along the tree: sooner than a link
+ *      that is silent ends. A mistake costs a hello.
  */
 import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
 import type { TokenState } from "../../store/api.ts";
+import type { Standing } from "../../store/owners/detector.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import {
@@ -30,6 +33,12 @@ export interface PeerWaysServices {
   readonly host: Pick<SessionHost, "connect">;
   readonly links: RequestLinks;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
+  /** Who lives (store/owners). */
+  readonly fellows: {
+    standing(site: string): Standing;
+    watch(site: string): () => void;
+    onChange(changed: (site: string, standing: Standing) => void): () => void;
+  };
 }
 
 /** The kind of these requests on the links. */
@@ -53,9 +62,22 @@ const ARRIVED: ForwardedReply = { kind: "answer", answer: new Uint8Array(0), tok
 /** See the file's header. */
 export class PeerWays {
   readonly #services: PeerWaysServices;
+  /** What ends with a site that is suspected: ways to it, and looking for one there (PW3). */
+  readonly #open = new Map<string, { readonly breaks: Set<() => void>; readonly unwatch: () => void }>();
+  readonly #unlisten: () => void;
 
   constructor(services: PeerWaysServices) {
     this.#services = services;
+    this.#unlisten = services.fellows.onChange((site, standing) => {
+      if (!isLost(standing)) return;
+      for (const end of this.#open.get(site)?.breaks ?? []) end();
+    });
+  }
+
+  close(): void {
+    this.#unlisten();
+    for (const { unwatch } of this.#open.values()) unwatch();
+    this.#open.clear();
   }
 
   /** A way to the home. @param token what whoever attaches has seen. @throws WayRefused */
@@ -94,9 +116,10 @@ export class PeerWays {
 
   /** PW1 */
   async #pass(request: LinkRequest, asked: ReturnType<typeof decodeForwarded>): Promise<LinkReply> {
-    const { site, sites, links } = this.#services;
+    const { site, sites, links, fellows } = this.#services;
     const next = hopTowards(sites(), site, asked.to);
-    if (asked.hops <= 0 || next === null) {
+    const isSilent = next === asked.to && isLost(fellows.standing(next));
+    if (asked.hops <= 0 || next === null || isSilent) {
       request.body?.cancel().catch(() => {});
       return replied({ kind: "elsewhere", site: "" });
     }
@@ -122,27 +145,51 @@ export class PeerWays {
 
   /** Straight to the site, or along the tree where it can't be reached so. */
   async #there(to: string, name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {
-    const { sites, site } = this.#services;
+    const { sites, site, fellows } = this.#services;
     const none = { request: "", chain: [], call: new Uint8Array(0) };
     const { head } = encodeForwarded({ ...none, name, token, to, hops: HOPS_MAX });
     const next = hopTowards(sites(), site, to);
+    const hasOther = next !== null && next !== to;
+    // One that is not heard of here may be reached along the tree (PW3).
+    const isSilent = isLost(fellows.standing(to));
+    if (isSilent && !hasOther) return { kind: "elsewhere", site: "" };
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), OPEN_MS_MAX);
+    const leave = this.#endsWith(to, () => late.abort());
     try {
-      return await this.#sent(to, head).catch((error) => {
-        if (next === null || next === to || (error as { code?: unknown }).code !== "unreachable") throw error;
-        return this.#sent(next, head);
-      });
+      const along = () => this.#sent(next ?? to, head, late.signal);
+      const way = await (isSilent ? along() : this.#sent(to, head, late.signal).catch((error) => {
+        if (!hasOther || (error as { code?: unknown }).code !== "unreachable") throw error;
+        return along();
+      }));
+      if (way instanceof StreamWay) way.ended.then(this.#endsWith(to, () => way.break()));
+      return way;
     } catch {
       // Whether it lives is for the arbiter to say: this site asks to become the home in its place.
       return { kind: "elsewhere", site: "" };
+    } finally {
+      clearTimeout(timer);
+      leave();
     }
   }
 
-  async #sent(hop: string, head: Uint8Array): Promise<FrameWay | ForwardedReply> {
+  /** Calls back when the site is suspected (PW3), until what is returned was called. */
+  #endsWith(site: string, end: () => void): () => void {
+    const known = this.#open.get(site);
+    const open = known ?? { breaks: new Set<() => void>(), unwatch: this.#services.fellows.watch(site) };
+    if (known === undefined) this.#open.set(site, open);
+    open.breaks.add(end);
+    return () => {
+      open.breaks.delete(end);
+      if (open.breaks.size > 0 || this.#open.get(site) !== open) return;
+      this.#open.delete(site);
+      open.unwatch();
+    };
+  }
+
+  async #sent(hop: string, head: Uint8Array, signal: AbortSignal): Promise<StreamWay | ForwardedReply> {
     const way = new StreamWay();
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), OPEN_MS_MAX);
     try {
-      const { signal } = late;
       const answer = await this.#services.links.request(hop, PEER_KIND, head, { body: way.outgoing, signal });
       const reply = decodeReply(answer.head, null);
       if (reply.kind === "answer" && answer.body !== null) return way.read(answer.body);
@@ -152,11 +199,11 @@ export class PeerWays {
     } catch (error) {
       way.close();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 }
+
+const isLost = (standing: Standing): boolean => standing === "suspected" || standing === "dead";
 
 function replied(reply: ForwardedReply): { readonly head: Uint8Array } {
   return { head: encodeReply(reply).head };

@@ -71,7 +71,11 @@ function gateway(of: () => MemoryHost, socketsMax = 100): Gateway {
   const open: PeerWays["open"] = async (name, token) => {
     const { homes, host } = of();
     const links = { request: () => Promise.reject(new Error("there is one site")) };
-    const ways = new PeerWays({ site: "cloud", homes, host, links, sites: () => new Map() });
+    const nobody = () => () => {};
+    const ways = new PeerWays({
+      ...{ site: "cloud", homes, host, links, sites: () => new Map() },
+      fellows: { standing: () => "unknown", watch: nobody, onChange: nobody },
+    });
     return await ways.open(name, token);
   };
   return new Gateway(of, { ways: { open }, instance: () => ++instance, socketsMax, count: () => {} });
