@@ -205,8 +205,9 @@ async function isTakenOverInPlace(cluster: TestCluster): Promise<void> {
   const drawn = await ready(cluster, "edge-2", "ned", "lastDice");
   const promoted = await promotedAt(cluster, standby);
   Deno.kill((await cluster.site("edge-2")).pid, "SIGKILL");
+  // Another site that is asked may be the first to ask for it: then it is opened there, from the log.
   assert.equal(
-    await ready(cluster, "edge-1", "ned", "add", 1),
+    await ready(cluster, standby, "ned", "add", 1),
     21,
     "nothing is lost, and nothing was done twice",
   );
