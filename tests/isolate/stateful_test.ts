@@ -206,24 +206,31 @@ Deno.test("stateful session of 120 frames of 768 × 576 leaves its isolate as wh
     const large = { ...app, limits: { ...app.limits, cpuMs: 5_000 } };
     const home = new TestHome(pool, large, "camera", "frames");
     await home.open();
-    const taken = async () => {
-      const { at = 0 } = home.checkpoint ?? {};
+    /** Bytes of state that leave with what is done; some of it may leave by itself. */
+    const leaving = async (act: () => Promise<unknown>) => {
       const before = bytesOf(home);
+      await act();
       home.checkpointNow();
-      await home.until(() => (home.checkpoint?.at ?? 0) > at);
+      await home.until(() => home.checkpoint?.at === lastOf(home));
       return bytesOf(home) - before;
     };
-    for (let first = 0; first < 120; first += 40) await home.value("draw", first, 40);
-    assert.ok(await taken() > 53e6);
-    await home.value("draw", 60, 1);
-    const changed = await taken();
-    assert.ok(changed > 400_000 && changed < 500_000, `${changed} bytes for one frame of 442,368`);
+    const whole = await leaving(async () => {
+      for (let first = 0; first < 120; first += 40) await home.value("draw", first, 40);
+    });
+    assert.ok(whole > 53e6, `${whole} bytes`);
+    // One of them may be a whole one: where a busy machine had checkpoints between the first frames.
+    const changed: number[] = [];
+    for (const frame of [60, 61, 62]) changed.push(await leaving(() => home.value("draw", frame, 1)));
+    const usual = changed.sort((a, b) => a - b)[1] ?? 0;
+    assert.ok(usual > 400_000 && usual < 500_000, `${changed} bytes for frames of 442,368`);
     const sum = await home.value("sum");
     await home.move();
     assert.equal(await home.value("sum"), sum);
-    await home.value("draw", 3, 1);
-    assert.ok(await taken() < 500_000, "from what it was opened with");
+    const more = await leaving(() => home.value("draw", 3, 1));
+    assert.ok(more < 500_000, `${more} bytes: from what it was opened with`);
   }));
 
+const lastOf = ({ commits }: TestHome): number =>
+  Math.max(...commits.map(({ first, count }) => first + count - 1));
 const bytesOf = ({ checkpoint }: TestHome): number =>
   (checkpoint?.state ?? []).reduce((sum, { length }) => sum + length, 0);
