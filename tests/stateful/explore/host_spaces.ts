@@ -17,6 +17,15 @@ export const WHOLE: readonly { readonly name: string; readonly what: HostExplora
   },
 ];
 
+/** By hand: half a million states each. */
+export const LARGE: readonly { readonly name: string; readonly what: HostExploration }[] = [
+  {
+    name: "one disk that may be lost, a host that leaves and may come back",
+    what: { ...SMALL, hosts: 1, disks: 1, changesMax: 2, wipes: true, begin: ONE_DISK },
+  },
+  { name: "two disks and a host", what: { ...SMALL, hosts: 1, disks: 2, begin: TWO_DISKS } },
+];
+
 /** By the rule that is missing. */
 export const BROKEN: Readonly<Record<BrokenHosts, HostExploration>> = {
   "answer before fence": { ...SMALL, hosts: 1, disks: 2, begin: TWO_DISKS },
