@@ -18,7 +18,7 @@ export async function walkGames(cluster: TestCluster): Promise<void> {
       awayMs: 0,
       killsMax: 2,
     },
-    say: () => {},
+    ...{ sockets: "plain", say: () => {} },
   });
   assert.deepEqual(played.findings, []);
   assert.equal(played.kills, 2);

@@ -2,7 +2,8 @@
 import type { State } from "../../examples/pong/messages.ts";
 import type { View } from "../../examples/scrabble/messages.ts";
 import type { Draws } from "../sim/random.ts";
-import { PlayerSocket } from "./player_socket.ts";
+import { LibrarySocket } from "./library_socket.ts";
+import { PlayerSocket, type SocketUse } from "./player_socket.ts";
 import { PongWitness } from "./pong_witness.ts";
 import { wish } from "./scrabble_bot.ts";
 import { ScrabbleWitness } from "./scrabble_witness.ts";
@@ -15,6 +16,13 @@ const SILENT_MS = 5_000;
 /** A move of scrabble is sent again, if nothing is heard of it. */
 const AGAIN_MS = 3_000;
 
+/** Plain WebSockets, or those of the client library. */
+export type Sockets = "plain" | "library";
+const socketFor = (kind: Sockets, use: SocketUse): PlayerSocket | LibrarySocket =>
+  kind === "plain" ? new PlayerSocket(use) : new LibrarySocket(use);
+/** What was said last arrives within this time, once nothing is killed any more. */
+const ARRIVES_MS_MAX = 10_000;
+
 /** What becomes of a table, for those who watch it. */
 export interface Watched {
   readonly kind: "pong" | "scrabble";
@@ -25,12 +33,14 @@ export interface Watched {
   judge(): readonly string[];
   /** Aims that left over connections that broke, and never counted: plain WebSockets may lose some. */
   readonly unanswered: number;
+  /** Those that counted. */
+  readonly counted: number;
   readonly told: number;
   stop(): Promise<void>;
 }
 
 class PongPlayer {
-  readonly #socket: PlayerSocket;
+  readonly #socket: PlayerSocket | LibrarySocket;
   readonly #draws: Draws;
   readonly #key = crypto.randomUUID();
   readonly #timer: ReturnType<typeof setInterval>;
@@ -41,9 +51,9 @@ class PongPlayer {
   progressMs = 0;
   progress = 0;
 
-  constructor(urls: readonly string[], name: string, witness: PongWitness, draws: Draws) {
+  constructor(kind: Sockets, urls: readonly string[], name: string, witness: PongWitness, draws: Draws) {
     this.#draws = draws;
-    this.#socket = new PlayerSocket({
+    this.#socket = socketFor(kind, {
       urls,
       opened: () => void this.#socket.say({ kind: "sit", key: this.#key, name }),
       heard: (connection, text) => {
@@ -84,25 +94,47 @@ class PongPlayer {
     return this.#seat === null ? 0 : this.#state?.seen[this.#seat] ?? 0;
   }
 
+  /** Moves that never counted though what they were said on did not break. */
+  lost = 0;
+
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    const untilMs = performance.now() + ARRIVES_MS_MAX;
+    const isWhole = this.#socket instanceof LibrarySocket && this.#socket.breaks === 0;
+    while (isWhole && this.counted < this.#n && performance.now() < untilMs) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    this.lost = isWhole ? this.#n - this.counted : 0;
     await this.#socket.close();
   }
 }
 
 /** Two play at a table of pong until they are stopped; each begins with another of the sites. */
-export function playPong(name: string, sites: readonly string[], draws: Draws): Watched {
+export function playPong(
+  name: string,
+  sites: readonly string[],
+  draws: Draws,
+  kind: Sockets = "plain",
+): Watched {
   const witness = new PongWitness();
   const urls = sites.map((site) => `${site.replace("http", "ws")}/pong/${name}/socket`);
   const players = ["Ann", "Bob"].map((player, i) =>
-    new PongPlayer([...urls.slice(i), ...urls.slice(0, i)], player, witness, draws.fork(player))
+    new PongPlayer(kind, [...urls.slice(i), ...urls.slice(0, i)], player, witness, draws.fork(player))
   );
   return {
     ...{ kind: "pong", name, players },
-    judge: () => witness.judge().map((finding) => `${name}: ${finding}`),
+    judge: () => {
+      const lost = players.filter((player) => player.lost !== 0).map(({ lost }) =>
+        `${lost} moves of a paddle never counted`
+      );
+      return [...witness.judge(), ...lost].map((finding) => `${name}: ${finding}`);
+    },
     get unanswered() {
       // Their last ones may be on their way, but no more than those of a second.
       return players.reduce((sum, { sent, counted }) => sum + Math.max(0, sent - counted - 30), 0);
+    },
+    get counted() {
+      return players.reduce((sum, player) => sum + player.counted, 0);
     },
     get told() {
       return witness.frames;
@@ -112,7 +144,7 @@ export function playPong(name: string, sites: readonly string[], draws: Draws): 
 }
 
 class ScrabblePlayer {
-  readonly #socket: PlayerSocket;
+  readonly #socket: PlayerSocket | LibrarySocket;
   readonly #draws: Draws;
   readonly #key = crypto.randomUUID();
   readonly #timer: ReturnType<typeof setInterval>;
@@ -124,10 +156,10 @@ class ScrabblePlayer {
   progressMs = 0;
   progress = 0;
 
-  constructor(urls: readonly string[], name: string, witness: ScrabbleWitness, draws: Draws) {
+  constructor(kind: Sockets, urls: readonly string[], name: string, witness: ScrabbleWitness, draws: Draws) {
     this.#draws = draws;
     this.#starts = name === "Ann";
-    this.#socket = new PlayerSocket({
+    this.#socket = socketFor(kind, {
       urls,
       opened: () => {
         this.#socket.say({ kind: "sit", key: this.#key, name });
@@ -186,14 +218,19 @@ class ScrabblePlayer {
 const EXPECTED = /^(?:that was for move|it is the turn of|the game has (?:not )?begun|it takes two)/;
 
 /** Two play scrabble, game after game. */
-export function playScrabble(name: string, sites: readonly string[], draws: Draws): Watched {
+export function playScrabble(
+  name: string,
+  sites: readonly string[],
+  draws: Draws,
+  kind: Sockets = "plain",
+): Watched {
   const witness = new ScrabbleWitness();
   const urls = sites.map((site) => `${site.replace("http", "ws")}/scrabble/${name}/socket`);
   const players = ["Ann", "Bob"].map((player, i) =>
-    new ScrabblePlayer([...urls.slice(i), ...urls.slice(0, i)], player, witness, draws.fork(player))
+    new ScrabblePlayer(kind, [...urls.slice(i), ...urls.slice(0, i)], player, witness, draws.fork(player))
   );
   return {
-    ...{ kind: "scrabble", name, players, unanswered: 0 },
+    ...{ kind: "scrabble", name, players, unanswered: 0, counted: 0 },
     judge: () => {
       const refused = players.flatMap(({ problems }) => problems).filter((problem) =>
         !EXPECTED.test(problem)

@@ -9,12 +9,13 @@
  */
 import type { TestCluster } from "../e2e/cluster.ts";
 import { quantile } from "../bench/record.ts";
-import { playPong, playScrabble, type Watched } from "../games/players.ts";
+import { playPong, playScrabble, type Sockets, type Watched } from "../games/players.ts";
 import { Draws } from "../sim/random.ts";
 
 /** What to run. */
 export interface GamesOptions {
   readonly edges: readonly string[];
+  readonly sockets: Sockets;
   /** Of each kind. */
   readonly tables: number;
   readonly seed: string;
@@ -44,6 +45,8 @@ export interface GamesPlayed {
   readonly resumed: Readonly<Record<Watched["kind"], Resumed>>;
   /** Moves of paddles that left over a connection that broke, and never counted. */
   readonly unanswered: number;
+  /** Moves of paddles that counted. */
+  readonly counted: number;
   readonly findings: readonly string[];
   readonly ms: number;
 }
@@ -61,8 +64,8 @@ export async function soakGames(cluster: TestCluster, options: GamesOptions): Pr
   const tables = Array.from({ length: options.tables }, (_, i) => {
     const sites = [...urls.slice(i % urls.length), ...urls.slice(0, i % urls.length)];
     return [
-      playPong(`soak-${i}`, sites, draws.fork(`p${i}`)),
-      playScrabble(`soak-${i}`, sites, draws.fork(`s${i}`)),
+      playPong(`soak-${i}`, sites, draws.fork(`p${i}`), options.sockets),
+      playScrabble(`soak-${i}`, sites, draws.fork(`s${i}`), options.sockets),
     ];
   }).flat();
   const took: Record<Watched["kind"], number[]> = { pong: [], scrabble: [] };
@@ -91,6 +94,7 @@ export async function soakGames(cluster: TestCluster, options: GamesOptions): Pr
     ...{ kills, told: { pong: sum("pong"), scrabble: sum("scrabble") } },
     resumed: { pong: figures(took.pong), scrabble: figures(took.scrabble) },
     unanswered: tables.reduce((all, table) => all + table.unanswered, 0),
+    counted: tables.reduce((all, table) => all + table.counted, 0),
     findings: [...findings, ...tables.flatMap((table) => table.judge())],
     ms: performance.now() - begunMs,
   };

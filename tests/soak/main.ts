@@ -6,8 +6,9 @@
  * checked, audited, findings, ms}`; progress goes to stderr. Exit 1 when there are findings or fewer rounds than
  * asked for. `--main` takes another program for the sites: with `tests/e2e/no_handoff_main.ts` it has to fail.
  *
- * `deno task soak --games` plays pong and scrabble instead (games.ts), and kills an edge every 20 seconds. Prints
- * `{seed, kills, told, resumed, unanswered, findings, ms}`.
+ * `deno task soak --games` plays pong and scrabble instead (games.ts), over plain WebSockets or, with
+ * `--library`, those of the client library, and kills an edge every 20 seconds. Prints
+ * `{seed, kills, told, resumed, unanswered, counted, findings, ms}`.
  */
 import { startCluster } from "../e2e/cluster.ts";
 import { GAMES, type GamesPlayed, soakGames } from "./games.ts";
@@ -15,7 +16,7 @@ import { soak, SOAK_APP, type Soaked } from "./soak.ts";
 
 const USAGE = "deno task soak [--rounds N] [--seed N] [--clients N] [--minutes N] [--topology NAME] " +
   "[--f N] [--main FILE] [--json]\n" +
-  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--json]";
+  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--library] [--json]";
 
 /** Findings that are printed; the others follow from the first. */
 const SHOWN_MAX = 50;
@@ -41,7 +42,7 @@ function parseOptions(args: readonly string[]) {
     const [name = "", inline] = (args[i] ?? "").split("=");
     if (VALUED.includes(name)) {
       flags.set(name, inline ?? args[++i] ?? "");
-    } else if (name === "--json" || name === "--games") flags.set(name, "");
+    } else if (name === "--json" || name === "--games" || name === "--library") flags.set(name, "");
     else throw new Error(`cannot take '${args[i]}': ${USAGE}`);
   }
   const number = (name: string, otherwise: number) => {
@@ -59,6 +60,7 @@ function parseOptions(args: readonly string[]) {
     main: flags.get("--main"),
     json: flags.has("--json"),
     games: flags.has("--games"),
+    sockets: flags.has("--library") ? "library" as const : "plain" as const,
     everyMs: number("--every", 20) * 1_000,
     tables: number("--tables", 4),
   };
@@ -77,14 +79,14 @@ function text(soaked: Omit<Soaked, "history">): string {
   ].join("\n");
 }
 
-function textOfGames({ kills, told, resumed, unanswered, findings, ms }: GamesPlayed): string {
+function textOfGames({ kills, told, resumed, unanswered, counted, findings, ms }: GamesPlayed): string {
   const line = (kind: "pong" | "scrabble") =>
     `${kind}: told ${told[kind]} times; ${resumed[kind].count} times a player went on after a kill, ` +
     `after ${resumed[kind].p50} ms p50, ${resumed[kind].p99} p99, ${resumed[kind].max} at most`;
   return [
     `${kills} kills in ${(ms / 1000).toFixed(0)} s`,
     ...(["pong", "scrabble"] as const).map(line),
-    `${unanswered} moves of paddles were lost with connections that broke`,
+    `${counted} moves of paddles counted; ${unanswered} were lost with connections that broke`,
     findings.length === 0 ? "no findings" : `${findings.length} findings:`,
     ...findings.slice(0, SHOWN_MAX).map((finding) => `  ${finding}`),
   ].join("\n");
@@ -93,7 +95,13 @@ function textOfGames({ kills, told, resumed, unanswered, findings, ms }: GamesPl
 async function games({ json, f, seed, ...options }: ReturnType<typeof parseOptions>): Promise<number> {
   await using cluster = await startCluster({ apps: GAMES, f });
   const played = await soakGames(cluster, {
-    ...{ edges: ["edge-1", "edge-2", "edge-3"], tables: options.tables, seed: `${seed}`, killsMax: Infinity },
+    ...{
+      edges: ["edge-1", "edge-2", "edge-3"],
+      tables: options.tables,
+      sockets: options.sockets,
+      seed: `${seed}`,
+      killsMax: Infinity,
+    },
     ...{
       msMax: options.msMax,
       everyMs: options.everyMs,
