@@ -301,6 +301,8 @@ export class Hosted {
       if (this.#parked === null) {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
         this.#peers.runOver(this.#rejected);
+        // Also where nobody asks: what killed it would be due again, and kill the next.
+        if (this.#rejected !== null) this.ensure().catch(() => {}); // who asks for it next is told
         return this.tidy();
       }
     }
@@ -409,7 +411,10 @@ export class Hosted {
   /** Nothing is kept of one that has nothing here. */
   tidy(): void {
     const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving || this.#last.size > 0;
-    if (this.#waiting.size > 0 || isRunning || this.#parked !== null || this.#peers.isUsed) return;
+    if (
+      this.#waiting.size > 0 || isRunning || this.#rejected !== null || this.#parked !== null ||
+      this.#peers.isUsed
+    ) return;
     this.#peers.close();
     this.#gone();
   }

@@ -125,6 +125,14 @@ async function throwsAndLoops(cluster: TestCluster): Promise<void> {
   assert.equal(looped.code, "isolate_killed", JSON.stringify(looped));
   assert.equal(other, 1, "another session of the same isolate goes on");
   assert.equal(await call(cluster, "edge-3", "bob", "get"), 7);
+  await call(cluster, "edge-1", "bob", "spin");
+  await eventually(
+    "a timer whose handler loops is given up",
+    async () => {
+      assert.deepEqual(await call(cluster, "edge-3", "bob", "heard"), []);
+      return /bob.*rejected timer.*spin.*it is given up: isolate_killed/.test(cluster.log());
+    },
+  );
   assert.equal((await refused(cluster, "edge-1", "bob", "around", ["carl", "bob"])).code, "cycle");
   assert.equal(await call(cluster, "edge-1", "bob", "around", ["carl", "dora"]), "reached");
   assert.equal(await call(cluster, "edge-1", "bob", "addThere", "carl", 3), 3);

@@ -369,6 +369,7 @@ Deno.test("a timer in whose handler an isolate ends is given up, and the session
   await until(() => (host.host.look(NAME)?.waiting ?? 0) > 0);
   await new Promise((resolve) => setTimeout(resolve, 20));
   host.loseIsolates("r");
+  await until(() => host.lines.length > 0); // nobody has to ask for that
   assert.equal(await ask(host, "add", 1), 1);
   assert.match(host.lines.join(), /rejected timer "bell", it is given up: isolate_killed/);
 });

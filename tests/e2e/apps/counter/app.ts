@@ -75,8 +75,14 @@ export class Counter extends Session<Env> {
     setTimeout(() => this.notes.push("lingered"), ms);
   }
 
+  /** A timer whose handler never ends. */
+  spin(): void {
+    this.setTimer("spin", 1);
+  }
+
   override onTimer(name: string): void {
     this.notes.push(name);
+    while (name === "spin");
   }
 
   heard(): readonly string[] {
@@ -121,6 +127,7 @@ const METHODS: ReadonlySet<string> = new Set(
     "addThere",
     "around",
     "ring",
+    "spin",
     "linger",
     "heard",
     "escape",
