@@ -14,6 +14,7 @@ import type { ClientHost, ClientStorage } from "./ports.ts";
 import { type KnownSite, type ListedSite, type MoveReason, SiteChoice } from "./site_choice.ts";
 import { listedSites } from "./site_list.ts";
 import { SiteWatch } from "./site_watch.ts";
+import { storageOf } from "./storage.ts";
 import { TokenSet } from "./token_set.ts";
 import { webSocketClass } from "./web_socket.ts";
 
@@ -219,10 +220,11 @@ const shown = ({ id, url, tier, rttMs, state }: KnownSite): KnownSite => ({ id, 
  *   is kept.
  */
 export async function connectWith(host: ClientHost, options: ConnectOptions): Promise<Client> {
-  const { sites, storage = null } = options;
+  const { sites } = options;
   const named = (Array.isArray(sites) ? sites : [sites]).map((site) => appUrl(site, host.base));
   const [own] = named;
   if (own === undefined) throw new ClientError("site_invalid", "can't connect to no site: name one at least");
+  const storage = options.storage == null ? null : storageOf(own, options.storage);
   const session = storage === null ? null : await KeptSession.open(storage);
   const listed = (await storage?.list(SITES) ?? []).find(([name]) => name === SITES)?.[1];
   const kept = listed === undefined ? "" : utf8Decoder.decode(listed);

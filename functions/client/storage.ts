@@ -1,7 +1,11 @@
-/** What is kept in memory only: it is gone with the program or page, and until then the same as on disk. */
+/**
+ * Storages of clients that are made of nothing, or of another one.
+ *
+ *   at/PATH/NAME   what the client of an app below that path keeps as NAME; at a host of the app's own just NAME
+ */
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
-/** See the file's header. */
+/** What is kept in memory only: it is gone with the program or page, and until then the same as on disk. */
 export class MemoryStorage implements ClientStorage {
   readonly #kept: Map<string, Uint8Array>;
   readonly #claimed = new Set<string>();
@@ -32,4 +36,25 @@ export class MemoryStorage implements ClientStorage {
   close(): Promise<void> {
     return Promise.resolve();
   }
+}
+
+/**
+ * The part of a storage that is one app's: apps below one address are of one origin to a browser, and their pages find
+ * the same storage.
+ *
+ * @param own the app's address.
+ */
+export function storageOf(own: string, storage: ClientStorage): ClientStorage {
+  const path = new URL(own).pathname.replace(/\/+$/, "");
+  if (path === "") return storage;
+  const prefix = `at${path}/`;
+  return {
+    list: async (wanted) =>
+      (await storage.list(prefix + wanted)).map(([name, bytes]) =>
+        [name.slice(prefix.length), bytes] as const
+      ),
+    commit: (changes) => storage.commit(changes.map(([name, bytes]) => [prefix + name, bytes] as const)),
+    claim: (name, isPatient) => storage.claim(prefix + name, isPatient),
+    close: () => storage.close(),
+  };
 }

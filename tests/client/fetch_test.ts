@@ -2,7 +2,7 @@
 import { strict as assert } from "node:assert";
 import { type Client, type ConnectOptions, connectWith, type Move } from "../../functions/client/client.ts";
 import { ClientError } from "../../functions/client/client_error.ts";
-import { MemoryStorage } from "../../functions/client/storage.ts";
+import { MemoryStorage, storageOf } from "../../functions/client/storage.ts";
 import { problem, VirtualHost } from "./virtual_host.ts";
 
 interface Setting {
@@ -260,14 +260,14 @@ Deno.test("a session that is not taken any more is begun anew, and that is told"
   const { host, client } = await connected(later, { storage });
   const told: unknown[] = [];
   client.addEventListener("session", (event) => told.push((event as CustomEvent).detail));
-  const old = new TextDecoder().decode((await storage.list("session/"))[0]?.[1]);
+  const old = new TextDecoder().decode((await storage.list("at/shop/session/"))[0]?.[1]);
   host.app = (call, site) =>
     call.headers.get("sojourn-session") === old
       ? problem(401, "token_expired", "reset")
       : host.answer(call, site, "anew");
   assert.equal(await text(host, client.fetch("/x", { method: "POST" })), "anew");
   assert.deepEqual(told, [{ code: "token_expired" }]);
-  assert.notEqual(new TextDecoder().decode((await storage.list("session/"))[0]?.[1]), old);
+  assert.notEqual(new TextDecoder().decode((await storage.list("at/shop/session/"))[0]?.[1]), old);
   await client.close();
 });
 
@@ -277,7 +277,7 @@ Deno.test("with a storage the next client goes on in the session, and finds a si
   counting(first.host);
   await first.host.run(first.client.fetch("/x"));
   await first.client.close();
-  const token = new TextDecoder().decode((await storage.list("session/"))[0]?.[1]);
+  const token = new TextDecoder().decode((await storage.list("at/shop/session/"))[0]?.[1]);
 
   const host = new VirtualHost();
   host.at("edge-1").state = "dead";
@@ -286,6 +286,27 @@ Deno.test("with a storage the next client goes on in the session, and finds a si
   assert.equal((await host.run(client.fetch("/x"))).status, 200);
   assert.equal(host.at("edge-2").calls[0]?.headers.get("sojourn-session"), token);
   await client.close();
+});
+
+Deno.test("apps below one address find what is theirs in one storage, and nothing of each other", async () => {
+  const storage = new MemoryStorage();
+  for (const app of ["shop", "shop/", "news"]) {
+    const host = new VirtualHost();
+    host.issued = 100 * app.length;
+    const { client } = await connected(host, { storage, sites: `http://edge-1.test/${app}` });
+    counting(host);
+    await host.run(client.fetch("/x"));
+    await client.close();
+  }
+  const kept = (await storage.list("")).map(([name]) => name);
+  assert.deepEqual(kept, ["at/news/session/0", "at/news/sites", "at/shop/session/0", "at/shop/sites"]);
+  const own = storageOf("http://edge-1.test/shop", storage);
+  assert.deepEqual((await own.list("s")).map(([name]) => name), ["session/0", "sites"]);
+  const mine = await own.claim("session/0", false);
+  assert.notEqual(await storageOf("http://edge-1.test/news", storage).claim("session/0", false), null);
+  assert.equal(await own.claim("session/0", false), null);
+  mine?.();
+  assert.equal(storageOf("http://shop.test", storage), storage);
 });
 
 Deno.test("without anybody who lists the sites there is an error that says so", async () => {
