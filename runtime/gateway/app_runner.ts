@@ -318,10 +318,12 @@ class Run implements StoreUse, IsolateCall {
   }
 
   #once(): OnceCalls | null {
-    const { onceKey: key, version: { app }, head: { method, target }, presented, arrival } = this.#call;
+    const { onceKey: key, version: { app }, head, presented, arrival } = this.#call;
     if (key === null) return null;
+    const { method, target } = head;
+    const authorization = head.headers.find(([name]) => name === "authorization")?.[1] ?? null;
     const session = arrival.isNew === true ? null : presented[0]?.state.session ?? null;
-    return new OnceCalls({ app, session, key, method, target });
+    return new OnceCalls({ app, session, key, method, target, authorization });
   }
 
   get strayLog(): Prepared["strayLog"] {

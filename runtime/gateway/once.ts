@@ -5,11 +5,11 @@
  *
  * The handler itself runs again, and with it what it does by itself.
  *
- * O1  An id is made of the app, the client's session, key, method, path and query of the request, the stateful
- *     session, the method called there, and which such call of the request it is. Not of the arguments: a handler
+ * O1  An id is made of the app, the client's session, key, method, path, query and `Authorization` of the request, the
+ *     stateful session, the method called there, and which such call of the request it is. Not of the arguments: a handler
  *     that draws another time or number is asking for the same.
- * O2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet, and then a
- *     client knows the other's key.
+ * O2  Calls of two clients never share an id, whatever keys they send: unless both have no session yet and present the
+ *     same `Authorization` or none, and one knows or guesses the other's key.
  * O3  A session that the platform made for this very request is none: sent again, the request would have another.
  */
 import { createHash } from "node:crypto";
@@ -58,6 +58,8 @@ export interface OnceScope {
   readonly method: string;
   /** Path and query as the app sees them. */
   readonly target: string;
+  /** The header of that name; null: there is none. */
+  readonly authorization: string | null;
 }
 
 /** Names the calls of one request. */
@@ -72,10 +74,11 @@ export class OnceCalls {
   /** The id of the next call. @throws CodecError for bytes that are no call. */
   next(target: SessionTarget, bytes: Uint8Array): string {
     const call = decodeCall(bytes);
-    const { app, session, key, method, target: path } = this.#scope;
+    const { app, session, key, method, target: path, authorization } = this.#scope;
     const writer = new Writer().text(app).bytes(session ?? new Uint8Array()).text(key).text(method).text(
       path,
     );
+    writer.flag(authorization !== null).text(authorization ?? "");
     writer.text(target.class).text(target.id).text(call.kind).text(call.method);
     if (call.kind === "fetch") writer.text(call.url);
     const name = createHash("sha256").update(writer.done()).digest("hex");

@@ -11,6 +11,7 @@ const SCOPE: OnceScope = {
   key: "k-1",
   method: "POST",
   target: "/orders?now",
+  authorization: null,
 };
 const SHOP = { manifest: { sessions: { cart: {} } } };
 const ANN = { class: "cart", id: "ann" };
@@ -40,6 +41,10 @@ Deno.test("whatever else differs, so does the name (O1, O2)", () => {
     { key: "k-2" },
     { method: "PUT" },
     { target: "/orders" },
+    { authorization: "Bearer of-ann" },
+    { authorization: "Bearer of-bob" },
+    { session: null, authorization: "Bearer of-ann" },
+    { session: null, authorization: "Bearer of-bob" },
   ];
   const calls: [typeof ANN, Uint8Array][] = [
     [ANN, rpc("add")],
