@@ -71,6 +71,8 @@ export interface SessionCache {
  *   sender of a message, and says so in the app's log; `"retry"` tries it again, up to five times within ten seconds,
  *   and then as `"park"`; `"park"` has the session stand still until an operator resumes it (`sojourn sessions resume`)
  *   or other code is deployed. Requests and method calls tell their caller, always.
+ * - `origin`, the address of the server behind it (`http:`, `https:`, `ws:`, `wss:` or `tcp:`), which knows nothing of
+ *   Sojourn.
  * - `standby`: `true` has the nearest site that keeps its log run it along, so that it goes on there at once when its
  *   home is lost. It costs that site the memory of the state, and the time of every handler once more.
  * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the longer is what is

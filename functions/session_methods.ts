@@ -1,7 +1,7 @@
 /**
  * The methods of a class of stateful sessions that can be called from outside.
  *
- * SM1  What the base class and Object have, and the handlers of events, are none.
+ * SM1  What the base class and Object have, and what the platform calls (handlers of events, `migrate`), are none.
  */
 import { SESSION_BASE } from "./session_slot.ts";
 
@@ -13,6 +13,7 @@ const HANDLERS: ReadonlySet<string> = new Set([
   "onClose",
   "onTimer",
   "fetch",
+  "migrate",
 ]);
 
 /** A method of an object, by its name. */
