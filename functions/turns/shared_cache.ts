@@ -29,6 +29,8 @@ const VALUE_BYTES_MAX = 256 * 1024;
 const NAME_CHARS_MAX = 200;
 /** Of one isolate: what was read longest ago goes first. */
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;
+/** What one costs beside its bytes: many small ones count too. */
+const ENTRY_COST_BYTES = 128;
 const MISS = 0, HIT = 1;
 
 /** The values of one isolate. */
@@ -50,16 +52,24 @@ export class SharedCache {
   }
 
   set(name: string, bytes: Uint8Array): void {
-    this.#bytes += bytes.length - (this.#values.get(name)?.length ?? 0);
-    this.#values.delete(name);
+    this.#drop(name);
     this.#values.set(name, bytes);
-    for (const [oldest, { length }] of this.#values) {
+    this.#bytes += costOf(name, bytes);
+    for (const oldest of this.#values.keys()) {
       if (this.#bytes <= this.#bytesMax) break;
-      this.#values.delete(oldest);
-      this.#bytes -= length;
+      this.#drop(oldest);
     }
   }
+
+  #drop(name: string): void {
+    const bytes = this.#values.get(name);
+    if (bytes === undefined) return;
+    this.#values.delete(name);
+    this.#bytes -= costOf(name, bytes);
+  }
 }
+
+const costOf = (name: string, bytes: Uint8Array): number => ENTRY_COST_BYTES + 2 * name.length + bytes.length;
 
 /** Reads a value for a program, or makes it. @throws AppError for a name or a value that is none; what `load` throws. */
 export async function readShared(
