@@ -78,7 +78,7 @@ export class OnceCalls {
     const writer = new Writer().text(app).bytes(session ?? new Uint8Array()).text(key).text(method).text(
       path,
     );
-    writer.flag(authorization !== null).text(authorization ?? "");
+    writer.text(authorization ?? "");
     writer.text(target.class).text(target.id).text(call.kind).text(call.method);
     if (call.kind === "fetch") writer.text(call.url);
     const name = createHash("sha256").update(writer.done()).digest("hex");

@@ -77,7 +77,15 @@ Deno.test("a key is 1 to 255 visible characters, given once", () => {
 });
 
 Deno.test("ids are made as docs/protocol/homes.md says: hashed by another program", () => {
-  const name = "once.ecf1713b65423d01b3039a96430c0ac432ffede2d6138db4034bb0a4ef67d723";
-  const calls = new OnceCalls(SCOPE);
-  assert.deepEqual([calls.next(ANN, rpc("add")), calls.next(ANN, rpc("add"))], [`${name}.0`, `${name}.1`]);
+  const names: [string | null, string][] = [
+    [null, "324cf412bb80cf449c64bf9867f65def67366dfdc94c53c4fd4a922cd96b8ab1"],
+    ["Bearer of-ann", "f89d8108b267d02916f38b062b7450afd1896e5d900d26f8c4926bfc68ddea09"],
+  ];
+  for (const [authorization, hash] of names) {
+    const calls = new OnceCalls({ ...SCOPE, authorization });
+    assert.deepEqual(
+      [calls.next(ANN, rpc("add")), calls.next(ANN, rpc("add"))],
+      [`once.${hash}.0`, `once.${hash}.1`],
+    );
+  }
 });
