@@ -102,7 +102,7 @@ export class StreamWay implements FrameWay {
   readonly outgoing: ReadableStream<Frame>;
   readonly #writer: WritableStreamDefaultWriter<Frame>;
   #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
-  #pending: Frame = new Uint8Array(0);
+  #pending: Uint8Array = new Uint8Array(0);
   #waiting = 0;
   #isClosed = false;
   #late: ReturnType<typeof setTimeout> | undefined;
@@ -174,23 +174,25 @@ export class StreamWay implements FrameWay {
   }
 
   async #frame(): Promise<Frame | null> {
-    while (this.#pending.length < 4 || this.#pending.length < 4 + this.#length()) {
-      if (this.#pending.length >= 4 && this.#length() > FRAME_BYTES_MAX) return null;
-      const chunk = await this.#reader?.read();
-      if (chunk === undefined || chunk.done) return null;
-      const joined = new Uint8Array(this.#pending.length + chunk.value.length);
-      joined.set(this.#pending);
-      joined.set(chunk.value, this.#pending.length);
-      this.#pending = joined;
-    }
-    const end = 4 + this.#length();
-    const frame = this.#pending.slice(4, end);
-    this.#pending = this.#pending.subarray(end);
-    return frame;
+    const head = await this.#take(4);
+    if (head === null) return null;
+    const length = new DataView(head.buffer).getUint32(0);
+    return length > FRAME_BYTES_MAX ? null : await this.#take(length);
   }
 
-  #length(): number {
-    return new DataView(this.#pending.buffer, this.#pending.byteOffset, 4).getUint32(0);
+  /** The next so many bytes, each copied once however small the pieces are that they come in; null: they do not come. */
+  async #take(length: number): Promise<Frame | null> {
+    const bytes = new Uint8Array(length);
+    for (let at = 0;;) {
+      const part = this.#pending.subarray(0, length - at);
+      bytes.set(part, at);
+      at += part.length;
+      this.#pending = this.#pending.subarray(part.length);
+      if (at === length) return bytes;
+      const chunk = await this.#reader?.read();
+      if (chunk === undefined || chunk.done) return null;
+      this.#pending = chunk.value;
+    }
   }
 }
 

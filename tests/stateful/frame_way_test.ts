@@ -64,6 +64,24 @@ Deno.test("what is no frame, and a way that ends within one, end the way (FW1)",
   );
 });
 
+Deno.test("a long frame that comes in small pieces costs its bytes, not their square", async () => {
+  const length = 12 * 1024 * 1024, piece = new Uint8Array(256).fill(7);
+  const chunks = function* () {
+    const head = new Uint8Array(4);
+    new DataView(head.buffer).setUint32(0, length);
+    yield head;
+    for (let at = 0; at < length; at += piece.length) yield piece;
+  };
+  const way = new StreamWay().read(ReadableStream.from(chunks()));
+  way.outgoing.cancel();
+  const late = setTimeout(() => way.break(), 60_000); // copied anew with each piece it is minutes
+  const frame = await way.next();
+  clearTimeout(late);
+  assert.equal(frame?.length, length);
+  assert(frame?.every((byte) => byte === 7));
+  assert.equal(await way.next(), null);
+});
+
 Deno.test("who sends faster than is read waits, and goes on when it is", async () => {
   const [a, b] = localWay();
   const big = new Uint8Array(2 * 1024 * 1024);
