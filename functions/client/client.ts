@@ -129,9 +129,15 @@ export class Client extends EventTarget {
     return { site: shown(current), sites: sites.map(shown), sockets };
   }
 
-  /** Begins another session: the next request has seen nothing. */
-  reset(): void {
+  /**
+   * Begins another session, for somebody else: the next request has seen nothing, the WebSockets are closed, and what is
+   * kept of those of earlier pages is forgotten. What other pages have open is theirs. Resolves when it is forgotten.
+   */
+  async reset(): Promise<void> {
     this.#tokens.clear();
+    for (const line of [...this.#lines]) line.close(1000, "");
+    const { storage } = this.#parts;
+    if (storage !== null) await KeptPeer.forgetAll(storage);
   }
 
   /**

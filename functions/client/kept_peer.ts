@@ -57,6 +57,17 @@ export class KeptPeer {
     return null;
   }
 
+  /** Forgets all that no page has open: who comes next is somebody else. */
+  static async forgetAll(storage: ClientStorage): Promise<void> {
+    const kept = (await storage.list("ws/")).map(([each]) => each);
+    for (const name of new Set(kept.map((each) => each.split("/", 3).join("/") + "/"))) {
+      const release = await storage.claim(name, false);
+      if (release === null) continue;
+      await storage.commit(kept.filter((each) => each.startsWith(name)).map((each) => [each, null]));
+      release();
+    }
+  }
+
   /** What the one before left; null where there is nothing. */
   get saved(): HostState | null {
     return this.#saved;

@@ -1,7 +1,8 @@
 /**
  * A checkpoint that a session goes on from without the log that came after it: an operator takes that back.
  *
- * TB1  No number that the log may have given is given again: all counters go on far beyond it.
+ * TB1  No number that the log may have given is given again, drawn ones neither: all counters, and the place in
+ *      `Math.random`'s stream, go on far beyond it. (`crypto`'s begins anew with the next epoch.)
  * TB2  Who was attached has seen what is taken back: each is to attach anew. What it was sent before the checkpoint and
  *      has not acknowledged is not sent any more.
  */
@@ -53,6 +54,7 @@ export function withoutLog(bytes: Uint8Array): Uint8Array {
   program.nextCall += JUMP;
   program.nextLocal += JUMP;
   program.nextEffect += JUMP;
+  program.math.position += JUMP;
   const peers = new Set<string>();
   for (const state of [...program.peers.values()]) {
     peers.add(state.peer.id);

@@ -91,7 +91,12 @@ export class OriginAgent {
       if (typeof event.data === "string") {
         const { way } = lineMessage.parse(JSON.parse(event.data));
         this.#takeWay(way).catch((error) => this.#services.note(`a way could not be taken: ${error}`));
-      } else void this.#answer(line, event.data);
+      } else {
+        this.#answer(line, event.data).catch((error) => {
+          this.#services.note(`the root asks what can't be read: ${error}`);
+          line.close(1003, "");
+        });
+      }
     }
   }
 

@@ -8,6 +8,7 @@
  *
  * PT1  What was parked or dropped here counts here at once, whether or not its row is written yet.
  * PT2  A report is of one version of the app: another one may go on, and is let try.
+ * PT3  Beyond REPORTS_MAX a report has no detail: one bad deploy may park all sessions of an app.
  */
 import type { StatefulName } from "../../functions/homes/mod.ts";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";
@@ -35,6 +36,9 @@ export type ParkedReport = Readonly<z.infer<typeof schema>>;
 /** A report is a row at every site. */
 const REPORT_CHARS_MAX = 16 * 1024;
 const TEXT_CHARS_MAX = 2_000;
+/** At every site 16 MB; those after it take some 500 bytes each. */
+const REPORTS_MAX = 1_000;
+const SHORT_CHARS_MAX = 200;
 const SPACE = "parked";
 const RANGE = prefixRange(packKey([SYSTEM, SPACE]));
 
@@ -92,7 +96,8 @@ export class ParkedTable {
 
   /** It stands still. */
   park(name: StatefulName, report: ParkedReport): Promise<void> {
-    return this.#change(name, bounded(report));
+    const isOneOfMany = this.#rows.size + this.#own.size >= REPORTS_MAX;
+    return this.#change(name, isOneOfMany ? shortened(report) : bounded(report));
   }
 
   /** It may go on, or is no more. */
@@ -156,6 +161,13 @@ function nameOf(key: Key): StatefulName {
   const [, , app = "", name = "", id = ""] = unpackKey(key);
   return { app: String(app), class: String(name), id: String(id) };
 }
+
+/** PT3 */
+const shortened = (report: ParkedReport): ParkedReport => ({
+  ...report,
+  message: report.message.slice(0, SHORT_CHARS_MAX),
+  detail: { isCut: true },
+});
 
 /** As it fits into a row. */
 function bounded(report: ParkedReport): ParkedReport {

@@ -47,6 +47,8 @@ export interface StandbyServices {
   readonly nowMs: () => number;
   /** Logs are looked through so often. */
   readonly sweepMs?: number;
+  /** STANDBYS_MAX */
+  readonly max?: number;
 }
 
 /** What is known of one. */
@@ -68,6 +70,8 @@ interface Entry {
 
 /** Each has its state in memory, and an isolate is started for every 500. */
 const STANDBYS_MAX = 1_000;
+/** Those that others are nearer to are known, too: some 500 bytes each. */
+const KNOWN_MAX = 20_000;
 const SWEEP_MS = 1_000;
 /** Owners that are on record a moment later, isolates that did not start: looked at again. */
 const AGAIN_MS = 1_000;
@@ -83,6 +87,7 @@ export class Standbys {
   readonly #unlisten: () => void;
   readonly #sweeping: ReturnType<typeof setInterval>;
   readonly #sweepMs: number;
+  readonly #max: number;
   #diverged = 0;
   #promoted = 0;
   #closed = false;
@@ -91,6 +96,7 @@ export class Standbys {
     this.#services = services;
     this.#unlisten = services.fellows.onChange((site) => this.#changed(site));
     this.#sweepMs = services.sweepMs ?? SWEEP_MS;
+    this.#max = services.max ?? STANDBYS_MAX;
     this.#sweeping = setInterval(() => this.#sweep(), this.#sweepMs);
   }
 
@@ -165,16 +171,22 @@ export class Standbys {
   #sweep(): void {
     if (this.#closed) return;
     const { logs, wants, wantsAny, site, nowMs } = this.#services;
+    let followed = 0;
+    for (const { standby, isOpening } of this.#entries.values()) {
+      if (standby !== null || isOpening) followed++;
+    }
     // There may be 200,000 logs.
     for (const { name, head } of wantsAny() ? logs.all() : []) {
       if (head.by === site || !wants(name)) continue;
       const key = keyOf(name);
       const known = this.#entries.get(key);
-      if (known === undefined && this.#entries.size >= STANDBYS_MAX) continue;
+      if (known === undefined && this.#entries.size >= KNOWN_MAX) continue;
       const entry = known ?? this.#add(name, head.by);
       const isDue = entry.standby === null && !entry.isOpening && !entry.isRefused &&
         nowMs() >= entry.againMs;
-      if (isDue) void this.#open(entry);
+      if (!isDue || followed >= this.#max) continue; // SS3
+      followed++;
+      void this.#open(entry);
     }
     for (const entry of [...this.#entries.values()]) {
       if (!wants(entry.name)) this.#forget(entry);

@@ -281,6 +281,26 @@ Deno.test("a peer is kept with what it sent, one page each, and what is not whol
   );
 });
 
+Deno.test("what earlier pages left is forgotten, and not what a page has open, when somebody logs out", async () => {
+  const storage = new MemoryStorage();
+  const identity = { id: "p1", key: new Uint8Array(32) };
+  const [left, open] = [await KeptPeer.open(storage, "/a/b"), await KeptPeer.open(storage, "/a/b")];
+  for (const page of [left, open]) {
+    page?.head({ identity, epoch: 1, received: 1 }, 1);
+    page?.message(1, bytes("m"));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await left?.leave();
+  assert.equal((await storage.list("ws/")).length, 4, "of each a head and a message");
+  await KeptPeer.forgetAll(storage);
+  const kept = (await storage.list("ws/")).map(([name]) => name);
+  assert.ok(kept.length > 0 && kept.every((name) => name.includes("/1/")), `${kept}`);
+  const next = await KeptPeer.open(storage, "/a/b");
+  assert.equal(next?.saved, null);
+  await next?.end();
+  await open?.end();
+});
+
 Deno.test("two pages keep what each was told, and who comes after them knows it all (N1, N2)", async () => {
   const storage = new MemoryStorage();
   const [first, second] = [await KeptSession.open(storage), await KeptSession.open(storage)];

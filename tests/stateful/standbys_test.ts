@@ -33,16 +33,18 @@ class Site {
   /** Resolves openings, where it is set. */
   gate: PromiseWithResolvers<void> | null = null;
   nowMs = 0;
+  /** Sessions whose logs are kept here; the first is the one that is looked at. */
+  names: readonly StatefulName[] = [NAME];
   readonly #changed = new Set<(site: string) => void>();
   readonly standbys: Standbys;
 
-  constructor() {
+  constructor(max?: number) {
     const head = () => ({ by: this.by });
-    const log = () => ({ name: NAME, head: head(), last: this.last }) as unknown as KeptLog;
+    const log = (name = NAME) => ({ name, head: head(), last: this.last }) as unknown as KeptLog;
     const logs = {
-      all: () => [log()],
-      log,
-      rank: () => Promise.resolve(this.rank),
+      all: () => this.names.map((name) => log(name)),
+      log: () => log(),
+      rank: ({ id }: StatefulName) => Promise.resolve(id.startsWith("far") ? 1 : this.rank),
       copy: () =>
         Promise.resolve({
           ...{ seed: SEED, version: this.version, checkpoint: this.checkpoint, last: this.last },
@@ -60,7 +62,13 @@ class Site {
       },
     };
     this.standbys = new Standbys({
-      ...{ site: "edge-1", logs, nowMs: () => this.nowMs, sweepMs: 20 },
+      ...{
+        site: "edge-1",
+        logs,
+        nowMs: () => this.nowMs,
+        sweepMs: 20,
+        ...(max === undefined ? {} : { max }),
+      },
       wantsAny: () => true,
       wants: () => this.wanted,
       codeOf: (_, { version }) => Promise.resolve({ version, code: `${version} deno` }),
@@ -120,8 +128,8 @@ class Site {
   }
 }
 
-async function withSite(run: (site: Site) => Promise<void>): Promise<void> {
-  const site = new Site();
+async function withSite(run: (site: Site) => Promise<void>, max?: number): Promise<void> {
+  const site = new Site(max);
   try {
     await run(site);
   } finally {
@@ -188,6 +196,15 @@ Deno.test("only the nearest owner stands by, for classes that say so", () =>
     site.wanted = false;
     await site.until("it is given up", () => site.standbys.counts.standbys === 0);
   }));
+
+Deno.test("no more are followed than a site has room for, and those that others are nearer to take none", () =>
+  withSite(async (site) => {
+    const ids = ["far-1", "far-2", "far-3", "near-1", "near-2", "near-3"];
+    site.names = ids.map((id) => ({ ...NAME, id }));
+    await site.until("some sweeps", () => site.nowMs > 5_000);
+    assert.deepEqual(site.opened.map(({ id }) => id), ["near-1", "near-2"]);
+    assert.equal(site.standbys.counts.standbys, 2);
+  }, 2));
 
 Deno.test("what can't be followed is told once, and tried again from another checkpoint", () =>
   withSite(async (site) => {
