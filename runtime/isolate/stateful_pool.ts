@@ -7,6 +7,8 @@
  *
  * P1  A session is opened in an isolate of exactly the version that was named.
  * P2  After `close` no process that this pool started is left.
+ * P3  One that is to share the work with others, and does not start, is noted; the sessions that there are go on, and
+ *     the next has another started.
  */
 import type { OpenSession } from "../../functions/turns/mod.ts";
 import { messageOf } from "./bodies.ts";
@@ -29,6 +31,8 @@ export interface StatefulPoolOptions {
   readonly idleMs?: number;
   /** A process waits for the loss of an isolate, once there was one: some 40 MiB. */
   readonly hasSpare?: boolean;
+  /** SESSIONS_A_CORE */
+  readonly sessionsEach?: number;
   /** Lines that belong to no session. */
   readonly log: (app: IsolateApp, level: string, text: string) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
@@ -171,9 +175,21 @@ export class StatefulPool {
       if (!isolate.isOver && (best === undefined || isolate.size < best.size)) best = isolate;
     }
     const mayGrow = fleet.isolates.size < app.limits.isolatesMax;
-    if (best !== undefined && (best.size < SESSIONS_A_CORE || !mayGrow)) return best;
-    fleet.opening ??= this.#start(fleet).finally(() => fleet.opening = null);
-    return best ?? await fleet.opening;
+    if (best !== undefined && (best.size < (this.#options.sessionsEach ?? SESSIONS_A_CORE) || !mayGrow)) {
+      return best;
+    }
+    const opening = fleet.opening ??= this.#opening(fleet, best !== undefined);
+    return best ?? await opening;
+  }
+
+  #opening(fleet: Fleet, isBehind: boolean): Promise<StatefulIsolate> {
+    const opening = this.#start(fleet).finally(() => fleet.opening = null);
+    // P3
+    opening.catch((error) => {
+      const { app, version } = fleet.app;
+      if (isBehind) this.#options.note("stateful_isolate_failed", { app, version, why: messageOf(error) });
+    });
+    return opening;
   }
 
   #fleet(app: IsolateApp): Fleet {

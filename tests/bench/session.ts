@@ -7,7 +7,7 @@ import { headers } from "./session/headers.ts";
 import { many } from "./session/many.ts";
 import { moves } from "./session/moves.ts";
 import { peers } from "./session/peers.ts";
-import { startSites } from "./session/real_sites.ts";
+import { lastLinesOf, startSites } from "./session/real_sites.ts";
 import { recoveries } from "./session/recoveries.ts";
 import { tracked } from "./session/tracked.ts";
 import { turns } from "./session/turns.ts";
@@ -48,6 +48,9 @@ export const bench: Bench = {
     const sites = context.quick ? await startSites(1, context.folder) : undefined;
     try {
       for (const name of wanted(context)) records.push(...await CASES[name]?.(context, sites) ?? []);
+    } catch (error) {
+      if (sites !== undefined) context.say(lastLinesOf(sites));
+      throw error;
     } finally {
       await sites?.stop();
     }

@@ -118,7 +118,7 @@ async function unknowns(cluster: TestCluster): Promise<void> {
     { path: "/nobody/x", status: 404, code: "app_unknown" },
     { path: "/%00bad", status: 404, code: "app_unknown" },
     { path: "/_sojourn/nothing", status: 404, code: "not_found" },
-    { path: "/_sojourn/client.js", status: 501, code: "not_available" },
+    { path: "/_sojourn/nothing.js", status: 404, code: "not_found" },
   ];
   for (const { path, status, code } of cases) {
     const answer = await ask(url + path);

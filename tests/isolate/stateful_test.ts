@@ -234,3 +234,23 @@ const lastOf = ({ commits }: TestHome): number =>
   Math.max(...commits.map(({ first, count }) => first + count - 1));
 const bytesOf = ({ checkpoint }: TestHome): number =>
   (checkpoint?.state ?? []).reduce((sum, { length }) => sum + length, 0);
+
+Deno.test("an isolate that was to share the work is noted, and hurts nobody, when it does not start (P3)", async () => {
+  const noted = Promise.withResolvers<string>();
+  const pool = new StatefulPool({
+    ...{ site: "edge-1", sessionsEach: 1, log: () => {} },
+    note: (event, { why }) => noted.resolve(`${event}: ${why}`),
+  });
+  try {
+    let loads = 0;
+    const bundle = () => loads++ === 0 ? app.bundle() : Promise.reject(new Error("no bundle"));
+    const [one, two] = ["a", "b"].map((id) => new TestHome(pool, { ...app, bundle }, id));
+    for (const home of [one, two]) await home?.open();
+    assert.deepEqual([await one?.value("count", "x"), await two?.value("count", "x")], [1, 1]);
+    assert.equal(await noted.promise, "stateful_isolate_failed: no bundle");
+    assert.equal(loads, 2);
+    assert.equal(pool.status().sessions, 2);
+  } finally {
+    await pool.close();
+  }
+});

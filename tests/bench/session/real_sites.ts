@@ -42,18 +42,25 @@ export async function startSites(
 /** Does something at a cluster: one that there is, which stays, or one of its own with so many owners. */
 export async function atSites<T>(
   given: TestCluster | 0 | 1,
-  { folder }: BenchContext,
+  context: BenchContext,
   work: (cluster: TestCluster) => Promise<T>,
   env: Record<string, string> = {},
 ): Promise<T> {
   if (typeof given !== "number") return await work(given);
-  const cluster = await startSites(given, folder, env);
+  const cluster = await startSites(given, context.folder, env);
   try {
     return await work(cluster);
+  } catch (error) {
+    context.say(lastLinesOf(cluster));
+    throw error;
   } finally {
     await cluster.stop();
   }
 }
+
+/** What the sites said before something failed. */
+export const lastLinesOf = (cluster: TestCluster): string =>
+  `the sites said:\n${cluster.log().split("\n").slice(-30).join("\n")}`;
 
 /** A connection to a site's stateful app: requests one after the other. */
 export async function connect(cluster: TestCluster, site: string): Promise<Asker> {
