@@ -56,7 +56,7 @@ export class OriginEnds {
   /** A way to the end of a session's origin, within this site. */
   open(wanted: OriginWanted): FrameWay {
     const [home, end] = localWay();
-    this.#take(wanted, end);
+    this.#taken(wanted, end);
     return home;
   }
 
@@ -64,12 +64,20 @@ export class OriginEnds {
   serve({ head, body }: LinkRequest): LinkReply {
     const wanted = decodeWanted(head);
     const way = new StreamWay().read(body ?? new ReadableStream({ start: (at) => at.close() }));
-    this.#take(wanted, way);
+    this.#taken(wanted, way);
     return { head: new Uint8Array(), body: way.outgoing };
   }
 
   close(): void {
     for (const end of [...this.#ends.values()]) end.close();
+  }
+
+  /** A way whose origin can't be looked up is closed: its home asks again. */
+  #taken(wanted: OriginWanted, way: FrameWay): void {
+    this.#take(wanted, way).catch((error) => {
+      this.#services.log(wanted, `the origin of ${wanted.class} can't be looked up: ${error}`);
+      way.close();
+    });
   }
 
   /** OS2 */

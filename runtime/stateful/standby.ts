@@ -166,12 +166,12 @@ class PromotedSink implements ChannelSink {
     this.#hasOpened = true;
     this.#pass(() => this.#run.opened(...args));
     this.#serving.resolve(this.#at);
-    // Behind whoever waits for that, which is the run.
+    // Behind whoever waits for that, which is the run. Where it has failed before, nobody is handed anything.
     void this.#serving.promise.then(() => {
       const waiting = this.#waiting ?? [];
       this.#waiting = null;
       for (const hand of waiting) hand();
-    });
+    }, () => {});
   }
 
   commit(...args: Parameters<ChannelSink["commit"]>): void {

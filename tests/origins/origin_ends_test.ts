@@ -253,3 +253,15 @@ Deno.test("an origin is not read when its session takes nothing", async () => {
   await writing;
   listener.close();
 });
+
+Deno.test("a way is closed, and the site goes on, when its origin can't be looked up", async () => {
+  using time = slowClock();
+  const logged: string[] = [];
+  const ends = new OriginEnds({
+    ...{ clock: time.clock, draw: () => 1, toAgent: () => false, log: (_wanted, text) => logged.push(text) },
+    originOf: () => Promise.reject(new Error("the disk is away")),
+    connect: () => assert.fail("nothing is connected"),
+  });
+  assert.equal(await ends.open(WANTED).next(), null);
+  assert.match(logged[0] ?? "", /the origin of wire can't be looked up: Error: the disk is away/);
+});
