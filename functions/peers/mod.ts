@@ -13,6 +13,7 @@ export {
   type Channel,
   type ChannelReader,
   CLOSE,
+  type HeldLog,
   type HomePorts,
   type HostEnd,
   type HostListener,

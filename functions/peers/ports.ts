@@ -74,6 +74,18 @@ export interface HostListener {
   closed(end: HostEnd): void;
 }
 
+/** The log of its session that a host side holds (functions/sealed_log, HostLog). All synchronous. */
+export interface HeldLog {
+  /** For a hello, where it ends: as bytes (functions/sealed_log, decodeSummary). */
+  summary(): Uint8Array;
+  /** Promises an epoch (HG1): all records, oldest first; null: a later one was promised. */
+  promise(epoch: number): readonly Uint8Array[] | null;
+  /** Takes a record of a home of that epoch. */
+  take(epoch: number, record: Uint8Array): "held" | "stale" | "invalid";
+  /** The peer is over, or begins anew: nothing is held any more. */
+  drop(): void;
+}
+
 // ── Home side ──
 
 /** What peers do to a session: events of turns. */

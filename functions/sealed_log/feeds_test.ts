@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { LogCopy, LogPiece } from "../homes/asks.ts";
 import { markAfter, NO_STATE } from "../homes/state_parts.ts";
-import { type HostEnd, HostFeeds, HostLog, openHostLog, TAG_BYTES } from "./mod.ts";
+import { decodeSummary, type HostEnd, HostFeeds, HostLog, openHostLog, TAG_BYTES } from "./mod.ts";
 import { HOST_BASE_BYTES_MAX, HOST_LOG_BYTES_MAX } from "./limits.ts";
 
 const NAME = { app: "duel", class: "match", id: "one" };
@@ -147,7 +147,7 @@ Deno.test("a host that comes back goes on where its log ends, and one that it di
   home.ahead.delete("c1");
   assert.deepEqual([home.dropped, home.feeds.reach("c1")], [["c1"], -1]);
   home.released = 2;
-  home.feeds.attach("c1", log.summary.tag);
+  home.feeds.attach("c1", decodeSummary(log.summary()).tag);
   await settled();
   const records = home.feeds.next("c1");
   assert.deepEqual(records.map(([kind]) => kind), [1]);
@@ -164,7 +164,7 @@ Deno.test("what a host has already is never taken from it, released or not", asy
   home.commit();
   take(log, home.feeds.next("c1"));
   home.ahead.delete("c1");
-  home.feeds.attach("c1", log.summary.tag);
+  home.feeds.attach("c1", decodeSummary(log.summary()).tag);
   await settled();
   take(log, home.feeds.next("c1"));
   assert.deepEqual([opened(log).through, home.released], [1, 0]);

@@ -2,16 +2,16 @@
  * The log of a stateful session at one of its hosts, a client or an origin: sealed, so held and never read.
  *
  * Life: nothing → `take` a whole record, then more → (a recovery) `promise`, with what it holds as the answer → `take`
- * what the next home sends → …
+ * what the next home sends → … → `drop`, when its peer is over. It is a `HeldLog` (functions/peers) as it is.
  *
  * HG1  What is promised and what is answered are one step: from then on nothing of an earlier epoch is taken.
  * HG2  An output counts as received only with the record that came with it: `take` comes first, and says whether it is
  *      of a home that may still be heard.
- * HG3  A whole record takes the place of all before it, in one step; nothing else ever drops a record.
+ * HG3  A whole record takes the place of all before it, in one step; nothing else drops a record while its peer is.
  * HG4  Bounded: bytes and records. A home that goes beyond breaks the protocol.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
-import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX } from "./limits.ts";
+import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, TAG_BYTES } from "./limits.ts";
 import { headOf, tagOf } from "./record.ts";
 
 /** What became of a record. */
@@ -28,6 +28,21 @@ export interface HostLogSummary {
   readonly promised: number;
   /** The tag of its last record, which says where its log ends; null: it has none. */
   readonly tag: Uint8Array | null;
+}
+
+/** As a hello brings it: varint promised; flag, and the tag where there is one. */
+export function encodeSummary({ promised, tag }: HostLogSummary): Uint8Array<ArrayBuffer> {
+  const writer = new Writer(32).uint(promised).flag(tag !== null);
+  return (tag === null ? writer : writer.raw(tag)).done();
+}
+
+/** @throws CodecError */
+export function decodeSummary(bytes: Uint8Array): HostLogSummary {
+  const reader = new Reader(bytes);
+  const promised = reader.uint();
+  const tag = reader.flag() ? reader.fixed(TAG_BYTES) : null;
+  reader.end();
+  return { promised, tag };
 }
 
 /** See the file's header. */
@@ -48,9 +63,9 @@ export class HostLog {
     return this.#records.length;
   }
 
-  get summary(): HostLogSummary {
+  summary(): Uint8Array<ArrayBuffer> {
     const last = this.#records.at(-1);
-    return { promised: this.#promised, tag: last === undefined ? null : tagOf(last) };
+    return encodeSummary({ promised: this.#promised, tag: last === undefined ? null : tagOf(last) });
   }
 
   /** HG1: all it holds, oldest first; null: it has promised a later epoch. */
@@ -83,6 +98,12 @@ export class HostLog {
     this.#records.push(record);
     this.#bytes = before.bytes + record.length;
     return "held";
+  }
+
+  /** Its peer is over, or begins anew: nothing is held any more. */
+  drop(): void {
+    this.#promised = this.#bytes = 0;
+    this.#records = [];
   }
 
   /** To be stored in one step, and read again by `restore`. */

@@ -3,7 +3,7 @@
  * them at a host, `openHostLog` opens what a host gives back. Rules: docs/protocol/hosts.md.
  */
 export { type FeedHome, type HostEnd, HostFeeds } from "./feeds.ts";
-export { HostLog, type HostLogSummary, type Taken } from "./host_log.ts";
+export { decodeSummary, encodeSummary, HostLog, type HostLogSummary, type Taken } from "./host_log.ts";
 export { type SealedFor } from "./keys.ts";
 export {
   HOST_BASE_BYTES_MAX,

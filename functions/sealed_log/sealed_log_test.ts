@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { LogPiece } from "../homes/asks.ts";
 import { markAfter, NO_STATE } from "../homes/state_parts.ts";
-import { HOST_LOG_BYTES_MAX, HostLog, openHostLog, Series, tagOf } from "./mod.ts";
+import {
+  decodeSummary,
+  encodeSummary,
+  HOST_LOG_BYTES_MAX,
+  HostLog,
+  openHostLog,
+  Series,
+  tagOf,
+} from "./mod.ts";
 
 const NAME = { app: "duel", class: "match", id: "one" };
 const OF = { name: NAME, receiver: "c1" };
@@ -134,7 +142,7 @@ Deno.test("a host's log takes records in order and gives them back with its prom
   assert.ok(whole && second && third && further);
   assert.equal(log.take(1, second), "invalid", "nothing to go on from");
   for (const record of [whole, second, third]) assert.equal(log.take(1, record), "held");
-  assert.deepEqual(log.summary, { promised: 1, tag: tagOf(third) });
+  assert.deepEqual(decodeSummary(log.summary()), { promised: 1, tag: tagOf(third) });
   assert.deepEqual(log.promise(2), [whole, second, third]);
   assert.equal(log.take(1, third), "stale");
   assert.equal(log.promise(1), null);
@@ -174,4 +182,24 @@ Deno.test("a host's log is stored and restored whole, promise included; anything
   assert.throws(() => HostLog.restore(stored.subarray(1)));
   assert.throws(() => HostLog.restore(stored.subarray(0, -1)));
   assert.throws(() => HostLog.restore(Uint8Array.of(1, 0, 1, 1, 9)));
+});
+
+Deno.test("what a host says in its hello is read as it was said; anything else is refused", () => {
+  for (const tag of [null, new Uint8Array(12).fill(7)]) {
+    for (const promised of [0, 1, 300]) {
+      const bytes = encodeSummary({ promised, tag });
+      assert.deepEqual(decodeSummary(bytes), { promised, tag });
+      assert.throws(() => decodeSummary(bytes.subarray(0, -1)));
+      assert.throws(() => decodeSummary(Uint8Array.of(...bytes, 0)));
+    }
+  }
+  assert.throws(() => decodeSummary(Uint8Array.of(1, 2)));
+});
+
+Deno.test("a host's log that was dropped holds nothing and has promised nothing", () => {
+  const log = new HostLog();
+  for (const record of twoHomes()) log.take(2, record);
+  log.drop();
+  assert.deepEqual(decodeSummary(log.summary()), { promised: 0, tag: null });
+  assert.deepEqual([log.bytes, log.promise(1)], [0, []]);
 });

@@ -1,5 +1,11 @@
-/** Logs that hosts of stateful sessions give back, and what they are stored as. */
-import { HostLog, openHostLog, Series } from "../../functions/sealed_log/mod.ts";
+/** Logs that hosts of stateful sessions give back, what they say of them, and what they are stored as. */
+import {
+  decodeSummary,
+  encodeSummary,
+  HostLog,
+  openHostLog,
+  Series,
+} from "../../functions/sealed_log/mod.ts";
 import { CodecError } from "../../store/codec.ts";
 import { mutateBytes, same } from "./dice.ts";
 import { Finding, type Target } from "./target.ts";
@@ -32,7 +38,7 @@ function recordsOf(): Uint8Array[] {
 export const sealedLogs: Target = {
   name: "sealed-logs",
   says: "refused, or a first part of what was sealed",
-  reaches: ["log_forged", "first part", "invalid", "restored", "not restored"],
+  reaches: ["log_forged", "first part", "invalid", "restored", "not restored", "summary", "no summary"],
   quick: 5_000,
   open() {
     const records = recordsOf();
@@ -40,11 +46,11 @@ export const sealedLogs: Target = {
     if (!whole.ok) throw new Finding(whole.message);
     const log = new HostLog();
     for (const record of records.slice(0, 8)) log.take(1, record);
-    const stored = log.store();
+    const stored = log.store(), said = log.summary();
     return {
       attempt(dice) {
         const given = records.slice(0, 1 + dice.below(records.length));
-        switch (dice.below(5)) {
+        switch (dice.below(6)) {
           case 0:
             given.splice(dice.below(given.length), 1);
             break;
@@ -58,6 +64,8 @@ export const sealedLogs: Target = {
               ? "invalid"
               : opened(given, whole.copy.log.pieces);
           }
+          case 4:
+            return summary(Uint8Array.from(mutateBytes(dice, said, dice.pick(records))));
           case 3:
             return restored(Uint8Array.from(mutateBytes(dice, stored, dice.pick(records))));
         }
@@ -84,6 +92,18 @@ function restored(bytes: Uint8Array): string {
     return "restored";
   } catch (error) {
     if (error instanceof CodecError) return "not restored";
+    throw error;
+  }
+}
+
+function summary(bytes: Uint8Array): string {
+  try {
+    if (!same(encodeSummary(decodeSummary(bytes)), bytes)) {
+      throw new Finding("said again it has another form");
+    }
+    return "summary";
+  } catch (error) {
+    if (error instanceof CodecError) return "no summary";
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 /** A client that holds the log: what it sent until it is in the log, what it was given, and the records. */
-import { HostLog } from "../../../functions/sealed_log/mod.ts";
+import { decodeSummary, HostLog } from "../../../functions/sealed_log/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
 import type { HostEnd, ToHost } from "./frames.ts";
@@ -88,7 +88,7 @@ export class Client {
       this.#isOpen = false;
       this.#again();
     };
-    const { promised, tag } = this.#log.summary;
+    const { promised, tag } = decodeSummary(this.#log.summary());
     channel.send({ kind: "hello", host: this.id, received: this.#received, promised, tag });
     this.#watch(channel);
   }
