@@ -11,6 +11,7 @@ import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError 
 import { AdminClient } from "../deploy/client.ts";
 import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
+import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { fetchFor } from "../stateful/made_calls.ts";
 import { WayRefused } from "../stateful/peer_ways.ts";
 import { PlainPeer } from "../stateful/plain_peer.ts";
@@ -113,11 +114,6 @@ function noteTo(args: Parsed, shell: Shell): (text: string) => void {
   return args.json ? (text) => shell.out(JSON.stringify({ event: "note", text })) : (text) => shell.err(text);
 }
 
-const after = (ms: number, run: () => void) => {
-  const timer = setTimeout(run, ms);
-  return () => clearTimeout(timer);
-};
-
 /** One run of the command. */
 interface Run {
   readonly of: { readonly app: string; readonly class: string };
@@ -141,7 +137,7 @@ async function runOrigin({ of, sites, args, shell }: Run, address: string): Prom
       return { ok: true, bytes: await fetchFor(maker, call) };
     },
     dial: (path) => dial(sites.root, path, sites.token, []),
-    clock: { nowMs: () => performance.now(), after },
+    clock: SYSTEM_CLOCK,
   });
   await agent.run(stopOf(shell));
   return EXIT.done;

@@ -13,6 +13,7 @@ import { type AlongTreeServices, sendAlong, serveAlong } from "../origins/along_
 import { HttpOrigins, ORIGIN_KIND } from "../origins/http_origins.ts";
 import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
 import { connectOrigin } from "../origins/plain_origin.ts";
+import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { type FrameWay, StreamWay } from "../stateful/frame_way.ts";
 import { fetchFor, type HttpOrigin } from "../stateful/made_calls.ts";
 import type { SiteConfig } from "./config.ts";
@@ -69,7 +70,7 @@ export function openOrigins(parts: OriginParts): OriginService {
     connect: (origin, listener) =>
       connectOrigin(origin, rulesOf([`${origin.host}:${origin.port}`]), listener),
     toAgent: (wanted, way) => hub?.offer(wanted, way) ?? false,
-    clock: { nowMs: () => performance.now(), after },
+    clock: SYSTEM_CLOCK,
     draw: parts.instance,
     log: ({ app, version }, text) => parts.log({ app, version, level: "warn", text }),
   });
@@ -135,8 +136,3 @@ function namedOrigin(
 
 const ofKind = (address: OriginAddress | null, isHttp: boolean): OriginAddress | null =>
   address !== null && (address.kind === "http") === isHttp ? address : null;
-
-function after(ms: number, run: () => void): () => void {
-  const timer = setTimeout(run, ms);
-  return () => clearTimeout(timer);
-}

@@ -24,7 +24,7 @@ export function standbysOf(parts: StandbyParts): Standbys {
   const { site, homes, pool, apps, takeOver } = parts;
   const { owners } = parts.replica, { detector } = owners;
   return new Standbys({
-    ...{ site, takeOver, logs: homes.followable, nowMs: () => performance.now() },
+    ...{ site, takeOver, logs: homes.followable },
     wantsAny: () =>
       apps.list().some(({ current }) =>
         Object.values(current.manifest.sessions).some(({ standby }) => standby)

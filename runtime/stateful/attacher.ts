@@ -4,7 +4,7 @@
  *
  * A1  A plain socket's handshake is answered when its attachment is in the session's log; refused, it gets a problem.
  */
-import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { type PeerClock, SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { AttachedSocket, StatefulAttachment, StatefulCaller } from "../gateway/stateful_calls.ts";
@@ -19,6 +19,8 @@ export interface AttacherServices {
   readonly instance: () => number;
   readonly socketsMax: number;
   readonly count: (what: PeersCount) => void;
+  /** The system's, where it is left out. */
+  readonly clock?: PeerClock;
 }
 
 /** What happens to sockets. */
@@ -72,14 +74,14 @@ export class Attacher implements Pick<StatefulCaller, "attach"> {
   }
 
   async #plain({ address, token, protocols }: StatefulAttachment): Promise<AttachedSocket> {
-    const { ways, instance, count } = this.#services;
+    const { ways, instance, count, clock } = this.#services;
     let unseen = token;
     const open = async () => {
       const way = await ways.open(address, unseen);
       unseen = null; // the session has it from now on
       return way;
     };
-    const socket = await PlainPeer.attach({ open, instance: instance(), count });
+    const socket = await PlainPeer.attach({ open, instance: instance(), count, clock });
     count("attached");
     return { socket, protocol: protocols[0] ?? "" };
   }

@@ -7,6 +7,7 @@
  * EN1  Until then the log is where it was: whoever replays it finds the same answers.
  * EN2  Answers that nobody has heard are given back in the end; who began it anew at this site has them for a while.
  */
+import type { PeerClock } from "../../functions/peers/mod.ts";
 
 /** A caller whose way broke asks again within this (router.ts, REACH_MS_MAX). */
 const HEARD_MS_MAX = 15_000;
@@ -15,11 +16,14 @@ const HEARD_MS_MAX = 15_000;
 export class Ending {
   readonly #unheard: Map<string, Uint8Array>;
   readonly #over = Promise.withResolvers<void>();
-  readonly #timer: ReturnType<typeof setTimeout>;
+  readonly #cancel: () => void;
 
-  constructor(answers: readonly { readonly request: string; readonly bytes: Uint8Array }[]) {
+  constructor(
+    answers: readonly { readonly request: string; readonly bytes: Uint8Array }[],
+    clock: PeerClock,
+  ) {
     this.#unheard = new Map(answers.map(({ request, bytes }) => [request, bytes]));
-    this.#timer = setTimeout(() => this.now(), HEARD_MS_MAX);
+    this.#cancel = clock.after(HEARD_MS_MAX, () => this.now());
     if (this.#unheard.size === 0) this.now();
   }
 
@@ -37,7 +41,7 @@ export class Ending {
   }
 
   now(): void {
-    clearTimeout(this.#timer);
+    this.#cancel();
     this.#over.resolve();
   }
 }

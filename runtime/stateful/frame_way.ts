@@ -7,7 +7,8 @@
  * FW1  Frames arrive whole and in order. What ends in the middle of one, or is longer than a frame can be, ends the way.
  * FW2  After `close` what was sent before still goes out; then the other end finds the way ended, and ends its own half.
  */
-import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 
 export type Frame = Uint8Array<ArrayBuffer>;
 
@@ -105,10 +106,12 @@ export class StreamWay implements FrameWay {
   #pending: Uint8Array = new Uint8Array(0);
   #waiting = 0;
   #isClosed = false;
-  #late: ReturnType<typeof setTimeout> | undefined;
+  readonly #clock: PeerClock;
+  #cancelLate: () => void = () => {};
   readonly #ended = Promise.withResolvers<void>();
 
-  constructor() {
+  constructor(clock: PeerClock = SYSTEM_CLOCK) {
+    this.#clock = clock;
     const { readable, writable } = new TransformStream<Frame, Frame>();
     this.outgoing = readable;
     this.#writer = writable.getWriter();
@@ -158,7 +161,7 @@ export class StreamWay implements FrameWay {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#writer.close().catch(() => {});
-    if (this.#reader !== null) this.#late = setTimeout(() => this.#leave(), CLOSE_MS);
+    if (this.#reader !== null) this.#cancelLate = this.#clock.after(CLOSE_MS, () => this.#leave());
   }
 
   /** Nothing more is read: what waits for the next frame finds the way ended. */
@@ -168,7 +171,7 @@ export class StreamWay implements FrameWay {
   }
 
   #leave(): void {
-    clearTimeout(this.#late);
+    this.#cancelLate();
     this.#reader?.cancel().catch(() => {});
     this.#ended.resolve();
   }

@@ -2,6 +2,8 @@
  * Tells the homes of stateful sessions which answers have arrived, so that they keep them no longer for somebody who
  * asks again: several together, a moment later. What is lost on the way costs nothing but room, for a while.
  */
+import type { PeerClock } from "../../functions/peers/mod.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import { encodeHeard, type Heard } from "./forwarded.ts";
 
 /** Long enough for some to meet, short beside the time that answers are kept (a minute). */
@@ -13,10 +15,12 @@ const AT_ONCE = 200;
 export class Hearing {
   readonly #send: (site: string, head: Uint8Array) => Promise<unknown>;
   readonly #heard = new Map<string, Heard[]>();
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #clock: PeerClock;
+  #cancel: (() => void) | null = null;
 
-  constructor(send: (site: string, head: Uint8Array) => Promise<unknown>) {
+  constructor(send: (site: string, head: Uint8Array) => Promise<unknown>, clock: PeerClock = SYSTEM_CLOCK) {
     this.#send = send;
+    this.#clock = clock;
   }
 
   /** An answer that a site gave has arrived. */
@@ -24,14 +28,14 @@ export class Hearing {
     const waiting = this.#heard.get(site);
     if (waiting === undefined) this.#heard.set(site, [heard]);
     else if (waiting.push(heard) >= AT_ONCE) return this.#tell(site);
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
+    this.#cancel ??= this.#clock.after(WAIT_MS, () => {
+      this.#cancel = null;
       for (const each of [...this.#heard.keys()]) this.#tell(each);
-    }, WAIT_MS);
+    });
   }
 
   close(): void {
-    clearTimeout(this.#timer);
+    this.#cancel?.();
     this.#heard.clear();
   }
 

@@ -14,7 +14,7 @@ import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import { moveRun } from "./moves.ts";
-import type { Channel, ChannelReader, HomeSideStatus } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus, PeerClock } from "../../functions/peers/mod.ts";
 import { HostedPeers, type HostedPeersPorts } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
@@ -92,6 +92,7 @@ export class Hosted {
   readonly #rejections: (what: string) => void;
   readonly #parking: Parking;
   readonly #peers: HostedPeers;
+  readonly #clock: PeerClock;
 
   /** @param gone nothing is left of it here. */
   constructor(
@@ -112,6 +113,7 @@ export class Hosted {
     this.#log = log;
     this.#rejections = rejected;
     this.#parking = parking;
+    this.#clock = peers.clock;
     this.#peers = new HostedPeers({ ...peers, ensure: () => this.ensure(), run: () => this.#run });
   }
 
@@ -169,7 +171,7 @@ export class Hosted {
       const run = this.#run;
       if (run !== null && !run.isOver) {
         const { epoch } = run.home;
-        await moveRun(run, to, drainMs);
+        await moveRun(run, to, drainMs, this.#clock);
         await run.finished;
         return epoch;
       }
@@ -278,9 +280,9 @@ export class Hosted {
 
   async #switched(run: SessionRun): Promise<void> {
     const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, SWITCH_MS_MAX);
+    const cancel = this.#clock.after(SWITCH_MS_MAX, late.resolve);
     await Promise.race([run.finished, late.promise]);
-    clearTimeout(timer);
+    cancel();
   }
 
   #settle(request: string, settle: (waiting: Waiting) => void): void {
@@ -316,13 +318,13 @@ export class Hosted {
 
   /** Of the one that has ended, for who asks again while another has begun (ending.ts, EN2). */
   #keep(answers: ReadonlyMap<string, Uint8Array>): void {
-    const untilMs = performance.now() + LAST_KEPT_MS;
+    const untilMs = this.#clock.nowMs() + LAST_KEPT_MS;
     for (const [request, bytes] of answers) this.#last.set(request, { bytes, untilMs });
   }
 
   /** Lets go of what nobody asks for any more. */
   sweep(): void {
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     for (const [request, { untilMs }] of this.#last) if (untilMs <= nowMs) this.#last.delete(request);
     this.tidy();
   }

@@ -8,7 +8,7 @@
  * HP3  A class that names an origin has a way to it from its first run here on, until it is not served here any more.
  */
 import { HomeError } from "../../functions/homes/mod.ts";
-import type { Channel, ChannelReader, HomeSideStatus } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus, PeerClock } from "../../functions/peers/mod.ts";
 import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { OriginWay } from "./origin_way.ts";
@@ -18,7 +18,7 @@ import type { SessionRun } from "./session_run.ts";
 
 /** What they need of their session and its site. */
 export interface HostedPeersPorts {
-  readonly nowMs: () => number;
+  readonly clock: PeerClock;
   readonly newId: () => string;
   /** The session is open, or opens. @throws HomeError, Problem … */
   readonly ensure: () => Promise<SessionRun>;
@@ -100,7 +100,8 @@ export class HostedPeers implements RunPeers {
     if (this.#way?.version === version) return;
     this.close();
     if (originWay === null) return;
-    this.#way = { version, way: new OriginWay(originWay, (channel) => this.#accept(channel, "origin")) };
+    const accept = (channel: Channel) => this.#accept(channel, "origin");
+    this.#way = { version, way: new OriginWay(originWay, accept, this.#ports.clock) };
   }
 
   // ── For runs ──
@@ -164,9 +165,9 @@ export class HostedPeers implements RunPeers {
 
   #here(): SessionPeers {
     if (this.#peers !== null) return this.#peers;
-    const { nowMs, newId } = this.#ports;
+    const { clock, newId } = this.#ports;
     const peers = this.#peers = new SessionPeers({
-      ...{ nowMs, newId },
+      ...{ clock, newId },
       wake: () => this.#wake(),
       // A home that is none any more finds out by writing to its owners.
       outrun: () => void this.#ports.ensure().then((run) => run.checkpoint()).catch(() => {}),

@@ -7,6 +7,8 @@
  * MV1  Events that came meanwhile are delivered here, in their order, where the move fails, and nothing is lost of it.
  */
 import { HomeError } from "../../functions/homes/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
+import { pause } from "./clock.ts";
 import type { SessionRun } from "./session_run.ts";
 
 const LOOK_MS = 2;
@@ -16,12 +18,17 @@ const LOOK_MS = 2;
  *
  * @param drainMs so long what was begun may go on.
  */
-export async function moveRun(run: SessionRun, to: string, drainMs: number): Promise<void> {
+export async function moveRun(
+  run: SessionRun,
+  to: string,
+  drainMs: number,
+  clock: PeerClock,
+): Promise<void> {
   const { home } = run;
   await home.prepareMove(to);
   run.hold();
   try {
-    await drained(run, to, performance.now() + drainMs);
+    await drained(run, to, clock.nowMs() + drainMs, clock);
     await home.moveTo(to);
   } catch (error) {
     home.stay(to);
@@ -30,7 +37,7 @@ export async function moveRun(run: SessionRun, to: string, drainMs: number): Pro
   }
 }
 
-async function drained(run: SessionRun, to: string, untilMs: number): Promise<void> {
+async function drained(run: SessionRun, to: string, untilMs: number, clock: PeerClock): Promise<void> {
   const { home } = run;
   const refused = (why: string) =>
     new HomeError(
@@ -42,9 +49,9 @@ async function drained(run: SessionRun, to: string, untilMs: number): Promise<vo
     if (run.isOver) throw refused("it left memory, or its isolate ended, meanwhile; try again");
     if (run.isIdle && run.isInCheckpoint) return;
     if (run.isIdle) run.checkpoint();
-    if (performance.now() >= untilMs) {
+    if (clock.nowMs() >= untilMs) {
       throw refused(run.openWork ?? "its checkpoint is not at all owners yet; try again");
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await pause(clock, LOOK_MS);
   }
 }

@@ -3,7 +3,8 @@
  *
  * OW1  It is found again whenever it breaks, with a pause that doubles, until the session is over here.
  */
-import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "./frame_way.ts";
 
 /** A home that was taken over asks at once; an origin that is not there is asked for every few seconds. */
@@ -14,12 +15,18 @@ const PAUSE_MS_MAX = 5_000;
 export class OriginWay {
   readonly #dial: () => Promise<FrameWay>;
   readonly #accept: (channel: Channel) => ChannelReader;
+  readonly #clock: PeerClock;
   #way: FrameWay | null = null;
   #isOver = false;
   #wake: () => void = () => {};
 
-  constructor(dial: () => Promise<FrameWay>, accept: (channel: Channel) => ChannelReader) {
+  constructor(
+    dial: () => Promise<FrameWay>,
+    accept: (channel: Channel) => ChannelReader,
+    clock: PeerClock = SYSTEM_CLOCK,
+  ) {
     this.#dial = dial;
+    this.#clock = clock;
     this.#accept = accept;
     this.#run();
   }
@@ -33,7 +40,7 @@ export class OriginWay {
 
   async #run(): Promise<void> {
     for (let pauseMs = PAUSE_MS_MIN; !this.#isOver; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
-      const begunMs = performance.now();
+      const begunMs = this.#clock.nowMs();
       try {
         const way = this.#way = await this.#dial();
         if (this.#isOver) return way.close();
@@ -41,16 +48,16 @@ export class OriginWay {
       } catch {
         // The root can't be reached: it is asked again.
       }
-      if (performance.now() - begunMs > PAUSE_MS_MAX) pauseMs = PAUSE_MS_MIN;
+      if (this.#clock.nowMs() - begunMs > PAUSE_MS_MAX) pauseMs = PAUSE_MS_MIN;
       if (!this.#isOver) await this.#pause(pauseMs);
     }
   }
 
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      const cancel = this.#clock.after(ms, resolve);
       this.#wake = () => {
-        clearTimeout(timer);
+        cancel();
         resolve();
       };
     });

@@ -9,10 +9,12 @@
  *      that is silent ends. A mistake costs a hello.
  */
 import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import type { Standing } from "../../store/owners/detector.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import {
   decodeForwarded,
   decodeReply,
@@ -39,6 +41,8 @@ export interface PeerWaysServices {
     watch(site: string): () => void;
     onChange(changed: (site: string, standing: Standing) => void): () => void;
   };
+  /** The system's, where it is left out. */
+  readonly clock?: PeerClock;
 }
 
 /** The kind of these requests on the links. */
@@ -65,9 +69,11 @@ export class PeerWays {
   /** What ends with a site that is suspected: ways to it, and looking for one there (PW3). */
   readonly #open = new Map<string, { readonly breaks: Set<() => void>; readonly unwatch: () => void }>();
   readonly #unlisten: () => void;
+  readonly #clock: PeerClock;
 
   constructor(services: PeerWaysServices) {
     this.#services = services;
+    this.#clock = services.clock ?? SYSTEM_CLOCK;
     this.#unlisten = services.fellows.onChange((site, standing) => {
       if (!isLost(standing)) return;
       for (const end of this.#open.get(site)?.breaks ?? []) end();
@@ -104,7 +110,7 @@ export class PeerWays {
       const at = homes.where(asked.name);
       if (at !== site) return replied({ kind: "elsewhere", site: at ?? "" });
       if (request.body === null) throw new WayRefused("internal", "a way came without its incoming half");
-      const way = new StreamWay().read(request.body);
+      const way = new StreamWay(this.#clock).read(request.body);
       const reader = await host.connect(asked.name, channelOf(way), asked.token);
       void feed(way, reader);
       return { ...replied(ARRIVED), body: way.outgoing };
@@ -154,7 +160,7 @@ export class PeerWays {
     const isSilent = isLost(fellows.standing(to));
     if (isSilent && !hasOther) return { kind: "elsewhere", site: "" };
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), OPEN_MS_MAX);
+    const cancel = this.#clock.after(OPEN_MS_MAX, () => late.abort());
     const leave = this.#endsWith(to, () => late.abort());
     try {
       const along = () => this.#sent(next ?? to, head, late.signal);
@@ -168,7 +174,7 @@ export class PeerWays {
       // Whether it lives is for the arbiter to say: this site asks to become the home in its place.
       return { kind: "elsewhere", site: "" };
     } finally {
-      clearTimeout(timer);
+      cancel();
       leave();
     }
   }
@@ -188,7 +194,7 @@ export class PeerWays {
   }
 
   async #sent(hop: string, head: Uint8Array, signal: AbortSignal): Promise<StreamWay | ForwardedReply> {
-    const way = new StreamWay();
+    const way = new StreamWay(this.#clock);
     try {
       const answer = await this.#services.links.request(hop, PEER_KIND, head, { body: way.outgoing, signal });
       const reply = decodeReply(answer.head, null);

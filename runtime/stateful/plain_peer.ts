@@ -11,9 +11,16 @@
  * PP2  What waits is bounded, either way: a client that sends faster than the log takes is not read for a while, one that
  *      reads too slowly is closed.
  */
-import { type HostEnd, HostSide, type Lost, MESSAGE_BYTES_MAX } from "../../functions/peers/mod.ts";
+import {
+  type HostEnd,
+  HostSide,
+  type Lost,
+  MESSAGE_BYTES_MAX,
+  type PeerClock,
+} from "../../functions/peers/mod.ts";
 import { type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
+import { pause, SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "./frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
 
@@ -24,6 +31,8 @@ export interface PlainPeerPorts {
   /** 1 to 2^53 − 1. */
   readonly instance: number;
   readonly count: (what: "resumed" | "lost" | "slow") => void;
+  /** The system's, where it is left out. */
+  readonly clock?: PeerClock | undefined;
 }
 
 /** Of messages that are not in the log: beyond, the client is not read. */
@@ -60,6 +69,7 @@ const REASON_BYTES_MAX = 123;
 /** See the file's header. */
 export class PlainPeer implements MessageSocket {
   readonly #ports: PlainPeerPorts;
+  readonly #clock: PeerClock;
   readonly #host: HostSide;
   readonly #queue = new SocketQueue();
   readonly #attached = Promise.withResolvers<void>();
@@ -76,11 +86,12 @@ export class PlainPeer implements MessageSocket {
 
   private constructor(ports: PlainPeerPorts) {
     this.#ports = ports;
-    this.#lostMs = performance.now();
+    this.#clock = ports.clock ?? SYSTEM_CLOCK;
+    this.#lostMs = this.#clock.nowMs();
     this.#host = new HostSide({
       kind: "client",
       instance: ports.instance,
-      clock: { nowMs: () => performance.now(), after },
+      clock: this.#clock,
       listener: {
         opened: () => this.#opened(),
         message: (message) => this.#output(message as string | Uint8Array<ArrayBuffer>),
@@ -133,7 +144,7 @@ export class PlainPeer implements MessageSocket {
   close(code: number, reason: string): void {
     this.#queue.push({ kind: "close", code, reason });
     if (this.#closingMs !== null) return;
-    this.#closingMs = performance.now();
+    this.#closingMs = this.#clock.nowMs();
     this.#host.close(code, reason);
   }
 
@@ -165,7 +176,7 @@ export class PlainPeer implements MessageSocket {
   #lost(why: Lost): void {
     if (this.#isOver) return;
     if (why.kind === "refused") this.#why = `${why.code}: ${why.message}`;
-    this.#lostMs ??= performance.now();
+    this.#lostMs ??= this.#clock.nowMs();
     if (why.kind === "malformed") this.#retryMs ||= RETRY_MS;
     void this.#look();
   }
@@ -175,7 +186,7 @@ export class PlainPeer implements MessageSocket {
     if (this.#isLooking) return;
     this.#isLooking = true;
     while (!this.#isOver && this.#host.stage === "apart") {
-      if (this.#retryMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#retryMs));
+      if (this.#retryMs > 0) await pause(this.#clock, this.#retryMs);
       this.#retryMs = Math.min(RETRY_MS_MAX, Math.max(RETRY_MS, this.#retryMs * 2));
       try {
         const way = await this.#ports.open();
@@ -192,7 +203,7 @@ export class PlainPeer implements MessageSocket {
   #refused(error: unknown): boolean {
     const code = error instanceof WayRefused ? error.code : "internal";
     const message = error instanceof Error ? error.message : String(error);
-    const nowMs = performance.now();
+    const nowMs = this.#clock.nowMs();
     const firstMs = code === "stateful_unreachable" ? UNREACHABLE_MS_MAX : ATTACH_MS_MAX;
     const maxMs = this.#isAttached ? RESUME_MS_MAX : firstMs;
     const isLate = nowMs - (this.#lostMs ?? nowMs) > maxMs ||
@@ -238,9 +249,4 @@ function cut(reason: string): string {
   let text = reason.slice(0, REASON_BYTES_MAX).toWellFormed();
   while (new TextEncoder().encode(text).length > REASON_BYTES_MAX) text = text.slice(0, -1).toWellFormed();
   return text;
-}
-
-function after(ms: number, run: () => void): () => void {
-  const timer = setTimeout(run, ms);
-  return () => clearTimeout(timer);
 }

@@ -5,8 +5,10 @@
  * RL1  One after the other, each when the one before has left. After the run is over nothing leaves (R2).
  */
 import type { Acknowledged, Commit, Effect, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { Home } from "../../functions/homes/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api.ts";
+import { pause } from "./clock.ts";
 import type { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
 import type { RunListener } from "./run_over.ts";
@@ -15,6 +17,7 @@ import type { Timers } from "./timers.ts";
 /** What releases need of their run. */
 export interface ReleasePorts {
   readonly store: OwnStore;
+  readonly clock: PeerClock;
   readonly listener: RunListener;
   readonly timers: Timers;
   readonly calls: OpenCalls;
@@ -119,7 +122,7 @@ export class Releases {
    * takes from nobody is left out, and said.
    */
   async #apply(effect: Effect): Promise<void> {
-    const { store, listener, isOver } = this.#ports;
+    const { store, clock, listener, isOver } = this.#ports;
     while (!isOver()) {
       try {
         return await store.apply(effect);
@@ -128,7 +131,7 @@ export class Releases {
           return listener.log("error", `a write of a stateful session is refused: ${error}`);
         }
         if (FOR_GOOD.has(error.code)) throw error;
-        await new Promise((resolve) => setTimeout(resolve, APPLY_RETRY_MS));
+        await pause(clock, APPLY_RETRY_MS);
       }
     }
   }

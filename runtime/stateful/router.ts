@@ -9,6 +9,7 @@
  * T3  A call ends: with an answer, or with a problem that says what its caller can do.
  */
 import { HomeError, type Homes } from "../../functions/homes/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
 import { chainName } from "../../functions/turns/mod.ts";
 import { StoreUnavailable } from "../../store/api.ts";
 import { CodecError } from "../../store/codec.ts";
@@ -16,6 +17,7 @@ import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
 import type { StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
+import { pause, SYSTEM_CLOCK } from "./clock.ts";
 import {
   bodyOf,
   CHAIN_MAX,
@@ -44,6 +46,8 @@ export interface RouterServices {
   readonly draw: () => string;
   readonly wallMs: number;
   readonly count: (what: "here" | "there" | "served" | "retried") => void;
+  /** The system's, where it is left out. */
+  readonly clock?: PeerClock;
 }
 
 /** The kinds of the requests on the links: calls, and word of answers that have arrived. */
@@ -65,10 +69,15 @@ const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   readonly #services: RouterServices;
   readonly #hearing: Hearing;
+  readonly #clock: PeerClock;
 
   constructor(services: RouterServices) {
     this.#services = services;
-    this.#hearing = new Hearing((site, head) => services.links.request(site, HEARD_KIND, head));
+    this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#hearing = new Hearing(
+      (site, head) => services.links.request(site, HEARD_KIND, head),
+      this.#clock,
+    );
   }
 
   close(): void {
@@ -91,19 +100,19 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
         `${shown(asked.name)} waits for this call itself: ${asked.chain.join(" → ")}`,
       );
     }
-    const begunMs = performance.now();
+    const begunMs = this.#clock.nowMs();
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), this.#services.wallMs);
+    const cancel = this.#clock.after(this.#services.wallMs, () => late.abort());
     try {
       for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
         const reply = await this.#attempt(asked, late.signal, isKept);
         if (reply.kind === "answer") return { answer: reply.answer, token: reply.token };
-        if (reply.kind === "problem") this.#giveUp(reply, performance.now() - begunMs, late.signal);
+        if (reply.kind === "problem") this.#giveUp(reply, this.#clock.nowMs() - begunMs, late.signal);
         this.#services.count("retried");
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        await pause(this.#clock, pauseMs);
       }
     } finally {
-      clearTimeout(timer);
+      cancel();
     }
   }
 

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
-import type { Channel, ChannelReader } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { CallToSession } from "../../functions/turns/mod.ts";
 import type { Replica, TokenState } from "../../store/api.ts";
@@ -20,6 +20,7 @@ import type { StoreLimits } from "../gateway/session_store.ts";
 import type { StatefulReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
+import { pause, SYSTEM_CLOCK } from "./clock.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { type Answered, Hosted, type HostedRequest, type Parking, type Reason, shown } from "./hosted.ts";
 import type { HttpOrigin } from "./made_calls.ts";
@@ -47,7 +48,10 @@ export interface HostServices {
   readonly channelsMax: number;
   /** A new peer's id. */
   readonly newPeer: () => string;
+  /** The wall clock. */
   readonly nowMs: () => number;
+  /** The system's, where it is left out. */
+  readonly clock?: PeerClock;
   /** Calls another stateful session for one that is at home here. */
   readonly call: (
     from: StatefulName,
@@ -101,7 +105,8 @@ export class SessionHost {
   readonly #services: HostServices;
   readonly #hosted = new Map<string, Hosted>();
   readonly #unlisten: () => void;
-  readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #clock: PeerClock;
+  #cancelSweep: () => void = () => {};
   /** Reports on their way to their row. */
   readonly #telling = new Set<Promise<void>>();
   #closed = false;
@@ -109,13 +114,14 @@ export class SessionHost {
 
   constructor(services: HostServices) {
     this.#services = services;
+    this.#clock = services.clock ?? SYSTEM_CLOCK;
     const unlisten = services.apps.onChange(() => this.#followApps());
     const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
     this.#unlisten = () => {
       unlisten();
       undropped();
     };
-    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#sweepLater();
   }
 
   /** Sessions that are open, and those that stand still. */
@@ -268,12 +274,12 @@ export class SessionHost {
     this.#closed = true;
     this.#services.homes.leave();
     this.#unlisten();
-    clearInterval(this.#sweeping);
-    const untilMs = performance.now() + LEAVE_MS_MAX;
+    this.#cancelSweep();
+    const untilMs = this.#clock.nowMs() + LEAVE_MS_MAX;
     const leaving = [...this.#hosted.values()];
     const next = async () => {
-      for (let one = leaving.pop(); one !== undefined && performance.now() < untilMs; one = leaving.pop()) {
-        await this.#leave(one, untilMs - performance.now());
+      for (let one = leaving.pop(); one !== undefined && this.#clock.nowMs() < untilMs; one = leaving.pop()) {
+        await this.#leave(one, untilMs - this.#clock.nowMs());
       }
     };
     await Promise.all(Array.from({ length: LEAVING_AT_ONCE }, next));
@@ -294,11 +300,11 @@ export class SessionHost {
 
   async #rest(): Promise<void> {
     for (const hosted of this.#hosted.values()) hosted.leave();
-    const untilMs = performance.now() + REST_MS_MAX;
+    const untilMs = this.#clock.nowMs() + REST_MS_MAX;
     const isLeft = () => [...this.#hosted.values()].some(({ run }) => run !== null && run.isIdle);
-    while (isLeft() && performance.now() < untilMs) {
+    while (isLeft() && this.#clock.nowMs() < untilMs) {
       for (const { run } of this.#hosted.values()) run?.rest();
-      await new Promise((resolve) => setTimeout(resolve, SWEEP_MS / 100));
+      await pause(this.#clock, SWEEP_MS / 100);
     }
     await Promise.all(this.#telling);
     await this.#services.parked.settled();
@@ -315,7 +321,7 @@ export class SessionHost {
         rejected: this.#services.countRejected,
         parking: this.#parkingOf(name),
         peers: {
-          nowMs: () => performance.now(),
+          clock: this.#clock,
           newId: this.#services.newPeer,
         },
       });
@@ -379,6 +385,7 @@ export class SessionHost {
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
         nowMs: this.#services.nowMs,
+        clock: this.#clock,
         originWay: this.#services.originWay(name, version),
         calls: {
           egress: this.#services.egressOf(version),
@@ -443,6 +450,13 @@ export class SessionHost {
       hosted.unpark();
       if (hosted.run !== null && hosted.run.version !== version) hosted.run.checkpoint(version);
     }
+  }
+
+  #sweepLater(): void {
+    this.#cancelSweep = this.#clock.after(SWEEP_MS, () => {
+      this.#sweepLater();
+      this.#sweep();
+    });
   }
 
   #sweep(): void {

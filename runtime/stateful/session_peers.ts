@@ -17,6 +17,7 @@ import {
   type ChannelReader,
   HomeSide,
   type HomeSideStatus,
+  type PeerClock,
   type PeerInput,
 } from "../../functions/peers/mod.ts";
 import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
@@ -33,7 +34,7 @@ export interface PeersRun {
 
 /** What is needed of the session and its site. */
 export interface SessionPeersPorts {
-  nowMs(): number;
+  readonly clock: PeerClock;
   newId(): string;
   /** The session is to be opened: something waits for it. */
   wake(): void;
@@ -69,7 +70,7 @@ export class SessionPeers {
   constructor(ports: SessionPeersPorts) {
     this.#ports = ports;
     this.#home = new HomeSide({
-      clock: { nowMs: () => ports.nowMs(), after },
+      clock: ports.clock,
       newId: () => ports.newId(),
       keyOf: (id) => createHmac("sha256", this.#seed).update(`peer ${id}`).digest(),
       outrun: () => ports.outrun(),
@@ -190,7 +191,7 @@ export class SessionPeers {
 
   #hold(run: PeersRun, event: PeerInput): void {
     if (this.#held.push(event) > 1) return;
-    this.#cancelHold = after(SWITCH_MS_MAX, () => {
+    this.#cancelHold = this.#ports.clock.after(SWITCH_MS_MAX, () => {
       const held = this.#held;
       this.#held = [];
       if (this.#run === run) { for (const each of held) run.deliver(each); }
@@ -199,8 +200,3 @@ export class SessionPeers {
 }
 const isOfPeer = (event: HandledEvent): event is PeerInput =>
   event.kind === "attach" || event.kind === "message" || event.kind === "detach";
-
-function after(ms: number, run: () => void): () => void {
-  const timer = setTimeout(run, ms);
-  return () => clearTimeout(timer);
-}

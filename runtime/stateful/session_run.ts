@@ -23,6 +23,7 @@ import type {
   Parked,
 } from "../../functions/turns/mod.ts";
 import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { Ending } from "./ending.ts";
@@ -45,7 +46,9 @@ export interface RunParts {
   readonly calls: Omit<CallMaker, "store" | "signal">;
   /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
   readonly originWay: (() => Promise<FrameWay>) | null;
+  /** The wall clock. */
   readonly nowMs: () => number;
+  readonly clock: PeerClock;
   /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
   readonly isAdopted: boolean;
 }
@@ -82,13 +85,14 @@ export class SessionRun implements ChannelSink {
 
   constructor(parts: RunParts) {
     this.#parts = parts;
-    const { version, store, listener, nowMs } = parts;
+    const { version, store, listener, nowMs, clock } = parts;
     this.version = version;
     this.originWay = parts.originWay;
     this.store = store;
     this.#usedMs = nowMs();
     const timers = this.#timers = new Timers(
       nowMs,
+      clock,
       (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }),
     );
     const calls = this.#calls = new OpenCalls({ ...parts.calls, store }, (call, outcome) => {
@@ -101,7 +105,7 @@ export class SessionRun implements ChannelSink {
       failed: (error: unknown) => this.#end({ kind: "failed", error }),
     };
     const releases = this.#releases = new Releases({
-      ...{ ...life, store, listener, timers, calls, undone: this.#undone },
+      ...{ ...life, store, clock, listener, timers, calls, undone: this.#undone },
       acknowledge: (acknowledged) => this.#at?.isolate.acknowledge(this.#at.channel, acknowledged),
     });
     this.#checkpoints = new RunCheckpoints({
@@ -283,7 +287,7 @@ export class SessionRun implements ChannelSink {
   }
 
   #endSoon(outputs: readonly Output[]): void {
-    const ending = this.#ending ??= new Ending(this.#answersOf(outputs));
+    const ending = this.#ending ??= new Ending(this.#answersOf(outputs), this.#parts.clock);
     // Who is attached need not wait until those who asked have heard.
     this.#parts.listener.peers.ended();
     ending.over

@@ -12,8 +12,10 @@
  *      that is at home here.
  */
 import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { OpenSession } from "../../functions/turns/mod.ts";
 import type { ChannelSink, FollowedChannel } from "../isolate/mod.ts";
+import { SYSTEM_CLOCK } from "./clock.ts";
 import { shown } from "./hosted.ts";
 import { sessionOf, Standby, type StandbyEnd } from "./standby.ts";
 
@@ -44,7 +46,8 @@ export interface StandbyServices {
   /** Its home is suspected: this site is to take it over. */
   readonly takeOver: (name: StatefulName) => void;
   readonly log: (name: StatefulName, level: string, text: string) => void;
-  readonly nowMs: () => number;
+  /** The system's, where it is left out. */
+  readonly clock?: PeerClock;
   /** Logs are looked through so often. */
   readonly sweepMs?: number;
   /** STANDBYS_MAX */
@@ -85,7 +88,8 @@ export class Standbys {
   readonly #services: StandbyServices;
   readonly #entries = new Map<string, Entry>();
   readonly #unlisten: () => void;
-  readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #clock: PeerClock;
+  #cancelSweep: () => void = () => {};
   readonly #sweepMs: number;
   readonly #max: number;
   #diverged = 0;
@@ -94,10 +98,11 @@ export class Standbys {
 
   constructor(services: StandbyServices) {
     this.#services = services;
+    this.#clock = services.clock ?? SYSTEM_CLOCK;
     this.#unlisten = services.fellows.onChange((site) => this.#changed(site));
     this.#sweepMs = services.sweepMs ?? SWEEP_MS;
     this.#max = services.max ?? STANDBYS_MAX;
-    this.#sweeping = setInterval(() => this.#sweep(), this.#sweepMs);
+    this.#sweepLater();
   }
 
   /** For status and metrics. */
@@ -150,7 +155,7 @@ export class Standbys {
 
   close(): void {
     this.#closed = true;
-    clearInterval(this.#sweeping);
+    this.#cancelSweep();
     this.#unlisten();
     for (const entry of [...this.#entries.values()]) this.#forget(entry);
   }
@@ -159,18 +164,25 @@ export class Standbys {
 
   #isSwept = false;
 
+  #sweepLater(): void {
+    this.#cancelSweep = this.#clock.after(this.#sweepMs, () => {
+      this.#sweepLater();
+      this.#sweep();
+    });
+  }
+
   #sweepSoon(): void {
     if (this.#isSwept) return;
     this.#isSwept = true;
-    setTimeout(() => {
+    this.#clock.after(this.#sweepMs / 10, () => {
       this.#isSwept = false;
       this.#sweep();
-    }, this.#sweepMs / 10);
+    });
   }
 
   #sweep(): void {
     if (this.#closed) return;
-    const { logs, wants, wantsAny, site, nowMs } = this.#services;
+    const { logs, wants, wantsAny, site } = this.#services;
     let followed = 0;
     for (const { standby, isOpening } of this.#entries.values()) {
       if (standby !== null || isOpening) followed++;
@@ -183,7 +195,7 @@ export class Standbys {
       if (known === undefined && this.#entries.size >= KNOWN_MAX) continue;
       const entry = known ?? this.#add(name, head.by);
       const isDue = entry.standby === null && !entry.isOpening && !entry.isRefused &&
-        nowMs() >= entry.againMs;
+        this.#clock.nowMs() >= entry.againMs;
       if (!isDue || followed >= this.#max) continue; // SS3
       followed++;
       void this.#open(entry);
@@ -231,11 +243,11 @@ export class Standbys {
   }
 
   async #open(entry: Entry): Promise<void> {
-    const { nowMs, log } = this.#services;
+    const { log } = this.#services;
     entry.isOpening = true;
     entry.isStale = false;
     entry.early = [];
-    entry.againMs = nowMs() + AGAIN_MS;
+    entry.againMs = this.#clock.nowMs() + AGAIN_MS;
     try {
       await this.#follow(entry);
     } catch (error) {
@@ -250,12 +262,12 @@ export class Standbys {
 
   /** SB1 */
   async #follow(entry: Entry): Promise<void> {
-    const { logs, codeOf, follow, nowMs } = this.#services;
+    const { logs, codeOf, follow } = this.#services;
     const { name } = entry;
     const rank = await logs.rank(name);
     if (rank === null) return;
     if (rank > 0) {
-      entry.againMs = nowMs() + FAR_MS;
+      entry.againMs = this.#clock.nowMs() + FAR_MS;
       return;
     }
     const copy = await logs.copy(name);

@@ -5,18 +5,23 @@
  * T2  A timer is never called before its time by the wall clock, however that is set meanwhile.
  */
 
+import type { PeerClock } from "../../functions/peers/mod.ts";
+
 /** Timers of the system take no more: then it is looked again. */
 const WAIT_MS_MAX = 60_000;
 
 /** See the file's header. */
 export class Timers {
   readonly #nowMs: () => number;
+  readonly #clock: PeerClock;
   readonly #due: (name: string, dueMs: number) => void;
   readonly #planned = new Map<string, number>();
-  readonly #set = new Map<string, ReturnType<typeof setTimeout>>();
+  readonly #set = new Map<string, () => void>();
 
-  constructor(nowMs: () => number, due: (name: string, dueMs: number) => void) {
+  /** @param nowMs the wall clock. */
+  constructor(nowMs: () => number, clock: PeerClock, due: (name: string, dueMs: number) => void) {
     this.#nowMs = nowMs;
+    this.#clock = clock;
     this.#due = due;
   }
 
@@ -44,23 +49,23 @@ export class Timers {
 
   /** It is set, or cleared (null), unless it was planned otherwise since. */
   set(name: string, dueMs: number | null): void {
-    clearTimeout(this.#set.get(name));
+    this.#set.get(name)?.();
     this.#set.delete(name);
     if (dueMs !== null && this.#planned.get(name) === dueMs) this.#wait(name, dueMs);
   }
 
   close(): void {
-    for (const timer of this.#set.values()) clearTimeout(timer);
+    for (const cancel of this.#set.values()) cancel();
     this.#set.clear();
   }
 
   #wait(name: string, dueMs: number): void {
     const ms = Math.min(Math.max(0, dueMs - this.#nowMs()), WAIT_MS_MAX);
-    const timer = setTimeout(() => {
+    const cancel = this.#clock.after(ms, () => {
       if (this.#nowMs() < dueMs) return this.#wait(name, dueMs);
       this.#set.delete(name);
       if (this.#planned.get(name) === dueMs) this.#due(name, dueMs);
-    }, ms);
-    this.#set.set(name, timer);
+    });
+    this.#set.set(name, cancel);
   }
 }

@@ -5,6 +5,7 @@ import type { OpenSession, Promotion } from "../../functions/turns/mod.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
 import { wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { StandbyFailed } from "../../runtime/stateful/standby.ts";
+import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
 import { Standbys } from "../../runtime/stateful/standbys.ts";
 
 const NAME: StatefulName = { app: "shop", class: "card", id: "ann" };
@@ -65,7 +66,7 @@ class Site {
       ...{
         site: "edge-1",
         logs,
-        nowMs: () => this.nowMs,
+        clock: { nowMs: () => this.nowMs, after: SYSTEM_CLOCK.after },
         sweepMs: 20,
         ...(max === undefined ? {} : { max }),
       },

@@ -1,0 +1,17 @@
+/**
+ * Time as what serves stateful sessions has it: the system's, or another's in virtual time (tests/stateful/whole).
+ */
+import type { PeerClock } from "../../functions/peers/mod.ts";
+
+/** The system's: it never goes back, and its timers are those of the process. */
+export const SYSTEM_CLOCK: PeerClock = {
+  nowMs: () => performance.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Resolves after so long. */
+export const pause = (clock: PeerClock, ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.after(ms, resolve));
