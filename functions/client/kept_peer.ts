@@ -4,13 +4,19 @@
  *
  *   ws/NAME/head        text id, bytes key, varints epoch, received, first
  *   ws/NAME/m/SEQUENCE  a message, tagged as host sides keep them
+ *   ws/NAME/log, r/…    the session's log, where its hosts hold it (kept_log.ts)
  *
  * K1  Nothing leaves before what it says is kept: an acknowledgement before what was received is counted here, a
- *     message before it is here. So whatever the home believes of this side, the next one can stand for.
+ *     message before it is here, a record or a promise before it is here. So whatever the home believes of this side,
+ *     the next one can stand for.
  * K2  What was given to the program, and not yet acknowledged when it ended, is given to the next one again.
+ * K3  Identity, messages and log are found together or not at all: where one of them is not whole, nothing is there.
+ * K4  Where nothing can be kept any more, a side that holds a log says nothing any more: what is kept is what it stands
+ *     for. Another goes on in memory.
  */
 import type { Channel, HostState } from "../peers/mod.ts";
-import { Reader, Writer } from "../../store/codec.ts";
+import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import { KeptLog } from "./kept_log.ts";
 import type { ClientStorage, StorageChange } from "./ports.ts";
 
 /** Sequences sort as texts. */
@@ -24,25 +30,36 @@ export class KeptPeer {
   readonly #name: string;
   readonly #release: () => void;
   #saved: HostState | null;
+  #log: KeptLog;
   #changes = new Map<string, Uint8Array | null>();
   #last: Promise<unknown> = Promise.resolve();
   /** The commit that waits for that one. */
   #next: Promise<unknown> | null = null;
-  /** Sequences that are kept: from the first to before the end. */
+  /** Sequences of messages that are kept: from the first to before the end. */
   #first = 1;
   #end = 1;
   #isOver = false;
   #isSoon = false;
 
-  private constructor(storage: ClientStorage, name: string, release: () => void, saved: HostState | null) {
+  private constructor(
+    storage: ClientStorage,
+    own: { readonly name: string; readonly release: () => void },
+    kept: readonly (readonly [string, Uint8Array])[],
+  ) {
     this.#storage = storage;
-    this.#name = name;
-    this.#release = release;
-    this.#saved = saved;
-    if (saved !== null) {
-      this.#first = saved.first;
-      this.#end = saved.first + saved.messages.length;
+    this.#name = own.name;
+    this.#release = own.release;
+    try {
+      this.#saved = savedIn(own.name, kept);
+      this.#log = this.#logOf(this.#saved === null ? [] : kept);
+    } catch {
+      this.#saved = null;
+      this.#log = this.#logOf([]);
     }
+    if (this.#saved !== null) {
+      this.#first = this.#saved.first;
+      this.#end = this.#first + this.#saved.messages.length;
+    } else for (const [name] of kept) this.#put(name, null); // K3: nothing of it is taken for the next one's
   }
 
   /** The first of an address that no other page has; null where there are too many. */
@@ -51,7 +68,7 @@ export class KeptPeer {
       const name = `ws/${encodeURIComponent(path)}/${number}/`;
       const release = await storage.claim(name, true);
       if (release !== null) {
-        return new KeptPeer(storage, name, release, savedIn(name, await storage.list(name)));
+        return new KeptPeer(storage, { name, release }, await storage.list(name));
       }
     }
     return null;
@@ -71,6 +88,11 @@ export class KeptPeer {
   /** What the one before left; null where there is nothing. */
   get saved(): HostState | null {
     return this.#saved;
+  }
+
+  /** What it holds of its session's log. */
+  get log(): KeptLog {
+    return this.#log;
   }
 
   /** Its state has changed: messages from `first` on are kept. */
@@ -108,6 +130,8 @@ export class KeptPeer {
         void this.#flush().then(
           () => inner.send(frame),
           (error) => {
+            this.#isOver = true; // and the name stays taken: no other page of now goes on with it
+            this.#changes.clear();
             inner.close(1000, "");
             failed(error);
           },
@@ -122,9 +146,11 @@ export class KeptPeer {
   /** There is nothing to go on with. */
   async forget(): Promise<void> {
     this.#saved = null;
-    this.#changes.clear();
+    // Not cleared: among them may be what goes.
+    for (const name of this.#changes.keys()) this.#put(name, null);
     for (; this.#first < this.#end; this.#first++) this.#put(messageName(this.#name, this.#first), null);
     this.#put(`${this.#name}head`, null);
+    this.#log.drop();
     this.#first = this.#end = 1;
     await this.#flush();
   }
@@ -145,8 +171,12 @@ export class KeptPeer {
     this.#release();
   }
 
+  #logOf(kept: readonly (readonly [string, Uint8Array])[]): KeptLog {
+    return new KeptLog(this.#name, kept, (name, bytes) => this.#put(name, bytes));
+  }
+
   #put(name: string, bytes: Uint8Array | null): void {
-    this.#changes.set(name, bytes);
+    if (!this.#isOver) this.#changes.set(name, bytes);
   }
 
   /** All changes so far are kept: what comes while a commit is under way goes into the next. */
@@ -164,21 +194,19 @@ export class KeptPeer {
 const messageName = (name: string, sequence: number): string =>
   `${name}m/${String(sequence).padStart(DIGITS, "0")}`;
 
-/** What is not whole is nothing: the next one begins anew. */
+/** @throws CodecError for what is not whole. */
 function savedIn(name: string, kept: readonly (readonly [string, Uint8Array])[]): HostState | null {
   const head = kept.find(([each]) => each === `${name}head`)?.[1];
   if (head === undefined) return null;
   const r = new Reader(head);
-  try {
-    const identity = { id: r.text(), key: r.bytes() };
-    const epoch = r.uint(), received = r.uint(), first = r.uint();
-    r.end();
-    const messages: Uint8Array[] = [];
-    for (const [each, bytes] of kept) {
-      if (each === messageName(name, first + messages.length)) messages.push(bytes);
-    }
-    return { identity, epoch, received, first, messages };
-  } catch {
-    return null;
+  const identity = { id: r.text(), key: r.bytes() };
+  const epoch = r.uint(), received = r.uint(), first = r.uint();
+  r.end();
+  const messages: Uint8Array[] = [];
+  for (const [each, bytes] of kept) {
+    if (!each.startsWith(`${name}m/`)) continue;
+    if (each !== messageName(name, first + messages.length)) throw new CodecError("a message is missing");
+    messages.push(bytes);
   }
+  return { identity, epoch, received, first, messages };
 }

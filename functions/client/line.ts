@@ -191,7 +191,7 @@ export class Line {
         send: (frame) => socket.send(frame),
         close: (code, reason) => socket.close(code, reason),
       };
-      return this.#side.connected(this.#kept?.channel(channel, () => this.#kept = null) ?? channel);
+      return this.#side.connected(this.#kept?.channel(channel, () => this.#unkept()) ?? channel);
     }
     if (this.#stage !== "opening") {
       // A stateful session before, and none now: the app has changed.
@@ -265,6 +265,13 @@ export class Line {
         closed: (end) => this.#closed(end),
       },
     });
+  }
+
+  /** What it is can't be kept any more (kept_peer.ts, K4). */
+  #unkept(): void {
+    const isLogHeld = this.#kept?.log.isHeld === true;
+    this.#kept = null;
+    if (isLogHeld) this.#end(ABNORMAL, "", false);
   }
 
   #keepHead(): void {

@@ -63,8 +63,13 @@ export class HostLog {
     return this.#records.length;
   }
 
+  /** Its newest record. */
+  get last(): Uint8Array | undefined {
+    return this.#records.at(-1);
+  }
+
   summary(): Uint8Array<ArrayBuffer> {
-    const last = this.#records.at(-1);
+    const { last } = this;
     return encodeSummary({ promised: this.#promised, tag: last === undefined ? null : tagOf(last) });
   }
 
@@ -95,7 +100,7 @@ export class HostLog {
     }
     this.#promised = epoch;
     if (head.kind === "whole") this.#records = []; // HG3
-    this.#records.push(record);
+    this.#records.push(record.slice()); // not a part of its frame, which may be large
     this.#bytes = before.bytes + record.length;
     return "held";
   }
@@ -106,24 +111,21 @@ export class HostLog {
     this.#records = [];
   }
 
-  /** To be stored in one step, and read again by `restore`. */
-  store(): Uint8Array<ArrayBuffer> {
-    const writer = new Writer(this.#bytes + 64).byte(FORMAT).uint(this.#promised);
-    return writer.list(this.#records, (record) => void writer.bytes(record)).done();
-  }
-
-  /** @throws CodecError for what `store` never made: then there is no log, and its peer begins anew. */
-  static restore(bytes: Uint8Array): HostLog {
-    const reader = new Reader(bytes);
+  /**
+   * As one was that had promised this and held these: what was stored of it.
+   *
+   * @throws CodecError for what no log ever held: then there is none, and its peer begins anew.
+   */
+  static restore(promised: number, records: readonly Uint8Array[]): HostLog {
     const log = new HostLog();
-    if (reader.byte() !== FORMAT) throw new CodecError("a stored log of another format");
-    log.#promised = reader.uint();
-    log.#records = reader.list(() => reader.bytes());
-    reader.end();
-    log.#bytes = log.#records.reduce((sum, { length }) => sum + length, 0);
-    for (const record of log.#records) headOf(record);
+    for (const record of records) {
+      const { epoch } = headOf(record);
+      if (log.take(epoch ?? log.#promised, record) !== "held") {
+        throw new CodecError("a stored log is not what was held");
+      }
+    }
+    if (promised < log.#promised) throw new CodecError("a stored log is of a later epoch than was promised");
+    log.#promised = promised;
     return log;
   }
 }
-
-const FORMAT = 0x01;

@@ -45,12 +45,17 @@ export const siteLists: Target = {
 
 const NAME = "ws/%2Ftable/0/";
 
+/** Records of a session's log, as far as who holds them can read. */
+const LOG = [Uint8Array.of(0, 2, ...new Uint8Array(30)), Uint8Array.of(2, ...new Uint8Array(14))];
+
 /** What is kept of a peer. */
 async function keptPeer(): Promise<[string, Uint8Array][]> {
   const storage = new MemoryStorage();
   const peer = await KeptPeer.open(storage, "/table");
   peer?.head({ identity: { id: "peer-1", key: new Uint8Array(32).fill(7) }, epoch: 3, received: 12 }, 5);
   for (const sequence of [5, 6, 7]) peer?.message(sequence, Uint8Array.of(0, 0x60 + sequence));
+  for (const record of LOG) peer?.log.take(2, record);
+  peer?.log.promise(3);
   await peer?.leave();
   return (await storage.list("")).map(([name, bytes]) => [name, bytes]);
 }
@@ -58,7 +63,7 @@ async function keptPeer(): Promise<[string, Uint8Array][]> {
 /** What an earlier page has kept of a socket, and a disk has not kept well. */
 export const keptPeers: Target = {
   name: "kept peers",
-  says: "a host side that goes on from whole messages, in order, or nothing",
+  says: "a host side that goes on from whole messages and a log, in order, or nothing",
   reaches: ["nothing", "as it was", "another"],
   quick: 2_000,
   open: () => {
@@ -71,7 +76,9 @@ export const keptPeers: Target = {
           if (dice.below(3) > 0) continue;
           const other = kept[dice.below(kept.length)]?.[1] ?? bytes;
           kept[at] = [
-            dice.below(4) === 0 ? `${NAME}m/${dice.below(20)}` : name,
+            dice.below(4) === 0
+              ? `${NAME}${dice.pick(["m", "r"])}/${`${dice.below(20)}`.padStart(16, "0")}`
+              : name,
             mutateBytes(dice, bytes, other),
           ];
         }
@@ -89,7 +96,10 @@ export const keptPeers: Target = {
         side.connected(channel);
         side.abandon();
         if (sent.length !== 1) throw new Finding(`${sent.length} hellos`);
-        const isSame = saved.received === 12 && saved.first === 5 && saved.messages.length === 3 &&
+        const held = peer?.log.promise(Number.MAX_SAFE_INTEGER) ?? [];
+        const isSame = held.length === 2 &&
+          held.every((record, at) => same(record, LOG[at] ?? new Uint8Array())) &&
+          saved.received === 12 && saved.first === 5 && saved.messages.length === 3 &&
           saved.messages.every((each, at) => same(each, Uint8Array.of(0, 0x65 + at)));
         return isSame ? "as it was" : "another";
       },
