@@ -30,7 +30,7 @@ export interface Hello {
   readonly received: number;
   /** The oldest message that it still keeps, or its next one; 1 without an identity. */
   readonly first: number;
-  /** What it holds of the log, in its own form (`durability = "hosts"`). */
+  /** It can hold the log, and says what it has of it (functions/sealed_log, HostLogSummary). */
   readonly log: Uint8Array | null;
 }
 
@@ -49,7 +49,7 @@ export interface MessageFrame extends Data {
 
 export interface OutputFrame extends Data {
   readonly kind: "output";
-  /** Of the session's log, since the last output to this peer, sealed (`durability = "hosts"`). */
+  /** A record of the session's log, sealed: all that this output follows from (`durability = "hosts"`). */
   readonly increment: Uint8Array | null;
 }
 
@@ -92,7 +92,11 @@ export type ToHome =
   | MessageFrame
   | AckFrame
   | Leave
-  | { readonly kind: "ping"; readonly number: number };
+  | { readonly kind: "ping"; readonly number: number }
+  /** It has promised an epoch, and holds these records, oldest first; null: it has promised a later one. */
+  | { readonly kind: "log"; readonly epoch: number; readonly records: readonly Uint8Array[] | null }
+  /** It holds so many records of this channel. */
+  | { readonly kind: "taken"; readonly records: number };
 
 /** From a home to a host. */
 export type ToHost =
@@ -106,6 +110,10 @@ export type ToHost =
   | OutputFrame
   | AckFrame
   | { readonly kind: "pong"; readonly number: number }
+  /** Before the welcome: whoever opens the session asks for the log, and that nothing of an earlier epoch is taken. */
+  | { readonly kind: "fence"; readonly epoch: number }
+  /** A record of the log without an output. */
+  | { readonly kind: "record"; readonly record: Uint8Array }
   /** The handler of a message threw: nothing was changed by it. */
   | { readonly kind: "rejected"; readonly sequence: number; readonly code: string; readonly message: string }
   | Bye

@@ -6,17 +6,18 @@
  *
  * FR1  One form for each frame: what was decoded encodes to the bytes that it came from; all else is a CodecError. The
  *      two directions share no kind, so that what is reflected is refused.
- * FR2  A payload is a view of the bytes that it came in.
+ * FR2  A payload is a view of the bytes that it came in; a record, which is kept, is not.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import type { Data, Hello, PeerIdentity, ToHome, ToHost } from "./frame.ts";
 import * as limits from "./limits.ts";
 
 const DATA = 0x80, BYTES = 0x40, INCREMENT = 0x20, SEQUENCE_MASK = 0x1f;
-const TO_HOME = { hello: 0x01, ack: 0x02, ping: 0x03, leave: 0x04 } as const;
+const TO_HOME = { hello: 0x01, ack: 0x02, ping: 0x03, leave: 0x04, log: 0x05, taken: 0x06 } as const;
 const TO_HOST = {
   ...{ welcome: 0x41, ack: 0x42, pong: 0x43, bye: 0x44 } as const,
   ...{ refused: 0x45, rejected: 0x46, moved: 0x47, dismissed: 0x48 } as const,
+  ...{ fence: 0x49, record: 0x4a } as const,
 } as const;
 const PEERS = ["client", "origin"] as const;
 const RETRIES = ["fix", "retry", "reset"] as const;
@@ -37,6 +38,12 @@ export function encodeToHome(frame: ToHome): Uint8Array<ArrayBuffer> {
       return new Writer(8).byte(TO_HOME.ping).uint(frame.number).done();
     case "leave":
       return new Writer(32).byte(TO_HOME.leave).uint(frame.last).uint(frame.code).text(frame.reason).done();
+    case "log": {
+      const w = new Writer(256).byte(TO_HOME.log).uint(frame.epoch).flag(frame.records !== null);
+      return w.list(frame.records ?? [], (record) => void w.bytes(record)).done();
+    }
+    case "taken":
+      return new Writer(8).byte(TO_HOME.taken).uint(frame.records).done();
   }
 }
 
@@ -67,6 +74,10 @@ export function encodeToHost(frame: ToHost): Uint8Array<ArrayBuffer> {
         .done();
     case "moved":
       return new Writer(32).byte(TO_HOST.moved).flag(frame.site !== null).text(frame.site ?? "").done();
+    case "fence":
+      return new Writer(8).byte(TO_HOST.fence).uint(frame.epoch).done();
+    case "record":
+      return new Writer(8 + frame.record.length).byte(TO_HOST.record).bytes(frame.record).done();
   }
 }
 
@@ -178,6 +189,10 @@ function readToHome(r: Reader, kind: number): ToHome {
       return { kind: "ping", number: r.uint() };
     case TO_HOME.leave:
       return { kind: "leave", last: r.uint(), ...readClose(r) };
+    case TO_HOME.log:
+      return readLog(r);
+    case TO_HOME.taken:
+      return { kind: "taken", records: readSequence(r) };
   }
   throw new CodecError(`there is no frame ${kind} to a home`);
 }
@@ -188,7 +203,7 @@ export function decodeToHost(bytes: Uint8Array): ToHost {
   const kind = r.byte();
   if ((kind & DATA) !== 0) {
     const sequence = kind & SEQUENCE_MASK, received = r.byte();
-    const increment = (kind & INCREMENT) === 0 ? null : short(r.view(), limits.INCREMENT_BYTES_MAX);
+    const increment = (kind & INCREMENT) === 0 ? null : short(r.bytes(), limits.INCREMENT_BYTES_MAX);
     return { kind: "output", sequence, received, increment, payload: readPayload(kind, bytes, r.position) };
   }
   const frame = readToHost(r, kind);
@@ -227,6 +242,10 @@ function readToHost(r: Reader, kind: number): ToHost {
       if (isKnown !== (site !== "")) throw new CodecError("a site has a name");
       return { kind: "moved", site: isKnown ? site : null };
     }
+    case TO_HOST.fence:
+      return { kind: "fence", epoch: readSequence(r) };
+    case TO_HOST.record:
+      return { kind: "record", record: short(r.bytes(), limits.INCREMENT_BYTES_MAX) };
   }
   throw new CodecError(`there is no frame ${kind} to a host`);
 }
@@ -285,9 +304,26 @@ function readHello(r: Reader): Hello {
   return { kind: "hello", peer, identity, instance, attempt, epoch, received, first, log };
 }
 
+function readLog(r: Reader): Extract<ToHome, { readonly kind: "log" }> {
+  const epoch = readSequence(r), isHeld = r.flag();
+  let bytes = 0, count = 0;
+  const records = r.list(() => {
+    const record = r.bytes();
+    bytes += record.length;
+    if (bytes > limits.HOST_LOG_BYTES_MAX || ++count > limits.HOST_RECORDS_MAX) {
+      throw new CodecError(
+        `a log of more than ${limits.HOST_LOG_BYTES_MAX} bytes or ${limits.HOST_RECORDS_MAX} records`,
+      );
+    }
+    return record;
+  });
+  if (!isHeld && records.length > 0) throw new CodecError("who has promised another epoch gives nothing");
+  return { kind: "log", epoch, records: isHeld ? records : null };
+}
+
 function readSequence(r: Reader): number {
   const sequence = r.uint();
-  if (sequence === 0) throw new CodecError("messages and outputs are numbered from 1");
+  if (sequence === 0) throw new CodecError("messages, outputs, records and epochs are numbered from 1");
   return sequence;
 }
 

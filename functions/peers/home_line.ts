@@ -7,16 +7,23 @@
  */
 import { CodecError } from "../../store/codec.ts";
 import type { Peer } from "../turns/event.ts";
+import { decodeSummary, type HostLogSummary } from "../sealed_log/host_log.ts";
 import type { Hello, Retry, ToHome, ToHost } from "./frame.ts";
 import { cut, decodeToHome, encodeToHost } from "./frame_bytes.ts";
 import { CODE_BYTES_MAX, HELLO_MS_MAX, LINE_BYTES_MAX, REASON_BYTES_MAX, TEXT_BYTES_MAX } from "./limits.ts";
 import { type Channel, type ChannelReader, CLOSE, type PeerClock } from "./ports.ts";
 
+type LogFrame = Extract<ToHome, { readonly kind: "log" }>;
+/** What a peer says once it is one. */
+export type Said = Exclude<ToHome, Hello | LogFrame>;
+
 /** Who hears of lines. */
 export interface LineListener<P> {
   greeted(line: HomeLine<P>, hello: Hello): void;
   /** A line with a peer says something. `bytes`: of its payload, where it has one. */
-  heard(line: HomeLine<P>, peer: P, frame: Exclude<ToHome, Hello>, bytes: number): void;
+  heard(line: HomeLine<P>, peer: P, frame: Said, bytes: number): void;
+  /** A line that was fenced gives the log. */
+  gave(line: HomeLine<P>, frame: LogFrame): void;
   gone(line: HomeLine<P>): void;
 }
 
@@ -26,12 +33,17 @@ export class HomeLine<P> implements ChannelReader {
   readonly kind: Peer["kind"];
   peer: P | null = null;
   isWelcomed = false;
+  /** It can hold the log, and what it has of it. */
+  log: HostLogSummary | null = null;
   /** The sequence of the next message. */
   next = 1;
   /** Outputs that the host says to have. */
   heard = 0;
   /** Messages of which the host was told that they are in the log. */
   told = 0;
+  /** Outputs up to this one went over it, or were there before. */
+  given = 0;
+  #isFenced = false;
   readonly #channel: Channel;
   readonly #listener: LineListener<P>;
   #hasGreeted = false;
@@ -56,6 +68,7 @@ export class HomeLine<P> implements ChannelReader {
     let frame: ToHome;
     try {
       frame = decodeToHome(bytes);
+      if (frame.kind === "hello" && frame.log !== null) this.log = decodeSummary(frame.log);
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       return this.refuse("message_malformed", error.message, "fix");
@@ -67,10 +80,19 @@ export class HomeLine<P> implements ChannelReader {
       this.#hasGreeted = true;
       this.#cancelHello();
       this.#listener.greeted(this, frame);
+    } else if (frame.kind === "log") {
+      if (this.#isFenced) this.#listener.gave(this, frame);
+      else this.refuse("message_malformed", "a log comes that was not asked for", "fix");
     } else if (this.peer !== null) this.#listener.heard(this, this.peer, frame, bytes.length - 2);
     else if (frame.kind === "ping") this.send({ kind: "pong", number: frame.number });
     else if (frame.kind === "leave") this.farewell({ kind: "bye", code: 1000, reason: "" });
     else this.refuse("message_malformed", "before its welcome a peer sends nothing", "fix");
+  }
+
+  /** It is asked for the log, and that it takes nothing of an earlier epoch. */
+  fence(epoch: number): void {
+    this.#isFenced = true;
+    this.send({ kind: "fence", epoch });
   }
 
   broken(): void {

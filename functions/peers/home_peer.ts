@@ -6,8 +6,9 @@
  * HP1  A message is taken for the session once: those up to `taken` were, whatever a channel brings again. It has up to
  *      HANDED_MAX of one peer at a time, so that nobody's are kept waiting for all of another's.
  * HP2  `received` counts messages that are in the log; nothing else is ever acknowledged.
- * HP3  An output is kept from its release until the peer says that it has it: `sent − kept.length` is acknowledged.
- * HP4  On each line outputs go in order, each once, from where the hello said.
+ * HP3  An output is kept from when it is told here until the peer says that it has it: `sent − kept.length` is acknowledged.
+ * HP4  On each line outputs go in order, each once, from where the hello said, as far as they may (reach.ts).
+ * HP5  While what was recovered is not settled, it is told only of messages that it knows to be in the log.
  */
 import type { OpenedPeer } from "../turns/commit.ts";
 import type { Peer } from "../turns/event.ts";
@@ -16,6 +17,11 @@ import { COUNT_STEP_MAX, countFrom, DISMISSAL, encodeKept, isSequence } from "./
 import type { HomeLine } from "./home_line.ts";
 import { HANDED_MAX, OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
 import type { OutputToPeer, PeerInput } from "./ports.ts";
+
+/** An output, and the entry of the log that it follows from. */
+interface Kept extends OutputToPeer {
+  readonly entry: number;
+}
 
 /** Host sides that spoke for one peer and were taken over: those that are alive are a few windows of one program. */
 const BEFORE_MAX = 16;
@@ -55,25 +61,45 @@ export class HomePeer {
   waitingBytes = 0;
   /** Its session has sent it away, with its last output. */
   #isDismissed: boolean;
-  #kept: OutputToPeer[] = [];
+  readonly #kept: Kept[] = [];
+  /** HP5; null: all of the log is settled. */
+  #tellable: number | null;
   #keptBytes = 0;
   /** Host sides that it was taken from. */
   #before: readonly number[] = [];
 
-  constructor(peer: Peer, key: Uint8Array, logged: OpenedPeer | null, outputs: readonly OutputToPeer[]) {
+  /** @param unsettled the last entry of the log, where that is not settled; null: it is. */
+  constructor(
+    peer: Peer,
+    key: Uint8Array,
+    logged: OpenedPeer | null,
+    outputs: readonly OutputToPeer[],
+    unsettled: number | null = null,
+  ) {
     this.peer = peer;
     this.key = key;
     this.stage = logged === null ? "attaching" : "attached";
     this.taken = this.received = logged?.received ?? 0;
     this.sent = logged?.sent ?? 0;
     this.#isDismissed = logged?.isClosed ?? false;
+    this.#tellable = logged === null || unsettled === null ? null : 0;
     // Where some are missing in between, only what is behind can go out in order.
     for (let next = this.sent, i = outputs.length - 1; i >= 0; i--, next--) {
       const output = outputs[i];
       if (output?.sequence !== next) break;
-      this.#kept.unshift(output);
+      this.#kept.unshift({ ...output, entry: unsettled ?? 0 });
       this.#keptBytes += sizeOf(output);
     }
+  }
+
+  /** Messages of which it may be told that they are in the log (HP5). */
+  get tellable(): number {
+    return this.#tellable ?? this.received;
+  }
+
+  /** All of the log is settled. */
+  settle(): void {
+    this.#tellable = null;
   }
 
   /** Outputs that it is known to have, all up to this one. */
@@ -130,6 +156,8 @@ export class HomePeer {
     this.attempt = hello.attempt;
     line.peer = this;
     line.heard = hello.received;
+    // What it keeps no more it was told of.
+    if (this.#tellable !== null) this.#tellable = Math.max(this.#tellable, hello.first - 1);
     this.acknowledge(hello.received);
   }
 
@@ -138,11 +166,11 @@ export class HomePeer {
     const { line } = this;
     if (line === null) return;
     line.isWelcomed = true;
-    line.next = this.received + 1;
-    line.told = this.received;
+    const received = line.told = this.tellable;
+    line.next = received + 1;
+    line.given = this.acknowledged;
     const { id } = this.peer;
-    line.send({ kind: "welcome", identity: { id, key: this.key }, epoch, received: this.received });
-    for (const output of this.#kept) this.#send(line, output);
+    line.send({ kind: "welcome", identity: { id, key: this.key }, epoch, received });
   }
 
   // ── Messages ──
@@ -168,8 +196,8 @@ export class HomePeer {
 
   /** It has outputs up to this one, it says: false where that can't be, and its line was told. */
   heard(line: HomeLine<HomePeer>, count: number): boolean {
-    if (count < line.heard || count > this.sent) {
-      const message = `outputs up to ${count} are acknowledged: ${line.heard} to ${this.sent} may be`;
+    if (count < line.heard || count > line.given) {
+      const message = `outputs up to ${count} are acknowledged: ${line.heard} to ${line.given} may be`;
       line.refuse("message_malformed", message, "fix");
       return false;
     }
@@ -205,31 +233,64 @@ export class HomePeer {
 
   // ── Outputs ──
 
-  /** HP3. @throws Error where it is not the next. */
-  output(output: OutputToPeer): void {
+  /** HP3. @param entry that it follows from. @throws Error where it is not the next. */
+  output(output: OutputToPeer, entry: number): void {
     if (output.sequence <= this.sent) return;
     if (output.sequence !== this.sent + 1) {
       throw new Error(`output ${output.sequence} of peer ${this.peer.id} comes after ${this.sent}`);
     }
     this.sent++;
     this.#isDismissed = output.bytes[0] === DISMISSAL;
-    this.#kept.push(output);
+    this.#kept.push({ ...output, entry });
     this.#keptBytes += sizeOf(output);
-    if (this.line?.isWelcomed === true) this.#send(this.line, output);
   }
 
-  #send(line: HomeLine<HomePeer>, { sequence, bytes, increment }: OutputToPeer): void {
-    if (this.received - line.told > COUNT_STEP_MAX) this.tell();
-    line.told = this.received;
-    line.sendBytes(encodeKept({ sequence, received: this.received, tagged: bytes, increment }));
+  /** Whether something is to be sent that follows from entries up to this one. */
+  hasDue(reach: number): boolean {
+    const next = this.#next;
+    return next !== undefined && next.entry <= reach;
+  }
+
+  /** All that there is was sent, or there is nowhere to send it. */
+  get isToldAll(): boolean {
+    return this.#next === undefined;
+  }
+
+  /** The first output that its line has not had. */
+  get #next(): Kept | undefined {
+    const { line } = this;
+    return line?.isWelcomed === true ? this.#kept[line.given - this.acknowledged] : undefined;
+  }
+
+  /** HP4: sends what follows from entries up to this one, behind these records of the log. */
+  flush(reach: number, records: readonly Uint8Array[] = []): void {
+    const { line } = this;
+    if (line?.isWelcomed !== true) return;
+    const first = this.hasDue(reach) ? this.#next : undefined;
+    const carried = first?.bytes[0] === DISMISSAL ? undefined : first && records.at(-1);
+    for (const record of carried === undefined ? records : records.slice(0, -1)) {
+      line.send({ kind: "record", record });
+    }
+    for (let next = first, increment = carried; next !== undefined && next.entry <= reach; next = this.#next) {
+      line.given = next.sequence;
+      this.#send(line, next, increment);
+      increment = undefined;
+    }
+  }
+
+  #send(line: HomeLine<HomePeer>, { sequence, bytes }: Kept, increment: Uint8Array | undefined): void {
+    const received = this.tellable;
+    if (received - line.told > COUNT_STEP_MAX) this.tell();
+    line.told = received;
+    line.sendBytes(encodeKept({ sequence, received, tagged: bytes, increment }));
   }
 
   /** Says which messages are in the log, where that was not said. */
   tell(): void {
-    const { line } = this;
-    if (line?.isWelcomed !== true || line.told === this.received) return;
-    line.told = this.received;
-    line.send({ kind: "ack", received: this.received });
+    const { line, tellable } = this;
+    if (line?.isWelcomed !== true || line.told === tellable) return;
+    line.told = tellable;
+    line.send({ kind: "ack", received: tellable });
   }
 
   acknowledge(count: number): true {
@@ -239,4 +300,4 @@ export class HomePeer {
   }
 }
 
-const sizeOf = ({ bytes, increment }: OutputToPeer): number => bytes.length + (increment?.length ?? 0);
+const sizeOf = ({ bytes }: OutputToPeer): number => bytes.length;

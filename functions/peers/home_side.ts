@@ -9,7 +9,8 @@
  *   leave, grace over, too slow ─ detach ─▶ session ─ released ─▶ bye
  *
  * HM1  A peer is welcomed when its attach is in the log, a message acknowledged when it is, an output sent when what
- *      made it is: `released` is the only way out, and what is told there is at all owners.
+ *      made it is: `released` is the only way out, and what is told there is at all owners. Hosts that are ahead hold
+ *      the log themselves: outputs leave to them as `appended` says (reach.ts).
  * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
  *      is in the log once, in the order in which its peer sent it, whatever breaks.
  * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late.
@@ -19,15 +20,20 @@
  */
 import type { OpenedPeer } from "../turns/commit.ts";
 import type { Peer } from "../turns/event.ts";
-import { HomeLine, type LineListener } from "./home_line.ts";
+import { HomeLine, type LineListener, type Said } from "./home_line.ts";
 import { HomePeer, type Waiting } from "./home_peer.ts";
-import type { Hello, PeerIdentity, ToHome } from "./frame.ts";
+import type { Hello, PeerIdentity, Retry } from "./frame.ts";
 import { cut } from "./frame_bytes.ts";
 import * as limits from "./limits.ts";
+import { Lobby } from "./lobby.ts";
+import { Reach } from "./reach.ts";
 import {
+  type Appended,
   type Channel,
   type ChannelReader,
   type HomePorts,
+  type LogAnswers,
+  type LogAsk,
   type LoggedPeers,
   type OutputToPeer,
   type PeerInput,
@@ -52,7 +58,8 @@ export class HomeSide {
   /** Those that host sides of this home's time have begun, by what only these know. */
   readonly #byInstance = new Map<number, HomePeer>();
   /** Hellos that came before the log was read. */
-  #early = new Map<Line, Hello>();
+  readonly #lobby: Lobby;
+  readonly #reach: Reach;
   /** Channels that are open. */
   readonly #lines = new Set<Line>();
   /** Peers that have something to be told, or have said what they have. */
@@ -68,6 +75,8 @@ export class HomeSide {
 
   constructor(ports: HomePorts) {
     this.#ports = ports;
+    this.#lobby = new Lobby(ports, ({ identity }) => identity !== null && this.#isKnown(identity));
+    this.#reach = new Reach(ports.clock);
   }
 
   get status(): HomeSideStatus {
@@ -86,10 +95,11 @@ export class HomeSide {
    * The session was opened, and its log says this of its peers. Called again when it is opened again (its isolate was
    * killed, it rested): what peers sent that is not in the log is delivered again, and lines stay.
    */
-  opened({ epoch, peers, outputs }: LoggedPeers): void {
+  opened({ epoch, peers, outputs, ahead }: LoggedPeers): void {
     if (this.#over !== null) return;
     this.#epoch = epoch;
     this.#isOpen = true;
+    this.#reach.begin(ahead);
     const logged = new Map(peers.map((peer) => [peer.id, peer]));
     const given = Map.groupBy(outputs, ({ to }) => to);
     for (const peer of [...this.#peers.values()]) {
@@ -99,11 +109,14 @@ export class HomeSide {
       else if (this.#goesOn(peer, own, given.get(id) ?? [])) logged.delete(id);
       else this.#remove(peer, (line) => line.farewell({ kind: "moved", site: null }));
     }
+    const unsettled = this.#reach.isSettled ? null : this.#reach.last;
     for (const each of logged.values()) {
       const { kind, id } = each;
-      const peer = new HomePeer({ kind, id }, this.#ports.keyOf(id), each, given.get(id) ?? []);
+      const [key] = this.#ports.keysOf(id);
+      const peer = new HomePeer({ kind, id }, key, each, given.get(id) ?? [], unsettled);
       this.#peers.set(id, peer);
-      this.#leave(peer);
+      if (ahead?.leftBehind.includes(id)) this.#detach(peer);
+      else this.#leave(peer);
     }
     const undone = [...this.#peers.values()].flatMap((peer) => {
       peer.handed = 0;
@@ -111,24 +124,61 @@ export class HomeSide {
     });
     for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
     for (const peer of [...this.#peers.values()]) this.#seeOff(peer);
-    const early = this.#early;
-    this.#early = new Map();
-    for (const [line, hello] of early) if (!line.isOver) this.#greeted(line, hello);
+    for (const [line, hello] of this.#lobby.take()) if (!line.isOver) this.#greeted(line, hello);
+  }
+
+  /** All that the session was opened with is at all owners. */
+  settled(): void {
+    if (this.#over !== null) return;
+    for (const peer of this.#peers.values()) {
+      peer.settle();
+      this.#touch(peer);
+    }
+    this.#reach.released(this.#reach.last);
+  }
+
+  /** A commit was appended, where hosts hold the log. */
+  appended({ entry, outputs }: Appended): void {
+    if (this.#over !== null) return;
+    this.#give(outputs, entry);
+    this.#reach.flushHosts();
   }
 
   /** A commit is at all owners (HM1). */
-  released({ done, outputs }: Released): void {
+  released({ done, outputs, entry = 0 }: Released): void {
     if (this.#over !== null) return;
+    if (!this.#reach.isSettled) this.settled(); // so is all before it
     for (const { event, rejected } of done) {
       if (event.kind !== "detach") this.#done(event, rejected);
     }
+    this.#give(outputs, entry);
+    this.#reach.released(entry);
+    for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
+  }
+
+  /** Other hosts are on record, or ready to be told. */
+  hostsChanged(): void {
+    if (this.#over === null) this.#reach.flushHosts();
+  }
+
+  #give(outputs: readonly OutputToPeer[], entry: number): void {
     for (const output of outputs) {
       const peer = this.#peers.get(output.to);
       if (peer === undefined) continue;
-      peer.output(output);
+      peer.output(output, entry);
+      this.#reach.flush(peer);
       if (peer.isTooSlow(this.#ports.outboxBytesMax) && peer.stage !== "detaching") this.#tooSlow(peer);
     }
-    for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
+  }
+
+  /** An opening asks hosts for the log: those that have come, and who comes while time is left. */
+  ask(ask: LogAsk): Promise<LogAnswers> {
+    return this.#lobby.ask(ask);
+  }
+
+  /** It can't be opened here now: those that wait for it are told why. */
+  unavailable(code: string, message: string, retry: Retry): void {
+    for (const [line] of this.#lobby.take()) line.refuse(code, message, retry);
   }
 
   /** Another site is the session's home now, or will be: all are told so. */
@@ -149,7 +199,8 @@ export class HomeSide {
       this.#remove(peer, tell);
     }
     for (const line of [...this.#lines]) tell(line);
-    this.#early.clear();
+    this.#lobby.take();
+    this.#reach.close();
   }
 
   #done(event: PeerInput, rejected: { readonly code: string; readonly message: string } | null): void {
@@ -171,7 +222,12 @@ export class HomeSide {
       return this.#remove(peer, (line) => line.refuse(rejected.code, rejected.message, "fix"));
     }
     peer.stage = "attached";
+    this.#welcome(peer);
+  }
+
+  #welcome(peer: HomePeer): void {
     peer.welcome(this.#epoch);
+    this.#reach.greeted(peer);
   }
 
   #settle(peer: HomePeer, kind: PeerInput["kind"]): void {
@@ -208,9 +264,10 @@ export class HomeSide {
     for (let i = 0; i < settled; i++) this.#settle(peer, "message");
     if (isNew && peer.stage === "attaching") {
       peer.stage = "attached";
-      peer.welcome(this.#epoch);
+      this.#welcome(peer);
     }
-    for (const output of missing) peer.output(output);
+    for (const output of missing) peer.output(output, this.#reach.last);
+    this.#reach.flush(peer);
     peer.reported = 0; // whoever opened it anew has not been told
     this.#touch(peer);
     return true;
@@ -229,25 +286,25 @@ export class HomeSide {
   readonly #listener: LineListener<HomePeer> = {
     greeted: (line, hello) => this.#greeted(line, hello),
     heard: (line, peer, frame, bytes) => this.#heard(line, peer, frame, bytes),
+    gave: (line, frame) => this.#lobby.gave(line, frame),
     gone: (line) => {
       this.#lines.delete(line);
-      this.#early.delete(line);
+      this.#lobby.leave(line);
       const { peer } = line;
       if (peer?.line === line) this.#leave(peer);
     },
   };
 
   #greeted(line: Line, hello: Hello): void {
-    if (!this.#isOpen) return void this.#early.set(line, hello);
+    if (!this.#isOpen) return this.#lobby.wait(line, hello);
     if (hello.peer !== line.kind) {
       return line.refuse("peer_forged", `a ${line.kind} can't attach as ${hello.peer}`, "fix");
     }
     if (hello.identity === null) return this.#greetNew(line, hello);
-    const { id, key } = hello.identity;
-    const isKnown = isSame(key, this.#ports.keyOf(id));
+    const { id } = hello.identity;
+    const isKnown = this.#isKnown(hello.identity);
     if (hello.epoch > this.#epoch) return this.#outrun(line, isKnown, hello.epoch);
     const peer = this.#peers.get(id);
-    // A session that began anew makes other keys: who was attached before is unknown to it, whatever key it has.
     if (!isKnown && peer !== undefined) {
       return line.refuse("peer_forged", `the key of peer ${id} is not the one that it was given`, "fix");
     }
@@ -255,6 +312,10 @@ export class HomeSide {
       return line.refuse("peer_unknown", `peer ${id} is not attached to this session any more`, "reset");
     }
     this.#bind(peer, line, hello);
+  }
+
+  #isKnown({ id, key }: PeerIdentity): boolean {
+    return this.#ports.keysOf(id).some((one) => isSame(key, one));
   }
 
   /** Whoever has no key of this session's may be right, as one of its next life; but nothing is done at his word. */
@@ -278,7 +339,8 @@ export class HomeSide {
       );
     }
     const id = this.#ports.newId();
-    const peer = new HomePeer({ kind: hello.peer, id }, this.#ports.keyOf(id), null, []);
+    const [key] = this.#ports.keysOf(id);
+    const peer = new HomePeer({ kind: hello.peer, id }, key, null, []);
     this.#peers.set(id, peer);
     peer.begunBy = hello.instance;
     this.#byInstance.set(hello.instance, peer);
@@ -301,19 +363,20 @@ export class HomeSide {
     const isOwn = hello.instance === peer.instance;
     peer.bind(line, hello);
     old?.refuse("superseded", `another program speaks for peer ${id}`, isOwn ? "retry" : "fix");
-    if (peer.stage === "attached") peer.welcome(this.#epoch);
+    if (peer.stage === "attached") this.#welcome(peer);
     this.#touch(peer);
     this.#seeOff(peer);
   }
 
   /** HM5 */
-  #heard(line: Line, peer: HomePeer, frame: Exclude<ToHome, Hello>, bytes: number): void {
+  #heard(line: Line, peer: HomePeer, frame: Said, bytes: number): void {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
     if (frame.kind === "leave") return this.#takesLeave(line, peer, frame.last);
     if (!line.isWelcomed || peer.stage !== "attached") {
       if (frame.kind === "ack" && line.isWelcomed) return;
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
+    if (frame.kind === "taken") return this.#reach.taken(peer, frame.records);
     if (frame.kind === "ack") {
       if (!peer.heard(line, frame.received)) return;
       this.#touch(peer);
@@ -352,6 +415,7 @@ export class HomeSide {
   /** HM4: it has no line. */
   #leave(peer: HomePeer): void {
     peer.line = null;
+    this.#reach.lost(peer);
     if (this.#over !== null || peer.stage === "detaching" || !this.#peers.has(peer.peer.id)) return;
     peer.cancelGrace?.();
     peer.cancelGrace = this.#ports.clock.after(this.#ports.graceMs ?? limits.GRACE_MS, () => {
@@ -380,6 +444,7 @@ export class HomeSide {
     this.#peers.delete(peer.peer.id);
     if (this.#byInstance.get(peer.begunBy) === peer) this.#byInstance.delete(peer.begunBy);
     this.#dirty.delete(peer);
+    this.#reach.gone(peer);
     this.#waitingBytes -= peer.waitingBytes;
     const { line } = peer;
     peer.line = null;

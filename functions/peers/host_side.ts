@@ -11,7 +11,9 @@
  *      breaks the channel.
  * HS3  One channel at a time. Nothing that comes of another is heard, and no home of an older epoch than the newest
  *      that was seen.
- * HS4  On their way are at most WINDOW_MESSAGES and WINDOW_BYTES; the rest waits here, bounded.
+ * HS4  An output is given out with all that it follows from: its record is held first. Between a fence and the welcome
+ *      after it nothing else is heard, and no home of an earlier epoch than was promised.
+ * HS5  On their way are at most WINDOW_MESSAGES and WINDOW_BYTES; the rest waits here, bounded.
  */
 import { CodecError } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
@@ -24,6 +26,7 @@ import {
   type Channel,
   type ChannelReader,
   CLOSE,
+  type HeldLog,
   type HostEnd,
   type HostListener,
   type Lost,
@@ -57,8 +60,8 @@ export interface HostOptions {
    * and so on. 0 (default): never.
    */
   readonly stalledMs?: number;
-  /** For each hello: what is held of the log (`durability = "hosts"`). */
-  readonly log?: () => Uint8Array | null;
+  /** Where the session's log can be held (`durability = "hosts"`). */
+  readonly log?: HeldLog;
 }
 
 type Stage = "apart" | "greeting" | "open" | "closed";
@@ -80,6 +83,10 @@ export class HostSide {
   #closing: { readonly code: number; readonly reason: string } | null = null;
   #hasTakenLeave = false;
   #cancelAck: (() => void) | null = null;
+  /** Records of this channel that are held, and those of which the home was told. */
+  #records = 0;
+  #recordsTold = 0;
+  #cancelTaken: (() => void) | null = null;
   readonly #watch: HomeWatch;
 
   constructor(options: HostOptions) {
@@ -207,6 +214,7 @@ export class HostSide {
     this.#attempt++;
     const { kind, instance } = this.#options;
     this.#told = this.#received;
+    this.#records = this.#recordsTold = 0;
     channel.send(encodeToHome({
       kind: "hello",
       peer: kind,
@@ -216,7 +224,7 @@ export class HostSide {
       epoch: this.#epoch,
       received: this.#received,
       first: this.#sent.acknowledged + 1,
-      log: this.#options.log?.() ?? null,
+      log: this.#options.log?.summary() ?? null,
     }));
     if (this.#channel === channel) this.#watch.greets();
     return {
@@ -245,11 +253,15 @@ export class HostSide {
         return this.#watch.pong(frame.number);
       case "welcome":
         return this.#stage === "greeting" ? this.#welcomed(frame) : this.#malformed("a second welcome came");
+      case "fence":
+        return this.#fenced(frame.epoch);
     }
     if (this.#stage !== "open") return this.#malformed(`${frame.kind} came before the welcome`);
     switch (frame.kind) {
       case "output":
         return this.#output(frame);
+      case "record":
+        return void this.#held(frame.record);
       case "ack":
         return this.#acknowledged(frame.received);
       case "dismissed":
@@ -287,6 +299,35 @@ export class HostSide {
     if (this.#channel === channel) this.#pump();
   }
 
+  /** HS4 */
+  #fenced(epoch: number): void {
+    const { log } = this.#options;
+    if (log === undefined || this.#stage !== "greeting") return this.#malformed("a log is asked for that is not held");
+    this.#channel?.send(encodeToHome({ kind: "log", epoch, records: log.promise(epoch) }));
+    this.#epoch = Math.max(this.#epoch, epoch);
+  }
+
+  /** HS4: whether a record is held; where it is not, the channel is lost. */
+  #held(record: Uint8Array): boolean {
+    const taken = this.#options.log?.take(this.#epoch, record) ?? "invalid";
+    if (taken === "held") {
+      this.#records++;
+      this.#cancelTaken ??= this.#options.clock.after(limits.TAKEN_MS, () => this.#tellTaken());
+      return true;
+    }
+    if (taken === "stale") this.#lose({ kind: "stale" });
+    else this.#malformed("a record of the log does not go on from the one before it");
+    return false;
+  }
+
+  #tellTaken(): void {
+    this.#cancelTaken?.();
+    this.#cancelTaken = null;
+    if (this.#stage !== "open" || this.#recordsTold === this.#records) return;
+    this.#recordsTold = this.#records;
+    this.#channel?.send(encodeToHome({ kind: "taken", records: this.#records }));
+  }
+
   /** HS2. All is counted before anybody is told: what a listener does in there finds it so. */
   #output(frame: OutputFrame): void {
     if (!isSequence(this.#received + 1, frame.sequence)) {
@@ -294,10 +335,10 @@ export class HostSide {
     }
     const count = countFrom(this.#heard, frame.received);
     if (!this.#mayBe(count)) return;
+    if (frame.increment !== null && !this.#held(frame.increment)) return;
     const { listener } = this.#options;
     const sequence = ++this.#received;
     const acknowledged = this.#takeCount(count);
-    if (frame.increment !== null) listener.increment?.(frame.increment, sequence);
     listener.message(frame.payload, sequence);
     if (acknowledged) listener.acknowledged?.(count);
     this.#pump();
@@ -336,7 +377,7 @@ export class HostSide {
 
   // ── Sending ──
 
-  /** Sends what may go (HS4). */
+  /** Sends what may go (HS5). */
   #pump(): void {
     const channel = this.#channel;
     if (this.#stage !== "open" || channel === null) return;
@@ -405,6 +446,7 @@ export class HostSide {
   #end(end: HostEnd): void {
     this.#apart(CLOSE.done);
     this.#stage = "closed";
+    this.#options.log?.drop();
     this.#options.listener.closed(end);
   }
 
@@ -414,6 +456,8 @@ export class HostSide {
     if (this.#stage !== "closed") this.#stage = "apart";
     this.#watch.off();
     this.#isTold();
+    this.#cancelTaken?.();
+    this.#cancelTaken = null;
     channel?.close(code, "");
   }
 }

@@ -1,5 +1,7 @@
 /** Every bound and interval of what is said between a stateful session's home and its peers, and why it is what it is. */
 
+import { HOST_LOG_BYTES_MAX } from "../sealed_log/limits.ts";
+
 /** The version of the frames (docs/protocol/session-frames.md). */
 export const FRAMES_VERSION = 1;
 /** The subprotocol of a WebSocket that carries them. */
@@ -7,8 +9,9 @@ export const SUBPROTOCOL = "sojourn.session.1";
 
 /** A message or an output: an uncompressed picture of 1024 × 1024; an isolate's frame has room for two. */
 export const MESSAGE_BYTES_MAX = 4 << 20;
-/** The log's increment that comes with an output: what a handler's results may have added (`hosts` mode). */
-export const INCREMENT_BYTES_MAX = 8 << 20;
+export { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX } from "../sealed_log/limits.ts";
+/** A record of the log, with an output or without: it is one of a log that a host can hold. */
+export const INCREMENT_BYTES_MAX = HOST_LOG_BYTES_MAX;
 /** As functions/turns has it (event.ts, Peer). */
 export const ID_BYTES_MAX = 200;
 /** A MAC: shorter ones can be guessed, and there are no longer ones. */
@@ -52,3 +55,8 @@ export const LINE_BYTES_MAX = 8 << 20;
 export const OUTRUN_MS = 1_000;
 /** A channel is told who it is for at once; one that is not is nobody's. */
 export const HELLO_MS_MAX = 10_000;
+
+/** Records of the log that a host has taken are told so soon, several together: at f = 0 others wait for it. */
+export const TAKEN_MS = 5;
+/** Records that no output carries leave so soon, several together. */
+export const RECORDS_MS = 2;

@@ -10,6 +10,7 @@
 export { type HostOptions, HostSide, type HostState } from "./host_side.ts";
 export { HomeSide, type HomeSideStatus } from "./home_side.ts";
 export {
+  type Appended,
   type Channel,
   type ChannelReader,
   CLOSE,
@@ -17,10 +18,13 @@ export {
   type HomePorts,
   type HostEnd,
   type HostListener,
+  type LogAnswers,
+  type LogAsk,
   type LoggedPeers,
   type Lost,
   type OutputToPeer,
   type PeerClock,
+  type PeerFeeds,
   type PeerInput,
   type Released,
 } from "./ports.ts";

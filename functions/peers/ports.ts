@@ -1,6 +1,7 @@
 /** What the two sides need of the world around them, and what they tell it. */
 import type { OpenedPeer, Output } from "../turns/commit.ts";
 import type { HandledEvent } from "../turns/event.ts";
+import type { HostCopy, OpenedHostLog } from "../sealed_log/open_log.ts";
 import type { Retry } from "./frame.ts";
 
 /** Time that never goes back. */
@@ -62,8 +63,6 @@ export interface HostListener {
   opened?(): void;
   /** An output of the session: each once, in order. */
   message(message: string | Uint8Array, sequence: number): void;
-  /** With an output whose increment came (`durability = "hosts"`), before it. */
-  increment?(increment: Uint8Array, sequence: number): void;
   /** The handler of a message threw: nothing was changed. Said at most once; not where a home died meanwhile. */
   rejected?(sequence: number, code: string, message: string): void;
   /** Messages up to this one are in the log. */
@@ -92,16 +91,56 @@ export interface HeldLog {
 export type PeerInput = Extract<HandledEvent, { readonly kind: "attach" | "message" | "detach" }>;
 
 /** What a peer is sent, as a commit gives it out: a message, or what sends the peer away. */
-export interface OutputToPeer extends Output {
-  /** Sealed, of the log since the last output to this peer (`durability = "hosts"`). */
-  readonly increment?: Uint8Array;
+export type OutputToPeer = Output;
+
+/** The log as hosts are sent it (functions/sealed_log, HostFeeds). */
+export interface PeerFeeds {
+  /** A host is there, on a new channel, with a log that ends so; null: it has none. */
+  attach(host: string, tag: Uint8Array | null): void;
+  /** Its channel is broken. */
+  detach(host: string): void;
+  /** It is no peer any more. */
+  forget(host: string): void;
+  /** Up to this entry it may be told; −1: nothing yet. */
+  reach(host: string): number;
+  /** What goes before, or with, the next frame to it. */
+  next(host: string): readonly Uint8Array[];
+  /** It holds so many records of this channel. */
+  taken(host: string, records: number): void;
 }
+
+/** How an opening asks hosts for the log. */
+export interface LogAsk {
+  readonly epoch: number;
+  readonly hosts: readonly string[];
+  readonly withinMs: number;
+}
+
+/** What hosts gave back, opened; "superseded": one has promised a later epoch. */
+export type LogAnswers = ReadonlyMap<string, HostCopy | null> | "superseded";
 
 /** What the log says when a session has been opened. */
 export interface LoggedPeers {
   readonly epoch: number;
   readonly peers: readonly OpenedPeer[];
   /** Not acknowledged, as far as is known: of each peer the last ones, up to `sent`. Others than peers' are left aside. */
+  readonly outputs: readonly OutputToPeer[];
+  /** Where hosts hold the log; left out: all of the log is at all owners. */
+  readonly ahead?: {
+    readonly feeds: PeerFeeds;
+    /** The last entry of the log, and of what is released: where these differ, `settled` says when they do no longer. */
+    readonly last: number;
+    readonly released: number;
+    /** Hosts that did not come back, and are no peers any more (docs/protocol/hosts.md, HO8). */
+    readonly leftBehind: readonly string[];
+  };
+}
+
+/** A commit that was appended, before it is released: what of it hosts that are ahead may be told. */
+export interface Appended {
+  /** Its last entry. */
+  readonly entry: number;
+  /** Others than peers' are left aside. */
   readonly outputs: readonly OutputToPeer[];
 }
 
@@ -113,8 +152,10 @@ export interface Released {
     /** Its handler threw, or took its isolate with it. A detach is one all the same. */
     readonly rejected: { readonly code: string; readonly message: string } | null;
   }[];
-  /** Others than peers' are left aside. */
+  /** Others than peers' are left aside; those that were told of as appended, too. */
   readonly outputs: readonly OutputToPeer[];
+  /** Its last entry, where hosts hold the log. */
+  readonly entry?: number;
 }
 
 /** What a home side needs of its site. */
@@ -126,8 +167,13 @@ export interface HomePorts {
   acknowledge(outputs: Readonly<Record<string, number>>): void;
   /** An id that no peer of this session ever had. */
   newId(): string;
-  /** What only this cluster can make of a peer's id and this session's name: 16 to 64 bytes, the same at each site. */
-  keyOf(id: string): Uint8Array;
+  /**
+   * What only this cluster can make of a peer's id and this session's name, 16 to 64 bytes each, the same at each site:
+   * the first is given to peers, the others are known, too.
+   */
+  keysOf(id: string): readonly [Uint8Array, ...Uint8Array[]];
+  /** Opens the log that a host gave back (functions/sealed_log); left out: hosts hold none. */
+  openLog?(host: string, records: readonly Uint8Array[]): OpenedHostLog;
   /** A peer has seen a home of this epoch, newer than this one: look whether this home still is one. */
   outrun(epoch: number): void;
   /** GRACE_MS, OUTBOX_BYTES_MAX and HANDED_MAX, where absent. */

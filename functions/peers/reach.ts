@@ -1,0 +1,128 @@
+/**
+ * Up to which entry of the log each peer may be told, where hosts hold the log (docs/protocol/hosts.md): hosts that are
+ * ahead as soon as it is appended, with the log up to there, all others when it is released. Where no hosts do, what is
+ * here is released.
+ *
+ * PR1  What leaves to a host leaves with all records up to there, in the frame before or in its own.
+ * PR2  A host is asked to hold the log on each channel anew; while its feed gets ready nothing leaves to it.
+ * PR3  What was recovered counts as released when it is settled; until then nobody is told that a message is in the log
+ *      of which he was not told before.
+ */
+import { HOSTS_MAX } from "../homes/host_owners.ts";
+import type { HomePeer } from "./home_peer.ts";
+import { RECORDS_MS } from "./limits.ts";
+import type { LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
+
+/** See the file's header. */
+export class Reach {
+  readonly #clock: PeerClock;
+  #feeds: PeerFeeds | null = null;
+  #released = 0;
+  #last = 0;
+  /** Those that have a feed. */
+  readonly #hosts = new Set<HomePeer>();
+  /** Others that something waits for. */
+  readonly #waiting = new Set<HomePeer>();
+  #cancelRecords: (() => void) | null = null;
+
+  constructor(clock: PeerClock) {
+    this.#clock = clock;
+  }
+
+  /** PR3 */
+  get isSettled(): boolean {
+    return this.#feeds === null || this.#released >= this.#last;
+  }
+
+  /** What was recovered is of entries up to here. */
+  get last(): number {
+    return this.#last;
+  }
+
+  begin(ahead: LoggedPeers["ahead"]): void {
+    if (ahead === undefined) return;
+    this.#feeds = ahead.feeds;
+    this.#last = ahead.last;
+    this.#released = Math.max(this.#released, ahead.released);
+  }
+
+  /** The home is over. */
+  close(): void {
+    this.#cancelRecords?.();
+    this.#cancelRecords = null;
+  }
+
+  /** Released up to an entry, and what of that goes to the store is there. */
+  released(entry: number): void {
+    if (this.#feeds === null || entry <= this.#released) return;
+    this.#released = entry;
+    for (const peer of this.#waiting) this.flush(peer);
+    this.flushHosts();
+  }
+
+  /** It was welcomed (PR2). */
+  greeted(peer: HomePeer): void {
+    const log = peer.line?.log ?? null, feeds = this.#feeds;
+    const mayHold = this.#hosts.has(peer) || this.#hosts.size < HOSTS_MAX;
+    if (feeds === null || log === null || !mayHold) this.lost(peer);
+    else {
+      this.#hosts.add(peer);
+      feeds.attach(peer.peer.id, log.tag);
+    }
+    this.flush(peer);
+  }
+
+  /** It has no channel. */
+  lost(peer: HomePeer): void {
+    if (this.#hosts.delete(peer)) this.#feeds?.detach(peer.peer.id);
+  }
+
+  /** It is no peer any more. */
+  gone(peer: HomePeer): void {
+    this.#hosts.delete(peer);
+    this.#waiting.delete(peer);
+    this.#feeds?.forget(peer.peer.id);
+  }
+
+  taken(peer: HomePeer, records: number): void {
+    if (this.#hosts.has(peer)) this.#feeds?.taken(peer.peer.id, records);
+  }
+
+  /** Tells it all that it may be told. */
+  flush(peer: HomePeer): void {
+    const feeds = this.#feeds;
+    if (feeds === null) return peer.flush(Infinity);
+    if (this.#hosts.has(peer)) {
+      if (peer.hasDue(feeds.reach(peer.peer.id))) this.#flushHost(feeds, peer);
+      else this.#recordsSoon();
+      return;
+    }
+    peer.flush(this.#released);
+    if (peer.isToldAll) this.#waiting.delete(peer);
+    else this.#waiting.add(peer);
+  }
+
+  /** Something was appended, or other hosts are on record. */
+  flushHosts(): void {
+    for (const peer of this.#hosts) this.flush(peer);
+  }
+
+  /** PR1 */
+  #flushHost(feeds: PeerFeeds, peer: HomePeer): void {
+    const { id } = peer.peer;
+    const before = feeds.reach(id);
+    if (before < 0) return;
+    const records = feeds.next(id);
+    // It may have become too long to be held there.
+    peer.flush(Math.min(before, feeds.reach(id)), records);
+  }
+
+  #recordsSoon(): void {
+    const feeds = this.#feeds;
+    if (feeds === null || this.#hosts.size === 0) return;
+    this.#cancelRecords ??= this.#clock.after(RECORDS_MS, () => {
+      this.#cancelRecords = null;
+      for (const peer of this.#hosts) this.#flushHost(feeds, peer);
+    });
+  }
+}
