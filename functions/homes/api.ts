@@ -13,7 +13,7 @@
  *    says that another site has it: close the isolate, answer nobody more, send them on.
  */
 import type { SiteId } from "../../store/ports.ts";
-import type { LogCopy } from "./log_copy.ts";
+import type { LogCopy, LogPiece } from "./log_copy.ts";
 
 /** A stateful session: the instance `id` of the class that the app's `sessions` name so. */
 export interface StatefulName {
@@ -140,6 +140,10 @@ export interface HomeHosts {
   isAhead(host: string): boolean;
   /** Called when other hosts are on record. */
   onRecorded: () => void;
+  /** Called with each commit, when it is appended. */
+  onAppended: (piece: LogPiece) => void;
+  /** Called when all disks have the base at an entry. */
+  onBased: (at: number) => void;
 }
 
 /** A stateful session at home. */

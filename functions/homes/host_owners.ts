@@ -15,6 +15,7 @@
  *      peers of it any more. What they hold is never taken.
  */
 import type { HomeHosts, Owner } from "./api.ts";
+import type { LogPiece } from "./log_copy.ts";
 
 /** Beyond these a session's hosts are told things when the disks have them: a row of the arbiter stays small. */
 export const HOSTS_MAX = 64;
@@ -54,8 +55,9 @@ export class HostOwners implements HomeHosts {
   readonly asked: readonly string[];
   readonly leftBehind: readonly string[];
   readonly #changed: () => void;
-  /** Called when the arbiter has other hosts on record. */
   onRecorded: () => void = () => {};
+  onAppended: (piece: LogPiece) => void = () => {};
+  onBased: (at: number) => void = () => {};
 
   /**
    * @param recorded as the arbiter has them.

@@ -158,8 +158,10 @@ export class LiveHome {
   /** Resolves when all owners have it. */
   append(piece: Omit<LogPiece, "epoch" | "first">): Promise<void> {
     if (this.#over !== null) return Promise.reject(this.#over);
-    this.#pending.push({ ...piece, epoch: this.epoch, first: this.last + 1 });
+    const appended = { ...piece, epoch: this.epoch, first: this.last + 1 };
+    this.#pending.push(appended);
     this.last += piece.count;
+    this.hosts.onAppended(appended);
     for (const follower of this.#followers) follower.pump();
     return this.whenHeld(this.last);
   }
@@ -183,6 +185,7 @@ export class LiveHome {
       await this.#nextAdvance();
     }
     if (this.#over !== null) throw this.#over;
+    this.hosts.onBased(at);
   }
 
   /** Resolves when all owners on record have joined. */

@@ -271,7 +271,11 @@ export class HomePeer {
     for (const record of carried === undefined ? records : records.slice(0, -1)) {
       line.send({ kind: "record", record });
     }
-    for (let next = first, increment = carried; next !== undefined && next.entry <= reach; next = this.#next) {
+    for (
+      let next = first, increment = carried;
+      next !== undefined && next.entry <= reach;
+      next = this.#next
+    ) {
       line.given = next.sequence;
       this.#send(line, next, increment);
       increment = undefined;

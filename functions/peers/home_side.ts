@@ -125,6 +125,7 @@ export class HomeSide {
     for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
     for (const peer of [...this.#peers.values()]) this.#seeOff(peer);
     for (const [line, hello] of this.#lobby.take()) if (!line.isOver) this.#greeted(line, hello);
+    this.#reach.begun(ahead?.asked ?? []);
   }
 
   /** All that the session was opened with is at all owners. */

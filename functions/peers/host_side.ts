@@ -302,7 +302,9 @@ export class HostSide {
   /** HS4 */
   #fenced(epoch: number): void {
     const { log } = this.#options;
-    if (log === undefined || this.#stage !== "greeting") return this.#malformed("a log is asked for that is not held");
+    if (log === undefined || this.#stage !== "greeting") {
+      return this.#malformed("a log is asked for that is not held");
+    }
     this.#channel?.send(encodeToHome({ kind: "log", epoch, records: log.promise(epoch) }));
     this.#epoch = Math.max(this.#epoch, epoch);
   }

@@ -131,6 +131,8 @@ export interface LoggedPeers {
     /** The last entry of the log, and of what is released: where these differ, `settled` says when they do no longer. */
     readonly last: number;
     readonly released: number;
+    /** Hosts that were asked for it: who is not there by now is not waited for. */
+    readonly asked: readonly string[];
     /** Hosts that did not come back, and are no peers any more (docs/protocol/hosts.md, HO8). */
     readonly leftBehind: readonly string[];
   };

@@ -46,6 +46,12 @@ export class Reach {
     this.#released = Math.max(this.#released, ahead.released);
   }
 
+  /** Those that waited were greeted: who was asked and is not there is no host for now. */
+  begun(asked: readonly string[]): void {
+    const here = new Set([...this.#hosts].map(({ peer }) => peer.id));
+    for (const host of asked) if (!here.has(host)) this.#feeds?.detach(host);
+  }
+
   /** The home is over. */
   close(): void {
     this.#cancelRecords?.();

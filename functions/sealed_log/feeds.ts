@@ -114,10 +114,12 @@ export class HostFeeds {
   /** Its channel is broken: it is to be waited for no more (HO4). */
   detach(host: string): void {
     const feed = this.#feeds.get(host);
-    if (feed === undefined) return;
-    this.#remember(host, feed);
-    feed.turn++;
-    this.#feeds.delete(host);
+    if (feed !== undefined) {
+      this.#remember(host, feed);
+      feed.turn++;
+      this.#feeds.delete(host);
+    }
+    // Also one that was asked and has not come yet.
     this.#home.hosts.drop(host);
   }
 
@@ -174,7 +176,9 @@ export class HostFeeds {
       if (this.#feeds.get(host) !== feed || feed.turn !== turn) return;
       this.#start(host, feed, copy, end);
     } catch (error) {
-      if (this.#feeds.get(host) === feed && feed.turn === turn) this.#ports.failed(host, error);
+      if (this.#feeds.get(host) !== feed || feed.turn !== turn) return;
+      this.#ports.failed(host, error);
+      this.#overflow(host, feed);
     }
   }
 

@@ -150,6 +150,7 @@ export async function startApps(
   const runner = new AppRunner(running);
   const stateful = await openStateful({
     ...{ config, log, clock, random: site.random, metrics: site.stateful, replica, hub, apps: table },
+    secrets: ports.secrets,
     prepared: (version) => runner.prepared(version),
     appLog: running.appLog,
     redact: running.redact,

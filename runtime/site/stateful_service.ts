@@ -36,6 +36,8 @@ export interface StatefulParts {
   readonly log: SiteLog;
   readonly clock: SystemClock;
   readonly random: SystemRandom;
+  /** The cluster's, newest first. */
+  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly metrics: StatefulMetrics;
   readonly replica: Replica;
   readonly hub: LinkHub;
@@ -88,6 +90,9 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     fellows: fellowsOf(replica, hub),
     perAppMax: config.limits.statefulPerApp,
     due: (name) => opened.host?.wake(name),
+    hosts: {
+      ask: async (...asked) => await opened.host?.hosts.ask(...asked) ?? new Map<string, null>(),
+    },
     onLog: (log, news) => opened.standbys?.onLog(log, news),
     fatal: parts.fatal,
   });
@@ -123,7 +128,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     idleMs: config.limits.statefulIdleMs,
     ...{ parked, site: config.id, mapped: parts.mapped, redact: parts.redact },
     channelsMax: config.limits.statefulPeers,
-    newPeer: draw,
+    ...{ newPeer: draw, secrets: parts.secrets },
     countRejected: (what) => metrics.countRejected(what),
     nowMs: () => clock.nowMs(),
     call: (from, { target, chain, call }, request, token) =>

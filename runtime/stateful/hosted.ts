@@ -14,7 +14,7 @@ import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import { moveRun } from "./moves.ts";
-import type { Channel, ChannelReader, HomeSideStatus, PeerClock } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus, LogAsk, PeerClock } from "../../functions/peers/mod.ts";
 import { HostedPeers, type HostedPeersPorts } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
@@ -403,6 +403,11 @@ export class Hosted {
   /** The ids of those who are attached. */
   get peerIds(): readonly string[] {
     return this.#peers.ids;
+  }
+
+  /** An opening asks hosts for the log (functions/homes, HostsPort). */
+  ask(ask: LogAsk): ReturnType<HostedPeers["ask"]> {
+    return this.#peers.ask(ask);
   }
 
   /** This site stops. */

@@ -5,26 +5,34 @@
  * HP1  What waits for the session opens it. Where it can't be opened here all channels are told to look elsewhere: who
  *      is attached asks again, and hears why.
  * HP2  A home that another one follows tells its channels so, also while it rests.
- * HP3  A class that names an origin has a way to it from its first run here on, until it is not served here any more.
+ * HP3  Where hosts hold the log they come before the session is open, and are asked for it: they wait for the opening,
+ *      and are told why there is none.
+ * HP4  A class that names an origin has a way to it from its first run here on, until it is not served here any more.
  */
 import { HomeError } from "../../functions/homes/mod.ts";
-import type { Channel, ChannelReader, HomeSideStatus, PeerClock } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../../functions/peers/mod.ts";
 import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { OriginWay } from "./origin_way.ts";
 import type { RunPeers } from "./run_over.ts";
-import { SessionPeers } from "./session_peers.ts";
+import { Problem } from "../gateway/problem.ts";
+import type { OwnStore } from "./own_store.ts";
+import { FOR_GOOD } from "./relayed_peer.ts";
+import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
 
 /** What they need of their session and its site. */
-export interface HostedPeersPorts {
-  readonly clock: PeerClock;
-  readonly newId: () => string;
+export interface HostedPeersPorts extends Omit<SessionPeersPorts, "wake" | "outrun"> {
+  /** Hosts hold the log of its class. */
+  readonly isShared: () => boolean;
   /** The session is open, or opens. @throws HomeError, Problem … */
   readonly ensure: () => Promise<SessionRun>;
   readonly run: () => SessionRun | null;
 }
 
+const INTERNAL = { code: "internal", message: "the stateful session could not be opened" };
+/** Another site may serve it. */
+const MOVED: ReadonlySet<string> = new Set(["elsewhere", "superseded", "closed"]);
 const NOBODY = { peers: [], outputs: [] };
 
 /** See the file's header. */
@@ -34,7 +42,10 @@ export class HostedPeers implements RunPeers {
   #connecting = 0;
   /** The run that has said what its log has of peers. */
   #opened: SessionRun | null = null;
-  /** To the origin, and the code whose origin it is (HP3). */
+  /** What those have seen who came before it was open (HP3). */
+  #unseen: TokenState[] = [];
+  #asking = 0;
+  /** To the origin, and the code whose origin it is (HP4). */
   #way: { readonly version: string; readonly way: OriginWay } | null = null;
 
   constructor(ports: HostedPeersPorts) {
@@ -51,11 +62,13 @@ export class HostedPeers implements RunPeers {
   }
 
   get isUsed(): boolean {
-    return this.#connecting > 0 || (this.#peers?.isUsed ?? false);
+    return this.#connecting > 0 || this.#asking > 0 || (this.#peers?.isUsed ?? false);
   }
 
   /** @param token what whoever attaches has seen. @throws HomeError, Problem … */
   async connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
+    const isWaiting = this.#opened === null && (this.#asking > 0 || this.#ports.isShared());
+    if (isWaiting) return this.#waits(channel, token);
     this.#connecting++;
     try {
       if (this.#peers === null || token !== null) {
@@ -66,6 +79,39 @@ export class HostedPeers implements RunPeers {
       this.#connecting--;
     }
     return this.#accept(channel, "client");
+  }
+
+  /** HP3 */
+  #waits(channel: Channel, token: TokenState | null): ChannelReader {
+    if (token !== null) this.#unseen.push(token);
+    const reader = this.#accept(channel, "client");
+    this.#wake();
+    return reader;
+  }
+
+  /** An opening asks hosts for the log (functions/homes, HostsPort). */
+  async ask(ask: LogAsk): ReturnType<SessionPeers["ask"]> {
+    this.#asking++;
+    try {
+      return await this.#here().ask(ask);
+    } finally {
+      this.#asking--;
+    }
+  }
+
+  /** HP3: before it is told who is attached. */
+  async ready(store: Pick<OwnStore, "see">): Promise<void> {
+    for (let token = this.#unseen.shift(); token !== undefined; token = this.#unseen.shift()) {
+      await store.see(token);
+    }
+  }
+
+  settled(): void {
+    this.#peers?.settled();
+  }
+
+  appended(entry: number, { outputs }: Commit): void {
+    this.#peers?.appended(entry, outputs);
   }
 
   /** Nothing is left of the session here. */
@@ -95,7 +141,7 @@ export class HostedPeers implements RunPeers {
     };
   }
 
-  /** HP3 */
+  /** HP4 */
   #findOrigin({ version, originWay }: SessionRun): void {
     if (this.#way?.version === version) return;
     this.close();
@@ -128,12 +174,12 @@ export class HostedPeers implements RunPeers {
     const run = this.#ports.run();
     if (run === null) return;
     this.#opened = run;
-    this.#peers?.opened(run.home.epoch, opened, run);
+    this.#peers?.opened(run.home.epoch, { ...opened, last: opened.sequence }, run);
     this.#findOrigin(run);
   }
 
-  released(commit: Commit, done: readonly (readonly [number, HandledEvent])[]): void {
-    this.#peers?.released(commit, done);
+  released(commit: Commit, done: readonly (readonly [number, HandledEvent])[], entry: number): void {
+    this.#peers?.released(commit, done, entry);
     this.#forgetUnused();
   }
 
@@ -159,21 +205,23 @@ export class HostedPeers implements RunPeers {
     const peers = this.#peers;
     this.#peers = null;
     this.#opened = null;
+    this.#unseen = [];
     this.close();
     return peers;
   }
 
   #here(): SessionPeers {
     if (this.#peers !== null) return this.#peers;
-    const { clock, newId } = this.#ports;
     const peers = this.#peers = new SessionPeers({
-      ...{ clock, newId },
+      ...this.#ports,
       wake: () => this.#wake(),
       // A home that is none any more finds out by writing to its owners.
       outrun: () => void this.#ports.ensure().then((run) => run.checkpoint()).catch(() => {}),
     });
     const run = this.#ports.run();
-    if (run !== null && this.#opened === run && !run.isOver) peers.opened(run.home.epoch, NOBODY, run);
+    if (run !== null && this.#opened === run && !run.isOver) {
+      peers.opened(run.home.epoch, { ...NOBODY, last: run.home.sequence }, run);
+    }
     return peers;
   }
 
@@ -181,7 +229,10 @@ export class HostedPeers implements RunPeers {
   #wake(): void {
     const peers = this.#peers;
     this.#ports.ensure().catch((error) => {
-      if (this.#peers === peers) this.over(error instanceof HomeError ? error.site : null);
+      if (this.#peers !== peers) return;
+      const { code, message } = error instanceof HomeError || error instanceof Problem ? error : INTERNAL;
+      if (!MOVED.has(code)) peers?.unavailable(code, message, FOR_GOOD.has(code) ? "fix" : "retry"); // HP3
+      this.over(error instanceof HomeError ? error.site : null);
     });
   }
 

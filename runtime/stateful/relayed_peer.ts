@@ -60,7 +60,7 @@ export class RefusedPeer implements MessageSocket {
       kind: "refused",
       code: known,
       message,
-      retry: FIX.has(code) ? "fix" : "retry",
+      retry: FOR_GOOD.has(code) ? "fix" : "retry",
     });
   }
 
@@ -79,4 +79,4 @@ export class RefusedPeer implements MessageSocket {
 }
 
 /** What no later attempt changes by itself. */
-const FIX: ReadonlySet<string> = new Set(["app_unknown", "limit_stateful", "not_available"]);
+export const FOR_GOOD: ReadonlySet<string> = new Set(["app_unknown", "limit_stateful", "not_available"]);

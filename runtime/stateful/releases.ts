@@ -87,8 +87,8 @@ export class Releases {
     }
   }
 
-  /** R1: the commit is at all owners. */
-  async release(commit: Commit): Promise<void> {
+  /** R1: the commit is at all owners. @param entry its last one. */
+  async release(commit: Commit, entry: number): Promise<void> {
     const { store, listener, undone, timers, calls, home, isOver } = this.#ports;
     for (const effect of commit.effects) await this.#apply(effect);
     const token = this.#seen = await store.token();
@@ -111,7 +111,7 @@ export class Releases {
       }
     }
     if (done.some(([, { kind }]) => kind !== "reject")) listener.done();
-    listener.peers.released(commit, done);
+    listener.peers.released(commit, done, entry);
     this.#acknowledge(commit);
     for (const { name, dueMs } of commit.timers) timers.set(name, dueMs);
     for (const call of commit.calls) calls.make(call);

@@ -2,6 +2,7 @@
 import type { HomeError } from "../../functions/homes/mod.ts";
 import type { Commit, HandledEvent, Opened, Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
+import type { OwnStore } from "./own_store.ts";
 
 /** Why a run is over. */
 export type RunOver =
@@ -23,10 +24,16 @@ export interface RunPeers {
   isPeer(to: string): boolean;
   /** The isolate says what its log has. */
   noted(opened: Opened): void;
-  /** That is at all owners, and what it left open has left. */
+  /** What those who attached before it served have seen is to be seen by the session. @throws StoreUnavailable */
+  ready(store: Pick<OwnStore, "see">): Promise<void>;
+  /** That is at all owners, or hosts hold the log, too; and what it left open has left. */
   opened(opened: Opened): void;
-  /** A commit has left; the events that are done with it, by their numbers. */
-  released(commit: Commit, done: readonly (readonly [number, HandledEvent])[]): void;
+  /** That is at all owners. */
+  settled(): void;
+  /** A commit was appended; where hosts hold the log they may be told. */
+  appended(entry: number, commit: Commit): void;
+  /** A commit, up to that entry, has left; the events that are done with it, by their numbers. */
+  released(commit: Commit, done: readonly (readonly [number, HandledEvent])[], entry: number): void;
   /** The session has ended. */
   ended(): void;
 }

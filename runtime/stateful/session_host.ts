@@ -8,6 +8,8 @@
 import { createHash } from "node:crypto";
 import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
+import type { HostsPort } from "../../functions/homes/hosts_asked.ts";
+import { openHostLog } from "../../functions/sealed_log/mod.ts";
 import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { CallToSession } from "../../functions/turns/mod.ts";
@@ -24,6 +26,7 @@ import { pause, SYSTEM_CLOCK } from "./clock.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { type Answered, Hosted, type HostedRequest, type Parking, type Reason, shown } from "./hosted.ts";
 import type { HttpOrigin } from "./made_calls.ts";
+import { peerKeys } from "./host_logs.ts";
 import { OwnStore } from "./own_store.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
@@ -48,6 +51,8 @@ export interface HostServices {
   readonly channelsMax: number;
   /** A new peer's id. */
   readonly newPeer: () => string;
+  /** The cluster's, newest first: peers' keys and sealed logs are made with them. */
+  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   /** The wall clock. */
   readonly nowMs: () => number;
   /** The system's, where it is left out. */
@@ -320,15 +325,33 @@ export class SessionHost {
         log: (level, text) => this.#log(name, level, text),
         rejected: this.#services.countRejected,
         parking: this.#parkingOf(name),
-        peers: {
-          clock: this.#clock,
-          newId: this.#services.newPeer,
-        },
+        peers: this.#peersPorts(name),
       });
       this.#hosted.set(key, hosted);
     }
     return hosted;
   }
+
+  #peersPorts(name: StatefulName): ConstructorParameters<typeof Hosted>[2]["peers"] {
+    const { secrets, newPeer, apps } = this.#services;
+    return {
+      clock: this.#clock,
+      newId: newPeer,
+      isShared: () => isShared(apps.get(name.app)?.current, name),
+      keysOf: peerKeys(secrets, name),
+      openLog: (receiver, records) => openHostLog(secrets, { name, receiver }, records),
+      secret: secrets[0],
+      log: (level, text) => this.#log(name, level, text),
+    };
+  }
+
+  /** How openings reach hosts (functions/homes, HostsPort): those that have come here, and who comes. */
+  readonly hosts: HostsPort = {
+    ask: async (name, epoch, hosts, untilMs) => {
+      if (this.#closed) return new Map();
+      return await this.#of(name).ask({ epoch, hosts, withinMs: untilMs - this.#clock.nowMs() });
+    },
+  };
 
   #parkingOf(name: StatefulName): Parking {
     const { parked, site, nowMs, mapped, redact } = this.#services;
@@ -384,6 +407,7 @@ export class SessionHost {
       const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
+        isShared: isShared(version, name),
         nowMs: this.#services.nowMs,
         clock: this.#clock,
         originWay: this.#services.originWay(name, version),
@@ -468,6 +492,10 @@ export class SessionHost {
     }
   }
 }
+
+/** Hosts hold the log of its class, too. */
+const isShared = (version: LiveVersion | undefined, { class: className }: StatefulName): boolean =>
+  version?.manifest.sessions[className]?.durability === "hosts";
 
 /** Of a session that stands still nothing else is known here. */
 const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0 };

@@ -10,21 +10,29 @@
  * SP2  What a run gives out reaches peers when its commit has left (session_run.ts, R1), and what it says of its log
  *      when that is at all owners.
  * SP3  An event in whose handler an isolate ended is not run again: it is rejected in its place.
+ * SP4  Where hosts hold the log they are told of a commit when it is appended, before it has left (host_logs.ts).
  */
-import { createHmac } from "node:crypto";
+import type { Home } from "../../functions/homes/mod.ts";
+import type { LogCopy } from "../../functions/homes/log_copy.ts";
 import {
   type Channel,
   type ChannelReader,
   HomeSide,
   type HomeSideStatus,
+  type LogAsk,
+  type OutputToPeer,
   type PeerClock,
   type PeerInput,
+  type Retry,
 } from "../../functions/peers/mod.ts";
+import { type HostEnd, type OpenedHostLog } from "../../functions/sealed_log/mod.ts";
 import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
+import { HostLogs } from "./host_logs.ts";
 
 /** The run that serves, as far as peers need it. */
 export interface PeersRun {
-  readonly seed: Uint8Array;
+  /** Whose log hosts hold; null: they do not. */
+  readonly shared: Home | null;
   readonly isOver: boolean;
   /** It is to take no events for now, so that it comes to rest. */
   readonly isSwitching: boolean;
@@ -40,6 +48,12 @@ export interface SessionPeersPorts {
   wake(): void;
   /** Somebody has seen a newer home: look whether this is one still. */
   outrun(): void;
+  /** As HomePorts has them. */
+  keysOf(id: string): [Uint8Array, ...Uint8Array[]];
+  openLog(host: string, records: readonly Uint8Array[]): OpenedHostLog;
+  /** The cluster's newest secret. */
+  readonly secret: Uint8Array;
+  log(level: string, text: string): void;
 }
 
 /** What a log says of peers. */
@@ -64,15 +78,18 @@ export class SessionPeers {
   #killed: HandledEvent | null = null;
   readonly #stoodFor = new WeakSet<HandledEvent>();
   #epoch = 0;
-  /** Of the session, the same at each of its homes, and known to nobody else: peers' keys are made with it. */
-  #seed: Uint8Array = new Uint8Array(0);
+  /** SP4 */
+  #logs: HostLogs | null = null;
+  /** Where the logs end of hosts that an opening asked. */
+  #ends: ReadonlyMap<string, HostEnd> = new Map();
 
   constructor(ports: SessionPeersPorts) {
     this.#ports = ports;
     this.#home = new HomeSide({
       clock: ports.clock,
       newId: () => ports.newId(),
-      keyOf: (id) => createHmac("sha256", this.#seed).update(`peer ${id}`).digest(),
+      keysOf: (id) => ports.keysOf(id),
+      openLog: (host, records) => ports.openLog(host, records),
       outrun: () => ports.outrun(),
       deliver: (event) => this.#deliver(event),
       acknowledge: (outputs) => {
@@ -132,26 +149,58 @@ export class SessionPeers {
   }
 
   /** That is at all owners (SP2). What killed the run before was rejected already (SP3). */
-  opened(epoch: number, { peers, outputs }: OpenedPeers, run: PeersRun): void {
+  opened(
+    epoch: number,
+    { peers, outputs, last }: OpenedPeers & { readonly last: number },
+    run: PeersRun,
+  ): void {
     this.#epoch = epoch;
-    this.#seed = run.seed;
     this.#run = run;
+    const ahead = run.shared === null ? {} : { ahead: this.#ahead(run.shared, last) };
     run.acknowledge(this.#acknowledged);
     this.#acknowledged = {};
-    this.#home.opened({ epoch, peers, outputs: outputs.filter(({ to }) => this.#ids.has(to)) });
+    this.#home.opened({ epoch, peers, outputs: outputs.filter(({ to }) => this.#ids.has(to)), ...ahead });
     this.#killed = null;
   }
 
+  /** SP4 */
+  #ahead(home: Home, last: number) {
+    if (this.#logs?.epoch === home.epoch) this.#logs.runs(home);
+    else {
+      this.#logs = new HostLogs(home, this.#ends, {
+        secret: this.#ports.secret,
+        changed: () => this.#home.hostsChanged(),
+        log: (text) => this.#ports.log("warn", text),
+      });
+    }
+    const { released, hosts: { asked, leftBehind } } = home;
+    return { feeds: this.#logs.feeds, last, released, asked, leftBehind };
+  }
+
+  /** What it was opened with is at all owners. */
+  settled(): void {
+    this.#home.settled();
+  }
+
+  /** SP4: of a commit up to that entry. */
+  appended(entry: number, outputs: readonly OutputToPeer[]): void {
+    this.#home.appended({ entry, outputs: outputs.filter(({ to }) => this.#ids.has(to)) });
+  }
+
   /** A commit has left, and these events are done with it. */
-  released({ outputs, rejected, through }: Commit, done: readonly (readonly [number, HandledEvent])[]): void {
+  released(
+    { outputs, rejected, through }: Commit,
+    done: readonly (readonly [number, HandledEvent])[],
+    entry: number,
+  ): void {
     const ended = done.flatMap(([number, event]) => {
       const of = event.kind === "reject" ? event.of : event;
       if (of === null || !isOfPeer(of) || (of !== event && !this.#stoodFor.has(of))) return [];
       return [{ event: of, rejected: number === through && rejected?.attempt === 0 ? rejected : null }];
     });
     const toPeers = outputs.filter(({ to }) => this.#ids.has(to));
-    if (ended.length === 0 && toPeers.length === 0) return;
-    this.#home.released({ done: ended, outputs: toPeers });
+    if (ended.length === 0 && toPeers.length === 0 && this.#logs === null) return;
+    this.#home.released({ done: ended, outputs: toPeers, entry });
     for (const { event } of ended) if (event.kind === "detach") this.#ids.delete(event.peer);
   }
 
@@ -161,6 +210,26 @@ export class SessionPeers {
     this.#held = [];
     this.#cancelHold();
     this.#killed = killed;
+  }
+
+  // ── Openings ──
+
+  /** An opening asks hosts for the log (functions/homes, HostsPort). */
+  async ask(ask: LogAsk): Promise<ReadonlyMap<string, LogCopy | null> | "superseded"> {
+    const answers = await this.#home.ask(ask);
+    if (answers === "superseded") return answers;
+    const ends = new Map<string, HostEnd>(), logs = new Map<string, LogCopy | null>();
+    for (const [host, copy] of answers) {
+      logs.set(host, copy?.log ?? null);
+      if (copy !== null) ends.set(host, { ...copy, baseAt: copy.log.base?.at ?? 0 });
+    }
+    this.#ends = ends;
+    return logs;
+  }
+
+  /** It can't be opened here: those that wait for that are told why. */
+  unavailable(code: string, message: string, retry: Retry): void {
+    this.#home.unavailable(code, message, retry);
   }
 
   // ── Ends ──

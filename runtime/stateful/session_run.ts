@@ -12,6 +12,8 @@
  * R4  run_checkpoints.ts.
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
  *     is as it was.
+ * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
+ *     it, or one before it that has not left, wrote to the store.
  */
 import type {
   Call,
@@ -49,6 +51,8 @@ export interface RunParts {
   /** The wall clock. */
   readonly nowMs: () => number;
   readonly clock: PeerClock;
+  /** Hosts hold the log, too (R6). */
+  readonly isShared: boolean;
   /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
   readonly isAdopted: boolean;
 }
@@ -69,6 +73,10 @@ export class SessionRun implements ChannelSink {
   readonly #releases: Releases;
   readonly #checkpoints: RunCheckpoints;
   #home: Home | null = null;
+  /** R6: peers know what it was opened with. */
+  #isTelling = false;
+  /** R6: commits that have not left and that no host was told of. */
+  #untold = 0;
   /** The last entry that the isolate has told (R5). */
   #told = 0;
   /** The last event that a commit says to be done, whether that has left or not. */
@@ -160,9 +168,9 @@ export class SessionRun implements ChannelSink {
     return this.#over !== null;
   }
 
-  /** Of the session, the same at every opening. */
-  get seed(): Uint8Array {
-    return this.#parts.home.seed;
+  /** Its home, where hosts hold the log, too. */
+  get shared(): Home | null {
+    return this.#parts.isShared ? this.#home : null;
   }
 
   /** Resolves when it is over, and another run may follow. */
@@ -304,7 +312,7 @@ export class SessionRun implements ChannelSink {
 
   opened(opened: Opened): void {
     if (this.#over !== null || this.#home !== null) return;
-    const { home: opening, isAdopted, listener: { peers } } = this.#parts;
+    const { home: opening, isAdopted, isShared, listener: { peers } } = this.#parts;
     peers.noted(opened);
     const answers = this.#answersOf(opened.outputs);
     const home = this.#home = opening.start(answers);
@@ -312,6 +320,8 @@ export class SessionRun implements ChannelSink {
       this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
     });
     this.#told = home.sequence;
+    // A class of which hosts held the log before: they do no longer.
+    if (!isShared) { for (const host of home.hosts.asked) home.hosts.drop(host); }
     if (opened.sequence !== this.#told) return this.#misfit(opened.sequence);
     if (isAdopted) {
       this.hold();
@@ -323,9 +333,18 @@ export class SessionRun implements ChannelSink {
     this.#releases.afterwards(() => this.#begin(opened));
     this.#releases.afterwards(async () => {
       await this.#serving.promise;
-      if (opened.peers.length > 0) await home.settled();
-      if (this.#over === null && !opened.isEnded) peers.opened(opened);
+      if (opened.peers.length > 0 && !isShared) await home.settled();
+      await peers.ready(this.store);
+      if (this.#over !== null || opened.isEnded) return;
+      peers.opened(opened);
+      if (isShared) this.#tells(home);
     });
+  }
+
+  /** R6 */
+  #tells(home: Home): void {
+    this.#isTelling = true;
+    home.settled().then(() => this.isOver ? undefined : this.#parts.listener.peers.settled(), () => {}); // over
   }
 
   #answersOf(outputs: readonly Output[]): { readonly request: string; readonly bytes: Uint8Array }[] {
@@ -353,9 +372,14 @@ export class SessionRun implements ChannelSink {
     };
     const appended = commit.count === 0 ? Promise.resolve() : home.commit(piece);
     appended.catch(() => {});
+    const entry = home.sequence;
+    const isTold = this.#isTelling && this.#untold === 0 && commit.effects.length === 0;
+    if (isTold) this.#parts.listener.peers.appended(entry, commit); // R6
+    else this.#untold++;
     this.#releases.afterwards(async () => {
       await appended;
-      await this.#releases.release(commit);
+      await this.#releases.release(commit, entry);
+      if (!isTold) this.#untold--;
       this.#usedMs = this.#parts.nowMs();
       if (this.#over !== null) return;
       if (commit.isEnded) this.#endSoon(commit.outputs);

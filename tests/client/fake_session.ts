@@ -88,7 +88,7 @@ export class FakeSession {
         }
       },
       newId: () => `peer-${++this.#ids}`,
-      keyOf: (id) => new Uint8Array(16).fill(id.length),
+      keysOf: (id) => [new Uint8Array(16).fill(id.length)],
       outrun: () => {},
     });
     this.#home = home;

@@ -91,7 +91,7 @@ export const lyingHosts: Target = {
           deliver: (event) => void events.push(event),
           acknowledge: () => {},
           newId: () => `new${++ids}`,
-          keyOf,
+          keysOf: (id) => [keyOf(id)],
           outrun: () => {},
         });
         const peer = { kind: "client", sent: 0, received: 0, isClosed: false } as const;

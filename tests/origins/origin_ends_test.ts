@@ -79,7 +79,7 @@ function homeOf(ends: OriginEnds, clock: PeerClock, events: Events, logged: Logg
   const side = new HomeSide({
     ...{ clock, deliver, acknowledge: () => {}, outrun: () => {} },
     newId: () => `origin-${logged.epoch}`,
-    keyOf: (peer) => utf8.encode(peer.padEnd(16, "-")),
+    keysOf: (peer) => [utf8.encode(peer.padEnd(16, "-"))],
   });
   side.opened(logged);
   const way = new OriginWay(

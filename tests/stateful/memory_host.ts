@@ -116,6 +116,7 @@ export async function memoryHost(
   const host = held.host = new SessionHost({
     ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000 },
     newPeer: () => random.bytes(16).toHex(),
+    secrets: [new Uint8Array(32).fill(9)],
     standby: () => null,
     apps,
     prepared: (version) => ({

@@ -87,7 +87,7 @@ export class HandHome {
       deliver: (event) => void this.events.push(event),
       acknowledge: (outputs) => void this.acknowledged.push(outputs),
       newId: () => `p${++this.#ids}`,
-      keyOf,
+      keysOf: (id) => [keyOf(id)],
       outrun: (epoch) => void this.outrun.push(epoch),
       ...more,
     });

@@ -183,7 +183,7 @@ export class SimHome {
         this.#loop?.acknowledge(1, { outputs: told, effects: 0 });
       },
       newId,
-      keyOf: (id) => keyOf(id),
+      keysOf: (id) => [keyOf(id)],
       outrun: () => this.at(draws.integer(0, 50), () => this.#fence()),
       graceMs: breaks.graceMs ?? plan.graceMs,
       outboxBytesMax: plan.outboxBytesMax,
