@@ -17,7 +17,7 @@ import { OriginWay } from "./origin_way.ts";
 import type { RunPeers } from "./run_over.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { OwnStore } from "./own_store.ts";
-import { FOR_GOOD } from "./relayed_peer.ts";
+import { FOR_GOOD } from "./refusals.ts";
 import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
 

@@ -9,6 +9,7 @@ import { CLOSE, encodeToHost } from "../../functions/peers/mod.ts";
 import type { MessageSocket, SocketEvent } from "../gateway/message_socket.ts";
 import { FRAME_BYTES_MAX, type FrameWay } from "./frame_way.ts";
 import { WayRefused } from "./peer_ways.ts";
+import { FOR_GOOD } from "./refusals.ts";
 
 const UNSUPPORTED = 1003;
 const TOO_BIG = 1009;
@@ -77,6 +78,3 @@ export class RefusedPeer implements MessageSocket {
 
   close(): void {}
 }
-
-/** What no later attempt changes by itself. */
-export const FOR_GOOD: ReadonlySet<string> = new Set(["app_unknown", "limit_stateful", "not_available"]);

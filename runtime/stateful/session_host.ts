@@ -6,79 +6,25 @@
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
 import { createHash } from "node:crypto";
-import type { Homes, Opened, StatefulName } from "../../functions/homes/mod.ts";
+import type { Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { HostsPort } from "../../functions/homes/hosts_asked.ts";
 import { openHostLog } from "../../functions/sealed_log/mod.ts";
 import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
-import type { CallToSession } from "../../functions/turns/mod.ts";
-import type { Replica, TokenState } from "../../store/api.ts";
+import type { TokenState } from "../../store/api.ts";
 import { CodecError } from "../../store/codec.ts";
-import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
-import type { Prepared } from "../gateway/app_runner.ts";
+import type { LiveVersion } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
-import type { StoreLimits } from "../gateway/session_store.ts";
-import type { StatefulReply } from "../gateway/stateful_calls.ts";
-import type { EgressRules } from "../isolate/egress_rules.ts";
-import type { StatefulPool } from "../isolate/mod.ts";
 import { pause, SYSTEM_CLOCK } from "./clock.ts";
-import type { FrameWay } from "./frame_way.ts";
 import { type Answered, Hosted, type HostedRequest, type Parking, type Reason, shown } from "./hosted.ts";
-import type { HttpOrigin } from "./made_calls.ts";
+import type { HostServices } from "./host_services.ts";
 import { peerKeys } from "./host_logs.ts";
 import { OwnStore } from "./own_store.ts";
-import type { ParkedTable } from "./parked_table.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import { SessionRun } from "./session_run.ts";
-import { sessionOf, type Standby, StandbyFailed } from "./standby.ts";
-
-/** What hosting needs of its site. */
-export interface HostServices {
-  readonly homes: Homes;
-  readonly pool: Pick<StatefulPool, "open">;
-  /** Who has followed a session up to that entry, with that code (standbys.ts). */
-  readonly standby: (name: StatefulName, version: string, last: number) => Standby | null;
-  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;
-  readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
-  /** What all runs of a version share. */
-  readonly prepared: (version: LiveVersion) => Prepared;
-  readonly egressOf: (version: LiveVersion) => EgressRules;
-  readonly limits: StoreLimits;
-  readonly idleMs: number;
-  /** Of those attached, at most. */
-  readonly channelsMax: number;
-  /** A new peer's id. */
-  readonly newPeer: () => string;
-  /** The cluster's, newest first: peers' keys and sealed logs are made with them. */
-  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
-  /** The wall clock. */
-  readonly nowMs: () => number;
-  /** The system's, where it is left out. */
-  readonly clock?: PeerClock;
-  /** Calls another stateful session for one that is at home here. */
-  readonly call: (
-    from: StatefulName,
-    call: CallToSession,
-    request: string,
-    token: TokenState,
-  ) => Promise<StatefulReply>;
-  /** Counts rejected handlers, by what they were for. */
-  readonly countRejected: (what: string) => void;
-  /** The HTTP origin that a class of a version has. */
-  readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
-  /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
-  readonly originWay: (name: StatefulName, version: LiveVersion) => (() => Promise<FrameWay>) | null;
-  /** Which stand still. */
-  readonly parked: ParkedTable;
-  readonly site: string;
-  /** A text with its places in a version's bundle told as places in its sources. */
-  readonly mapped: (version: string, text: string) => Promise<string>;
-  /** A text without the app's secrets. */
-  readonly redact: (app: string, text: string) => string;
-  readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
-}
+import { sessionOf, StandbyFailed } from "./standby.ts";
 
 /** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
 export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
