@@ -215,8 +215,20 @@ export class LoggedProgram {
     return actsFrom(this.#host, recorded, log.pointSequence + 1).acts;
   }
 
-  /** Makes the program again as it was at the last commit point. @throws ParkedError */
-  reload(): void {
+  /**
+   * Takes back all since the last commit point, and makes the program again as it was then; how many entries that were
+   * given out are void with it. @throws ParkedError
+   */
+  takeBack(): number {
+    const program = this.#program, log = this.#log;
+    // Of a handler that took its isolate with it, nothing may have come here: a log may be long, and a state large.
+    const isThere = log.sequence === log.pointSequence && program.failure === null && program.isQuiescent;
+    const voids = log.cut();
+    if (!isThere) this.#reload();
+    return voids;
+  }
+
+  #reload(): void {
     const { program, state, segments } = recover(this.#host, {
       ...this.#recorded,
       checkpoint: this.#checkpoint,

@@ -410,12 +410,12 @@ export class StatefulSession implements Runnable {
   /** Makes the program again as it was, and records why; false where that parked the session. */
   #rejected({ subject, attempt, code, message }: Rejection, drops: Rejected["drops"]): boolean {
     const { nextCall, nextLocal, nextEffect } = this.program;
-    const voids = this.#logged.log.cut();
     const held = this.#held;
     this.#held = [];
     this.#outbox.drop();
+    let voids: number;
     try {
-      this.#logged.reload();
+      voids = this.#logged.takeBack();
     } catch (error) {
       this.#parkFor(error);
       return false;

@@ -58,6 +58,11 @@ export class RunCheckpoints {
     return this.#at;
   }
 
+  /** The isolate is to take one. */
+  get isAsked(): boolean {
+    return this.#isAsked;
+  }
+
   /** The last one is on its way: no event may come after it (R4). */
   get isLeaving(): boolean {
     return this.#isLeaving;

@@ -411,7 +411,9 @@ export class SessionRun implements ChannelSink {
   }
 
   ended(end: StatefulEnd, isCause: boolean): void {
-    this.#end({ kind: "killed", why: end.why, isCause });
+    // What was at rest was not what ran, though its turn was the last.
+    const wasAtRest = this.isIdle && !this.#checkpoints.isAsked;
+    this.#end({ kind: "killed", why: end.why, isCause: isCause && !wasAtRest });
   }
 
   /** R5 */

@@ -133,6 +133,15 @@ Deno.test("the request in whose handler an isolate ends is told so, and not run 
   assert.deepEqual((await ask(host, "all") as { plain: string[] }).plain, ["2", "3"]);
 });
 
+Deno.test("a session at rest is not what its isolate ended for, though its turn was the last", async () => {
+  await using host = await memoryHost(robot);
+  for (let i = 0; i < 5; i++) {
+    assert.equal(await ask(host, "add", 1), i + 1);
+    host.loseIsolates("r");
+  }
+  assert.doesNotMatch(host.lines.join(), /rejected|stands still/);
+});
+
 Deno.test("what it writes is in the store when it is answered, under one version however often it is applied", async () => {
   await using host = await memoryHost(robot);
   await ask(host, "write", "a", "tea");

@@ -223,6 +223,20 @@ Deno.test("a handler that goes on after a recovery is ended where it took its is
     assert.deepEqual([last.parked, (last.object as Small).n, last.opened?.handling], [null, 2, null]);
   }));
 
+Deno.test("a session that is at rest is not made again when what took its isolate with it is rejected", () =>
+  inMacrotask(() => {
+    const solo = new Solo(Small).open().deliver(request("add", 1));
+    const again = new Solo(Small).open({ entries: solo.entries });
+    const made = again.object;
+    const reject = { kind: "reject", code: "isolate_killed", message: "m" } as const;
+    again.deliver({ ...reject, of: request("add", 5) }).deliver({ ...reject, of: null });
+    assert.equal(again.object, made);
+    again.deliver(request("add", 2));
+    assert.equal((made as Small).n, 3);
+    const last = new Solo(Small).open({ entries: joined([...solo.commits, ...again.commits]) });
+    assert.deepEqual([last.parked, (last.object as Small).n], [null, 3]);
+  }));
+
 /** Each of its turns takes 40 ms. */
 class Slow extends Small {
   static solo: Solo | undefined;
