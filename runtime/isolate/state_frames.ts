@@ -14,10 +14,10 @@ import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
 
-/** Transfer costs flatten out before; a part is copied once more on its way. */
-const PART_BYTES = 1 << 20;
+/** Transfer costs flatten out before; with these two the buffers at both ends are kept, and not made anew for each part. */
+const PART_BYTES = 256 << 10;
 /** Beyond it the system is waited for. */
-const BACKLOG_BYTES = 4 << 20;
+const BACKLOG_BYTES = 512 << 10;
 /** What keepers take of one state (functions/homes/limits.ts). */
 const COMING_BYTES_MAX = 256 << 20;
 /** A segment's first byte and its length. */

@@ -63,14 +63,15 @@ function headed(head: number, bytes: Uint8Array, length?: number): Uint8Array {
   return part;
 }
 
-/** Segments of parts. @throws CodecError (SC1, SC2) */
+/** Segments of parts, unpacked side by side: a session that is opened waits for it. @throws CodecError (SC1, SC2) */
 export async function unpackState(parts: readonly Uint8Array[]): Promise<Uint8Array[]> {
+  const headOf = (part: Uint8Array): number => part[0] ?? 0x7f;
+  const all = await Promise.all(parts.map((part) => unpacked(headOf(part) & ~LAST, part)));
   const segments: Uint8Array[] = [];
   let pieces: Uint8Array[] = [];
-  for (const part of parts) {
-    const head = part[0] ?? 0x7f;
-    pieces.push(await unpacked(head & ~LAST, part));
-    if ((head & LAST) === 0) continue;
+  for (const [i, part] of parts.entries()) {
+    pieces.push(all[i] ?? new Uint8Array());
+    if ((headOf(part) & LAST) === 0) continue;
     segments.push(joined(pieces));
     pieces = [];
   }
@@ -96,7 +97,7 @@ async function unpacked(codec: number, part: Uint8Array): Promise<Uint8Array> {
     );
   }
   if (bytes.length !== length) throw new CodecError("a part of a state is cut");
-  return new Uint8Array(bytes);
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, length);
 }
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {
