@@ -1,70 +1,141 @@
 /**
- * One process of stateful sessions that waits for an app: started, its bootstrap run. Where an isolate is lost its
- * sessions are back without the start of a process.
+ * One process of stateful sessions that waits: started, its bootstrap run, and, where it can be told which app version
+ * will be asked for next, with that one loaded. Where an isolate is lost its sessions are back without the start of a
+ * process.
  *
  * Life: nothing → `take` gives what waits, or starts one, and has the next started behind it → `close`.
  *
  * SP1  What waits has the sizes of the last that was taken: a site's apps mostly have one.
- * SP2  One that has ended while it waited is not given.
+ * SP2  One that has ended while it waited, or has another app, is not given.
+ * SP3  What an app's module code says while it loads here is said when it is taken: nobody hears of it before.
  */
-import { type IsolateProcess, startProcess } from "./process.ts";
+import type { IsolateApp } from "./call.ts";
+import type { IsolateProcess } from "./process.ts";
 import type { ProcessSizes } from "./spares.ts";
+import type { StatefulIsolate } from "./stateful_isolate.ts";
+
+/** What is needed for one to wait. */
+export interface SpareOptions {
+  readonly start: (sizes: ProcessSizes) => Promise<IsolateProcess>;
+  /** Gives a process its app. @throws what stands in the way; the process has ended then. */
+  readonly load: (process: IsolateProcess, app: IsolateApp, log: StrayLog) => Promise<StatefulIsolate>;
+  /** The app that the next one is for, as far as can be told; null: it can't. */
+  readonly likely: () => IsolateApp | null;
+  /** What is to be started is behind what is needed now. */
+  readonly afterMs: number;
+}
+
+/** Takes lines that belong to no session. */
+export type StrayLog = (level: string, text: string) => void;
+
+/** What was taken: a process, or an isolate that has its app already. */
+export type Spare =
+  | { readonly kind: "process"; readonly process: IsolateProcess }
+  | { readonly kind: "loaded"; readonly isolate: StatefulIsolate };
 
 interface Waiting {
   readonly sizes: ProcessSizes;
-  readonly process: Promise<IsolateProcess>;
+  /** null: any, it has none. */
+  readonly app: IsolateApp | null;
+  readonly spare: Promise<Spare>;
+  readonly lines: Lines;
   hasEnded: boolean;
 }
 
 /** See the file's header. */
-export class SpareProcess {
-  readonly #start: (sizes: ProcessSizes) => Promise<IsolateProcess>;
-  /** What is to be started is behind what is needed now. */
-  readonly #afterMs: number;
+export class SpareIsolate {
+  readonly #options: SpareOptions;
   #waiting: Waiting | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor(from: () => Promise<{ readonly bootstrap: string; readonly folder: string }>, afterMs: number) {
-    this.#start = async (sizes) => await startProcess({ ...await from(), ...sizes });
-    this.#afterMs = afterMs;
+  constructor(options: SpareOptions) {
+    this.#options = options;
   }
 
-  /** A process of these sizes. @throws Error where none can be started. */
-  async take({ heapMib, buffersMib }: ProcessSizes): Promise<IsolateProcess> {
+  /** One for an app: loaded, or to be loaded. @throws Error where none can be started. */
+  async take(app: IsolateApp, log: StrayLog): Promise<Spare> {
+    const { heapMib, buffersMib } = app.limits;
     const sizes = { heapMib, buffersMib };
     const waiting = this.#waiting;
     this.#waiting = null;
     this.#refill(sizes);
-    if (waiting === null) return await this.#start(sizes);
-    const fits = waiting.sizes.heapMib === heapMib && waiting.sizes.buffersMib === buffersMib;
-    const process = await waiting.process.catch(() => null);
-    if (process !== null && fits && !waiting.hasEnded) return process;
-    if (process !== null) void end(process);
-    return await this.#start(sizes);
+    const spare = await waiting?.spare.catch(() => null);
+    if (waiting && spare) {
+      const fits = waiting.sizes.heapMib === heapMib && waiting.sizes.buffersMib === buffersMib &&
+        (waiting.app === null || isSame(waiting.app, app));
+      if (fits && !waiting.hasEnded) {
+        waiting.lines.tell(log);
+        return spare;
+      }
+      void end(spare);
+    }
+    return { kind: "process", process: await this.#options.start(sizes) };
+  }
+
+  /** An app's secrets have changed. */
+  refreshSecrets(app: string): void {
+    if (this.#waiting?.app?.app !== app) return;
+    this.#waiting.spare.then((spare) => {
+      if (spare.kind === "loaded") spare.isolate.refreshSecrets();
+    }, () => {}); // there is none
   }
 
   /** Resolves when what waited has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    const process = await this.#waiting?.process.catch(() => null);
+    const spare = await this.#waiting?.spare.catch(() => null);
     this.#waiting = null;
-    if (process) await end(process);
+    if (spare) await end(spare);
   }
 
   #refill(sizes: ProcessSizes): void {
     clearTimeout(this.#timer);
     if (this.#closed) return;
     this.#timer = setTimeout(() => {
-      const waiting: Waiting = { sizes, process: this.#start(sizes), hasEnded: false };
-      waiting.process.then(({ exited }) => exited.then(() => waiting.hasEnded = true)).catch(() => {});
+      const app = this.#options.likely(), lines = new Lines();
+      const waiting: Waiting = { sizes, app, spare: this.#start(sizes, app, lines), lines, hasEnded: false };
+      const ended = (spare: Spare): Promise<unknown> =>
+        spare.kind === "loaded" ? spare.isolate.ended : spare.process.exited;
+      waiting.spare.then((spare) => ended(spare).then(() => waiting.hasEnded = true)).catch(() => {});
       this.#waiting = waiting;
-    }, this.#afterMs);
+    }, this.#options.afterMs);
+  }
+
+  async #start(sizes: ProcessSizes, app: IsolateApp | null, lines: Lines): Promise<Spare> {
+    const { start, load } = this.#options;
+    const process = await start(sizes);
+    if (app === null) return { kind: "process", process };
+    return { kind: "loaded", isolate: await load(process, app, (level, text) => lines.add(level, text)) };
   }
 }
 
-async function end(process: IsolateProcess): Promise<void> {
+/** As many lines as one may say while it loads; the first are what tells. */
+const LINES_MAX = 100;
+
+/** SP3 */
+class Lines {
+  #log: StrayLog | null = null;
+  #kept: (readonly [level: string, text: string])[] = [];
+
+  add(level: string, text: string): void {
+    if (this.#log !== null) this.#log(level, text);
+    else if (this.#kept.length < LINES_MAX) this.#kept.push([level, text]);
+  }
+
+  tell(log: StrayLog): void {
+    this.#log = log;
+    for (const [level, text] of this.#kept.splice(0)) log(level, text);
+  }
+}
+
+const isSame = (one: IsolateApp, other: IsolateApp): boolean =>
+  one.app === other.app && one.version === other.version;
+
+async function end(spare: Spare): Promise<void> {
+  if (spare.kind === "loaded") return await spare.isolate.close();
+  const { process } = spare;
   process.kill();
   await process.exited;
   process.release();

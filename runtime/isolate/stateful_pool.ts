@@ -19,7 +19,8 @@ import { DEFAULT_LIMITS } from "./limits.ts";
 import { makeIsolatesFolder } from "./isolates_folder.ts";
 import { STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { startProcess } from "./process.ts";
-import { SpareProcess } from "./spare_process.ts";
+import type { IsolateProcess } from "./process.ts";
+import { SpareIsolate, type StrayLog } from "./spare_isolate.ts";
 import { StatefulIsolate } from "./stateful_isolate.ts";
 
 /** How a site runs them. */
@@ -79,13 +80,20 @@ export class StatefulPool {
   readonly #fleets = new Map<string, Fleet>();
   readonly #starting = new Set<Promise<unknown>>();
   readonly #alone = new Set<StatefulIsolate>();
-  readonly #spare = new SpareProcess(() => this.#files(), SPARE_AFTER_MS);
+  readonly #spare: SpareIsolate;
   #folder: Promise<string> | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
 
   constructor(options: StatefulPoolOptions) {
     this.#options = options;
+    this.#spare = new SpareIsolate({
+      start: async (sizes) => await startProcess({ ...await this.#files(), ...sizes }),
+      load: (process, app, log) => this.#load(process, app, log),
+      // With several versions it would mostly be the wrong one, which is none.
+      likely: () => this.#fleets.size === 1 ? [...this.#fleets.values()][0]?.app ?? null : null,
+      afterMs: SPARE_AFTER_MS,
+    });
   }
 
   /**
@@ -138,6 +146,7 @@ export class StatefulPool {
 
   /** An app's secrets have changed: what begins from now on in its isolates sees the new values. */
   refreshSecrets(app: string): void {
+    this.#spare.refreshSecrets(app);
     for (const fleet of this.#fleets.values()) {
       if (fleet.app.app === app) { for (const isolate of fleet.isolates) isolate.refreshSecrets(); }
     }
@@ -238,30 +247,32 @@ export class StatefulPool {
     return { folder, bootstrap: await statefulBootstrap(this.#options.cacheFolder) };
   }
 
-  async #startIsolate(
-    app: IsolateApp,
-    log: (level: string, text: string) => void,
-    maySpare = false,
-  ): Promise<StatefulIsolate> {
+  async #startIsolate(app: IsolateApp, log: StrayLog, maySpare = false): Promise<StatefulIsolate> {
     if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
-    let isolate: StatefulIsolate | undefined;
     try {
-      const bundle = app.bundle();
-      bundle.catch(() => {});
-      const { heapMib, buffersMib } = app.limits;
-      const process = maySpare
-        ? await this.#spare.take(app.limits)
-        : await startProcess({ ...await this.#files(), heapMib, buffersMib });
-      isolate = new StatefulIsolate(process, app, log);
-      const outcome = await isolate.load(await bundle, this.#options.site);
-      if (outcome.kind === "failed") {
-        throw new StatefulLoadError(outcome.code, outcome.message, outcome.stack);
-      }
-      return isolate;
+      if (!maySpare) return await this.#load(await this.#startProcess(app), app, log);
+      const spare = await this.#spare.take(app, log);
+      return spare.kind === "loaded" ? spare.isolate : await this.#load(spare.process, app, log);
     } catch (error) {
-      await isolate?.close();
       if (error instanceof StatefulLoadError) throw error;
       throw new StatefulLoadError("load_failed", messageOf(error));
+    }
+  }
+
+  async #startProcess({ limits: { heapMib, buffersMib } }: IsolateApp): Promise<IsolateProcess> {
+    return await startProcess({ ...await this.#files(), heapMib, buffersMib });
+  }
+
+  /** Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, what reading its bundle throws */
+  async #load(process: IsolateProcess, app: IsolateApp, log: StrayLog): Promise<StatefulIsolate> {
+    const isolate = new StatefulIsolate(process, app, log);
+    try {
+      const outcome = await isolate.load(await app.bundle(), this.#options.site);
+      if (outcome.kind === "loaded") return isolate;
+      throw new StatefulLoadError(outcome.code, outcome.message, outcome.stack);
+    } catch (error) {
+      await isolate.close();
+      throw error;
     }
   }
 

@@ -1,53 +1,123 @@
 /** The process that waits for the loss of an isolate of stateful sessions. */
 import { strict as assert } from "node:assert";
 import { statefulBootstrap } from "../../runtime/isolate/bootstrap_file.ts";
+import type { IsolateApp } from "../../runtime/isolate/call.ts";
 import { makeIsolatesFolder } from "../../runtime/isolate/isolates_folder.ts";
 import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
-import type { IsolateProcess } from "../../runtime/isolate/process.ts";
-import { SpareProcess } from "../../runtime/isolate/spare_process.ts";
+import { startProcess } from "../../runtime/isolate/process.ts";
+import { type Spare, SpareIsolate } from "../../runtime/isolate/spare_isolate.ts";
+import { StatefulIsolate } from "../../runtime/isolate/stateful_isolate.ts";
+import { appOf } from "./apps.ts";
 
-const SMALLER = { ...DEFAULT_LIMITS, heapMib: DEFAULT_LIMITS.heapMib / 2 };
+const ANY = appOf("export default {};");
+const SMALLER = appOf("export default {};", { limits: { heapMib: DEFAULT_LIMITS.heapMib / 2 } });
+const quiet = () => {};
+const pidOf = (spare: Spare): number => spare.kind === "loaded" ? spare.isolate.pid : spare.process.pid;
 
-/** Resolves when so many processes were asked for. */
-async function withSpare(
-  run: (
-    spare: SpareProcess,
-    started: (count: number) => Promise<void>,
-    taken: IsolateProcess[],
-  ) => Promise<void>,
-): Promise<void> {
+interface Bench {
+  readonly spare: SpareIsolate;
+  /** Resolves when so many processes were asked for. */
+  started(count: number): Promise<void>;
+  readonly taken: Spare[];
+  /** What the next one is for. */
+  likely: IsolateApp | null;
+  /** Apps that were loaded so far. */
+  loaded: number;
+}
+
+async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
   const folder = await makeIsolatesFolder();
   const bootstrap = await statefulBootstrap();
   let starts = 0;
-  const spare = new SpareProcess(() => {
-    starts++;
-    return Promise.resolve({ bootstrap, folder });
-  }, 1);
-  const started = async (count: number) => {
-    for (let i = 0; i < 2_000 && starts < count; i++) await new Promise((resolve) => setTimeout(resolve, 5));
-    assert.equal(starts, count);
+  const until = async (is: () => boolean) => {
+    for (let i = 0; i < 4_000 && !is(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
   };
-  const taken: IsolateProcess[] = [];
+  const spare = new SpareIsolate({
+    start: (sizes) => {
+      starts++;
+      return startProcess({ bootstrap, folder, ...sizes });
+    },
+    load: async (process, app, log) => {
+      const isolate = new StatefulIsolate(process, app, log);
+      const outcome = await isolate.load(await app.bundle(), "edge-1");
+      bench.loaded++;
+      if (outcome.kind === "loaded") return isolate;
+      await isolate.close();
+      throw new Error(outcome.message);
+    },
+    likely: () => bench.likely,
+    afterMs: 1,
+  });
+  const bench: Bench = {
+    spare,
+    likely: null,
+    loaded: 0,
+    taken: [],
+    started: async (count) => {
+      await until(() => starts >= count);
+      assert.equal(starts, count);
+    },
+  };
   try {
-    await run(spare, started, taken);
+    await run(bench);
   } finally {
     await spare.close();
-    for (const process of taken) {
-      process.kill();
-      await process.exited;
-      process.release();
+    for (const one of bench.taken) {
+      if (one.kind === "loaded") {
+        await one.isolate.close();
+        continue;
+      }
+      one.process.kill();
+      await one.process.exited;
+      one.process.release();
     }
     await Deno.remove(folder, { recursive: true });
   }
 }
 
 Deno.test("a process waits behind each that was taken, and is given next", () =>
-  withSpare(async (spare, started, taken) => {
-    taken.push(await spare.take(DEFAULT_LIMITS));
+  withSpare(async ({ spare, started, taken }) => {
+    const first = await spare.take(ANY, quiet);
+    taken.push(first);
     await started(2);
-    taken.push(await spare.take(DEFAULT_LIMITS));
+    const second = await spare.take(ANY, quiet);
+    taken.push(second);
     await started(3); // the one that waits now; none was started for the second
-    assert.notEqual(taken[0]?.pid, taken[1]?.pid);
+    assert.notEqual(pidOf(first), pidOf(second));
+  }));
+
+Deno.test("one that waits has its app where that can be told, says what it said when it is taken, and is no other's", () =>
+  withSpare(async (bench) => {
+    const { spare, started, taken } = bench;
+    const own = appOf('console.log("loads"); export default {};'), other = appOf("export default { a: 1 };");
+    const lines: string[] = [];
+    const log = (_: string, text: string) => void lines.push(text.trim());
+    bench.likely = own;
+    taken.push(await spare.take(own, log));
+    await started(2);
+    const loaded = await spare.take(own, log);
+    taken.push(loaded);
+    assert.equal(loaded.kind, "loaded");
+    assert.equal(bench.loaded, 1);
+    assert.deepEqual(lines, ["loads"]);
+    await started(3);
+    const others = await spare.take(other, log);
+    taken.push(others);
+    assert.equal(others.kind, "process");
+    await started(5); // for the other, and the next
+    assert.deepEqual(lines, ["loads"]);
+  }));
+
+Deno.test("one whose app does not load leaves the next to be started as if none had waited", () =>
+  withSpare(async (bench) => {
+    const { spare, started, taken } = bench;
+    const broken = appOf('throw new Error("not today");');
+    bench.likely = broken;
+    taken.push(await spare.take(broken, quiet));
+    await started(2);
+    const next = await spare.take(broken, quiet);
+    taken.push(next);
+    assert.equal(next.kind, "process");
   }));
 
 /** Of this process. */
@@ -59,25 +129,25 @@ const children = async (): Promise<number[]> => {
 };
 
 Deno.test("one that has ended while it waited, or has other sizes, is not given", () =>
-  withSpare(async (spare, started, taken) => {
+  withSpare(async ({ spare, started, taken }) => {
     const before = await children();
-    const first = await spare.take(DEFAULT_LIMITS);
+    const first = await spare.take(ANY, quiet);
     taken.push(first);
     await started(2);
-    const waits = async () => (await children()).find((pid) => !before.includes(pid) && pid !== first.pid);
+    const waits = async () => (await children()).find((pid) => !before.includes(pid) && pid !== pidOf(first));
     let dead: number | undefined;
     while ((dead = await waits()) === undefined);
     // It may be about to connect: then it is one that can't be started.
     Deno.kill(dead, "SIGKILL");
     while ((await children()).includes(dead));
-    taken.push(await spare.take(DEFAULT_LIMITS));
-    assert.ok(taken.every(({ pid }) => pid !== dead));
+    taken.push(await spare.take(ANY, quiet));
+    assert.ok(taken.every((one) => pidOf(one) !== dead));
     await started(4); // one in its place, and the next
-    taken.push(await spare.take(SMALLER));
+    taken.push(await spare.take(SMALLER, quiet));
     await started(6); // so, too
-    taken.push(await spare.take(SMALLER));
+    taken.push(await spare.take(SMALLER, quiet));
     await started(7);
     await spare.close();
-    taken.push(await spare.take(SMALLER));
+    taken.push(await spare.take(SMALLER, quiet));
     await started(8); // after it was closed nothing waits
   }));
