@@ -118,15 +118,6 @@ export function parseManifest(value: unknown): Manifest {
       );
     }
   }
-  for (const [session, { durability }] of Object.entries(result.data.sessions)) {
-    if (durability === "owners") continue;
-    throw new AppError(
-      "not_available",
-      `sessions.${session}.durability is not available in this version of Sojourn; stateful sessions whose log the owners ` +
-        `hold are`,
-      { path: `sessions.${session}.durability` },
-    );
-  }
   return result.data;
 }
 

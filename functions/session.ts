@@ -73,6 +73,10 @@ export interface SessionCache {
  *   or other code is deployed. Requests and method calls tell their caller, always.
  * - `origin`, the address of the server behind it (`http:`, `https:`, `ws:`, `wss:` or `tcp:`), which knows nothing of
  *   Sojourn.
+ * - `durability`, who holds its log: `"owners"` (the default), the disks of sites; `"hosts"`, beside them the clients with
+ *   the library and the agents that are attached: what is sent to them leaves at once, with the log that it follows from,
+ *   and the stateful session goes on from what they hold where its home is lost, with its disk or not. Everybody else
+ *   is answered when disks have it, as ever (CESSNA, section 4).
  * - `standby`: `true` has the nearest site that keeps its log run it along, so that it goes on there at once when its
  *   home is lost. It costs that site the memory of the state, and the time of every handler once more.
  * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the longer is what is

@@ -242,15 +242,16 @@ Deno.test("a stateful session names its origin in the manifest, when it is an ad
   assert.throws(() => readManifest({ fetch, sessions: { line: Line } }), { code: "deploy_invalid" });
 });
 
-Deno.test("a stateful session whose log its clients are to hold is not available", () => {
+Deno.test("a stateful session says who holds its log", () => {
   const fetch = () => new Response();
   class Game extends Session {
     static durability = "hosts";
   }
-  assert.throws(() => readManifest({ fetch, sessions: { game: Game } }), {
-    code: "not_available",
-    message: /^sessions\.game\.durability is not available/,
-  });
+  assert.equal(readManifest({ fetch, sessions: { game: Game } }).sessions.game?.durability, "hosts");
+  class Wrong extends Session {
+    static durability = "nobody";
+  }
+  assert.throws(() => readManifest({ fetch, sessions: { game: Wrong } }), { code: "deploy_invalid" });
   class Base extends Session {
     inherited(): void {}
   }

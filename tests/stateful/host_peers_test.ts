@@ -1,10 +1,10 @@
 /** Peers over the host of stateful sessions: its runs, real homes and logs; isolates are lost, and channels break. */
 import assert from "node:assert/strict";
-import { type Channel, type ChannelReader, HostSide } from "../../functions/peers/mod.ts";
 import { type From, Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Draws } from "../sim/random.ts";
-import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
+import { check, Client, soon, until } from "./host_client.ts";
+import { Disks, memoryHost } from "./memory_host.ts";
 
 class Counter extends Session {
   count = 0;
@@ -14,116 +14,7 @@ class Counter extends Session {
   }
 }
 
-const name = { app: "shop", class: "robot", id: "r" };
 const counter = () => new Counter() as unknown as SessionObject;
-const soon = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-/** Resolves when something holds. */
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const endMs = Date.now() + 20_000; !holds();) {
-    assert.ok(Date.now() < endMs, `waited for too long: ${what}`);
-    await soon(2);
-  }
-}
-
-/** A host side that comes again whenever its channel is gone. */
-class Client {
-  readonly side: HostSide;
-  readonly heard: string[] = [];
-  readonly rejected: number[] = [];
-  #host: MemoryHost | null;
-  #breaks = () => {};
-  problem: string | null = null;
-
-  constructor(host: MemoryHost, instance: number) {
-    this.#host = host;
-    this.side = new HostSide({
-      kind: "client",
-      instance,
-      clock: {
-        nowMs: () => performance.now(),
-        after: (ms, run) => {
-          const timer = setTimeout(run, ms);
-          return () => clearTimeout(timer);
-        },
-      },
-      listener: {
-        message: (message) => void this.heard.push(String(message)),
-        rejected: (sequence) => void this.rejected.push(sequence),
-        lost: () => void setTimeout(() => this.connect(), 1),
-        closed: (end) => {
-          this.problem = JSON.stringify(end);
-        },
-      },
-    });
-  }
-
-  connect(): void {
-    if (this.side.stage !== "apart") return;
-    const ends: { home?: ChannelReader } = {};
-    let isOver = false;
-    const early: Uint8Array<ArrayBuffer>[] = [];
-    const send = (frame: Uint8Array<ArrayBuffer>) => {
-      if (ends.home === undefined) early.push(frame);
-      else queueMicrotask(() => isOver ? undefined : ends.home?.frame(frame));
-    };
-    const over = () => {
-      if (isOver) return;
-      isOver = true;
-      queueMicrotask(() => ends.home?.broken());
-      queueMicrotask(() => reader.broken());
-    };
-    this.#breaks = over;
-    const reader = this.side.connected({ send, close: over });
-    const home: Channel = {
-      send: (frame) => queueMicrotask(() => isOver ? undefined : reader.frame(frame)),
-      close: () => queueMicrotask(over),
-    };
-    const found = this.#host?.host.connect(name, home, null) ?? Promise.reject(new Error("nobody is there"));
-    found.then((found) => {
-      ends.home = found;
-      if (isOver) found.broken();
-      else for (const frame of early) found.frame(frame);
-    }, over);
-  }
-
-  /** Another process has the session, or none has. */
-  moveTo(host: MemoryHost | null): void {
-    this.#host = host;
-    if (host === null) this.break();
-  }
-
-  /** Its program ends. */
-  async end(): Promise<void> {
-    this.side.abandon();
-    this.break();
-    await soon(5);
-  }
-
-  break(): void {
-    this.#breaks();
-  }
-}
-
-/** What must hold of all that clients sent and heard. @param blamed messages that may be given up. */
-function check(clients: readonly Client[], sent: readonly (readonly string[])[], blamed = 0): void {
-  let lost = 0;
-  const counts: number[] = [];
-  for (const [i, client] of clients.entries()) {
-    assert.equal(client.problem, null);
-    const heard = client.heard.map((text) => text.split(" "));
-    counts.push(...heard.map(([count]) => Number(count)));
-    const said = heard.map(([, ...message]) => message.join(" "));
-    const wanted = (sent[i] ?? []).filter((_, at) => !client.rejected.includes(at + 1));
-    // A rejection of which the notice was lost is none that was heard either.
-    const missing = wanted.filter((message) => !said.includes(message));
-    assert.deepEqual(said, wanted.filter((message) => !missing.includes(message)), "in order, each once");
-    lost += missing.length + client.rejected.length;
-  }
-  assert.ok(lost <= blamed, `${lost} messages were not heard, and isolates ended in ${blamed}`);
-  counts.sort((a, b) => a - b);
-  assert.deepEqual(counts, counts.map((_, i) => i + 1), "no output contradicts another");
-}
 
 Deno.test("an isolate that ends between a commit and its leaving takes no message with it, and blames none that is done", async () => {
   await using host = await memoryHost(counter);

@@ -18,7 +18,7 @@ import type { ChannelSink } from "../../runtime/isolate/mod.ts";
 import { SystemClock, SystemRandom } from "../../runtime/site/system_ports.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
-import { MemoryStorage } from "../../runtime/storage/memory.ts";
+import { MemoryRows, MemoryStorage } from "../../runtime/storage/memory.ts";
 import type { Replica } from "../../store/api.ts";
 import { openReplica } from "../../store/replica.ts";
 
@@ -49,15 +49,36 @@ export interface MemoryHost {
 
 /** Disks that outlive a host. */
 export class Disks {
-  readonly rows = new MemoryStorage();
-  readonly homes = new MemoryStorage();
-  readonly arbiter = new MemoryStorage();
+  #rows = new MemoryRows();
+  #homes = new MemoryRows();
+  #arbiter = new MemoryRows();
+  rows = new Disk(this.#rows);
+  homes = new Disk(this.#homes);
+  arbiter = new Disk(this.#arbiter);
+
+  /** The process that has them dies: nothing of it is written any more; the next one finds what was. */
+  crash(lost: { readonly homes?: boolean } = {}): void {
+    for (const disk of [this.rows, this.homes, this.arbiter]) disk.isCut = true;
+    if (lost.homes === true) this.#homes = new MemoryRows();
+    this.rows = new Disk(this.#rows);
+    this.homes = new Disk(this.#homes);
+    this.arbiter = new Disk(this.#arbiter);
+  }
+}
+
+class Disk extends MemoryStorage {
+  isCut = false;
+
+  override commit(commit: Parameters<MemoryStorage["commit"]>[0]): Promise<void> {
+    return this.isCut ? new Promise(() => {}) : super.commit(commit);
+  }
 }
 
 export async function memoryHost(
   make: (name: string) => SessionObject,
-  { disks = new Disks(), idleMs = 60_000, methods = null }: {
+  { disks = new Disks(), idleMs = 60_000, methods = null, durability = "owners" }: {
     disks?: Disks;
+    durability?: "owners" | "hosts";
     idleMs?: number;
     /** What can be called; null: not known. */
     methods?: readonly string[] | null;
@@ -91,6 +112,7 @@ export async function memoryHost(
       look: () => {},
     },
     due: (name) => held.host?.wake(name),
+    hosts: { ask: async (...asked) => await held.host?.hosts.ask(...asked) ?? new Map<string, null>() },
     note: () => {},
   });
   const makers = new Map([["v1", make]]);
@@ -99,7 +121,7 @@ export async function memoryHost(
   const versionOf = (version: string): LiveVersion => ({
     ...{ app: "shop", version, tierOf: () => "edge" },
     bundle: () => Promise.resolve(new Uint8Array()),
-    manifest: { sessions: { robot: { methods } } } as unknown as LiveVersion["manifest"],
+    manifest: { sessions: { robot: { methods, durability } } } as unknown as LiveVersion["manifest"],
   });
   const pool = new MemoryPool(makers);
   const limits = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
