@@ -20,6 +20,7 @@ import type { KnownSite, SiteChoice } from "./site_choice.ts";
 import type { SiteWatch } from "./site_watch.ts";
 import type { Presented, TokenSet } from "./token_set.ts";
 import { type Verdict, verdictOf, wayMs } from "./verdict.ts";
+import { within } from "./within.ts";
 
 /** What it works with. */
 export interface FetchParts {
@@ -192,17 +193,19 @@ export class AppFetch {
     const headers: Record<string, string> = presented.tokens.length === 0
       ? {}
       : { [SESSION]: presented.tokens.join(", ") };
-    const init: RequestInit = { headers, cache: "no-store" };
-    const about = { signal: null, isRepeatable: true };
-    const answer = await this.#guarded(site, platformUrl(site.url, "session"), init, about);
-    const token = answer.headers.get(SESSION);
-    if (answer.status !== 204 || token === null) {
-      // Whole, since several requests may be waiting for it.
-      const { status, headers } = answer;
-      return new Response(await answer.text(), { status: status === 204 ? 502 : status, headers });
-    }
-    tokens.answered(presented, token);
-    return null;
+    const url = platformUrl(site.url, "session");
+    return await within(this.#parts.host, { ms: limits.TOKEN_MS }, async (signal) => {
+      const init: RequestInit = { headers, cache: "no-store" };
+      const answer = await this.#guarded(site, url, init, { signal, isRepeatable: true });
+      const token = answer.headers.get(SESSION);
+      if (answer.status !== 204 || token === null) {
+        // Whole, since several requests may be waiting for it.
+        const { status, headers } = answer;
+        return new Response(await answer.text(), { status: status === 204 ? 502 : status, headers });
+      }
+      tokens.answered(presented, token);
+      return null;
+    });
   }
 
   async #send(request: AppRequest, site: KnownSite): Promise<Response> {

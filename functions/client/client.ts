@@ -17,6 +17,7 @@ import { SiteWatch } from "./site_watch.ts";
 import { storageOf } from "./storage.ts";
 import { TokenSet } from "./token_set.ts";
 import { webSocketClass } from "./web_socket.ts";
+import { within } from "./within.ts";
 
 /** How to reach an app. */
 export interface ConnectOptions {
@@ -255,10 +256,8 @@ async function firstList(host: ClientHost, { own, kept, list, options }: {
   const known = listedSites(kept, { own, app: null, from: null });
   const untilMs = host.nowMs() + (options.giveUpMs ?? limits.GIVE_UP_MS);
   for (;;) {
-    const late = new AbortController();
-    const cancel = host.after(limits.PROBE_MS, () => late.abort());
     try {
-      return await list(own, late.signal);
+      return await within(host, { ms: limits.PROBE_MS }, (signal) => list(own, signal));
     } catch (cause) {
       // Who has been here before begins with what was there then.
       if (known.length > 0) return known;
@@ -267,8 +266,6 @@ async function firstList(host: ClientHost, { own, kept, list, options }: {
           cause,
         });
       }
-    } finally {
-      cancel();
     }
     await new Promise<void>((resolve) => host.after(limits.PAUSE_MS_MAX, resolve));
   }

@@ -29,6 +29,8 @@ export const CUT_OFF_MS = 20_000;
 export const QUIET_MS = 2_000;
 /** A site that does not answer a probe within this is dead: a hundred times a near round trip. */
 export const PROBE_MS = 2_000;
+/** A site that lives gives a token in no time: what takes so long was lost, and is not waited for by all that need one. */
+export const TOKEN_MS = 5_000;
 /** A request is repeated for so long: a session is taken over within `owners.suspectMs` (2 s), on a slow day in 10. */
 export const GIVE_UP_MS = 30_000;
 /** Between two attempts where no other site is left to try. */

@@ -9,6 +9,7 @@ import { platformUrl } from "./address.ts";
 import * as limits from "./limits.ts";
 import type { ClientHost } from "./ports.ts";
 import type { ListedSite, SiteChoice } from "./site_choice.ts";
+import { within } from "./within.ts";
 
 /** What it works with. */
 export interface WatchParts {
@@ -53,7 +54,7 @@ export class SiteWatch {
     this.#isListing = true;
     this.#listedMs = nowMs;
     const from = choice.choose(nowMs).site.url;
-    this.#within(limits.PROBE_MS, (signal) => list(from, signal)).then((sites) => {
+    this.#within((signal) => list(from, signal)).then((sites) => {
       if (sites.length === 0 || this.#over.signal.aborted) return;
       choice.list(sites);
       listed(sites);
@@ -77,7 +78,7 @@ export class SiteWatch {
     const begunMs = host.nowMs();
     const at = platformUrl(url, "readyz");
     try {
-      const answer = await this.#within(limits.PROBE_MS, async (signal) => {
+      const answer = await this.#within(async (signal) => {
         const answer = await host.fetch(at, { signal, cache: "no-store", credentials: "omit" });
         return { status: answer.status, body: await answer.text() };
       });
@@ -94,17 +95,8 @@ export class SiteWatch {
     }
   }
 
-  async #within<T>(ms: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const late = new AbortController();
-    const stop = () => late.abort(new DOMException(`no answer in ${ms} ms`, "TimeoutError"));
-    const cancel = this.#parts.host.after(ms, stop);
-    this.#over.signal.addEventListener("abort", stop, { once: true });
-    try {
-      return await run(late.signal);
-    } finally {
-      cancel();
-      this.#over.signal.removeEventListener("abort", stop);
-    }
+  #within<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return within(this.#parts.host, { ms: limits.PROBE_MS, over: this.#over.signal }, run);
   }
 }
 

@@ -52,6 +52,8 @@ export class VirtualHost implements ClientHost {
   sockets: SocketHandler = () => assert.fail("no socket was expected");
   /** What is between client and sites breaks a request after it was handled. */
   losesAnswer: (call: AppCall, site: FakeSite) => boolean = () => false;
+  /** A site that lives takes a request and never answers it. */
+  losesCall: (call: AppCall, site: FakeSite) => boolean = () => false;
   /** Facts that tokens stand for: `of.N` names what one request did. */
   issued = 0;
   #nowMs = 1_000;
@@ -156,6 +158,7 @@ export class VirtualHost implements ClientHost {
     this.after(site.rttMs / 2, () => {
       if (site.state === "frozen") return;
       if (site.state === "dead") return reject(new TypeError("reset"));
+      if (this.losesCall(call, site)) return;
       Promise.resolve(this.#handle(site, call)).then((answer) => {
         const isLost = site.state === "dead" || this.losesAnswer(call, site);
         this.after(site.rttMs / 2, () => isLost ? reject(new TypeError("reset")) : resolve(answer));
