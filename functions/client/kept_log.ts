@@ -47,9 +47,9 @@ export class KeptLog implements HeldLog {
     this.#log = HostLog.restore(promisedIn(promised), records.map(([, bytes]) => bytes));
   }
 
-  /** Whether it stands for anything: a session's, or a promise. */
-  get isHeld(): boolean {
-    return this.#log.promised > 0;
+  /** The newest epoch that was promised, also by what is held; 0: it stands for nothing. */
+  get promised(): number {
+    return this.#log.promised;
   }
 
   summary(): Uint8Array {

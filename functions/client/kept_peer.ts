@@ -52,6 +52,8 @@ export class KeptPeer {
     try {
       this.#saved = savedIn(own.name, kept);
       this.#log = this.#logOf(this.#saved === null ? [] : kept);
+      // No home of an earlier epoch than was promised is heard, whatever was seen of later ones.
+      this.#saved &&= { ...this.#saved, epoch: Math.max(this.#saved.epoch, this.#log.promised) };
     } catch {
       this.#saved = null;
       this.#log = this.#logOf([]);

@@ -11,7 +11,8 @@
  *     output once.
  * L3  Before its first connection is taken, refusals are few and then told: whoever may not come is not kept waiting.
  *     Afterwards it is tried for `resumeMs`.
- * L4  It moves with its client: the next connection is open before the one before it is closed.
+ * L4  Its host side holds the log of a session whose hosts do: in memory, and beside the head where that is kept.
+ * L5  It moves with its client: the next connection is open before the one before it is closed.
  */
 import { tag } from "../peers/frame_bytes.ts";
 import {
@@ -22,6 +23,7 @@ import {
   type Lost,
   SUBPROTOCOL,
 } from "../peers/mod.ts";
+import { HostLog } from "../sealed_log/host_log.ts";
 import type { KeptPeer } from "./kept_peer.ts";
 import * as limits from "./limits.ts";
 import type { ClientHost, Socket } from "./ports.ts";
@@ -133,7 +135,7 @@ export class Line {
     await kept?.leave();
   }
 
-  /** The client is at another site (L4). */
+  /** The client is at another site (L5). */
   moved(site: KnownSite): void {
     if (this.#stage !== "session" || this.#awayMs !== null || this.#at?.url === site.url) return;
     void this.#connect();
@@ -212,7 +214,7 @@ export class Line {
     const isAlive = await this.#parts.isAlive(site);
     if (attempt !== this.#attempt || this.#stage === "closed") return;
     this.#attempt++; // what still comes of it is not waited for
-    if (this.#side.stage === "open") return; // it was to be a better one (L4)
+    if (this.#side.stage === "open") return; // it was to be a better one (L5)
     if (isAlive) {
       this.#refusals++;
       await this.#parts.renew(site);
@@ -251,6 +253,7 @@ export class Line {
       instance: host.number(),
       clock: host,
       saved: this.#kept?.saved ?? undefined,
+      log: this.#kept?.log ?? new HostLog(),
       silentMs: limits.SILENT_MS,
       stalledMs: limits.STALLED_MS,
       listener: {
@@ -269,9 +272,9 @@ export class Line {
 
   /** What it is can't be kept any more (kept_peer.ts, K4). */
   #unkept(): void {
-    const isLogHeld = this.#kept?.log.isHeld === true;
+    const isHost = (this.#kept?.log.promised ?? 0) > 0;
     this.#kept = null;
-    if (isLogHeld) this.#end(ABNORMAL, "", false);
+    if (isHost) this.#end(ABNORMAL, "", false);
   }
 
   #keepHead(): void {

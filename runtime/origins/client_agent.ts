@@ -3,6 +3,7 @@
  * stateful session, with the agent as its host side, so the program keeps its connection while sites come and go.
  *
  * CA1  A connection's bytes reach the session once and in order, and its answers the program, as long as the agent lives.
+ * CA2  The agent holds the log of a session whose hosts do: it lives as long as what the program was told is of use.
  */
 import { bridge, type MessageSocket } from "../gateway/message_socket.ts";
 import { TcpSocket } from "./message_ways.ts";

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { ORIGIN_EXPECTED, type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { HostLog } from "../../functions/sealed_log/mod.ts";
 import { CLUSTER_OPTIONS, findSite } from "../cli/cluster.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
 import { AdminClient } from "../deploy/client.ts";
@@ -170,7 +171,8 @@ async function runClients(
   const agent = new ClientAgent({
     ...{ listener, note: noteTo(args, shell) },
     idOf: () => id ?? `agent-${crypto.randomUUID()}`,
-    attach: (id) => PlainPeer.attach({ open: () => open(id), instance: draw(), count: () => {} }),
+    attach: (id) =>
+      PlainPeer.attach({ open: () => open(id), instance: draw(), log: new HostLog(), count: () => {} }),
   });
   const { hostname, port } = listener.addr;
   if (args.json) shell.out(JSON.stringify({ event: "listening", hostname, port }));

@@ -50,7 +50,7 @@ export class OriginAgent {
     this.#kept = new KeptOutcomes(() => services.clock.nowMs());
     const { origin, connect, clock, draw, note } = services;
     this.#ends = new OriginEnds({
-      ...{ connect, clock, draw, toAgent: () => false },
+      ...{ connect, clock, draw, toAgent: () => false, holdsLogs: true },
       originOf: () => Promise.resolve(origin),
       log: (_wanted, text) => note(text),
     });

@@ -8,12 +8,15 @@
  * OE1  What the origin sent is kept until it is in the session's log, and what the session sent is given to it once.
  * OE2  An origin that sends faster than the session takes is not read; one that takes slower than the session sends is
  *      closed at WAITING_BYTES_MAX.
+ * OE3  Who outlives homes and their sites holds the session's log where its hosts do: an agent, next to the origin. At the
+ *      root nobody does: what dies with a site is held by that site's disk already.
  */
 import {
   type Channel,
   type ChannelReader,
   CLOSE,
   GRACE_MS,
+  type HeldLog,
   HostSide,
   type PeerClock,
 } from "../../functions/peers/mod.ts";
@@ -26,6 +29,8 @@ export interface OriginEndParts {
   readonly clock: PeerClock;
   /** Drawn for it. */
   readonly instance: number;
+  /** OE3; left out: it holds none. */
+  readonly log?: HeldLog | undefined;
   /** Nothing follows; `why` where the origin could not be reached. */
   readonly over: (why: string | null) => void;
 }
@@ -48,9 +53,10 @@ export class OriginEnd {
   #cancelGrace: (() => void) | null = null;
 
   constructor(parts: OriginEndParts) {
-    this.#parts = parts;
+    const { instance, clock, log } = this.#parts = parts;
     this.#host = new HostSide({
-      ...{ kind: "origin", instance: parts.instance, clock: parts.clock },
+      ...{ kind: "origin", instance, clock },
+      ...log === undefined ? {} : { log },
       listener: {
         message: (message) => this.#toOrigin(message),
         acknowledged: () => this.#read(),

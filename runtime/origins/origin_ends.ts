@@ -11,6 +11,7 @@
  */
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { OriginAddress } from "../../functions/origin_address.ts";
+import { HostLog } from "../../functions/sealed_log/mod.ts";
 import { Reader, Writer } from "../../store/codec.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { channelOf, feed, type FrameWay, localWay, StreamWay } from "../stateful/frame_way.ts";
@@ -32,6 +33,8 @@ export interface OriginEndsServices {
   readonly connect: (origin: OriginAddress, listener: OriginListener) => Promise<OriginConnection>;
   /** An agent that stands for the origin of a class takes the way; false: there is none. */
   readonly toAgent: (wanted: OriginWanted, way: FrameWay) => boolean;
+  /** Whether ends hold the logs of their sessions (origin_end.ts, OE3). */
+  readonly holdsLogs: boolean;
   readonly clock: PeerClock;
   /** 1 to 2^53 − 1. */
   readonly draw: () => number;
@@ -100,9 +103,10 @@ export class OriginEnds {
     const key = JSON.stringify([wanted.app, wanted.class, wanted.id, origin.url]);
     const known = this.#ends.get(key);
     if (known !== undefined) return known;
-    const { connect, clock, draw, log } = this.#services;
+    const { connect, clock, draw, holdsLogs, log } = this.#services;
     const end = new OriginEnd({
-      ...{ clock, instance: draw(), connect: (listener) => connect(origin, listener) },
+      ...{ clock, instance: draw(), log: holdsLogs ? new HostLog() : undefined },
+      ...{ connect: (listener) => connect(origin, listener) },
       over: (why) => {
         if (this.#ends.get(key) === end) this.#ends.delete(key);
         if (why !== null) log(wanted, `the origin of ${wanted.class} ${JSON.stringify(wanted.id)}: ${why}`);

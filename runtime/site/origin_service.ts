@@ -69,6 +69,7 @@ export function openOrigins(parts: OriginParts): OriginService {
     originOf: async (asker) => ofKind(await originOf(asker), false),
     connect: (origin, listener) =>
       connectOrigin(origin, rulesOf([`${origin.host}:${origin.port}`]), listener),
+    holdsLogs: false,
     toAgent: (wanted, way) => hub?.offer(wanted, way) ?? false,
     clock: SYSTEM_CLOCK,
     draw: parts.instance,

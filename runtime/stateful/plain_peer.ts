@@ -12,6 +12,7 @@
  *      reads too slowly is closed.
  */
 import {
+  type HeldLog,
   type HostEnd,
   HostSide,
   type Lost,
@@ -30,6 +31,8 @@ export interface PlainPeerPorts {
   readonly open: () => Promise<FrameWay>;
   /** 1 to 2^53 − 1. */
   readonly instance: number;
+  /** Where the session's log can be held: in a program that outlives a home, so not in a gateway. */
+  readonly log?: HeldLog;
   readonly count: (what: "resumed" | "lost" | "slow") => void;
   /** The system's, where it is left out. */
   readonly clock?: PeerClock | undefined;
@@ -92,6 +95,7 @@ export class PlainPeer implements MessageSocket {
       kind: "client",
       instance: ports.instance,
       clock: this.#clock,
+      ...ports.log === undefined ? {} : { log: ports.log },
       listener: {
         opened: () => this.#opened(),
         message: (message) => this.#output(message as string | Uint8Array<ArrayBuffer>),

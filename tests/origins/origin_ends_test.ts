@@ -2,14 +2,18 @@
 import assert from "node:assert/strict";
 import { originAddress } from "../../functions/origin_address.ts";
 import {
+  decodeToHome,
+  encodeToHost,
   GRACE_MS,
   HomeSide,
   type LoggedPeers,
   type PeerClock,
   type PeerInput,
 } from "../../functions/peers/mod.ts";
+import { decodeSummary } from "../../functions/sealed_log/mod.ts";
 import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { OriginEnds, type OriginWanted } from "../../runtime/origins/origin_ends.ts";
+import type { FrameWay } from "../../runtime/stateful/frame_way.ts";
 import { OriginWay } from "../../runtime/stateful/origin_way.ts";
 import { connectOrigin } from "../../runtime/origins/plain_origin.ts";
 
@@ -114,6 +118,7 @@ function endsAt(url: string, clock: PeerClock) {
   let drawn = 0;
   const ends = new OriginEnds({
     ...{ clock, draw: () => ++drawn, toAgent: () => false, log: (_wanted, text) => logged.push(text) },
+    holdsLogs: false,
     originOf: ({ version }) => Promise.resolve(version === "v1" ? address : null),
     connect: (origin, listener) => connectOrigin(origin, rules, listener),
   });
@@ -259,9 +264,44 @@ Deno.test("a way is closed, and the site goes on, when its origin can't be looke
   const logged: string[] = [];
   const ends = new OriginEnds({
     ...{ clock: time.clock, draw: () => 1, toAgent: () => false, log: (_wanted, text) => logged.push(text) },
+    holdsLogs: false,
     originOf: () => Promise.reject(new Error("the disk is away")),
     connect: () => assert.fail("nothing is connected"),
   });
   assert.equal(await ends.open(WANTED).next(), null);
   assert.match(logged[0] ?? "", /the origin of wire can't be looked up: Error: the disk is away/);
+});
+
+Deno.test("an end at an agent holds its session's log and gives it back when the home changes; one at the root none (OE3)", async () => {
+  using time = slowClock();
+  const address = originAddress("tcp://127.0.0.1:1");
+  const silent = { waitingBytes: 0, send: () => {}, pause: () => {}, resume: () => {}, close: () => {} };
+  const endsOf = (holdsLogs: boolean) =>
+    new OriginEnds({
+      ...{ clock: time.clock, draw: () => 1, toAgent: () => false, log: () => {}, holdsLogs },
+      originOf: () => Promise.resolve(address),
+      connect: () => Promise.resolve(silent),
+    });
+  const said = async (way: FrameWay) => {
+    const frame = await way.next();
+    assert(frame !== null);
+    return decodeToHome(frame);
+  };
+  const atRoot = endsOf(false), first = await said(atRoot.open(WANTED));
+  assert(first.kind === "hello" && first.log === null);
+  atRoot.close();
+
+  const ends = endsOf(true), home = ends.open(WANTED);
+  assert((await said(home)).kind === "hello");
+  const identity = { id: "origin-1", key: new Uint8Array(32) };
+  const record = Uint8Array.of(0, 1, ...new Uint8Array(40));
+  void home.send(encodeToHost({ kind: "welcome", identity, epoch: 1, received: 0 }));
+  void home.send(encodeToHost({ kind: "record", record }));
+  assert.deepEqual(await said(home), { kind: "taken", records: 1 });
+  const next = ends.open(WANTED), hello = await said(next);
+  assert(hello.kind === "hello" && hello.log !== null);
+  assert.equal(decodeSummary(hello.log).promised, 1);
+  void next.send(encodeToHost({ kind: "fence", epoch: 2 }));
+  assert.deepEqual(await said(next), { kind: "log", epoch: 2, records: [record] });
+  ends.close();
 });
