@@ -20,6 +20,7 @@ import { keyAfter, prefixRange } from "../../store/range.ts";
 import type { Row } from "../../store/row.ts";
 import type { HomeRow, Owner, StatefulName } from "./api.ts";
 import type { ArbiterAsk, Reply, RowState } from "./asks.ts";
+import { asError } from "./group_commit.ts";
 import { ENDED_MS } from "./limits.ts";
 import { birthOf, keyOf, nameOf } from "./name.ts";
 import { readOwners, readVersion, writeOwners } from "./packet.ts";
@@ -131,7 +132,7 @@ export class Arbiter {
       this.#isRunning = false;
     } catch (error) {
       this.#hasFailed = true;
-      this.#ports.fatal(error instanceof Error ? error : new Error(String(error)));
+      this.#ports.fatal(asError(error));
     }
   }
 

@@ -9,6 +9,7 @@
 import type { Owner, StatefulName } from "./api.ts";
 import type { Arbiter } from "./arbiter.ts";
 import type { RowState } from "./asks.ts";
+import { asError } from "./group_commit.ts";
 import type { Keepers } from "./keepers.ts";
 import type { KeptLog } from "./kept_log.ts";
 import { AUDIT_AT_ONCE, AUDIT_MS } from "./limits.ts";
@@ -20,15 +21,21 @@ const LOOK_EVERY_MS = AUDIT_MS / 10;
 const LOOK_MS_MAX = 4_000;
 const SWEEP_EVERY_MS = 3_600_000;
 
+type AuditPorts = RecoveryPorts & {
+  readonly keepers: Keepers;
+  /** A disk does not give what it has. */
+  readonly fatal: (error: Error) => void;
+};
+
 export class Audit {
-  readonly #ports: RecoveryPorts & { readonly keepers: Keepers };
+  readonly #ports: AuditPorts;
   readonly #isAtHome: (name: StatefulName) => boolean;
   #lookedMs: number;
   #sweptMs: number;
   #isRunning = false;
 
   constructor(
-    ports: RecoveryPorts & { readonly keepers: Keepers },
+    ports: AuditPorts,
     isAtHome: (name: StatefulName) => boolean,
   ) {
     this.#ports = ports;
@@ -40,13 +47,15 @@ export class Audit {
     const nowMs = this.#ports.nowMs();
     if (arbiter !== null && nowMs - this.#sweptMs >= SWEEP_EVERY_MS) {
       this.#sweptMs = nowMs;
-      void arbiter.sweep();
+      arbiter.sweep().catch(this.#failed);
     }
     if (this.#isRunning || nowMs - this.#lookedMs < LOOK_EVERY_MS) return;
     this.#lookedMs = nowMs;
     this.#isRunning = true;
     void this.#look(nowMs).finally(() => this.#isRunning = false);
   }
+
+  readonly #failed = (error: unknown): void => this.#ports.fatal(asError(error));
 
   async #look(nowMs: number): Promise<void> {
     const old: KeptLog[] = [];
@@ -65,7 +74,7 @@ export class Audit {
     const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
     if (isOwner && !row.ended) return true;
     count("audited_away");
-    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch);
+    await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch).catch(this.#failed);
     return false;
   }
 

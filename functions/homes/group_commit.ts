@@ -108,9 +108,12 @@ export class GroupCommit {
 
   /** G3 */
   #fail(step: Step, error: unknown): void {
-    this.#failure = error instanceof Error ? error : new Error(String(error));
+    this.#failure = asError(error);
     step.done.reject(this.#failure);
     this.#next.done.reject(this.#failure);
     this.#fatal(this.#failure);
   }
 }
+
+/** What a disk threw, as an error. */
+export const asError = (error: unknown): Error => error instanceof Error ? error : new Error(String(error));

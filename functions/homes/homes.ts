@@ -98,7 +98,7 @@ export class Homes {
     });
     this.#births = new Births({ ...this.#recoveryPorts(), fellows });
     this.#audit = new Audit(
-      { ...this.#recoveryPorts(), keepers: this.#keepers },
+      { ...this.#recoveryPorts(), keepers: this.#keepers, fatal: ports.fatal },
       (name) => this.#isAtHome(name),
     );
     this.followable = new Followable(this.#keepers, this.#audit, site);
@@ -345,7 +345,7 @@ export class Homes {
 
   /** One for all homes: there may be many. */
   #livePorts(): LiveHomePorts<LiveHome> {
-    const { site, nowMs, arbiter, fellows, note } = this.#ports;
+    const { site, nowMs, arbiter, fellows, note, fatal } = this.#ports;
     return {
       site,
       nowMs,
@@ -358,7 +358,7 @@ export class Homes {
       isKnown: (one) => fellows.isKnown(one),
       standing: (one) => fellows.standing(one),
       watch: (one) => fellows.watch(one),
-      ...ownLogs(this.#keepers, site),
+      ...ownLogs(this.#keepers, site, fatal),
       count: (what) => this.#count(what),
       over: (home, error) => this.#over(home, error),
     };

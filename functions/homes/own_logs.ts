@@ -1,32 +1,45 @@
 /** The logs on this site's own disk, as the homes that are here read them, to send owners what they lack. */
 import type { SiteId } from "../../store/ports.ts";
 import { type Checkpoint, HomeError, type StatefulName } from "./api.ts";
-import type { LogPiece, Reply } from "./asks.ts";
+import type { KeeperAsk, LogPiece, Reply } from "./asks.ts";
 import type { Audit } from "./audit.ts";
 import type { Keepers } from "./keepers.ts";
 import type { KeptLog } from "./kept_log.ts";
 import type { LiveHomePorts } from "./live_home_ports.ts";
 import { shown } from "./name.ts";
+import { asError } from "./group_commit.ts";
 import { beginWith, NO_STATE } from "./state_parts.ts";
 
 type OwnLogs = Pick<LiveHomePorts<unknown>, "state" | "baseAt" | "read" | "base" | "hasState" | "parts">;
 
-/** What homes ask of the keepers of their own site. */
-export function ownLogs(keepers: Keepers, site: SiteId): OwnLogs {
+/**
+ * What homes ask of the keepers of their own site.
+ *
+ * @param unread this disk does not give what it has; whoever asked is given nothing.
+ */
+export function ownLogs(keepers: Keepers, site: SiteId, unread: (error: Error) => void): OwnLogs {
   const log = (name: StatefulName) => keepers.log(name);
   const of = (name: StatefulName) => ({ name, disk: keepers.disk, epoch: log(name)?.head.promised ?? 0 });
+  const asked = async (ask: KeeperAsk): Promise<Reply | null> => {
+    try {
+      return await keepers.handle(site, ask);
+    } catch (error) {
+      unread(asError(error));
+      return null;
+    }
+  };
   return {
     state: (name) => log(name)?.state ?? { base: { at: 0, epoch: 0, state: NO_STATE }, segments: [] },
     baseAt: (name) => log(name)?.base?.at ?? 0,
     read: async (name, after) => {
-      const reply = await keepers.handle(site, { kind: "fetch", ...of(name), after, whole: false });
-      return reply.kind === "copy" ? reply.pieces : [];
+      const reply = await asked({ kind: "fetch", ...of(name), after, whole: false });
+      return reply?.kind === "copy" ? reply.pieces : [];
     },
     base: (name) => keepers.base(name),
     hasState: (name, mark) => beginWith(log(name)?.parts.marks ?? [], mark),
     parts: async (name, at, first) => {
-      const reply = await keepers.handle(site, { kind: "parts", ...of(name), at, first });
-      return reply.kind === "parts" ? reply.parts : null;
+      const reply = await asked({ kind: "parts", ...of(name), at, first });
+      return reply?.kind === "parts" ? reply.parts : null;
     },
   };
 }

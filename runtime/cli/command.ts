@@ -2,7 +2,8 @@
  * What a command is, and how one is run: arguments → usage error (exit 2), help, or the command's own exit code.
  *
  * C1  With `--json`, stdout gets JSON and nothing else; people read stderr.
- * C2  Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
+ * C2  Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done; 70 (EX_SOFTWARE of sysexits.h): a process that serves
+ *     ended by a bug of its own.
  */
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { z } from "zod";
@@ -11,7 +12,7 @@ import { nearest } from "./nearest.ts";
 import { OutFile } from "./out_file.ts";
 
 /** Exit codes of every command (C2). */
-export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3 } as const;
+export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3, broken: 70 } as const;
 /** One of {@link EXIT}. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

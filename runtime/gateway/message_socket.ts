@@ -141,11 +141,22 @@ export class ClientSocket implements MessageSocket {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(data);
   }
 
+  /** As near to what was asked as this end of a WebSocket may say it. */
   close(code: number, reason: string): void {
     this.#open.then(() => {
-      if (this.#socket.readyState < WebSocket.CLOSING) {
-        this.#socket.close(code, reason);
-      }
-    });
+      if (this.#socket.readyState < WebSocket.CLOSING) this.#socket.close(code, cutReason(reason));
+    }).catch(() => this.#socket.close()); // one that this process opened takes 1000 and 3000 to 4999 only
   }
 }
+
+/** As long as a close frame takes. */
+const REASON_BYTES_MAX = 123;
+
+/** A reason as a close frame takes it: what an app or another site gives may be longer. */
+export function cutReason(reason: string): string {
+  let text = reason.slice(0, REASON_BYTES_MAX).toWellFormed();
+  while (utf8.encode(text).length > REASON_BYTES_MAX) text = text.slice(0, -1).toWellFormed();
+  return text;
+}
+
+const utf8 = new TextEncoder();

@@ -5,6 +5,7 @@
  * L2  A call that comes back from an isolate that ended runs again only as C2 (call.ts) allows; the one that may
  *     have ended it runs again in an isolate of its own, so that it takes no other call down with it.
  */
+import { messageOf } from "./bodies.ts";
 import type { IsolateApp, PendingCall } from "./call.ts";
 import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
 
@@ -165,7 +166,7 @@ export class Fleet implements IsolateOwner {
       if (outcome.isolate.hasEnded) return suspect?.fail("isolate_killed", "the isolate ended");
       this.#cell = outcome.isolate;
       if (suspect === undefined || suspect.answered || this.#closed) return void outcome.isolate.close();
-      outcome.isolate.start(suspect, performance.now());
+      begin(outcome.isolate, suspect, performance.now());
     });
   }
 
@@ -175,7 +176,16 @@ export class Fleet implements IsolateOwner {
       const isolate = this.#free();
       if (isolate === undefined) return this.grow();
       const pending = this.#waiting.shift();
-      if (pending !== undefined && !pending.answered) isolate.start(pending, nowMs);
+      if (pending !== undefined && !pending.answered) begin(isolate, pending, nowMs);
     }
+  }
+}
+
+/** One that can't be begun fails by itself: those behind it wait, too. */
+function begin(isolate: Isolate, pending: PendingCall, nowMs: number): void {
+  try {
+    isolate.start(pending, nowMs);
+  } catch (error) {
+    pending.fail("internal", `the request could not be begun: ${messageOf(error)}`);
   }
 }

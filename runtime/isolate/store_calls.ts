@@ -86,23 +86,24 @@ export class StoreCalls {
   ): void {
     slots.enter(() => {
       if (this.#ended) return slots.leave();
-      this.#answer(call, run(), write).finally(() => slots.leave());
+      this.#answer(call, run, write).finally(() => slots.leave());
     }, bytes);
   }
 
-  #answer<T>(
+  /** Never rejects: whatever is wrong with a call is its answer, and the isolate's next one is made. */
+  async #answer<T>(
     call: number,
-    result: Promise<T>,
+    run: () => Promise<T>,
     write: (writer: FrameWriter, value: T) => void,
   ): Promise<void> {
-    return result.then(
-      (value) => {
-        if (this.#ended) return;
-        write(this.#reply(call, REPLY.done), value);
-        this.#writer.end();
-      },
-      (error) => this.#failed(call, error),
-    );
+    try {
+      const value = await run();
+      if (this.#ended) return;
+      write(this.#reply(call, REPLY.done), value);
+      this.#writer.end();
+    } catch (error) {
+      this.#failed(call, error);
+    }
   }
 
   async #watch(call: number, payload: Payload): Promise<void> {

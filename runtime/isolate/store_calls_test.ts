@@ -6,7 +6,7 @@ import { Payload } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { type ByteConnection, HEADER_BYTES } from "./frames.ts";
 import { StoreCalls } from "./store_calls.ts";
-import { writeCommit } from "./store_frames.ts";
+import { writeCommit, writeGet } from "./store_frames.ts";
 
 /** The payload of one frame. */
 async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload> {
@@ -47,4 +47,31 @@ Deno.test("store calls: so many commits are under way, the others follow as thes
   calls.end();
   for (const end of open) end();
   await writer.drained();
+});
+
+Deno.test("store calls: one that throws at once, or whose answer can't be written, fails by itself and makes room", async () => {
+  const store = {
+    commit: () => {
+      throw new Error("thrown at once");
+    },
+    get: () => Promise.resolve(null), // no rows: writing them throws
+  } as unknown as StoreClient;
+  const sent: number[] = [];
+  const connection: ByteConnection = {
+    read: () => Promise.resolve(null),
+    write: (bytes) => {
+      sent.push(bytes.length);
+      return Promise.resolve(bytes.length);
+    },
+  };
+  const writer = new FrameWriter(connection, () => {});
+  const calls = new StoreCalls(writer, 1, store, () => {});
+  for (let call = 0; call < 3 * CALLS_MAX; call++) {
+    const mutation = { kind: "delete", key: packKey(["k"]) as Key } as const;
+    calls.start(await payloadOf((frame) => writeCommit(frame.u32(call), [], [mutation])));
+    calls.start(await payloadOf((frame) => writeGet(frame.u32(call), [packKey(["k"])], "session")));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await writer.drained();
+  assert.ok(sent.length > 0);
 });

@@ -90,7 +90,7 @@ export class AgentHub {
       way.close();
     }, TAKE_MS_MAX);
     this.#offered.set(ticket, { wanted, way, late });
-    void agent.socket.send(JSON.stringify({ way: ticket }));
+    agent.socket.send(JSON.stringify({ way: ticket })).catch(gone);
     return true;
   }
 
@@ -117,7 +117,7 @@ export class AgentHub {
       agent.open.delete(number);
       resolve(outcome);
     });
-    void agent.socket.send(encodeAsked(number, request));
+    agent.socket.send(encodeAsked(number, request)).catch(gone);
     return promise;
   }
 
@@ -132,6 +132,9 @@ export class AgentHub {
     }
   }
 }
+
+/** A line that takes nothing any more has ended: whoever reads it finds that (`serve`). */
+const gone = (): void => {};
 
 const keyOf = ({ app, class: className }: AgentOf): string => JSON.stringify([app, className]);
 

@@ -43,9 +43,8 @@ export class ClientAgent {
           connection.close();
           continue;
         }
-        const served = this.#serve(connection);
+        const served = this.#serve(connection).finally(() => serving.delete(served));
         serving.add(served);
-        served.finally(() => serving.delete(served));
       }
     } finally {
       stop.removeEventListener("abort", close);

@@ -172,7 +172,10 @@ async function runClients(
     ...{ listener, note: noteTo(args, shell) },
     idOf: () => id ?? `agent-${crypto.randomUUID()}`,
     attach: (id) =>
-      PlainPeer.attach({ open: () => open(id), instance: draw(), log: new HostLog(), count: () => {} }),
+      PlainPeer.attach({
+        ...{ open: () => open(id), instance: draw(), log: new HostLog(), count: () => {} },
+        failed: (error) => noteTo(args, shell)(`a connection of ${id} failed: ${error}`),
+      }),
   });
   const { hostname, port } = listener.addr;
   if (args.json) shell.out(JSON.stringify({ event: "listening", hostname, port }));

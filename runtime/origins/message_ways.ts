@@ -47,7 +47,11 @@ export class TcpSocket implements MessageSocket {
   #isClosed = false;
 
   constructor(connection: Deno.TcpConn) {
-    connection.setNoDelay(true);
+    try {
+      connection.setNoDelay(true);
+    } catch {
+      // Reset before it was looked at: who reads it finds that.
+    }
     this.#connection = connection;
   }
 

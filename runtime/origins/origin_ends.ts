@@ -95,7 +95,9 @@ export class OriginEnds {
       return way.close();
     }
     const reader = this.#end(wanted, origin).join(channelOf(way));
-    await feed(way, reader);
+    await feed(way, reader, (error) => {
+      this.#services.log(wanted, `the end of ${wanted.class} ${JSON.stringify(wanted.id)} failed: ${error}`);
+    });
   }
 
   /** OS1 */

@@ -37,6 +37,7 @@ import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
+import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
 import { openStateful, type StatefulService } from "./stateful_service.ts";
 import type { SiteTable } from "./site_table.ts";
@@ -73,6 +74,7 @@ export interface SiteParts {
   readonly isolates: IsolateMetrics;
   readonly stateful: StatefulMetrics;
   readonly random: SystemRandom;
+  readonly faults: Faults;
 }
 
 /** What serving apps needs beside the site itself. */
@@ -155,7 +157,7 @@ export async function startApps(
     appLog: running.appLog,
     redact: running.redact,
     mapped: (version, text) => stacks.mapped(version, text),
-    fatal: ports.fatal,
+    ...{ fatal: ports.fatal, faults: site.faults },
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));
   const cron = await openCron({

@@ -2,13 +2,18 @@
  * `sojourn site --config FILE`: one site, until it is told to stop.
  *
  * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long,
- * ends it at once. A site whose disk has failed and works again ends with exit code 1, to be started anew. SIGHUP makes it read what its file says of owners again.
+ * ends it at once. A site whose disk has failed and works again ends with exit code 1, to be started anew; one in which
+ * something was thrown that nobody waited for with exit code 70. SIGHUP makes it read what its file says of owners again.
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts";
 import { type ChaosFile, chaosFileSchema } from "../chaos/site_chaos.ts";
 import { ConfigError, explain, readSiteConfig } from "./config.ts";
+import { describe, onUnexpected } from "./faults.ts";
 import { Site } from "./site.ts";
+
+/** A broken site that does not come to its end in order by then ends without: what it has acknowledged is on disk. */
+const BROKEN_STOP_MS_MAX = 15_000;
 
 /** The `site` command. */
 export const siteCommand: Command = {
@@ -45,6 +50,11 @@ async function runSite(
   let isAsked = false;
   let reload = () => void (isAsked = true);
   Deno.addSignalListener("SIGHUP", () => reload());
+  let unexpected = (error: unknown): void => {
+    shell.err(`site: unexpected, while it starts: ${describe(error)}`);
+    Deno.exit(EXIT.broken);
+  };
+  onUnexpected((error) => unexpected(error));
   let site: Site;
   try {
     const config = await readSiteConfig(file, Deno.env.toObject());
@@ -61,10 +71,16 @@ async function runSite(
   }
   reload = () => void site.reload(() => readSiteConfig(file, Deno.env.toObject()));
   if (isAsked) reload();
-  const done = Promise.race([stopAsked(supervised), site.drained]).then(() => EXIT.done);
-  const code = await Promise.race([done, site.recovered.then(() => EXIT.failed)]);
-  await site.stop();
-  return code;
+  unexpected = (error) => site.unexpected(error);
+  const code = await Promise.race<ExitCode>([
+    Promise.race([stopAsked(supervised), site.drained]).then(() => EXIT.done),
+    site.recovered.then(() => EXIT.failed),
+    site.broken.then(() => EXIT.broken),
+  ]);
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  if (code === EXIT.broken) setTimeout(resolve, BROKEN_STOP_MS_MAX);
+  await Promise.race([site.stop(), late]);
+  return code === EXIT.done && site.faults.isBroken ? EXIT.broken : code;
 }
 
 /** What the dev process wrote for this site. @throws ConfigError */

@@ -9,6 +9,8 @@
  * S2  After a fault (a broken invariant, a failed disk) nothing is acknowledged any more: links are closed, every
  *     request gets `disk_failed`, and the log says why. The process stays, so that its operator can look, until the
  *     disk takes writes again: then it ends, to be started anew (disk_trial.ts).
+ * S3  After an exception that nobody waited for (faults.ts) it stops in order: nothing new is begun, what was acknowledged
+ *     is on disk. Whoever started the process is told by its exit code to start it anew (command.ts).
  */
 import { OwnersError } from "../../store/owners/choose.ts";
 import { openReplica } from "../../store/replica.ts";
@@ -23,19 +25,21 @@ import { platform, type PlatformServices, type Readiness } from "../gateway/plat
 import { Problem } from "../gateway/problem.ts";
 import type { TokenCodec } from "../gateway/session_tokens.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
-import { LinkHub, overWebSocket, TCP, tlsTransport, type Transport } from "../link/mod.ts";
+import { LinkHub, overWebSocket, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
 import { Telemetry } from "../telemetry/mod.ts";
+import { linkAddress, scheme, splitListen, transportOf } from "./addresses.ts";
 import { adminCallLog } from "./admin_calls.ts";
 import { ClientFile } from "./client_file.ts";
 import { ConfigError, linkUrl, type SiteConfig } from "./config.ts";
-import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
+import { openData, readAdminTokens, readSecrets, readTls } from "./data_folder.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
 import { dismissalOf, refusalOf } from "./admission.ts";
 import { DiskSpace } from "./alerts.ts";
 import { diskWorks } from "./disk_trial.ts";
 import { drain } from "./drain.ts";
+import { describe, Faults } from "./faults.ts";
 import { frontPage } from "./front_page.ts";
 import { fixedChanges, ownersSettings } from "./owners_fields.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
@@ -64,6 +68,7 @@ export class Site {
   readonly random = new SystemRandom();
   readonly telemetry: Telemetry;
   readonly requests: RequestTelemetry;
+  readonly faults: Faults;
   readonly isolates = new IsolateMetrics();
   readonly stateful = new StatefulMetrics();
   readonly #cut = new AbortController();
@@ -83,6 +88,7 @@ export class Site {
   readonly #fileParent: SiteConfig["parent"];
   readonly #drained = Promise.withResolvers<void>();
   readonly #recovered = Promise.withResolvers<void>();
+  readonly #broken = Promise.withResolvers<void>();
   readonly #trials = new AbortController();
   #stopping: Promise<void> | null = null;
   #closeStorage: () => Promise<void> = () => Promise.resolve();
@@ -93,6 +99,7 @@ export class Site {
     this.#fileParent = fileParent;
     this.#disk = new DiskSpace(config.data);
     this.log = new SiteLog(config.id, config.log);
+    this.faults = new Faults(this.log);
     this.telemetry = new Telemetry({
       settings: config.otel,
       resource: siteResource(config),
@@ -202,6 +209,7 @@ export class Site {
       ...this.isolates.families,
       ...this.stateful.families,
       ...disks.families,
+      this.faults.counter,
       ...siteFamilies({
         info: { site: config.id, tier: config.tier },
         replica: () => replica.status(),
@@ -332,7 +340,7 @@ export class Site {
       error: describe(error),
       says: "nothing is acknowledged any more",
     });
-    void this.#hub?.close();
+    this.#hub?.close().catch((error) => this.faults.unexpected(error));
     if (
       !(error instanceof StoreUnavailable) || error.code !== "disk_failed" || this.#chaos?.isDiskOk === false
     ) {
@@ -408,6 +416,17 @@ export class Site {
     this.#hub?.moveTo({ site: parent.id, address: parent.url });
   }
 
+  /** S3; after a fault (S2) there is nothing left to stop for. */
+  unexpected(error: unknown): void {
+    this.faults.unexpected(error);
+    if (this.#fault === null) this.#broken.resolve();
+  }
+
+  /** Resolves when it is to stop by S3. */
+  get broken(): Promise<void> {
+    return this.#broken.promise;
+  }
+
   /** Resolves when it has been drained. */
   get drained(): Promise<void> {
     return this.#drained.promise;
@@ -448,45 +467,6 @@ export class Site {
   }
 }
 
-/** How clients speak to `listen.http`. */
-const scheme = ({ tls }: SiteConfig): string => tls?.cert !== undefined && tls.http ? "https" : "http";
-
-/** Where other sites reach this one, always with how they are to speak: they may be configured otherwise. */
-function linkAddress({ advertise, listen, tls }: SiteConfig): string {
-  const address = advertise.link ?? listen.link;
-  if (address.includes("://")) return address;
-  return `${tls?.cert === undefined ? "tcp" : "tls"}://${address}`;
-}
-
-/** Certificates that do not belong together stop the start, not the first who dials. */
-function transportOf(tls: TlsFiles | null): Transport {
-  if (tls === null) return TCP;
-  const { own, caCerts } = tls;
-  const transport = tlsTransport({ ...own ?? {}, caCerts });
-  return {
-    dial: transport.dial,
-    listen(at) {
-      try {
-        return transport.listen(at);
-      } catch (error) {
-        // What is wrong with the address has a name of its own.
-        const isAboutKeys = error instanceof Deno.errors.InvalidData ||
-          (error instanceof Error && error.constructor === Error);
-        if (own === null || !isAboutKeys) throw error;
-        throw new ConfigError(
-          `tls: found a certificate and a key that cannot be used together: ${error.message}`,
-        );
-      }
-    },
-  };
-}
-
-/** Host and port to listen on; port 0 takes a free one. */
-function splitListen(address: string): { hostname: string; port: number } {
-  const at = address.lastIndexOf(":");
-  return { hostname: address.slice(0, at).replace(/^\[|\]$/g, ""), port: Number(address.slice(at + 1)) };
-}
-
 function codecOf(secrets: readonly Uint8Array[], clock: SystemClock, random: SystemRandom): TokenCodec {
   const ring = deriveKeyRing(secrets);
   return {
@@ -494,6 +474,3 @@ function codecOf(secrets: readonly Uint8Array[], clock: SystemClock, random: Sys
     open: (text) => openToken(text, ring, clock.nowMs()),
   };
 }
-
-const describe = (error: unknown): string =>
-  error instanceof Error ? error.stack ?? error.message : String(error);

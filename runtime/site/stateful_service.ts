@@ -4,7 +4,7 @@
  * Life: `openStateful` when the replica is ready → serves → `close`: what is at rest becomes a checkpoint, what was
  * appended is held, isolates end, disks close.
  */
-import { Homes } from "../../functions/homes/mod.ts";
+import { Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
 import type { Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
@@ -26,6 +26,7 @@ import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import { standbysOf } from "./standby_service.ts";
+import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
 import { openOrigins, type OriginService } from "./origin_service.ts";
 import type { SystemClock, SystemRandom } from "./system_ports.ts";
@@ -47,6 +48,7 @@ export interface StatefulParts {
   readonly redact: (app: string, text: string) => string;
   readonly mapped: (version: string, text: string) => Promise<string>;
   readonly fatal: (error: Error) => void;
+  readonly faults: Faults;
 }
 
 /** A site's stateful sessions, served. */
@@ -110,6 +112,8 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
+  const failed = (name: StatefulName, error: unknown) =>
+    parts.faults.contained("session", error, { ...name });
   const draw = () => random.bytes(ID_BYTES).toHex();
   const sites = () => replica.members.sites;
   const instance = () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0);
@@ -130,6 +134,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     channelsMax: config.limits.statefulPeers,
     ...{ newPeer: draw, secrets: parts.secrets },
     countRejected: (what) => metrics.countRejected(what),
+    failed,
     nowMs: () => clock.nowMs(),
     call: (from, { target, chain, call }, request, token) =>
       router.ask({
@@ -152,9 +157,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const ways: PeerWays = new PeerWays({
     ...{ site: config.id, homes, host, links: hub, sites },
     fellows: fellowsOf(replica, hub),
+    failed,
   });
   const attacher = new Attacher({
-    ...{ ways, instance, socketsMax: config.limits.statefulPeers },
+    ...{ ways, instance, failed, socketsMax: config.limits.statefulPeers },
     count: (what) => metrics.countPeers(what),
   });
   const status = (): StatefulSources => ({

@@ -4,6 +4,7 @@
  *
  * A1  A plain socket's handshake is answered when its attachment is in the session's log; refused, it gets a problem.
  */
+import type { StatefulName } from "../../functions/homes/mod.ts";
 import { type PeerClock, SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -21,6 +22,8 @@ export interface AttacherServices {
   readonly count: (what: PeersCount) => void;
   /** The system's, where it is left out. */
   readonly clock?: PeerClock;
+  /** A fault of the gateway's end of one WebSocket. */
+  readonly failed: (name: StatefulName, error: unknown) => void;
 }
 
 /** What happens to sockets. */
@@ -74,14 +77,17 @@ export class Attacher implements Pick<StatefulCaller, "attach"> {
   }
 
   async #plain({ address, token, protocols }: StatefulAttachment): Promise<AttachedSocket> {
-    const { ways, instance, count, clock } = this.#services;
+    const { ways, instance, count, clock, failed } = this.#services;
     let unseen = token;
     const open = async () => {
       const way = await ways.open(address, unseen);
       unseen = null; // the session has it from now on
       return way;
     };
-    const socket = await PlainPeer.attach({ open, instance: instance(), count, clock });
+    const socket = await PlainPeer.attach({
+      ...{ open, instance: instance(), count, clock },
+      failed: (error) => failed(address, error),
+    });
     count("attached");
     return { socket, protocol: protocols[0] ?? "" };
   }

@@ -206,11 +206,21 @@ export const channelOf = (way: FrameWay): Channel => ({
   close: () => way.close(),
 });
 
-/** Gives a side what comes, until the way has ended. */
-export async function feed(way: FrameWay, reader: ChannelReader): Promise<void> {
-  for (;;) {
-    const frame = await way.next();
-    if (frame === null) return reader.broken();
-    reader.frame(frame);
+/**
+ * Gives a side what comes, until the way has ended.
+ *
+ * @param failed told of a fault of that side: its own way ends, and no other.
+ */
+export async function feed(
+  way: FrameWay,
+  reader: ChannelReader,
+  failed: (error: unknown) => void,
+): Promise<void> {
+  try {
+    for (let frame = await way.next(); frame !== null; frame = await way.next()) reader.frame(frame);
+  } catch (error) {
+    way.close();
+    failed(error);
   }
+  reader.broken();
 }

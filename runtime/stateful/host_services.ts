@@ -46,6 +46,8 @@ export interface HostServices {
   ) => Promise<StatefulReply>;
   /** Counts rejected handlers, by what they were for. */
   readonly countRejected: (what: string) => void;
+  /** A fault that concerns one session. */
+  readonly failed: (name: StatefulName, error: unknown) => void;
   /** The HTTP origin that a class of a version has. */
   readonly originOf: (name: StatefulName, version: LiveVersion) => HttpOrigin | null;
   /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */

@@ -89,6 +89,7 @@ export class Hosted {
   /** What the next run is told first, in place of what killed the one before (H3). */
   #rejected: HandledEvent | null = null;
   readonly #log: (level: string, text: string) => void;
+  readonly #faults: (error: unknown) => void;
   readonly #rejections: (what: string) => void;
   readonly #parking: Parking;
   readonly #peers: HostedPeers;
@@ -111,6 +112,7 @@ export class Hosted {
     this.#open = open;
     this.#gone = gone;
     this.#log = log;
+    this.#faults = peers.failed;
     this.#rejections = rejected;
     this.#parking = parking;
     this.#clock = peers.clock;
@@ -231,6 +233,7 @@ export class Hosted {
       rejected: (rejection) => this.#wasRejected(rejection),
       over: (over) => this.#ended(opened.run, over),
       log: this.#log,
+      failed: this.#faults,
     });
     this.#rejected = null;
     this.#parking.serves();

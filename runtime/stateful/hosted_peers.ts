@@ -28,6 +28,8 @@ export interface HostedPeersPorts extends Omit<SessionPeersPorts, "wake" | "outr
   /** The session is open, or opens. @throws HomeError, Problem … */
   readonly ensure: () => Promise<SessionRun>;
   readonly run: () => SessionRun | null;
+  /** A fault of what goes on with those attached, of this session only. */
+  readonly failed: (error: unknown) => void;
 }
 
 const INTERNAL = { code: "internal", message: "the stateful session could not be opened" };
@@ -147,7 +149,7 @@ export class HostedPeers implements RunPeers {
     this.close();
     if (originWay === null) return;
     const accept = (channel: Channel) => this.#accept(channel, "origin");
-    this.#way = { version, way: new OriginWay(originWay, accept, this.#ports.clock) };
+    this.#way = { version, way: new OriginWay(originWay, accept, this.#ports.failed, this.#ports.clock) };
   }
 
   // ── For runs ──
@@ -159,7 +161,7 @@ export class HostedPeers implements RunPeers {
       if (this.#peers?.epoch !== epoch) return;
       if (code === "ended") this.ended();
       else this.over(site); // HP2
-    });
+    }).catch(this.#ports.failed);
   }
 
   isPeer(to: string): boolean {

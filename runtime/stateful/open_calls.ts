@@ -6,11 +6,18 @@ import { type CallMaker, makeCall } from "./made_calls.ts";
 export class OpenCalls {
   readonly #maker: Omit<CallMaker, "signal">;
   readonly #done: (call: number, outcome: CallOutcome) => void;
+  readonly #failed: (error: unknown) => void;
   readonly #open = new Map<number, { readonly kind: CallKind; readonly controller: AbortController }>();
 
-  constructor(maker: Omit<CallMaker, "signal">, done: (call: number, outcome: CallOutcome) => void) {
+  /** @param failed what was done could not be told: the session can't go on as it is. */
+  constructor(
+    maker: Omit<CallMaker, "signal">,
+    done: (call: number, outcome: CallOutcome) => void,
+    failed: (error: unknown) => void,
+  ) {
     this.#maker = maker;
     this.#done = done;
+    this.#failed = failed;
   }
 
   get size(): number {
@@ -29,7 +36,7 @@ export class OpenCalls {
       if (this.#open.get(call.call)?.controller !== controller) return;
       this.#open.delete(call.call);
       this.#done(call.call, outcome);
-    });
+    }).catch(this.#failed);
   }
 
   /** Nobody waits for it any more. */

@@ -15,19 +15,23 @@ const PAUSE_MS_MAX = 5_000;
 export class OriginWay {
   readonly #dial: () => Promise<FrameWay>;
   readonly #accept: (channel: Channel) => ChannelReader;
+  readonly #failed: (error: unknown) => void;
   readonly #clock: PeerClock;
   #way: FrameWay | null = null;
   #isOver = false;
   #wake: () => void = () => {};
 
+  /** @param failed told of a fault of the session's side of a way. */
   constructor(
     dial: () => Promise<FrameWay>,
     accept: (channel: Channel) => ChannelReader,
+    failed: (error: unknown) => void,
     clock: PeerClock = SYSTEM_CLOCK,
   ) {
     this.#dial = dial;
     this.#clock = clock;
     this.#accept = accept;
+    this.#failed = failed;
     this.#run();
   }
 
@@ -44,7 +48,7 @@ export class OriginWay {
       try {
         const way = this.#way = await this.#dial();
         if (this.#isOver) return way.close();
-        await feed(way, this.#accept(channelOf(way)));
+        await feed(way, this.#accept(channelOf(way)), this.#failed);
       } catch {
         // The root can't be reached: it is asked again.
       }

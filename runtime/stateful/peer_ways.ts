@@ -43,6 +43,8 @@ export interface PeerWaysServices {
   };
   /** The system's, where it is left out. */
   readonly clock?: PeerClock;
+  /** A fault of a session's side of one way, which has ended by it. */
+  readonly failed: (name: StatefulName, error: unknown) => void;
 }
 
 /** The kind of these requests on the links. */
@@ -112,7 +114,7 @@ export class PeerWays {
       if (request.body === null) throw new WayRefused("internal", "a way came without its incoming half");
       const way = new StreamWay(this.#clock).read(request.body);
       const reader = await host.connect(asked.name, channelOf(way), asked.token);
-      void feed(way, reader);
+      void feed(way, reader, (error) => this.#services.failed(asked.name, error));
       return { ...replied(ARRIVED), body: way.outgoing };
     } catch (error) {
       request.body?.cancel().catch(() => {});
@@ -142,7 +144,7 @@ export class PeerWays {
     const [mine, its] = localWay();
     try {
       const reader = await this.#services.host.connect(name, channelOf(its), token);
-      void feed(its, reader);
+      void feed(its, reader, (error) => this.#services.failed(name, error));
       return mine;
     } catch (error) {
       return replyOf(error);

@@ -19,7 +19,7 @@ import {
   MESSAGE_BYTES_MAX,
   type PeerClock,
 } from "../../functions/peers/mod.ts";
-import { type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
+import { cutReason, type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
 import { pause, SYSTEM_CLOCK } from "./clock.ts";
 import { channelOf, feed, type FrameWay } from "./frame_way.ts";
@@ -36,6 +36,8 @@ export interface PlainPeerPorts {
   readonly count: (what: "resumed" | "lost" | "slow") => void;
   /** The system's, where it is left out. */
   readonly clock?: PeerClock | undefined;
+  /** A fault of this end, which is closed by it. */
+  readonly failed: (error: unknown) => void;
 }
 
 /** Of messages that are not in the log: beyond, the client is not read. */
@@ -67,7 +69,6 @@ const PASSING: ReadonlySet<string> = new Set(["superseded_home", "stateful_unrea
 
 /** Close codes (RFC 6455, 7.4.1; the registry). */
 const CLOSE = { tooSlow: 1008, tooBig: 1009, failed: 1011, restarted: 1012, later: 1013 } as const;
-const REASON_BYTES_MAX = 123;
 
 /** See the file's header. */
 export class PlainPeer implements MessageSocket {
@@ -195,7 +196,7 @@ export class PlainPeer implements MessageSocket {
       try {
         const way = await this.#ports.open();
         if (this.#isOver) way.close();
-        else void feed(way, this.#host.connected(channelOf(way)));
+        else void feed(way, this.#host.connected(channelOf(way)), (error) => this.#failed(error));
       } catch (error) {
         if (this.#refused(error)) break;
       }
@@ -221,6 +222,13 @@ export class PlainPeer implements MessageSocket {
     return true;
   }
 
+  #failed(error: unknown): void {
+    this.#ports.failed(error);
+    this.#ports.count("lost");
+    this.#end(CLOSE.failed, "internal", new Problem("internal", "the gateway's end of it failed"));
+    this.#host.abandon();
+  }
+
   #closed(end: HostEnd): void {
     if (end.kind === "bye") return this.#end(end.code, end.reason, null);
     const code = isProblemCode(end.code) ? end.code : end.retry === "reset" ? "superseded" : "app_error";
@@ -243,14 +251,7 @@ export class PlainPeer implements MessageSocket {
     this.#isOver = true;
     this.#attached.promise.catch(() => {});
     this.#attached.reject(problem ?? new Problem("superseded", `the session closed: ${reason}`));
-    this.#queue.push({ kind: "close", code, reason: cut(reason) });
+    this.#queue.push({ kind: "close", code, reason: cutReason(reason) });
     this.#drained();
   }
-}
-
-/** As long as a close frame takes. */
-function cut(reason: string): string {
-  let text = reason.slice(0, REASON_BYTES_MAX).toWellFormed();
-  while (new TextEncoder().encode(text).length > REASON_BYTES_MAX) text = text.slice(0, -1).toWellFormed();
-  return text;
 }

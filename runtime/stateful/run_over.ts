@@ -51,6 +51,8 @@ export interface RunListener {
   rejected(rejection: Rejection): void;
   over(over: RunOver): void;
   log(level: string, text: string): void;
+  /** A fault of what goes on around the run: it concerns this session only. */
+  failed(error: unknown): void;
 }
 
 /** A run that could not start. */

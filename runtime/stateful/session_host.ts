@@ -288,6 +288,7 @@ export class SessionHost {
       openLog: (receiver, records) => openHostLog(secrets, { name, receiver }, records),
       secret: secrets[0],
       log: (level, text) => this.#log(name, level, text),
+      failed: (error) => this.#services.failed(name, error),
     };
   }
 

@@ -106,7 +106,7 @@ export class SessionRun implements ChannelSink {
     const calls = this.#calls = new OpenCalls({ ...parts.calls, store }, (call, outcome) => {
       const storeClock = store.tick();
       this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
-    });
+    }, (error) => this.#end({ kind: "failed", error }));
     const life = {
       home: () => this.home,
       isOver: () => this.isOver,
@@ -312,13 +312,14 @@ export class SessionRun implements ChannelSink {
 
   opened(opened: Opened): void {
     if (this.#over !== null || this.#home !== null) return;
-    const { home: opening, isAdopted, isShared, listener: { peers } } = this.#parts;
+    const { home: opening, isAdopted, isShared, listener } = this.#parts;
+    const { peers } = listener;
     peers.noted(opened);
     const answers = this.#answersOf(opened.outputs);
     const home = this.#home = opening.start(answers);
     home.over.then((error) => {
       this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
-    });
+    }).catch((error) => listener.failed(error));
     this.#told = home.sequence;
     // A class of which hosts held the log before: they do no longer.
     if (!isShared) { for (const host of home.hosts.asked) home.hosts.drop(host); }
@@ -442,8 +443,7 @@ export class SessionRun implements ChannelSink {
     rested.catch(() => {}).then(() => {
       if (home === null) this.#parts.home.abandon();
       this.#parts.listener.over(over);
-      this.#finished.resolve();
-    });
+    }).catch((error) => this.#parts.listener.failed(error)).then(this.#finished.resolve);
   }
 }
 

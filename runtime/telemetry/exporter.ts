@@ -7,6 +7,7 @@
  * E1  A request never waits for it: what does not fit the queue is dropped and counted.
  * E2  A collector that is away or busy is asked again later; one that refuses a batch is not asked again with it.
  * E3  The headers, which hold a key more often than not, appear in no line of the log.
+ * E4  What can't be read or encoded is dropped and counted: nobody's request, and no site, ends by its telemetry.
  */
 import type { Family } from "./instruments.ts";
 import { encodeMetrics, encodeSpans, type Resource } from "./otlp.ts";
@@ -107,7 +108,20 @@ export class Exporter implements SpanSink {
     void this.flush();
   }
 
+  /** E4 */
   async #send(): Promise<void> {
+    try {
+      await this.#sendDue();
+    } catch (error) {
+      this.counts.batchesFailed++;
+      this.counts.spansDropped += this.#queue.splice(0, this.#options.batchSpansMax).length;
+      this.#services.note("otel_export_invalid", {
+        error: error instanceof Error ? error.stack : String(error),
+      });
+    }
+  }
+
+  async #sendDue(): Promise<void> {
     const { traces, metrics, batchSpansMax, metricsEveryMs } = this.#options;
     const { resource, families } = this.#services;
     while (traces !== null && this.#queue.length > 0) {

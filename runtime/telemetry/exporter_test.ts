@@ -78,3 +78,19 @@ Deno.test("a site that stops does not wait for a collector that never answers", 
   trace(1);
   await exporter.close();
 });
+
+Deno.test("what can't be read or encoded is dropped and said, and nothing is thrown (E4)", async () => {
+  const notes: string[] = [];
+  const exporter = new Exporter({ ...OPTIONS, metrics: OPTIONS.traces, metricsEveryMs: 0 }, {
+    resource: { "service.name": "sojourn" },
+    families: () => {
+      throw new Error("a gauge that can't be read");
+    },
+    note: (event, fields) => notes.push(`${event} ${JSON.stringify(fields)}`),
+    fetch: () => Promise.resolve(new Response("{}")),
+  });
+  await exporter.flush();
+  await exporter.close();
+  assert.equal(exporter.counts.batchesFailed, 2);
+  assert.match(notes.join(), /otel_export_invalid .*a gauge that can't be read/);
+});

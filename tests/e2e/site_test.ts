@@ -50,6 +50,7 @@ class Pair {
     id: "root" | "edge",
     more: Record<string, unknown> = {},
     env: Record<string, string> = {},
+    main = join("runtime", "main.ts"),
   ): Promise<RunningSite> {
     const mine = this.#ports[id], root = this.#ports.root;
     assert.ok(mine !== undefined && root !== undefined);
@@ -66,7 +67,7 @@ class Pair {
     await this.write(`${id}.json`, JSON.stringify(file));
     const child = new Deno.Command(Deno.execPath(), {
       args: [
-        ...["run", "-A", "--config", join(ROOT, "deno.json"), join(ROOT, "runtime", "main.ts")],
+        ...["run", "-A", "--config", join(ROOT, "deno.json"), join(ROOT, main)],
         ...["site", "--config", join(this.#folder, `${id}.json`)],
       ],
       env,
@@ -139,6 +140,24 @@ Deno.test("a site for real says who may ask what, and ends in order", async () =
   assert.deepEqual(lines.map(({ event }) => event).slice(0, 2), ["listening", "ready"]);
   assert.equal(await root.end("SIGTERM"), 0);
   assert.match(root.log(), /"event":"stopped"/);
+});
+
+Deno.test("a site in which something is thrown where nobody waits stops in order, says so, and starts again (S3)", async () => {
+  await using pair = await Pair.make();
+  const main = join("tests", "e2e", "fault_main.ts");
+  for (
+    const [signal, what] of [["SIGUSR2", "rejected on request"], ["SIGUSR1", "thrown on request"]] as const
+  ) {
+    const root = await pair.start("root", {}, { SOJOURN_LOG: "json" }, main);
+    await ready(root);
+    assert.equal(await root.end(signal), 70, root.log());
+    type Line = { event: string; level: string; error?: string };
+    const lines = root.log().trim().split("\n").map((line) => JSON.parse(line) as Line);
+    assert.deepEqual(lines.map(({ event }) => event).slice(-3), ["unexpected", "stopping", "stopped"]);
+    const [said] = lines.filter(({ event }) => event === "unexpected");
+    assert.equal(said?.level, "error");
+    assert.match(said?.error ?? "", new RegExp(`${what}\\n +at .*fault_main\\.ts`));
+  }
 });
 
 Deno.test("a blank site waits for its parent; one with a valid disk does not", async () => {

@@ -110,3 +110,16 @@ Deno.test("what goes over an agent's line reads back when it was written", () =>
   );
   assert.deepEqual(decodeWanted(encodeWanted(WANTED)), WANTED);
 });
+
+Deno.test("an agent whose line takes nothing any more is found gone by its line: nothing else fails", async () => {
+  const agents = hub(), line = new Line(), [way] = localWay();
+  line.send = () => Promise.reject(new Error("the line broke"));
+  const serving = agents.serve(OF, line);
+  assert.equal(agents.offer(WANTED, way), true);
+  const asked = agents.fetch(REQUEST);
+  await new Promise((resolve) => setTimeout(resolve)); // a rejection that nobody took would be told by now
+  line.close(1006);
+  await serving;
+  assert.equal((await asked)?.ok, false);
+  agents.close();
+});

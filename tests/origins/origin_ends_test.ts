@@ -89,6 +89,7 @@ function homeOf(ends: OriginEnds, clock: PeerClock, events: Events, logged: Logg
   const way = new OriginWay(
     () => Promise.resolve(ends.open(WANTED)),
     (channel) => side.accept(channel, "origin"),
+    (error) => void Promise.reject(error),
   );
   return {
     ...{ side, way },

@@ -75,10 +75,17 @@ function gateway(of: () => MemoryHost, socketsMax = 100): Gateway {
     const ways = new PeerWays({
       ...{ site: "cloud", homes, host, links, sites: () => new Map() },
       fellows: { standing: () => "unknown", watch: nobody, onChange: nobody },
+      failed: (_, error) => void Promise.reject(error),
     });
     return await ways.open(name, token);
   };
-  return new Gateway(of, { ways: { open }, instance: () => ++instance, socketsMax, count: () => {} });
+  return new Gateway(of, {
+    ways: { open },
+    instance: () => ++instance,
+    socketsMax,
+    count: () => {},
+    failed: (_, error) => void Promise.reject(error),
+  });
 }
 
 /** A client, reading. */
@@ -274,7 +281,13 @@ Deno.test("bounds: a message too long, a client that does not read, one socket m
 
 Deno.test("a client of the library is told in a frame why it is not taken", async () => {
   const ways = { open: () => Promise.reject(new WayRefused("stateful_parked", "it stands still")) };
-  const attacher = new Attacher({ ways, instance: () => 1, socketsMax: 1, count: () => {} });
+  const attacher = new Attacher({
+    ways,
+    instance: () => 1,
+    socketsMax: 1,
+    count: () => {},
+    failed: () => {},
+  });
   const { socket, protocol } = await attacher.attach({
     address: NAME,
     token: null,

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { FRAME_BYTES_MAX, type FrameWay, localWay, StreamWay } from "../../runtime/stateful/frame_way.ts";
+import {
+  feed,
+  FRAME_BYTES_MAX,
+  type FrameWay,
+  localWay,
+  StreamWay,
+} from "../../runtime/stateful/frame_way.ts";
 
 /** Two ends over streams, as a link has them; chunks are cut where `cut` says. */
 function overStreams(cut: number): [FrameWay, FrameWay] {
@@ -96,4 +102,22 @@ Deno.test("who sends faster than is read waits, and goes on when it is", async (
   const closed = a.ready();
   b.close();
   await closed;
+});
+
+Deno.test("a side that throws at a frame ends its own way: who fed it is told, and its peer finds the way ended", async () => {
+  const [mine, its] = localWay();
+  const told: unknown[] = [];
+  let broken = 0;
+  const reader = {
+    frame: (bytes: Uint8Array) => {
+      if (bytes[0] === 2) throw new Error("a fault");
+    },
+    broken: () => void broken++,
+  };
+  const fed = feed(its, reader, (error) => void told.push(error));
+  for (const byte of [1, 2, 3]) mine.send(Uint8Array.of(byte));
+  await fed;
+  assert.deepEqual(told.map(String), ["Error: a fault"]);
+  assert.equal(broken, 1);
+  assert.equal(await mine.next(), null);
 });

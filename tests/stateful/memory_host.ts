@@ -152,6 +152,7 @@ export async function memoryHost(
     call: () => Promise.reject(new Error("no other session is here")),
     log: ({ text }) => void lines.push(text),
     countRejected: () => {},
+    failed: (_, error) => void lines.push(`fault: ${error}`),
     ...{ parked, site: "cloud", mapped: (_: string, text: string) => Promise.resolve(text) },
     redact: (_, text) => text,
   });

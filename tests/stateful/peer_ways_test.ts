@@ -18,6 +18,7 @@ const arrived = (body: ReadableStream<Uint8Array>) =>
 class Scene {
   readonly asked: string[] = [];
   readonly watched: string[] = [];
+  readonly faults: unknown[] = [];
   standing: Standing = "alive";
   /** What the links answer. */
   answer: (to: string) => Promise<{ head: Uint8Array; body: ReadableStream<Uint8Array> | null }> = () =>
@@ -25,6 +26,7 @@ class Scene {
   #changed: Parameters<Fellows["onChange"]>[0] = () => {};
   readonly ways = new PeerWays({
     site: "here",
+    failed: (_, error) => void this.faults.push(error),
     homes: { where: () => "there", misled: () => {} },
     host: { connect: () => Promise.reject(new Error("it is not here")) },
     links: {

@@ -10,6 +10,7 @@ import { HandClock, HandHome } from "./peer_pair.ts";
 class Place {
   readonly home = new HandHome(new HandClock(), { outboxBytesMax: 64 << 20 });
   readonly counted: string[] = [];
+  readonly faults: unknown[] = [];
   ways: FrameWay[] = [];
   asked = 0;
   /** Why there is no way. */
@@ -24,12 +25,17 @@ class Place {
     if (this.refusal !== null) return Promise.reject(this.refusal);
     const [mine, its] = localWay();
     this.ways.push(its);
-    void feed(its, this.home.side.accept(channelOf(its), "client"));
+    void feed(its, this.home.side.accept(channelOf(its), "client"), (error) => {
+      throw error;
+    });
     return Promise.resolve(mine);
   };
 
   attach(): Promise<PlainPeer> {
-    return PlainPeer.attach({ open: this.open, instance: 7, count: (what) => void this.counted.push(what) });
+    return PlainPeer.attach({
+      ...{ open: this.open, instance: 7, count: (what) => void this.counted.push(what) },
+      failed: (error) => void this.faults.push(error),
+    });
   }
 
   /** A client that is attached. */

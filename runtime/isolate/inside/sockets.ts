@@ -19,6 +19,9 @@ interface Peer {
   close(code: number, reason: string): void;
 }
 
+/** As the standard has it: what a close frame takes. */
+const REASON_BYTES_MAX = 123;
+
 /** One end of a WebSocket, as an app sees it. */
 export class IsolateSocket extends EventTarget {
   static readonly CONNECTING = 0;
@@ -105,6 +108,12 @@ export class IsolateSocket extends EventTarget {
   }
 
   close(code = 1000, reason = ""): void {
+    if (new TextEncoder().encode(reason).length > REASON_BYTES_MAX) {
+      throw new DOMException(
+        `The close reason may not be longer than ${REASON_BYTES_MAX} bytes`,
+        "SyntaxError",
+      );
+    }
     if (this.readyState >= CLOSING) return;
     this.readyState = CLOSING;
     this.#toPeer((peer) => peer.close(code, reason));
