@@ -161,7 +161,7 @@ export interface Home {
   readonly logBytes: number;
   /** Sites that have its log, as far as is known, the nearest first: it could move there. */
   readonly heirs: readonly SiteId[];
-  /** Resolves when this site is not its home any more, or the site stops. */
+  /** Resolves when this site is not its home any more, or the site stops; never after `rest` (HomesPorts.onOver then). */
   readonly over: Promise<HomeError>;
   /**
    * Registers a request; `new` means that its answer will come in a commit, or `dropped` says it will not.

@@ -44,13 +44,24 @@ export interface FollowerHome {
   /** It promised another. */
   superseded(epoch: number): void;
   /** An owner that the arbiter has on record does not know the log: only the arbiter can tell. */
-  doubt(follower: Follower): void;
-  /** Resolves a moment later. */
+  doubt(follower: Follower): Promise<void>;
+  /** Resolves a moment later, and at once where it is over. */
   nextTick(): Promise<void>;
+}
+
+/** Whom a home follows with its log; see the fields of the same names. */
+export interface Following {
+  readonly site: SiteId;
+  readonly turn: number;
+  readonly disk?: number;
+  readonly isOwn?: boolean;
+  readonly mayInstall: boolean;
 }
 
 /** Appends under way to one owner: a round trip at a few hundred commits a second. */
 const ASKS_MAX = 16;
+
+const NOTHING = () => {};
 
 export class Follower {
   readonly #home: FollowerHome;
@@ -71,7 +82,7 @@ export class Follower {
   /** The state of that base, as far as it is known to have it. */
   #state = NO_STATE;
   /** Ends the watch over its site. */
-  unwatch: () => void = () => {};
+  unwatch: () => void = NOTHING;
   #sent = 0;
   #isClosed = false;
   #isJoining = false;
@@ -82,18 +93,9 @@ export class Follower {
   #appending = 0;
   /** Something it was sent has not come there. */
   #isBehind = false;
-  readonly #asks = new Set<Asking>();
+  readonly #asks: Asking[] = [];
 
-  constructor(
-    home: FollowerHome,
-    { site, turn, disk = 0, isOwn = false, mayInstall }: {
-      readonly site: SiteId;
-      readonly turn: number;
-      readonly disk?: number;
-      readonly isOwn?: boolean;
-      readonly mayInstall: boolean;
-    },
-  ) {
+  constructor(home: FollowerHome, { site, turn, disk = 0, isOwn = false, mayInstall }: Following) {
     this.#home = home;
     this.site = site;
     this.turn = turn;
@@ -125,8 +127,7 @@ export class Follower {
   close(): void {
     this.#isClosed = true;
     this.unwatch();
-    for (const asking of this.#asks) asking.cancel();
-    this.#asks.clear();
+    for (const asking of this.#asks.splice(0)) asking.cancel();
   }
 
   async #join(promised: Promised | null): Promise<void> {
@@ -271,10 +272,10 @@ export class Follower {
   async #ask(ask: Ask): Promise<Reply | null> {
     if (this.#isClosed) return null;
     const asking = this.#home.ask(this.site, ask);
-    this.#asks.add(asking);
+    this.#asks.push(asking);
     const reply = await asking.reply;
-    this.#asks.delete(asking);
     if (this.#isClosed) return null;
+    this.#asks.splice(this.#asks.indexOf(asking), 1);
     if (reply.kind !== "refused" || reply.why === "gap" || reply.why === "parts") return reply;
     if (reply.why === "superseded") this.#home.superseded(reply.epoch);
     else if (reply.why === "unknown") this.#doubt();
@@ -301,7 +302,7 @@ export class Follower {
   }
 
   #doubt(): void {
-    if (!this.mayInstall) this.#home.doubt(this);
+    if (!this.mayInstall) void this.#home.doubt(this);
     this.#lose("unknown");
   }
 }

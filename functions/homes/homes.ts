@@ -10,7 +10,7 @@ import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.t
 import { alignOwn, overtaken } from "./align_own.ts";
 import { AnswerRoom } from "./answer_room.ts";
 import { Arbiter } from "./arbiter.ts";
-import { type Ask, isForArbiter, type KeeperAsk, type LogCopy, type Reply } from "./asks.ts";
+import { type Ask, isForArbiter, type LogCopy, type Reply } from "./asks.ts";
 import { Audit } from "./audit.ts";
 import { Births } from "./births.ts";
 import { Due } from "./due.ts";
@@ -29,12 +29,11 @@ import { LiveHome } from "./live_home.ts";
 import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
-import { OpenHome, Opening } from "./open_home.ts";
+import { type OpenHomePorts, Opening } from "./open_home.ts";
 import { Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
-import { NO_STATE } from "./state_parts.ts";
 import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
@@ -63,6 +62,7 @@ export class Homes {
   readonly #opening = new Set<string>();
   #isLeaving = false;
   readonly #live: LiveHomePorts<LiveHome>;
+  readonly #openHomes: OpenHomePorts;
   readonly #room: AnswerRoom;
   readonly #counters: Record<string, number> = {};
   /** Nothing new is served. */
@@ -103,6 +103,7 @@ export class Homes {
     );
     this.followable = new Followable(this.#keepers, this.#audit, site);
     this.#live = this.#livePorts();
+    this.#openHomes = this.#openPorts();
     for (const log of this.#keepers.all()) this.#changed(log, null);
     this.#forget = fellows.onChange((one, standing) => this.#standing(one, standing));
     this.#tickLater();
@@ -228,7 +229,7 @@ export class Homes {
     const { site, nowMs } = this.#ports;
     const recovery = new Recovery(this.#recoveryPorts(), live.name, "", nowMs() + OPEN_MS_MAX);
     const copy = await recovery.fetch(site, this.#keepers.disk, live.epoch);
-    if (live.isOver) throw await live.over;
+    if (live.overBy !== null) throw live.overBy;
     if (copy === null) throw unreadable(live.name);
     this.#count("woken");
     const entry = this.#homes.get(keyOf("", live.name));
@@ -248,34 +249,22 @@ export class Homes {
   }
 
   #opened(live: LiveHome, copy: LogCopy): Opened {
-    const { clock, nowMs } = this.#ports;
-    const wakeAtMs = copy.pieces.at(-1)?.wakeAtMs ?? copy.base?.wakeAtMs ?? 0;
-    const rested = () => {
-      const entry = this.#homes.get(keyOf("", live.name));
-      if (entry?.live === live) entry.isResting = true;
-    };
-    const ports = {
-      disk: this.#keepers.disk,
-      batchBytes: this.#ports.batchBytes ?? PACKET_BYTES_TARGET,
-      nowMs,
-      wallMs: () => clock.nowMs(),
-      own: (ask: KeeperAsk) => this.#keepers.handle(this.#ports.site, ask),
-      logBytes: () => this.#keepers.log(live.name)?.pieceBytes ?? 0,
-      epochAt: (entry: number) => this.#keepers.log(live.name)?.epochAt(entry) ?? 0,
-      base: () => {
-        const { base, state } = this.#keepers.log(live.name) ?? {};
-        return { at: base?.at ?? 0, state: state?.base.state ?? NO_STATE };
+    return new Opening(this.#openHomes, live, copy);
+  }
+
+  #openPorts(): OpenHomePorts {
+    const { nowMs, site, batchBytes = PACKET_BYTES_TARGET } = this.#ports;
+    return {
+      ...{ nowMs, batchBytes, disk: this.#keepers.disk, room: this.#room },
+      own: (ask) => this.#keepers.handle(site, ask),
+      log: (name) => this.#keepers.log(name),
+      rested: (live) => {
+        const entry = this.#homes.get(keyOf("", live.name));
+        if (entry?.live === live) entry.isResting = true;
       },
-      rested,
-      invite: (to: SiteId, name: StatefulName) => void this.#invite(to, name),
+      invite: (to, name) => void this.#invite(to, name),
       moveArbiter: this.#moveArbiter(),
     };
-    return new Opening(live, copy, {
-      nowMs,
-      room: this.#room,
-      make: (answers) => new OpenHome(ports, live, answers, wakeAtMs),
-      abandoned: rested,
-    });
   }
 
   /** Where it is not heard, whoever asks the arbiter says it again. Resolves when it says that it does not. */
@@ -364,11 +353,14 @@ export class Homes {
     };
   }
 
-  #over(live: LiveHome, { code, site }: HomeError): void {
+  #over(live: LiveHome, error: HomeError): void {
+    const { code, site } = error;
     const key = keyOf("", live.name);
     if (this.#homes.get(key)?.live === live) this.#homes.delete(key);
     // This disk may not have heard of the next home.
     if (code === "superseded") this.#routes.set(key, site);
+    // Whoever ended it is in the middle of something.
+    queueMicrotask(() => this.#ports.onOver?.(live.name, live.epoch, error));
   }
 
   /** Another site has the promise of a log on this disk. */

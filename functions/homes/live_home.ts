@@ -17,16 +17,15 @@
 import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
 import { sameOwners } from "./arbiter.ts";
-import type { Ask, LogCopy, LogPiece, Reply } from "./asks.ts";
+import type { Ask, Base, LogCopy, LogPiece, LogState, Reply } from "./asks.ts";
 import type { Asking } from "./exchange.ts";
-import { Follower, type FollowerHome } from "./follower.ts";
+import { Follower, type FollowerHome, type Following } from "./follower.ts";
 import { disksOf, HostOwners } from "./host_owners.ts";
 import { FULL_RETRY_MS, MEND_RETRY_MS, PACKET_BYTES_TARGET } from "./limits.ts";
 import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { shown } from "./name.ts";
 import { ownCopy } from "./own_copy.ts";
-
-const NOTHING = () => {};
+import type { StateMark } from "./state_parts.ts";
 
 interface Waiter {
   readonly last: number;
@@ -34,13 +33,20 @@ interface Waiter {
   readonly reject: (error: HomeError) => void;
 }
 
+/** Who serves from a home, and is told what becomes of it; a home that rests has nobody. */
+export interface HomeListener {
+  /** Released up to this entry. */
+  onHeld(through: number): void;
+  onOver(error: HomeError): void;
+}
+
 /** See the file's header. */
-export class LiveHome {
+export class LiveHome implements FollowerHome {
   readonly #ports: LiveHomePorts<LiveHome>;
   readonly name: StatefulName;
   readonly epoch: number;
-  readonly #seed: Uint8Array;
-  readonly #version: string;
+  readonly seed: Uint8Array;
+  readonly version: string;
   /** As the arbiter has it. */
   #config: number;
   #recorded: readonly Owner[];
@@ -61,18 +67,14 @@ export class LiveHome {
   held = 0;
   last: number;
   #over: HomeError | null = null;
-  readonly over: Promise<HomeError>;
-  readonly #resolveOver: (error: HomeError) => void;
   #isChecking = false;
   #triedMs = -Infinity;
   #retriedMs = -Infinity;
-  readonly #asks = new Set<Asking>();
+  /** What ends with it. */
+  readonly #asks: Pick<Asking, "cancel">[] = [];
   /** Gets all that owners get, and is none (move.ts, M3). */
   #guest: Follower | null = null;
-  /** Called with each advance of `held`. */
-  onHeld: (through: number) => void = NOTHING;
-  /** Called when it is over. */
-  onOver: (error: HomeError) => void = NOTHING;
+  listener: HomeListener | null = null;
 
   constructor(ports: LiveHomePorts<LiveHome>, start: LiveHomeStart) {
     this.#ports = ports;
@@ -80,59 +82,28 @@ export class LiveHome {
     this.epoch = start.row.epoch;
     this.#config = start.row.config;
     this.#recorded = start.row.owners;
-    this.#seed = start.seed;
-    this.#version = start.version;
-    this.hosts = new HostOwners(this.#recorded, start.hosts, () => this.#advanced());
-    const { promise, resolve } = Promise.withResolvers<HomeError>();
-    this.over = promise;
-    this.#resolveOver = resolve;
-    const state = ports.state(start.name);
+    this.seed = start.seed;
+    this.version = start.version;
+    this.hosts = new HostOwners(this.#recorded, start.hosts, () => this.advanced());
+    const state = this.state();
     this.last = this.#floor = state.segments.at(-1)?.upTo ?? state.base.at;
-    const home = this.#followerHome(start);
-    const add = (site: SiteId, disk: number, isOwn: boolean, mayInstall: boolean) =>
-      this.#add(new Follower(home, { site, turn: this.#turn++, disk, isOwn, mayInstall }));
-    this.#own = add(ports.site, start.disk, true, true);
-    const others = disksOf(this.#recorded).filter(({ site, disk }) =>
-      site !== ports.site || disk !== start.disk
-    )
-      .map(({ site, disk }) => add(site, disk, false, start.isBorn));
+    const { disk, isBorn: mayInstall } = start;
+    const own = this.#own = this.#follow(ports.site, { disk, isOwn: true, mayInstall: true });
+    const others = disksOf(this.#recorded).filter((one) => one.site !== ports.site || one.disk !== disk)
+      .map(({ site, disk }) => this.#follow(site, { disk, mayInstall }));
     // When all are there: what the own disk has is held by nobody else yet (H3).
-    this.#own.join({ disk: start.disk, aligned: true, log: state });
+    own.join({ disk, aligned: true, log: state });
     for (const other of others) other.join(start.promised.get(other.site) ?? null);
-    this.#makeFollower = (site) => new Follower(home, { site, turn: this.#turn++, mayInstall: true });
     this.#checkSoon();
-  }
-
-  readonly #makeFollower: (site: SiteId) => Follower;
-
-  #followerHome({ name, seed, version }: LiveHomeStart): FollowerHome {
-    const ports = this.#ports, home = () => this;
-    return {
-      name,
-      epoch: this.epoch,
-      seed,
-      version,
-      get last() {
-        return home().last;
-      },
-      get baseAt() {
-        return ports.baseAt(name);
-      },
-      state: () => ports.state(name),
-      ask: (to, ask) => ports.ask(to, ask),
-      pieces: (after) => this.#pieces(after),
-      base: () => ports.base(name),
-      hasState: (mark) => ports.hasState(name, mark),
-      parts: (at, first) => ports.parts(name, at, first),
-      advanced: () => this.#advanced(),
-      superseded: (epoch) => this.supersede(`epoch ${epoch} was promised`),
-      doubt: (follower) => void this.#doubt(follower),
-      nextTick: () => this.#over === null ? this.#nextTick() : Promise.resolve(),
-    };
   }
 
   get isOver(): boolean {
     return this.#over !== null;
+  }
+
+  /** Why it is over; null: it is not. */
+  get overBy(): HomeError | null {
+    return this.#over;
   }
 
   /** Whether something waits for an owner that is not there. */
@@ -168,7 +139,7 @@ export class LiveHome {
 
   /** Nobody is to hear of it until it is woken. */
   rests(): void {
-    this.onHeld = this.onOver = NOTHING;
+    this.listener = null;
   }
 
   /** Resolves when entries up to `last` are held. */
@@ -201,12 +172,18 @@ export class LiveHome {
     for (;;) {
       if (this.#over !== null) return null;
       const asking = this.#ports.ask(this.#ports.arbiter(), ask);
-      this.#asks.add(asking);
-      const reply = await Promise.race([asking.reply, this.over]);
-      this.#asks.delete(asking);
-      if (reply instanceof HomeError) return null;
+      const over = Promise.withResolvers<null>();
+      const ended = this.#endsWith({
+        cancel: () => {
+          asking.cancel();
+          over.resolve(null);
+        },
+      });
+      const reply = await Promise.race([asking.reply, over.promise]);
+      ended();
+      if (reply === null) return null;
       if (reply.kind !== "nobody") return reply;
-      await this.#nextTick();
+      await this.nextTick();
     }
   }
 
@@ -217,7 +194,7 @@ export class LiveHome {
     for (;;) {
       if (this.#over !== null) throw this.#over;
       const copy = await ownCopy(this.#ports, this.name);
-      if (copy !== null) return { ...copy, seed: this.#seed, version: this.#version };
+      if (copy !== null) return { ...copy, seed: this.seed, version: this.version };
     }
   }
 
@@ -241,7 +218,7 @@ export class LiveHome {
 
   welcomed(site: SiteId): Follower {
     const known = this.#followers.find((one) => one.site === site && !one.isOwn && !one.isLost);
-    const guest = known ?? this.#add(this.#makeFollower(site));
+    const guest = known ?? this.#follow(site);
     if (known === undefined) guest.join();
     return this.#guest = guest;
   }
@@ -253,7 +230,7 @@ export class LiveHome {
   }
 
   async nextChange(): Promise<void> {
-    await Promise.race([this.#nextAdvance(), this.#nextTick(), this.over]);
+    await Promise.race([this.#nextAdvance(), this.nextTick()]);
   }
 
   // ── What happens to it ──
@@ -268,12 +245,11 @@ export class LiveHome {
     if (this.#over !== null) return;
     this.#over = error;
     for (const follower of this.#followers) follower.close();
-    for (const asking of this.#asks) asking.cancel();
+    for (const asking of this.#asks.splice(0)) asking.cancel();
     for (const { reject } of this.#waiters.splice(0)) reject(error);
     for (const resolve of this.#advances.splice(0)) resolve();
     for (const resolve of this.#ticks.splice(0)) resolve();
-    this.onOver(error);
-    this.#resolveOver(error);
+    this.listener?.onOver(error);
     this.#ports.over(this, error);
   }
 
@@ -297,12 +273,22 @@ export class LiveHome {
   readonly #ticks: (() => void)[] = [];
   readonly #advances: (() => void)[] = [];
 
-  #nextTick(): Promise<void> {
-    return new Promise((resolve) => this.#ticks.push(resolve));
+  /** Resolves a moment later, and at once where it is over. */
+  nextTick(): Promise<void> {
+    return this.#over === null ? new Promise((resolve) => this.#ticks.push(resolve)) : Promise.resolve();
   }
 
   #nextAdvance(): Promise<void> {
     return new Promise((resolve) => this.#advances.push(resolve));
+  }
+
+  /** Cancels it when this home is over, unless the function that it returns was called before. */
+  #endsWith(asking: Pick<Asking, "cancel">): () => void {
+    this.#asks.push(asking);
+    return () => {
+      const at = this.#asks.indexOf(asking);
+      if (at >= 0) this.#asks.splice(at, 1);
+    };
   }
 
   // ── Release ──
@@ -315,7 +301,7 @@ export class LiveHome {
     );
   }
 
-  #advanced(): void {
+  advanced(): void {
     if (this.#over !== null) return;
     for (const resolve of this.#advances.splice(0)) resolve();
     const required = this.#required();
@@ -327,7 +313,7 @@ export class LiveHome {
     const cut = this.#pending.findIndex(({ first, count }) => first + count - 1 > kept);
     this.#pending.splice(0, cut < 0 ? this.#pending.length : cut);
     if (this.#recorded.length > 0) {
-      this.onHeld(this.held);
+      this.listener?.onHeld(this.held);
       while (this.#waiters[0] !== undefined && this.#waiters[0].last <= this.held) {
         this.#waiters.shift()?.resolve();
       }
@@ -335,7 +321,33 @@ export class LiveHome {
     this.#checkSoon();
   }
 
-  #pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]> {
+  // ── For its followers ──
+
+  state(): LogState {
+    return this.#ports.state(this.name);
+  }
+
+  ask(to: SiteId, ask: Ask): Asking {
+    return this.#ports.ask(to, ask);
+  }
+
+  base(): Promise<Base | null> {
+    return this.#ports.base(this.name);
+  }
+
+  hasState(mark: StateMark): boolean {
+    return this.#ports.hasState(this.name, mark);
+  }
+
+  parts(at: number, first: number): Promise<readonly Uint8Array[] | null> {
+    return this.#ports.parts(this.name, at, first);
+  }
+
+  superseded(epoch: number): void {
+    this.supersede(`epoch ${epoch} was promised`);
+  }
+
+  pieces(after: number): readonly LogPiece[] | Promise<readonly LogPiece[]> {
     const oldest = this.#pending[0];
     if (oldest === undefined || oldest.first > after + 1) return this.#ports.read(this.name, after);
     const pieces: LogPiece[] = [];
@@ -351,8 +363,9 @@ export class LiveHome {
 
   // ── Owners ──
 
-  #add(follower: Follower): Follower {
-    if (follower.site !== this.#ports.site) follower.unwatch = this.#ports.watch(follower.site);
+  #follow(site: SiteId, known: Omit<Following, "site" | "turn"> = { mayInstall: true }): Follower {
+    const follower = new Follower(this, { ...known, site, turn: this.#turn++ });
+    if (site !== this.#ports.site) follower.unwatch = this.#ports.watch(site);
     this.#followers.push(follower);
     return follower;
   }
@@ -402,7 +415,7 @@ export class LiveHome {
     if (kept.length < f) {
       this.#triedMs = this.#ports.nowMs();
       for (const site of this.#chosen(kept.map(({ site }) => site))) {
-        const follower = this.#add(this.#makeFollower(site));
+        const follower = this.#follow(site);
         follower.join();
         kept.push(follower);
       }
@@ -440,7 +453,7 @@ export class LiveHome {
     const recorded = new Set(this.#required());
     this.#leave((follower) => !recorded.has(follower) && follower !== this.#guest);
     for (const follower of recorded) follower.mayInstall = false;
-    this.#advanced();
+    this.advanced();
   }
 
   /** Those that are no owners: they are told so, as far as they live; the others find out (AUDIT_MS). */
@@ -451,8 +464,7 @@ export class LiveHome {
       if (this.#isUseless(follower) || follower.disk === 0) continue;
       const { site, disk, turn } = follower, { name, epoch } = this;
       const asking = this.#ports.ask(site, { kind: "forget", name, disk, epoch, turn });
-      this.#asks.add(asking);
-      void asking.reply.then(() => this.#asks.delete(asking));
+      void asking.reply.then(this.#endsWith(asking));
     }
   }
 
@@ -468,7 +480,7 @@ export class LiveHome {
   }
 
   /** H6: an owner on record does not know the log. */
-  async #doubt({ site }: Follower): Promise<void> {
+  async doubt({ site }: Follower): Promise<void> {
     this.#ports.note("log_unknown", { name: shown(this.name), site });
     const reply = await this.askArbiter({ kind: "look", name: this.name });
     if (reply?.kind !== "row") return;

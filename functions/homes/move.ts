@@ -22,8 +22,8 @@ import { shown } from "./name.ts";
 export interface MovingHome {
   readonly name: StatefulName;
   readonly last: number;
-  readonly isOver: boolean;
-  readonly over: Promise<HomeError>;
+  /** Why it is over; null: it is not. */
+  readonly overBy: HomeError | null;
   readonly baseAt: number;
   /** Why a site is not to have it; null: it may. */
   unfit(site: SiteId): string | null;
@@ -46,7 +46,7 @@ export async function prepareMove(home: MovingHome, to: SiteId): Promise<void> {
   const guest = home.welcomed(to);
   const untilMs = home.nowMs() + MOVE_PREPARE_MS_MAX;
   for (;;) {
-    if (home.isOver) throw await home.over;
+    if (home.overBy !== null) throw home.overBy;
     if (guest.isJoined && guest.acked >= home.last && guest.baseAt >= home.baseAt) return;
     const why = guest.lostBy === "full"
       ? "its disk has no room for one more log"

@@ -29,59 +29,51 @@ import {
   STATE_PARTS_MAX,
   VERSION_BYTES_MAX,
 } from "./limits.ts";
-import type { LiveHome } from "./live_home.ts";
+import type { KeptLog } from "./kept_log.ts";
+import type { HomeListener, LiveHome } from "./live_home.ts";
 import { type MoveArbiter, prepareMove, yieldTo } from "./move.ts";
 import { isText, shown } from "./name.ts";
 import { batchFrom, bytesOf, markAfter, NO_STATE, type StateMark } from "./state_parts.ts";
 
-/** What it needs of its site. */
+/** What open homes need of their site: the same for all, for there may be many. */
 export interface OpenHomePorts {
   readonly disk: number;
   /** Of a state, what goes to the disk at once. */
   readonly batchBytes: number;
   readonly nowMs: () => number;
-  readonly wallMs: () => number;
+  readonly room: AnswerRoom;
   /** This site's own keeper. */
   own(ask: KeeperAsk): Promise<Reply>;
-  /** Bytes of this site's own log of it. */
-  logBytes(): number;
-  epochAt(entry: number): number;
-  /** That log's base. */
-  base(): { readonly at: number; readonly state: StateMark };
+  /** This site's own log of it. */
+  log(name: StatefulName): KeptLog | undefined;
   /** Tells a site that it may take it over. */
   invite(site: SiteId, name: StatefulName): void;
   readonly moveArbiter: MoveArbiter;
   /** Out of memory; still at home. */
-  rested(home: OpenHome): void;
+  rested(live: LiveHome): void;
 }
 
-/** What the runtime gets of an opening. */
+/** What the runtime gets of an opening. What is read here, and may be large, is let go of when it has started. */
 export class Opening implements Opened {
-  readonly checkpoint: Checkpoint | null;
-  readonly log: readonly Piece[];
+  checkpoint: Checkpoint | null;
+  log: readonly Piece[];
   readonly seed: Uint8Array;
   readonly version: string;
-  readonly #make: (answers: Answers) => OpenHome;
+  readonly #ports: OpenHomePorts;
   readonly #live: LiveHome;
-  readonly #answers: Answers;
-  readonly #abandoned: () => void;
-  #isUsed = false;
+  readonly #wakeAtMs: number;
+  #answers: Answers | null;
 
   constructor(
+    ports: OpenHomePorts,
     live: LiveHome,
     { seed, version, base, parts, pieces }: LogCopy,
-    { nowMs, room, make, abandoned }: {
-      readonly nowMs: () => number;
-      readonly room: AnswerRoom;
-      readonly make: (answers: Answers) => OpenHome;
-      readonly abandoned: () => void;
-    },
   ) {
+    this.#ports = ports;
     this.#live = live;
-    this.#make = make;
-    this.#abandoned = abandoned;
-    this.#answers = new Answers(nowMs, room);
-    if (base !== null) this.#answers.restore(base.answers, base.at);
+    this.#wakeAtMs = pieces.at(-1)?.wakeAtMs ?? base?.wakeAtMs ?? 0;
+    const answers = this.#answers = new Answers(ports.nowMs, ports.room);
+    if (base !== null) answers.restore(base.answers, base.at);
     this.seed = seed;
     this.version = base?.version ?? version;
     this.checkpoint = base === null ? null : { at: base.at, bytes: base.bytes, version: base.version, parts };
@@ -96,40 +88,61 @@ export class Opening implements Opened {
     return this.#live.epoch;
   }
 
-  start(answers: readonly Answer[]): Home {
-    if (this.#isUsed) throw new Error("an opening starts once");
-    this.#isUsed = true;
+  start(answered: readonly Answer[]): Home {
+    const live = this.#live, answers = this.#use();
+    if (answers === null) throw new Error("an opening starts once");
     // Some of the log may not be held yet: what follows from it leaves when it is.
-    this.#answers.answered(answers, this.#live.last);
-    return this.#make(this.#answers);
+    answers.answered(answered, live.last);
+    return new OpenHome(this.#ports, live, answers, this.#wakeAtMs);
   }
 
   abandon(): void {
-    if (this.#isUsed) return;
-    this.#isUsed = true;
-    this.#answers.leave();
-    this.#abandoned();
+    const answers = this.#use();
+    if (answers === null) return;
+    answers.leave();
+    this.#ports.rested(this.#live);
+  }
+
+  #use(): Answers | null {
+    const answers = this.#answers;
+    this.#answers = this.checkpoint = null;
+    this.log = [];
+    return answers;
   }
 }
 
 /** See the file's header. */
-export class OpenHome implements Home {
+export class OpenHome implements Home, HomeListener {
   readonly #ports: OpenHomePorts;
   readonly #live: LiveHome;
   readonly #answers: Answers;
   #wakeAtMs: number;
   #isResting = false;
-  #checkpoints: Promise<void> = Promise.resolve();
+  /** The last one under way. */
+  #checkpoints: Promise<void> | null = null;
+  readonly over: Promise<HomeError>;
+  #resolveOver: (error: HomeError) => void;
 
   constructor(ports: OpenHomePorts, live: LiveHome, answers: Answers, wakeAtMs: number) {
     this.#ports = ports;
     this.#live = live;
     this.#answers = answers;
     this.#wakeAtMs = wakeAtMs;
-    live.onHeld = (through) => answers.held(through);
+    ({ promise: this.over, resolve: this.#resolveOver } = Promise.withResolvers<HomeError>());
+    live.listener = this;
     answers.held(live.held);
-    live.onOver = (error) => answers.end(error);
-    if (live.isOver) answers.leave();
+    if (live.overBy === null) return;
+    answers.leave();
+    this.#resolveOver(live.overBy);
+  }
+
+  onHeld(through: number): void {
+    this.#answers.held(through);
+  }
+
+  onOver(error: HomeError): void {
+    this.#answers.end(error);
+    this.#resolveOver(error);
   }
 
   get name(): StatefulName {
@@ -161,15 +174,11 @@ export class OpenHome implements Home {
   }
 
   get logBytes(): number {
-    return this.#ports.logBytes();
+    return this.#ports.log(this.name)?.pieceBytes ?? 0;
   }
 
   get heirs(): readonly SiteId[] {
     return this.#live.owners.map(({ site }) => site).filter((site) => this.#live.unfit(site) === null);
-  }
-
-  get over(): Promise<HomeError> {
-    return this.#live.over;
   }
 
   ask(request: string, isBegun?: boolean): Asked {
@@ -206,24 +215,27 @@ export class OpenHome implements Home {
   }
 
   checkpoint(checkpoint: Checkpoint): Promise<void> {
-    const done = this.#checkpoints.then(() => this.#checkpoint(checkpoint));
-    this.#checkpoints = done.catch(() => {});
+    const done = (this.#checkpoints ?? Promise.resolve()).then(() => this.#checkpoint(checkpoint));
+    const over = this.#checkpoints = done.catch(() => {}).then(() => {
+      if (this.#checkpoints === over) this.#checkpoints = null;
+    });
     return done;
   }
 
   async #checkpoint({ at, bytes, version, parts = [], on = null }: Checkpoint): Promise<void> {
     const { name, epoch } = this, { disk, batchBytes } = this.#ports;
-    const before = this.#ports.base();
-    const kept = on === null ? NO_STATE : before.state;
+    const before = this.#ports.log(name);
+    const beforeAt = before?.base?.at ?? 0;
+    const kept = on === null ? NO_STATE : before?.state.base.state ?? NO_STATE;
     const state = markAfter(kept, parts);
     const why = this.#refusal({ at, bytes, version, parts }, state) ??
-      (on === null || on === before.at ? null : `it goes on from ${on}, and the last one is at ${before.at}`);
+      (on === null || on === beforeAt ? null : `it goes on from ${on}, and the last one is at ${beforeAt}`);
     if (why !== null) throw refused(name, at, why);
     // What was not released is no base: another home may not have it (H4).
     await this.#live.whenHeld(at);
     const base: Base = {
       at,
-      epoch: this.#ports.epochAt(at),
+      epoch: this.#ports.log(name)?.epochAt(at) ?? 0,
       wakeAtMs: this.#wakeAtMs,
       version,
       bytes,
@@ -286,7 +298,7 @@ export class OpenHome implements Home {
     this.#isResting = true;
     this.#live.rests();
     this.#answers.leave();
-    this.#ports.rested(this);
+    this.#ports.rested(this.#live);
   }
 
   prepareMove(site: SiteId): Promise<void> {
@@ -303,7 +315,7 @@ export class OpenHome implements Home {
     await live.whenHeld(live.last);
     const arbiter = this.#ports.moveArbiter;
     const outcome = await yieldTo(arbiter, { name, epoch, to: site });
-    if (live.isOver) throw await live.over;
+    if (live.overBy !== null) throw live.overBy;
     if (outcome === "granted") {
       live.supersede(`${site} takes it over`, site); // M2
       return this.#ports.invite(site, name);
@@ -311,7 +323,7 @@ export class OpenHome implements Home {
     live.dismissed(site);
     if (outcome === "refused") {
       live.supersede("the arbiter has given it to another");
-      throw await live.over;
+      throw live.overBy;
     }
     // It may be on record by now: then it is not to stay so (M4).
     void yieldTo(arbiter, { name, epoch, to: "" });

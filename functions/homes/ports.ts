@@ -2,7 +2,7 @@
 import type { Choice } from "../../store/owners/choose.ts";
 import type { Standing, StandingChanged } from "../../store/owners/detector.ts";
 import type { Clock, Random, SiteId, Storage } from "../../store/ports.ts";
-import type { StatefulName } from "./api.ts";
+import type { HomeError, StatefulName } from "./api.ts";
 import type { LogPiece } from "./asks.ts";
 import type { HostsPort } from "./hosts_asked.ts";
 import type { KeptLog } from "./kept_log.ts";
@@ -51,6 +51,8 @@ export interface HomesPorts {
   readonly due: (name: StatefulName) => void;
   /** A log on this disk is other than before; it may not be on disk yet. */
   readonly onLog?: (log: KeptLog, news: LogNews) => void;
+  /** This site is not the home of that epoch any more, whether it was open or rested: for who outlives an opening. */
+  readonly onOver?: (name: StatefulName, epoch: number, error: HomeError) => void;
   readonly note: (event: string, detail: Record<string, unknown>) => void;
   /** Clients and origins that hold logs; left out: none can be reached here. */
   readonly hosts?: HostsPort;

@@ -95,6 +95,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     hosts: {
       ask: async (...asked) => await opened.host?.hosts.ask(...asked) ?? new Map<string, null>(),
     },
+    onOver: (name, epoch, error) => opened.host?.homeOver(name, epoch, error),
     onLog: (log, news) => opened.standbys?.onLog(log, news),
     fatal: parts.fatal,
   });

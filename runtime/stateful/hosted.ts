@@ -238,7 +238,6 @@ export class Hosted {
     this.#rejected = null;
     this.#parking.serves();
     this.#run = run;
-    this.#peers.serves(run);
     run.serve(rejected);
     return run;
   }
@@ -396,6 +395,11 @@ export class Hosted {
   /** A channel of somebody who is attached, or wants to be. @throws as request */
   connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
     return this.#peers.connect(channel, token);
+  }
+
+  /** This site is not the home of that epoch any more, whether a run serves or not. */
+  homeOver(epoch: number, error: HomeError): void {
+    this.#peers.homeOver(epoch, error);
   }
 
   /** Who is attached; null: nobody was. */

@@ -154,14 +154,11 @@ export class HostedPeers implements RunPeers {
 
   // ── For runs ──
 
-  /** A run serves from now on. */
-  serves(run: SessionRun): void {
-    const { epoch } = run.home;
-    run.home.over.then(({ code, site }) => {
-      if (this.#peers?.epoch !== epoch) return;
-      if (code === "ended") this.ended();
-      else this.over(site); // HP2
-    }).catch(this.#ports.failed);
+  /** HP2 */
+  homeOver(epoch: number, { code, site }: HomeError): void {
+    if (this.#peers?.epoch !== epoch) return;
+    if (code === "ended") this.ended();
+    else this.over(site);
   }
 
   isPeer(to: string): boolean {

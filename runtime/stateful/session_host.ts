@@ -154,6 +154,15 @@ export class SessionHost {
     if (!this.#closed) this.#of(name).ensure().catch(() => {}); // who asks for it next is told
   }
 
+  /** This site is not the home of that epoch any more. */
+  homeOver(name: StatefulName, epoch: number, error: HomeError): void {
+    try {
+      this.#hosted.get(keyOf(name))?.homeOver(epoch, error);
+    } catch (fault) {
+      this.#services.failed(name, fault);
+    }
+  }
+
   /** What is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
     const hosted = this.#hosted.get(keyOf(name));

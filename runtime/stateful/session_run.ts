@@ -317,9 +317,7 @@ export class SessionRun implements ChannelSink {
     peers.noted(opened);
     const answers = this.#answersOf(opened.outputs);
     const home = this.#home = opening.start(answers);
-    home.over.then((error) => {
-      this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
-    }).catch((error) => listener.failed(error));
+    this.#endWith(home);
     this.#told = home.sequence;
     // A class of which hosts held the log before: they do no longer.
     if (!isShared) { for (const host of home.hosts.asked) home.hosts.drop(host); }
@@ -346,6 +344,13 @@ export class SessionRun implements ChannelSink {
   #tells(home: Home): void {
     this.#isTelling = true;
     home.settled().then(() => this.isOver ? undefined : this.#parts.listener.peers.settled(), () => {}); // over
+  }
+
+  /** By itself: what is kept until then keeps nothing of the opening. */
+  #endWith(home: Home): void {
+    home.over.then((error) => {
+      this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
+    }).catch((error) => this.#parts.listener.failed(error));
   }
 
   #answersOf(outputs: readonly Output[]): { readonly request: string; readonly bytes: Uint8Array }[] {

@@ -38,6 +38,8 @@ export interface MemoryHost {
   readonly lines: string[];
   readonly parked: ParkedTable;
   readonly apps: ConstructorParameters<typeof SessionHost>[0]["apps"];
+  /** Openings so far, as far as something holds them still. */
+  readonly runs: readonly WeakRef<ChannelSink>[];
   /** All isolates are gone; `cause` names the session whose turn it was. */
   loseIsolates(cause?: string): void;
   /** What isolates say of commits from now on. */
@@ -113,6 +115,7 @@ export async function memoryHost(
     },
     due: (name) => held.host?.wake(name),
     hosts: { ask: async (...asked) => await held.host?.hosts.ask(...asked) ?? new Map<string, null>() },
+    onOver: (name, epoch, error) => held.host?.homeOver(name, epoch, error),
     note: () => {},
   });
   const makers = new Map([["v1", make]]);
@@ -157,7 +160,7 @@ export async function memoryHost(
     redact: (_, text) => text,
   });
   return {
-    ...{ host, homes, replica, lines, parked, apps },
+    ...{ host, homes, replica, lines, parked, apps, runs: pool.runs },
     loseIsolates: (cause) => pool.lose(cause),
     twist: (change) => void (pool.twist = change),
     deploy: (version, made) => {
@@ -191,6 +194,7 @@ type Pool = ConstructorParameters<typeof SessionHost>[0]["pool"];
 /** Turn loops of this process in place of isolates: one for each version. */
 class MemoryPool implements Pool {
   twist: (commit: Commit) => Commit = (commit) => commit;
+  readonly runs: WeakRef<ChannelSink>[] = [];
   readonly #makers: Makers;
   #next = 1;
   #loops = new Map<string, TurnLoop>();
@@ -205,6 +209,7 @@ class MemoryPool implements Pool {
     const loop = this.#loops.get(app.version) ?? this.#loop(app.version);
     this.#loops.set(app.version, loop);
     this.#sinks.set(channel, { sink, id: session.id });
+    this.runs.push(new WeakRef(sink));
     loop.open(channel, session);
     return Promise.resolve({
       channel,
