@@ -347,20 +347,29 @@ export class Keepers {
     const base = row?.value ? decodeBase(row.value).base : null;
     const parts = base === null ? [] : await this.#parts.read(log, 0);
     if (parts === null) return null;
-    const pieces: LogPiece[] = [];
     const start = Math.max(after, whole ? log.base?.at ?? 0 : 0);
-    let bytes = sizeOf(base, parts), more = false;
-    for (const mark of marks) {
-      if (mark.first <= start) continue;
-      more = pieces.length > 0 && bytes + mark.length > PACKET_BYTES_TARGET;
-      if (more) break;
-      const found = await this.#ports.storage.get(pieceKey(name, mark.first));
-      if (!found?.value) return null;
-      pieces.push(decodePiece(mark.first, found.value));
-      bytes += mark.length;
-    }
+    const left = marks.filter(({ first }) => first > start);
+    const wanted = left.slice(0, fitting(left, sizeOf(base, parts)));
+    const pieces = await this.#pieces(name, wanted);
+    if (pieces === null) return null;
+    const more = wanted.length < left.length;
     const { seed, version } = log.head;
     return { kind: "copy", seed, version, base, parts, pieces, more };
+  }
+
+  /** They follow each other on the disk, too; null: they are not there any more. */
+  async #pieces(name: StatefulName, marks: readonly PieceMark[]): Promise<LogPiece[] | null> {
+    const [first] = marks, last = marks.at(-1);
+    if (first === undefined || last === undefined) return [];
+    const range = { start: pieceKey(name, first.first), end: keyAfter(pieceKey(name, last.first)) };
+    const rows = await this.#ports.storage.scan(range, { limit: marks.length });
+    const pieces: LogPiece[] = [];
+    for (const [i, { first }] of marks.entries()) {
+      const row = rows[i];
+      if (row?.key !== pieceKey(name, first) || row.value === null) return null;
+      pieces.push(decodePiece(first, row.value));
+    }
+    return pieces;
   }
 
   #putHead(log: KeptLog): void {
@@ -391,6 +400,17 @@ export class Keepers {
 
 const sizeOf = (base: Base | null, parts: readonly Uint8Array[]): number =>
   base === null ? 0 : base.bytes.length + base.answers.length + bytesOf(parts);
+
+/** How many of these go in one packet, behind so many bytes; at least one. */
+function fitting(marks: readonly PieceMark[], bytes: number): number {
+  let count = 0;
+  for (const { length } of marks) {
+    if (count > 0 && bytes + length > PACKET_BYTES_TARGET) break;
+    bytes += length;
+    count++;
+  }
+  return count;
+}
 
 const lastEntry = ({ first, count }: PieceMark): number => first + count - 1;
 

@@ -435,7 +435,11 @@ export class Recovery {
 
   /** Each part has its own time: a large log takes as long as it takes. @throws HomeError */
   async #part(site: SiteId, ask: Ask): Promise<Reply | null> {
-    const reply = await this.#within(this.#ports.ask(site, ask), this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
+    const asking = this.#ports.ask(site, ask);
+    // The own disk answers, or the site stops.
+    const reply = site === this.#ports.site
+      ? await asking.reply
+      : await this.#within(asking, this.#ports.nowMs() + 2 * PROMISE_MS_MAX);
     if (reply?.kind === "refused" && reply.why === "superseded") throw this.#overtaken(reply.epoch);
     return reply;
   }

@@ -9,7 +9,9 @@ import {
 
 const utf8 = new TextEncoder();
 // That of the process: in an isolate of stateful sessions the global is the app's, and recorded.
-const { setImmediate } = globalThis;
+const { setImmediate, setTimeout, clearTimeout } = globalThis;
+/** What nobody waits for goes alone after this long. */
+const LATER_MS = 10;
 
 /** Collects frames and writes them, one write per turn of the event loop. */
 export class FrameWriter {
@@ -26,6 +28,7 @@ export class FrameWriter {
   #batchBytes = 0;
   #closed = false;
   #idle: (() => void)[] = [];
+  #later: ReturnType<typeof setTimeout> | undefined;
 
   /** `overflow` is told of a backlog above BACKLOG_BYTES_MAX, as it grows: the other side does not read. */
   constructor(
@@ -56,6 +59,17 @@ export class FrameWriter {
     if (this.#scheduled || this.#writing) return;
     this.#scheduled = true;
     setImmediate(this.#flush);
+  }
+
+  /** Ends one that nobody waits for: it goes with the next that is written, or soon. */
+  endLater(): void {
+    this.#view.setUint32(this.#frameAt, this.#at - this.#frameAt - 4, true);
+    this.#frameAt = -1;
+    if (this.#scheduled || this.#writing || this.#closed) return;
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      if (this.#at > 0 && !this.#scheduled && !this.#writing) this.#flush();
+    }, LATER_MS);
   }
 
   /** A frame without payload. */
@@ -163,6 +177,7 @@ export class FrameWriter {
   /** Drops what was not written; later frames go nowhere. */
   close(): void {
     this.#closed = true;
+    clearTimeout(this.#later);
     this.#at = 0;
     this.#wake();
   }

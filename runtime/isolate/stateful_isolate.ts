@@ -26,6 +26,9 @@ import { TurnWatch } from "./turn_watch.ts";
 /** How long a process may take from closing its connection to its end. */
 const LAST_WORDS_MS = 200;
 
+/** Sessions whose isolate has ended: a millisecond or two. */
+const TOLD_AT_ONCE = 64;
+
 /** See the file's header. */
 export class StatefulIsolate {
   readonly ended: Promise<StatefulEnd>;
@@ -167,7 +170,7 @@ export class StatefulIsolate {
   acknowledge(channel: number, acknowledged: Acknowledged): void {
     if (!this.#channels.has(channel)) return;
     writeAcknowledged(this.#writer.begin(FRAME.sessionAcknowledged, channel), acknowledged);
-    this.#writer.end();
+    this.#writer.endLater();
   }
 
   /** Asks for a checkpoint as soon as the session is at rest. */
@@ -214,10 +217,21 @@ export class StatefulIsolate {
     const end: StatefulEnd = { isPlanned: this.#closing, why, channel };
     this.#ready.reject(new Error(`the isolate ended: ${why}`));
     this.#loaded.resolve({ kind: "failed", code: "isolate_killed", message: why, stack: "" });
-    const open = [...this.#channels];
-    this.#channels.clear();
-    for (const [number, sink] of open) sink.ended(end, number === channel); // I2
+    await this.#tell(end);
     return end;
+  }
+
+  /** I2; those who wait for the first are not to wait until thousands are told. Whose turn it was hears of it at once. */
+  async #tell(end: StatefulEnd): Promise<void> {
+    const cause = this.#channels.get(end.channel);
+    this.#channels.delete(end.channel);
+    const others = [...this.#channels.values()];
+    this.#channels.clear();
+    cause?.ended(end, true);
+    for (const [i, sink] of others.entries()) {
+      if (i % TOLD_AT_ONCE === TOLD_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+      sink.ended(end, false);
+    }
   }
 
   #receive = (type: number, id: number, payload: Payload): void => {

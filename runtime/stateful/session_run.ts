@@ -66,6 +66,7 @@ export class SessionRun implements ChannelSink {
   handling: string | null = null;
   readonly #parts: RunParts;
   readonly #opening = Promise.withResolvers<void>();
+  #isOpening = true;
   readonly #serving = Promise.withResolvers<void>();
   readonly #timers: Timers;
   readonly #undone = new Map<number, HandledEvent>();
@@ -149,6 +150,7 @@ export class SessionRun implements ChannelSink {
       await this.#checkpoints.begun();
       this.goOn();
     }
+    this.#isOpening = false;
     this.#opening.resolve();
   }
 
@@ -435,8 +437,12 @@ export class SessionRun implements ChannelSink {
   #end(over: RunOver): void {
     if (this.#over !== null) return;
     this.#over = over;
-    this.#opening.reject(new RunFailed(over));
-    this.#checkpoints.over(new RunFailed(over));
+    // An isolate that is lost ends thousands at once: most have nobody to be told so.
+    if (this.#isOpening || this.#checkpoints.isBeginning) {
+      const failed = new RunFailed(over);
+      this.#opening.reject(failed);
+      this.#checkpoints.over(failed);
+    }
     this.#serving.resolve();
     this.#ending?.now();
     this.#timers.close();
