@@ -373,11 +373,12 @@ export class HomeSide {
   #heard(line: Line, peer: HomePeer, frame: Said, bytes: number): void {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
     if (frame.kind === "leave") return this.#takesLeave(line, peer, frame.last);
-    if (!line.isWelcomed || peer.stage !== "attached") {
+    // Its detach may wait for just that (docs/protocol/hosts.md, HO3).
+    if (frame.kind === "taken" && line.isWelcomed) return this.#reach.taken(peer, frame.records);
+    if (!line.isWelcomed || peer.stage !== "attached" || frame.kind === "taken") {
       if (frame.kind === "ack" && line.isWelcomed) return;
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
-    if (frame.kind === "taken") return this.#reach.taken(peer, frame.records);
     if (frame.kind === "ack") {
       if (!peer.heard(line, frame.received)) return;
       this.#touch(peer);

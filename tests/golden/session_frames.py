@@ -49,11 +49,23 @@ def bye(f):
     return varint(f["code"]) + text(f["reason"])
 
 
+def log(f):
+    records = f["records"] or []
+    return (varint(f["epoch"]) + bytes([f["records"] is not None]) + varint(len(records))
+            + b"".join(sized(bytes.fromhex(record)) for record in records))
+
+
+def summary(f):
+    return varint(f["promised"]) + (b"\x00" if f["tag"] is None else b"\x01" + bytes.fromhex(f["tag"]))
+
+
 TO_HOME = {
     "hello": (0x01, hello),
     "ack": (0x02, lambda f: varint(f["received"])),
     "ping": (0x03, lambda f: varint(f["number"])),
     "leave": (0x04, lambda f: varint(f["last"]) + bye(f)),
+    "log": (0x05, log),
+    "taken": (0x06, lambda f: varint(f["records"])),
 }
 TO_HOST = {
     "welcome": (0x41, lambda f: identity(f["identity"]) + varint(f["epoch"]) + varint(f["received"])),
@@ -65,6 +77,8 @@ TO_HOST = {
     "rejected": (0x46, lambda f: varint(f["sequence"]) + text(f["code"]) + text(f["message"])),
     "moved": (0x47, lambda f: bytes([f["site"] is not None]) + text(f["site"] or "")),
     "dismissed": (0x48, lambda f: varint(f["sequence"]) + bye(f)),
+    "fence": (0x49, lambda f: varint(f["epoch"])),
+    "record": (0x4A, lambda f: sized(bytes.fromhex(f["record"]))),
 }
 
 
@@ -77,6 +91,10 @@ def encode(frame, others):
 
 KEY = bytes(range(32)).hex()
 LARGE = 2**53 - 1
+TAG = bytes(range(200, 212)).hex()
+# As a host sees them: a whole record with nothing sealed, and one of some commits.
+WHOLE = ("00" + "07" + "5a" * 16 + TAG)
+PIECES = "02" + "17" * 20 + TAG
 
 
 def to_home():
@@ -93,7 +111,17 @@ def to_home():
         {"kind": "ack", "received": 0}, {"kind": "ack", "received": LARGE}, {"kind": "ping", "number": 1},
         {"kind": "leave", "last": 0, "code": 1000, "reason": ""},
         {"kind": "leave", "last": 300, "code": 4999, "reason": "grüezi"},
+        {**new, "log": summary(SUMMARIES[0]).hex()}, {**known, "log": summary(SUMMARIES[2]).hex()},
+        {"kind": "log", "epoch": 1, "records": None}, {"kind": "log", "epoch": 8, "records": []},
+        {"kind": "log", "epoch": LARGE, "records": [WHOLE, PIECES, "02" + "ee" * 300 + TAG]},
+        {"kind": "taken", "records": 1}, {"kind": "taken", "records": 16384},
     ]
+
+
+SUMMARIES = [
+    {"promised": 0, "tag": None}, {"promised": 1, "tag": None}, {"promised": 300, "tag": TAG},
+    {"promised": LARGE, "tag": "00" * 12},
+]
 
 
 def to_host():
@@ -112,6 +140,10 @@ def to_host():
         {"kind": "rejected", "sequence": 128, "code": "app_error", "message": "no"},
         {"kind": "moved", "site": None}, {"kind": "moved", "site": "zurich"},
         {"kind": "dismissed", "sequence": 9, "code": 4001, "reason": "out"},
+        {"kind": "output", "sequence": 4, "received": 5, "increment": PIECES, "payload": {"text": "hi"}},
+        {"kind": "fence", "epoch": 1}, {"kind": "fence", "epoch": LARGE},
+        {"kind": "record", "record": WHOLE}, {"kind": "record", "record": "02" + "ab" * 200 + TAG},
+        {"kind": "record", "record": ""},
     ]
 
 
@@ -124,11 +156,23 @@ NONE_TO_HOME = {
     "a first message 0": "0101000101000000", "a code 999": "0400e70700", "a flag 2": "0101000101020100",
     "a key of 15 bytes": "0101000101010170" + "0f" + "00" * 15 + "000001" + "00",
     "an id of no bytes": "010100010101" + "00" + "10" + "00" * 16 + "000001" + "00",
+    "a log of epoch 0": "05000000", "records without the promise": "0501000100", "a log without its list": "050101",
+    "a record beyond the log": "0501010105aa", "more records than there are": "05010102" + "01aa",
+    "taken 0 records": "0600", "taken, and more": "060100",
+    "a summary of 4 KiB and 1": "0101000101000101" + "8120" + "00" * 4097,
+    "a fence, which is for hosts": "4901",
 }
 NONE_TO_HOST = {
     "a kind of the other direction": "0200", "an increment beyond the frame": "a1000501", "a retry 3": "45000003",
     "a rejection of message 0": "46000000", "a site without a name": "470100", "a site that is not said": "47000161",
     "an output 0 that sends away": "4800e80700", "a code 5000": "44882700",
+    "a fence of epoch 0": "4900", "a fence and more": "490100", "a record beyond the frame": "4a02aa",
+    "a record and more": "4a01aa00", "a log": "05010100",
+}
+# What is no summary of a log.
+NO_SUMMARIES = {
+    "nothing": "", "no flag": "01", "a tag of 11 bytes": "0101" + "11" * 11, "a tag of 13 bytes": "0101" + "11" * 13,
+    "a flag 2": "0102" + "11" * 12, "a number in a longer form": "800000", "bytes left over": "010000",
 }
 
 
@@ -145,4 +189,6 @@ print(json.dumps({
     "toHost": vectors(to_host(), TO_HOST),
     "refusedToHome": refused(NONE_TO_HOME),
     "refusedToHost": refused(NONE_TO_HOST),
+    "summaries": [{"summary": one, "bytes": summary(one).hex()} for one in SUMMARIES],
+    "refusedSummaries": refused(NO_SUMMARIES),
 }, indent=1, ensure_ascii=False))

@@ -4,6 +4,7 @@ import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "../../functions/peers/mod.ts";
 import type { ToHome, ToHost } from "../../functions/peers/mod.ts";
+import { decodeSummary, encodeSummary } from "../../functions/sealed_log/mod.ts";
 import { CodecError } from "../../store/codec.ts";
 import { runPython, storedVectors } from "./python.ts";
 
@@ -14,6 +15,11 @@ const Vectors = z.strictObject({
   toHost: Frames,
   refusedToHome: Refused,
   refusedToHost: Refused,
+  summaries: z.array(z.strictObject({
+    summary: z.strictObject({ promised: z.number(), tag: z.string().nullable() }),
+    bytes: z.string(),
+  })),
+  refusedSummaries: Refused,
 });
 const text = await storedVectors("session_frames.json");
 const vectors = Vectors.parse(JSON.parse(text));
@@ -22,9 +28,10 @@ const unhex = (hex: string) => Uint8Array.from(Buffer.from(hex, "hex"));
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
 /** Fields that are bytes, and stand in the vectors as hexadecimal text. */
-const BYTES = new Set(["key", "log", "increment", "hex"]);
+const BYTES = new Set(["key", "log", "increment", "hex", "tag", "record"]);
 function filled(value: unknown, key = ""): unknown {
   if (BYTES.has(key) && typeof value === "string") return unhex(value);
+  if (Array.isArray(value)) return value.map((one) => filled(one, "record"));
   if (typeof value !== "object" || value === null) return value;
   const made = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, filled(one, name)]));
   return key === "payload" ? made.text ?? made.hex : made;
@@ -58,12 +65,28 @@ Deno.test("golden session frames: what is no frame is refused", () => {
   }
 });
 
+Deno.test("golden session frames: what a hello says of a log has the bytes that the document gives, and no others", () => {
+  for (const { summary: { promised, tag }, bytes } of vectors.summaries) {
+    const wanted = { promised, tag: tag === null ? null : unhex(tag) };
+    assert.equal(hex(encodeSummary(wanted)), bytes);
+    assert.deepEqual(decodeSummary(unhex(bytes)), wanted);
+  }
+  for (const { why, bytes } of vectors.refusedSummaries) {
+    assert.throws(() => decodeSummary(unhex(bytes)), CodecError, why);
+  }
+});
+
 Deno.test("golden session frames: every form of a direction is among the vectors", () => {
   const kinds = (of: readonly { readonly frame: Record<string, unknown> }[]) =>
     new Set(of.map(({ frame }) => String(frame.kind)));
-  assert.deepEqual([...kinds(vectors.toHome)].sort(), ["ack", "hello", "leave", "message", "ping"]);
+  assert.deepEqual([...kinds(vectors.toHome)].sort(), [
+    ...["ack", "hello", "leave", "log", "message", "ping", "taken"],
+  ]);
   assert.deepEqual(
     [...kinds(vectors.toHost)].sort(),
-    ["ack", "bye", "dismissed", "moved", "output", "pong", "refused", "rejected", "welcome"],
+    [
+      ...["ack", "bye", "dismissed", "fence", "moved", "output", "pong", "record", "refused", "rejected"],
+      "welcome",
+    ],
   );
 });

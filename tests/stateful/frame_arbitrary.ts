@@ -1,6 +1,7 @@
 /** Frames of both directions, for tests and fuzzing. */
 import fc from "fast-check";
 import type { ToHome, ToHost } from "../../functions/peers/mod.ts";
+import { encodeSummary } from "../../functions/sealed_log/mod.ts";
 
 /** With the prototype that objects have. */
 const record = <T>(of: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
@@ -22,7 +23,9 @@ const data = { sequence: fc.nat(31), received: fc.nat(255), payload };
 const bye = record({ kind: fc.constant("bye" as const), code, reason: text });
 const ack = record({ kind: fc.constant("ack" as const), received: uint });
 const hello = { kind: fc.constant("hello" as const), peer, instance: positive, attempt: positive };
-const log = fc.option(bytes);
+const tag = fc.uint8Array({ minLength: 12, maxLength: 12 });
+const summary = record({ promised: uint, tag: fc.option<Uint8Array>(tag) }).map(encodeSummary);
+const log = fc.option<Uint8Array>(fc.oneof<fc.Arbitrary<Uint8Array>[]>(bytes, summary));
 
 export const anyToHome: fc.Arbitrary<ToHome> = fc.oneof<fc.Arbitrary<ToHome>[]>(
   record({
@@ -38,6 +41,11 @@ export const anyToHome: fc.Arbitrary<ToHome> = fc.oneof<fc.Arbitrary<ToHome>[]>(
   ack,
   record({ kind: fc.constant("leave"), last: uint, code, reason: text }),
   record({ kind: fc.constant("ping"), number: uint }),
+  record({
+    ...{ kind: fc.constant("log"), epoch: positive },
+    records: fc.option<readonly Uint8Array[]>(fc.array(bytes, { maxLength: 4 })),
+  }),
+  record({ kind: fc.constant("taken"), records: positive }),
 );
 
 export const anyToHost: fc.Arbitrary<ToHost> = fc.oneof<fc.Arbitrary<ToHost>[]>(
@@ -55,4 +63,6 @@ export const anyToHost: fc.Arbitrary<ToHost> = fc.oneof<fc.Arbitrary<ToHost>[]>(
   record({ kind: fc.constant("rejected"), sequence: positive, code: name, message: text }),
   record({ kind: fc.constant("moved"), site: fc.option<string>(name) }),
   record({ kind: fc.constant("dismissed"), sequence: positive, code, reason: text }),
+  record({ kind: fc.constant("fence"), epoch: positive }),
+  record({ kind: fc.constant("record"), record: bytes }),
 );

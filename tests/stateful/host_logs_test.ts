@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type From, Session } from "../../functions/session.ts";
 import { HostLog } from "../../functions/sealed_log/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
-import { check, Client, until } from "./host_client.ts";
+import { check, Client, soon, until } from "./host_client.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Counter extends Session {
@@ -43,4 +43,25 @@ Deno.test("a session goes on when its home and its only disk are gone, from what
   assert.equal(second.homes.status().counters["from_hosts"], 1);
   await client.end();
   await dead;
+});
+
+Deno.test("a session whose hosts hold the log goes on after rests and lost isolates, its host ahead again", async () => {
+  await using host = await memoryHost(counter, { idleMs: 30, ...hosts });
+  const client = holder(host, 1);
+  client.connect();
+  await until("it is attached", () => client.side.stage === "open");
+  const sent: string[] = [];
+  for (let i = 1; i <= 6; i++) {
+    client.side.send(`m${i}`);
+    sent.push(`m${i}`);
+    await until("it is heard", () => client.heard.length === i);
+    if (i % 2 === 0) host.loseIsolates();
+    else await soon(150);
+  }
+  await until("all is in the log", () => client.side.acknowledged === 6);
+  check([client], [sent]);
+  client.side.close();
+  await until("it has left", () => client.problem !== null);
+  assert.match(client.problem ?? "", /"bye"/);
+  await client.end();
 });
