@@ -75,7 +75,7 @@ export class HostedPeers implements RunPeers {
     try {
       if (this.#peers === null || token !== null) {
         const run = await this.#serving();
-        if (token !== null) await run.store.see(token);
+        if (token !== null) await run.store.seeAll([token]);
       }
     } finally {
       this.#connecting--;
@@ -102,10 +102,8 @@ export class HostedPeers implements RunPeers {
   }
 
   /** HP3: before it is told who is attached. */
-  async ready(store: Pick<OwnStore, "see">): Promise<void> {
-    for (let token = this.#unseen.shift(); token !== undefined; token = this.#unseen.shift()) {
-      await store.see(token);
-    }
+  async ready(store: Pick<OwnStore, "seeAll">): Promise<void> {
+    while (this.#unseen.length > 0) await store.seeAll(this.#unseen.splice(0));
   }
 
   settled(): void {

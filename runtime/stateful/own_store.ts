@@ -7,6 +7,8 @@
  * O2  A sum, and a write with checks, can't be the same row: it is written together with a mark that names its number,
  *     and not again where the mark is there.
  * O3  What is told to anyone waits until all of it is on disk here (`token`).
+ * O4  Where hosts hold the log, a session goes on without what it and those attached to it had seen at a site that can't
+ *     be asked: what it wrote itself since its last checkpoint it writes again. It is told that it does.
  */
 import type { Effect, EffectMutation } from "../../functions/turns/mod.ts";
 import type {
@@ -18,7 +20,14 @@ import type {
   RowPage,
   StoredRow,
 } from "../../functions/store_client.ts";
-import type { AttachedSession, PlainMutation, Replica, StoreMutation, TokenState } from "../../store/api.ts";
+import {
+  type AttachedSession,
+  type PlainMutation,
+  type Replica,
+  type StoreMutation,
+  StoreUnavailable,
+  type TokenState,
+} from "../../store/api.ts";
 import { type Key, packKey } from "../../store/key.ts";
 import { prefixRange } from "../../store/range.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
@@ -32,6 +41,8 @@ export interface OwnStoreServices {
   readonly space: AppSpace;
   readonly writes: VersionWrites | undefined;
   readonly nowMs: () => number;
+  /** O4: what is gone on without; left out: nothing is. */
+  readonly missed?: ((error: StoreUnavailable) => void) | undefined;
 }
 
 /** A stateful session, and what tells it from others that had its name before. */
@@ -43,6 +54,10 @@ interface NamedBirth {
 
 /** Marks of writes with checks: more than a handler has under way at once. */
 const MARKS = 256;
+/** A site that could not be asked is not asked again for so long: each time costs two seconds. */
+const MISSING_MS = 10_000;
+/** What there is of a site that can't be asked. */
+const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
 /** See the file's header. */
 export class OwnStore {
@@ -52,6 +67,10 @@ export class OwnStore {
   #session: AttachedSession;
   /** Tokens are merged one after the other. */
   #merging: Promise<void> = Promise.resolve();
+  /** O4: sites, as tokens name them, and until when they are not asked. */
+  readonly #missing = new Map<number, number>();
+  /** The newest clock of what was gone on without: what is written is later. */
+  #missedClock = 0;
 
   private constructor(
     services: OwnStoreServices,
@@ -73,8 +92,16 @@ export class OwnStore {
     name: NamedBirth,
     token: TokenState | null,
   ): Promise<OwnStore> {
-    const session = await services.replica.attach(token === null ? null : { ...token, open: true });
-    return new OwnStore(services, name, session);
+    const { replica } = services;
+    if (token === null) return new OwnStore(services, name, await replica.attach(null));
+    try {
+      return new OwnStore(services, name, await replica.attach({ ...token, open: true }));
+    } catch (error) {
+      const why = orMissing(services)(error);
+      const store = new OwnStore(services, name, await replica.attach(null));
+      store.#misses(token, why);
+      return store;
+    }
   }
 
   /** From now on it has seen what this token names. @throws StoreUnavailable */
@@ -87,9 +114,31 @@ export class OwnStore {
     await merged;
   }
 
+  /** As {@link see}, of those attached, one token each (O4). @throws StoreUnavailable */
+  async seeAll(tokens: readonly TokenState[]): Promise<void> {
+    for (const token of tokens) {
+      if ((this.#missing.get(token.replica) ?? 0) > this.#services.nowMs()) continue;
+      try {
+        await this.see(token);
+      } catch (error) {
+        this.#misses(token, orMissing(this.#services)(error));
+      }
+    }
+  }
+
+  /** O4 */
+  #misses({ replica, clock }: TokenState, why: StoreUnavailable): void {
+    const { nowMs, missed } = this.#services;
+    this.#missing.set(replica, nowMs() + MISSING_MS);
+    this.#missedClock = Math.max(this.#missedClock, clock);
+    missed?.(why);
+  }
+
   /** A clock value for an event: the version of the rows that its turn writes. */
   tick(): number {
-    return this.#session.tick();
+    const clock = this.#session.tick();
+    if (clock > this.#missedClock) return clock;
+    return ++this.#missedClock;
   }
 
   /** What it has seen, when all of that is on disk (O3). */
@@ -186,5 +235,11 @@ export class OwnStore {
     return { space, limits, nowMs, writes, use: { storeMs: 0, step: () => {} } };
   }
 }
+
+/** O4 */
+const orMissing = ({ missed }: OwnStoreServices) => (error: unknown): StoreUnavailable => {
+  if (missed === undefined || !(error instanceof StoreUnavailable) || !MISSING.has(error.code)) throw error;
+  return error;
+};
 
 const numberOf = (value: Uint8Array): number => Number(decodeSystem(value));

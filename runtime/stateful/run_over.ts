@@ -25,7 +25,7 @@ export interface RunPeers {
   /** The isolate says what its log has. */
   noted(opened: Opened): void;
   /** What those who attached before it served have seen is to be seen by the session. @throws StoreUnavailable */
-  ready(store: Pick<OwnStore, "see">): Promise<void>;
+  ready(store: Pick<OwnStore, "seeAll">): Promise<void>;
   /** That is at all owners, or hosts hold the log, too; and what it left open has left. */
   opened(opened: Opened): void;
   /** That is at all owners. */

@@ -360,7 +360,15 @@ export class SessionHost {
       });
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
-      const store = await OwnStore.open({ ...this.#services, ...prepared }, { ...name, birth }, token);
+      const missed = isShared(version, name)
+        ? ({ message }: Error) =>
+          this.#log(name, "warn", `${shown(name)} goes on, its clients hold its log: ${message}`)
+        : undefined;
+      const store = await OwnStore.open(
+        { ...this.#services, ...prepared, missed },
+        { ...name, birth },
+        token,
+      );
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
         isShared: isShared(version, name),
