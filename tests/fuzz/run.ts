@@ -10,6 +10,7 @@ import { bundles } from "./bundles.ts";
 import { keptPeers, siteLists } from "./client.ts";
 import { Dice } from "./dice.ts";
 import { configurations, manifests, topologies } from "./documents.ts";
+import { lyingLogHomes, lyingLogHosts } from "./held_logs.ts";
 import { homes } from "./homes.ts";
 import { frames, handshakes, records } from "./link.ts";
 import { keys, messages, packets } from "./rows.ts";
@@ -24,7 +25,7 @@ export const TARGETS: readonly Target[] = [
   ...[tokens, handshakes, records, frames, messages, packets, keys],
   ...[manifests, bundles, configurations, topologies],
   ...[stateSegments, logs, checkpoints, homes, sealedLogs],
-  ...[sessionFrames, lyingHosts, lyingHomes],
+  ...[sessionFrames, lyingHosts, lyingHomes, lyingLogHosts, lyingLogHomes],
   ...[siteLists, keptPeers],
 ];
 
