@@ -51,6 +51,11 @@ export class Outbox {
     };
   }
 
+  /** Made since the last commit point. */
+  get made(): readonly Output[] {
+    return this.#outputs;
+  }
+
   get hasIntents(): boolean {
     return this.#intents.length > 0;
   }

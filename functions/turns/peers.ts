@@ -3,12 +3,14 @@
  *
  * PE1  Messages to one peer are numbered 1, 2, 3 … from its attaching on (CM3): a replay gives the same number to the
  *      same message. Closing it is the last of them.
+ *      What a handler has sent that is not over has not left: whoever opens the log is told of it with its commit.
  * PE2  Who has gone, or was closed, gets nothing, whoever still holds its `from`, as with a socket that is closed.
  * PE3  `received` counts its messages that are in the log, those too whose handler was undone: whoever keeps what it
  *      sent (its host) sends the next one after these.
  */
 import { AppError } from "../errors.ts";
 import type { SessionPeer } from "../session_slot.ts";
+import type { OpenedPeer, Output } from "./commit.ts";
 import type { Peer } from "./event.ts";
 
 /** What it has of a peer. */
@@ -115,6 +117,15 @@ export class Peers {
       },
     });
   }
+}
+
+/** Who is attached, without what is made and has not left: that comes with the commit of the handler that made it. */
+export function openedPeers(peers: Iterable<PeerState>, made: readonly Output[]): OpenedPeer[] {
+  return [...peers].map(({ peer, sent, received, isClosed }) => {
+    const unsent = made.filter(({ to }) => to === peer.id);
+    const isClosing = unsent.some(({ bytes }) => bytes[0] === FORM.close);
+    return { ...peer, sent: sent - unsent.length, received, isClosed: isClosed && !isClosing };
+  });
 }
 
 /** What a peer is sent (commit.ts, Output). */

@@ -27,6 +27,7 @@ import { arrivalOf, inputOf } from "./inputs.ts";
 import { type Leak, sharedState } from "./leak.ts";
 import type { LoggedProgram, RunHost } from "./logged_program.ts";
 import { type Leaving, Outbox } from "./outbox.ts";
+import { openedPeers } from "./peers.ts";
 import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
 import { parkedError } from "./recovery.ts";
 import type { SessionSink } from "./sink.ts";
@@ -133,7 +134,7 @@ export class StatefulSession implements Runnable {
     const { sequence } = this.#logged.log;
     this.#host.sink.opened(this.channel, {
       sequence,
-      peers: [...program.peers.values()].map(({ peer, ...counted }) => ({ ...peer, ...counted })),
+      peers: openedPeers(program.peers.values(), this.#outbox.made),
       outputs: [...this.#outbox.kept.outputs],
       effects: [...this.#outbox.kept.effects],
       timers,

@@ -8,6 +8,8 @@
  * HP3  Where hosts hold the log they come before the session is open, and are asked for it: they wait for the opening,
  *      and are told why there is none.
  * HP4  A class that names an origin has a way to it from its first run here on, until it is not served here any more.
+ * HP5  A run may go on when its peers were told to look elsewhere (at a planned stop): what it gives out for them stays
+ *      theirs, and is kept for the next home.
  */
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../../functions/peers/mod.ts";
@@ -41,6 +43,8 @@ const NOBODY = { peers: [], outputs: [] };
 export class HostedPeers implements RunPeers {
   readonly #ports: HostedPeersPorts;
   #peers: SessionPeers | null = null;
+  /** Those that were let go while a run goes on (HP5). */
+  #left: SessionPeers | null = null;
   #connecting = 0;
   /** The run that has said what its log has of peers. */
   #opened: SessionRun | null = null;
@@ -159,11 +163,13 @@ export class HostedPeers implements RunPeers {
     else this.over(site);
   }
 
+  /** HP5 */
   isPeer(to: string): boolean {
-    return this.#peers?.isPeer(to) ?? false;
+    return this.#peers?.isPeer(to) === true || this.#left?.isPeer(to) === true;
   }
 
   noted(opened: Opened): void {
+    this.#left = null;
     if (opened.peers.length > 0) this.#here().noted(opened);
   }
 
@@ -200,6 +206,7 @@ export class HostedPeers implements RunPeers {
 
   #take(): SessionPeers | null {
     const peers = this.#peers;
+    this.#left = peers ?? this.#left;
     this.#peers = null;
     this.#opened = null;
     this.#unseen = [];

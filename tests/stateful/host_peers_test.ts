@@ -5,6 +5,9 @@ import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, soon, until } from "./host_client.ts";
 import { Disks, memoryHost } from "./memory_host.ts";
+import type { Opened } from "../../functions/turns/mod.ts";
+import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
+import { HostedPeers } from "../../runtime/stateful/hosted_peers.ts";
 
 class Counter extends Session {
   count = 0;
@@ -119,4 +122,27 @@ Deno.test("peers go on where another process has the disk of their session's hom
     } else for (const client of clients) client.moveTo(null);
   }
   check(clients, sent);
+});
+
+Deno.test("what a run gives out for peers that were sent elsewhere stays theirs, until the next run says who is there", () => {
+  const peers = new HostedPeers(
+    {
+      ...{ clock: SYSTEM_CLOCK, newId: () => "b", run: () => null, isShared: () => false, failed: () => {} },
+      ...{
+        keyOf: () => new Uint8Array(32),
+        accepts: () => true,
+        ensure: () => Promise.reject(new Error("it stops")),
+      },
+    } as unknown as ConstructorParameters<typeof HostedPeers>[0],
+  );
+  const opened = (ids: readonly string[]) => ({
+    peers: ids.map((id) => ({ kind: "client", id, sent: 1, received: 0, isClosed: false })),
+  } as unknown as Opened);
+  peers.noted(opened(["a"]));
+  assert.equal(peers.isPeer("a"), true);
+  // A planned stop: channels are told, and the run is about to become a checkpoint.
+  peers.over(null);
+  assert.equal(peers.isPeer("a"), true, "not an answer, which would be let go");
+  peers.noted(opened([]));
+  assert.equal(peers.isPeer("a"), false);
 });

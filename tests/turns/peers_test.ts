@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { type From, Session } from "../../functions/session.ts";
-import { peerOutput } from "../../functions/turns/mod.ts";
+import { encodeCommitResult, peerOutput } from "../../functions/turns/mod.ts";
+import { packKey } from "../../store/key.ts";
 import { inMacrotask } from "./run.ts";
-import { Solo } from "./solo.ts";
+import { Solo, type SoloEnv } from "./solo.ts";
 
 const text = (bytes: Uint8Array) => {
   const output = peerOutput(bytes);
@@ -130,5 +131,38 @@ Deno.test("a handler that sends too much has sent nothing", async () => {
     assert.match(run.commits.at(-1)?.rejected?.message ?? "", /at most 4194304 bytes/);
     run.deliver(message("a", "1"));
     assert.deepEqual(given(run, "a"), ["1 a came", "2 a: 1"]);
+  });
+});
+
+/** Says something, asks the store for a write with a check, and says what came of it. */
+class Asker extends Session<SoloEnv> {
+  override onOpen(from: From) {
+    from.send("welcome");
+  }
+
+  override async onMessage(message: string | Uint8Array, from: From) {
+    from.send("wait");
+    if (message === "leave") from.close();
+    const key = packKey(["row"]);
+    const { ok } = await this.env.store.commit([{ key, versionstamp: null }], [{ kind: "delete", key }]);
+    from.send(`done: ${ok}`);
+  }
+}
+
+Deno.test("what a handler that is not over has sent is no output of its peer's when its log is opened", async () => {
+  await inMacrotask(() => {
+    for (const said of ["stay", "leave"]) {
+      const run = new Solo(Asker as new () => Asker).open().deliver(attach("a")).deliver(message("a", said));
+      assert.equal(run.commits.at(-1)?.isPoint, false, "its intent is in the log");
+      const opened = new Solo(Asker as new () => Asker).open({ entries: run.entries, epoch: 2 });
+      assert.deepEqual(opened.opened?.peers, [
+        { kind: "client", id: "a", sent: 1, received: 1, isClosed: false },
+      ]);
+      assert.deepEqual(opened.opened?.outputs.map(({ sequence }) => sequence), [1]);
+      const [call] = opened.opened?.calls ?? [];
+      opened.result(call?.call ?? 0, encodeCommitResult({ ok: true, versionstamp: "00000000000010000001" }));
+      const then = said === "stay" ? "3 done: true" : "3 close 1000 ";
+      assert.deepEqual(given(opened, "a"), ["2 wait", then]);
+    }
   });
 });
