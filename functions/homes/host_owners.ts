@@ -27,6 +27,9 @@ export const hostsOf = (owners: readonly Owner[]): string[] =>
   owners.filter(isHost).map(({ site }) => site.slice(MARK.length));
 export const disksOf = (owners: readonly Owner[]): Owner[] => owners.filter((owner) => !isHost(owner));
 
+const recordedOf = (owners: readonly Owner[]): ReadonlySet<string> =>
+  owners.some(isHost) ? new Set(hostsOf(owners)) : NONE;
+
 /** HO3: hosts on record have all that was ever released. */
 export const hostsAreEnough = (owners: readonly Owner[]): boolean =>
   hostsOf(owners).length > 0 && disksOf(owners).length <= 1;
@@ -42,70 +45,81 @@ export function missing(
   };
 }
 
+/** What is told when something may be released, or is to be recorded. */
+interface OwnedHome {
+  advanced(): void;
+}
+
+/** Of most sessions there are none: each has only what differs from that. */
+const NOBODY: readonly string[] = [], NONE: ReadonlySet<string> = new Set(), NOTHING = () => {};
+
 /** The hosts of an open home. */
 export class HostOwners implements HomeHosts {
   #recorded: ReadonlySet<string>;
   #isSingle: boolean;
   #proposed: { readonly hosts: ReadonlySet<string>; readonly isSingle: boolean } | null = null;
   /** Those that are to be on record, and the last entry that each is known to have. */
-  readonly #has = new Map<string, number>();
+  #has: Map<string, number> | null = null;
   /** The last entry that each of those on record may have (HO4). */
-  readonly #told = new Map<string, number>();
+  #told: Map<string, number> | null = null;
 
   readonly asked: readonly string[];
   readonly leftBehind: readonly string[];
-  readonly #changed: () => void;
-  onRecorded: () => void = () => {};
-  onAppended: (piece: LogPiece) => void = () => {};
-  onBased: (at: number) => void = () => {};
+  readonly #home: OwnedHome | null;
+  onRecorded: () => void = NOTHING;
+  onAppended: (piece: LogPiece) => void = NOTHING;
+  onBased: (at: number) => void = NOTHING;
 
   /**
    * @param recorded as the arbiter has them.
    * @param has of those that have promised, the last entry of each.
-   * @param changed something may be released, or is to be recorded.
    */
   constructor(
     recorded: readonly Owner[],
-    has: ReadonlyMap<string, number> = new Map(),
-    changed: () => void = () => {},
+    has: ReadonlyMap<string, number> | null = null,
+    home: OwnedHome | null = null,
   ) {
-    this.#changed = changed;
-    this.asked = [...has.keys()];
-    this.leftBehind = hostsOf(recorded).filter((host) => !has.has(host));
-    this.#recorded = new Set(hostsOf(recorded));
+    this.#home = home;
+    this.#recorded = recordedOf(recorded);
     this.#isSingle = disksOf(recorded).length <= 1;
+    this.asked = has === null || has.size === 0 ? NOBODY : [...has.keys()];
+    const isBlank = this.#recorded.size === 0;
+    this.leftBehind = isBlank ? NOBODY : [...this.#recorded].filter((host) => !has?.has(host));
     for (const host of this.#recorded) {
-      const through = has.get(host);
+      const through = has?.get(host);
       if (through === undefined) continue;
-      this.#has.set(host, through);
-      this.#told.set(host, through);
+      (this.#has ??= new Map()).set(host, through);
+      (this.#told ??= new Map()).set(host, through);
     }
   }
 
   /** A host has the log up to an entry; false: there are as many as there may be. */
   has(host: string, through: number): boolean {
-    const before = this.#has.get(host);
-    if (before === undefined && this.#has.size >= HOSTS_MAX) return false;
+    const all = this.#has ??= new Map();
+    const before = all.get(host);
+    if (before === undefined && all.size >= HOSTS_MAX) return false;
     if (before === undefined || through > before) {
-      this.#has.set(host, through);
-      this.#changed();
+      all.set(host, through);
+      this.#home?.advanced();
     }
     return true;
   }
 
   /** It can't be reached, or holds no more: it is to be on record no longer. */
   drop(host: string): void {
-    if (this.#has.delete(host)) this.#changed();
+    if (this.#has?.delete(host)) this.#home?.advanced();
   }
 
   /** HO1 */
   isAhead(host: string): boolean {
-    return this.#has.has(host) && this.#recorded.has(host) && (this.#proposed?.hosts.has(host) ?? true);
+    return this.#has?.has(host) === true && this.#recorded.has(host) &&
+      (this.#proposed?.hosts.has(host) ?? true);
   }
 
   /** Something leaves to a host that is ahead, with the log up to an entry. */
   told(host: string, through: number): void {
-    this.#told.set(host, Math.max(this.#told.get(host) ?? 0, through));
+    const all = this.#told ??= new Map();
+    all.set(host, Math.max(all.get(host) ?? 0, through));
   }
 
   /**
@@ -117,11 +131,12 @@ export class HostOwners implements HomeHosts {
   wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] {
     const isReady = (host: string, through: number) =>
       disks > 1 || through >= released || (this.#isSingle && this.#recorded.has(host));
-    const stay = [...this.#has].filter(([host, through]) => isReady(host, through));
+    if (this.#has === null && this.#recorded.size === 0) return [];
+    const stay = [...this.#has ?? []].filter(([host, through]) => isReady(host, through));
     const least = Math.min(kept, ...disks > 1 ? [] : stay.map(([, through]) => through));
     const hosts = new Set(stay.map(([host]) => host));
     for (const host of this.#recorded) {
-      if ((this.#told.get(host) ?? 0) > least) hosts.add(host);
+      if ((this.#told?.get(host) ?? 0) > least) hosts.add(host);
     }
     return [...hosts].map(hostOwner);
   }
@@ -130,21 +145,21 @@ export class HostOwners implements HomeHosts {
   get held(): number {
     if (!this.#isSingle && this.#proposed?.isSingle !== true) return Infinity;
     // Those that are to be on record are waited for, too: else a busy session would always be ahead of them.
-    const counted = [...this.#recorded, ...this.#proposed?.hosts ?? [], ...this.#has.keys()];
-    return counted.reduce((least, host) => Math.min(least, this.#has.get(host) ?? 0), Infinity);
+    const counted = [...this.#recorded, ...this.#proposed?.hosts ?? [], ...this.#has?.keys() ?? []];
+    return counted.reduce((least, host) => Math.min(least, this.#has?.get(host) ?? 0), Infinity);
   }
 
   /** The arbiter is asked for other owners. */
   proposed(owners: readonly Owner[]): void {
-    this.#proposed = { hosts: new Set(hostsOf(owners)), isSingle: disksOf(owners).length <= 1 };
+    this.#proposed = { hosts: recordedOf(owners), isSingle: disksOf(owners).length <= 1 };
   }
 
   /** The arbiter has them on record. */
   recorded(owners: readonly Owner[]): void {
-    this.#recorded = new Set(hostsOf(owners));
+    this.#recorded = recordedOf(owners);
     this.#isSingle = disksOf(owners).length <= 1;
     this.#proposed = null;
-    for (const host of this.#told.keys()) if (!this.#recorded.has(host)) this.#told.delete(host);
+    for (const host of this.#told?.keys() ?? []) if (!this.#recorded.has(host)) this.#told?.delete(host);
     this.onRecorded();
   }
 }

@@ -62,7 +62,7 @@ export class KeptPartRows {
     const isAfter = upload !== null && upload.at === base.at && upload.start === kept.count;
     const before = kept.count === 0 ? [] : here.marks;
     const taken = [...before, ...isAfter ? upload.marks : []];
-    const marks = [...taken, ...marksAfter(markOf(taken), last)];
+    const marks = taken.concat(marksAfter(markOf(taken), last));
     const isHere = isSameMark(markOf(before), kept);
     if (!isHere || !isSameMark(markOf(marks), base.state) || !isWithin(marks)) {
       log.setUpload(null);

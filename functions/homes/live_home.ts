@@ -52,7 +52,7 @@ export class LiveHome implements FollowerHome {
   #recorded: readonly Owner[];
   /** What the arbiter was asked for. */
   #proposed: readonly Owner[] | null = null;
-  readonly #followers: Follower[] = [];
+  #followers: readonly Follower[] = [];
   readonly #own: Follower;
   /** Clients and origins that hold its log, too (host_owners.ts has the rules). */
   readonly hosts: HostOwners;
@@ -84,7 +84,7 @@ export class LiveHome implements FollowerHome {
     this.#recorded = start.row.owners;
     this.seed = start.seed;
     this.version = start.version;
-    this.hosts = new HostOwners(this.#recorded, start.hosts, () => this.advanced());
+    this.hosts = new HostOwners(this.#recorded, start.hosts, this);
     const state = this.state();
     this.last = this.#floor = state.segments.at(-1)?.upTo ?? state.base.at;
     const { disk, isBorn: mayInstall } = start;
@@ -366,7 +366,7 @@ export class LiveHome implements FollowerHome {
   #follow(site: SiteId, known: Omit<Following, "site" | "turn"> = { mayInstall: true }): Follower {
     const follower = new Follower(this, { ...known, site, turn: this.#turn++ });
     if (site !== this.#ports.site) follower.unwatch = this.#ports.watch(site);
-    this.#followers.push(follower);
+    this.#followers = this.#followers.concat(follower); // has room for no more, as `push` would
     return follower;
   }
 
@@ -460,7 +460,7 @@ export class LiveHome implements FollowerHome {
   #leave(isLeaving: (follower: Follower) => boolean): void {
     for (const follower of this.#followers.filter((one) => isLeaving(one) && !one.isOwn)) {
       follower.close();
-      this.#followers.splice(this.#followers.indexOf(follower), 1);
+      this.#followers = this.#followers.filter((one) => one !== follower);
       if (this.#isUseless(follower) || follower.disk === 0) continue;
       const { site, disk, turn } = follower, { name, epoch } = this;
       const asking = this.#ports.ask(site, { kind: "forget", name, disk, epoch, turn });
