@@ -195,6 +195,8 @@ export class LiveHome implements FollowerHome {
       if (this.#over !== null) throw this.#over;
       const copy = await ownCopy(this.#ports, this.name);
       if (copy !== null) return { ...copy, seed: this.seed, version: this.version };
+      // A base is on its way to the disk: nothing that is awaited here lets it get there.
+      await this.nextChange();
     }
   }
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type From, Session } from "../../functions/session.ts";
 import { HostLog } from "../../functions/sealed_log/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
+import { Draws } from "../sim/random.ts";
 import { check, Client, soon, until } from "./host_client.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
@@ -19,6 +20,12 @@ const hosts = { durability: "hosts" } as const;
 
 /** A client that holds the log. */
 const holder = (host: MemoryHost, instance: number) => new Client(host, instance, new HostLog());
+
+/** Hosts that the arbiter has on record. */
+async function hasHosts({ homes }: MemoryHost): Promise<boolean> {
+  const rows = await homes.rows({ limit: 10 });
+  return rows.some(({ owners }) => owners.some(({ site }) => site.startsWith("@")));
+}
 
 const isAhead = ({ homes }: MemoryHost) => homes.status().counters["configured"] ?? 0;
 
@@ -65,3 +72,72 @@ Deno.test("a session whose hosts hold the log goes on after rests and lost isola
   assert.match(client.problem ?? "", /"bye"/);
   await client.end();
 });
+Deno.test("a host is told before the disk has it, a plain peer and a caller when it has", async () => {
+  const disks = new Disks();
+  await using host = await memoryHost(counter, { disks, ...hosts });
+  const ahead = holder(host, 1), plain = new Client(host, 2);
+  for (const client of [ahead, plain]) client.connect();
+  await until("both are attached", () => [ahead, plain].every(({ side }) => side.stage === "open"));
+  ahead.side.send("first");
+  await until("its host is on record", () => isAhead(host) > 1 && ahead.side.acknowledged === 1);
+  const goOn = disks.homes.hold();
+  ahead.side.send("second");
+  plain.side.send("third");
+  await until("the host has heard", () => ahead.heard.length === 2);
+  await soon(30);
+  assert.deepEqual([plain.heard, plain.side.acknowledged, ahead.side.acknowledged], [[], 0, 1]);
+  goOn();
+  await until("so has the other", () => plain.heard.length === 1 && ahead.side.acknowledged === 2);
+  for (const client of [ahead, plain]) await client.end();
+});
+
+Deno.test(
+  "nothing that anybody heard is contradicted, over homes that end with or without their disk, isolates, rests and channels",
+  {
+    sanitizeOps: false, // a process that died here goes on waiting
+    sanitizeResources: false,
+  },
+  async () => {
+    let wiped = 0;
+    // 18: a base is on its way to the disk when the log is copied.
+    for (const seed of [1, 2, 3, 18]) {
+      const draws = new Draws(`host logs ${seed}`);
+      const disks = new Disks();
+      let host = await memoryHost(counter, { disks, idleMs: 30, ...hosts });
+      const clients = [holder(host, 1), holder(host, 2), new Client(host, 3)];
+      const sent: string[][] = clients.map(() => []);
+      const ending: Promise<void>[] = [];
+      for (const client of clients) client.connect();
+      for (let round = 0; round < 80; round++) {
+        const at = draws.integer(0, 2), message = `c${at} m${round}`;
+        clients[at]?.side.send(message);
+        sent[at]?.push(message);
+        if (draws.chance(0.15)) clients[draws.integer(0, 2)]?.break();
+        if (draws.chance(0.08)) host.loseIsolates();
+        if (draws.chance(0.1)) {
+          // Without a host on record the disk is all there is.
+          const isLost = draws.chance(0.5) && await hasHosts(host);
+          if (isLost) wiped++;
+          disks.crash({ homes: isLost });
+          ending.push(host[Symbol.asyncDispose]());
+          for (const client of clients) client.moveTo(null);
+          host = await memoryHost(counter, { disks, idleMs: 30, ...hosts });
+          for (const client of clients) {
+            client.moveTo(host);
+            client.connect();
+          }
+        }
+        if (draws.chance(0.1)) await soon(50);
+        else if (draws.chance(0.7)) await soon(draws.integer(0, 8));
+      }
+      const isDone = ({ side }: Client) => side.acknowledged === side.sent && side.stage === "open";
+      await until("all is in the log", () => clients.every(isDone));
+      await until("all is heard", () => clients.every(({ heard }, at) => heard.length === sent[at]?.length));
+      check(clients, sent);
+      for (const client of clients) await client.end();
+      await host[Symbol.asyncDispose]();
+      await Promise.all(ending);
+    }
+    assert.ok(wiped > 0, "no disk was lost");
+  },
+);

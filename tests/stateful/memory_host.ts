@@ -58,7 +58,7 @@ export class Disks {
   homes = new Disk(this.#homes);
   arbiter = new Disk(this.#arbiter);
 
-  /** The process that has them dies: nothing of it is written any more; the next one finds what was. */
+  /** The process that has them dies: nothing of it is written any more, whatever it believes; nobody hears of it. */
   crash(lost: { readonly homes?: boolean } = {}): void {
     for (const disk of [this.rows, this.homes, this.arbiter]) disk.isCut = true;
     if (lost.homes === true) this.#homes = new MemoryRows();
@@ -70,9 +70,21 @@ export class Disks {
 
 class Disk extends MemoryStorage {
   isCut = false;
+  #held: Promise<void> | null = null;
 
-  override commit(commit: Parameters<MemoryStorage["commit"]>[0]): Promise<void> {
-    return this.isCut ? new Promise(() => {}) : super.commit(commit);
+  /** It takes nothing until what is returned is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    return () => {
+      this.#held = null;
+      resolve();
+    };
+  }
+
+  override async commit(commit: Parameters<MemoryStorage["commit"]>[0]): Promise<void> {
+    if (this.#held !== null) await this.#held;
+    if (!this.isCut) await super.commit(commit);
   }
 }
 
