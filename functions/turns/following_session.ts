@@ -12,7 +12,8 @@ import type { OpenSession } from "./event.ts";
 import { stackText } from "./handler.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import { parkedError } from "./recovery.ts";
-import { type Runnable, type SessionHost, StatefulSession } from "./stateful_session.ts";
+import type { Runnable, SessionHost } from "./session_host.ts";
+import { StatefulSession } from "./stateful_session.ts";
 
 /** What a follower becomes. */
 export type Promotion = Pick<OpenSession, "epoch" | "replica" | "out" | "effectsApplied">;

@@ -39,10 +39,15 @@ import type { TurnInput } from "./turn.ts";
 export interface RunHost extends ProgramHost, Clocks {
   /** Runs a turn: begins it, drains the microtasks, finishes it. */
   readonly run: RunTurn;
+  /** LARGE_BYTES */
+  readonly largeBytes?: number | undefined;
 }
 
 /** Of a log that is followed, to begin with. */
 const FOLLOWED_BYTES = 4096;
+
+/** A state of so many bytes, changed all over, is written in half a millisecond: as long as a commit takes. */
+const LARGE_BYTES = 256 * 1024;
 
 /** The entries of a turn on their way into a log. */
 const entries = new Writer(4096);
@@ -245,6 +250,11 @@ export class LoggedProgram {
   get isCheckpointDue(): boolean {
     const { messages, bytes, ms } = this.#policy ??= checkpointPolicyOf(this.#program.object);
     return this.#log.length >= messages || this.#log.lengthBytes >= bytes || this.#turnsMs >= ms;
+  }
+
+  /** A checkpoint of it may take milliseconds. */
+  get isLarge(): boolean {
+    return this.#segments.bytes > (this.#host.largeBytes ?? LARGE_BYTES);
   }
 
   /** The newest checkpoint, where it stands for all that has happened: nothing is new in it. */

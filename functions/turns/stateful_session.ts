@@ -17,6 +17,7 @@
  * ST6  What began a handler is in the log, or not done (EV2): a rejected one that is tried again is delivered anew by
  *      this isolate, and by the site where the isolate is lost. One that the log left open and that throws here is in no
  *      site's hands, so its next attempt begins in the commit that voids the last.
+ * ST7  What came of an event does not wait until a large state is written down: its checkpoint is a commit of its own.
  */
 import type { Acknowledged, Checkpoint, Parked, Rejection, TimerChange } from "./commit.ts";
 import type { OpenSession, SessionEvent } from "./event.ts";
@@ -25,37 +26,16 @@ import type { Program } from "./program.ts";
 import { begunOf, HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { arrivalOf, inputOf } from "./inputs.ts";
 import { type Leak, sharedState } from "./leak.ts";
-import type { LoggedProgram, RunHost } from "./logged_program.ts";
+import type { LoggedProgram } from "./logged_program.ts";
 import { type Leaving, Outbox } from "./outbox.ts";
 import { openedPeers } from "./peers.ts";
 import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
 import { parkedError } from "./recovery.ts";
-import type { SessionSink } from "./sink.ts";
+import type { Runnable, SessionHost } from "./session_host.ts";
 import { type Subject, subjectOf } from "./subject.ts";
 import type { Rejected, TurnInput } from "./turn.ts";
 import { type Delivery, Waits } from "./waits.ts";
 import { attemptOf, policyOf, sameSubject, verdictOf } from "./when_thrown.ts";
-
-/** Something of an isolate that has turns. */
-export interface Runnable {
-  readonly channel: number;
-  readonly hasWork: boolean;
-  /** Does one thing. */
-  step(): void;
-  /** The executor itself failed. */
-  broke(error: unknown): void;
-  close(): void;
-}
-
-/** What a session needs of the isolate. */
-export interface SessionHost extends RunHost {
-  readonly sink: SessionSink;
-  /** Calls `localDue` after so many milliseconds. */
-  arm(session: StatefulSession, local: number, ms: number): void;
-  disarm(session: StatefulSession, local: number): void;
-  /** It has something to do. */
-  wake(session: Runnable): void;
-}
 
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
@@ -83,6 +63,7 @@ export class StatefulSession implements Runnable {
   readonly #waits: Waits;
   readonly #outbox = new Outbox((to) => this.program.peers.has(to));
   #wantsCheckpoint = false;
+  #isLater = false;
   #isStarted = false;
   #isOver = false;
 
@@ -213,7 +194,7 @@ export class StatefulSession implements Runnable {
     if (this.program.handler !== null) return this.#isStopped;
     if (this.#retry !== null) return this.#retry.isDue;
     return (this.#inbox.first !== undefined && !this.#isHeld) ||
-      (this.#wantsCheckpoint && this.program.isQuiescent);
+      (this.#wantsCheckpoint && !this.#isLater && this.program.isQuiescent);
   }
 
   /** The log is near its limit and the session not at rest: no new handlers until it is. */
@@ -316,6 +297,7 @@ export class StatefulSession implements Runnable {
     this.#outbox.keep();
     const isDue = this.#wantsCheckpoint || this.#logged.isCheckpointDue;
     if (!isDue || !this.#isAtRest || program.isEnded) this.#give(true);
+    else if (this.#logged.isLarge && this.#logged.log.hasMore) this.#checkpointLater();
     else this.#takeCheckpoint();
     if (program.isEnded) this.close();
     else if (this.#logged.log.lengthBytes > LOG_BYTES_MAX) this.#parkFull();
@@ -340,6 +322,16 @@ export class StatefulSession implements Runnable {
   /** A checkpoint loses nothing: how often something was tried is in the log only. */
   get #isAtRest(): boolean {
     return this.program.isQuiescent && this.#retry === null;
+  }
+
+  /** ST7 */
+  #checkpointLater(): void {
+    this.#give(true);
+    this.#wantsCheckpoint = this.#isLater = true;
+    this.#host.later(() => {
+      this.#isLater = false;
+      this.#host.wake(this);
+    });
   }
 
   #takeCheckpoint(): void {

@@ -18,9 +18,10 @@ import type { SessionObject } from "./handler.ts";
 import { Leak } from "./leak.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import type { Program } from "./program.ts";
+import type { Alarmed, Runnable, SessionHost } from "./session_host.ts";
 import { SharedCache } from "./shared_cache.ts";
 import type { SessionSink } from "./sink.ts";
-import { type Runnable, type SessionHost, StatefulSession } from "./stateful_session.ts";
+import { StatefulSession } from "./stateful_session.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
 /** What the loop needs of the isolate. */
@@ -43,6 +44,8 @@ export interface LoopHost {
   envOf(program: Program): unknown;
   unpin?(program: Program): void;
   readonly cache?: SharedCache;
+  /** A state of so many bytes is written down behind what came of its last event (ST7). */
+  readonly largeBytes?: number;
 }
 
 /** Turns of one macrotask, and their time: then frames are read and written, and the site sees that turns end. */
@@ -58,7 +61,7 @@ export class TurnLoop implements SessionHost {
   readonly #promoting = new Map<Runnable, Promotion>();
   readonly #ready: Runnable[] = [];
   readonly #isReady = new Set<Runnable>();
-  readonly #alarms = new Map<StatefulSession, Map<number, () => void>>();
+  readonly #alarms = new Map<Alarmed, Map<number, () => void>>();
   readonly #cache: SharedCache;
   #isScheduled = false;
   #isRunning = false;
@@ -189,6 +192,10 @@ export class TurnLoop implements SessionHost {
     return this.#host.envOf(program);
   }
 
+  get largeBytes(): number | undefined {
+    return this.#host.largeBytes;
+  }
+
   get cache(): SharedCache {
     return this.#cache;
   }
@@ -214,7 +221,7 @@ export class TurnLoop implements SessionHost {
     else this.#host.enter(program, run);
   }
 
-  arm(session: StatefulSession, local: number, ms: number): void {
+  arm(session: Alarmed, local: number, ms: number): void {
     let alarms = this.#alarms.get(session);
     if (alarms === undefined) this.#alarms.set(session, alarms = new Map());
     alarms.get(local)?.();
@@ -225,12 +232,12 @@ export class TurnLoop implements SessionHost {
     alarms.set(local, cancel);
   }
 
-  disarm(session: StatefulSession, local: number): void {
+  disarm(session: Alarmed, local: number): void {
     this.#alarms.get(session)?.get(local)?.();
     this.#forget(session, local);
   }
 
-  #forget(session: StatefulSession, local: number): void {
+  #forget(session: Alarmed, local: number): void {
     const alarms = this.#alarms.get(session);
     if (alarms?.delete(local) && alarms.size === 0) this.#alarms.delete(session);
   }
@@ -242,6 +249,10 @@ export class TurnLoop implements SessionHost {
     if (this.#isScheduled || this.#isRunning) return;
     this.#isScheduled = true;
     this.#host.schedule(this.#runSlice);
+  }
+
+  later(callback: () => void): void {
+    this.#host.schedule(callback);
   }
 
   // Turns

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { encodeCall } from "../../functions/calls/call.ts";
 import { Session } from "../../functions/session.ts";
 import { boundPolicy } from "../../functions/turns/checkpoint_policy.ts";
+import { bytes } from "../../functions/tracked/mod.ts";
 import type { Program } from "../../functions/turns/program.ts";
 import { encodeValue } from "../../functions/value.ts";
 import { stage } from "./robot.ts";
@@ -72,6 +73,38 @@ Deno.test("a checkpoint is taken as often as the class says", () =>
     const usual = open();
     for (let i = 0; i < 200; i++) usual.deliver(request("add"));
     assert.equal(usual.checkpoints.length, 0);
+  }));
+
+Deno.test("what came of a message leaves before a large state is written down, and that comes before the next (ST7)", () =>
+  inMacrotask(() => {
+    class Each extends Worker {
+      static checkpoint = { messages: 1 };
+    }
+    class Large extends Each {
+      all = bytes(new Uint8Array(300_000).fill(7));
+    }
+    const after = (Class: new () => Worker) => {
+      const solo = open(Class).deliver(request("add")); // the state is there with its first checkpoint
+      solo.commits.length = solo.checkpoints.length = 0;
+      solo.loop.deliver(1, { ...request("add"), number: 2, storeClock: 1_000 });
+      solo.deliver(request("add"));
+      const at = new Set(solo.checkpoints.map(({ at }) => at));
+      return solo.commits.map(({ first, count, outputs }) =>
+        `${outputs.length}${at.has(first + count - 1) ? " with checkpoint" : ""}`
+      );
+    };
+    assert.deepEqual(after(Each), ["1 with checkpoint", "1 with checkpoint"]);
+    assert.deepEqual(after(Large), ["1", "0 with checkpoint", "1", "0 with checkpoint"]);
+    // An isolate that is lost in between has the answer in its log.
+    const solo = open(Large).deliver(request("add"));
+    const { state, ...checkpoint } = solo.checkpoints[0] ?? assert.fail();
+    solo.commits.length = 0;
+    solo.deliver(request("add"));
+    const again = new Solo(Large as never).open({
+      checkpoint: { ...checkpoint, state },
+      entries: solo.entries,
+    });
+    assert.deepEqual([again.parked, (again.object as unknown as Large).n], [null, 2]);
   }));
 
 Deno.test("a policy of checkpoints is brought within its bounds, and one that is none is refused", () => {

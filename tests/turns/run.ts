@@ -106,6 +106,7 @@ export function runSeed(seed: string, breaks?: Breaks, bias: Bias = {}): Outcome
     callMs: draws.integer(0, 15),
     arriveMs: draws.integer(0, 20),
     isCheckpointing: draws.chance(0.7),
+    isLarge: draws.fork("large").chance(0.5),
     whenThrown: draws.pick(["reject", "retry", "park"] as const),
     ...bias.plan,
   };

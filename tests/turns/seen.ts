@@ -15,6 +15,8 @@ export interface Plan {
   /** Until outputs and writes are where they go, at most. */
   readonly arriveMs: number;
   readonly isCheckpointing: boolean;
+  /** A state of any size is as one that takes long to write down. */
+  readonly isLarge: boolean;
   readonly whenThrown: WhenThrown;
 }
 

@@ -249,6 +249,7 @@ export class Site {
       nowMs: () => this.nowMs,
       storeClock: () => this.#tick(),
       drain,
+      ...this.plan.isLarge ? { largeBytes: 0 } : {},
       schedule: (run) => this.at(0, alive(() => this.#on(run))),
       after: (ms, run) => {
         let isOff = false;
