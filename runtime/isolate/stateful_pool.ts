@@ -106,6 +106,11 @@ export class StatefulPool {
     return { isolate, channel: isolate.open(session, sink) };
   }
 
+  /** Whoever opens a session next finds an isolate of the version, or its start under way. */
+  prepare(app: IsolateApp): void {
+    this.#isolate(app).catch(() => {}); // whoever opens it hears why
+  }
+
   /**
    * Starts an isolate of the version that no other session is opened in; whoever asked for it closes it.
    *

@@ -126,6 +126,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const host = opened.host = new SessionHost({
     ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
     standby: (name, version, last) => opened.standbys?.take(name, version, last) ?? null,
+    prepare: (name, app) => opened.standbys?.follows(name) ? undefined : pool.prepare(app),
     ...{ prepared: parts.prepared, limits: config.limits, log: appLog },
     egressOf: ({ manifest: { fetchHosts } }) => origins.rulesOf(fetchHosts),
     originOf: (name, version) => origins.http(name, version),

@@ -8,7 +8,7 @@ import type { Prepared } from "../gateway/app_runner.ts";
 import type { StoreLimits } from "../gateway/session_store.ts";
 import type { StatefulReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
-import type { StatefulPool } from "../isolate/mod.ts";
+import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
 import type { HttpOrigin } from "./made_calls.ts";
 import type { ParkedTable } from "./parked_table.ts";
@@ -18,6 +18,8 @@ import type { Standby } from "./standby.ts";
 export interface HostServices {
   readonly homes: Homes;
   readonly pool: Pick<StatefulPool, "open">;
+  /** A session whose log is here is being opened: an isolate is likely to be needed. */
+  readonly prepare?: (name: StatefulName, app: IsolateApp) => void;
   /** Who has followed a session up to that entry, with that code (standbys.ts). */
   readonly standby: (name: StatefulName, version: string, last: number) => Standby | null;
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;

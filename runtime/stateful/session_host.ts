@@ -24,7 +24,7 @@ import { OwnStore } from "./own_store.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import { SessionRun } from "./session_run.ts";
-import { sessionOf, StandbyFailed } from "./standby.ts";
+import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 
 /** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
 export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
@@ -347,28 +347,27 @@ export class SessionHost {
 
   async #open(name: StatefulName, listener: RunListener): Promise<SessionRun> {
     const current = this.#current(name);
-    const home = await this.#services.homes.open(name, current.version);
-    let run: SessionRun | undefined;
+    const { homes, prepare } = this.#services;
+    // What it runs in starts meanwhile, where it is likely to run here.
+    if (homes.followable.log(name) !== undefined) prepare?.(name, this.#services.prepared(current).app);
+    const home = await homes.open(name, current.version);
+    let run: SessionRun | undefined, standby: Standby | null = null;
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
       const version = isAdopted ? current : await this.#versionOf(name, home.version);
       const seenAtCheckpoint = home.checkpoint && openPiece(home.checkpoint.bytes).token;
       const { token } = joinPieces(seenAtCheckpoint, home.log);
-      const session = await sessionOf(name, home).catch((error) => {
-        if (!(error instanceof CodecError)) throw error;
-        throw new Problem("stateful_parked", `${shown(name)} stands still: log_corrupt: ${error.message}`);
-      });
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const missed = isShared(version, name)
         ? ({ message }: Error) =>
           this.#log(name, "warn", `${shown(name)} goes on, its clients hold its log: ${message}`)
         : undefined;
-      const store = await OwnStore.open(
-        { ...this.#services, ...prepared, missed },
-        { ...name, birth },
-        token,
-      );
+      standby = this.#services.standby(name, version.version, lastOf(home));
+      const [from, store] = await Promise.all([
+        standby ?? this.#sessionOf(name, home),
+        OwnStore.open({ ...this.#services, ...prepared, missed }, { ...name, birth }, token),
+      ]);
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
         isShared: isShared(version, name),
@@ -388,21 +387,29 @@ export class SessionHost {
       });
       const epoch = { epoch: home.epoch, replica: this.#services.replica.status().replica };
       const since = { out: {}, effectsApplied: 0 };
-      const standby = this.#services.standby(name, version.version, lastOf(home));
       await run.start(
-        standby !== null ? standby.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
+        from instanceof Standby ? from.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
           prepared.app,
-          { ...session, ...epoch, ...since, code: codeOf(version.version) },
+          { ...from, ...epoch, ...since, code: codeOf(version.version) },
           run,
         ),
       );
       return run;
     } catch (error) {
+      if (run === undefined) standby?.close();
       if (run === undefined) home.abandon();
       else await run.finished;
       if (error instanceof StandbyFailed) return await this.#open(name, listener);
       throw error;
     }
+  }
+
+  /** @throws Problem where its log can't be read */
+  #sessionOf(name: StatefulName, home: Opened): ReturnType<typeof sessionOf> {
+    return sessionOf(name, home).catch((error) => {
+      if (!(error instanceof CodecError)) throw error;
+      throw new Problem("stateful_parked", `${shown(name)} stands still: log_corrupt: ${error.message}`);
+    });
   }
 
   /** The version that serves its app. @throws Problem */

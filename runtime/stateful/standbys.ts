@@ -137,6 +137,12 @@ export class Standbys {
     }
   }
 
+  /** Whether a session is followed here, or about to be. */
+  follows(name: StatefulName): boolean {
+    const entry = this.#entries.get(keyOf(name));
+    return entry !== undefined && (entry.isOpening || entry.standby !== null);
+  }
+
   /** The standby of a session that this site has just become the home of; null: there is none that is as far. */
   take(name: StatefulName, version: string, last: number): Standby | null {
     const entry = this.#entries.get(keyOf(name));
