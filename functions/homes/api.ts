@@ -189,6 +189,8 @@ export interface Home {
   checkpoint(checkpoint: Checkpoint): Promise<void>;
   /** Resolves when all that was appended so far, and what it was opened with, is on disk at all owners. */
   settled(): Promise<void>;
+  /** Of what `copy` gives, as far as it is on the disk. */
+  readonly copyBytes: number;
   /** The log as this site's disk has it, with all that was appended before. @throws HomeError */
   copy(): Promise<LogCopy>;
   /** Out of memory, still at home: resolves when what was appended is held. The next is `open`. */

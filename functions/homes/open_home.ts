@@ -177,6 +177,10 @@ export class OpenHome implements Home, HomeListener {
     return this.#ports.log(this.name)?.pieceBytes ?? 0;
   }
 
+  get copyBytes(): number {
+    return this.#ports.log(this.name)?.bytes ?? 0;
+  }
+
   get heirs(): readonly SiteId[] {
     return this.#live.owners.map(({ site }) => site).filter((site) => this.#live.unfit(site) === null);
   }

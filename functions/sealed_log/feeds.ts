@@ -23,8 +23,9 @@ export interface FeedHome {
   /** Appended, and released, up to these entries. */
   readonly last: number;
   readonly released: number;
-  /** The log as this site's disk has it, with all that was appended before. */
+  /** The log as this site's disk has it, with all that was appended before; and its bytes, about. */
   copy(): Promise<LogCopy>;
+  readonly copyBytes: number;
   readonly hosts: {
     has(host: string, through: number): boolean;
     drop(host: string): void;
@@ -93,9 +94,20 @@ export class HostFeeds {
     for (const feed of this.#feeds.values()) if (feed.isHolding) feed.waiting.push(piece);
   }
 
-  /** All disks have the base at an entry. */
+  /** All disks have the base at an entry. What hosts could not hold may be less now (HF3). */
   based(at: number): void {
     this.#baseAt = at;
+    if (this.#isTooLong) return;
+    for (const [host, feed] of this.#feeds) {
+      if (feed.isHolding) continue;
+      feed.isHolding = true; // its channel is the same, and what it has taken of it counts on
+      void this.#begin(host, feed, null);
+    }
+  }
+
+  /** What is too long to be held is not even read. */
+  get #isTooLong(): boolean {
+    return this.#home.copyBytes > HOST_LOG_BYTES_MAX;
   }
 
   /** A host is there, on a new channel. @param tag of its last record; null: it has none. */
@@ -108,7 +120,8 @@ export class HostFeeds {
       ...{ bytes: 0, records: 0, baseAt: 0, isHolding: true },
     };
     this.#feeds.set(host, feed);
-    void this.#begin(host, feed, end);
+    if (end === null && this.#isTooLong) this.#overflow(host, feed);
+    else void this.#begin(host, feed, end);
   }
 
   /** Its channel is broken: it is to be waited for no more (HO4). */

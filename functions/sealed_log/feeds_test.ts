@@ -45,7 +45,16 @@ class Home {
     }, ends);
   }
 
+  copies = 0;
+
+  get copyBytes(): number {
+    const at = this.base?.at ?? 0;
+    const pieces = this.pieces.filter(({ first }) => first > at);
+    return pieces.reduce((sum, { bytes }) => sum + bytes.length, this.base?.bytes.length ?? 0);
+  }
+
   copy(): Promise<LogCopy> {
+    this.copies++;
     const { base } = this, at = base?.at ?? 0;
     const fields = {
       epoch: 1,
@@ -243,4 +252,29 @@ Deno.test("what was begun for a channel that broke meanwhile is nothing", async 
   home.feeds.attach("c1", null);
   await settled();
   assert.deepEqual(home.ready, ["c1"]);
+});
+
+Deno.test("a log that is too long for hosts is not even read for them, and held again from a checkpoint on that is not", async () => {
+  const home = new Home();
+  home.commit(new Uint8Array(HOST_LOG_BYTES_MAX + 1));
+  home.released = home.last;
+  home.feeds.attach("c1", null);
+  await settled();
+  assert.deepEqual([home.copies, home.feeds.reach("c1"), home.feeds.next("c1")], [0, 1, []]);
+  home.checkpoint(new Uint8Array(100));
+  await settled();
+  assert.equal(home.copies, 1);
+  const log = new HostLog();
+  take(log, home.feeds.next("c1"));
+  assert.equal(opened(log).through, 1);
+  home.feeds.taken("c1", 1);
+  home.ahead.add("c1");
+  home.commit(new Uint8Array(HOST_LOG_BYTES_MAX + 1));
+  assert.deepEqual([home.feeds.next("c1"), home.dropped], [[], ["c1", "c1"]]);
+  home.released = home.last;
+  home.checkpoint(new Uint8Array(100));
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.feeds.taken("c1", 2);
+  assert.deepEqual([opened(log).through, home.has.get("c1")], [2, 2]);
 });

@@ -36,6 +36,9 @@ export class HostLogs {
       get released() {
         return current().released;
       },
+      get copyBytes() {
+        return current().copyBytes;
+      },
       copy: () => current().copy(),
     };
     this.feeds = new HostFeeds(feedHome, {

@@ -92,6 +92,7 @@ class LyingHostsRun {
       get last() {
         return pieces.length;
       },
+      copyBytes: 0,
       copy: () => Promise.resolve({ ...BLANK, pieces: [...pieces] }),
       hosts: {
         has: (host, through) => has.set(host, through) === has,

@@ -74,6 +74,9 @@ export class HomeRun {
     const hosts = wrongs.aheadAtOnce === true ? { ...bound(home), isAhead: () => true } : home.hosts;
     const feedHome = {
       ...{ name: home.name, epoch: home.epoch, hosts, copy: () => home.copy() },
+      get copyBytes() {
+        return home.copyBytes;
+      },
       get last() {
         return home.sequence;
       },
