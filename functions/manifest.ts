@@ -47,6 +47,7 @@ const sessionSchema = z.strictObject({
   }).optional(),
   shape: z.int().min(0).max(2 ** 31 - 1).optional(),
   standby: z.boolean().default(false),
+  retention: z.strictObject({ logMs: z.number().min(0).optional() }).optional(),
   /** What can be called; null: not known, of a version that was deployed before this was noted. */
   methods: z.array(z.string().max(METHOD_CHARS_MAX)).max(METHODS_MAX).nullable().default(null),
 });
@@ -157,7 +158,15 @@ function readSession(name: string, given: unknown): unknown {
   const isSession = typeof given === "function" && typeof given.prototype === "object" &&
     given.prototype !== null && SESSION_BASE in given.prototype;
   if (isSession) {
-    const said = pick(given, ["origin", "durability", "whenThrown", "checkpoint", "shape", "standby"]);
+    const said = pick(given, [
+      "origin",
+      "durability",
+      "whenThrown",
+      "checkpoint",
+      "shape",
+      "standby",
+      "retention",
+    ]);
     const methods = methodNames(given.prototype);
     const isKnown = methods.length <= METHODS_MAX && methods.every((each) => each.length <= METHOD_CHARS_MAX);
     return { ...said, methods: isKnown ? methods : null };

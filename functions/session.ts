@@ -79,6 +79,8 @@ export interface SessionCache {
  *   is answered when disks have it, as ever (CESSNA, section 4).
  * - `standby`: `true` has the nearest site that keeps its log run it along, so that it goes on there at once when its
  *   home is lost. It costs that site the memory of the state, and the time of every handler once more.
+ * - `retention`, `{ logMs }`: how long operators can read its log when it has ended (`sojourn sessions log`), up to what
+ *   the site's file says (`limits.statefulLogMs`, an hour by default); 0 keeps nothing.
  * - `checkpoint` ({@link CheckpointPolicy}), how often its fields are written down: the less often, the longer is what is
  *   replayed when a handler throws, or at another site.
  * - `shape`, a number that rises when its fields change in a way that their names do not tell ({@link Session.migrate}).

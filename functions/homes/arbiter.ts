@@ -33,6 +33,8 @@ export interface ArbiterPorts {
   readonly fatal: (error: Error) => void;
   /** Stateful sessions of one app (A5). */
   readonly perAppMax: number;
+  /** For so long it is on record that a name has ended. */
+  readonly endedMs?: number | undefined;
 }
 
 /** A row as it is on disk. */
@@ -105,7 +107,7 @@ export class Arbiter {
 
   /** Drops rows of what ended long ago; what is made under their names later has a higher epoch (A1). */
   async sweep(): Promise<void> {
-    const oldest = this.#ports.clock.nowMs() - ENDED_MS;
+    const oldest = this.#ports.clock.nowMs() - (this.#ports.endedMs ?? ENDED_MS);
     const names: StatefulName[] = [];
     for await (const { key, value } of scan(this.#ports.storage, prefixRange(packKey([ROWS])))) {
       const row = decodeRow(value ?? new Uint8Array());

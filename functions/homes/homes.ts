@@ -119,7 +119,7 @@ export class Homes {
     const gone = (one: SiteId) => watches.gone(one);
     const arbiter = arbiterStorage === null
       ? null
-      : await Arbiter.open({ storage: arbiterStorage, clock, fatal, gone, perAppMax });
+      : await Arbiter.open({ ...ports, storage: arbiterStorage, gone, perAppMax });
     return new Homes(ports, {
       arbiter,
       keepers: (hooks) =>

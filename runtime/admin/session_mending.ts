@@ -1,7 +1,8 @@
 /**
  * Admin paths for a stateful session that stands still: its log, and what is done about it. All of it happens at its
- * home; where that can't be asked, at the root, which becomes its home in its place.
+ * home; where that can't be asked, at the root, which becomes its home in its place. Its log is read wherever it lies.
  */
+import { z } from "zod";
 import type { HomeRow, StatefulName } from "../../functions/homes/mod.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
@@ -27,43 +28,30 @@ export function mendingRoutes(
   { rows, mending }: StatefulAdmin,
   { find, unknown }: Rows,
 ): void {
-  const at = (work: Work, mayDoHere: boolean) => async (c: AdminContext) => {
-    const { app: of = "", class: className = "", id = "" } = c.req.param() as Record<string, string>;
-    const name = { app: of, class: className, id };
+  const at = (work: Work) => async (c: AdminContext) => {
+    const name = nameIn(c);
     if (!isSet(c, "here")) {
       if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
       const row = await find(name);
       if (row === null || row.ended) return unknown(name);
-      if (row.site !== services.site) {
-        const answer = await there(services, row, c.req.raw);
-        if (answer instanceof Response) return answer;
-        if (!mayDoHere) {
-          return problemResponse(
-            "stateful_unreachable",
-            `its home ${row.site} can't be asked: ${answer.message}`,
-          );
-        }
-      }
+      const answer = row.site === services.site ? null : await there(services, row, row.site, c.req.raw);
+      if (answer instanceof Response) return answer;
     }
-    try {
-      return c.json(await work(name, c));
-    } catch (error) {
-      const problem = mendingProblem(error);
-      if (problem === null) throw error;
-      return problemResponse(problem.code, problem.message);
-    }
+    return await told(c, () => work(name, c));
   };
 
-  app.get(
-    "/sessions/:app/:class/:id/log",
-    at(async (name, c) => {
-      const from = Number(c.req.query("from") ?? 1);
-      if (!Number.isSafeInteger(from) || from < 1) {
-        throw new Problem("query_invalid", "from takes the number of an entry, from 1");
-      }
-      return await mending.log(name, from);
-    }, false),
-  );
+  app.get("/sessions/:app/:class/:id/log", async (c) => {
+    const name = nameIn(c);
+    const from = Number(c.req.query("from") ?? 1);
+    if (!Number.isSafeInteger(from) || from < 1) {
+      return problemResponse("query_invalid", "from takes the number of an entry, from 1");
+    }
+    const here = () => told(c, () => mending.log(name, { from, isEnded: isSet(c, "ended") }));
+    if (isSet(c, "here")) return await here();
+    if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    const row = await find(name);
+    return row === null ? unknown(name) : await logWhereItLies(services, row, c, here);
+  });
   app.post(
     "/sessions/:app/:class/:id/resume",
     at(async (name, c) => {
@@ -71,22 +59,72 @@ export function mendingRoutes(
       const resumed = await mending.resume(name, how);
       if (!how.isTrial) services.note("stateful_resumed", { ...name, ...how, state: resumed.state });
       return { ...name, ...resumed };
-    }, true),
+    }),
   );
   app.post(
     "/sessions/:app/:class/:id/reset",
     at(async (name) => {
-      await mending.reset(name);
-      services.note("stateful_reset", { ...name });
-      return name;
-    }, true),
+      const isOpen = await mending.reset(name);
+      services.note("stateful_reset", { ...name, isOpen });
+      return { ...name, home: isOpen ? services.site : null };
+    }),
   );
 }
 
-/** What the home answers; the problem where it is not there. */
+function nameIn(c: AdminContext): StatefulName {
+  const { app = "", class: className = "", id = "" } = c.req.param() as Record<string, string>;
+  return { app, class: className, id };
+}
+
+/** What came of work, or the problem that it has. */
+async function told(c: AdminContext, work: () => Promise<unknown>): Promise<Response> {
+  try {
+    return c.json(await work());
+  } catch (error) {
+    const problem = mendingProblem(error);
+    if (problem === null) throw error;
+    return problemResponse(problem.code, problem.message);
+  }
+}
+
+/** As its home has its log; where that can't be asked, as the first has it of those who keep it, too. */
+async function logWhereItLies(
+  services: AdminServices,
+  row: HomeRow,
+  c: AdminContext,
+  here: () => Promise<Response>,
+): Promise<Response> {
+  const at = c.req.query("at");
+  const keepers = new Set([row.site, ...row.owners.map(({ site }) => site)]);
+  const failed: string[] = [];
+  let isAnswered = true;
+  for (const site of keepers) {
+    if (isHost(site) || (at !== undefined && at !== site)) continue;
+    const answer = site === services.site ? await here() : await there(services, row, site, c.req.raw);
+    if (answer instanceof Response && answer.ok) {
+      return c.json({ ...await answer.json(), home: row.site, by: site, failed });
+    }
+    failed.push(`${site}: ${answer instanceof Problem ? answer.message : await detailOf(answer)}`);
+    isAnswered &&= answer instanceof Response && answer.status === 404;
+  }
+  return isAnswered
+    ? problemResponse("not_found", `there is no log to show: ${failed.join("; ")}`)
+    : problemResponse("stateful_unreachable", `no log can be shown: ${failed.join("; ")}`);
+}
+
+async function detailOf(answer: Response): Promise<string> {
+  const problem = z.looseObject({ detail: z.string() }).safeParse(await answer.json().catch(() => null));
+  return problem.data?.detail ?? `HTTP ${answer.status}`;
+}
+
+/** A client or an agent that keeps a log (docs/protocol/hosts.md): no site. */
+const isHost = (owner: string): boolean => owner.startsWith("@");
+
+/** What a site answers; the problem where it is not there. */
 async function there(
   services: AdminServices,
-  { name, site }: HomeRow,
+  { name }: HomeRow,
+  site: string,
   asked: Request,
 ): Promise<Response | Problem> {
   const path = [name.app, name.class, name.id].map(encodeURIComponent).join("/");

@@ -91,10 +91,12 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
   app.delete("/sessions/:app/:class/:id", async (c) => {
     const name = c.req.param();
     const isHere = c.req.query("here") === "1";
+    if (isHere && c.req.query("ended") === "1") return await forgotten(stateful, name);
     if (!isHere) {
       if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
       const row = await rowOf(rows, name);
-      if (row === null || row.ended) return unknown(name);
+      if (row === null) return unknown(name);
+      if (row.ended) return await forgottenAt(services, stateful, row);
       const answer = row.site === services.site ? null : await removeAt(services, row);
       if (answer !== null) return answer;
     }
@@ -106,6 +108,32 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
     }
     return c.json({ app: name.app, class: name.class, id: name.id });
   });
+}
+
+/** Of one that has ended only its log is left. */
+async function forgotten({ mending }: StatefulAdmin, name: StatefulName): Promise<Response> {
+  try {
+    await mending.forget(name);
+    return Response.json({ app: name.app, class: name.class, id: name.id });
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return problemResponse(error.code, error.message);
+  }
+}
+
+async function forgottenAt(
+  services: AdminServices,
+  stateful: StatefulAdmin,
+  row: HomeRow,
+): Promise<Response> {
+  if (row.site === services.site) return await forgotten(stateful, row.name);
+  try {
+    const url = hereUrl(row, "?here=1&ended=1");
+    return await services.forward(row.site, new Request(url, { method: "DELETE" }), "admin");
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return problemResponse("stateful_unreachable", `it ended at ${row.site}, which does not answer`);
+  }
 }
 
 const unknown = ({ app, class: name, id }: StatefulName): Response =>

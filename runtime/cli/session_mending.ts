@@ -13,6 +13,11 @@ const logSchema = z.object({
   last: z.number(),
   entries: z.array(entry),
   next: z.number().nullable(),
+  /** The site that it is at home at, whose disk this is from, and who could not be asked, and why. */
+  home: z.string(),
+  by: z.string(),
+  failed: z.array(z.string()),
+  endedMs: z.number().nullable(),
 });
 const resumedSchema = z.object({
   app: z.string(),
@@ -28,7 +33,13 @@ const resumedSchema = z.object({
     timers: z.number(),
   }).nullable(),
 });
-const resetSchema = z.object({ app: z.string(), class: z.string(), id: z.string() });
+const resetSchema = z.object({
+  app: z.string(),
+  class: z.string(),
+  id: z.string(),
+  /** null: it begins with its next use. */
+  home: z.string().nullable(),
+});
 
 const FROM = { min: 1, max: Number.MAX_SAFE_INTEGER, or: 1 };
 
@@ -39,12 +50,22 @@ const pathOf = (names: readonly string[], verb: string): string =>
 export async function showLog(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   let from = numberOption(args, "from", FROM);
   const client = await findCluster(args, shell);
+  const of: Record<string, string> = args.flag("ended") ? { ended: "1" } : {};
   for (let isFirst = true;; isFirst = false) {
-    const view = logSchema.parse(await client.call("GET", `${pathOf(names, "log")}?from=${from}`));
-    if (isFirst && from === FROM.or) {
-      const { epoch, version, checkpoint, last } = view;
-      shell.out(JSON.stringify({ kind: "log", epoch, version, last, checkpoint }));
+    const query = new URLSearchParams({ from: String(from), ...of });
+    const view = logSchema.parse(await client.call("GET", `${pathOf(names, "log")}?${query}`));
+    const { epoch, version, checkpoint, last, home, by, failed, endedMs } = view;
+    if (isFirst && by !== home) {
+      const why = failed.length === 0 ? "" : ` (${failed.join("; ")})`;
+      shell.err(
+        `as ${by} keeps it: its home ${home} does not show it${why}; the newest entries may lack`,
+      );
     }
+    if (isFirst && from === FROM.or) {
+      const ended = endedMs === null ? {} : { ended: new Date(endedMs).toISOString() };
+      shell.out(JSON.stringify({ kind: "log", epoch, version, last, by, ...ended, checkpoint }));
+    }
+    of["at"] = by; // the rest of it, too
     for (const each of view.entries) shell.out(JSON.stringify(each));
     if (view.next === null) return EXIT.done;
     from = view.next;
@@ -93,6 +114,10 @@ export async function reset(names: readonly string[], args: Parsed, shell: Shell
   }
   const gone = resetSchema.parse(await client.call("POST", pathOf(names, "reset")));
   if (args.json) shell.out(JSON.stringify(gone));
-  else shell.out(`${gone.class} ${gone.id} of ${gone.app} begins anew`);
+  else {
+    const { app, class: name, id, home } = gone;
+    const where = home === null ? "and begins anew with its next use" : `and at home at ${home}`;
+    shell.out(`${name} ${id} of ${app} is blank, ${where}`);
+  }
   return EXIT.done;
 }

@@ -84,7 +84,11 @@ const manifestSchema = z.looseObject({
   ).default({}),
   sessions: z.record(
     z.string(),
-    z.looseObject({ origin: z.string().optional(), standby: z.boolean().optional() }),
+    z.looseObject({
+      origin: z.string().optional(),
+      standby: z.boolean().optional(),
+      retention: z.looseObject({ logMs: z.number().optional() }).optional(),
+    }),
   ).default({}),
   handlers: z.array(z.string()).optional(),
   /** Folder of static files, as the app declared it. */

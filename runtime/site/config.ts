@@ -71,6 +71,15 @@ const limits = z.strictObject({
   statefulPerApp: z.number().int().min(0).default(100_000),
   /** Those attached to stateful sessions that are at home here, and WebSockets to stateful sessions that came in here. */
   statefulPeers: z.number().int().min(0).default(20_000),
+  /** The last answers of a stateful session that ended, for who did not hear them and asks again. */
+  statefulAnswersMs: ms.max(60 * 60_000).default(60_000),
+  /** The log of a stateful session that ended, for operators: at most so long. */
+  statefulLogMs: ms.max(30 * 24 * 3_600_000).default(3_600_000),
+  /**
+   * At the root: that a name has ended, and what its last epoch was. Owners that were away for longer do not learn that
+   * a log of theirs is to go: no less than an hour.
+   */
+  statefulEndedMs: z.number().min(3_600_000).max(366 * 24 * 3_600_000).default(7 * 24 * 3_600_000),
   /** Of one app version on this site. */
   isolatesMax: z.number().int().min(1).default(2),
   /** Isolate processes that wait pre-warmed for the next app version. */

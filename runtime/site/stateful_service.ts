@@ -15,6 +15,7 @@ import type { LinkHub } from "../link/mod.ts";
 import { Mending } from "../stateful/mending.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { Attacher } from "../stateful/attacher.ts";
+import { EndedLogs } from "../stateful/ended_logs.ts";
 import { PeerWays } from "../stateful/peer_ways.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
@@ -77,7 +78,7 @@ const USE = "homes";
 export async function openStateful(parts: StatefulParts): Promise<StatefulService> {
   const { config, log, clock, random, replica, hub, apps, metrics } = parts;
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
-  const [storage, arbiterStorage] = openDisks(config);
+  const [storage, arbiterStorage, endedStorage] = openDisks(config);
   const early: [string, Uint8Array][] = [];
   const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
@@ -90,7 +91,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     nowMs: () => performance.now(),
     arbiter: () => rootOf(replica) ?? config.id,
     fellows: fellowsOf(replica, hub),
-    perAppMax: config.limits.statefulPerApp,
+    ...{ perAppMax: config.limits.statefulPerApp, endedMs: config.limits.statefulEndedMs },
     due: (name) => opened.host?.wake(name),
     hosts: {
       ask: async (...asked) => await opened.host?.hosts.ask(...asked) ?? new Map<string, null>(),
@@ -113,6 +114,11 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
+  const endedLogs = await EndedLogs.open({
+    ...{ storage: endedStorage, nowMs: () => clock.nowMs(), note },
+    keptMsMax: config.limits.statefulLogMs,
+    isApp: (app) => apps.get(app) !== undefined,
+  });
   const failed = (name: StatefulName, error: unknown) =>
     parts.faults.contained("session", error, { ...name });
   const draw = () => random.bytes(ID_BYTES).toHex();
@@ -131,7 +137,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     egressOf: ({ manifest: { fetchHosts } }) => origins.rulesOf(fetchHosts),
     originOf: (name, version) => origins.http(name, version),
     originWay: (name, version) => origins.way(name, version),
-    idleMs: config.limits.statefulIdleMs,
+    ...{ idleMs: config.limits.statefulIdleMs, lastAnswersMs: config.limits.statefulAnswersMs, endedLogs },
     ...{ parked, site: config.id, mapped: parts.mapped, redact: parts.redact },
     channelsMax: config.limits.statefulPeers,
     ...{ newPeer: draw, secrets: parts.secrets },
@@ -184,7 +190,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       rows: config.parent === null ? (options) => homes.rows(options) : null,
       look: (name) => host.look(name),
       parked: (name) => parked.get(name),
-      mending: new Mending({ homes, host, apps }),
+      mending: new Mending({ homes, host, apps, endedLogs }),
       move: (name, to, drainMs) => host.move(name, to, drainMs),
       remove: (name) => host.remove(name),
     },
@@ -201,18 +207,18 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await standbyPool.close();
         await storage.close();
         await arbiterStorage?.close();
+        await endedLogs.settled();
+        await endedStorage.close();
       })(),
   };
 }
 
 /** Beside the site's own: what they hold is a log, and not the tree's. */
-function openDisks(config: SiteConfig): [Storage, Storage | null] {
+function openDisks(config: SiteConfig): [Storage, Storage | null, Storage] {
   const isRoot = config.parent === null;
-  if (config.engine === "memory") return [new MemoryStorage(), isRoot ? new MemoryStorage() : null];
-  return [
-    openSqlite(`${config.data}/homes`),
-    isRoot ? openSqlite(`${config.data}/arbiter`) : null,
-  ];
+  const open = (name: string): Storage =>
+    config.engine === "memory" ? new MemoryStorage() : openSqlite(`${config.data}/${name}`);
+  return [open("homes"), isRoot ? open("arbiter") : null, open("ended")];
 }
 
 function rootOf(replica: Replica): string | undefined {

@@ -11,6 +11,7 @@ import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
 import type { HttpOrigin } from "./made_calls.ts";
+import type { EndedLogs } from "./ended_logs.ts";
 import type { ParkedTable } from "./parked_table.ts";
 import type { Standby } from "./standby.ts";
 
@@ -37,6 +38,10 @@ export interface HostServices {
   readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   /** The wall clock. */
   readonly nowMs: () => number;
+  /** So long the last answers of one that ended are kept for who asks again. */
+  readonly lastAnswersMs?: number;
+  /** Where logs of those that ended are kept; nowhere where it is left out. */
+  readonly endedLogs?: Pick<EndedLogs, "keep" | "drop" | "sweep">;
   /** The system's, where it is left out. */
   readonly clock?: PeerClock;
   /** Calls another stateful session for one that is at home here. */

@@ -50,6 +50,14 @@ export interface Parking {
   serves(): void;
 }
 
+/** What is kept of a stateful session that ends. */
+export interface Ends {
+  /** Its log is about to go; resolves when it may. */
+  log(): Promise<void>;
+  /** Answers that nobody has heard. */
+  answers(unheard: ReadonlyMap<string, Uint8Array>): void;
+}
+
 /** Opens a run of the session. */
 export type OpenRun = (listener: RunListener) => Promise<SessionRun>;
 
@@ -64,8 +72,6 @@ interface Waiting extends HostedRequest {
 const WAITING_MAX = 1_000;
 /** In a row, without an event that was done. */
 const KILLS_MAX = 3;
-/** As long as other answers are (functions/homes/limits.ts, ANSWER_KEPT_MS). */
-const LAST_KEPT_MS = 60_000;
 /** Isolates that end meanwhile, in turns of others. */
 const OPENINGS_MAX = 5;
 /** For so long events wait until other code runs; then they go on with the code that runs. */
@@ -76,8 +82,6 @@ export class Hosted {
   readonly name: StatefulName;
   readonly #open: OpenRun;
   readonly #waiting = new Map<string, Waiting>();
-  /** Answers of the one before, which has ended. */
-  readonly #last = new Map<string, { readonly bytes: Uint8Array; readonly untilMs: number }>();
   readonly #gone: () => void;
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
@@ -92,6 +96,7 @@ export class Hosted {
   readonly #faults: (error: unknown) => void;
   readonly #rejections: (what: string) => void;
   readonly #parking: Parking;
+  readonly #ends: Ends;
   readonly #peers: HostedPeers;
   readonly #clock: PeerClock;
 
@@ -99,13 +104,14 @@ export class Hosted {
   constructor(
     name: StatefulName,
     open: OpenRun,
-    { gone, log, rejected, parking, peers }: {
+    { gone, log, rejected, parking, peers, ends }: {
       readonly gone: () => void;
       readonly log: (level: string, text: string) => void;
       /** Counts a rejected handler, by what it was for. */
       readonly rejected: (what: string) => void;
       readonly parking: Parking;
       readonly peers: Omit<HostedPeersPorts, "ensure" | "run">;
+      readonly ends: Ends;
     },
   ) {
     this.name = name;
@@ -115,6 +121,7 @@ export class Hosted {
     this.#faults = peers.failed;
     this.#rejections = rejected;
     this.#parking = parking;
+    this.#ends = ends;
     this.#clock = peers.clock;
     this.#peers = new HostedPeers({ ...peers, ensure: () => this.ensure(), run: () => this.#run });
   }
@@ -142,8 +149,6 @@ export class Hosted {
   async request(asked: HostedRequest): Promise<Answered> {
     const known = this.#waiting.get(asked.request);
     if (known !== undefined) return await known.done.promise; // H1
-    const last = this.#last.get(asked.request);
-    if (last !== undefined) return { answer: last.bytes, token: null };
     if (this.#waiting.size >= WAITING_MAX) {
       throw new Problem(
         "overloaded",
@@ -231,6 +236,7 @@ export class Hosted {
       done: () => this.#kills = 0,
       peers: this.#peers,
       rejected: (rejection) => this.#wasRejected(rejection),
+      ending: () => this.#ends.log(),
       over: (over) => this.#ended(opened.run, over),
       log: this.#log,
       failed: this.#faults,
@@ -311,23 +317,10 @@ export class Hosted {
       }
     }
     const error = this.#failed(over);
-    if (over.kind === "ended") this.#keep(run.unheard);
+    if (over.kind === "ended") this.#ends.answers(run.unheard);
     if (over.kind === "ended") this.#peers.ended();
     else this.#peers.over(over.kind === "moved" ? over.error.site : null);
     for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
-    this.tidy();
-  }
-
-  /** Of the one that has ended, for who asks again while another has begun (ending.ts, EN2). */
-  #keep(answers: ReadonlyMap<string, Uint8Array>): void {
-    const untilMs = this.#clock.nowMs() + LAST_KEPT_MS;
-    for (const [request, bytes] of answers) this.#last.set(request, { bytes, untilMs });
-  }
-
-  /** Lets go of what nobody asks for any more. */
-  sweep(): void {
-    const nowMs = this.#clock.nowMs();
-    for (const [request, { untilMs }] of this.#last) if (untilMs <= nowMs) this.#last.delete(request);
     this.tidy();
   }
 
@@ -417,6 +410,11 @@ export class Hosted {
     return this.#peers.ask(ask);
   }
 
+  /** It was ended while no run was open: who is attached begins anew. */
+  forgotten(): void {
+    this.#peers.ended();
+  }
+
   /** This site stops. */
   leave(): void {
     this.#peers.over(null);
@@ -424,7 +422,7 @@ export class Hosted {
 
   /** Nothing is kept of one that has nothing here. */
   tidy(): void {
-    const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving || this.#last.size > 0;
+    const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving;
     if (
       this.#waiting.size > 0 || isRunning || this.#rejected !== null || this.#parked !== null ||
       this.#peers.isUsed

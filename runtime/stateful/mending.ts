@@ -11,6 +11,7 @@ import { withoutLog } from "../../functions/turns/taken_back.ts";
 import { CodecError } from "../../store/codec.ts";
 import type { AppTable } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
+import type { EndedLogs } from "./ended_logs.ts";
 import { type LogView, viewLog } from "./log_view.ts";
 import { joinPieces, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
@@ -19,8 +20,10 @@ import { shown } from "./hosted.ts";
 /** What mending needs of its site. */
 export interface MendingServices {
   readonly homes: Pick<Homes, "kept" | "open">;
-  readonly host: Pick<SessionHost, "look" | "resume" | "remove">;
+  readonly host: Pick<SessionHost, "look" | "resume" | "reset">;
   readonly apps: Pick<AppTable, "get">;
+  /** Logs of those that ended here. */
+  readonly endedLogs?: Pick<EndedLogs, "get" | "drop">;
 }
 
 /** What was, or would be, taken back. */
@@ -49,16 +52,34 @@ export class Mending {
     this.#services = services;
   }
 
-  /** Its log from an entry on, as this site's disk has it. @throws Problem */
-  async log(name: StatefulName, from: number): Promise<LogView> {
-    const kept = await this.#services.homes.kept(name);
-    if (kept === null) throw new Problem("not_found", `there is no log of ${shown(name)} at this site`);
+  /**
+   * Its log from an entry on, as this site's disk has it; that of the last one of its name that ended here, where there
+   * is no other, or that is asked for. @throws Problem
+   */
+  async log(
+    name: StatefulName,
+    { from, isEnded }: { readonly from: number; readonly isEnded: boolean },
+  ): Promise<LogView & { readonly endedMs: number | null }> {
+    const { homes, endedLogs } = this.#services;
     try {
-      return viewLog(kept, from);
+      const kept = isEnded ? null : await homes.kept(name);
+      if (kept !== null) return { ...viewLog(kept, from), endedMs: null };
+      const ended = await endedLogs?.get(name) ?? null;
+      if (ended !== null) return { ...viewLog(ended, from), endedMs: ended.endedMs };
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       throw new Problem("stateful_parked", `the log of ${shown(name)} can't be read: ${error.message}`);
     }
+    throw new Problem(
+      "not_found",
+      `there is no log of ${shown(name)} at this site${isEnded ? " that has ended" : ""}`,
+    );
+  }
+
+  /** The log of one that has ended goes before its time. @throws Problem */
+  async forget(name: StatefulName): Promise<void> {
+    if (await this.#services.endedLogs?.drop(name)) return;
+    throw new Problem("not_found", `${shown(name)} has ended, and nothing of it is kept at this site`);
   }
 
   /** @throws Problem, HomeError */
@@ -87,9 +108,13 @@ export class Mending {
     }
   }
 
-  /** Its state is blank, and its id begins anew with its next use. @throws HomeError */
-  async reset(name: StatefulName): Promise<void> {
-    await this.#services.host.remove(name);
+  /**
+   * Its state is blank, at this site. Who is attached is told to begin anew; its log is kept as that of one that ends.
+   *
+   * @returns whether it is open; else it begins with its next use. @throws HomeError
+   */
+  async reset(name: StatefulName): Promise<boolean> {
+    return await this.#services.host.reset(name);
   }
 
   async #takeBack(name: StatefulName, isTrial: boolean): Promise<TakenBack> {

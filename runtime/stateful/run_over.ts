@@ -49,6 +49,8 @@ export interface RunListener {
   done(): void;
   /** A handler threw or was killed, and nothing of it happened. */
   rejected(rejection: Rejection): void;
+  /** It has called `end()`, and its log is about to go; resolves when it may. Never rejects. */
+  ending(): Promise<void>;
   over(over: RunOver): void;
   log(level: string, text: string): void;
   /** A fault of what goes on around the run: it concerns this session only. */

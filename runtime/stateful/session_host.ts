@@ -17,14 +17,17 @@ import { CodecError } from "../../store/codec.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
 import { pause, SYSTEM_CLOCK } from "./clock.ts";
-import { type Answered, Hosted, type HostedRequest, type Parking, type Reason, shown } from "./hosted.ts";
+import { type Answered, Hosted, type HostedRequest, type Parking, shown } from "./hosted.ts";
 import type { HostServices } from "./host_services.ts";
 import { peerKeys } from "./host_logs.ts";
 import { OwnStore } from "./own_store.ts";
+import { LastAnswers } from "./last_answers.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
+import { toldTexts } from "./told_reason.ts";
+import { currentVersion, writtenBy } from "./versions.ts";
 
 /** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
 export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
@@ -49,6 +52,9 @@ const REST_MS_MAX = 2_000;
 /** Ids of those attached that operators are shown. */
 const SHOWN_PEERS_MAX = 20;
 
+/** As long as other answers are kept (functions/homes/limits.ts, ANSWER_KEPT_MS), where a site says nothing else. */
+const LAST_ANSWERS_MS = 60_000;
+
 const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.class, name.id]);
 
 /** See the file's header. */
@@ -57,6 +63,7 @@ export class SessionHost {
   readonly #hosted = new Map<string, Hosted>();
   readonly #unlisten: () => void;
   readonly #clock: PeerClock;
+  readonly #last: LastAnswers;
   #cancelSweep: () => void = () => {};
   /** Reports on their way to their row. */
   readonly #telling = new Set<Promise<void>>();
@@ -66,6 +73,7 @@ export class SessionHost {
   constructor(services: HostServices) {
     this.#services = services;
     this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     const unlisten = services.apps.onChange(() => this.#followApps());
     const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
     this.#unlisten = () => {
@@ -98,6 +106,8 @@ export class SessionHost {
    * @throws HomeError, Problem, StoreUnavailable
    */
   async request(name: StatefulName, request: HostedRequest): Promise<Answered> {
+    const last = this.#last.get(keyOf(name), request.request);
+    if (last !== null) return { answer: last, token: null };
     if (!this.#hosted.has(keyOf(name))) this.#checkMethod(name, request.bytes);
     return await this.#of(name).request(request);
   }
@@ -181,15 +191,31 @@ export class SessionHost {
     return { ...state, attached, apart, peers, waiting: waits, state: "open", problem: parked };
   }
 
-  /** Ends a session for good, without asking it. @throws HomeError */
+  /** Ends a session for good, without asking it; nothing of it is kept. @throws HomeError */
   async remove(name: StatefulName): Promise<void> {
+    await this.#services.endedLogs?.drop(name);
+    await this.#end(name);
+  }
+
+  /** Has it begin anew, here; false: it does so with its next use. @throws HomeError */
+  async reset(name: StatefulName): Promise<boolean> {
+    await this.#keepLog(name);
+    await this.#end(name);
+    return await this.#of(name).ensure().then(() => true, () => false);
+  }
+
+  async #end(name: StatefulName): Promise<void> {
     const hosted = this.#hosted.get(keyOf(name));
     const run = hosted?.parked === null ? await hosted.ensure().catch(() => null) : null;
-    if (run !== null) return await run.remove();
+    if (run !== null) {
+      await run.remove();
+      return await run.finished;
+    }
     const live = this.#services.apps.get(name.app);
     const home = (await this.#services.homes.open(name, live?.current.version ?? "")).start([]);
     await home.end();
     await this.#services.parked.drop(name);
+    hosted?.forgotten();
     this.#hosted.delete(keyOf(name));
   }
 
@@ -281,10 +307,21 @@ export class SessionHost {
         rejected: this.#services.countRejected,
         parking: this.#parkingOf(name),
         peers: this.#peersPorts(name),
+        ends: {
+          log: () => this.#keepLog(name),
+          answers: (unheard) => this.#last.keep(key, unheard),
+        },
       });
       this.#hosted.set(key, hosted);
     }
     return hosted;
+  }
+
+  /** It has ended: operators may look at its log for a while (ended_logs.ts). */
+  async #keepLog(name: StatefulName): Promise<void> {
+    const { endedLogs, apps, homes } = this.#services;
+    const retention = apps.get(name.app)?.current.manifest.sessions[name.class]?.retention;
+    await endedLogs?.keep(name, retention?.logMs, () => homes.kept(name));
   }
 
   #peersPorts(name: StatefulName): ConstructorParameters<typeof Hosted>[2]["peers"] {
@@ -346,7 +383,7 @@ export class SessionHost {
   }
 
   async #open(name: StatefulName, listener: RunListener): Promise<SessionRun> {
-    const current = this.#current(name);
+    const current = currentVersion(this.#services.apps, name);
     const { homes, prepare } = this.#services;
     // What it runs in starts meanwhile, where it is likely to run here.
     if (homes.followable.log(name) !== undefined) prepare?.(name, this.#services.prepared(current).app);
@@ -354,7 +391,7 @@ export class SessionHost {
     let run: SessionRun | undefined, standby: Standby | null = null;
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
-      const version = isAdopted ? current : await this.#versionOf(name, home.version);
+      const version = isAdopted ? current : await writtenBy(this.#services.apps, name, home.version);
       const seenAtCheckpoint = home.checkpoint && openPiece(home.checkpoint.bytes).token;
       const { token } = joinPieces(seenAtCheckpoint, home.log);
       const prepared = this.#services.prepared(version);
@@ -412,32 +449,6 @@ export class SessionHost {
     });
   }
 
-  /** The version that serves its app. @throws Problem */
-  #current(name: StatefulName): LiveVersion {
-    const live = this.#services.apps.get(name.app);
-    if (live === undefined) throw new Problem("app_unknown", `no app is called ${name.app} here`);
-    const classes = Object.keys(live.current.manifest.sessions);
-    if (classes.includes(name.class)) return live.current;
-    throw new Problem(
-      "not_available",
-      `${name.app} declares no stateful session called ${name.class}; it has: ${
-        classes.join(", ") || "none"
-      }`,
-    );
-  }
-
-  /** S2 @throws Problem */
-  async #versionOf(name: StatefulName, version: string): Promise<LiveVersion> {
-    const found = await this.#services.apps.version(name.app, version);
-    if (found !== undefined) return found;
-    throw new Problem(
-      "stateful_parked",
-      `the log of ${name.class} ${JSON.stringify(name.id)} was written by version ${
-        version.slice(0, 8)
-      } of ${name.app}, which is there no more: deploy it again, or delete the session`,
-    );
-  }
-
   #followApps(): void {
     for (const hosted of this.#hosted.values()) {
       const version = this.#services.apps.get(hosted.name.app)?.current.version;
@@ -456,9 +467,11 @@ export class SessionHost {
 
   #sweep(): void {
     const beforeMs = this.#services.nowMs() - this.#services.idleMs;
+    this.#last.sweep();
+    void this.#services.endedLogs?.sweep();
     for (const hosted of [...this.#hosted.values()]) {
       const { run, waiting } = hosted;
-      hosted.sweep();
+      hosted.tidy();
       if (run !== null && waiting === 0 && run.usedMs <= beforeMs) run.rest();
     }
   }
@@ -474,20 +487,3 @@ const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 
 /** Two UUIDs are longer; what it is made of is drawn once for a session, and numbered by it. */
 const effectKey = (home: Opened, effect: number): string =>
   createHash("sha256").update(home.seed).update(`${effect}`).digest("hex");
-
-/** A reason with all its texts told otherwise. */
-async function toldTexts(reason: Reason, told: (text: string) => Promise<string>): Promise<Reason> {
-  const map = async (value: unknown): Promise<unknown> => {
-    if (typeof value === "string") return await told(value);
-    if (Array.isArray(value)) return await Promise.all(value.map(map));
-    if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(
-      await Promise.all(Object.entries(value).map(async ([name, each]) => [name, await map(each)] as const)),
-    );
-  };
-  return {
-    code: reason.code,
-    message: await told(reason.message),
-    detail: await map(reason.detail) as Record<string, unknown>,
-  };
-}

@@ -301,6 +301,7 @@ export class SessionRun implements ChannelSink {
     // Who is attached need not wait until those who asked have heard.
     this.#parts.listener.peers.ended();
     ending.over
+      .then(() => this.#over === null ? this.#parts.listener.ending() : undefined)
       .then(() => this.#over === null ? this.remove() : undefined)
       .catch((error) => this.#end({ kind: "failed", error }));
   }

@@ -308,6 +308,9 @@ async function standsStill(cluster: TestCluster): Promise<void> {
   assert.equal(await call(cluster, "edge-2", "jon", "escape", 1), 1_001);
   assert.match((await sessionsCommand(cluster, "resume", "jon")).err, /stateful_running/);
   await cluster.control("kill", "edge-2");
+  const lying = await sessionsCommand(cluster, "log", "jon");
+  assert.match(lying.err, /^as \S+ keeps it: its home edge-2 does not show it \(edge-2: /, lying.err);
+  assert.match(lying.out, /"method":"escape"/, "the log lies at an owner, too");
   await eventually("it stands still at its next home", async () => {
     return (await refused(cluster, "edge-1", "jon", "add", 1)).code === "stateful_parked";
   });
@@ -331,7 +334,14 @@ async function standsStill(cluster: TestCluster): Promise<void> {
   assert.equal(resumed.code, 0, resumed.err);
   assert.equal(await call(cluster, "edge-3", "jon", "get"), 3);
   assert.equal((await sessionsCommand(cluster, "reset", "jon")).code, 1, "not without --yes");
-  assert.match((await sessionsCommand(cluster, "reset", "jon", "--yes")).out, /begins anew/);
+  assert.match(
+    (await sessionsCommand(cluster, "reset", "jon", "--yes")).out,
+    /is blank, and at home at \S+$/m,
+  );
+  assert.match(
+    (await sessionsCommand(cluster, "log", "jon", "--ended")).out,
+    /^\{"kind":"log",.*"ended":"20/,
+  );
   assert.equal(await call(cluster, "edge-3", "jon", "get"), 0);
   await cluster.control("start", "edge-2");
   await cluster.ready("edge-2");
@@ -393,6 +403,14 @@ async function isOperated(cluster: TestCluster): Promise<void> {
   await call(cluster, "edge-1", "hal", "add", 9);
   await call(cluster, "edge-1", "hal", "close");
   assert.equal(await call(cluster, "edge-1", "hal", "get"), 0, "one that ended begins anew");
+  assert.equal(await call(cluster, "edge-1", "ivy", "add", 2), 2);
+  await call(cluster, "edge-1", "ivy", "close");
+  await eventually("its log can be read when it has ended", async () => {
+    const { out } = await sessionsCommand(cluster, "log", "ivy");
+    return /"ended":"20.*"method":"close"/s.test(out);
+  });
+  assert.equal((await sessionsCommand(cluster, "delete", "ivy")).code, 0);
+  assert.match((await sessionsCommand(cluster, "log", "ivy")).err, /not_found: there is no log/);
   const status = JSON.parse((await ask(`${cluster.url("edge-1")}/_sojourn/status`)).text);
   assert.ok(status.sessions > 0);
   assert.equal(status.stateful.parked, 0);

@@ -95,3 +95,15 @@ Deno.test("what an app has is counted over a restart of the root, and what it ha
   await all.of(taken.start([]).end());
   assert.equal((await all.open(2, "c")).name.id, name("c").id);
 });
+
+Deno.test("that a name has ended is on record as long as the root's file says, and its epochs go on after that", async () => {
+  const all = await Cluster.start(1, 0, { bounds: { endedMs: 1.5 * 3_600_000 } });
+  await all.of((await all.home(0, "a")).end());
+  const rows = async () => (await all.of(all.homes(0).rows({ limit: 10 }))).map(({ ended }) => ended);
+  await all.pass(1.2 * 3_600_000); // rows are swept once an hour
+  assert.deepEqual(await rows(), [true]);
+  await all.pass(3_600_000);
+  assert.deepEqual(await rows(), []);
+  const opened = await all.open(0, "a");
+  assert.ok(opened.epoch > 1, `epoch ${opened.epoch}`);
+});

@@ -90,10 +90,12 @@ class Disk extends MemoryStorage {
 
 export async function memoryHost(
   make: (name: string) => SessionObject,
-  { disks = new Disks(), idleMs = 60_000, methods = null, durability = "owners" }: {
+  { disks = new Disks(), idleMs = 60_000, methods = null, durability = "owners", ends = {} }: {
     disks?: Disks;
     durability?: "owners" | "hosts";
     idleMs?: number;
+    /** What is kept of sessions that end. */
+    ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
     /** What can be called; null: not known. */
     methods?: readonly string[] | null;
   } = {},
@@ -170,6 +172,7 @@ export async function memoryHost(
     failed: (_, error) => void lines.push(`fault: ${error}`),
     ...{ parked, site: "cloud", mapped: (_: string, text: string) => Promise.resolve(text) },
     redact: (_, text) => text,
+    ...ends,
   });
   return {
     ...{ host, homes, replica, lines, parked, apps, runs: pool.runs },

@@ -5,7 +5,9 @@ import { Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import type { StoreClient } from "../../functions/store_client.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { EndedLogs } from "../../runtime/stateful/ended_logs.ts";
 import { Mending } from "../../runtime/stateful/mending.ts";
+import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
@@ -20,6 +22,9 @@ class Counter extends Session<StoreClient> {
   }
   leak(): number {
     return Counter.escaped++;
+  }
+  close(): void {
+    this.end();
   }
   say(text: string): number {
     return text.length;
@@ -92,6 +97,48 @@ Deno.test("a session that is reset begins anew, and is no longer said to stand s
   assert.equal(await ask(host, "add", 1), 1);
 });
 
+Deno.test("a session that is reset is blank at the same home, and its log is kept as that of one that ended", async () => {
+  const disks = new Disks();
+  const endedLogs = await EndedLogs.open({
+    ...{ storage: new MemoryStorage(), nowMs: () => Date.now(), keptMsMax: 60_000, isApp: () => true },
+    note: (event) => assert.fail(event),
+  });
+  await diverged(disks);
+  await using host = await memoryHost(make, { disks, ends: { endedLogs } });
+  const mending = new Mending({ ...host, endedLogs });
+  const before = await mending.log(NAME, { from: 1, isEnded: false });
+  assert.equal(await mending.reset(NAME), true);
+  assert.equal(host.host.look(NAME)?.state, "open");
+  const [row] = await host.homes.rows({ limit: 1 });
+  assert.deepEqual([row?.site, row?.ended], ["cloud", false]);
+  const { endedMs, ...ended } = await mending.log(NAME, { from: 1, isEnded: true });
+  assert.ok(endedMs !== null);
+  assert.deepEqual(ended.entries, before.entries);
+  assert.notEqual((await mending.log(NAME, { from: 1, isEnded: false })).epoch, before.epoch);
+  await host.host.remove(NAME);
+  await assert.rejects(mending.log(NAME, { from: 1, isEnded: false }), { code: "not_found" });
+  await assert.rejects(mending.forget(NAME), { code: "not_found" }, "delete leaves nothing");
+});
+
+Deno.test("the log of a session that has called end() can be read until it is forgotten", async () => {
+  const endedLogs = await EndedLogs.open({
+    ...{ storage: new MemoryStorage(), nowMs: () => Date.now(), keptMsMax: 60_000, isApp: () => true },
+    note: (event) => assert.fail(event),
+  });
+  await using host = await memoryHost(make, { ends: { endedLogs } });
+  const mending = new Mending({ ...host, endedLogs });
+  await ask(host, "add", 7);
+  await ask(host, "close");
+  for (let i = 0; i < 1_000 && (await host.homes.rows({ limit: 1 }))[0]?.ended !== true; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { endedMs, entries } = await mending.log(NAME, { from: 1, isEnded: false });
+  assert.ok(endedMs !== null);
+  assert.deepEqual(entries.flatMap(({ method }) => method ?? []), ["add", "close"]);
+  await mending.forget(NAME);
+  await assert.rejects(mending.log(NAME, { from: 1, isEnded: false }), { code: "not_found" });
+});
+
 Deno.test("a log is shown with what was called, large contents shortened, and no seed", async () => {
   await using host = await memoryHost(make, { idleMs: 0 });
   await ask(host, "add", 7);
@@ -99,13 +146,15 @@ Deno.test("a log is shown with what was called, large contents shortened, and no
   await ask(host, "say", "x".repeat(5_000));
   await assert.rejects(ask(host, "add", 1n));
   const mending = mendingOf(host);
-  const view = await mending.log(NAME, 1);
+  const view = await mending.log(NAME, { from: 1, isEnded: false });
   assert.equal(typeof view.checkpoint?.["at"], "number");
   const kinds = view.entries.map(({ kind }) => kind);
   assert.deepEqual(kinds, ["request", "rejected"]);
   const [said] = view.entries;
   assert.equal(said?.["method"], "say");
   assert.match(JSON.stringify(said?.["args"]), /^\["x{200}… \(5000 characters\)"\]$/);
-  assert.deepEqual((await mending.log(NAME, view.last)).entries.length, 1);
-  await assert.rejects(mending.log({ ...NAME, id: "none" }, 1), { code: "not_found" });
+  assert.deepEqual((await mending.log(NAME, { from: view.last, isEnded: false })).entries.length, 1);
+  await assert.rejects(mending.log({ ...NAME, id: "none" }, { from: 1, isEnded: false }), {
+    code: "not_found",
+  });
 });

@@ -1,0 +1,32 @@
+/** Which code a stateful session runs: that of the version that serves its app, or that wrote its log. */
+import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { AppTable, LiveVersion } from "../deploy/mod.ts";
+import { Problem } from "../gateway/problem.ts";
+
+/** The version that serves its app. @throws Problem */
+export function currentVersion(apps: Pick<AppTable, "get">, name: StatefulName): LiveVersion {
+  const live = apps.get(name.app);
+  if (live === undefined) throw new Problem("app_unknown", `no app is called ${name.app} here`);
+  const classes = Object.keys(live.current.manifest.sessions);
+  if (classes.includes(name.class)) return live.current;
+  throw new Problem(
+    "not_available",
+    `${name.app} declares no stateful session called ${name.class}; it has: ${classes.join(", ") || "none"}`,
+  );
+}
+
+/** The version that wrote a log (session_host.ts, S2). @throws Problem */
+export async function writtenBy(
+  apps: Pick<AppTable, "version">,
+  name: StatefulName,
+  version: string,
+): Promise<LiveVersion> {
+  const found = await apps.version(name.app, version);
+  if (found !== undefined) return found;
+  throw new Problem(
+    "stateful_parked",
+    `the log of ${name.class} ${JSON.stringify(name.id)} was written by version ${
+      version.slice(0, 8)
+    } of ${name.app}, which is there no more: deploy it again, or delete the session`,
+  );
+}
