@@ -70,6 +70,8 @@ export class SessionPeers {
   readonly #ids = new Set<string>();
   #run: PeersRun | null = null;
   #channels = 0;
+  /** A run has said who is attached, and that is not at all owners yet. */
+  #isNoted = false;
   #held: PeerInput[] = [];
   #cancelHold: () => void = () => {};
   /** Acknowledged while no run served. */
@@ -103,9 +105,9 @@ export class SessionPeers {
     return this.#home.status;
   }
 
-  /** Somebody is attached, or has a channel. */
+  /** Somebody is attached, or has a channel; or is about to be, as the log of a run that opens says. */
   get isUsed(): boolean {
-    return this.#channels > 0 || this.#home.status.attached > 0;
+    return this.#isNoted || this.#channels > 0 || this.#home.status.attached > 0;
   }
 
   /** The session has something to do. */
@@ -146,6 +148,7 @@ export class SessionPeers {
   /** An isolate says what the log has; nothing of it is told to peers yet. */
   noted({ peers }: OpenedPeers): void {
     for (const { id } of peers) this.#ids.add(id);
+    this.#isNoted = true;
   }
 
   /** That is at all owners (SP2). What killed the run before was rejected already (SP3). */
@@ -155,6 +158,7 @@ export class SessionPeers {
     run: PeersRun,
   ): void {
     this.#epoch = epoch;
+    this.#isNoted = false;
     this.#run = run;
     const ahead = run.shared === null ? {} : { ahead: this.#ahead(run.shared, last) };
     run.acknowledge(this.#acknowledged);
@@ -207,6 +211,7 @@ export class SessionPeers {
   /** The run is over, and another may follow here. `killed`: the next one is told a rejection in its place. */
   runOver(killed: HandledEvent | null): void {
     this.#run = null;
+    this.#isNoted = false;
     this.#held = [];
     this.#cancelHold();
     this.#killed = killed;

@@ -5,7 +5,7 @@ import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, soon, until } from "./host_client.ts";
 import { Disks, memoryHost } from "./memory_host.ts";
-import type { Opened } from "../../functions/turns/mod.ts";
+import type { Commit, Opened } from "../../functions/turns/mod.ts";
 import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
 import { HostedPeers } from "../../runtime/stateful/hosted_peers.ts";
 
@@ -124,7 +124,7 @@ Deno.test("peers go on where another process has the disk of their session's hom
   check(clients, sent);
 });
 
-Deno.test("what a run gives out for peers that were sent elsewhere stays theirs, until the next run says who is there", () => {
+Deno.test("what a run gives out for peers is theirs from its opening on, also when they were sent elsewhere, until the next run says who is there", () => {
   const peers = new HostedPeers(
     {
       ...{ clock: SYSTEM_CLOCK, newId: () => "b", run: () => null, isShared: () => false, failed: () => {} },
@@ -139,6 +139,8 @@ Deno.test("what a run gives out for peers that were sent elsewhere stays theirs,
     peers: ids.map((id) => ({ kind: "client", id, sent: 1, received: 0, isClosed: false })),
   } as unknown as Opened);
   peers.noted(opened(["a"]));
+  // Something leaves, or a channel breaks, before that is at all owners: nobody is attached yet, and yet somebody is.
+  peers.released({ outputs: [], rejected: null, through: 0 } as unknown as Commit, [], 0);
   assert.equal(peers.isPeer("a"), true);
   // A planned stop: channels are told, and the run is about to become a checkpoint.
   peers.over(null);

@@ -1,0 +1,245 @@
+/**
+ * One uninterrupted run of what is in a session's log: what each receiver is to have been sent, what each sender has
+ * sent, what each request is answered, what is written, and what is asked of the server outside.
+ *
+ * It knows the words of the program (program.ts) and reads the bytes of calls and results; it shares nothing else with
+ * what it is compared to: it has its own arithmetic, its own way through a log, and its own idea of a handler that waits.
+ */
+import { decodeCall } from "../../../functions/calls/call.ts";
+import { decodeCommitResult, decodeOutsideAnswer, decodeRows } from "../../../functions/turns/call_bytes.ts";
+import type { LogEntry } from "../../../functions/turns/log_entry.ts";
+import { decodeValue } from "../../../functions/value.ts";
+
+type Input = Extract<LogEntry, { kind: "turn" }>["input"];
+/** What a handler that waits is given. */
+type Given = Extract<Input, { kind: "result" | "error" | "local" }>;
+type Handler = Generator<void, void, Given>;
+
+/** A message as the log has it; null: its handler was undone for good, and the log does not say what it was. */
+export type Logged = string | null;
+
+/** Something that a handler asked of the server outside, and what that said; null: it was not reached. */
+export interface Asked {
+  readonly what: string;
+  readonly answer: string | null;
+}
+
+interface Attached {
+  readonly kind: "client" | "origin";
+  isClosed: boolean;
+}
+
+const KICKED = "kicked 4001 out";
+const text = new TextDecoder(), utf8 = new TextEncoder();
+
+/** 32 bits, with whole numbers of any size. */
+function mixed(before: number, what: string): number {
+  let hash = BigInt.asUintN(32, BigInt(before) ^ 0x1f2e3d4cn);
+  for (const byte of utf8.encode(what)) hash = BigInt.asUintN(32, (hash * 33n) ^ BigInt(byte));
+  return Number(hash);
+}
+
+function resultOf(given: Given): Uint8Array {
+  if (given.kind !== "result") throw new Error(`a handler went on with a ${given.kind}`);
+  return given.bytes;
+}
+
+/** See the file's header. */
+export class Ledger {
+  /** What each peer was to be sent, in order; those that have gone, too. */
+  readonly outputs = new Map<string, string[]>();
+  readonly kinds = new Map<string, "client" | "origin">();
+  readonly messages = new Map<string, Logged[]>();
+  readonly attached = new Map<string, Attached>();
+  readonly detached = new Set<string>();
+  /** By request; each answer, also where there is more than one. */
+  readonly answers = new Map<string, string[]>();
+  readonly written: string[] = [];
+  /** Writes with checks, and requests outside: each that a handler, which may have been undone, has begun. */
+  readonly swapped: string[] = [];
+  readonly posted: Asked[] = [];
+  /** How often the handler of something was undone when it had begun something: by what it was. */
+  readonly undone = new Map<string, number>();
+  rejections = 0;
+  readonly id: string;
+  #said = 0;
+  #chain = 0;
+  readonly #heard = new Map<string, number>();
+  #handler: Handler | null = null;
+  #waits: "result" | "local" | null = null;
+
+  /** @param id of the session. */
+  constructor(id: string, entries: readonly LogEntry[]) {
+    this.id = id;
+    for (const input of kept(entries, this)) this.#take(input);
+  }
+
+  #take(input: Input): void {
+    switch (input.kind) {
+      case "request":
+        return this.#begin(this.#request(input.request, input.bytes));
+      case "attach":
+        return this.#attach(input.peer.id, input.peer.kind);
+      case "message": {
+        const { peer } = input, what = said(input) ?? "";
+        this.messages.get(peer)?.push(what);
+        this.#heard.set(peer, 1);
+        return this.#begin(this.#obey(what, peer));
+      }
+      case "detach":
+        return this.#detach(input.peer);
+      case "timer":
+        return this.#all(`timer ${input.name}`);
+      case "result":
+      case "error":
+      case "local":
+        return this.#given(input);
+      case "rejected":
+        return this.#rejected(input);
+    }
+  }
+
+  #begin(handler: Handler): void {
+    if (this.#handler !== null) throw new Error("a handler began while another ran");
+    this.#handler = handler;
+    if (handler.next().done) this.#handler = null;
+  }
+
+  #given(input: Given): void {
+    const wanted = input.kind === "local" ? "local" : "result";
+    if (this.#handler === null || this.#waits !== wanted) throw new Error(`nobody waits for a ${input.kind}`);
+    if (this.#handler.next(input).done) this.#handler = null;
+  }
+
+  #rejected({ attempt, subject, code, message }: Extract<Input, { kind: "rejected" }>): void {
+    this.#handler = null;
+    this.rejections++;
+    if (attempt > 0 || subject === null) return;
+    if (subject.kind === "message") this.messages.get(subject.id)?.push(null);
+    if (subject.kind === "request") this.#answer(subject.id, `error ${code} ${message}`);
+    if (subject.kind === "detach") this.#gone(subject.id);
+  }
+
+  #answer(request: string, what: string): void {
+    this.answers.set(request, [...this.answers.get(request) ?? [], what]);
+  }
+
+  *#request(request: string, bytes: Uint8Array): Handler {
+    const what = called(bytes);
+    yield* this.#obey(what, null);
+    this.#answer(request, `value ${this.#link(what)}`);
+  }
+
+  #attach(peer: string, kind: "client" | "origin"): void {
+    if (this.attached.has(peer)) throw new Error(`${peer} attached twice`);
+    this.attached.set(peer, { kind, isClosed: false });
+    this.kinds.set(peer, kind);
+    this.outputs.set(peer, []);
+    this.messages.set(peer, []);
+    this.#give(peer, this.#link(`open ${peer}`));
+  }
+
+  #detach(peer: string): void {
+    const own = this.attached.get(peer);
+    if (own !== undefined) own.isClosed = true;
+    this.#heard.delete(peer);
+    this.#all(`close ${peer}`);
+    this.#gone(peer);
+  }
+
+  #gone(peer: string): void {
+    this.attached.delete(peer);
+    this.detached.add(peer);
+  }
+
+  *#obey(what: string, from: string | null): Handler {
+    for (const op of what.split(" ").slice(1)) yield* this.#do(op, what, from);
+  }
+
+  *#do(op: string, what: string, from: string | null): Handler {
+    if (op === "echo" && from !== null) this.#give(from, this.#link(what));
+    else if (op === "all") this.#all(what);
+    else if (op === "quiet") this.#said++;
+    else if (op === "put") this.written.push(this.#link(`put ${what}`));
+    else if (op === "slow") yield* this.#wait("local");
+    else if (op === "swap") yield* this.#swap(what);
+    else if (op === "post") yield* this.#post(what);
+    else if (op === "origin") {
+      const origins = [...this.attached].filter(([, { kind, isClosed }]) => kind === "origin" && !isClosed);
+      const [peer] = origins.at(-1) ?? [];
+      if (peer !== undefined) this.#give(peer, this.#link(what));
+    } else if (op === "kick" && from !== null) {
+      this.#give(from, KICKED);
+      const own = this.attached.get(from);
+      if (own !== undefined) own.isClosed = true;
+    }
+  }
+
+  *#wait(kind: "result" | "local"): Generator<void, Given, Given> {
+    this.#waits = kind;
+    return yield;
+  }
+
+  *#swap(what: string): Handler {
+    const value = this.#link(`swap ${what}`);
+    const [row] = decodeRows(resultOf(yield* this.#wait("result")));
+    const was = row === null || row === undefined ? "nothing" : text.decode(row.value);
+    const { ok } = decodeCommitResult(resultOf(yield* this.#wait("result")));
+    if (ok) this.swapped.push(value);
+    this.#link(`swapped ${ok} ${was}`);
+  }
+
+  *#post(what: string): Handler {
+    const asked = this.#link(`post ${what}`);
+    const came = yield* this.#wait("result");
+    const answer = came.kind === "error"
+      ? `failed: ${came.code}`
+      : text.decode(decodeOutsideAnswer(resultOf(came)).answer);
+    this.posted.push({ what: asked, answer: came.kind === "error" ? null : answer });
+    this.#link(`said ${answer}`);
+  }
+
+  #all(why: string): void {
+    const link = this.#link(why);
+    for (const [peer, { kind }] of this.attached) if (kind === "client") this.#give(peer, link);
+  }
+
+  #give(peer: string, what: string): void {
+    if (this.attached.get(peer)?.isClosed === false) this.outputs.get(peer)?.push(what);
+  }
+
+  #link(why: string): string {
+    this.#chain = mixed(this.#chain, why);
+    return `${++this.#said}:${this.#chain}:${this.#heard.size}:${why}`;
+  }
+}
+
+/** The inputs that count: what a later rejection voids has not happened. */
+function kept(entries: readonly LogEntry[], ledger: Ledger): Input[] {
+  const all: (Input | null)[] = [];
+  for (const entry of entries) {
+    if (entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > 0) {
+      if (entry.input.voids > all.length) throw new Error("more is voided than there is");
+      for (const input of all.splice(all.length - entry.input.voids)) {
+        const what = input === null ? null : said(input);
+        if (what !== null) ledger.undone.set(what, (ledger.undone.get(what) ?? 0) + 1);
+      }
+    }
+    all.push(entry.kind === "turn" ? entry.input : null);
+  }
+  return all.filter((input) => input !== null);
+}
+
+/** What a message or a request says. */
+function said(input: Input): string | null {
+  if (input.kind === "request") return called(input.bytes);
+  if (input.kind !== "message") return null;
+  return typeof input.message === "string" ? input.message : text.decode(input.message);
+}
+
+function called(bytes: Uint8Array): string {
+  const call = decodeCall(bytes);
+  if (call.kind !== "rpc") throw new Error("requests call a method");
+  const [what] = decodeValue(call.args) as [string];
+  return what;
+}

@@ -1,0 +1,274 @@
+/**
+ * One process of a site: the production code of stateful sessions from the gateway to the disks, put together as
+ * runtime/site/stateful_service.ts does it, over the ports of a simulation.
+ */
+import type { Homes, StatefulName } from "../../../functions/homes/mod.ts";
+import type { PeerClock } from "../../../functions/peers/mod.ts";
+import type { OriginAddress } from "../../../functions/origin_address.ts";
+import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
+import { appSpace } from "../../../runtime/gateway/session_store.ts";
+import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_requests.ts";
+import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
+import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
+import { HttpOrigins, ORIGIN_KIND, type OriginAsker } from "../../../runtime/origins/http_origins.ts";
+import {
+  encodeWanted,
+  ORIGIN_WAY_KIND,
+  OriginEnds,
+  type OriginWanted,
+} from "../../../runtime/origins/origin_ends.ts";
+import { Attacher } from "../../../runtime/stateful/attacher.ts";
+import { type FrameWay, StreamWay } from "../../../runtime/stateful/frame_way.ts";
+import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
+import { PEER_KIND, PeerWays } from "../../../runtime/stateful/peer_ways.ts";
+import { isForRouter, StatefulRouter } from "../../../runtime/stateful/router.ts";
+import type { HostServices } from "../../../runtime/stateful/host_services.ts";
+import { codeOf, SessionHost } from "../../../runtime/stateful/session_host.ts";
+import { Standbys } from "../../../runtime/stateful/standbys.ts";
+import type { Detector } from "../../../store/owners/detector.ts";
+import type { SiteId } from "../../../store/ports.ts";
+import type { Draws } from "../../sim/random.ts";
+import { Isolates, LOST } from "./isolates.ts";
+import { SimLinks } from "./links.ts";
+import { type OriginProgram, tripMs } from "./outside.ts";
+import { CLASSES, OUTSIDE } from "./program.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** What a process is given by its site. */
+export interface ProcessParts {
+  readonly site: SiteId;
+  readonly around: Surroundings;
+  readonly clock: PeerClock;
+  readonly wallMs: () => number;
+  readonly draws: Draws;
+  readonly homes: Homes;
+  readonly detector: Detector;
+  readonly isAlive: () => boolean;
+  readonly send: (to: SiteId, message: Uint8Array) => void;
+  readonly passes: (point: string) => void;
+}
+
+export const APP = "app", VERSION = "v1";
+const WALL_MS = 20_000;
+/** The cluster's, to begin with. */
+const SECRETS = [Uint8Array.from({ length: 32 }, (_, i) => i + 1)] as const;
+const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
+const methods = { methods: null };
+const LIVE: LiveVersion = {
+  ...{ app: APP, version: VERSION, tierOf: () => "edge" },
+  bundle: () => Promise.resolve(new Uint8Array()),
+  manifest: {
+    sessions: Object.fromEntries(Object.keys(CLASSES).map((name) => [name, methods])),
+  } as unknown as LiveVersion["manifest"],
+};
+const PREPARED = {
+  ...{ space: appSpace(APP), writes: undefined, strayLog: () => {}, highest: 0 },
+  app: { ...LIVE, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+};
+
+/** Of a session's program behind it. */
+const originOf = (asker: OriginAsker): Promise<OriginAddress> => {
+  const { class: className, id } = asker as OriginWanted;
+  const at = { host: "origin.test", port: 80, isSecure: false };
+  return Promise.resolve({ kind: "ws", url: `ws://origin.test/${className}/${id}`, ...at });
+};
+
+/** See the file's header. */
+export class SiteProcess {
+  readonly host: SessionHost;
+  readonly standbys: Standbys;
+  readonly router: StatefulRouter;
+  readonly attacher: Attacher;
+  readonly isolates: Isolates;
+  readonly followers: Isolates;
+  readonly links: SimLinks;
+  readonly ends: OriginEnds;
+  /** Connections to programs behind sessions. */
+  readonly programs: OriginProgram[] = [];
+  readonly #parts: ProcessParts;
+  readonly #ways: PeerWays;
+  readonly #http: HttpOrigins;
+  readonly #root: SiteId;
+
+  static async open(parts: ProcessParts): Promise<SiteProcess> {
+    const { around, isAlive, wallMs, clock, draws, site } = parts;
+    const replica = around.rows.replica({
+      ...{ isAlive, wallMs, replica: 1 + around.sites.indexOf(site) },
+      pause: (ms) => new Promise((resolve) => void clock.after(ms, resolve)),
+      draw: () => draws.between(0, 0.5),
+    });
+    const parked = new ParkedTable(replica.system, () => {});
+    await parked.follow();
+    return new SiteProcess(parts, replica, parked);
+  }
+
+  private constructor(parts: ProcessParts, replica: HostServices["replica"], parked: ParkedTable) {
+    const { around, site, homes, clock, detector, draws } = this.#parts = parts;
+    this.#root = around.sites[0] ?? site;
+    this.isolates = this.#pool("isolates");
+    this.followers = this.#pool("followers");
+    this.links = new SimLinks({
+      ...{ after: clock.after, send: parts.send },
+      serve: (request) => this.#serve(request),
+      breaks: (kind) => kind === ORIGIN_WAY_KIND && around.originBreaks(),
+    }, around.numbers);
+    this.#http = this.#httpOrigins();
+    this.ends = this.#originEnds();
+    const services = this.#services(replica, parked);
+    this.host = new SessionHost(around.wrongs.services?.(services, site) ?? services);
+    this.standbys = this.#standbys();
+    const tree = new Map(around.sites.map((id) => [id, { parent: id === this.#root ? null : this.#root }]));
+    const way = { ...{ site, homes, host: this.host, links: this.links, clock }, sites: () => tree };
+    this.router = new StatefulRouter({
+      ...{ ...way, wallMs: WALL_MS, draw: () => draws.bytes(8).toHex() },
+      count: (what) => around.probe(`router: ${what}`),
+    });
+    const failed = (name: StatefulName, error: unknown) => this.#failed(name, error);
+    this.#ways = new PeerWays({
+      ...{ ...way, failed },
+      fellows: {
+        standing: (one) => detector.presence(one),
+        watch: (one) => detector.watch(one),
+        onChange: (changed) => detector.onPresence(changed),
+      },
+    });
+    this.attacher = new Attacher({
+      ...{
+        ways: this.#ways,
+        socketsMax: 1_000,
+        clock,
+        failed,
+        instance: () => 1 + draws.integer(0, 2 ** 40),
+      },
+      count: (what) => around.probe(`socket ${what}`),
+    });
+  }
+
+  /** Nothing that should not be is. */
+  #failed(name: StatefulName, error: unknown): void {
+    const { around, site } = this.#parts;
+    around.complain(`${site}: ${name.id}: ${error instanceof Error ? error.stack : error}`);
+  }
+
+  #pool(kind: string): Isolates {
+    const { around, site, clock, wallMs, draws, passes } = this.#parts;
+    const { rows, tap, wrongs } = around;
+    return new Isolates({
+      ...{ after: clock.after, wallMs, passes, draws: draws.fork(kind), tap, wrongs },
+      tick: () => rows.tick(wallMs()),
+      complain: (text) => around.complain(`${site}: ${text}`),
+    });
+  }
+
+  #serve(request: LinkRequest): Promise<LinkReply> {
+    if (request.kind === PEER_KIND) return this.#ways.serve(request);
+    if (isForRouter(request.kind)) return this.router.serve(request);
+    if (request.kind === ORIGIN_KIND) return this.#http.serve(request);
+    if (request.kind === ORIGIN_WAY_KIND) return Promise.resolve(this.ends.serve(request));
+    return Promise.reject(new Error(`nobody serves ${request.kind}`));
+  }
+
+  // ── Origins ──
+
+  /** A way outside takes a while; a process that has died meanwhile does nothing more. */
+  async #trip(): Promise<void> {
+    const { clock, draws, isAlive } = this.#parts;
+    await new Promise<void>((resolve) => void clock.after(tripMs(draws), resolve));
+    if (!isAlive()) await new Promise(() => {});
+  }
+
+  #httpOrigins(): HttpOrigins {
+    const { site, clock, around } = this.#parts;
+    return new HttpOrigins({
+      ...{ site, root: () => this.#root, nowMs: clock.nowMs, originOf, byAgent: () => null },
+      send: (to, head, body, signal) => this.links.request(to, ORIGIN_KIND, head, { body: body(), signal }),
+      make: async (_, call, key) => {
+        await this.#trip();
+        const outcome = around.server.make(call, around.wrongs.key?.(key, site) ?? key);
+        await this.#trip();
+        return outcome;
+      },
+    });
+  }
+
+  #originEnds(): OriginEnds {
+    const { clock, around, draws } = this.#parts;
+    return new OriginEnds({
+      ...{ clock, originOf, toAgent: () => false, holdsLogs: true, log: () => {} },
+      connect: async ({ url }, listener) => {
+        await this.#trip();
+        const program = around.program(url.slice("ws://origin.test/".length), listener);
+        this.programs.push(program);
+        return program;
+      },
+      draw: () => 1 + draws.integer(0, 2 ** 40),
+    });
+  }
+
+  async #dial(name: StatefulName): Promise<FrameWay> {
+    const { site, clock } = this.#parts;
+    const wanted = { ...name, version: VERSION };
+    if (this.#root === site) return this.ends.open(wanted);
+    const way = new StreamWay(clock);
+    const { body } = await this.links.request(this.#root, ORIGIN_WAY_KIND, encodeWanted(wanted), {
+      body: way.outgoing,
+    });
+    if (body === null) throw new Error("the root gave no way to the origin");
+    return way.read(body);
+  }
+
+  // ── Sessions ──
+
+  #services(replica: HostServices["replica"], parked: ParkedTable): HostServices {
+    const { around, site, homes, clock, wallMs, draws } = this.#parts;
+    return {
+      ...{ homes, pool: this.isolates, replica, limits: LIMITS, idleMs: around.idleMs, channelsMax: 1_000 },
+      ...{ clock, nowMs: wallMs, parked, site, newPeer: () => draws.bytes(8).toHex() },
+      ...{ secrets: SECRETS, failed: (name, error) => this.#failed(name, error) },
+      standby: (name, version, last) => {
+        const standby = this.standbys.take(name, version, last);
+        if (standby !== null) around.probe("standby promoted");
+        return standby;
+      },
+      apps: {
+        get: (name) => ({ name, record: {} as never, current: LIVE }),
+        version: () => Promise.resolve(LIVE),
+        onChange: () => () => {},
+      },
+      prepared: () => PREPARED,
+      originOf: (name) => ({
+        origin: OUTSIDE,
+        fetch: ({ bytes }, key, signal) =>
+          this.#http.fetch({ app: APP, class: name.class, version: VERSION, key, bytes }, signal),
+      }),
+      originWay: (name) => () => this.#dial(name),
+      egressOf: () => new EgressRules({ fetchHosts: [] }),
+      call: () => Promise.reject(new Error("no session calls another")),
+      log: ({ level, text }) => {
+        if (level === "error" && around.logs !== undefined) around.logs(`${site}: ${text}`);
+      },
+      countRejected: (what) => around.probe(`rejected ${what}`),
+      mapped: (_, text) => Promise.resolve(text),
+      redact: (_, text) => text,
+    };
+  }
+
+  #standbys(): Standbys {
+    const { around, site, homes, clock, detector } = this.#parts;
+    return new Standbys({
+      ...{ site, logs: homes.followable, clock },
+      ...{ wantsAny: () => around.hasStandbys, wants: () => around.hasStandbys },
+      codeOf: (_, { version }) => Promise.resolve({ version, code: codeOf(version) }),
+      follow: (_name, _version, session, sink) => this.followers.follow(null, session, sink),
+      fellows: {
+        isLost: (one) => ["suspected", "dead"].includes(detector.presence(one)),
+        watch: (one) => detector.watch(one),
+        onChange: (changed) => detector.onPresence(changed),
+      },
+      takeOver: (name) => this.host.wake(name),
+      log: (_, level, text) => {
+        if (level === "error" && !text.endsWith(LOST)) around.complain(`${site}: ${text}`);
+      },
+    });
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * What the stateful sessions of the simulation run: a message or a call says what it does, word by word, and all that
+ * comes of it names what came before, so that whoever collects it sees a fork, a repeat or a hole. `Ledger`
+ * (ledger.ts) says by itself what must come of the same inputs; nothing is shared but these words.
+ */
+import { type From, Session } from "../../../functions/session.ts";
+import { encodeCall } from "../../../functions/calls/call.ts";
+import { map } from "../../../functions/tracked/mod.ts";
+import { decodeOutsideAnswer, encodeOutside } from "../../../functions/turns/call_bytes.ts";
+import type { Program } from "../../../functions/turns/program.ts";
+import type { SessionStore } from "../../../functions/turns/session_store.ts";
+import type { TurnLoop } from "../../../functions/turns/turn_loop.ts";
+import type { WhenThrown } from "../../../functions/turns/when_thrown.ts";
+import { packKey } from "../../../store/key.ts";
+
+/**
+ * One word of a message. `tick` and `jolt` set a timer (the second throws, as `balk` does, unless the time is right),
+ * `slow` waits within its handler, `put` writes, `swap` writes with a check, `post` asks the server outside for
+ * something that it is to do once, `kick` sends its sender away.
+ */
+export type Op =
+  | "echo"
+  | "all"
+  | "origin"
+  | "quiet"
+  | "slow"
+  | "tick"
+  | "jolt"
+  | "put"
+  | "swap"
+  | "post"
+  | "throw"
+  | "balk"
+  | "kick";
+
+export const KICK = { code: 4001, reason: "out" };
+export const OUTSIDE = "http://outside.test";
+
+/** Whose turn it is: set by whoever runs loops, one at a time. */
+export const stage: { loop: TurnLoop | undefined } = { loop: undefined };
+
+function here(): Program {
+  const program = stage.loop?.current;
+  if (program === undefined) throw new Error("a session acted outside of a turn");
+  return program;
+}
+
+const text = new TextDecoder(), utf8 = new TextEncoder();
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => here().setLocal(ms, resolve));
+
+/** Asks the server outside to do something once; what it says. */
+function post(what: string): Promise<string> {
+  const url = `${OUTSIDE}/${encodeURIComponent(what)}`;
+  const call = encodeCall({ kind: "fetch", method: "POST", url, headers: [], body: null });
+  return new Promise((resolve) => {
+    here().call({
+      kind: "fetch",
+      bytes: encodeOutside({ redirect: "follow", call }),
+      name: `post ${what}`,
+      done: (bytes) => resolve(text.decode(decodeOutsideAnswer(bytes).answer)),
+      failed: (code) => resolve(`failed: ${code}`),
+    }, true);
+  });
+}
+
+/** A digest of 32 bits: not the executor's. */
+export function digest(before: number, what: string): number {
+  let hash = before ^ 0x1f2e3d4c;
+  for (const byte of utf8.encode(what)) hash = (Math.imul(hash, 33) ^ byte) >>> 0;
+  return hash;
+}
+
+/** See the file's header. */
+export class Whole extends Session<SessionStore> {
+  static whenThrown: WhenThrown = "reject";
+  said = 0;
+  chain = 0;
+  /** How often each sender was heard. */
+  heard = map<string, number>();
+
+  async run(what: string): Promise<string> {
+    await this.#obey(what, null);
+    return this.#link(what);
+  }
+
+  override onOpen(from: From): void {
+    from.send(this.#link(`open ${from.id}`));
+  }
+
+  override async onMessage(message: string | Uint8Array, from: From): Promise<void> {
+    const what = typeof message === "string" ? message : text.decode(message);
+    this.heard.set(from.id, (this.heard.get(from.id) ?? 0) + 1);
+    await this.#obey(what, from);
+  }
+
+  override onTimer(name: string): void {
+    if (name === "jolt") this.#balk();
+    this.#all(`timer ${name}`);
+  }
+
+  override onClose(from: From): void {
+    this.heard.delete(from.id);
+    this.#all(`close ${from.id}`);
+  }
+
+  async #obey(what: string, from: From | null): Promise<void> {
+    for (const op of what.split(" ").slice(1) as Op[]) await this.#do(op, what, from);
+  }
+
+  async #do(op: Op, what: string, from: From | null): Promise<void> {
+    switch (op) {
+      case "echo":
+        from?.send(this.#link(what));
+        return;
+      case "all":
+        return this.#all(what);
+      case "origin":
+        this.origin?.send(this.#link(what));
+        return;
+      case "quiet":
+        this.said++;
+        return;
+      case "slow":
+        return await sleep(15);
+      case "tick":
+      case "jolt":
+        return this.setTimer(op, 40);
+      case "put": {
+        const value = utf8.encode(this.#link(`put ${what}`));
+        await this.env.commit([], [{ kind: "set", key: packKey(["put", this.id, this.said % 3]), value }]);
+        return;
+      }
+      case "swap":
+        return await this.#swap(what);
+      case "post":
+        this.#link(`said ${await post(this.#link(`post ${what}`))}`);
+        return;
+      case "throw":
+        this.#all("never said");
+        throw new Error("as it was asked to");
+      case "balk":
+        return this.#balk();
+      case "kick":
+        return from?.close(KICK.code, KICK.reason);
+    }
+  }
+
+  /** A write with a check that nobody else makes fail. */
+  async #swap(what: string): Promise<void> {
+    const key = packKey(["swap", this.id]);
+    const value = utf8.encode(this.#link(`swap ${what}`));
+    const [row] = await this.env.get([key], "session");
+    const was = row === null || row === undefined ? "nothing" : text.decode(row.value);
+    const done = await this.env.commit([{ key, versionstamp: row?.versionstamp ?? null }], [
+      { kind: "set", key, value },
+    ]);
+    this.#link(`swapped ${done.ok} ${was}`);
+  }
+
+  /** Throws two times out of three, as the time is. */
+  #balk(): void {
+    const { chain } = this;
+    this.chain = -1;
+    if (here().now() % 3 > 0) throw new Error("not now");
+    this.chain = chain;
+  }
+
+  #all(why: string): void {
+    const link = this.#link(why);
+    for (const client of this.clients) client.send(link);
+  }
+
+  #link(why: string): string {
+    this.chain = digest(this.chain, why);
+    return `${++this.said}:${this.chain}:${this.heard.size}:${why}`;
+  }
+}
+
+/** Handlers that throw are tried again, a few times. */
+export class Retrying extends Whole {
+  static override whenThrown: WhenThrown = "retry";
+}
+
+/** One that throws stands still until somebody has it try again. */
+export class Parking extends Whole {
+  static override whenThrown: WhenThrown = "park";
+}
+
+export const CLASSES = { whole: Whole, retrying: Retrying, parking: Parking } as const;
+export type ClassName = keyof typeof CLASSES;
