@@ -159,7 +159,10 @@ export class Recovery {
         continue;
       }
       const { outcome, row } = reply;
-      if (outcome === "granted" && row !== null) return row;
+      if (outcome === "granted" && row !== null) {
+        this.#ports.learned(name, site); // also where it can't be opened yet: hosts come here, to be asked
+        return row;
+      }
       if (outcome === "unsure") {
         await this.#pause();
       } else if (row?.site === site && row.movesTo === "") seen = row.epoch;

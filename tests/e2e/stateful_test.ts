@@ -5,9 +5,11 @@ import { runCli } from "../../runtime/cli/mod.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { loseTheHome, refuseSockets, restUnderSockets, sit } from "./attach_walk.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { losesTheDisk, losesTheSite } from "./hosts_walk.ts";
 
 const APP = join(import.meta.dirname ?? ".", "apps", "counter");
 const DESK = join(import.meta.dirname ?? ".", "apps", "desk");
+const DUEL = join(import.meta.dirname ?? ".", "apps", "duel");
 const link = (rttMs: number) => ({ rttMs, mbps: 1_000 });
 /** A home at edge-1 or edge-2 may be lost; one at edge-3 has no owner but itself. */
 const TOPOLOGY = {
@@ -422,7 +424,7 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   await Deno.writeTextFile(file, JSON.stringify(TOPOLOGY));
   await using cluster = await startCluster({
     topology: file,
-    apps: [APP, DESK],
+    apps: [APP, DESK, DUEL],
     env: {
       SOJOURN_LIMITS_STATEFULIDLEMS: "2000",
       SOJOURN_LIMITS_CPUMS: "400",
@@ -469,4 +471,9 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
         return (JSON.parse(out) as { at: { state: string; attached: number } | null }).at;
       }),
   );
+  await t.step(
+    "what its clients hold is enough where the only disk can't be asked",
+    () => losesTheSite(cluster),
+  );
+  await t.step("and where it is gone, and a client was reloaded meanwhile", () => losesTheDisk(cluster));
 });
