@@ -34,6 +34,7 @@ import { Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
+import { SureArbiter } from "./sure_arbiter.ts";
 import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
@@ -50,6 +51,7 @@ export class Homes {
   readonly #ports: HomesPorts;
   readonly #keepers: Keepers;
   readonly #arbiter: Arbiter | null;
+  readonly #asked: SureArbiter | null;
   readonly #exchange: Exchange;
   readonly #routes = new Routes();
   readonly #watches: Watches;
@@ -85,6 +87,11 @@ export class Homes {
       changed: (log, news) => this.#changed(log, news),
     });
     this.#arbiter = arbiter;
+    this.#asked = arbiter && new SureArbiter(arbiter, {
+      nowMs: ports.nowMs,
+      after: (ms, callback) => ports.clock.after(ms, callback),
+      onChange: (changed) => ports.fellows.onChange(changed),
+    });
     const count = (name: string, by?: number) => this.#count(name, by);
     const { site, boot, clock, nowMs, send, fellows } = ports;
     this.#exchange = new Exchange({
@@ -418,7 +425,7 @@ export class Homes {
       return Promise.resolve({ kind: "held", through: 0 });
     }
     if (!isForArbiter(ask)) return this.#keepers.handle(from, ask);
-    return this.#arbiter?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
+    return this.#asked?.handle(from, ask) ?? Promise.resolve({ kind: "nobody" });
   }
 
   #standing(site: SiteId, standing: Standing): void {
@@ -482,6 +489,7 @@ export class Homes {
     this.#cancelTick();
     this.#forget();
     this.#watches.close();
+    this.#asked?.close();
     this.#exchange.close();
   }
 

@@ -38,6 +38,8 @@ export const OPEN_MS_MAX = 2_000;
 export const PROMISE_MS_MAX = 1_000;
 /** An arbiter that is not sure whether a home is gone is asked again after so long, then after twice that, up to: */
 export const UNSURE_MS = 4, UNSURE_MS_MAX = 250;
+/** Until then the arbiter waits whether it finds out: a site that no longer listens is found in a trip to it. */
+export const UNSURE_HELD_MS = 50;
 /** A site that it is to move to has to have the whole log by then: 96 MiB at 13 Mbit/s. */
 export const MOVE_PREPARE_MS_MAX = 60_000;
 /** Whether it was taken over is asked of the arbiter so often: a move is over a moment after it is. */
