@@ -39,8 +39,10 @@ export interface SessionCache {
    * A value by its name (1 to 200 characters, the same for all classes of the app): the one that a session of this
    * isolate has made before, or what `load` makes now, as a frozen copy. What was read is in the session's log, of
    * 256 KiB at most: keep it in a variable of the handler, and read it once.
+   *
+   * @param options `ttlMs`: one that was made longer ago is made anew, by this read for all; left out: none is too old.
    */
-  read<T>(name: string, load: () => T | Promise<T>): Promise<T>;
+  read<T>(name: string, load: () => T | Promise<T>, options?: { readonly ttlMs?: number }): Promise<T>;
 }
 
 /**
@@ -110,7 +112,7 @@ export abstract class Session<E = unknown> {
 
   /** Values that the stateful sessions of an isolate share. */
   get cache(): SessionCache {
-    return { read: (name, load) => this.#port.readCache(name, load) as Promise<never> };
+    return { read: (name, load, of) => this.#port.readCache(name, load, of?.ttlMs) as Promise<never> };
   }
 
   /** The id that it is addressed by. */

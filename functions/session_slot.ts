@@ -22,7 +22,7 @@ export interface SessionPort {
   readonly id: string;
   readonly env: unknown;
   attached(kind: SessionPeer["kind"]): readonly SessionPeer[];
-  readCache(name: string, load: () => unknown): Promise<unknown>;
+  readCache(name: string, load: () => unknown, ttlMs?: number): Promise<unknown>;
   setTimer(name: string, ms: number): void;
   clearTimer(name: string): void;
   end(): void;

@@ -90,7 +90,7 @@ interface Turn {
 }
 
 /** Where nothing is shared. */
-const NO_CACHE = new SharedCache(0);
+const NO_CACHE = new SharedCache(() => 0, 0);
 /** Calls that wait at one time. */
 const CALLS_MAX = 1_000;
 /** The longest time that a closure timer of a browser takes. */
@@ -406,8 +406,8 @@ export class Program implements SessionPort {
     return this.#env ??= this.#host.envOf(this);
   }
 
-  readCache(name: string, load: () => unknown): Promise<unknown> {
-    return readShared(this, this.#host.cache ?? NO_CACHE, name, load);
+  readCache(name: string, load: () => unknown, ttlMs?: number): Promise<unknown> {
+    return readShared(this, this.#host.cache ?? NO_CACHE, { name, load, ttlMs });
   }
 
   attached(kind: SessionPeer["kind"]): readonly SessionPeer[] {

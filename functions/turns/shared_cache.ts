@@ -6,6 +6,8 @@
  * SC2  A value that is missed is made by the session's own handler: what that asks for is in its log as all else. Nobody
  *      waits for another session; two that miss it at once both make it.
  * SC3  Each read gives a copy, frozen as far as it can be: what one does with it no other sees.
+ * SC4  How old a value may be is for each read to say, and is found by the isolate's own clock: what the session sees of
+ *      it is SC1.
  */
 import { Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
@@ -35,25 +37,29 @@ const MISS = 0, HIT = 1;
 
 /** The values of one isolate. */
 export class SharedCache {
-  readonly #values = new Map<string, Uint8Array>();
+  readonly #values = new Map<string, { readonly bytes: Uint8Array; readonly madeMs: number }>();
+  readonly #nowMs: () => number;
   readonly #bytesMax: number;
   #bytes = 0;
 
-  constructor(bytesMax = CACHE_BYTES_MAX) {
+  /** @param nowMs a clock that never goes back. */
+  constructor(nowMs: () => number, bytesMax = CACHE_BYTES_MAX) {
+    this.#nowMs = nowMs;
     this.#bytesMax = bytesMax;
   }
 
-  get(name: string): Uint8Array | undefined {
-    const bytes = this.#values.get(name);
-    if (bytes === undefined) return undefined;
+  /** A value that is not older than that (SC4). */
+  get(name: string, ttlMs = Infinity): Uint8Array | undefined {
+    const value = this.#values.get(name);
+    if (value === undefined || this.#nowMs() - value.madeMs >= ttlMs) return undefined;
     this.#values.delete(name); // and in again, as the newest
-    this.#values.set(name, bytes);
-    return bytes;
+    this.#values.set(name, value);
+    return value.bytes;
   }
 
   set(name: string, bytes: Uint8Array): void {
     this.#drop(name);
-    this.#values.set(name, bytes);
+    this.#values.set(name, { bytes, madeMs: this.#nowMs() });
     this.#bytes += costOf(name, bytes);
     for (const oldest of this.#values.keys()) {
       if (this.#bytes <= this.#bytesMax) break;
@@ -62,21 +68,28 @@ export class SharedCache {
   }
 
   #drop(name: string): void {
-    const bytes = this.#values.get(name);
-    if (bytes === undefined) return;
+    const value = this.#values.get(name);
+    if (value === undefined) return;
     this.#values.delete(name);
-    this.#bytes -= costOf(name, bytes);
+    this.#bytes -= costOf(name, value.bytes);
   }
 }
 
 const costOf = (name: string, bytes: Uint8Array): number => ENTRY_COST_BYTES + 2 * name.length + bytes.length;
 
+/** How a value is read. */
+export interface CacheRead {
+  readonly name: string;
+  readonly load: () => unknown;
+  /** The oldest that it may be, above 0; left out: as old as it is. */
+  readonly ttlMs?: number | undefined;
+}
+
 /** Reads a value for a program, or makes it. @throws AppError for a name or a value that is none; what `load` throws. */
 export async function readShared(
   program: CacheReader,
   cache: SharedCache,
-  name: string,
-  load: () => unknown,
+  { name, load, ttlMs }: CacheRead,
 ): Promise<unknown> {
   if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX || typeof load !== "function") {
     throw new AppError(
@@ -84,7 +97,13 @@ export async function readShared(
       `cache.read takes a name of 1 to ${NAME_CHARS_MAX} characters, and a function that makes the value`,
     );
   }
-  const found = await looked(program, cache, name);
+  if (ttlMs !== undefined && !(typeof ttlMs === "number" && ttlMs > 0)) {
+    throw new AppError(
+      "value_invalid",
+      `cache.read(${JSON.stringify(name)}): ttlMs is ${String(ttlMs)}; it takes milliseconds above 0`,
+    );
+  }
+  const found = await looked(program, () => cache.get(name, ttlMs), name);
   if (found[0] === HIT) return frozen(decodeValue(found.subarray(1), VALUE_BYTES_MAX));
   const bytes = encodeValue(await load());
   if (bytes.length > VALUE_BYTES_MAX) {
@@ -102,7 +121,11 @@ export async function readShared(
 }
 
 /** SC1 */
-function looked(program: CacheReader, cache: SharedCache, name: string): Promise<Uint8Array> {
+function looked(
+  program: CacheReader,
+  get: () => Uint8Array | undefined,
+  name: string,
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     program.call({
       kind: "native",
@@ -111,7 +134,7 @@ function looked(program: CacheReader, cache: SharedCache, name: string): Promise
       done: (bytes) => resolve(bytes.slice()),
       failed: (code, message) => reject(Object.assign(new Error(message), { code })),
       start: () => {
-        const bytes = cache.get(name);
+        const bytes = get();
         if (bytes === undefined) return Promise.resolve(Uint8Array.of(MISS));
         return Promise.resolve(new Writer(bytes.length + 1).byte(HIT).raw(bytes).done());
       },

@@ -70,7 +70,7 @@ export class TurnLoop implements SessionHost {
 
   constructor(host: LoopHost) {
     this.#host = host;
-    this.#cache = host.cache ?? new SharedCache();
+    this.#cache = host.cache ?? new SharedCache(() => host.nowMs());
   }
 
   /** TL1 */
