@@ -6,7 +6,15 @@ export { AppTable, type LiveApp, type LiveVersion, type SystemStore } from "./ap
 export type { Change, Refusal } from "./app_rows.ts";
 export { Deployments, type DeploymentServices, type Evaluation } from "./deployments.ts";
 export { deployModule, type ModuleUpload } from "./upload.ts";
-export { AdminTokens, allows, type Holder, type Role, ROLES, type TokenRoles } from "./roles.ts";
+export {
+  AdminTokens,
+  type AgentScope,
+  allows,
+  type Holder,
+  type Role,
+  ROLES,
+  type TokenRoles,
+} from "./roles.ts";
 export type { AppRecord, StoredManifest, Tier, VersionRecord } from "./records.ts";
 export {
   ADMIN_PATH,

@@ -3,7 +3,8 @@
  *
  *     deploy 3f1c… ci
  *
- * A line with a token alone is an admin token. Empty lines are skipped, and comments: a `#` that begins a word, and
+ * In place of a role `agent:APP` or `agent:APP/CLASS` has a token for `sojourn agent` of that app, or of one of its
+ * classes, and for nothing else. A line with a token alone is an admin token. Empty lines are skipped, and comments: a `#` that begins a word, and
  * what follows it. Inside a word it is the token's.
  *
  * K1  Tokens are compared by digest, all of them: neither length nor common prefix shows in the time it takes.
@@ -21,15 +22,25 @@ export const allows = (role: Role, needed: Role): boolean => ROLES.indexOf(role)
 
 /** Shorter ones can be guessed: 16 characters of hexadecimal are 64 bits. */
 const TOKEN_CHARS_MIN = 16;
+/** An app's name, and one of a class in it. */
+const AGENT = /^agent:([a-z][a-z0-9-]{0,39})(?:\/([A-Za-z_$][A-Za-z0-9_$-]{0,99}))?$/;
 /** What a holder may be called: it appears in the site's log. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 
-/** Who holds a token. */
-export interface Holder {
-  readonly role: Role;
-  /** What the file calls the token; null where it does not. */
-  readonly name: string | null;
+/** For which agents a token is good. */
+export interface AgentScope {
+  readonly app: string;
+  /** null: for those of all its classes. */
+  readonly class: string | null;
 }
+
+/** Who holds a token. */
+export type Holder =
+  & {
+    /** What the file calls the token; null where it does not. */
+    readonly name: string | null;
+  }
+  & ({ readonly role: Role } | { readonly role: "agent"; readonly scope: AgentScope });
 
 /** Whoever can tell the holder of a request's token. */
 export interface TokenRoles {
@@ -37,7 +48,8 @@ export interface TokenRoles {
   holderOf(headers: Headers): Holder | null;
 }
 
-interface KnownToken extends Holder {
+interface KnownToken {
+  readonly holder: Holder;
   readonly digest: Uint8Array;
 }
 
@@ -59,30 +71,40 @@ export class AdminTokens implements TokenRoles {
     const [, token] = /^Bearer (\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
     if (token === undefined) return null;
     const asked = digest(token);
-    let found: KnownToken | null = null;
-    for (const known of this.#tokens) if (timingSafeEqual(known.digest, asked)) found = known;
+    let found: Holder | null = null;
+    for (const { digest, holder } of this.#tokens) if (timingSafeEqual(digest, asked)) found = holder;
     return found;
   }
 
   /** The role of a request's `Authorization: Bearer …`, or null. */
-  roleOf(headers: Headers): Role | null {
+  roleOf(headers: Headers): Role | "agent" | null {
     return this.holderOf(headers)?.role ?? null;
   }
 }
 
 function knownToken(words: readonly string[], line: number): KnownToken {
-  const [role, token, name = null] = words.length === 1 ? ["admin", words[0]] : words;
-  const isWrong = !isRole(role) || token === undefined || words.length > 3 ||
+  const [word, token, name = null] = words.length === 1 ? ["admin", words[0]] : words;
+  const role = roleOf(word);
+  const isWrong = token === undefined || words.length > 3 ||
     token.length < TOKEN_CHARS_MIN || (name !== null && !NAME.test(name));
-  if (isWrong) {
+  if (role === null || isWrong) {
     throw new TypeError(
       `line ${line} of the admin tokens is not "ROLE TOKEN [NAME]": a role (${
         ROLES.join(", ")
-      }), a token of at ` +
+      }, agent:APP or agent:APP/CLASS), a token of at ` +
         `least ${TOKEN_CHARS_MIN} characters, and a name of letters, digits, ".", "_", "@" and "-"`,
     );
   }
-  return { role, name, digest: digest(token) };
+  return { holder: { ...role, name }, digest: digest(token) };
+}
+
+/** What a line's first word allows; null: it is none. */
+function roleOf(
+  word: string | undefined,
+): { readonly role: Role } | { readonly role: "agent"; readonly scope: AgentScope } | null {
+  if (isRole(word)) return { role: word };
+  const [, app, className = null] = AGENT.exec(word ?? "") ?? [];
+  return app === undefined ? null : { role: "agent", scope: { app, class: className } };
 }
 
 const digest = (token: string): Uint8Array => createHash("sha256").update(token).digest();

@@ -8,7 +8,7 @@
  *     without a token is an admin's, unless a page made it (page_calls.ts) or the name is not this machine's own.
  */
 import type { Holder, Role, TokenRoles } from "../deploy/mod.ts";
-import { allows } from "../deploy/roles.ts";
+import { type AgentScope, allows } from "../deploy/roles.ts";
 import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
 import { addressOf, isLoopback } from "./address.ts";
 import { madeByPage, preflight } from "./page_calls.ts";
@@ -54,7 +54,7 @@ export interface PlatformServices {
   /** The admin handlers; null until the site is ready. */
   readonly admin: () => ((request: Request, role: Role | null) => Response | Promise<Response>) | null;
   /** Where agents come in (runtime/origins); null until the site is ready. */
-  readonly agents?: () => ((request: Request, path: string) => Response) | null;
+  readonly agents?: () => ((request: Request, path: string, scope: AgentScope | null) => Response) | null;
   /** Who asked for a change, for the log; the call's path names things, and never has a secret's value. */
   readonly adminCall?: (
     /** `debug` for what the dev process tells each site of one fault that somebody asked for. */
@@ -100,6 +100,7 @@ export function platform(
   const admin = /^admin\/chaos(\/|$)/.test(name) ? chaosOf(services, path) : services.admin();
   if (admin === null) throw new Problem("not_ready", "this site is not ready for admin calls");
   const holder = holderOf(services, request);
+  if (holder?.role === "agent") throw agentsOnly();
   // A blob changes nothing before a deploy names it, and a deploy may send thousands.
   const changes = request.method !== "GET" && request.method !== "HEAD" && !name.startsWith("admin/blobs/");
   if (changes) {
@@ -114,12 +115,26 @@ export function platform(
 
 /** An agent sees what sessions say, and speaks for those whom it attaches. */
 function agentOf(services: PlatformServices, request: Request, path: string): Response {
-  const refused = refuseUnless(services, request, "admin");
-  if (refused !== null) return refused;
+  const holder = holderOf(services, request);
+  if (holder === null) {
+    throw new Problem(
+      "admin_token_invalid",
+      "this needs a token of agents, or one with the role admin: Authorization: Bearer …",
+    );
+  }
+  if (holder.role !== "agent" && holder.role !== "admin") {
+    throw new Problem("admin_role", `this needs a token of agents, or the role admin, not ${holder.role}`);
+  }
   const agents = services.agents?.() ?? null;
   if (agents === null) throw new Problem("not_ready", "this site is not ready for agents");
-  return agents(request, path);
+  return agents(request, path, holder.role === "agent" ? holder.scope : null);
 }
+
+const agentsOnly = (): Problem =>
+  new Problem(
+    "admin_role",
+    "this is a token of agents: it opens what sojourn agent asks for, and nothing else",
+  );
 
 /** Faults are taken whether the site is ready or not: its being so may be one. */
 function chaosOf(services: PlatformServices, path: string): ReturnType<PlatformServices["admin"]> {
@@ -175,6 +190,7 @@ function refuseUnless(services: PlatformServices, request: Request, needed: Role
       `this needs a token with the role ${needed}: Authorization: Bearer …`,
     );
   }
+  if (role === "agent") throw agentsOnly();
   if (!allows(role, needed)) throw new Problem("admin_role", `this needs the role ${needed}, not ${role}`);
   return null;
 }

@@ -178,3 +178,29 @@ Deno.test("a page of any origin may ask for what is public, with a session's tok
     (error) => error instanceof Problem && error.code === "admin_token_invalid",
   );
 });
+
+Deno.test("a token of agents opens what agents ask for, and nothing else; no lesser role does", async () => {
+  const scopes: unknown[] = [];
+  const services = setUp({
+    adminTokens: new AdminTokens(`${ADMIN}\ndeploy ${READER}\nagent:shop/till agents-of-the-shop\n`),
+    agents: () => (_request, path, scope) => {
+      scopes.push([path, scope]);
+      return new Response();
+    },
+  });
+  const rows: [string, string, string | number][] = [
+    ["agent/origin", "agents-of-the-shop", 200],
+    ["agent/origin", ADMIN, 200],
+    ["agent/origin", READER, "admin_role"],
+    ["agent/origin", "nobody's-token-at-all", "admin_token_invalid"],
+    ["status", "agents-of-the-shop", "admin_role"],
+    ["metrics", "agents-of-the-shop", "admin_role"],
+    ["admin/apps", "agents-of-the-shop", "admin_role"],
+    ["admin/deploy", "agents-of-the-shop", "admin_role"],
+  ];
+  for (const [path, token, expected] of rows) {
+    const init = { headers: { authorization: `Bearer ${token}` } };
+    assert.equal(await outcome(services, `http://h/_sojourn/${path}`, init), expected, `${path} ${token}`);
+  }
+  assert.deepEqual(scopes, [["origin", { app: "shop", class: "till" }], ["origin", null]]);
+});

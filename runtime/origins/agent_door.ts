@@ -1,18 +1,22 @@
 /**
- * Where agents come in, as WebSockets at `/_sojourn/agent/…`, with an admin's token:
+ * Where agents come in, as WebSockets at `/_sojourn/agent/…`, with a token of agents (deploy/roles.ts) or an admin's:
  *
+ *   check?app&class       no WebSocket: whether the token is good for such an agent
  *   origin?app&class      at the root: the line of an agent that stands for an origin (agent_hub.ts)
  *   way?ticket            at the root: takes a way that a home asks for
  *   attach?app&class&id   at any site: attaches a client, which is its own host side
+ *
+ * AD1  A token of agents opens what is of its app and class, and nothing else: not another agent's way either.
  */
 import { z } from "zod";
 import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { AgentScope } from "../deploy/roles.ts";
 import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";
 import { type FrameWay } from "../stateful/frame_way.ts";
 import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
-import type { AgentHub } from "./agent_hub.ts";
+import type { AgentHub, AgentOf } from "./agent_hub.ts";
 
 /** What the door needs of its site. */
 export interface AgentDoorServices {
@@ -38,19 +42,22 @@ export class AgentDoor {
   }
 
   /** @throws Problem */
-  handle(request: Request, path: string): Response {
+  handle(request: Request, path: string, scope: AgentScope | null): Response {
     const query = Object.fromEntries(new URL(request.url).searchParams);
+    if (path === "check") return Response.json(permitted(parsed(agentOf, query), scope));
     if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
       throw new Problem("not_found", `/_sojourn/agent/${path} is a WebSocket: sojourn agent opens it`);
     }
     switch (path) {
       case "origin": {
-        const of = parsed(agentOf, query), hub = this.#hub();
+        const of = permitted(parsed(agentOf, query), scope), hub = this.#hub();
         return this.#upgrade(request, (socket) => hub.serve(of, socket));
       }
       case "way": {
         const { ticket } = parsed(taken, query);
-        const offered = this.#hub().take(ticket);
+        const hub = this.#hub(), of = hub.wanted(ticket);
+        if (of !== null) permitted(of, scope);
+        const offered = hub.take(ticket);
         if (offered === null) throw new Problem("not_found", "nobody waits with this ticket any more");
         return this.#upgrade(request, async (socket) => {
           await socket.send(offered.wanted.slice());
@@ -58,7 +65,7 @@ export class AgentDoor {
         });
       }
       case "attach": {
-        const of = parsed(attached, query);
+        const of = permitted(parsed(attached, query), scope);
         return this.#upgrade(request, async (socket) => {
           const peer = await this.#services.open({ app: of.app, class: of.class, id: of.id }).then(
             (way) => new RelayedPeer(way),
@@ -95,6 +102,20 @@ export class AgentDoor {
     });
     return response;
   }
+}
+
+/** AD1 @throws Problem */
+function permitted<T extends AgentOf>(of: T, scope: AgentScope | null): T {
+  const isIn = scope === null ||
+    (scope.app === of.app && (scope.class === null || scope.class === of.class));
+  if (isIn) return of;
+  const { app, class: className } = scope;
+  throw new Problem(
+    "admin_role",
+    `this token is for agents of ${
+      className === null ? app : `${app}/${className}`
+    }, not of ${of.app}/${of.class}`,
+  );
 }
 
 /** @throws Problem */

@@ -94,6 +94,11 @@ export class AgentHub {
     return true;
   }
 
+  /** For whom a ticket is; null: nobody waits with it. */
+  wanted(ticket: string): AgentOf | null {
+    return this.#offered.get(ticket)?.wanted ?? null;
+  }
+
   /** An agent takes what it was offered, with the session that it is for. */
   take(ticket: string): { readonly wanted: Uint8Array; readonly way: FrameWay } | null {
     const offered = this.#offered.get(ticket);

@@ -9,8 +9,9 @@ import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import { HostLog } from "../../functions/sealed_log/mod.ts";
 import { CLUSTER_OPTIONS, findSite } from "../cli/cluster.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
-import { AdminClient } from "../deploy/client.ts";
+import { AdminError } from "../deploy/client.ts";
 import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
+import { messageOf } from "../isolate/bodies.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
 import { fetchFor } from "../stateful/made_calls.ts";
@@ -18,6 +19,7 @@ import { WayRefused } from "../stateful/peer_ways.ts";
 import { PlainPeer } from "../stateful/plain_peer.ts";
 import { ClientAgent } from "./client_agent.ts";
 import { SocketWay } from "./message_ways.ts";
+import type { AgentOf } from "./agent_hub.ts";
 import { OriginAgent } from "./origin_agent.ts";
 import { connectOrigin } from "./plain_origin.ts";
 
@@ -54,8 +56,8 @@ export const agentCommand: Command = {
     if ((origin === undefined) === (listen === undefined)) {
       throw new UsageError("agent takes one of --origin and --listen");
     }
-    const sites = await sitesOf(args, shell);
-    const run = { of: { app, class: className }, sites, args, shell };
+    const of = { app, class: className };
+    const run = { of, sites: await sitesOf(of, args, shell), args, shell };
     return await (origin === undefined ? runClients(run, listen ?? "") : runOrigin(run, origin));
   },
 };
@@ -71,10 +73,9 @@ interface Sites {
 const sitesSchema = z.array(z.object({ url: z.url(), tier: z.string() }));
 const ANSWER_MS_MAX = 10_000;
 
-async function sitesOf(args: Parsed, shell: Shell): Promise<Sites> {
-  const target = await findSite(args, shell);
-  await new AdminClient(target).apps(); // tells what is wrong with site or token
-  const { url, token } = target;
+async function sitesOf(of: AgentOf, args: Parsed, shell: Shell): Promise<Sites> {
+  const { url, token } = await findSite(args, shell);
+  await check(url, token, of);
   const answer = await fetch(new URL("/_sojourn/sites", url), { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
   const sites = sitesSchema.parse(await answer.json());
   const others = sites.filter((site) => site.url !== url && site.url !== `${url}/`);
@@ -85,12 +86,36 @@ async function sitesOf(args: Parsed, shell: Shell): Promise<Sites> {
   };
 }
 
+const problemSchema = z.object({ code: z.string(), detail: z.string() });
+
+/** Whether the site is there, and takes such an agent with this token. @throws AdminError */
+async function check(url: string, token: string | undefined, of: AgentOf): Promise<void> {
+  let answer: Response;
+  try {
+    answer = await fetch(new URL(`/_sojourn/agent/check?${new URLSearchParams({ ...of })}`, url), {
+      headers: bearer(token),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+  } catch (error) {
+    throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
+  }
+  const said = await answer.json().catch(() => null);
+  if (answer.ok) return;
+  const { code, detail } = problemSchema.catch({
+    code: `http_${answer.status}`,
+    detail: "what answers is no site that takes agents",
+  }).parse(said);
+  throw new AdminError(code, detail);
+}
+
+const bearer = (token: string | undefined): Record<string, string> =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` };
+
 /** Opens a WebSocket of the agents' paths. @throws Error */
 async function dial(site: string, path: string, token: string | undefined, protocols: string[]) {
   const url = new URL(`/_sojourn/agent/${path}`, site);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const socket = new WebSocket(url, { protocols, headers });
+  const socket = new WebSocket(url, { protocols, headers: bearer(token) });
   const messages = new ClientSocket(socket); // from here on, so that none is missed
   const { promise, resolve, reject } = Promise.withResolvers<MessageSocket>();
   socket.addEventListener("open", () => resolve(messages), { once: true });
@@ -117,7 +142,7 @@ function noteTo(args: Parsed, shell: Shell): (text: string) => void {
 
 /** One run of the command. */
 interface Run {
-  readonly of: { readonly app: string; readonly class: string };
+  readonly of: AgentOf;
   readonly sites: Sites;
   readonly args: Parsed;
   readonly shell: Shell;

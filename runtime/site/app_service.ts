@@ -7,7 +7,14 @@ import { fillIndexes } from "../../functions/index_fill.ts";
 import { parseManifest } from "../../functions/manifest.ts";
 import { adminApp, type AdminServices, placed } from "../admin/mod.ts";
 import { Background } from "./background.ts";
-import { AppTable, Deployments, type Evaluation, type LiveVersion, type Role } from "../deploy/mod.ts";
+import {
+  type AgentScope,
+  AppTable,
+  Deployments,
+  type Evaluation,
+  type LiveVersion,
+  type Role,
+} from "../deploy/mod.ts";
 import { AppStacks } from "../deploy/app_stacks.ts";
 import { assetFetcher } from "../gateway/asset_answer.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
@@ -52,7 +59,7 @@ export interface AppService {
   readonly isolates: IsolatePool;
   readonly stateful: Pick<StatefulService, "status" | "close">;
   /** Where agents come in. @throws Problem */
-  agents(request: Request, path: string): Response;
+  agents(request: Request, path: string, scope: AgentScope | null): Response;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;
   serveLink(request: LinkRequest): Promise<LinkReply>;
   close(): Promise<void>;
@@ -247,7 +254,7 @@ export async function startApps(
     isolates,
     stateful,
     admin,
-    agents: (request, path) => stateful.origins.door.handle(request, path),
+    agents: (request, path, scope) => stateful.origins.door.handle(request, path, scope),
     serveLink: (request) =>
       isForRouter(request.kind)
         ? stateful.router.serve(request)

@@ -92,6 +92,11 @@ Deno.test("a line of admin tokens is a role, a token and perhaps a name", () => 
     "read 0123456789abcde",
     "read 0123456789abcdef a b",
     "read 0123456789abcdef näme",
+    "agent 0123456789abcdef",
+    "agent: 0123456789abcdef",
+    "agent:Shop 0123456789abcdef",
+    "agent:shop/ 0123456789abcdef",
+    "agent:shop/till/x 0123456789abcdef",
   ];
   for (const line of bad) {
     assert.throws(
@@ -101,4 +106,17 @@ Deno.test("a line of admin tokens is a role, a token and perhaps a name", () => 
       line,
     );
   }
+});
+
+Deno.test("a token of agents is of one app, or of one of its classes", () => {
+  const held = new AdminTokens("agent:shop 0123456789abcdef till-1\nagent:shop/till aaaaaaaaaaaaaaaa\n");
+  const holder = (token: string) => held.holderOf(new Headers({ authorization: `Bearer ${token}` }));
+  assert.deepEqual(holder("0123456789abcdef"), {
+    ...{ role: "agent", name: "till-1" },
+    scope: { app: "shop", class: null },
+  });
+  assert.deepEqual(holder("aaaaaaaaaaaaaaaa"), {
+    ...{ role: "agent", name: null },
+    scope: { app: "shop", class: "till" },
+  });
 });

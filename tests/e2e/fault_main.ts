@@ -1,12 +1,12 @@
 /**
- * `sojourn`, with bugs on request: SIGUSR1 throws where nobody listens, SIGUSR2 leaves a rejection to itself. Run by
+ * `sojourn`, with bugs on request: SIGALRM throws where nobody listens, SIGUSR2 leaves a rejection to itself. Run by
  * site_test.ts.
  */
 import { runCli } from "../../runtime/cli/mod.ts";
 import { processShell } from "../../runtime/cli/process_shell.ts";
 import { siteCommand } from "../../runtime/site/command.ts";
 
-Deno.addSignalListener("SIGUSR1", () => {
+Deno.addSignalListener("SIGALRM", () => {
   setTimeout(() => {
     throw new Error("thrown on request");
   });

@@ -6,7 +6,11 @@ import { type Answer, ask } from "./client.ts";
 import { eventually } from "./cluster.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
-const TOKENS = { admin: "admin-token-of-this-test", read: "read-token-of-this-test!" };
+const TOKENS = {
+  admin: "admin-token-of-this-test",
+  read: "read-token-of-this-test!",
+  agent: "agent-token-of-this-test",
+};
 
 /** A running `sojourn site`. */
 interface RunningSite {
@@ -34,7 +38,7 @@ class Pair {
     const pair = new Pair(await Deno.makeTempDir());
     await pair.write("secret", "the secret of this cluster\n");
     await pair.write("other-secret", "the secret of another cluster\n");
-    await pair.write("tokens", `${TOKENS.admin}\nread ${TOKENS.read}\n`);
+    await pair.write("tokens", `${TOKENS.admin}\nread ${TOKENS.read}\nagent:shop/till ${TOKENS.agent}\n`);
     return pair;
   }
 
@@ -126,6 +130,12 @@ Deno.test("a site for real says who may ask what, and ends in order", async () =
     ["/_sojourn/admin/apps", {}, 401, "admin_token_invalid"],
     ["/_sojourn/admin/apps", bearer(TOKENS.read), 200, null],
     ["/_sojourn/admin/deploy", { method: "POST", ...bearer(TOKENS.read) }, 403, "admin_role"],
+    ["/_sojourn/agent/check?app=shop&class=till", bearer(TOKENS.agent), 200, null],
+    ["/_sojourn/agent/check?app=shop&class=cart", bearer(TOKENS.agent), 403, "admin_role"],
+    ["/_sojourn/agent/check?app=shop&class=till", bearer(TOKENS.read), 403, "admin_role"],
+    ["/_sojourn/agent/check?app=shop&class=till", {}, 401, "admin_token_invalid"],
+    ["/_sojourn/admin/apps", bearer(TOKENS.agent), 403, "admin_role"],
+    ["/_sojourn/status", bearer(TOKENS.agent), 403, "admin_role"],
     ["/", {}, 404, "not_found"],
     ["/nobody/", {}, 404, "app_unknown"],
   ];
@@ -146,7 +156,7 @@ Deno.test("a site in which something is thrown where nobody waits stops in order
   await using pair = await Pair.make();
   const main = join("tests", "e2e", "fault_main.ts");
   for (
-    const [signal, what] of [["SIGUSR2", "rejected on request"], ["SIGUSR1", "thrown on request"]] as const
+    const [signal, what] of [["SIGUSR2", "rejected on request"], ["SIGALRM", "thrown on request"]] as const
   ) {
     const root = await pair.start("root", {}, { SOJOURN_LOG: "json" }, main);
     await ready(root);
