@@ -17,6 +17,7 @@ const utf8Strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Names and ids: up to here ASCII is cheaper unit by unit than by a call out of JavaScript. */
 const SHORT_TEXT_MAX = 48;
+const SHORT_PART_MAX = 64;
 
 export class Writer {
   #bytes: Uint8Array<ArrayBuffer>;
@@ -72,6 +73,14 @@ export class Writer {
     this.#room(value.length);
     this.#bytes.set(value, this.#length);
     this.#length += value.length;
+    return this;
+  }
+
+  /** A part of what is encoded already: views of short ones would cost more than their bytes. */
+  part(value: Uint8Array, from: number, to: number): this {
+    if (to - from > SHORT_PART_MAX) return this.raw(value.subarray(from, to));
+    this.#room(to - from);
+    for (let at = from; at < to; at++) this.#bytes[this.#length++] = value[at] ?? 0;
     return this;
   }
 
@@ -181,6 +190,13 @@ export class Reader {
     if (length > this.#bytes.length - this.#at) throw new CodecError("a message ends too early");
     this.#at += length;
     return this.#bytes.slice(this.#at - length, this.#at) as Uint8Array<ArrayBuffer>;
+  }
+
+  /** So many bytes, a view of the input. */
+  raw(length: number): Uint8Array {
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a message ends too early");
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
   key(): Key {

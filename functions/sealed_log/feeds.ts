@@ -53,6 +53,11 @@ export interface HostEnd {
   readonly records: number;
 }
 
+/** A record that was sent, and where the log ends with it: its tag is looked at when its host comes back. */
+interface SentRecord extends Omit<HostEnd, "tag"> {
+  readonly record: Uint8Array;
+}
+
 interface Feed {
   /** Counts channels and beginnings: what was begun for an earlier one is nothing. */
   turn: number;
@@ -62,7 +67,7 @@ interface Feed {
   /** Appended, and not in the series yet. */
   waiting: LogPiece[];
   /** By record of this channel. */
-  sent: HostEnd[];
+  sent: SentRecord[];
   /** Records of `sent` that are gone from its beginning. */
   cut: number;
   bytes: number;
@@ -157,10 +162,10 @@ export class HostFeeds {
     if (feed?.isHolding !== true || feed.series === null) return [];
     const reach = this.reach(host);
     const records = feed.first === null ? [] : [this.#told(host, feed, feed.first)];
-    const end = feed.waiting.findIndex(({ first, count }) => first + count - 1 > reach);
-    const pieces = feed.waiting.splice(0, end < 0 ? feed.waiting.length : end);
+    const pieces = takeUpTo(feed, reach);
     if (pieces.length === 0) return records;
-    const bytes = pieces.reduce((sum, piece) => sum + piece.bytes.length + PIECE_HEAD_BYTES, 0);
+    let bytes = 0;
+    for (const piece of pieces) bytes += piece.bytes.length + PIECE_HEAD_BYTES;
     if (feed.bytes + bytes > HOST_LOG_BYTES_MAX || feed.records >= HOST_RECORDS_MAX) {
       this.#overflow(host, feed);
       return records;
@@ -239,7 +244,7 @@ export class HostFeeds {
     feed.records++;
     const through = feed.series?.through ?? 0;
     const { baseAt, bytes, records } = feed;
-    feed.sent.push({ through, tag: tagOf(record), baseAt, bytes, records });
+    feed.sent.push({ through, record, baseAt, bytes, records });
     if (hosts.isAhead(host)) hosts.told(host, through);
     return record;
   }
@@ -258,8 +263,22 @@ export class HostFeeds {
   }
 
   #remember(host: string, { sent }: Feed): void {
-    if (sent.length > 0) this.#ends.set(host, sent);
+    if (sent.length === 0) return;
+    this.#ends.set(host, sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record) })));
   }
+}
+
+/** What waits up to an entry, and waits no more. */
+function takeUpTo(feed: Feed, reach: number): readonly LogPiece[] {
+  const { waiting } = feed;
+  let count = 0;
+  for (const { first, count: entries } of waiting) {
+    if (first + entries - 1 > reach) break;
+    count++;
+  }
+  if (count === 0) return [];
+  feed.waiting = count === waiting.length ? [] : waiting.slice(count);
+  return count === waiting.length ? waiting : waiting.slice(0, count);
 }
 
 /** Of a piece in a record, and of the record: at most. */

@@ -9,10 +9,11 @@ import { createDecipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";
 import { CodecError, Reader } from "../../store/codec.ts";
 import type { LogCopy, LogPiece } from "../homes/asks.ts";
+import { CommitForm } from "./commits.ts";
 import { type SealedFor, seriesKey } from "./keys.ts";
 import { HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, SALT_BYTES, TAG_BYTES } from "./limits.ts";
 import { headOf, type RecordHead, tagOf } from "./record.ts";
-import { associated, countUp, EPOCH_FOLLOWS, FLAGS, NO_TAG, NONCE_BYTES, WAKE_FOLLOWS } from "./series.ts";
+import { associated, countUp, NO_TAG, NONCE_BYTES } from "./series.ts";
 import { type LogStart, readStart } from "./whole_log.ts";
 
 /** A host's log, opened. */
@@ -79,7 +80,7 @@ class Opening {
   #nonce = new Uint8Array(NONCE_BYTES);
   #tag: Uint8Array = NO_TAG;
   #epoch = 0;
-  #context = { epoch: 0, wakeAtMs: 0 };
+  #form: CommitForm;
   #start: LogStart | null = null;
   readonly #pieces: LogPiece[] = [];
   #through = 0;
@@ -87,6 +88,7 @@ class Opening {
   constructor(secrets: readonly Uint8Array[], of: SealedFor) {
     this.#secrets = secrets;
     this.#of = of;
+    this.#form = new CommitForm(0, of.receiver);
   }
 
   /** @throws CodecError */
@@ -104,7 +106,7 @@ class Opening {
     } else if (head.kind === "further" && reader.uint() !== this.#through) {
       throw new CodecError("it goes on from another entry");
     }
-    while (!reader.isAtEnd) this.#pieces.push(this.#piece(reader));
+    while (!reader.isAtEnd) this.#pieces.push(this.#piece(reader, plain));
   }
 
   done(): Omit<HostCopy, "bytes" | "records"> | null {
@@ -125,7 +127,7 @@ class Opening {
       if (plain === null) continue;
       this.#key = key;
       this.#epoch = epoch;
-      this.#context = { epoch, wakeAtMs: 0 };
+      this.#form = new CommitForm(epoch, this.#of.receiver);
       return plain;
     }
     throw new CodecError("it does not open");
@@ -137,16 +139,11 @@ class Opening {
     return plain;
   }
 
-  #piece(reader: Reader): LogPiece {
-    const head = reader.uint();
-    const count = Math.floor(head / FLAGS), flags = head % FLAGS, context = this.#context;
-    if (count === 0) throw new CodecError("a commit of nothing");
-    if ((flags & EPOCH_FOLLOWS) !== 0) context.epoch = reader.uint();
-    if ((flags & WAKE_FOLLOWS) !== 0) context.wakeAtMs = reader.uint();
-    const first = this.#through + 1;
-    this.#through += count;
+  #piece(reader: Reader, plain: Uint8Array): LogPiece {
+    const piece = this.#form.read(reader, plain, this.#through + 1);
+    this.#through += piece.count;
     if (!Number.isSafeInteger(this.#through)) throw new CodecError("a number is beyond 53 bits");
-    return { epoch: context.epoch, first, count, wakeAtMs: context.wakeAtMs, bytes: reader.bytes() };
+    return piece;
   }
 }
 

@@ -136,6 +136,41 @@ Deno.test("records of one series have different nonces and chain, so equal commi
   assert.equal(refusal([series.first, ...sealed]), null);
 });
 
+Deno.test("commits of any bytes open as they were sealed, whoever's messages they may look like", () => {
+  const sized = (text: string) => [text.length, ...new TextEncoder().encode(text)];
+  const head = fc.constantFrom([0x2e], [0x23], [0x2f, 3], [0x2f, 0x80, 1], [0x2f, 0x80, 0], [0x2f, 0x80], [
+    0x3e,
+  ]);
+  const id = fc.constantFrom("c1", "c2", "another", "").map(sized);
+  const said = fc.oneof(
+    fc.string({ maxLength: 9 }).map((text) => [1, ...new TextEncoder().encode(text).subarray(0, 9)]),
+    fc.constantFrom([1, 0, 7], [0, 2, 9, 9, 7], [1, 0x82, 0, 9, 9, 7], [1, 0x80], [1, 0, 7, 7], []),
+  );
+  const likely = fc.tuple(fc.constantFrom(2, 2, 2, 0), head, id, said)
+    .map(([form, ...parts]) => Uint8Array.from([form, ...parts.flat()]));
+  const bytes = fc.oneof(likely, fc.uint8Array({ maxLength: 12 }));
+  const commit = fc.record({
+    ...{ bytes, count: fc.constantFrom(1, 1, 1, 2, 300), epoch: fc.constantFrom(1, 1, 2) },
+    wakeAtMs: fc.constantFrom(0, 0, 1, 50, 2 ** 53 - 1, 8.64e15),
+  });
+  fc.assert(
+    fc.property(fc.array(fc.array(commit, { minLength: 1, maxLength: 5 }), { maxLength: 5 }), (all) => {
+      const series = Series.whole(start(1), BLANK);
+      let first = 1;
+      const records = all.map((commits) =>
+        commits.map((each) => {
+          first += each.count;
+          return { ...each, first: first - each.count };
+        })
+      );
+      const sealed = [series.first, ...records.map((pieces) => series.next(pieces))];
+      const opened = open(sealed);
+      assert.ok(opened.ok);
+      assert.deepEqual(opened.copy.log.pieces, records.flat());
+    }),
+  );
+});
+
 Deno.test("a host's log takes records in order and gives them back with its promise", () => {
   const log = new HostLog();
   const records = twoHomes();

@@ -14,28 +14,23 @@ import { createCipheriv } from "node:crypto";
 import type { Buffer } from "node:buffer";
 import { Writer } from "../../store/codec.ts";
 import type { LogCopy, LogPiece } from "../homes/asks.ts";
+import { CommitForm } from "./commits.ts";
 import { type SealedFor, seriesKey } from "./keys.ts";
 import { SALT_BYTES, TAG_BYTES } from "./limits.ts";
-import { KINDS, type RecordKind, tagOf } from "./record.ts";
+import { KINDS, type RecordKind } from "./record.ts";
 import { writeStart } from "./whole_log.ts";
-
-/** What the pieces of a series are told against. */
-interface PieceContext {
-  epoch: number;
-  wakeAtMs: number;
-}
 
 const NONCE_BYTES = 12;
 const NO_TAG = new Uint8Array(TAG_BYTES);
-const EPOCH_FOLLOWS = 1, WAKE_FOLLOWS = 2, FLAGS = 4;
 
 /** See the file's header. */
 export class Series {
   readonly #key: Buffer;
-  readonly #context: PieceContext;
+  readonly #form: CommitForm;
   readonly #nonce = new Uint8Array(NONCE_BYTES);
   readonly #plain = new Writer(512);
-  #tag: Uint8Array;
+  /** What pieces are authenticated with: the tag of the last record, and their kind. */
+  readonly #pieces = new Uint8Array(TAG_BYTES + 1);
   /** The record that begins it. */
   readonly first: Uint8Array<ArrayBuffer>;
   /** The last entry that its records hold. */
@@ -52,13 +47,13 @@ export class Series {
     },
   ) {
     this.#key = seriesKey(secret, of, epoch, salt);
-    this.#context = { epoch, wakeAtMs: 0 };
-    this.#tag = before;
+    this.#form = new CommitForm(epoch, of.receiver);
+    this.#pieces[TAG_BYTES] = PIECES;
     this.through = after;
-    const clear = new Writer(32).byte(KINDS.indexOf(kind)).uint(epoch).raw(salt);
+    const clear = new Writer(32).byte(KINDS.indexOf(kind)).uint(epoch).raw(salt).done();
     plain(this.#plain.clear());
     this.#write(pieces);
-    this.first = this.#seal(clear.view());
+    this.first = this.#seal(associated(before, clear));
   }
 
   /** The log from its base on: the host needs nothing else. */
@@ -82,46 +77,43 @@ export class Series {
 
   /** The tag of the last record: its host names it when it comes back. */
   get tag(): Uint8Array {
-    return this.#tag;
+    return this.#pieces.slice(0, TAG_BYTES);
   }
 
   /** The record of the next commits: at least one, which follow those before. */
   next(pieces: readonly LogPiece[]): Uint8Array<ArrayBuffer> {
     this.#plain.clear();
     this.#write(pieces);
-    return this.#seal(PIECES);
+    return this.#seal(this.#pieces);
   }
 
   #write(pieces: readonly LogPiece[]): void {
-    for (const { epoch, first, count, wakeAtMs, bytes } of pieces) {
+    for (const piece of pieces) {
+      const { first, count } = piece;
       if (first !== this.through + 1) throw new Error(`entry ${first} does not follow ${this.through}`);
-      const context = this.#context;
-      const flags = (epoch === context.epoch ? 0 : EPOCH_FOLLOWS) |
-        (wakeAtMs === context.wakeAtMs ? 0 : WAKE_FOLLOWS);
-      this.#plain.uint(count * FLAGS + flags);
-      if ((flags & EPOCH_FOLLOWS) !== 0) this.#plain.uint(context.epoch = epoch);
-      if ((flags & WAKE_FOLLOWS) !== 0) this.#plain.uint(context.wakeAtMs = wakeAtMs);
-      this.#plain.bytes(bytes);
+      this.#form.write(this.#plain, piece);
       this.through = first + count - 1;
     }
   }
 
-  #seal(clear: Uint8Array): Uint8Array<ArrayBuffer> {
+  /** @param associated a tag, and the clear bytes that the record begins with. */
+  #seal(associated: Uint8Array): Uint8Array<ArrayBuffer> {
     const cipher = createCipheriv("aes-128-gcm", this.#key, this.#nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(associated(this.#tag, clear));
+    cipher.setAAD(associated);
     const sealed = cipher.update(this.#plain.view());
     cipher.final();
-    const record = new Uint8Array(clear.length + sealed.length + TAG_BYTES);
-    record.set(clear);
-    record.set(sealed, clear.length);
-    record.set(cipher.getAuthTag(), clear.length + sealed.length);
-    this.#tag = tagOf(record);
+    const tag = cipher.getAuthTag(), clear = associated.length - TAG_BYTES;
+    const record = new Uint8Array(clear + sealed.length + TAG_BYTES);
+    for (let at = 0; at < clear; at++) record[at] = associated[TAG_BYTES + at] ?? 0;
+    record.set(sealed, clear);
+    record.set(tag, clear + sealed.length);
+    this.#pieces.set(tag);
     countUp(this.#nonce);
     return record;
   }
 }
 
-const PIECES = Uint8Array.of(KINDS.indexOf("pieces"));
+const PIECES = KINDS.indexOf("pieces");
 
 /** Whose series, and under which key. */
 export interface SeriesStart {
@@ -149,4 +141,4 @@ export function countUp(nonce: Uint8Array): void {
   }
 }
 
-export { EPOCH_FOLLOWS, FLAGS, NO_TAG, NONCE_BYTES, SALT_BYTES, WAKE_FOLLOWS };
+export { NO_TAG, NONCE_BYTES, SALT_BYTES };

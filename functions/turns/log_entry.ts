@@ -137,6 +137,36 @@ function writeSubject(writer: Writer, subject: Subject | null, attempt: number):
 const dropsNumber = (drops: "none" | "all" | number): number =>
   drops === "none" ? 0 : drops === "all" ? 1 : drops + 1;
 
+// ── Messages, without reading them ──
+
+/** Where the text of the peer lies in bytes that are, from `at` on, the entry of one message; null: they are not that. */
+export function peerInMessage(
+  bytes: Uint8Array,
+  at: number,
+): { readonly from: number; readonly to: number } | null {
+  if ((bytes[at] ?? 0) >> 4 !== KIND.message) return null;
+  const from = pastHead(bytes, at), length = bytes[from] ?? 0x80;
+  const to = from + 1 + length;
+  return length < 0x80 && pastSaid(bytes, to) === bytes.length ? { from, to } : null;
+}
+
+/** Behind an entry's first byte and its time. */
+export const pastHead = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at] ?? 0) & 0xf) === DT_FOLLOWS ? pastUint(bytes, at + 1) : at + 1;
+
+/** Behind what follows its peer in a message's entry. */
+export function pastSaid(bytes: Uint8Array, at: number): number {
+  const to = pastUint(bytes, at + 1);
+  let length = 0;
+  for (let i = to - 1; i > at; i--) length = length * 0x80 + ((bytes[i] ?? 0) & 0x7f);
+  return to + length + 1;
+}
+
+function pastUint(bytes: Uint8Array, at: number): number {
+  while ((bytes[at] ?? 0) >= 0x80) at++;
+  return at + 1;
+}
+
 /** An entry and where its bytes end. */
 export type ReadEntry = LogEntry & { readonly end: number };
 

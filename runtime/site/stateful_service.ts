@@ -71,6 +71,11 @@ export interface StatefulService {
 /** What is appended at a stop is waited for so long. */
 const CLOSE_MS = 2_000;
 const ID_BYTES = 16;
+/**
+ * Of a peer of one session, of whom its key says who it is: two of a million have the same with one chance in 10^10. It
+ * is in the log with each message.
+ */
+const PEER_ID_BYTES = 9;
 /** The use of the owners' way between sites (store/owners). */
 const USE = "homes";
 
@@ -140,7 +145,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     ...{ idleMs: config.limits.statefulIdleMs, lastAnswersMs: config.limits.statefulAnswersMs, endedLogs },
     ...{ parked, site: config.id, mapped: parts.mapped, redact: parts.redact },
     channelsMax: config.limits.statefulPeers,
-    ...{ newPeer: draw, secrets: parts.secrets },
+    ...{
+      newPeer: () => random.bytes(PEER_ID_BYTES).toBase64({ alphabet: "base64url" }),
+      secrets: parts.secrets,
+    },
     countRejected: (what) => metrics.countRejected(what),
     failed,
     nowMs: () => clock.nowMs(),

@@ -2,7 +2,7 @@
  * What a home's log holds beside an isolate's own bytes: what the stateful session had seen of the store when it was
  * written, so that whoever opens it elsewhere has at least that.
  *
- *   token (token_bytes.ts) · entries, or the checkpoint's bytes
+ *   01 · token (token_bytes.ts) · sized bytes: entries, or a checkpoint      02 · bytes, up to the end: nothing was seen since
  *
  * P1  A piece without a token stands behind one that has it, or nothing was seen yet.
  */
@@ -16,8 +16,17 @@ export interface OpenPiece {
   readonly bytes: Uint8Array;
 }
 
+/** Hosts' records leave it out (functions/sealed_log, CommitForm). A piece of before this form began with 00, and a size. */
+const PLAIN = 2;
+
 /** Bytes with what had been seen; null: as the piece before says. */
 export function wrapPiece(token: TokenState | null, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  if (token === null) {
+    const piece = new Uint8Array(1 + bytes.length);
+    piece[0] = PLAIN;
+    piece.set(bytes, 1);
+    return piece;
+  }
   const writer = new Writer(bytes.length + 64);
   writeToken(writer, token);
   return writer.bytes(bytes).done();
@@ -25,6 +34,7 @@ export function wrapPiece(token: TokenState | null, bytes: Uint8Array): Uint8Arr
 
 /** @throws CodecError */
 export function openPiece(piece: Uint8Array): OpenPiece {
+  if (piece[0] === PLAIN) return { token: null, bytes: piece.subarray(1) };
   const reader = new Reader(piece);
   const token = readToken(reader);
   const bytes = reader.bytes();

@@ -50,7 +50,9 @@ export class Releases {
 
   /** What the next piece of the log has to say of it; null: as the piece before. */
   takeSeen(): TokenState | null {
-    return this.#seen === this.#written ? null : this.#written = this.#seen;
+    const seen = this.#seen;
+    if (seen === this.#written || (seen !== null && isSame(seen, this.#written))) return null;
+    return this.#written = seen;
   }
 
   /** Resolves when what was committed so far has left. */
@@ -146,6 +148,14 @@ export class Releases {
     });
   }
 }
+
+const isSame = (a: TokenState, b: TokenState | null): boolean =>
+  b !== null && a.sequence === b.sequence && a.replica === b.replica && a.clock === b.clock &&
+  a.open === b.open &&
+  isEqual(a.session, b.session) && isEqual(a.path, b.path);
+
+const isEqual = (a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean =>
+  a.length === b.length && Array.prototype.every.call(a, (each, at) => each === b[at]);
 
 /** No later attempt of this run is better. */
 const FOR_GOOD: ReadonlySet<string> = new Set(["closed", "disk_failed", "source_lost"]);

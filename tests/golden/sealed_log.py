@@ -84,17 +84,48 @@ def series_key(secret, name, receiver, epoch, salt):
     return hmac.new(prk, info + b"\1", hashlib.sha256).digest()[:16]
 
 
+def take_varint(data, at):
+    value, scale = 0, 1
+    while data[at] >= 0x80:
+        value, scale, at = value + (data[at] & 0x7F) * scale, scale * 128, at + 1
+    return value + data[at] * scale, at + 1
+
+
+def message(data):
+    """(head, peer as sized text, what was said) of a commit that is one message and nothing seen; else None."""
+    try:
+        if data[0] != 2 or data[1] >> 4 != 2:
+            return None
+        at = take_varint(data, 2)[1] if data[1] & 15 == 15 else 2
+        if data[at] >= 0x80:
+            return None
+        to = at + 1 + data[at]
+        size, said = take_varint(data, to + 1)
+        return (data[1:at], data[at:to], data[to:]) if said + size + 1 == len(data) else None
+    except IndexError:
+        return None
+
+
 def log_bytes(pieces, context):
     out = b""
     for p in pieces:
-        flags = (1 if p["epoch"] != context["epoch"] else 0) | (2 if p["wakeAtMs"] != context["wakeAtMs"] else 0)
-        out += varint(p["count"] * 4 + flags)
-        if flags & 1:
+        data, peers = bytes.fromhex(p["bytes"]), context["peers"]
+        parts = message(data) if p["count"] == 1 else None
+        which = peers.index(parts[1]) if parts and parts[1] in peers else None
+        form = 0 if which is None else 1 if which == 0 else 2
+        new_epoch, wake, before = p["epoch"] != context["epoch"], p["wakeAtMs"], context["wakeAtMs"]
+        out += varint(p["count"] * 16 + form + 4 * new_epoch + 8 * (wake != before))
+        if new_epoch:
             out += varint(p["epoch"])
-        if flags & 2:
-            out += varint(p["wakeAtMs"])
-        context.update(epoch=p["epoch"], wakeAtMs=p["wakeAtMs"])
-        out += sized(bytes.fromhex(p["bytes"]))
+        if wake != before:
+            out += b"\0" if wake == 0 else b"\1" + varint(wake - before) if wake > before else b"\2" + varint(before - wake)
+        context.update(epoch=p["epoch"], wakeAtMs=wake)
+        if form == 0:
+            out += sized(data)
+            if parts and len(peers) < 64:
+                peers.append(parts[1])
+        else:
+            out += (varint(which) if form == 2 else b"") + parts[0] + parts[2]
     return out
 
 
@@ -109,7 +140,7 @@ def records(secret, name, receiver, steps):
             salt = bytes.fromhex(step["salt"])
             clear = bytes([0 if kind == "whole" else 1]) + varint(step["epoch"]) + salt
             key, number = series_key(secret, name, receiver, step["epoch"], salt), 0
-            context = {"epoch": step["epoch"], "wakeAtMs": 0}
+            context = {"epoch": step["epoch"], "wakeAtMs": 0, "peers": [text(receiver)]}
             if kind == "whole":
                 tag = bytes(TAG)
                 plain = bytes.fromhex(step["seed"]) + text(step["version"]) + base(step["base"])
@@ -146,8 +177,23 @@ def vectors():
          "pieces": [piece(3, 8, 1, 0, b"three"), piece(5, 9, 1, 0, b"five")]},
         {"kind": "pieces", "pieces": [piece(5, 10, 1, 0, b"")]},
     ]
+    said = lambda head, peer, words: b"\2" + head + text(peer) + b"\1" + text(words) + b"\x77"
+    timed = b"\x2f\x90\x03"  # the clock was read, 14 + 400 ms after the last time
+    messages = plain + [
+        {"kind": "pieces", "pieces": [piece(1, 1, 1, 0, said(b"\x2e", "c1", "mine"))]},
+        {"kind": "pieces", "pieces": [piece(1, 2, 1, 0, said(b"\x23", "d2", "another's")),
+                                      piece(1, 3, 1, 1700000000000, said(timed, "d2", "again"))]},
+        {"kind": "pieces", "pieces": [piece(1, 4, 1, 1700000000050, said(timed, "c1", "é" * 70)),
+                                      piece(1, 5, 1, 1700000000020, said(b"\x2e", "c12", ""))]},
+        {"kind": "pieces", "pieces": [
+            piece(1, 6, 2, 0, said(b"\x2e", "c1", "and a clock") + b"\xc3"), # two entries
+            piece(1, 8, 1, 0, said(b"\x3e", "c1", "none")), # another kind of entry
+            piece(1, 9, 1, 0, said(b"\x2e", "c1", "more") + b"\0"), piece(1, 10, 1, 0, said(b"\x2e", "c12", "3rd"))]},
+        {"kind": "further", "epoch": 2, "salt": salt(5), "after": 10,
+         "pieces": [piece(1, 11, 1, 0, said(b"\x2e", "d2", "anew")), piece(2, 12, 1, 0, said(b"\x2e", "c1", "mine"))]},
+    ]
     return [{"secret": secret.hex(), "name": name, "receiver": receiver, "steps": steps,
-             "records": records(secret, name, receiver, steps)} for steps in (plain, long, based)]
+             "records": records(secret, name, receiver, steps)} for steps in (plain, long, based, messages)]
 
 
 def self_check():

@@ -120,5 +120,7 @@ Deno.test("pieces of a log join to their bytes and the newest token (P1)", () =>
     assert.deepEqual(joined.bytes, Uint8Array.from(all.flatMap((one) => [...one.bytes])));
     assert.deepEqual(joined.token, all.findLast((one) => one.token !== null)?.token ?? before);
   }));
-  assert.throws(() => openPiece(new Uint8Array([2])), CodecError);
+  assert.throws(() => openPiece(new Uint8Array([3])), CodecError);
+  const before02 = new Uint8Array([0, 1, 9]); // as a piece was written once
+  assert.deepEqual(openPiece(before02), { token: null, bytes: new Uint8Array([9]) });
 });
