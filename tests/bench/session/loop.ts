@@ -82,7 +82,7 @@ function recorded(solo: Solo): void {
 }
 
 /** Peers' ids are so long. */
-const PEER = "0123456789abcdef".repeat(2);
+const PEER = "peer-00-0000";
 
 /** A session's client, which holds its log: what a home has of it. */
 function holder(id: string): { readonly feeds: HostFeeds; readonly home: { last: number } } {
