@@ -70,7 +70,15 @@ function line(outcome: Outcome): string {
   return `${ok ? "ok    " : "FAILED"} ${step.name.padEnd(9)} ${time}  ${step.says}${counts}`;
 }
 
+const USAGE = "deno task test [--only STEP,…] [--skip STEP,…] [--list] [-v]";
+const FLAGS: ReadonlySet<string> = new Set(["--list", "-v", "--help", "-h"]);
+const VALUED: ReadonlySet<string> = new Set(["--only", "--skip"]);
+
 function chosen(args: readonly string[]): readonly Step[] | string {
+  const stray = args.find((arg, at) =>
+    !FLAGS.has(arg) && !VALUED.has(arg) && !VALUED.has(args[at - 1] ?? "")
+  );
+  if (stray !== undefined) return `${JSON.stringify(stray)} is not known here: ${USAGE}`;
   const names = (flag: string): string[] | null => {
     const at = args.indexOf(flag);
     return at < 0 ? null : (args[at + 1] ?? "").split(",");
@@ -90,6 +98,10 @@ export async function main(args: readonly string[]): Promise<number> {
   if (typeof steps === "string") {
     console.error(steps);
     return 2;
+  }
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(`${USAGE}\n\nSteps: ${STEPS.map(({ name }) => name).join(", ")}`);
+    return 0;
   }
   if (args.includes("--list")) {
     for (const step of steps) console.log(`${step.name.padEnd(9)} deno ${step.args.join(" ")}`);
