@@ -6,7 +6,8 @@
  *   head   text app · text class · text version · text key ("": the request has no effect) · bytes of the call
  *   answer flag: ok; then bytes, or text code and text message
  *
- * HO1  A request with a key is made once, as long as the root lives and has kept its outcome (kept_outcomes.ts).
+ * HO1  A request with a key is made once, by the root or an agent, as long as the root has kept its outcome
+ *      (kept_outcomes.ts): also when it was restarted, or another agent stands for the origin by then.
  * HO2  The root goes only where the manifest of that version says, whoever asks.
  */
 import type { Call, CallOutcome } from "../../functions/turns/mod.ts";
@@ -15,7 +16,7 @@ import { Reader, Writer } from "../../store/codec.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { bodyOf, framed, readBody, readRest } from "../stateful/forwarded.ts";
 import { failedCall } from "../stateful/made_calls.ts";
-import { KeptOutcomes } from "./kept_outcomes.ts";
+import type { KeptOutcomes } from "./kept_outcomes.ts";
 
 /** Whose request it is. */
 export interface OriginAsker {
@@ -49,7 +50,8 @@ export interface HttpOriginServices {
   readonly byAgent: (request: OriginRequest) => Promise<CallOutcome> | null;
   /** Makes a request (stateful/made_calls.ts), to that origin and no other. */
   readonly make: (origin: OriginAddress, call: Call, key: string) => Promise<CallOutcome>;
-  readonly nowMs: () => number;
+  /** At the root: what came of requests. */
+  readonly kept: KeptOutcomes;
 }
 
 /** Kind of the link requests. */
@@ -58,11 +60,9 @@ export const ORIGIN_KIND = "stateful-origin";
 /** See the file's header. */
 export class HttpOrigins {
   readonly #services: HttpOriginServices;
-  readonly #kept: KeptOutcomes;
 
   constructor(services: HttpOriginServices) {
     this.#services = services;
-    this.#kept = new KeptOutcomes(services.nowMs);
   }
 
   /** Makes a request, wherever this site is. */
@@ -100,6 +100,12 @@ export class HttpOrigins {
   }
 
   async #make(request: OriginRequest): Promise<CallOutcome> {
+    const { app, key } = request;
+    if (key === null) return await this.#makeOnce(request);
+    return await this.#services.kept.once(JSON.stringify([app, key]), () => this.#makeOnce(request));
+  }
+
+  async #makeOnce(request: OriginRequest): Promise<CallOutcome> {
     const { app, class: className, version, key, bytes } = request;
     const byAgent = this.#services.byAgent(request);
     if (byAgent !== null) return await byAgent;
@@ -111,8 +117,7 @@ export class HttpOrigins {
       return { ok: false, code: "origin_unknown", message };
     }
     const call: Call = { call: 0, kind: "fetch", bytes, effect: key === null ? null : 0 };
-    const make = () => this.#services.make(origin, call, key ?? "").catch(failedCall);
-    return key === null ? await make() : await this.#kept.once(JSON.stringify([app, key]), make);
+    return await this.#services.make(origin, call, key ?? "").catch(failedCall);
   }
 }
 

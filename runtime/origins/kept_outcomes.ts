@@ -1,11 +1,18 @@
 /**
  * Outcomes of requests to origins, kept for stateful sessions that ask again because their home was lost before its log
- * had them.
+ * had them: in memory, and on a disk where there is one.
  *
  * KO1  Asked again with the same key while it runs or is kept, a request is not made again.
  * KO2  What failed is not kept: whether the origin did it nobody knows, and the session that asks again wants it done.
+ * KO3  Where there is a disk an outcome is on it before it leaves: whoever starts again with that disk has it, too.
  */
+import { GroupCommit } from "../../functions/homes/group_commit.ts";
 import type { CallOutcome } from "../../functions/turns/mod.ts";
+import { Reader, Writer } from "../../store/codec.ts";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
+import type { Clock, Storage } from "../../store/ports.ts";
+import { keyAfter, prefixRange } from "../../store/range.ts";
+import type { Row } from "../../store/row.ts";
 
 /** A home that is lost is taken over long before, unless an operator is needed. */
 const KEPT_MS = 10 * 60_000;
@@ -21,16 +28,53 @@ interface Kept {
   atMs: number;
 }
 
+/** A disk of their own. */
+export interface OutcomeDisk {
+  readonly storage: Storage;
+  /** The wall clock: it goes on while the process is away. */
+  readonly clock: Clock;
+  readonly fatal: (error: Error) => void;
+}
+
+/** Rows of one scan: an outcome has up to 1 MiB. */
+const ROWS_AT_ONCE = 16;
+const SPACE = "o";
+
 /** See the file's header. */
 export class KeptOutcomes {
   readonly #kept = new Map<string, Kept>();
   readonly #nowMs: () => number;
   readonly #bytesMax: number;
+  readonly #disk: Pick<GroupCommit, "put" | "drop" | "durable"> | null;
   #bytes = 0;
 
-  constructor(nowMs: () => number, bytesMax = KEPT_BYTES_MAX) {
+  constructor(
+    nowMs: () => number,
+    bytesMax = KEPT_BYTES_MAX,
+    disk: Pick<GroupCommit, "put" | "drop" | "durable"> | null = null,
+  ) {
     this.#nowMs = nowMs;
     this.#bytesMax = bytesMax;
+    this.#disk = disk;
+  }
+
+  /** Finds what an earlier process has kept (KO3). */
+  static async open({ storage, clock, fatal }: OutcomeDisk): Promise<KeptOutcomes> {
+    const found: Row[] = [];
+    let { start, end } = prefixRange(packKey([SPACE]));
+    for (;;) {
+      const rows = await storage.scan({ start, end }, { limit: ROWS_AT_ONCE });
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      found.push(...rows);
+      start = keyAfter(last.key);
+    }
+    found.sort((a, b) => a.position - b.position); // in the order in which they ended
+    const disk = new GroupCommit({ storage, clock, fatal }, found.at(-1)?.position ?? 0);
+    const outcomes = new KeptOutcomes(() => clock.nowMs(), KEPT_BYTES_MAX, disk);
+    for (const { key, value } of found) outcomes.#found(key, value ?? new Uint8Array());
+    outcomes.#makeRoom();
+    return outcomes;
   }
 
   /** For tests and metrics. */
@@ -42,28 +86,66 @@ export class KeptOutcomes {
   once(key: string, make: () => Promise<CallOutcome>): Promise<CallOutcome> {
     const known = this.#kept.get(key);
     if (known !== undefined) return known.outcome;
-    const kept: Kept = { outcome: make(), bytes: 0, atMs: 0 };
-    this.#kept.set(key, kept);
-    kept.outcome.then(
-      (outcome) => outcome.ok ? this.#keep(key, kept, outcome.bytes.length) : this.#kept.delete(key),
-      () => this.#kept.delete(key),
+    const outcome = make().then(
+      (made) => made.ok ? this.#keep(key, kept, made) : this.#forget(key, made),
+      (error) => {
+        this.#kept.delete(key);
+        throw error;
+      },
     );
-    return kept.outcome;
+    const kept: Kept = { outcome, bytes: 0, atMs: 0 };
+    this.#kept.set(key, kept);
+    return outcome;
   }
 
-  #keep(key: string, kept: Kept, length: number): void {
-    kept.bytes = length + OVERHEAD_BYTES;
+  /** Resolves when all that ended so far is on the disk. */
+  async settled(): Promise<void> {
+    await this.#disk?.durable().catch(() => {}); // the site knows that its disk has failed
+  }
+
+  /** KO2 */
+  #forget(key: string, failed: CallOutcome): CallOutcome {
+    this.#kept.delete(key);
+    return failed;
+  }
+
+  async #keep(key: string, kept: Kept, outcome: CallOutcome & { readonly ok: true }): Promise<CallOutcome> {
+    kept.bytes = outcome.bytes.length + OVERHEAD_BYTES;
     kept.atMs = this.#nowMs();
     this.#bytes += kept.bytes;
     // In the order in which they ended: the oldest come first.
     this.#kept.delete(key);
     this.#kept.set(key, kept);
-    const beforeMs = kept.atMs - KEPT_MS;
-    for (const [each, { bytes, atMs }] of this.#kept) {
-      if (bytes === 0) continue;
-      if (this.#bytes <= this.#bytesMax && atMs > beforeMs) break;
-      this.#kept.delete(each);
-      this.#bytes -= bytes;
+    this.#disk?.put(rowKey(key), new Writer(64).uint(kept.atMs).bytes(outcome.bytes).done());
+    this.#makeRoom();
+    try {
+      await this.#disk?.durable(); // KO3
+      return outcome;
+    } catch (error) {
+      return { ok: false, code: "disk_failed", message: `an origin's answer could not be kept: ${error}` };
     }
   }
+
+  #makeRoom(): void {
+    const beforeMs = this.#nowMs() - KEPT_MS;
+    for (const [key, { bytes, atMs }] of this.#kept) {
+      if (bytes === 0) continue;
+      if (this.#bytes <= this.#bytesMax && atMs > beforeMs) break;
+      this.#kept.delete(key);
+      this.#bytes -= bytes;
+      this.#disk?.drop(rowKey(key));
+    }
+  }
+
+  #found(row: Key, value: Uint8Array): void {
+    const reader = new Reader(value);
+    const atMs = reader.uint(), bytes = reader.bytes();
+    reader.end();
+    const outcome = Promise.resolve({ ok: true as const, bytes });
+    const kept = { outcome, bytes: bytes.length + OVERHEAD_BYTES, atMs };
+    this.#kept.set(String(unpackKey(row)[1]), kept);
+    this.#bytes += kept.bytes;
+  }
 }
+
+const rowKey = (key: string): Key => packKey([SPACE, key]);

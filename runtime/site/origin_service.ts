@@ -11,6 +11,7 @@ import { AgentDoor } from "../origins/agent_door.ts";
 import { AgentHub } from "../origins/agent_hub.ts";
 import { type AlongTreeServices, sendAlong, serveAlong } from "../origins/along_tree.ts";
 import { HttpOrigins, ORIGIN_KIND } from "../origins/http_origins.ts";
+import type { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
 import { connectOrigin } from "../origins/plain_origin.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
@@ -28,6 +29,8 @@ export interface OriginParts extends AlongTreeServices {
   readonly instance: () => number;
   /** A way to a session's home, for agents of clients. */
   readonly open: (name: StatefulName) => Promise<FrameWay>;
+  /** What came of requests to HTTP origins; at the root. */
+  readonly kept: KeptOutcomes;
   readonly log: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
@@ -55,7 +58,7 @@ export function openOrigins(parts: OriginParts): OriginService {
   const originOf = async ({ app, class: className, version }: StatefulClass) =>
     namedOrigin(await apps.version(app, version), className);
   const http = new HttpOrigins({
-    ...{ site, root, nowMs: () => performance.now() },
+    ...{ site, root, kept: parts.kept },
     send: (at, head, body, signal) => sendAlong(parts, { to: at, kind: ORIGIN_KIND, head, body, signal }),
     originOf: async (asker) => ofKind(await originOf(asker), true),
     byAgent: (request) => hub?.fetch(request) ?? null,

@@ -12,6 +12,7 @@ import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
 import { StatefulPool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
+import { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { Mending } from "../stateful/mending.ts";
 import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { Attacher } from "../stateful/attacher.ts";
@@ -83,7 +84,7 @@ const USE = "homes";
 export async function openStateful(parts: StatefulParts): Promise<StatefulService> {
   const { config, log, clock, random, replica, hub, apps, metrics } = parts;
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
-  const [storage, arbiterStorage, endedStorage] = openDisks(config);
+  const { storage, arbiterStorage, endedStorage, outcomeStorage } = openDisks(config);
   const early: [string, Uint8Array][] = [];
   const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
@@ -129,7 +130,11 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const draw = () => random.bytes(ID_BYTES).toHex();
   const sites = () => replica.members.sites;
   const instance = () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0);
+  const kept = outcomeStorage === null
+    ? new KeptOutcomes(() => clock.nowMs())
+    : await KeptOutcomes.open({ storage: outcomeStorage, clock, fatal: parts.fatal });
   const origins = openOrigins({
+    kept,
     ...{ config, site: config.id, links: hub, sites, apps, instance, log: appLog, ticket: draw },
     root: () => rootOf(replica),
     open: (name) => ways.open(name, null),
@@ -217,16 +222,23 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await arbiterStorage?.close();
         await endedLogs.settled();
         await endedStorage.close();
+        await kept.settled();
+        await outcomeStorage?.close();
       })(),
   };
 }
 
 /** Beside the site's own: what they hold is a log, and not the tree's. */
-function openDisks(config: SiteConfig): [Storage, Storage | null, Storage] {
+function openDisks(config: SiteConfig) {
   const isRoot = config.parent === null;
   const open = (name: string): Storage =>
     config.engine === "memory" ? new MemoryStorage() : openSqlite(`${config.data}/${name}`);
-  return [open("homes"), isRoot ? open("arbiter") : null, open("ended")];
+  return {
+    storage: open("homes"),
+    arbiterStorage: isRoot ? open("arbiter") : null,
+    endedStorage: open("ended"),
+    outcomeStorage: isRoot ? open("outcomes") : null,
+  };
 }
 
 function rootOf(replica: Replica): string | undefined {

@@ -14,20 +14,25 @@ import {
   type OriginRequest,
 } from "../../runtime/origins/http_origins.ts";
 import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
+import { MemoryStorage } from "../../runtime/storage/memory.ts";
 
 const answer = (text: string): CallOutcome => ({ ok: true, bytes: new TextEncoder().encode(text) });
 const refused: CallOutcome = { ok: false, code: "call_failed", message: "no" };
 
 /** The root and one edge, over links that the test can cut; `made` tells what the origin got. */
-function cluster(outcomeOf: (key: string) => Promise<CallOutcome>) {
+function cluster(
+  outcomeOf: (key: string) => Promise<CallOutcome>,
+  kept = new KeptOutcomes(() => 0),
+  byAgent: HttpOriginServices["byAgent"] = () => null,
+) {
   const made: string[] = [];
   let isCut = false;
   const site = (id: string, send: HttpOriginServices["send"]) =>
     new HttpOrigins({
-      ...{ site: id, root: () => "cloud", send, nowMs: () => 0 },
+      ...{ site: id, root: () => "cloud", send, kept },
       originOf: ({ version }) =>
         Promise.resolve(version === "v1" ? originAddress("http://shop.example") : null),
-      byAgent: () => null,
+      byAgent,
       make: (_origin, call, key) => {
         made.push(`${key}${call.effect === null ? " (no effect)" : ""}`);
         return outcomeOf(key);
@@ -149,4 +154,55 @@ Deno.test("kept outcomes stay within their bounds when many end", async () => {
   nowMs = 11 * 60_000;
   await once("later", 1);
   assert.equal(kept.size, 1, "nothing is kept for more than 10 minutes");
+});
+
+Deno.test("a request is not made again by a root that was restarted, nor by another agent (HO1, KO3)", async () => {
+  const storage = new MemoryStorage();
+  let nowMs = 1_000_000;
+  const clock = { nowMs: () => nowMs, after: () => () => {}, turn: () => Promise.resolve() };
+  const fatal = (error: Error) => assert.fail(error.message);
+  const open = () => KeptOutcomes.open({ storage, clock, fatal });
+  const first = cluster((key) => Promise.resolve(answer(key)), await open());
+  assert.deepEqual(await first.edge.fetch(request("k1"), signal), answer("k1"));
+  const asked: string[] = [];
+  const byAgent = ({ key }: OriginRequest) => {
+    asked.push(String(key));
+    return Promise.resolve(answer(`agent ${key}`));
+  };
+  const second = cluster(() => assert.fail("the agent makes it"), await open(), byAgent);
+  assert.deepEqual(await second.edge.fetch(request("k1"), signal), answer("k1"));
+  assert.deepEqual(await second.edge.fetch(request("k2"), signal), answer("agent k2"));
+  const third = cluster(() => assert.fail("the agent makes it"), await open(), byAgent);
+  assert.deepEqual(await third.edge.fetch(request("k2"), signal), answer("agent k2"), "kept by the root");
+  assert.deepEqual(asked, ["k2"]);
+  nowMs += 10 * 60_000 + 1;
+  const late = await open();
+  assert.equal(late.size, 0, "for ten minutes");
+  await late.settled();
+  assert.equal(await storage.bytes(), 0);
+});
+
+Deno.test("an outcome leaves when it is on disk, and not where the disk has failed (KO3)", async () => {
+  const storage = new MemoryStorage();
+  const clock = { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
+  const fatal: string[] = [];
+  const kept = await KeptOutcomes.open({ storage, clock, fatal: ({ message }) => fatal.push(message) });
+  const writing = Promise.withResolvers<void>();
+  const commit = storage.commit.bind(storage);
+  storage.commit = async (step) => {
+    await writing.promise;
+    await commit(step);
+  };
+  let isOut = false;
+  const one = kept.once("k", () => Promise.resolve(answer("k"))).then((outcome) => {
+    isOut = true;
+    return outcome;
+  });
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(isOut, false);
+  writing.resolve();
+  assert.deepEqual(await one, answer("k"));
+  storage.commit = () => Promise.reject(new Error("a disk that is full"));
+  const outcome = await kept.once("k2", () => Promise.resolve(answer("k2")));
+  assert.deepEqual([outcome.ok, fatal], [false, ["a disk that is full"]]);
 });

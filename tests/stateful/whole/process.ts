@@ -11,6 +11,7 @@ import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_reque
 import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
 import { HttpOrigins, ORIGIN_KIND, type OriginAsker } from "../../../runtime/origins/http_origins.ts";
+import { KeptOutcomes } from "../../../runtime/origins/kept_outcomes.ts";
 import {
   encodeWanted,
   ORIGIN_WAY_KIND,
@@ -180,7 +181,8 @@ export class SiteProcess {
   #httpOrigins(): HttpOrigins {
     const { site, clock, around } = this.#parts;
     return new HttpOrigins({
-      ...{ site, root: () => this.#root, nowMs: clock.nowMs, originOf, byAgent: () => null },
+      ...{ site, root: () => this.#root, originOf, byAgent: () => null },
+      kept: new KeptOutcomes(() => clock.nowMs()),
       send: (to, head, body, signal) => this.links.request(to, ORIGIN_KIND, head, { body: body(), signal }),
       make: async (_, call, key) => {
         await this.#trip();
