@@ -25,14 +25,15 @@ interface KeptAnswer extends Roomed {
 export class Answers {
   readonly #nowMs: () => number;
   readonly #room: AnswerRoom;
-  readonly #running = new Map<string, PromiseWithResolvers<Uint8Array>>();
+  /** null, as the next two: there was none for a while. */
+  #running: Map<string, PromiseWithResolvers<Uint8Array>> | null = null;
   /** Oldest first. */
   readonly #kept = new Map<string, KeptAnswer>();
   /** Of those, the ones that may not leave yet. */
-  readonly #unheld = new Set<KeptAnswer>();
+  #unheld: Set<KeptAnswer> | null = null;
   readonly #past = new Set<string>();
   /** Who waits for an answer that may not leave yet. */
-  readonly #waiting = new Map<string, PromiseWithResolvers<Uint8Array>>();
+  #waiting: Map<string, PromiseWithResolvers<Uint8Array>> | null = null;
   #bytes = 0;
   #held = 0;
 
@@ -67,17 +68,17 @@ export class Answers {
     if (this.#past.has(request)) return { kind: "past" };
     const kept = this.#kept.get(request);
     if (kept !== undefined) return { kind: "known", answer: this.#whenHeld(request, kept) };
-    const running = this.#running.get(request);
+    const running = this.#running?.get(request);
     if (running !== undefined) return { kind: "known", answer: running.promise };
     if (!isBegun) this.#room.checkFor(`run the request ${request}`);
-    this.#running.set(request, quiet());
+    (this.#running ??= new Map()).set(request, quiet());
     return { kind: "new" };
   }
 
   dropped(request: string): void {
-    const running = this.#running.get(request);
-    this.#running.delete(request);
-    running?.reject(new HomeError("stateful_unreachable", `the request ${request} was not run; ask again`));
+    this.#takeRunning(request)?.reject(
+      new HomeError("stateful_unreachable", `the request ${request} was not run; ask again`),
+    );
   }
 
   received(request: string): void {
@@ -94,12 +95,11 @@ export class Answers {
       const pass = () => this.#pass(request);
       const kept = { bytes, at, atMs: this.#nowMs(), isReceived: false, pass };
       this.#kept.set(request, kept);
-      this.#unheld.add(kept);
+      (this.#unheld ??= new Set()).add(kept);
       this.#room.add(kept);
       this.#bytes += bytes.length;
-      const running = this.#running.get(request);
-      this.#running.delete(request);
-      if (running !== undefined) this.#waiting.set(request, running);
+      const running = this.#takeRunning(request);
+      if (running !== undefined) (this.#waiting ??= new Map()).set(request, running);
     }
     this.held(this.#held);
   }
@@ -107,17 +107,19 @@ export class Answers {
   /** R2: entries up to `through` are held. */
   held(through: number): void {
     this.#held = Math.max(this.#held, through);
-    for (const [request, waiting] of this.#waiting) {
+    for (const [request, waiting] of this.#waiting ?? []) {
       const kept = this.#kept.get(request);
       if (kept === undefined || kept.at > this.#held) continue;
-      this.#waiting.delete(request);
+      this.#waiting?.delete(request);
       waiting.resolve(kept.bytes);
     }
-    for (const kept of this.#unheld) {
+    if (this.#waiting?.size === 0) this.#waiting = null;
+    for (const kept of this.#unheld ?? []) {
       if (kept.at > this.#held) break;
-      this.#unheld.delete(kept);
+      this.#unheld?.delete(kept);
       this.#room.held(kept);
     }
+    if (this.#unheld?.size === 0) this.#unheld = null;
     for (const [request, kept] of this.#kept) {
       if (this.#bytes <= ANSWERS_BYTES_MAX || kept.at > this.#held) break;
       this.#pass(request);
@@ -138,10 +140,9 @@ export class Answers {
 
   /** R3 */
   end(error: HomeError): void {
-    for (const { reject } of this.#running.values()) reject(error);
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#running.clear();
-    this.#waiting.clear();
+    for (const { reject } of this.#running?.values() ?? []) reject(error);
+    for (const { reject } of this.#waiting?.values() ?? []) reject(error);
+    this.#running = this.#waiting = null;
     this.leave();
   }
 
@@ -152,9 +153,16 @@ export class Answers {
 
   #whenHeld(request: string, { at, bytes }: KeptAnswer): Promise<Uint8Array> {
     if (at <= this.#held) return Promise.resolve(bytes);
-    const waiting = this.#waiting.get(request) ?? quiet();
-    this.#waiting.set(request, waiting);
+    const all = this.#waiting ??= new Map();
+    const waiting = all.get(request) ?? quiet();
+    all.set(request, waiting);
     return waiting.promise;
+  }
+
+  #takeRunning(request: string): PromiseWithResolvers<Uint8Array> | undefined {
+    const running = this.#running?.get(request);
+    if (this.#running?.delete(request) && this.#running.size === 0) this.#running = null;
+    return running;
   }
 
   #pass(request: string): void {
@@ -171,7 +179,7 @@ export class Answers {
     if (kept === undefined) return;
     this.#bytes -= kept.bytes.length;
     this.#kept.delete(request);
-    this.#unheld.delete(kept);
+    this.#unheld?.delete(kept);
     this.#room.remove(kept);
   }
 }

@@ -13,9 +13,10 @@ import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
 import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
+import type { ChannelSink } from "../isolate/mod.ts";
 import { moveRun } from "./moves.ts";
 import type { Channel, ChannelReader, HomeSideStatus, LogAsk, PeerClock } from "../../functions/peers/mod.ts";
-import { HostedPeers, type HostedPeersPorts } from "./hosted_peers.ts";
+import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 
@@ -41,25 +42,30 @@ export type Reason = Pick<Parked, "message" | "detail"> & {
   readonly code: Parked["code"] | "isolate_killed";
 };
 
-/** What is on record of a stateful session that stands still, wherever it did (parked_table.ts). */
-export interface Parking {
-  /** null: it does not. */
-  why(): string | null;
-  park(reason: Reason): void;
+/** What hosted sessions need of their site: the same for all, for there may be many. */
+export interface HostedSite {
+  readonly clock: PeerClock;
+  /** Opens a run. */
+  open(name: StatefulName, listener: RunListener): Promise<SessionRun>;
+  /** Nothing is left of it here. */
+  gone(name: StatefulName): void;
+  log(name: StatefulName, level: string, text: string): void;
+  /** Counts a rejected handler, by what it was for. */
+  rejected(what: string): void;
+  /** A fault of what goes on around it, of this session only. */
+  failed(name: StatefulName, error: unknown): void;
+  /** What is on record of one that stands still, wherever it did (parked_table.ts); null: it does not. */
+  why(name: StatefulName): string | null;
+  park(name: StatefulName, reason: Reason): void;
   /** It goes on. */
-  serves(): void;
+  serves(name: StatefulName): void;
+  /** It has ended, and its log is about to go; resolves when it may. Never rejects. */
+  ending(name: StatefulName): Promise<void>;
+  /** Of the one that has ended: answers that nobody has heard. */
+  answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
+  /** For those attached. */
+  peersOf(name: StatefulName): PeersSite;
 }
-
-/** What is kept of a stateful session that ends. */
-export interface Ends {
-  /** Its log is about to go; resolves when it may. */
-  log(): Promise<void>;
-  /** Answers that nobody has heard. */
-  answers(unheard: ReadonlyMap<string, Uint8Array>): void;
-}
-
-/** Opens a run of the session. */
-export type OpenRun = (listener: RunListener) => Promise<SessionRun>;
 
 interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
@@ -78,11 +84,11 @@ const OPENINGS_MAX = 5;
 const SWITCH_MS_MAX = 2_000;
 
 /** See the file's header. */
-export class Hosted {
+export class Hosted implements RunListener, PeersSession {
   readonly name: StatefulName;
-  readonly #open: OpenRun;
+  readonly peers: HostedPeers;
+  readonly #site: HostedSite;
   readonly #waiting = new Map<string, Waiting>();
-  readonly #gone: () => void;
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
   /** It is moved without being opened: nobody opens it before that is over. */
@@ -92,38 +98,11 @@ export class Hosted {
   #parked: string | null = null;
   /** What the next run is told first, in place of what killed the one before (H3). */
   #rejected: HandledEvent | null = null;
-  readonly #log: (level: string, text: string) => void;
-  readonly #faults: (error: unknown) => void;
-  readonly #rejections: (what: string) => void;
-  readonly #parking: Parking;
-  readonly #ends: Ends;
-  readonly #peers: HostedPeers;
-  readonly #clock: PeerClock;
 
-  /** @param gone nothing is left of it here. */
-  constructor(
-    name: StatefulName,
-    open: OpenRun,
-    { gone, log, rejected, parking, peers, ends }: {
-      readonly gone: () => void;
-      readonly log: (level: string, text: string) => void;
-      /** Counts a rejected handler, by what it was for. */
-      readonly rejected: (what: string) => void;
-      readonly parking: Parking;
-      readonly peers: Omit<HostedPeersPorts, "ensure" | "run">;
-      readonly ends: Ends;
-    },
-  ) {
+  constructor(name: StatefulName, site: HostedSite) {
     this.name = name;
-    this.#open = open;
-    this.#gone = gone;
-    this.#log = log;
-    this.#faults = peers.failed;
-    this.#rejections = rejected;
-    this.#parking = parking;
-    this.#ends = ends;
-    this.#clock = peers.clock;
-    this.#peers = new HostedPeers({ ...peers, ensure: () => this.ensure(), run: () => this.#run });
+    this.#site = site;
+    this.peers = new HostedPeers(this);
   }
 
   get run(): SessionRun | null {
@@ -178,7 +157,7 @@ export class Hosted {
       const run = this.#run;
       if (run !== null && !run.isOver) {
         const { epoch } = run.home;
-        await moveRun(run, to, drainMs, this.#clock);
+        await moveRun(run, to, drainMs, this.#site.clock);
         await run.finished;
         return epoch;
       }
@@ -225,24 +204,12 @@ export class Hosted {
   }
 
   async #startOnce(): Promise<SessionRun> {
-    this.#parked ??= this.#parking.why();
+    this.#parked ??= this.#site.why(this.name);
     if (this.#parked !== null) throw parked(this.name, this.#parked);
     const rejected = this.#rejected;
-    const opened: { run?: SessionRun } = {};
-    const run = opened.run = await this.#open({
-      answered: (request, answer, token) => this.#settle(request, (w) => w.done.resolve({ answer, token })),
-      unanswered: (request) =>
-        this.#settle(request, (w) => w.done.reject(new Problem("internal", "the request was dropped"))),
-      done: () => this.#kills = 0,
-      peers: this.#peers,
-      rejected: (rejection) => this.#wasRejected(rejection),
-      ending: () => this.#ends.log(),
-      over: (over) => this.#ended(opened.run, over),
-      log: this.#log,
-      failed: this.#faults,
-    });
+    const run = await this.#site.open(this.name, this);
     this.#rejected = null;
-    this.#parking.serves();
+    this.#site.serves(this.name);
     this.#run = run;
     run.serve(rejected);
     return run;
@@ -288,7 +255,7 @@ export class Hosted {
 
   async #switched(run: SessionRun): Promise<void> {
     const late = Promise.withResolvers<void>();
-    const cancel = this.#clock.after(SWITCH_MS_MAX, late.resolve);
+    const cancel = this.#site.clock.after(SWITCH_MS_MAX, late.resolve);
     await Promise.race([run.finished, late.promise]);
     cancel();
   }
@@ -303,36 +270,63 @@ export class Hosted {
     settle(waiting);
   }
 
-  #ended(run: SessionRun | undefined, over: RunOver): void {
-    if (run === undefined || this.#run !== run) return; // it never served: `#start` tells why
+  over(sink: ChannelSink, over: RunOver): void {
+    const run = this.#run;
+    if (run === null || run !== sink) return; // it never served: `#start` tells why
     this.#run = null;
     if (over.kind === "killed" || over.kind === "rested") {
       if (over.kind === "killed") this.#killed(run, over);
       if (this.#parked === null) {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
-        this.#peers.runOver(this.#rejected);
+        this.peers.runOver(this.#rejected);
         // Also where nobody asks: what killed it would be due again, and kill the next.
         if (this.#rejected !== null) this.ensure().catch(() => {}); // who asks for it next is told
         return this.tidy();
       }
     }
     const error = this.#failed(over);
-    if (over.kind === "ended") this.#ends.answers(run.unheard);
-    if (over.kind === "ended") this.#peers.ended();
-    else this.#peers.over(over.kind === "moved" ? over.error.site : null);
+    if (over.kind === "ended") this.#site.answersOf(this.name, run.unheard);
+    if (over.kind === "ended") this.peers.ended();
+    else this.peers.over(over.kind === "moved" ? over.error.site : null);
     for (const { request } of [...this.#waiting.values()]) this.#settle(request, (w) => w.done.reject(error));
     this.tidy();
   }
 
+  // ── What runs say ──
+
+  answered(request: string, answer: Uint8Array, token: TokenState): void {
+    this.#settle(request, (waiting) => waiting.done.resolve({ answer, token }));
+  }
+
+  unanswered(request: string): void {
+    this.#settle(request, ({ done }) => done.reject(new Problem("internal", "the request was dropped")));
+  }
+
+  done(): void {
+    this.#kills = 0;
+  }
+
+  ending(): Promise<void> {
+    return this.#site.ending(this.name);
+  }
+
+  log(level: string, text: string): void {
+    this.#site.log(this.name, level, text);
+  }
+
+  failed(error: unknown): void {
+    this.#site.failed(this.name, error);
+  }
+
   /** Nothing is given up in silence: who asked is told by its answer, all else by the app's log. */
-  #wasRejected({ subject, attempt, code, message }: Rejection): void {
-    this.#rejections(subject?.kind ?? "local");
+  rejected({ subject, attempt, code, message }: Rejection): void {
+    this.#site.rejected(subject?.kind ?? "local");
     if (subject?.kind === "request") return;
     const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
     const then = attempt === 0
       ? "it is given up"
       : `attempt ${attempt} of ${ATTEMPTS_MAX}, it is tried again`;
-    this.#log("warn", `${shown(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
+    this.log("warn", `${shown(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
   }
 
   /** H3 */
@@ -366,7 +360,7 @@ export class Hosted {
         return new HomeError("closed", `${shown(this.name)} rests`);
       case "failed":
         if (!(over.error instanceof HomeError)) {
-          this.#log("error", `${shown(this.name)} could not go on: ${over.error}`);
+          this.log("error", `${shown(this.name)} could not go on: ${over.error}`);
         }
         return over.error instanceof Error ? over.error : new Error(String(over.error));
     }
@@ -380,44 +374,49 @@ export class Hosted {
   /** It stands still; why. */
   #park(reason: Reason): string {
     const why = this.#parked = `${reason.code}: ${reason.message}`;
-    this.#parking.park(reason);
-    this.#log("error", `${shown(this.name)} stands still: ${why}`);
+    this.#site.park(this.name, reason);
+    this.log("error", `${shown(this.name)} stands still: ${why}`);
     return why;
   }
 
   /** A channel of somebody who is attached, or wants to be. @throws as request */
   connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
-    return this.#peers.connect(channel, token);
+    return this.peers.connect(channel, token);
   }
 
   /** This site is not the home of that epoch any more, whether a run serves or not. */
   homeOver(epoch: number, error: HomeError): void {
-    this.#peers.homeOver(epoch, error);
+    this.peers.homeOver(epoch, error);
   }
 
   /** Who is attached; null: nobody was. */
-  get peers(): HomeSideStatus | null {
-    return this.#peers.status;
+  get attachment(): HomeSideStatus | null {
+    return this.peers.status;
   }
 
   /** The ids of those who are attached. */
   get peerIds(): readonly string[] {
-    return this.#peers.ids;
+    return this.peers.ids;
   }
 
   /** An opening asks hosts for the log (functions/homes, HostsPort). */
   ask(ask: LogAsk): ReturnType<HostedPeers["ask"]> {
-    return this.#peers.ask(ask);
+    return this.peers.ask(ask);
+  }
+
+  /** What those need who are attached. */
+  peersSite(): PeersSite {
+    return this.#site.peersOf(this.name);
   }
 
   /** It was ended while no run was open: who is attached begins anew. */
   forgotten(): void {
-    this.#peers.ended();
+    this.peers.ended();
   }
 
   /** This site stops. */
   leave(): void {
-    this.#peers.over(null);
+    this.peers.over(null);
   }
 
   /** Nothing is kept of one that has nothing here. */
@@ -425,10 +424,10 @@ export class Hosted {
     const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving;
     if (
       this.#waiting.size > 0 || isRunning || this.#rejected !== null || this.#parked !== null ||
-      this.#peers.isUsed
+      this.peers.isUsed
     ) return;
-    this.#peers.close();
-    this.#gone();
+    this.peers.close();
+    this.#site.gone(this.name);
   }
 }
 

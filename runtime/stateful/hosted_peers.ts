@@ -23,15 +23,21 @@ import { FOR_GOOD } from "./refusals.ts";
 import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
 
-/** What they need of their session and its site. */
-export interface HostedPeersPorts extends Omit<SessionPeersPorts, "wake" | "outrun"> {
+/** What they need of their site. */
+export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "outrun"> {
   /** Hosts hold the log of its class. */
   readonly isShared: () => boolean;
-  /** The session is open, or opens. @throws HomeError, Problem … */
-  readonly ensure: () => Promise<SessionRun>;
-  readonly run: () => SessionRun | null;
   /** A fault of what goes on with those attached, of this session only. */
   readonly failed: (error: unknown) => void;
+}
+
+/** Their session. */
+export interface PeersSession {
+  /** The session is open, or opens. @throws HomeError, Problem … */
+  ensure(): Promise<SessionRun>;
+  readonly run: SessionRun | null;
+  /** Most sessions have nobody, and never need it. */
+  peersSite(): PeersSite;
 }
 
 const INTERNAL = { code: "internal", message: "the stateful session could not be opened" };
@@ -41,7 +47,8 @@ const NOBODY = { peers: [], outputs: [] };
 
 /** See the file's header. */
 export class HostedPeers implements RunPeers {
-  readonly #ports: HostedPeersPorts;
+  readonly #session: PeersSession;
+  #site: PeersSite | null = null;
   #peers: SessionPeers | null = null;
   /** Those that were let go while a run goes on (HP5). */
   #left: SessionPeers | null = null;
@@ -49,13 +56,17 @@ export class HostedPeers implements RunPeers {
   /** The run that has said what its log has of peers. */
   #opened: SessionRun | null = null;
   /** What those have seen who came before it was open (HP3). */
-  #unseen: TokenState[] = [];
+  #unseen: TokenState[] | null = null;
   #asking = 0;
   /** To the origin, and the code whose origin it is (HP4). */
   #way: { readonly version: string; readonly way: OriginWay } | null = null;
 
-  constructor(ports: HostedPeersPorts) {
-    this.#ports = ports;
+  constructor(session: PeersSession) {
+    this.#session = session;
+  }
+
+  get #ports(): PeersSite {
+    return this.#site ??= this.#session.peersSite();
   }
 
   get status(): HomeSideStatus | null {
@@ -89,7 +100,7 @@ export class HostedPeers implements RunPeers {
 
   /** HP3 */
   #waits(channel: Channel, token: TokenState | null): ChannelReader {
-    if (token !== null) this.#unseen.push(token);
+    if (token !== null) (this.#unseen ??= []).push(token);
     const reader = this.#accept(channel, "client");
     this.#wake();
     return reader;
@@ -107,7 +118,11 @@ export class HostedPeers implements RunPeers {
 
   /** HP3: before it is told who is attached. */
   async ready(store: Pick<OwnStore, "seeAll">): Promise<void> {
-    while (this.#unseen.length > 0) await store.seeAll(this.#unseen.splice(0));
+    while (this.#unseen !== null) {
+      const unseen = this.#unseen;
+      this.#unseen = null;
+      await store.seeAll(unseen);
+    }
   }
 
   settled(): void {
@@ -127,7 +142,7 @@ export class HostedPeers implements RunPeers {
   /** A run that takes events: one that ends makes room for the next. */
   async #serving(): Promise<SessionRun> {
     for (;;) {
-      const run = await this.#ports.ensure();
+      const run = await this.#session.ensure();
       if (!run.isEnding) return run;
       run.endNow();
       await run.finished;
@@ -174,7 +189,7 @@ export class HostedPeers implements RunPeers {
   }
 
   opened(opened: Opened): void {
-    const run = this.#ports.run();
+    const run = this.#session.run;
     if (run === null) return;
     this.#opened = run;
     this.#peers?.opened(run.home.epoch, { ...opened, last: opened.sequence }, run);
@@ -209,7 +224,7 @@ export class HostedPeers implements RunPeers {
     this.#left = peers ?? this.#left;
     this.#peers = null;
     this.#opened = null;
-    this.#unseen = [];
+    this.#unseen = null;
     this.close();
     return peers;
   }
@@ -220,9 +235,9 @@ export class HostedPeers implements RunPeers {
       ...this.#ports,
       wake: () => this.#wake(),
       // A home that is none any more finds out by writing to its owners.
-      outrun: () => void this.#ports.ensure().then((run) => run.checkpoint()).catch(() => {}),
+      outrun: () => void this.#session.ensure().then((run) => run.checkpoint()).catch(() => {}),
     });
-    const run = this.#ports.run();
+    const run = this.#session.run;
     if (run !== null && this.#opened === run && !run.isOver) {
       peers.opened(run.home.epoch, { ...NOBODY, last: run.home.sequence }, run);
     }
@@ -232,7 +247,7 @@ export class HostedPeers implements RunPeers {
   /** HP1 */
   #wake(): void {
     const peers = this.#peers;
-    this.#ports.ensure().catch((error) => {
+    this.#session.ensure().catch((error) => {
       if (this.#peers !== peers) return;
       const { code, message } = error instanceof HomeError || error instanceof Problem ? error : INTERNAL;
       if (!MOVED.has(code)) peers?.unavailable(code, message, FOR_GOOD.has(code) ? "fix" : "retry"); // HP3

@@ -37,7 +37,6 @@ export interface CallMaker {
   callSession(call: CallToSession, request: string): Promise<Uint8Array>;
   /** The HTTP origin of its class; null: it has none. */
   readonly origin: HttpOrigin | null;
-  readonly signal: AbortSignal;
 }
 
 /** The server that a class names as its origin, reached by way of the root (origins/http_origins.ts). */
@@ -49,13 +48,13 @@ export interface HttpOrigin {
 }
 
 /** Makes a call (M1). */
-export async function makeCall(maker: CallMaker, call: Call): Promise<CallOutcome> {
+export async function makeCall(maker: CallMaker, call: Call, signal: AbortSignal): Promise<CallOutcome> {
   try {
     const { origin } = maker;
     if (origin !== null && call.kind === "fetch" && isTo(origin.origin, call)) {
-      return await origin.fetch(call, call.effect === null ? null : maker.keyOf(call.effect), maker.signal);
+      return await origin.fetch(call, call.effect === null ? null : maker.keyOf(call.effect), signal);
     }
-    return { ok: true, bytes: await make(maker, call) };
+    return { ok: true, bytes: await make(maker, call, signal) };
   } catch (error) {
     return failedCall(error);
   }
@@ -75,7 +74,7 @@ function isTo(origin: string, { bytes }: Call): boolean {
   return wanted.kind === "fetch" && URL.canParse(wanted.url) && new URL(wanted.url).origin === origin;
 }
 
-async function make(maker: CallMaker, call: Call): Promise<Uint8Array> {
+async function make(maker: CallMaker, call: Call, signal: AbortSignal): Promise<Uint8Array> {
   const { store } = maker;
   switch (call.kind) {
     case "get": {
@@ -93,7 +92,7 @@ async function make(maker: CallMaker, call: Call): Promise<Uint8Array> {
       return await maker.callSession(asked, maker.keyOf(call.effect ?? call.call));
     }
     case "fetch":
-      return await fetchFor(maker, call);
+      return await fetchFor({ egress: maker.egress, keyOf: (effect) => maker.keyOf(effect), signal }, call);
   }
 }
 
@@ -102,7 +101,7 @@ const REDIRECTS_MAX = 20;
 
 /** Makes an outside request from this site. @throws FetchRefused, TypeError */
 export async function fetchFor(
-  maker: Pick<CallMaker, "egress" | "keyOf" | "signal">,
+  maker: Pick<CallMaker, "egress" | "keyOf"> & { readonly signal: AbortSignal },
   call: Call,
 ): Promise<Uint8Array> {
   const { redirect, call: bytes } = decodeOutside(call.bytes);

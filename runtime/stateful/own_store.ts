@@ -59,6 +59,8 @@ const MISSING_MS = 10_000;
 /** What there is of a site that can't be asked. */
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
+const SETTLED = Promise.resolve();
+
 /** See the file's header. */
 export class OwnStore {
   readonly #services: OwnStoreServices;
@@ -66,9 +68,9 @@ export class OwnStore {
   readonly #lead: readonly [string, string, string, string];
   #session: AttachedSession;
   /** Tokens are merged one after the other. */
-  #merging: Promise<void> = Promise.resolve();
+  #merging = SETTLED;
   /** O4: sites, as tokens name them, and until when they are not asked. */
-  readonly #missing = new Map<number, number>();
+  #missing: Map<number, number> | null = null;
   /** The newest clock of what was gone on without: what is written is later. */
   #missedClock = 0;
 
@@ -117,7 +119,7 @@ export class OwnStore {
   /** As {@link see}, of those attached, one token each (O4). @throws StoreUnavailable */
   async seeAll(tokens: readonly TokenState[]): Promise<void> {
     for (const token of tokens) {
-      if ((this.#missing.get(token.replica) ?? 0) > this.#services.nowMs()) continue;
+      if ((this.#missing?.get(token.replica) ?? 0) > this.#services.nowMs()) continue;
       try {
         await this.see(token);
       } catch (error) {
@@ -129,7 +131,7 @@ export class OwnStore {
   /** O4 */
   #misses({ replica, clock }: TokenState, why: StoreUnavailable): void {
     const { nowMs, missed } = this.#services;
-    this.#missing.set(replica, nowMs() + MISSING_MS);
+    (this.#missing ??= new Map()).set(replica, nowMs() + MISSING_MS);
     this.#missedClock = Math.max(this.#missedClock, clock);
     missed?.(why);
   }

@@ -15,7 +15,7 @@ import type { RunListener } from "./run_over.ts";
 import type { Timers } from "./timers.ts";
 
 /** What releases need of their run. */
-export interface ReleasePorts {
+export interface ReleasingRun {
   readonly store: OwnStore;
   readonly clock: PeerClock;
   readonly listener: RunListener;
@@ -23,24 +23,26 @@ export interface ReleasePorts {
   readonly calls: OpenCalls;
   /** Events that are not done, by their number (R3). */
   readonly undone: Map<number, HandledEvent>;
-  readonly home: () => Home;
-  readonly isOver: () => boolean;
+  readonly home: Home;
+  readonly isOver: boolean;
   /** The isolate is told. */
-  readonly acknowledge: (acknowledged: Acknowledged) => void;
+  acknowledged(acknowledged: Acknowledged): void;
   /** What was to leave could not. */
-  readonly failed: (error: unknown) => void;
+  failed(error: unknown): void;
 }
+
+const SETTLED = Promise.resolve();
 
 /** See the file's header. */
 export class Releases {
-  readonly #ports: ReleasePorts;
-  #tail: Promise<void> = Promise.resolve();
+  readonly #run: ReleasingRun;
+  #tail: Promise<void> = SETTLED;
   /** What the run has seen, and what of it the log says. */
   #seen: TokenState | null = null;
   #written: TokenState | null = null;
 
-  constructor(ports: ReleasePorts) {
-    this.#ports = ports;
+  constructor(run: ReleasingRun) {
+    this.#run = run;
   }
 
   /** What the run has seen of the store. */
@@ -63,13 +65,13 @@ export class Releases {
   /** Does something when all before it has left, unless the run is over (RL1). */
   afterwards(work: () => unknown): void {
     this.#tail = this.#tail.then(async () => {
-      if (!this.#ports.isOver()) await work();
-    }).catch((error) => this.#ports.failed(error));
+      if (!this.#run.isOver) await work();
+    }).catch((error) => this.#run.failed(error));
   }
 
   /** What its log left open leaves, before anything that is new. */
   async begin(opened: Opened): Promise<void> {
-    const { store, timers, calls } = this.#ports;
+    const { store, timers, calls } = this.#run;
     for (const effect of opened.effects) await this.#apply(effect);
     this.#seen = await store.token();
     this.#acknowledge(opened);
@@ -79,10 +81,10 @@ export class Releases {
 
   /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
   async answerAgain({ outputs }: Opened): Promise<void> {
-    const { home, listener, store } = this.#ports;
+    const { home, listener, store } = this.#run;
     for (const { to } of outputs) {
       if (listener.peers.isPeer(to)) continue;
-      const asked = home().ask(to, true);
+      const asked = home.ask(to, true);
       if (asked.kind !== "known") continue;
       const bytes = await asked.answer;
       listener.answered(to, bytes, this.#seen ?? await store.token());
@@ -91,10 +93,10 @@ export class Releases {
 
   /** R1: the commit is at all owners. @param entry its last one. */
   async release(commit: Commit, entry: number): Promise<void> {
-    const { store, listener, undone, timers, calls, home, isOver } = this.#ports;
+    const { store, listener, undone, timers, calls, home } = this.#run;
     for (const effect of commit.effects) await this.#apply(effect);
     const token = this.#seen = await store.token();
-    if (isOver()) return;
+    if (this.#run.isOver) return;
     const answered = new Set<string>();
     for (const { to, bytes } of commit.outputs) {
       if (listener.peers.isPeer(to)) continue;
@@ -108,7 +110,7 @@ export class Releases {
       undone.delete(number);
       done.push([number, event]);
       if (event.kind === "request" && !answered.has(event.request)) {
-        home().dropped(event.request);
+        home.dropped(event.request);
         listener.unanswered(event.request);
       }
     }
@@ -124,8 +126,8 @@ export class Releases {
    * takes from nobody is left out, and said.
    */
   async #apply(effect: Effect): Promise<void> {
-    const { store, clock, listener, isOver } = this.#ports;
-    while (!isOver()) {
+    const { store, clock, listener } = this.#run;
+    while (!this.#run.isOver) {
       try {
         return await store.apply(effect);
       } catch (error) {
@@ -140,9 +142,9 @@ export class Releases {
 
   /** Of answers this site keeps what is needed; peers say themselves what they have. */
   #acknowledge({ outputs: all, effects }: Pick<Commit, "outputs" | "effects">): void {
-    const outputs = all.filter(({ to }) => !this.#ports.listener.peers.isPeer(to));
+    const outputs = all.filter(({ to }) => !this.#run.listener.peers.isPeer(to));
     if (outputs.length === 0 && effects.length === 0) return;
-    this.#ports.acknowledge({
+    this.#run.acknowledged({
       outputs: Object.fromEntries(outputs.map(({ to, sequence }) => [to, sequence])),
       effects: effects.at(-1)?.effect ?? 0,
     });

@@ -13,20 +13,20 @@ import { packState } from "./state_parts.ts";
 import type { Releases } from "./releases.ts";
 
 /** What checkpoints need of their run. */
-export interface RunCheckpointPorts {
+export interface CheckpointingRun {
   /** The code that runs. */
   readonly version: string;
   readonly releases: Releases;
-  readonly home: () => Home;
-  readonly isOver: () => boolean;
-  readonly isIdle: () => boolean;
+  readonly home: Home;
+  readonly isOver: boolean;
+  readonly isIdle: boolean;
   /** Changes when an event is delivered. */
-  readonly events: () => number;
+  readonly events: number;
   /** Has the isolate take one when it is at rest; false: it is not there yet. */
-  readonly ask: () => boolean;
+  askCheckpoint(): boolean;
   /** The log is in its checkpoint, and the run is over. */
-  readonly rested: () => void;
-  readonly failed: (error: unknown) => void;
+  rested(): void;
+  failed(error: unknown): void;
 }
 
 /**
@@ -35,12 +35,14 @@ export interface RunCheckpointPorts {
  */
 const CHECKPOINT_LOG_BYTES = 256 * 1024;
 
+const SETTLED = Promise.resolve();
+
 /** See the file's header. */
 export class RunCheckpoints {
-  readonly #ports: RunCheckpointPorts;
+  readonly #run: CheckpointingRun;
   #at: number;
   /** Resolves when the home has been given all so far, or rejects. */
-  #written: Promise<unknown> = Promise.resolve();
+  #written: Promise<unknown> = SETTLED;
   #isAsked = false;
   #isLeaving = false;
   /** The code that the next checkpoint is for (R4). */
@@ -48,8 +50,8 @@ export class RunCheckpoints {
   /** Where it goes on from what other code has written: its first checkpoint (R4). */
   #first: PromiseWithResolvers<Checkpoint> | null = null;
 
-  constructor(ports: RunCheckpointPorts, at: number) {
-    this.#ports = ports;
+  constructor(run: CheckpointingRun, at: number) {
+    this.#run = run;
     this.#at = at;
   }
 
@@ -77,7 +79,7 @@ export class RunCheckpoints {
   begin(): void {
     this.#first = Promise.withResolvers<Checkpoint>();
     this.#first.promise.catch(() => {});
-    this.#ports.ask();
+    this.#run.askCheckpoint();
   }
 
   get isBeginning(): boolean {
@@ -91,8 +93,8 @@ export class RunCheckpoints {
     this.#first = null;
     await this.#write(
       checkpoint,
-      wrapPiece(this.#ports.releases.seen, checkpoint.bytes),
-      this.#ports.version,
+      wrapPiece(this.#run.releases.seen, checkpoint.bytes),
+      this.#run.version,
     );
     this.#at = checkpoint.at;
   }
@@ -105,14 +107,14 @@ export class RunCheckpoints {
   /** Asks for one; with `next`, for that code (R4). */
   ask(next: string | null = null): void {
     this.#next = next ?? this.#next;
-    if (this.#isAsked || this.#ports.isOver()) return;
-    if (this.#next !== null && !this.#ports.isIdle()) return;
-    this.#isAsked = this.#ports.ask();
+    if (this.#isAsked || this.#run.isOver) return;
+    if (this.#next !== null && !this.#run.isIdle) return;
+    this.#isAsked = this.#run.askCheckpoint();
   }
 
   /** A commit has left. */
   released(): void {
-    if (this.#ports.home().logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.ask();
+    if (this.#run.home.logBytes > CHECKPOINT_LOG_BYTES || this.#next !== null) this.ask();
   }
 
   /** One after the other, as they were taken: the next goes on from this one. */
@@ -120,8 +122,8 @@ export class RunCheckpoints {
     const packed = packState(state);
     const written = this.#written.then(async () => {
       const parts = await packed;
-      if (!this.#ports.isOver()) {
-        return { held: this.#ports.home().checkpoint({ at, on, bytes, version, parts }) };
+      if (!this.#run.isOver) {
+        return { held: this.#run.home.checkpoint({ at, on, bytes, version, parts }) };
       }
     });
     this.#written = written;
@@ -132,18 +134,17 @@ export class RunCheckpoints {
   taken(checkpoint: Checkpoint): void {
     this.#isAsked = false;
     if (this.#first !== null) return this.#first.resolve(checkpoint);
-    const { releases, isIdle, version: own, events: eventsOf } = this.#ports;
-    const events = eventsOf();
+    const run = this.#run, { releases, version: own, events } = run;
     releases.afterwards(async () => {
-      this.#isLeaving = this.#next !== null && isIdle() && eventsOf() === events;
+      this.#isLeaving = this.#next !== null && run.isIdle && run.events === events;
       const version = this.#isLeaving ? this.#next ?? own : own;
       const held = this.#write(checkpoint, wrapPiece(releases.seen, checkpoint.bytes), version).then(() => {
         this.#at = checkpoint.at;
-        if (this.#isLeaving) this.#ports.rested(); // R4
+        if (this.#isLeaving) this.#run.rested(); // R4
       });
       // Answers do not wait until all owners have it.
       if (this.#isLeaving) await held;
-      else held.catch((error) => this.#ports.failed(error));
+      else held.catch((error) => this.#run.failed(error));
     });
   }
 }

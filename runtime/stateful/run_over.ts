@@ -2,6 +2,7 @@
 import type { HomeError } from "../../functions/homes/mod.ts";
 import type { Commit, HandledEvent, Opened, Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
+import type { ChannelSink } from "../isolate/mod.ts";
 import type { OwnStore } from "./own_store.ts";
 
 /** Why a run is over. */
@@ -51,7 +52,7 @@ export interface RunListener {
   rejected(rejection: Rejection): void;
   /** It has called `end()`, and its log is about to go; resolves when it may. Never rejects. */
   ending(): Promise<void>;
-  over(over: RunOver): void;
+  over(run: ChannelSink, over: RunOver): void;
   log(level: string, text: string): void;
   /** A fault of what goes on around the run: it concerns this session only. */
   failed(error: unknown): void;

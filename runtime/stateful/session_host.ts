@@ -5,7 +5,6 @@
  * S1  At most one run of a session is open here; every opening goes through the homes (functions/homes).
  * S2  A log is replayed by the code that wrote it; other code takes over from a checkpoint, with no event between.
  */
-import { createHash } from "node:crypto";
 import type { Opened, StatefulName } from "../../functions/homes/mod.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { HostsPort } from "../../functions/homes/hosts_asked.ts";
@@ -17,17 +16,19 @@ import { CodecError } from "../../store/codec.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
 import { pause, SYSTEM_CLOCK } from "./clock.ts";
-import { type Answered, Hosted, type HostedRequest, type Parking, shown } from "./hosted.ts";
+import { type Answered, Hosted, type HostedRequest, type HostedSite, type Reason, shown } from "./hosted.ts";
 import type { HostServices } from "./host_services.ts";
+import type { PeersSite } from "./hosted_peers.ts";
 import { peerKeys } from "./host_logs.ts";
 import { OwnStore } from "./own_store.ts";
 import { LastAnswers } from "./last_answers.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
+import { SessionCalls } from "./session_calls.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
-import { currentVersion, writtenBy } from "./versions.ts";
+import { currentVersion, VersionParts, writtenBy } from "./versions.ts";
 
 /** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
 export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
@@ -64,6 +65,8 @@ export class SessionHost {
   readonly #unlisten: () => void;
   readonly #clock: PeerClock;
   readonly #last: LastAnswers;
+  readonly #site: HostedSite;
+  readonly #versions: VersionParts;
   #cancelSweep: () => void = () => {};
   /** Reports on their way to their row. */
   readonly #telling = new Set<Promise<void>>();
@@ -74,6 +77,8 @@ export class SessionHost {
     this.#services = services;
     this.#clock = services.clock ?? SYSTEM_CLOCK;
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
+    this.#site = this.#siteOf(services);
+    this.#versions = new VersionParts(services);
     const unlisten = services.apps.onChange(() => this.#followApps());
     const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
     this.#unlisten = () => {
@@ -90,7 +95,7 @@ export class SessionHost {
       if (hosted.run !== null) open++;
       if (hosted.parked !== null) parked++;
       waiting += hosted.waiting;
-      attached += hosted.peers?.attached ?? 0;
+      attached += hosted.attachment?.attached ?? 0;
     }
     for (const { name, report } of this.#services.parked.all()) {
       if (this.#hosted.get(keyOf(name))?.parked) continue;
@@ -176,9 +181,9 @@ export class SessionHost {
   /** What is known here of a session; null: it is not in memory. */
   look(name: StatefulName) {
     const hosted = this.#hosted.get(keyOf(name));
-    const parked = hosted?.parked ?? this.#parkingOf(name).why();
+    const parked = hosted?.parked ?? this.#why(name);
     const run = hosted?.run ?? null;
-    const { attached = 0, apart = 0 } = hosted?.peers ?? {};
+    const { attached = 0, apart = 0 } = hosted?.attachment ?? {};
     const peers = hosted?.peerIds.slice(0, SHOWN_PEERS_MAX) ?? [];
     if (hosted === undefined || run === null) {
       const state = parked === null ? "resting" : "parked";
@@ -301,17 +306,7 @@ export class SessionHost {
     let hosted = this.#hosted.get(key);
     if (hosted === undefined) {
       if (this.#closed) throw new HomeError("closed", "the site is stopping");
-      hosted = new Hosted(name, (listener) => this.#open(name, listener), {
-        gone: () => void this.#hosted.delete(key),
-        log: (level, text) => this.#log(name, level, text),
-        rejected: this.#services.countRejected,
-        parking: this.#parkingOf(name),
-        peers: this.#peersPorts(name),
-        ends: {
-          log: () => this.#keepLog(name),
-          answers: (unheard) => this.#last.keep(key, unheard),
-        },
-      });
+      hosted = new Hosted(name, this.#site);
       this.#hosted.set(key, hosted);
     }
     return hosted;
@@ -324,7 +319,24 @@ export class SessionHost {
     await endedLogs?.keep(name, retention?.logMs, () => homes.kept(name));
   }
 
-  #peersPorts(name: StatefulName): ConstructorParameters<typeof Hosted>[2]["peers"] {
+  #siteOf({ countRejected, failed, parked }: HostServices): HostedSite {
+    return {
+      clock: this.#clock,
+      open: (name, listener) => this.#open(name, listener),
+      gone: (name) => void this.#hosted.delete(keyOf(name)),
+      log: (name, level, text) => this.#log(name, level, text),
+      rejected: countRejected,
+      failed,
+      why: (name) => this.#why(name),
+      park: (name, reason) => this.#park(name, reason),
+      serves: (name) => void parked.drop(name),
+      ending: (name) => this.#keepLog(name),
+      answersOf: (name, unheard) => this.#last.keep(keyOf(name), unheard),
+      peersOf: (name) => this.#peersOf(name),
+    };
+  }
+
+  #peersOf(name: StatefulName): PeersSite {
     const { secrets, newPeer, apps } = this.#services;
     return {
       clock: this.#clock,
@@ -346,27 +358,23 @@ export class SessionHost {
     },
   };
 
-  #parkingOf(name: StatefulName): Parking {
-    const { parked, site, nowMs, mapped, redact } = this.#services;
-    const versionOf = () => this.#services.apps.get(name.app)?.current.version ?? "";
-    return {
-      why: () => {
-        const report = parked.get(name);
-        return report === null || report.version !== versionOf() ? null : `${report.code}: ${report.message}`;
-      },
-      park: (reason) => {
-        const version = versionOf();
-        const told = (text: string) => mapped(version, redact(name.app, text));
-        const telling = toldTexts(reason, told).then((reason) => {
-          this.#telling.delete(telling);
-          // Unless it was let go on meanwhile.
-          if (this.#hosted.get(keyOf(name))?.parked === null) return;
-          void parked.park(name, { ...reason, version, site, atMs: nowMs() });
-        });
-        this.#telling.add(telling);
-      },
-      serves: () => void parked.drop(name),
-    };
+  #why(name: StatefulName): string | null {
+    const report = this.#services.parked.get(name);
+    const isValid = report?.version === this.#services.apps.get(name.app)?.current.version;
+    return report === null || !isValid ? null : `${report.code}: ${report.message}`;
+  }
+
+  #park(name: StatefulName, reason: Reason): void {
+    const { parked, site, nowMs, mapped, redact, apps } = this.#services;
+    const version = apps.get(name.app)?.current.version ?? "";
+    const told = (text: string) => mapped(version, redact(name.app, text));
+    const telling = toldTexts(reason, told).then((reason) => {
+      this.#telling.delete(telling);
+      // Unless it was let go on meanwhile.
+      if (this.#hosted.get(keyOf(name))?.parked === null) return;
+      void parked.park(name, { ...reason, version, site, atMs: nowMs() });
+    });
+    this.#telling.add(telling);
   }
 
   /** Lets one that stands still try again; what it says then. @throws Problem, HomeError where it can't go on. */
@@ -396,31 +404,23 @@ export class SessionHost {
       const { token } = joinPieces(seenAtCheckpoint, home.log);
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
-      const missed = isShared(version, name)
-        ? ({ message }: Error) =>
-          this.#log(name, "warn", `${shown(name)} goes on, its clients hold its log: ${message}`)
-        : undefined;
+      const { egress, stores } = this.#versions.of(version);
+      const missed = ({ message }: Error) =>
+        this.#log(name, "warn", `${shown(name)} goes on, its clients hold its log: ${message}`);
+      const services = isShared(version, name) ? { ...stores, missed } : stores;
       standby = this.#services.standby(name, version.version, lastOf(home));
       const [from, store] = await Promise.all([
         standby ?? this.#sessionOf(name, home),
-        OwnStore.open({ ...this.#services, ...prepared, missed }, { ...name, birth }, token),
+        OwnStore.open(services, { ...name, birth }, token),
       ]);
+      const { seed } = home, origin = this.#services.originOf(name, version);
       run = new SessionRun({
         ...{ home, version: version.version, store, listener, isAdopted },
         isShared: isShared(version, name),
         nowMs: this.#services.nowMs,
         clock: this.#clock,
         originWay: this.#services.originWay(name, version),
-        calls: {
-          egress: this.#services.egressOf(version),
-          origin: this.#services.originOf(name, version),
-          keyOf: (effect) => effectKey(home, effect),
-          callSession: async (call, request) => {
-            const { answer, token } = await this.#services.call(name, call, request, await store.token());
-            if (token !== null) await store.see(token);
-            return answer;
-          },
-        },
+        calls: new SessionCalls(this.#services, { name, seed, store, egress, origin }),
       });
       const epoch = { epoch: home.epoch, replica: this.#services.replica.status().replica };
       const since = { out: {}, effectsApplied: 0 };
@@ -483,7 +483,3 @@ const isShared = (version: LiveVersion | undefined, { class: className }: Statef
 
 /** Of a session that stands still nothing else is known here. */
 const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0 };
-
-/** Two UUIDs are longer; what it is made of is drawn once for a session, and numbered by it. */
-const effectKey = (home: Opened, effect: number): string =>
-  createHash("sha256").update(home.seed).update(`${effect}`).digest("hex");

@@ -16,7 +16,9 @@
  *     it, or one before it that has not left, wrote to the store.
  */
 import type {
+  Acknowledged,
   Call,
+  CallOutcome,
   Checkpoint,
   Commit,
   HandledEvent,
@@ -30,11 +32,11 @@ import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { Ending } from "./ending.ts";
 import type { CallMaker } from "./made_calls.ts";
-import { OpenCalls } from "./open_calls.ts";
+import { type CallingRun, OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
 import { wrapPiece } from "./pieces.ts";
-import { Releases } from "./releases.ts";
-import { RunCheckpoints } from "./run_checkpoints.ts";
+import { Releases, type ReleasingRun } from "./releases.ts";
+import { type CheckpointingRun, RunCheckpoints } from "./run_checkpoints.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import { Timers } from "./timers.ts";
 
@@ -45,7 +47,7 @@ export interface RunParts {
   readonly version: string;
   readonly store: OwnStore;
   readonly listener: RunListener;
-  readonly calls: Omit<CallMaker, "store" | "signal">;
+  readonly calls: CallMaker;
   /** Opens a way to the end of the origin that attaches to sessions of its class; null: it has none. */
   readonly originWay: (() => Promise<FrameWay>) | null;
   /** The wall clock. */
@@ -58,20 +60,23 @@ export interface RunParts {
 }
 
 /** See the file's header. */
-export class SessionRun implements ChannelSink {
+export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, CallingRun {
   readonly version: string;
   readonly store: OwnStore;
   readonly originWay: RunParts["originWay"];
   /** The request whose handler the log left running: it goes on, and is not delivered again. */
   handling: string | null = null;
   readonly #parts: RunParts;
-  readonly #opening = Promise.withResolvers<void>();
-  #isOpening = true;
-  readonly #serving = Promise.withResolvers<void>();
-  readonly #timers: Timers;
-  readonly #undone = new Map<number, HandledEvent>();
-  readonly #calls: OpenCalls;
-  readonly #releases: Releases;
+  /** null: it has opened. */
+  #opening: PromiseWithResolvers<void> | null = Promise.withResolvers();
+  /** null: it serves. */
+  #serving: PromiseWithResolvers<void> | null = Promise.withResolvers();
+  readonly clock: PeerClock;
+  readonly listener: RunListener;
+  readonly timers: Timers;
+  readonly undone = new Map<number, HandledEvent>();
+  readonly calls: OpenCalls;
+  readonly releases: Releases;
   readonly #checkpoints: RunCheckpoints;
   #home: Home | null = null;
   /** R6: peers know what it was opened with. */
@@ -85,7 +90,8 @@ export class SessionRun implements ChannelSink {
   #at: OpenChannel | null = null;
   #nextEvent = 1;
   #over: RunOver | null = null;
-  readonly #finished = Promise.withResolvers<void>();
+  #finished: PromiseWithResolvers<void> | null = null;
+  #isFinished = false;
   #isQuiescent = false;
   /** Events that wait: it is to move (moves.ts). */
   #held: HandledEvent[] | null = null;
@@ -99,42 +105,20 @@ export class SessionRun implements ChannelSink {
     this.originWay = parts.originWay;
     this.store = store;
     this.#usedMs = nowMs();
-    const timers = this.#timers = new Timers(
-      nowMs,
-      clock,
-      (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }),
-    );
-    const calls = this.#calls = new OpenCalls({ ...parts.calls, store }, (call, outcome) => {
-      const storeClock = store.tick();
-      this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
-    }, (error) => this.#end({ kind: "failed", error }));
-    const life = {
-      home: () => this.home,
-      isOver: () => this.isOver,
-      failed: (error: unknown) => this.#end({ kind: "failed", error }),
-    };
-    const releases = this.#releases = new Releases({
-      ...{ ...life, store, clock, listener, timers, calls, undone: this.#undone },
-      acknowledge: (acknowledged) => this.#at?.isolate.acknowledge(this.#at.channel, acknowledged),
-    });
-    this.#checkpoints = new RunCheckpoints({
-      ...{ ...life, version, releases },
-      isIdle: () => this.isIdle,
-      events: () => this.#nextEvent,
-      ask: () => {
-        this.#at?.isolate.checkpointNow(this.#at.channel);
-        return this.#at !== null;
-      },
-      rested: () => this.#end({ kind: "rested" }),
-    }, parts.home.checkpoint?.at ?? 0);
-    this.#opening.promise.catch(() => {});
+    this.clock = clock;
+    this.listener = listener;
+    this.timers = new Timers(nowMs, clock, (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }));
+    this.calls = new OpenCalls(parts.calls, this);
+    this.releases = new Releases(this);
+    this.#checkpoints = new RunCheckpoints(this, parts.home.checkpoint?.at ?? 0);
+    this.#opening?.promise.catch(() => {});
   }
 
   /** Resolves when it serves. @throws RunFailed where its state could not be made, StatefulLoadError, HomeError … */
   async start(at: Promise<OpenChannel>): Promise<void> {
     try {
       this.#at = await at;
-      await this.#opening.promise;
+      await this.#opening?.promise;
     } catch (error) {
       this.#end({ kind: "failed", error });
       throw error;
@@ -142,22 +126,23 @@ export class SessionRun implements ChannelSink {
   }
 
   async #begin(opened: Opened): Promise<void> {
-    await this.#releases.begin(opened);
+    await this.releases.begin(opened);
     if (opened.isEnded) {
-      await this.#releases.answerAgain(opened);
+      await this.releases.answerAgain(opened);
       this.#endSoon(opened.outputs);
     } else if (this.#checkpoints.isBeginning) {
       await this.#checkpoints.begun();
       this.goOn();
     }
-    this.#isOpening = false;
-    this.#opening.resolve();
+    this.#opening?.resolve();
+    this.#opening = null;
   }
 
   /** It has started, and takes events. `rejected`: before all others. */
   serve(rejected: HandledEvent | null): void {
     if (rejected !== null) this.deliver(rejected);
-    this.#serving.resolve();
+    this.#serving?.resolve();
+    this.#serving = null;
   }
 
   /** The home that it serves as. @throws Error before `start`. */
@@ -177,7 +162,8 @@ export class SessionRun implements ChannelSink {
 
   /** Resolves when it is over, and another run may follow. */
   get finished(): Promise<void> {
-    return this.#finished.promise;
+    if (this.#isFinished) return Promise.resolve();
+    return (this.#finished ??= Promise.withResolvers()).promise;
   }
 
   /** When an event last began or ended. */
@@ -187,7 +173,7 @@ export class SessionRun implements ChannelSink {
 
   /** Nothing is under way: it could leave memory. */
   get isIdle(): boolean {
-    return this.#undone.size === 0 && this.#isQuiescent && this.#calls.size === 0;
+    return this.undone.size === 0 && this.#isQuiescent && this.calls.size === 0;
   }
 
   /** All of its log is in its checkpoint. */
@@ -197,7 +183,7 @@ export class SessionRun implements ChannelSink {
 
   /** What keeps it from rest; null: nothing. */
   get openWork(): string | null {
-    const { first } = this, open = this.#calls.kinds;
+    const { first } = this, open = this.calls.kinds;
     if (first !== undefined) return `its handler of ${eventText(first)} is not over`;
     if (open.length > 0) return `it waits for what it asked for: ${open.join(", ")}`;
     return this.#isQuiescent ? null : "a setTimeout of it has not gone off";
@@ -209,8 +195,8 @@ export class SessionRun implements ChannelSink {
       sequence: this.#home?.sequence ?? this.#checkpoints.at,
       checkpoint: this.#checkpoints.at,
       logBytes: this.#home?.logBytes ?? 0,
-      timers: this.#timers.list(),
-      waiting: this.#undone.size,
+      timers: this.timers.list(),
+      waiting: this.undone.size,
     };
   }
 
@@ -234,7 +220,7 @@ export class SessionRun implements ChannelSink {
     const number = this.#nextEvent++;
     this.#usedMs = this.#parts.nowMs();
     this.#isQuiescent = false;
-    this.#undone.set(number, event);
+    this.undone.set(number, event);
     const { isolate, channel } = this.#at;
     isolate.deliver(channel, { ...event, number, storeClock: this.store.tick() });
   }
@@ -246,7 +232,7 @@ export class SessionRun implements ChannelSink {
 
   /** The event whose handler runs: the first of which no commit says that it is done. */
   get first(): HandledEvent | undefined {
-    for (const [number, event] of this.#undone) if (number > this.#through) return event;
+    for (const [number, event] of this.undone) if (number > this.#through) return event;
     return undefined;
   }
 
@@ -264,7 +250,7 @@ export class SessionRun implements ChannelSink {
   rest(): void {
     if (!this.isIdle || this.#over !== null) return;
     if (this.isInCheckpoint) {
-      this.#releases.afterwards(() => Promise.resolve(this.isIdle && this.#end({ kind: "rested" })));
+      this.releases.afterwards(() => Promise.resolve(this.isIdle && this.#end({ kind: "rested" })));
     } else this.checkpoint();
   }
 
@@ -297,18 +283,18 @@ export class SessionRun implements ChannelSink {
   }
 
   #endSoon(outputs: readonly Output[]): void {
-    const ending = this.#ending ??= new Ending(this.#answersOf(outputs), this.#parts.clock);
+    const ending = this.#ending ??= new Ending(this.#answersOf(outputs), this.clock);
     // Who is attached need not wait until those who asked have heard.
-    this.#parts.listener.peers.ended();
+    this.listener.peers.ended();
     ending.over
-      .then(() => this.#over === null ? this.#parts.listener.ending() : undefined)
+      .then(() => this.#over === null ? this.listener.ending() : undefined)
       .then(() => this.#over === null ? this.remove() : undefined)
       .catch((error) => this.#end({ kind: "failed", error }));
   }
 
   /** Resolves when what was committed so far has left. */
   get settled(): Promise<void> {
-    return this.#releases.settled;
+    return this.releases.settled;
   }
 
   // ── What the isolate says ──
@@ -331,10 +317,10 @@ export class SessionRun implements ChannelSink {
     }
     this.handling = opened.handling;
     this.#isQuiescent = opened.isQuiescent;
-    for (const { name, dueMs } of opened.timers) this.#timers.plan(name, dueMs);
-    this.#releases.afterwards(() => this.#begin(opened));
-    this.#releases.afterwards(async () => {
-      await this.#serving.promise;
+    for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
+    this.releases.afterwards(() => this.#begin(opened));
+    this.releases.afterwards(async () => {
+      await this.#serving?.promise;
       if (opened.peers.length > 0 && !isShared) await home.settled();
       await peers.ready(this.store);
       if (this.#over !== null || opened.isEnded) return;
@@ -346,18 +332,18 @@ export class SessionRun implements ChannelSink {
   /** R6 */
   #tells(home: Home): void {
     this.#isTelling = true;
-    home.settled().then(() => this.isOver ? undefined : this.#parts.listener.peers.settled(), () => {}); // over
+    home.settled().then(() => this.isOver ? undefined : this.listener.peers.settled(), () => {}); // over
   }
 
   /** By itself: what is kept until then keeps nothing of the opening. */
   #endWith(home: Home): void {
     home.over.then((error) => {
       this.#end(error.code === "ended" ? { kind: "ended" } : { kind: "moved", error });
-    }).catch((error) => this.#parts.listener.failed(error));
+    }).catch((error) => this.listener.failed(error));
   }
 
   #answersOf(outputs: readonly Output[]): { readonly request: string; readonly bytes: Uint8Array }[] {
-    const { peers } = this.#parts.listener;
+    const { peers } = this.listener;
     return outputs.filter(({ to }) => !peers.isPeer(to)).map(({ to, bytes }) => ({ request: to, bytes }));
   }
 
@@ -368,26 +354,26 @@ export class SessionRun implements ChannelSink {
     this.#told += commit.count;
     this.#through = commit.through;
     this.#isQuiescent = commit.isQuiescent;
-    for (const [number, event] of this.#undone) {
+    for (const [number, event] of this.undone) {
       if (number > commit.through) break;
-      if (event.kind === "timer") this.#timers.fired(event.name, event.dueMs);
+      if (event.kind === "timer") this.timers.fired(event.name, event.dueMs);
     }
-    for (const { name, dueMs } of commit.timers) this.#timers.plan(name, dueMs);
+    for (const { name, dueMs } of commit.timers) this.timers.plan(name, dueMs);
     const piece = {
       count: commit.count,
-      entries: wrapPiece(this.#releases.takeSeen(), commit.entries),
+      entries: wrapPiece(this.releases.takeSeen(), commit.entries),
       answers: this.#answersOf(commit.outputs),
-      wakeAtMs: this.#timers.earliest,
+      wakeAtMs: this.timers.earliest,
     };
     const appended = commit.count === 0 ? Promise.resolve() : home.commit(piece);
     appended.catch(() => {});
     const entry = home.sequence;
     const isTold = this.#isTelling && this.#untold === 0 && commit.effects.length === 0;
-    if (isTold) this.#parts.listener.peers.appended(entry, commit); // R6
+    if (isTold) this.listener.peers.appended(entry, commit); // R6
     else this.#untold++;
-    this.#releases.afterwards(async () => {
+    this.releases.afterwards(async () => {
       await appended;
-      await this.#releases.release(commit, entry);
+      await this.releases.release(commit, entry);
       if (!isTold) this.#untold--;
       this.#usedMs = this.#parts.nowMs();
       if (this.#over !== null) return;
@@ -397,11 +383,11 @@ export class SessionRun implements ChannelSink {
   }
 
   call(call: Call): void {
-    if (this.#over === null) this.#calls.make(call);
+    if (this.#over === null) this.calls.make(call);
   }
 
   dropped(call: number): void {
-    this.#calls.drop(call);
+    this.calls.drop(call);
   }
 
   checkpointed(checkpoint: Checkpoint): void {
@@ -412,11 +398,11 @@ export class SessionRun implements ChannelSink {
   parked(parked: Parked): void {
     if (this.#checkpoints.isBeginning) return this.#end({ kind: "parked", parked });
     // What it did before has its way.
-    this.#releases.afterwards(() => this.#end({ kind: "parked", parked }));
+    this.releases.afterwards(() => this.#end({ kind: "parked", parked }));
   }
 
   log(level: string, text: string): void {
-    this.#parts.listener.log(level, text);
+    this.listener.log(level, text);
   }
 
   ended(end: StatefulEnd, isCause: boolean): void {
@@ -430,7 +416,7 @@ export class SessionRun implements ChannelSink {
     const error = new Error(
       `an isolate tells of entry ${entry} of a log that it has told up to ${this.#told}`,
     );
-    this.#opening.reject(error);
+    this.#opening?.reject(error);
     this.#end({ kind: "failed", error });
   }
 
@@ -439,23 +425,55 @@ export class SessionRun implements ChannelSink {
     if (this.#over !== null) return;
     this.#over = over;
     // An isolate that is lost ends thousands at once: most have nobody to be told so.
-    if (this.#isOpening || this.#checkpoints.isBeginning) {
+    if (this.#opening !== null || this.#checkpoints.isBeginning) {
       const failed = new RunFailed(over);
-      this.#opening.reject(failed);
+      this.#opening?.reject(failed);
       this.#checkpoints.over(failed);
     }
-    this.#serving.resolve();
+    this.#serving?.resolve();
     this.#ending?.now();
-    this.#timers.close();
-    this.#calls.close();
+    this.timers.close();
+    this.calls.close();
     this.#at?.isolate.closeChannel(this.#at.channel);
     const home = this.#home;
     const gone = over.kind === "moved" || over.kind === "ended" || home === null;
     const rested = gone ? Promise.resolve() : home.rest();
     rested.catch(() => {}).then(() => {
       if (home === null) this.#parts.home.abandon();
-      this.#parts.listener.over(over);
-    }).catch((error) => this.#parts.listener.failed(error)).then(this.#finished.resolve);
+      this.listener.over(this, over);
+    }).catch((error) => this.listener.failed(error)).then(() => {
+      this.#isFinished = true;
+      this.#finished?.resolve();
+    });
+  }
+
+  // ── For its parts ──
+
+  /** Changes when an event is delivered. */
+  get events(): number {
+    return this.#nextEvent;
+  }
+
+  acknowledged(acknowledged: Acknowledged): void {
+    this.#at?.isolate.acknowledge(this.#at.channel, acknowledged);
+  }
+
+  askCheckpoint(): boolean {
+    this.#at?.isolate.checkpointNow(this.#at.channel);
+    return this.#at !== null;
+  }
+
+  done(call: number, outcome: CallOutcome): void {
+    const storeClock = this.store.tick();
+    this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
+  }
+
+  rested(): void {
+    this.#end({ kind: "rested" });
+  }
+
+  failed(error: unknown): void {
+    this.#end({ kind: "failed", error });
   }
 }
 

@@ -15,8 +15,9 @@ export class Timers {
   readonly #nowMs: () => number;
   readonly #clock: PeerClock;
   readonly #due: (name: string, dueMs: number) => void;
-  readonly #planned = new Map<string, number>();
-  readonly #set = new Map<string, () => void>();
+  /** null, as most sessions have it: there was none. */
+  #planned: Map<string, number> | null = null;
+  #set: Map<string, () => void> | null = null;
 
   /** @param nowMs the wall clock. */
   constructor(nowMs: () => number, clock: PeerClock, due: (name: string, dueMs: number) => void) {
@@ -28,44 +29,46 @@ export class Timers {
   /** When the first of those planned is due; null: none is. */
   get earliest(): number | null {
     let least: number | null = null;
-    for (const dueMs of this.#planned.values()) least = least === null ? dueMs : Math.min(least, dueMs);
+    for (const dueMs of this.#planned?.values() ?? []) {
+      least = least === null ? dueMs : Math.min(least, dueMs);
+    }
     return least;
   }
 
   list(): { name: string; dueMs: number }[] {
-    return [...this.#planned].map(([name, dueMs]) => ({ name, dueMs }));
+    return [...this.#planned ?? []].map(([name, dueMs]) => ({ name, dueMs }));
   }
 
   /** A timer is to be set, or cleared (null). */
   plan(name: string, dueMs: number | null): void {
-    if (dueMs === null) this.#planned.delete(name);
-    else this.#planned.set(name, dueMs);
+    if (dueMs === null) this.#planned?.delete(name);
+    else (this.#planned ??= new Map()).set(name, dueMs);
   }
 
   /** It was called for the last time. */
   fired(name: string, dueMs: number): void {
-    if (this.#planned.get(name) === dueMs) this.#planned.delete(name);
+    if (this.#planned?.get(name) === dueMs) this.#planned.delete(name);
   }
 
   /** It is set, or cleared (null), unless it was planned otherwise since. */
   set(name: string, dueMs: number | null): void {
-    this.#set.get(name)?.();
-    this.#set.delete(name);
-    if (dueMs !== null && this.#planned.get(name) === dueMs) this.#wait(name, dueMs);
+    this.#set?.get(name)?.();
+    this.#set?.delete(name);
+    if (dueMs !== null && this.#planned?.get(name) === dueMs) this.#wait(name, dueMs);
   }
 
   close(): void {
-    for (const cancel of this.#set.values()) cancel();
-    this.#set.clear();
+    for (const cancel of this.#set?.values() ?? []) cancel();
+    this.#set = null;
   }
 
   #wait(name: string, dueMs: number): void {
     const ms = Math.min(Math.max(0, dueMs - this.#nowMs()), WAIT_MS_MAX);
     const cancel = this.#clock.after(ms, () => {
       if (this.#nowMs() < dueMs) return this.#wait(name, dueMs);
-      this.#set.delete(name);
-      if (this.#planned.get(name) === dueMs) this.#due(name, dueMs);
+      this.#set?.delete(name);
+      if (this.#planned?.get(name) === dueMs) this.#due(name, dueMs);
     });
-    this.#set.set(name, cancel);
+    (this.#set ??= new Map()).set(name, cancel);
   }
 }

@@ -1,4 +1,7 @@
 /** Which code a stateful session runs: that of the version that serves its app, or that wrote its log. */
+import type { EgressRules } from "../isolate/egress_rules.ts";
+import type { HostServices } from "./host_services.ts";
+import type { OwnStoreServices } from "./own_store.ts";
 import type { StatefulName } from "../../functions/homes/mod.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -29,4 +32,24 @@ export async function writtenBy(
       version.slice(0, 8)
     } of ${name.app}, which is there no more: deploy it again, or delete the session`,
   );
+}
+
+/** What all sessions of a version share, made once: there may be many. */
+export class VersionParts {
+  readonly #services: HostServices;
+  readonly #made = new WeakMap<LiveVersion, { egress: EgressRules; stores: OwnStoreServices }>();
+
+  constructor(services: HostServices) {
+    this.#services = services;
+  }
+
+  of(version: LiveVersion): { readonly egress: EgressRules; readonly stores: OwnStoreServices } {
+    const known = this.#made.get(version);
+    if (known !== undefined) return known;
+    const { replica, limits, nowMs, egressOf, prepared } = this.#services;
+    const { space, writes } = prepared(version);
+    const made = { egress: egressOf(version), stores: { replica, limits, nowMs, space, writes } };
+    this.#made.set(version, made);
+    return made;
+  }
 }

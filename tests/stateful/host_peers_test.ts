@@ -7,7 +7,7 @@ import { check, Client, soon, until } from "./host_client.ts";
 import { Disks, memoryHost } from "./memory_host.ts";
 import type { Commit, Opened } from "../../functions/turns/mod.ts";
 import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
-import { HostedPeers } from "../../runtime/stateful/hosted_peers.ts";
+import { HostedPeers, type PeersSession } from "../../runtime/stateful/hosted_peers.ts";
 
 class Counter extends Session {
   count = 0;
@@ -125,16 +125,12 @@ Deno.test("peers go on where another process has the disk of their session's hom
 });
 
 Deno.test("what a run gives out for peers is theirs from its opening on, also when they were sent elsewhere, until the next run says who is there", () => {
-  const peers = new HostedPeers(
-    {
-      ...{ clock: SYSTEM_CLOCK, newId: () => "b", run: () => null, isShared: () => false, failed: () => {} },
-      ...{
-        keyOf: () => new Uint8Array(32),
-        accepts: () => true,
-        ensure: () => Promise.reject(new Error("it stops")),
-      },
-    } as unknown as ConstructorParameters<typeof HostedPeers>[0],
-  );
+  const site = { clock: SYSTEM_CLOCK, newId: () => "b", isShared: () => false, failed: () => {} };
+  const peers = new HostedPeers({
+    run: null,
+    ensure: () => Promise.reject(new Error("it stops")),
+    peersSite: () => site as unknown as ReturnType<PeersSession["peersSite"]>,
+  });
   const opened = (ids: readonly string[]) => ({
     peers: ids.map((id) => ({ kind: "client", id, sent: 1, received: 0, isClosed: false })),
   } as unknown as Opened);
