@@ -60,3 +60,8 @@ export const HELLO_MS_MAX = 10_000;
 export const TAKEN_MS = 5;
 /** Records that no output carries leave so soon, several together. */
 export const RECORDS_MS = 2;
+/**
+ * A host that has not taken a record for so long, at most twice that, is not waited for: it may have vanished, and at
+ * f = 0 everybody else waits for it. A whole log of 256 KiB arrives meanwhile at 1 Mbit/s.
+ */
+export const TAKEN_LATE_MS = 2_000;

@@ -107,6 +107,10 @@ export interface PeerFeeds {
   next(host: string): readonly Uint8Array[];
   /** It holds so many records of this channel. */
   taken(host: string, records: number): void;
+  /** The first record of its channel that it has not said to hold; 0: it holds all, or nothing is waited for. */
+  untaken(host: string): number;
+  /** It has been waited for long enough. */
+  late(host: string): void;
 }
 
 /** How an opening asks hosts for the log. */

@@ -7,10 +7,11 @@
  * PR2  A host is asked to hold the log on each channel anew; while its feed gets ready nothing leaves to it.
  * PR3  What was recovered counts as released when it is settled; until then nobody is told that a message is in the log
  *      of which he was not told before.
+ * PR4  Who does not take what he is sent is no host until he does: nobody waits for him.
  */
 import { HOSTS_MAX } from "../homes/host_owners.ts";
 import type { HomePeer } from "./home_peer.ts";
-import { RECORDS_MS } from "./limits.ts";
+import { RECORDS_MS, TAKEN_LATE_MS } from "./limits.ts";
 import type { LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
 
 /** See the file's header. */
@@ -24,6 +25,9 @@ export class Reach {
   /** Others that something waits for. */
   readonly #waiting = new Set<HomePeer>();
   #cancelRecords: (() => void) | null = null;
+  /** PR4: the record that each lacked when that was last looked at. */
+  readonly #lacked = new Map<HomePeer, number>();
+  #cancelLook: (() => void) | null = null;
 
   constructor(clock: PeerClock) {
     this.#clock = clock;
@@ -56,6 +60,8 @@ export class Reach {
   close(): void {
     this.#cancelRecords?.();
     this.#cancelRecords = null;
+    this.#cancelLook?.();
+    this.#cancelLook = null;
   }
 
   /** Released up to an entry, and what of that goes to the store is there. */
@@ -69,6 +75,7 @@ export class Reach {
   /** It was welcomed (PR2). */
   greeted(peer: HomePeer): void {
     const log = peer.line?.log ?? null, feeds = this.#feeds;
+    this.#lacked.delete(peer); // its records are those of this channel
     const mayHold = this.#hosts.has(peer) || this.#hosts.size < HOSTS_MAX;
     if (feeds === null || log === null || !mayHold) this.lost(peer);
     else {
@@ -80,11 +87,13 @@ export class Reach {
 
   /** It has no channel. */
   lost(peer: HomePeer): void {
+    this.#lacked.delete(peer);
     if (this.#hosts.delete(peer)) this.#feeds?.detach(peer.peer.id);
   }
 
   /** It is no peer any more. */
   gone(peer: HomePeer): void {
+    this.#lacked.delete(peer);
     this.#hosts.delete(peer);
     this.#waiting.delete(peer);
     this.#feeds?.forget(peer.peer.id);
@@ -119,6 +128,7 @@ export class Reach {
     const before = feeds.reach(id);
     if (before < 0) return;
     const records = feeds.next(id);
+    if (records.length > 0) this.#lookLater(feeds);
     // It may have become too long to be held there.
     peer.flush(Math.min(before, feeds.reach(id)), records);
   }
@@ -130,5 +140,21 @@ export class Reach {
       this.#cancelRecords = null;
       for (const peer of this.#hosts) this.#flushHost(feeds, peer);
     });
+  }
+
+  /** PR4 */
+  #lookLater(feeds: PeerFeeds): void {
+    this.#cancelLook ??= this.#clock.after(TAKEN_LATE_MS, () => {
+      this.#cancelLook = null;
+      for (const peer of [...this.#hosts]) this.#look(feeds, peer);
+      if (this.#lacked.size > 0) this.#lookLater(feeds);
+    });
+  }
+
+  #look(feeds: PeerFeeds, peer: HomePeer): void {
+    const { id } = peer.peer, lacks = feeds.untaken(id), before = this.#lacked.get(peer);
+    if (lacks > 0 && lacks !== before) return void this.#lacked.set(peer, lacks);
+    this.#lacked.delete(peer);
+    if (lacks > 0) feeds.late(id);
   }
 }

@@ -9,6 +9,8 @@
  * HF2  A host counts for its home when it has taken a record of this channel, and up to there (host_owners.ts).
  * HF3  What one host holds is bounded: before it has too much it is sent the log anew, from the newest base on. One that
  *      could not hold that either holds nothing.
+ * HF4  Nobody waits for a host that does not take what it is sent, and nothing is kept of that: it holds nothing until it
+ *      has taken all of it, and then the log anew.
  */
 import type { StatefulName } from "../homes/api.ts";
 import type { LogCopy, LogPiece } from "../homes/asks.ts";
@@ -70,6 +72,10 @@ interface Feed {
   sent: SentRecord[];
   /** Records of `sent` that are gone from its beginning. */
   cut: number;
+  /** Records of this channel that it has said to hold. */
+  taken: number;
+  /** HF4 */
+  isLate: boolean;
   bytes: number;
   records: number;
   /** The entry of the base that its log begins with. */
@@ -104,10 +110,14 @@ export class HostFeeds {
     this.#baseAt = at;
     if (this.#isTooLong) return;
     for (const [host, feed] of this.#feeds) {
-      if (feed.isHolding) continue;
-      feed.isHolding = true; // its channel is the same, and what it has taken of it counts on
-      void this.#begin(host, feed, null);
+      if (!feed.isHolding && !feed.isLate) this.#holdAgain(host, feed);
     }
+  }
+
+  /** Its channel is the same, and what it has taken of it counts on. */
+  #holdAgain(host: string, feed: Feed): void {
+    feed.isHolding = true;
+    void this.#begin(host, feed, null);
   }
 
   /** What is too long to be held is not even read. */
@@ -122,7 +132,7 @@ export class HostFeeds {
     const end = tag === null ? null : this.#ends.get(host)?.find((one) => isSame(one.tag, tag)) ?? null;
     const feed: Feed = {
       ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], sent: [], cut: 0 },
-      ...{ bytes: 0, records: 0, baseAt: 0, isHolding: true },
+      ...{ taken: 0, isLate: false, bytes: 0, records: 0, baseAt: 0, isHolding: true },
     };
     this.#feeds.set(host, feed);
     if (end === null && this.#isTooLong) this.#overflow(host, feed);
@@ -179,11 +189,33 @@ export class HostFeeds {
   /** HF2: it has taken so many records of this channel. */
   taken(host: string, records: number): void {
     const feed = this.#feeds.get(host);
+    if (feed?.isLate === true && records === feed.cut) {
+      feed.isLate = false;
+      if (!this.#isTooLong) this.#holdAgain(host, feed);
+    }
     const sent = feed?.sent[records - 1 - feed.cut];
     if (feed === undefined || sent === undefined) return;
     feed.sent.splice(0, records - 1 - feed.cut);
     feed.cut = records - 1;
+    feed.taken = records;
     if (feed.isHolding && !this.#home.hosts.has(host, sent.through)) this.#overflow(host, feed);
+  }
+
+  /** The first record of its channel that it has not said to hold; 0: it holds all, or nothing is waited for. */
+  untaken(host: string): number {
+    const feed = this.#feeds.get(host);
+    if (feed?.isHolding !== true) return 0;
+    return feed.taken < feed.cut + feed.sent.length ? feed.taken + 1 : 0;
+  }
+
+  /** HF4: it has been waited for long enough. */
+  late(host: string): void {
+    const feed = this.#feeds.get(host);
+    if (feed?.isHolding !== true) return;
+    feed.cut += feed.sent.length;
+    feed.taken = feed.cut;
+    Object.assign(feed, { isLate: true, sent: [] });
+    this.#overflow(host, feed);
   }
 
   /** What an earlier series had not is in the new one. */
@@ -264,7 +296,7 @@ export class HostFeeds {
 
   #remember(host: string, { sent }: Feed): void {
     if (sent.length === 0) return;
-    this.#ends.set(host, sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record) })));
+    this.#ends.set(host, sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() }))); // not the record
   }
 }
 

@@ -278,3 +278,39 @@ Deno.test("a log that is too long for hosts is not even read for them, and held 
   home.feeds.taken("c1", 2);
   assert.deepEqual([opened(log).through, home.has.get("c1")], [2, 2]);
 });
+
+Deno.test("a host that does not take what it was sent holds nothing, and the log anew when it has taken all", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  assert.equal(home.feeds.untaken("c1"), 1);
+  home.feeds.taken("c1", 1);
+  assert.equal(home.feeds.untaken("c1"), 0);
+  for (let i = 0; i < 3; i++) {
+    home.commit();
+    take(log, home.feeds.next("c1"));
+  }
+  assert.equal(home.feeds.untaken("c1"), 2);
+  home.feeds.taken("c1", 3);
+  assert.equal(home.feeds.untaken("c1"), 4);
+  home.feeds.late("c1");
+  assert.deepEqual(home.dropped, ["c1"]);
+  home.released = 1;
+  assert.deepEqual([home.feeds.reach("c1"), home.feeds.untaken("c1")], [1, 0], "it is told what others are");
+  home.checkpoint(new Uint8Array(10)); // who is late is not sent the next base
+  home.commit();
+  await settled();
+  assert.deepEqual(home.feeds.next("c1"), []);
+  for (const records of [3, 5]) home.feeds.taken("c1", records);
+  await settled();
+  assert.deepEqual(home.feeds.next("c1"), []);
+  home.feeds.taken("c1", 4);
+  home.released = home.last;
+  await settled();
+  assert.deepEqual(take(log, home.feeds.next("c1")), []);
+  assert.deepEqual([opened(log).through, log.length], [home.last, 1]);
+  home.feeds.taken("c1", 5);
+  assert.equal(home.has.get("c1"), home.last);
+});

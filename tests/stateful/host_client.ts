@@ -22,6 +22,8 @@ export class Client {
   #host: MemoryHost | null;
   #breaks = () => {};
   problem: string | null = null;
+  /** It says nothing, and hears all. */
+  isMute = false;
 
   constructor(host: MemoryHost, instance: number, log?: HeldLog) {
     this.#host = host;
@@ -53,6 +55,7 @@ export class Client {
     let isOver = false;
     const early: Uint8Array<ArrayBuffer>[] = [];
     const send = (frame: Uint8Array<ArrayBuffer>) => {
+      if (this.isMute) return;
       if (ends.home === undefined) early.push(frame);
       else queueMicrotask(() => isOver ? undefined : ends.home?.frame(frame));
     };

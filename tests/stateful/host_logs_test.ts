@@ -91,6 +91,23 @@ Deno.test("a host is told before the disk has it, a plain peer and a caller when
   for (const client of [ahead, plain]) await client.end();
 });
 
+Deno.test("nobody waits for a host that takes nothing of what it is sent", async () => {
+  await using host = await memoryHost(counter, { ...hosts });
+  const mute = holder(host, 1), plain = new Client(host, 2);
+  for (const client of [mute, plain]) client.connect();
+  await until("both are attached", () => [mute, plain].every(({ side }) => side.stage === "open"));
+  mute.side.send("first");
+  await until("its host is on record", () => isAhead(host) > 1 && mute.side.acknowledged === 1);
+  mute.isMute = true;
+  const told = () => ({ of: plain.heard.length, in: plain.side.acknowledged });
+  for (const message of ["second", "third"]) {
+    plain.side.send(message);
+    await until("it is told", () => told().of === told().in && told().of === plain.side.sent);
+  }
+  assert.equal(await hasHosts(host), false);
+  for (const client of [mute, plain]) await client.end();
+});
+
 Deno.test(
   "nothing that anybody heard is contradicted, over homes that end with or without their disk, isolates, rests and channels",
   {
