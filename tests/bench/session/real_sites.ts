@@ -132,18 +132,30 @@ export function statefulIsolates(site: number): number[] {
   });
 }
 
+/** Linux: the fields of a process behind its name, the first being its state; null: there is none. */
+function statOf(pid: number): string[] | null {
+  try {
+    const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
+    return text.slice(text.lastIndexOf(")") + 2).split(" ");
+  } catch {
+    return null;
+  }
+}
+
+/** It has not ended, whether its parent has asked for its status or not. */
+export const isRunning = (pid: number): boolean => (statOf(pid)?.[0] ?? "Z") !== "Z";
+
+/** The one that was started last. */
+export const youngest = (pids: readonly number[]): number =>
+  pids.reduce((one, other) => Number(statOf(other)?.[19]) > Number(statOf(one)?.[19]) ? other : one);
+
 /** Linux. */
 export function childrenOf(parent: number): number[] {
   const out: number[] = [];
   for (const { name } of Deno.readDirSync("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
-    try {
-      const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
-      if (Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1]) === parent) out.push(pid);
-    } catch {
-      // It ended between the listing and the read.
-    }
+    if (Number(statOf(pid)?.[1]) === parent) out.push(pid); // null: it ended between the listing and the read
   }
   return out;
 }
