@@ -8,7 +8,7 @@ import { defineApp, type EnvOf, type From, Session } from "sojourn";
 /** The server behind: it is to run there. */
 const ORIGIN = "tcp://127.0.0.1:9100";
 
-type Env = EnvOf<Record<never, never>, { line: Line }>;
+type Env = EnvOf<Record<never, never>, { line: Line; shared: SharedLine }>;
 
 /** What waits for a server that is not there yet: a client that has more to say is sent away. */
 const WAITING_BYTES_MAX = 1024 * 1024;
@@ -47,9 +47,14 @@ export class Line extends Session<Env> {
   }
 }
 
+/** A line whose ends hold its log, where these are agents: what one sends the other waits for no disk. */
+export class SharedLine extends Line {
+  static durability = "hosts" as const;
+}
+
 export default defineApp({
   name: "forwarder",
-  sessions: { line: Line },
+  sessions: { line: Line, shared: SharedLine },
   fetch: (request: Request, env: Env) => {
     const id = /^\/lines\/([\w.-]{1,100})$/.exec(new URL(request.url).pathname)?.[1];
     if (id === undefined) return new Response("GET /lines/ID, as a WebSocket\n", { status: 404 });

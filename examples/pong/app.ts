@@ -5,9 +5,9 @@
 import { contextOf, defineApp, type EnvOf } from "sojourn";
 import { type Context, Hono } from "hono";
 import { page } from "./page.ts";
-import { Table } from "./table.ts";
+import { SharedTable, Table } from "./table.ts";
 
-type Env = EnvOf<Record<never, never>, { table: Table }>;
+type Env = EnvOf<Record<never, never>, { table: Table; shared: SharedTable }>;
 type Ctx = Context<{ Bindings: Env }>;
 
 const http = new Hono<{ Bindings: Env }>();
@@ -30,11 +30,15 @@ http.get("/:table", (c) => {
 });
 
 /** The table itself: its WebSocket is answered by the stateful session of that name. */
-http.get("/:table/socket", (c) => c.env.sessions.table.get(c.req.param("table")).fetch(c.req.raw));
+http.get("/:table/socket", (c) => {
+  const name = c.req.param("table");
+  const { table, shared } = c.env.sessions;
+  return (name.startsWith("shared-") ? shared : table).get(name).fetch(c.req.raw);
+});
 
 export default defineApp({
   name: "pong",
-  sessions: { table: Table },
+  sessions: { table: Table, shared: SharedTable },
   assets: "./public",
   fetch: http.fetch,
 });

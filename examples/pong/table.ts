@@ -221,3 +221,8 @@ export class Table extends Session {
     };
   }
 }
+
+/** A table whose players hold its log: it goes on also where the only disk that had it is lost with its site. */
+export class SharedTable extends Table {
+  static durability = "hosts" as const;
+}

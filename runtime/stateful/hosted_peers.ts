@@ -7,7 +7,8 @@
  * HP2  A home that another one follows tells its channels so, also while it rests.
  * HP3  Where hosts hold the log they come before the session is open, and are asked for it: they wait for the opening,
  *      and are told why there is none.
- * HP4  A class that names an origin has a way to it from its first run here on, until it is not served here any more.
+ * HP4  A class that names an origin has a way to it from its first run here on, until it is not served here any more;
+ *      where its host side may hold the log, also before that.
  * HP5  A run may go on when its peers were told to look elsewhere (at a planned stop): what it gives out for them stays
  *      theirs, and is kept for the next home.
  */
@@ -27,6 +28,8 @@ import type { SessionRun } from "./session_run.ts";
 export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "outrun"> {
   /** Hosts hold the log of its class. */
   readonly isShared: () => boolean;
+  /** To its origin, as the code that is live has it. */
+  readonly origin: () => Pick<SessionRun, "version" | "originWay"> | null;
   /** A fault of what goes on with those attached, of this session only. */
   readonly failed: (error: unknown) => void;
 }
@@ -110,6 +113,8 @@ export class HostedPeers implements RunPeers {
   async ask(ask: LogAsk): ReturnType<SessionPeers["ask"]> {
     this.#asking++;
     try {
+      const origin = this.#way === null ? this.#ports.origin() : null;
+      if (origin !== null) this.#findOrigin(origin);
       return await this.#here().ask(ask);
     } finally {
       this.#asking--;
@@ -161,7 +166,7 @@ export class HostedPeers implements RunPeers {
   }
 
   /** HP4 */
-  #findOrigin({ version, originWay }: SessionRun): void {
+  #findOrigin({ version, originWay }: Pick<SessionRun, "version" | "originWay">): void {
     if (this.#way?.version === version) return;
     this.close();
     if (originWay === null) return;

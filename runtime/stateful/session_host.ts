@@ -342,6 +342,11 @@ export class SessionHost {
       clock: this.#clock,
       newId: newPeer,
       isShared: () => isShared(apps.get(name.app)?.current, name),
+      origin: () => {
+        const live = apps.get(name.app)?.current;
+        if (live === undefined) return null;
+        return { version: live.version, originWay: this.#services.originWay(name, live) };
+      },
       keysOf: peerKeys(secrets, name),
       openLog: (receiver, records) => openHostLog(secrets, { name, receiver }, records),
       secret: secrets[0],

@@ -111,6 +111,15 @@ const homeOf = async (cluster: TestCluster, app: string): Promise<string | undef
     ?.home;
 };
 
+/** How many hold the log of an app's session, beside disks. */
+async function heldBy(cluster: TestCluster, app: string): Promise<number> {
+  const lines: string[] = [];
+  const shell = { out: (line: string) => lines.push(line), err: () => {}, env: () => undefined };
+  await runCli(["sessions", "list", app, "--json", "--data", cluster.data], shell);
+  const all = JSON.parse(lines.join("\n")) as { owners: string[]; ended: boolean }[];
+  return all.find(({ ended }) => !ended)?.owners.filter((owner) => owner.startsWith("@")).length ?? 0;
+}
+
 /** Sends numbered lines by TCP, and reads them back: as many as come until `enough`. */
 async function echoed(port: number, until: (lines: number) => Promise<boolean>): Promise<string> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port });
@@ -196,10 +205,11 @@ Deno.test("servers that know nothing of Sojourn see each request and byte once w
         await Promise.all(["edge-1", "edge-2"].map((site) => cluster.ready(site)));
       },
     );
-    await t.step("an agent next to the server stands for it", async () => {
+    await t.step("agents at both ends hold the log, and go on when the home dies", async () => {
+      const shared = ["--app", "forwarder", "--session", "shared"];
       const origin = await startAgent(
         cluster,
-        ...of,
+        ...shared,
         "--origin",
         `tcp://127.0.0.1:${tcp.port}`,
         "--to",
@@ -208,17 +218,27 @@ Deno.test("servers that know nothing of Sojourn see each request and byte once w
       assert.match(String(origin.first.text), /standing for tcp:/);
       const client = await startAgent(
         cluster,
-        ...of,
+        ...shared,
         "--listen",
         "127.0.0.1:0",
         "--to",
         cluster.url("edge-3"),
       );
       const before = tcp.counted.connections;
-      await echoed(Number(client.first.port), (lines) => Promise.resolve(lines >= 100));
+      let killed = -1;
+      await echoed(Number(client.first.port), async (lines) => {
+        if (lines >= 50 && killed < 0 && await heldBy(cluster, "forwarder") === 2) {
+          assert.equal(await homeOf(cluster, "forwarder"), "edge-3");
+          killed = lines;
+          await cluster.control("kill", "edge-3");
+        }
+        return killed >= 0 && lines >= killed + 200;
+      });
       assert.equal(tcp.counted.connections, before + 1);
       await client.stop();
       await origin.stop();
+      await cluster.control("start", "edge-3");
+      await cluster.ready("edge-3");
     });
     await t.step("compression goes on where it was when the home dies", async () => {
       const client = await connect({ sites: `${cluster.url("edge-1")}/compressor` });

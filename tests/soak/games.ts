@@ -7,6 +7,7 @@
  *     moves never go back, what was told never vanishes (tests/games/*_witness.ts).
  * G2  A player who is not told anything new within a minute of a kill is a finding, too.
  */
+import { join } from "node:path";
 import type { TestCluster } from "../e2e/cluster.ts";
 import { quantile } from "../bench/record.ts";
 import { playPong, playScrabble, type Sockets, type Watched } from "../games/players.ts";
@@ -16,6 +17,8 @@ import { Draws } from "../sim/random.ts";
 export interface GamesOptions {
   readonly edges: readonly string[];
   readonly sockets: Sockets;
+  /** Only pong, at tables whose players hold the log: an edge that is killed loses its disk, too. */
+  readonly isShared?: boolean;
   /** Of each kind. */
   readonly tables: number;
   readonly seed: string;
@@ -63,6 +66,9 @@ export async function soakGames(cluster: TestCluster, options: GamesOptions): Pr
   const urls = options.edges.map((edge) => cluster.url(edge));
   const tables = Array.from({ length: options.tables }, (_, i) => {
     const sites = [...urls.slice(i % urls.length), ...urls.slice(0, i % urls.length)];
+    if (options.isShared === true) {
+      return [playPong(`shared-soak-${i}`, sites, draws.fork(`p${i}`), "library")];
+    }
     return [
       playPong(`soak-${i}`, sites, draws.fork(`p${i}`), options.sockets),
       playScrabble(`soak-${i}`, sites, draws.fork(`s${i}`), options.sockets),
@@ -79,6 +85,9 @@ export async function soakGames(cluster: TestCluster, options: GamesOptions): Pr
       const edge = options.edges[kills === 0 ? 0 : draws.integer(0, options.edges.length - 1)] ?? "";
       kills++;
       await cluster.control("kill", edge);
+      if (options.isShared === true) {
+        await Deno.remove(join(cluster.data, "sites", edge, "data"), { recursive: true });
+      }
       findings.push(...await resumed(tables, took, (line) => options.say(`kill ${kills}, ${edge}: ${line}`)));
       await pause(Math.max(0, options.awayMs - (performance.now() - roundMs)));
       await cluster.control("start", edge);

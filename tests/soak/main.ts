@@ -7,7 +7,8 @@
  * asked for. `--main` takes another program for the sites: with `tests/e2e/no_handoff_main.ts` it has to fail.
  *
  * `deno task soak --games` plays pong and scrabble instead (games.ts), over plain WebSockets or, with
- * `--library`, those of the client library, and kills an edge every 20 seconds. Prints
+ * `--library`, those of the client library, and kills an edge every 20 seconds; with `--shared` only pong, at tables
+ * whose players hold the log, and an edge that is killed loses its disk. Prints
  * `{seed, kills, told, resumed, unanswered, counted, findings, ms}`.
  */
 import { startCluster } from "../e2e/cluster.ts";
@@ -16,7 +17,7 @@ import { soak, SOAK_APP, type Soaked } from "./soak.ts";
 
 const USAGE = "deno task soak [--rounds N] [--seed N] [--clients N] [--minutes N] [--topology NAME] " +
   "[--f N] [--main FILE] [--json]\n" +
-  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--library] [--json]";
+  "deno task soak --games [--minutes N] [--every SECONDS] [--tables N] [--seed N] [--f N] [--library | --shared] [--json]";
 
 /** Findings that are printed; the others follow from the first. */
 const SHOWN_MAX = 50;
@@ -42,8 +43,9 @@ function parseOptions(args: readonly string[]) {
     const [name = "", inline] = (args[i] ?? "").split("=");
     if (VALUED.includes(name)) {
       flags.set(name, inline ?? args[++i] ?? "");
-    } else if (name === "--json" || name === "--games" || name === "--library") flags.set(name, "");
-    else throw new Error(`cannot take '${args[i]}': ${USAGE}`);
+    } else if (name === "--json" || name === "--games" || name === "--library" || name === "--shared") {
+      flags.set(name, "");
+    } else throw new Error(`cannot take '${args[i]}': ${USAGE}`);
   }
   const number = (name: string, otherwise: number) => {
     const text = flags.get(name) ?? String(otherwise);
@@ -56,11 +58,12 @@ function parseOptions(args: readonly string[]) {
     clients: number("--clients", 12),
     msMax: number("--minutes", flags.has("--games") ? 10 : 30) * 60_000,
     topology: flags.get("--topology"),
-    f: number("--f", flags.has("--games") ? 1 : 0),
+    f: number("--f", flags.has("--games") && !flags.has("--shared") ? 1 : 0),
     main: flags.get("--main"),
     json: flags.has("--json"),
     games: flags.has("--games"),
     sockets: flags.has("--library") ? "library" as const : "plain" as const,
+    isShared: flags.has("--shared"),
     everyMs: number("--every", 20) * 1_000,
     tables: number("--tables", 4),
   };
@@ -85,7 +88,7 @@ function textOfGames({ kills, told, resumed, unanswered, counted, findings, ms }
     `after ${resumed[kind].p50} ms p50, ${resumed[kind].p99} p99, ${resumed[kind].max} at most`;
   return [
     `${kills} kills in ${(ms / 1000).toFixed(0)} s`,
-    ...(["pong", "scrabble"] as const).map(line),
+    ...(["pong", "scrabble"] as const).filter((kind) => told[kind] > 0).map(line),
     `${counted} moves of paddles counted; ${unanswered} were lost with connections that broke`,
     findings.length === 0 ? "no findings" : `${findings.length} findings:`,
     ...findings.slice(0, SHOWN_MAX).map((finding) => `  ${finding}`),
@@ -99,6 +102,7 @@ async function games({ json, f, seed, ...options }: ReturnType<typeof parseOptio
       edges: ["edge-1", "edge-2", "edge-3"],
       tables: options.tables,
       sockets: options.sockets,
+      isShared: options.isShared,
       seed: `${seed}`,
       killsMax: Infinity,
     },
