@@ -55,7 +55,14 @@ export function mendingRoutes(
   app.post(
     "/sessions/:app/:class/:id/resume",
     at(async (name, c) => {
-      const how = { fromCheckpoint: isSet(c, "fromCheckpoint"), isTrial: isSet(c, "trial") };
+      const how = {
+        fromCheckpoint: isSet(c, "fromCheckpoint"),
+        isTrial: isSet(c, "trial"),
+        withoutClients: isSet(c, "withoutClients"),
+      };
+      if (how.fromCheckpoint && how.withoutClients) {
+        throw new Problem("query_invalid", "fromCheckpoint and withoutClients do not go together");
+      }
       const resumed = await mending.resume(name, how);
       if (!how.isTrial) services.note("stateful_resumed", { ...name, ...how, state: resumed.state });
       return { ...name, ...resumed };

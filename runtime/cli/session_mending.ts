@@ -3,7 +3,7 @@
  */
 import { z } from "zod";
 import { findCluster } from "./cluster.ts";
-import { EXIT, type ExitCode, numberOption, type Parsed, type Shell } from "./command.ts";
+import { EXIT, type ExitCode, numberOption, type Parsed, type Shell, UsageError } from "./command.ts";
 
 const entry = z.looseObject({ n: z.number(), kind: z.string() });
 const logSchema = z.object({
@@ -32,6 +32,7 @@ const resumedSchema = z.object({
     messages: z.number(),
     timers: z.number(),
   }).nullable(),
+  leftBehind: z.array(z.string()),
 });
 const resetSchema = z.object({
   app: z.string(),
@@ -74,15 +75,28 @@ export async function showLog(names: readonly string[], args: Parsed, shell: She
 
 /** Has it try again; what comes after its last checkpoint goes only with --yes. */
 export async function resume(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
-  const fromCheckpoint = args.flag("from-checkpoint");
+  const fromCheckpoint = args.flag("from-checkpoint"), withoutClients = args.flag("without-clients");
+  if (fromCheckpoint && withoutClients) {
+    throw new UsageError("resume takes one of --from-checkpoint and --without-clients");
+  }
+  if (withoutClients && !args.flag("yes")) {
+    shell.err(
+      `what ${
+        names.join(" ")
+      } told only the clients that hold its log and do not come back is gone then, and they ` +
+        `begin anew; sojourn sessions show names them; --yes does it`,
+    );
+    return EXIT.failed;
+  }
   const client = await findCluster(args, shell);
   const isTrial = fromCheckpoint && !args.flag("yes");
   const query = new URLSearchParams({
     ...fromCheckpoint ? { fromCheckpoint: "1" } : {},
     ...isTrial ? { trial: "1" } : {},
+    ...withoutClients ? { withoutClients: "1" } : {},
   });
   const resumed = resumedSchema.parse(await client.call("POST", `${pathOf(names, "resume")}?${query}`));
-  const { app, class: name, id, state, problem, takenBack } = resumed;
+  const { app, class: name, id, state, problem, takenBack, leftBehind } = resumed;
   const code = state === "open" ? EXIT.done : EXIT.failed;
   if (args.json) {
     shell.out(JSON.stringify({ ...resumed, isTrial }));
@@ -100,8 +114,10 @@ export async function resume(names: readonly string[], args: Parsed, shell: Shel
     );
   }
   if (isTrial) shell.err("nothing was changed; --yes does it");
-  else if (state === "open") shell.out(`${session} goes on`);
-  else shell.err(`${session} stands still again: ${problem}`);
+  else if (state === "open") {
+    const without = leftBehind.length === 0 ? "" : `, without ${leftBehind.join(", ")}`;
+    shell.out(`${session} goes on${without}`);
+  } else shell.err(`${session} stands still again: ${problem}`);
   return isTrial ? EXIT.failed : code;
 }
 

@@ -103,7 +103,11 @@ export const sessions: Command = {
     from: { type: "string", value: "N", says: "log: entries from this number on" },
     ended: { type: "boolean", says: "log: that of the last one of this id that ended" },
     "from-checkpoint": { type: "boolean", says: "resume: take back what came after the last checkpoint" },
-    yes: { type: "boolean", says: "resume --from-checkpoint, reset: do it" },
+    "without-clients": {
+      type: "boolean",
+      says: "resume: also one that waits for clients that hold its log; what only they were told is gone",
+    },
+    yes: { type: "boolean", says: "resume --from-checkpoint or --without-clients, reset: do it" },
     "all-from": { type: "string", value: "SITE", says: "moves all that are at home there" },
   },
   verbs: { at: 0, names: ["list", "show", "move", "log", "resume", "reset", "delete"] },
@@ -231,9 +235,12 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
   }
   const rows = [
     ["home", one.ended ? "ended" : `${one.home}, epoch ${one.epoch}`],
-    ["owners", one.owners.join(", ") || "none: the home's disk alone"],
+    ["owners", one.owners.filter((owner) => !isClient(owner)).join(", ") || "none: the home's disk alone"],
     ["version", one.version],
   ];
+  const clients = one.owners.filter(isClient).map((owner) => owner.slice(1));
+  if (clients.length > 0) rows.push(["held by", `${clients.length} clients or agents, on record`]);
+  for (const id of clients) rows.push(["", `${id}${presenceOf(id, one.at)}`]);
   if (one.at === null) {
     if (one.unreachable !== null) rows.push(["state", `not known: ${one.unreachable}`]);
     else if (!one.ended) rows.push(["state", "at rest, out of memory"]);
@@ -254,6 +261,18 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
   for (const line of columns(rows)) shell.out(line);
   if (one.parked !== null) { for (const line of reportLines(one.parked)) shell.out(line); }
   return EXIT.done;
+}
+
+/** A client, or an agent of an origin, that holds the log (docs/protocol/hosts.md). */
+const isClient = (owner: string): boolean => owner.startsWith("@");
+
+/** Whether one that holds the log is there, as far as that is known. */
+function presenceOf(id: string, at: Shown["at"]): string {
+  if (at === null) return "";
+  // What it could not be opened for names all that are missing.
+  if (at.state === "unreachable") return at.problem?.includes(id) === true ? ", missing" : "";
+  const isAllShown = at.peers.length === at.attached;
+  return at.state === "open" && isAllShown && !at.peers.includes(id) ? ", missing" : "";
 }
 
 /** Why it stands still, with all that is known of it. */

@@ -2,7 +2,7 @@
  * What operators do about a stateful session that stands still, at its home: read its log, have it try again, take back
  * what came after its last checkpoint, or have it begin anew.
  *
- * MD1  Only one that stands still is resumed, and nothing of its log goes unless that was said.
+ * MD1  Only one that stands still, or can't be opened, is resumed, and nothing of its log goes unless that was said.
  * MD2  What is taken back is told first: `isTrial` changes nothing.
  */
 import { HomeError, type Homes, type StatefulName } from "../../functions/homes/mod.ts";
@@ -42,6 +42,16 @@ export interface Resumed {
   readonly state: "open" | "parked";
   readonly problem: string | null;
   readonly takenBack: TakenBack | null;
+  /** Clients that held its log, and that it was opened without. */
+  readonly leftBehind: readonly string[];
+}
+
+/** How one is resumed. */
+export interface Resuming {
+  readonly fromCheckpoint: boolean;
+  readonly isTrial: boolean;
+  /** Also one that can't be opened since clients that hold its log do not come back. */
+  readonly withoutClients: boolean;
 }
 
 /** See the file's header. */
@@ -85,26 +95,26 @@ export class Mending {
   /** @throws Problem, HomeError */
   async resume(
     name: StatefulName,
-    { fromCheckpoint, isTrial }: { readonly fromCheckpoint: boolean; readonly isTrial: boolean },
+    { fromCheckpoint, isTrial, withoutClients }: Resuming,
   ): Promise<Resumed> {
     const { host } = this.#services;
     const look = host.look(name);
-    if (look?.state !== "parked") {
+    if (withoutClients ? look?.state === "open" : look?.state !== "parked") {
       throw new Problem(
         "stateful_running",
         `${shown(name)} does not stand still: there is nothing to resume`,
       );
     }
     const takenBack = fromCheckpoint ? await this.#takeBack(name, isTrial) : null;
-    if (isTrial) return { state: "parked", problem: look.problem, takenBack };
+    if (isTrial) return { state: "parked", problem: look?.problem ?? null, takenBack, leftBehind: [] };
     try {
-      await host.resume(name);
-      return { state: "open", problem: null, takenBack };
+      const leftBehind = await host.resume(name, withoutClients);
+      return { state: "open", problem: null, takenBack, leftBehind };
     } catch (error) {
       // It tried, and stands still again.
-      const problem = host.look(name)?.problem ?? null;
-      if (problem === null) throw error;
-      return { state: "parked", problem, takenBack };
+      const after = host.look(name);
+      if (after?.state !== "parked") throw error;
+      return { state: "parked", problem: after.problem, takenBack, leftBehind: [] };
     }
   }
 

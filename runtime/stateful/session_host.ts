@@ -20,6 +20,7 @@ import { type Answered, Hosted, type HostedRequest, type HostedSite, type Reason
 import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import { peerKeys } from "./host_logs.ts";
+import { Openings } from "./openings.ts";
 import { OwnStore } from "./own_store.ts";
 import { LastAnswers } from "./last_answers.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
@@ -72,10 +73,12 @@ export class SessionHost {
   readonly #telling = new Set<Promise<void>>();
   #closed = false;
   #channels = 0;
+  readonly #openings: Openings;
 
   constructor(services: HostServices) {
     this.#services = services;
     this.#clock = services.clock ?? SYSTEM_CLOCK;
+    this.#openings = new Openings(services.homes);
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     this.#site = this.#siteOf(services);
     this.#versions = new VersionParts(services);
@@ -186,10 +189,12 @@ export class SessionHost {
     const { attached = 0, apart = 0 } = hosted?.attachment ?? {};
     const peers = hosted?.peerIds.slice(0, SHOWN_PEERS_MAX) ?? [];
     if (hosted === undefined || run === null) {
-      const state = parked === null ? "resting" : "parked";
-      return parked === null && attached === 0
+      const unopened = this.#openings.why(name);
+      const state = parked !== null ? "parked" : unopened === null ? "resting" : "unreachable";
+      const problem = parked ?? unopened;
+      return problem === null && attached === 0
         ? null
-        : { ...NOTHING, attached, apart, peers, state, problem: parked };
+        : { ...NOTHING, attached, apart, peers, state, problem };
     }
     const { waiting, ...state } = run.state;
     const waits = Math.max(waiting, hosted.waiting);
@@ -217,7 +222,7 @@ export class SessionHost {
       return await run.finished;
     }
     const live = this.#services.apps.get(name.app);
-    const home = (await this.#services.homes.open(name, live?.current.version ?? "")).start([]);
+    const home = (await this.#services.homes.open(name, live?.current.version ?? "", true)).start([]);
     await home.end();
     await this.#services.parked.drop(name);
     hosted?.forgotten();
@@ -382,12 +387,19 @@ export class SessionHost {
     this.#telling.add(telling);
   }
 
-  /** Lets one that stands still try again; what it says then. @throws Problem, HomeError where it can't go on. */
-  async resume(name: StatefulName): Promise<void> {
+  /**
+   * Lets one that stands still try again; what it says then. @throws Problem, HomeError where it can't go on.
+   *
+   * @param isForced also without clients that hold its log and do not come back (functions/homes/host_owners.ts, HO8).
+   * @returns these.
+   */
+  async resume(name: StatefulName, isForced = false): Promise<readonly string[]> {
     await this.#services.parked.drop(name);
     const hosted = this.#of(name);
     hosted.unpark();
-    await hosted.ensure();
+    const ensure = () => hosted.ensure();
+    const run = isForced ? await this.#openings.forced(name, ensure) : await ensure();
+    return run.home.hosts.leftBehind;
   }
 
   #log({ app }: StatefulName, level: string, text: string): void {
@@ -400,7 +412,7 @@ export class SessionHost {
     const { homes, prepare } = this.#services;
     // What it runs in starts meanwhile, where it is likely to run here.
     if (homes.followable.log(name) !== undefined) prepare?.(name, this.#services.prepared(current).app);
-    const home = await homes.open(name, current.version);
+    const home = await this.#openings.open(name, current.version);
     let run: SessionRun | undefined, standby: Standby | null = null;
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;

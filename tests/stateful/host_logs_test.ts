@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { type From, Session } from "../../functions/session.ts";
 import { HostLog } from "../../functions/sealed_log/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
+import { Mending } from "../../runtime/stateful/mending.ts";
 import { Draws } from "../sim/random.ts";
-import { check, Client, soon, until } from "./host_client.ts";
+import { check, Client, name, soon, until } from "./host_client.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Counter extends Session {
@@ -158,3 +159,42 @@ Deno.test(
     assert.ok(wiped > 0, "no disk was lost");
   },
 );
+
+Deno.test("an operator opens a session without a client that holds its log and does not come back (HO8)", async () => {
+  const disks = new Disks();
+  const first = await memoryHost(counter, { disks, ...hosts });
+  const [lost, back] = [holder(first, 1), holder(first, 2)];
+  for (const client of [lost, back]) client.connect();
+  await until("both are attached", () => [lost, back].every(({ side }) => side.stage === "open"));
+  back.side.send("m1");
+  const onRecord = async () => (await first.homes.rows({ limit: 1 }))[0]?.owners.length === 3;
+  for (let i = 0; i < 500 && !await onRecord(); i++) await soon(10);
+  assert.ok(await onRecord(), "both are on record");
+  await until("it is heard", () => back.heard.length === 1);
+  disks.crash();
+  const dead = first[Symbol.asyncDispose]();
+  for (const client of [lost, back]) client.moveTo(null);
+  await using second = await memoryHost(counter, { disks, ...hosts });
+  const mending = new Mending({ ...second });
+  const how = { fromCheckpoint: false, isTrial: false, withoutClients: false };
+  back.moveTo(second);
+  back.connect();
+  back.side.send("m2");
+  await until("it can't be opened", () => second.host.look(name)?.state === "unreachable");
+  const [row] = await second.homes.rows({ limit: 1 });
+  const clients = row?.owners.flatMap(({ site }) => site.startsWith("@") ? [site.slice(1)] : []) ?? [];
+  const missing = clients.filter((id) => second.host.look(name)?.problem?.includes(id));
+  assert.equal(missing.length, 1, second.host.look(name)?.problem ?? "");
+  await assert.rejects(mending.resume(name, how), { code: "stateful_running" });
+  const resumed = await mending.resume(name, { ...how, withoutClients: true });
+  assert.deepEqual([resumed.state, resumed.leftBehind], ["open", missing]);
+  await until("it goes on", () => back.heard.length === 2);
+  check([back], [["m1", "m2"]]);
+  await assert.rejects(mending.resume(name, { ...how, withoutClients: true }), { code: "stateful_running" });
+  lost.moveTo(second);
+  lost.connect();
+  await until("who was left behind begins anew", () => lost.problem !== null);
+  await back.end();
+  await lost.end();
+  await dead;
+});

@@ -73,19 +73,22 @@ Deno.test("a session that did otherwise at a replay is resumed from its checkpoi
   const report = host.parked.get(NAME);
   assert.match(report?.message ?? "", /replay of entry \d+ \(request\) did other things/);
   assert.match(JSON.stringify(report?.detail["did"]), /output 1 to request-\d+, \d+ bytes/);
-  const again = await mending.resume(NAME, { fromCheckpoint: false, isTrial: false });
+  const again = await mending.resume(NAME, { fromCheckpoint: false, isTrial: false, withoutClients: false });
   assert.deepEqual([again.state, /diverged/.test(again.problem ?? "")], ["parked", true]);
-  const trial = await mending.resume(NAME, { fromCheckpoint: true, isTrial: true });
+  const trial = await mending.resume(NAME, { fromCheckpoint: true, isTrial: true, withoutClients: false });
   assert.deepEqual([trial.state, trial.takenBack?.requests], ["parked", 2]);
   await assert.rejects(ask(host, "add", 0), { code: "stateful_parked" }, "a trial changes nothing");
-  const resumed = await mending.resume(NAME, { fromCheckpoint: true, isTrial: false });
+  const resumed = await mending.resume(NAME, { fromCheckpoint: true, isTrial: false, withoutClients: false });
   assert.deepEqual([resumed.state, resumed.takenBack], ["open", trial.takenBack]);
   assert.equal(await ask(host, "add", 0), 7);
   host.loseIsolates();
   assert.equal(await ask(host, "add", 1), 8, "and its log is good from there on");
-  await assert.rejects(mending.resume(NAME, { fromCheckpoint: false, isTrial: false }), {
-    code: "stateful_running",
-  });
+  await assert.rejects(
+    mending.resume(NAME, { fromCheckpoint: false, isTrial: false, withoutClients: false }),
+    {
+      code: "stateful_running",
+    },
+  );
 });
 
 Deno.test("a session that is reset begins anew, and is no longer said to stand still", async () => {
