@@ -112,6 +112,11 @@ export class HomePeer {
     return this.#isDismissed && this.#kept.length === 0;
   }
 
+  /** It never said a thing, and never took one. */
+  get isSilent(): boolean {
+    return this.taken === 0 && this.acknowledged === 0;
+  }
+
   isTooSlow(bytesMax = OUTBOX_BYTES_MAX): boolean {
     const { length } = this.#kept;
     return length > OUTBOX_OUTPUTS_MAX || (length > 1 && this.#keptBytes > bytesMax);

@@ -14,8 +14,8 @@
  * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
  *      is in the log once, in the order in which its peer sent it, whatever breaks.
  * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late.
- * HM4  Who has no line stays attached for its grace; who left, was sent away and knows it, or does not keep up,
- *      does not.
+ * HM4  Who has no line stays attached for its grace, or until others need its room (peer_room.ts); who left, was sent
+ *      away and knows it, or does not keep up, does not.
  * HM5  Whatever comes of a channel is refused or has its effect on that peer alone.
  */
 import type { OpenedPeer } from "../turns/commit.ts";
@@ -26,6 +26,7 @@ import type { Hello, PeerIdentity, Retry } from "./frame.ts";
 import { cut } from "./frame_bytes.ts";
 import * as limits from "./limits.ts";
 import { Lobby } from "./lobby.ts";
+import { PeerRoom } from "./peer_room.ts";
 import { Reach } from "./reach.ts";
 import {
   type Appended,
@@ -60,6 +61,7 @@ export class HomeSide {
   /** Hellos that came before the log was read. */
   readonly #lobby: Lobby;
   readonly #reach: Reach;
+  readonly #room: PeerRoom;
   /** Channels that are open. */
   readonly #lines = new Set<Line>();
   /** Peers that have something to be told, or have said what they have. */
@@ -77,6 +79,7 @@ export class HomeSide {
     this.#ports = ports;
     this.#lobby = new Lobby(ports, ({ identity }) => identity !== null && this.#isKnown(identity));
     this.#reach = new Reach(ports.clock);
+    this.#room = new PeerRoom(ports.peersMax);
   }
 
   get status(): HomeSideStatus {
@@ -332,13 +335,15 @@ export class HomeSide {
   #greetNew(line: Line, hello: Hello): void {
     const known = this.#byInstance.get(hello.instance);
     if (known !== undefined && known.stage !== "detaching") return this.#bind(known, line, hello);
-    if (this.#peers.size >= limits.PEERS_MAX) {
+    const room = this.#room.forOne(this.#peers.size);
+    if (room === null) {
       return line.refuse(
         "limit_peers",
-        `${limits.PEERS_MAX} peers are attached to this session already`,
+        "as many peers as may be are attached to this session already",
         "retry",
       );
     }
+    if (room.detach !== null) this.#detach(room.detach);
     const id = this.#ports.newId();
     const [key] = this.#ports.keysOf(id);
     const peer = new HomePeer({ kind: hello.peer, id }, key, null, []);
@@ -363,6 +368,7 @@ export class HomeSide {
     // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer.
     const isOwn = hello.instance === peer.instance;
     peer.bind(line, hello);
+    this.#room.found(peer);
     old?.refuse("superseded", `another program speaks for peer ${id}`, isOwn ? "retry" : "fix");
     if (peer.stage === "attached") this.#welcome(peer);
     this.#touch(peer);
@@ -420,6 +426,7 @@ export class HomeSide {
     this.#reach.lost(peer);
     if (this.#over !== null || peer.stage === "detaching" || !this.#peers.has(peer.peer.id)) return;
     peer.cancelGrace?.();
+    this.#room.lost(peer);
     peer.cancelGrace = this.#ports.clock.after(this.#ports.graceMs ?? limits.GRACE_MS, () => {
       if (peer.line === null && peer.stage !== "detaching") this.#detach(peer);
     });
@@ -438,12 +445,13 @@ export class HomeSide {
   #detach(peer: HomePeer): void {
     peer.cancelGrace?.();
     peer.stage = "detaching";
+    this.#room.leaves(peer);
     this.#deliver(peer, { kind: "detach", peer: peer.peer.id }, 0);
   }
 
   #remove(peer: HomePeer, tell: (line: Line) => void): void {
     peer.cancelGrace?.();
-    this.#peers.delete(peer.peer.id);
+    if (this.#peers.delete(peer.peer.id)) this.#room.gone(peer);
     if (this.#byInstance.get(peer.begunBy) === peer) this.#byInstance.delete(peer.begunBy);
     this.#dirty.delete(peer);
     this.#reach.gone(peer);

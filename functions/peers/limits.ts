@@ -41,8 +41,10 @@ export const OUTBOX_BYTES_MAX = 4 << 20;
 export const OUTBOX_OUTPUTS_MAX = 16_384;
 /** Messages of all peers of one session that wait for it: beyond, who sends more is told to come again. */
 export const WAITING_BYTES_MAX = 64 << 20;
-/** Attached to one session: some 500 bytes of its home's memory each. */
+/** Attached to one session: some 1.6 KB of its home's memory each. */
 export const PEERS_MAX = 10_000;
+/** Of those that made room for others, and of whom the session has not heard yet. */
+export const LEAVING_MAX = 1_000;
 
 /** An acknowledgement that nothing carries waits so long for something that does, or for so many. */
 export const ACK_MS = 50;

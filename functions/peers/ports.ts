@@ -186,4 +186,5 @@ export interface HomePorts {
   readonly graceMs?: number;
   readonly outboxBytesMax?: number;
   readonly handedMax?: number;
+  readonly peersMax?: number;
 }
