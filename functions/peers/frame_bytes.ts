@@ -96,8 +96,14 @@ function joined(
 ): Uint8Array<ArrayBuffer> {
   const head = DATA | (isText ? 0 : BYTES) | (sequence & SEQUENCE_MASK);
   if (increment !== null) {
-    return new Writer(2 + payload.length + increment.length + 4).byte(head | INCREMENT).byte(received & 0xff)
-      .bytes(increment).raw(payload).done();
+    const size = new Writer(8).uint(increment.length).view();
+    const bytes = new Uint8Array(2 + size.length + increment.length + payload.length);
+    bytes[0] = head | INCREMENT;
+    bytes[1] = received & 0xff;
+    bytes.set(size, 2);
+    bytes.set(increment, 2 + size.length);
+    bytes.set(payload, 2 + size.length + increment.length);
+    return bytes;
   }
   const bytes = new Uint8Array(2 + payload.length);
   bytes[0] = head;

@@ -144,8 +144,8 @@ export class HomeSide {
   /** A commit was appended, where hosts hold the log. */
   appended({ entry, outputs }: Appended): void {
     if (this.#over !== null) return;
-    this.#give(outputs, entry);
-    this.#reach.flushHosts();
+    this.#reach.flushSoon();
+    this.#give(outputs, entry, () => {});
   }
 
   /** A commit is at all owners (HM1). */
@@ -155,7 +155,7 @@ export class HomeSide {
     for (const { event, rejected } of done) {
       if (event.kind !== "detach") this.#done(event, rejected);
     }
-    this.#give(outputs, entry);
+    this.#give(outputs, entry, (peer) => this.#reach.flush(peer));
     this.#reach.released(entry);
     for (const { event } of done) if (event.kind === "detach") this.#detached(event.peer);
   }
@@ -165,12 +165,12 @@ export class HomeSide {
     if (this.#over === null) this.#reach.flushHosts();
   }
 
-  #give(outputs: readonly OutputToPeer[], entry: number): void {
+  #give(outputs: readonly OutputToPeer[], entry: number, flush: (peer: HomePeer) => void): void {
     for (const output of outputs) {
       const peer = this.#peers.get(output.to);
       if (peer === undefined) continue;
       peer.output(output, entry);
-      this.#reach.flush(peer);
+      flush(peer);
       if (peer.isTooSlow(this.#ports.outboxBytesMax) && peer.stage !== "detaching") this.#tooSlow(peer);
     }
   }

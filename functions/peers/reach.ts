@@ -3,7 +3,8 @@
  * ahead as soon as it is appended, with the log up to there, all others when it is released. Where no hosts do, what is
  * here is released.
  *
- * PR1  What leaves to a host leaves with all records up to there, in the frame before or in its own.
+ * PR1  What leaves to a host leaves with all records up to there, in the frame before or in its own. Commits that come at
+ *      one go leave in one record.
  * PR2  A host is asked to hold the log on each channel anew; while its feed gets ready nothing leaves to it.
  * PR3  What was recovered counts as released when it is settled; until then nobody is told that a message is in the log
  *      of which he was not told before.
@@ -28,6 +29,7 @@ export class Reach {
   /** PR4: the record that each lacked when that was last looked at. */
   readonly #lacked = new Map<HomePeer, number>();
   #cancelLook: (() => void) | null = null;
+  #isFlushing = false;
 
   constructor(clock: PeerClock) {
     this.#clock = clock;
@@ -117,7 +119,17 @@ export class Reach {
     else this.#waiting.add(peer);
   }
 
-  /** Something was appended, or other hosts are on record. */
+  /** Something was appended: they hear of it when all has been that is at hand (PR1). */
+  flushSoon(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    queueMicrotask(() => {
+      this.#isFlushing = false;
+      this.flushHosts();
+    });
+  }
+
+  /** They may be told what they were not before. */
   flushHosts(): void {
     for (const peer of this.#hosts) this.flush(peer);
   }

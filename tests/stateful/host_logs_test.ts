@@ -1,11 +1,14 @@
 /** Stateful sessions whose hosts hold the log, over the host of stateful sessions: its runs, real homes, and a disk that is lost. */
 import assert from "node:assert/strict";
 import { type From, Session } from "../../functions/session.ts";
-import { HostLog } from "../../functions/sealed_log/mod.ts";
+import type { PeerFeeds } from "../../functions/peers/mod.ts";
+import { tag } from "../../functions/peers/frame_bytes.ts";
+import { encodeSummary, HostLog } from "../../functions/sealed_log/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Mending } from "../../runtime/stateful/mending.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, name, soon, until } from "./host_client.ts";
+import { HandHome, hello, keyOf } from "./peer_pair.ts";
 import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
 
 class Counter extends Session {
@@ -197,4 +200,34 @@ Deno.test("an operator opens a session without a client that holds its log and d
   await back.end();
   await lost.end();
   await dead;
+});
+
+Deno.test("commits that come at one go leave to a host in one record, with the first of their outputs", async () => {
+  const home = new HandHome();
+  let last = 0, told = 0;
+  const feeds: PeerFeeds = {
+    ...{ attach: () => {}, detach: () => {}, forget: () => {}, taken: () => {}, late: () => {} },
+    ...{ untaken: () => 0, reach: () => last },
+    next: () => told === last ? [] : [Uint8Array.of(told = last)],
+  };
+  home.side.opened({
+    ...{ epoch: 1, outputs: [], ahead: { feeds, last: 0, released: 0, asked: [], leftBehind: [] } },
+    peers: [{ kind: "client", id: "p", sent: 0, received: 0, isClosed: false }],
+  });
+  const line = home.line();
+  const summary = encodeSummary({ promised: 0, tag: null });
+  line.say(hello({ identity: { id: "p", key: keyOf("p") }, log: summary }));
+  line.heard();
+  for (last = 1; last < 4; last++) {
+    const output = { to: "p", sequence: last, bytes: tag(`o${last}`) };
+    home.side.appended({ entry: last, outputs: [output] });
+  }
+  last = 3;
+  assert.deepEqual(line.heard(), [], "nothing leaves before all are there");
+  await null;
+  const said = line.heard().map((frame) =>
+    frame.kind === "output" ? [frame.payload, frame.increment] : frame
+  );
+  assert.deepEqual(said, [["o1", Uint8Array.of(3)], ["o2", null], ["o3", null]]);
+  home.side.over(null);
 });
