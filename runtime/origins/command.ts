@@ -86,6 +86,7 @@ async function sitesOf(of: AgentOf, args: Parsed, shell: Shell): Promise<Sites> 
   };
 }
 
+const agentSchema = z.object({ app: z.string(), class: z.string() });
 const problemSchema = z.object({ code: z.string(), detail: z.string() });
 
 /** Whether the site is there, and takes such an agent with this token. @throws AdminError */
@@ -100,7 +101,10 @@ async function check(url: string, token: string | undefined, of: AgentOf): Promi
     throw new AdminError("site_unreachable", `no site answers at ${url}: ${messageOf(error)}`);
   }
   const said = await answer.json().catch(() => null);
-  if (answer.ok) return;
+  if (answer.ok) {
+    if (agentSchema.safeParse(said).success) return;
+    throw new AdminError("answer_invalid", `what answers at ${url} is no site that takes agents`);
+  }
   const { code, detail } = problemSchema.catch({
     code: `http_${answer.status}`,
     detail: "what answers is no site that takes agents",
