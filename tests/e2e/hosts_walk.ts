@@ -49,15 +49,25 @@ const heard = (what: string, players: readonly Player[], text: string) =>
     () => Promise.resolve(players.every(({ got }) => got.some((move) => move.text === text))),
   );
 
+async function sessions(cluster: TestCluster, ...args: readonly string[]) {
+  const out: string[] = [], err: string[] = [];
+  const shell = { out: (text: string) => out.push(text), err: (text: string) => err.push(text) };
+  const code = await runCli(["sessions", ...args, "--data", cluster.data], {
+    ...shell,
+    env: () => undefined,
+  });
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+const shown = async (cluster: TestCluster, id: string): Promise<string[]> =>
+  JSON.parse((await sessions(cluster, "show", "duel", "duel", id, "--json")).out).owners;
+
 /** Resolves when so many players are on record as holding the log. */
 async function onRecord(cluster: TestCluster, id: string, count: number): Promise<void> {
-  await eventually(`${count} players of ${id} are on record`, async () => {
-    const out: string[] = [];
-    const shell = { out: (text: string) => out.push(text), err: () => {}, env: () => undefined };
-    await runCli(["sessions", "show", "duel", "duel", id, "--json", "--data", cluster.data], shell);
-    const { owners } = JSON.parse(out.join("")) as { owners: string[] };
-    return owners.filter((owner) => owner.startsWith("@")).length === count;
-  });
+  await eventually(
+    `${count} players of ${id} are on record`,
+    async () => (await shown(cluster, id)).filter((owner) => owner.startsWith("@")).length === count,
+  );
 }
 
 const movesOf = async (cluster: TestCluster, site: string, id: string): Promise<Move[]> => {
@@ -158,4 +168,37 @@ export async function losesTheSite(cluster: TestCluster): Promise<void> {
   await heard("with the old home back", players, "end");
   await agree(cluster, "site", players.map(({ got }) => got), [...said, ["end"]]);
   for (const each of players) await each.client.close();
+}
+
+/** One of the players is lost together with the home: the other waits, until an operator goes on without him. */
+export async function losesAPlayer(cluster: TestCluster): Promise<void> {
+  const id = "player";
+  const [ann, ben] = [
+    await player(cluster, id, [HOME, "edge-2"]),
+    await player(cluster, id, ["edge-1", "edge-2"]),
+  ];
+  const said = texts("b", 5);
+  say(ben, ...said);
+  await heard("before", [ann, ben], "b4");
+  await onRecord(cluster, id, 2);
+  await lose(cluster, "site and disk");
+  await ann.client.close(); // without a storage: what she held is gone
+  say(ben, "b5");
+  let why = "";
+  await eventually("callers are told why", async () => {
+    const answer = await ask(`${cluster.url("edge-1")}/duel/${id}`);
+    why = answer.text;
+    return answer.status === 503 && why.includes("have not come back");
+  });
+  const lost = (await shown(cluster, id)).filter((owner) =>
+    owner.startsWith("@") && why.includes(owner.slice(1))
+  );
+  assert.equal(lost.length, 1, `who is missing is named: ${why}`);
+  assert.equal(ben.got.length, 5);
+  const opened = await sessions(cluster, "resume", "duel", "duel", id, "--without-clients", "--yes");
+  assert.equal(opened.code, 0, opened.err);
+  await heard("without her", [ben], "b5");
+  await agree(cluster, id, [ann.got, ben.got], [[...said, "b5"]]);
+  await ben.client.close();
+  await back(cluster);
 }

@@ -5,7 +5,7 @@ import { runCli } from "../../runtime/cli/mod.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { loseTheHome, refuseSockets, restUnderSockets, sit } from "./attach_walk.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
-import { losesTheDisk, losesTheSite } from "./hosts_walk.ts";
+import { losesAPlayer, losesTheDisk, losesTheSite } from "./hosts_walk.ts";
 
 const APP = join(import.meta.dirname ?? ".", "apps", "counter");
 const DESK = join(import.meta.dirname ?? ".", "apps", "desk");
@@ -476,4 +476,8 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
     () => losesTheSite(cluster),
   );
   await t.step("and where it is gone, and a client was reloaded meanwhile", () => losesTheDisk(cluster));
+  await t.step(
+    "who is lost together with the home is waited for, until an operator says so",
+    () => losesAPlayer(cluster),
+  );
 });
