@@ -57,7 +57,7 @@ export function sharedHere(mine: LogState, theirs: LogState): number | null {
   return common !== null && common >= mine.base.at && common >= theirs.base.at ? common : null;
 }
 
-/** How far this disk's own log is the chosen one; null: it is to be begun anew. */
+/** How far this disk's own log is the chosen one; null: it is to be begun anew (another birth has another seed). */
 function sharedWith(copy: LogCopy, { log }: Promised): number | null {
   if (log === null || log.base.at !== (copy.base?.at ?? 0) || log.base.epoch !== (copy.base?.epoch ?? 0)) {
     return null;
@@ -69,5 +69,5 @@ function sharedWith(copy: LogCopy, { log }: Promised): number | null {
     if (mine?.epoch !== epoch) break;
     keep = last;
   }
-  return keep;
+  return keep > 0 ? keep : null;
 }

@@ -187,11 +187,14 @@ export class Follower {
     };
   }
 
-  /** Up to where its log is the home's, where the home can send what follows; null: begin anew. */
+  /**
+   * Up to where its log is the home's, where the home can send what follows; null: begin anew, also where that is
+   * nothing: what it is the log of may be another birth, of a home that died before anybody knew of it.
+   */
   #keep({ log }: Promised): number | null {
     if (log === null) return null;
     const keep = commonUpTo(this.#home.state(), log);
-    return keep !== null && keep >= this.#home.baseAt ? keep : null;
+    return keep !== null && keep > 0 && keep >= this.#home.baseAt ? keep : null;
   }
 
   async #pumpOn(): Promise<void> {

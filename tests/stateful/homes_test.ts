@@ -75,6 +75,30 @@ Deno.test("a session goes on elsewhere when its home is dead, with all that was 
   assert.equal(next.ask("r3").kind, "new");
 });
 
+Deno.test("a session has one seed, also where its first home died before anybody knew of it", async () => {
+  const all = await Cluster.start(3, 1);
+  const first = await all.open(1, "x");
+  // What it has begun is on two disks, and on record nowhere.
+  await all.pass(8);
+  all.site(1).crash(false);
+  assert.deepEqual([1, 2].filter((at) => at === 1 || all.logs(at).includes("x")), [1, 2]);
+  void all.site(1).start();
+  await all.pass(100);
+  const second = await all.open(1, "x");
+  assert.notDeepEqual(second.seed, first.seed, "nothing is left of the first");
+  const home = second.start([]);
+  await all.of(home.commit(commitOf("r1")));
+  await all.of(home.rest());
+  const woken = await all.open(1, "x");
+  assert.deepEqual(woken.seed, second.seed);
+  woken.start([{ request: "r1", bytes: encode("answer to r1") }]);
+  all.site(1).crash(false);
+  await all.pass(400);
+  const next = await all.open(2, "x");
+  assert.deepEqual(next.log.map(({ bytes }) => decode(bytes)), ["r1"]);
+  assert.deepEqual(next.seed, second.seed);
+});
+
 Deno.test("with f = 0 a session waits for its home", async () => {
   const all = await Cluster.start(2, 0);
   const home = await all.home(1, "x");
