@@ -15,7 +15,7 @@ import type { TokenState } from "../../store/api.ts";
 import { CodecError } from "../../store/codec.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
-import { pause, SYSTEM_CLOCK } from "./clock.ts";
+import { guarded, pause, SYSTEM_CLOCK } from "./clock.ts";
 import { type Answered, Hosted, type HostedRequest, type HostedSite, type Reason, shown } from "./hosted.ts";
 import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "./hosted_peers.ts";
@@ -29,7 +29,7 @@ import { SessionCalls } from "./session_calls.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
-import { currentVersion, VersionParts, writtenBy } from "./versions.ts";
+import { currentVersion, isShared, VersionParts, writtenBy } from "./versions.ts";
 
 /** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
 export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
@@ -343,8 +343,9 @@ export class SessionHost {
 
   #peersOf(name: StatefulName): PeersSite {
     const { secrets, newPeer, apps } = this.#services;
+    const failed = (error: unknown) => this.#services.failed(name, error);
     return {
-      clock: this.#clock,
+      clock: guarded(this.#clock, failed),
       newId: newPeer,
       isShared: () => isShared(apps.get(name.app)?.current, name),
       origin: () => {
@@ -356,7 +357,7 @@ export class SessionHost {
       openLog: (receiver, records) => openHostLog(secrets, { name, receiver }, records),
       secret: secrets[0],
       log: (level, text) => this.#log(name, level, text),
-      failed: (error) => this.#services.failed(name, error),
+      failed,
     };
   }
 
@@ -493,10 +494,6 @@ export class SessionHost {
     }
   }
 }
-
-/** Hosts hold the log of its class, too. */
-const isShared = (version: LiveVersion | undefined, { class: className }: StatefulName): boolean =>
-  version?.manifest.sessions[className]?.durability === "hosts";
 
 /** Of a session that stands still nothing else is known here. */
 const NOTHING = { sequence: 0, checkpoint: 0, logBytes: 0, timers: [], waiting: 0 };

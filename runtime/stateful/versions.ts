@@ -1,4 +1,4 @@
-/** Which code a stateful session runs: that of the version that serves its app, or that wrote its log. */
+/** Which code a stateful session runs: that of the version that serves its app, or that wrote its log; and what its class says there. */
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { OwnStoreServices } from "./own_store.ts";
@@ -53,3 +53,7 @@ export class VersionParts {
     return made;
   }
 }
+
+/** Hosts hold the log of its class, too. */
+export const isShared = (version: LiveVersion | undefined, { class: className }: StatefulName): boolean =>
+  version?.manifest.sessions[className]?.durability === "hosts";
