@@ -13,7 +13,6 @@ import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mo
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { TokenState } from "../../store/api.ts";
 import { CodecError } from "../../store/codec.ts";
-import type { LiveVersion } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
 import { guarded, pause, SYSTEM_CLOCK } from "./clock.ts";
 import { type Answered, Hosted, type HostedRequest, type HostedSite, type Reason, shown } from "./hosted.ts";

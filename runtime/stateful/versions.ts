@@ -1,4 +1,4 @@
-/** Which code a stateful session runs: that of the version that serves its app, or that wrote its log; and what its class says there. */
+/** Which code a stateful session runs: that of the version that serves its app, or that wrote its log. */
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { OwnStoreServices } from "./own_store.ts";
