@@ -52,6 +52,8 @@ const LARGE_BYTES = 256 * 1024;
 /** The entries of a turn on their way into a log. */
 const entries = new Writer(4096);
 
+const NO_ENTRIES = new Uint8Array(0);
+
 /** See the file's header. */
 export class LoggedProgram {
   readonly #host: RunHost;
@@ -64,6 +66,7 @@ export class LoggedProgram {
   #segments = new StateSegments();
   /** The checkpoint that the site has, and how many of the segments are in it; null: the next one is whole. */
   #has: { readonly at: number; readonly segments: number } | null = null;
+  #isTakenOver = false;
   #policy: Required<CheckpointPolicy> | null = null;
   /** Time in turns since the newest checkpoint. */
   #turnsMs = 0;
@@ -91,9 +94,7 @@ export class LoggedProgram {
 
   /** It was opened from what other code has written: its first checkpoint comes before any event. */
   get isTakenOver(): boolean {
-    const { checkpoint } = this.#open;
-    return checkpoint !== null && checkpoint === this.#checkpoint &&
-      codeOfCheckpoint(checkpoint.bytes) !== this.#open.code;
+    return this.#isTakenOver;
   }
 
   /** Recovers what the session was opened with; `timers`: those that were set at the last commit point. @throws ParkedError */
@@ -106,6 +107,7 @@ export class LoggedProgram {
     this.#state = recovered.state;
     this.#segments = recovered.segments;
     this.#checkpoint = checkpoint;
+    this.#isTakenOver = checkpoint !== null && codeOfCheckpoint(checkpoint.bytes) !== this.#open.code;
     // What was followed has had checkpoints since: which of them the site has is not known here.
     const goesOn = recovered.goesOn && !wasFollowed;
     this.#has = goesOn && checkpoint !== null
@@ -119,6 +121,8 @@ export class LoggedProgram {
       checkpoint,
       entries: entries.subarray(0, point.bytes),
     }).program;
+    // Both may be large, and are made anew: it is not to hold them twice.
+    this.#open = { ...this.#open, checkpoint: null, entries: NO_ENTRIES };
     return { ...recovered, timers: [...timers].map(([name, dueMs]) => ({ name, dueMs })) };
   }
 
@@ -279,6 +283,7 @@ export class LoggedProgram {
     this.#log.point();
     const at = this.#log.sequence;
     this.#checkpoint = { at, bytes, state: this.#segments.all };
+    this.#isTakenOver = false;
     this.#has = { at, segments: this.#segments.length };
     return { at, bytes, state, on };
   }

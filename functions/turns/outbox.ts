@@ -24,9 +24,14 @@ export interface Made extends Leaving {
   readonly left: readonly string[];
 }
 
+/** Who knows which outputs are for peers: the others are answers. */
+interface Addressees {
+  readonly program: { readonly peers: { has(id: string): boolean } };
+}
+
 /** See the file's header. */
 export class Outbox {
-  readonly #isPeer: (to: string) => boolean;
+  readonly #logged: Addressees;
   #outputs: Output[] = [];
   #effects: Effect[] = [];
   #timers: TimerChange[] = [];
@@ -35,18 +40,18 @@ export class Outbox {
   #intents: Call[] = [];
   readonly #answers = new Map<string, Output>();
   #answerBytes = 0;
-  /** By peer, oldest first. */
-  readonly #toPeers = new Map<string, Output[]>();
+  /** By peer, oldest first; null: there was none. */
+  #toPeers: Map<string, Output[]> | null = null;
   #keptEffects: Effect[] = [];
 
-  constructor(isPeer: (to: string) => boolean) {
-    this.#isPeer = isPeer;
+  constructor(logged: Addressees) {
+    this.#logged = logged;
   }
 
   /** Given out and not acknowledged. */
   get kept(): { readonly outputs: readonly Output[]; readonly effects: readonly Effect[] } {
     return {
-      outputs: [...this.#answers.values(), ...[...this.#toPeers.values()].flat()],
+      outputs: [...this.#answers.values(), ...[...this.#toPeers?.values() ?? []].flat()],
       effects: this.#keptEffects,
     };
   }
@@ -98,16 +103,17 @@ export class Outbox {
   /** What is about to leave is kept (OB2). */
   keep(): void {
     this.keepAll(this.#outputs, this.#effects);
-    for (const peer of this.#left) this.#toPeers.delete(peer);
+    for (const peer of this.#left) this.#toPeers?.delete(peer);
     this.#left = [];
   }
 
   keepAll(outputs: readonly Output[], effects: readonly Effect[]): void {
     for (const output of outputs) {
-      const toPeer = this.#toPeers.get(output.to);
+      const toPeer = this.#toPeers?.get(output.to);
       if (toPeer !== undefined) toPeer.push(output);
-      else if (this.#isPeer(output.to)) this.#toPeers.set(output.to, [output]);
-      else this.#keepAnswer(output);
+      else if (this.#logged.program.peers.has(output.to)) {
+        (this.#toPeers ??= new Map()).set(output.to, [output]);
+      } else this.#keepAnswer(output);
     }
     for (const effect of effects) this.#keptEffects.push(effect);
   }
@@ -115,10 +121,10 @@ export class Outbox {
   acknowledge({ outputs, effects }: Acknowledged): void {
     for (const [to, through] of Object.entries(outputs)) {
       this.#forgetAnswer(to);
-      const toPeer = this.#toPeers.get(to);
+      const toPeer = this.#toPeers?.get(to);
       if (toPeer === undefined) continue;
       const first = toPeer.findIndex(({ sequence }) => sequence > through);
-      if (first < 0) this.#toPeers.delete(to);
+      if (first < 0) this.#toPeers?.delete(to);
       else toPeer.splice(0, first);
     }
     this.#keptEffects = this.#keptEffects.filter(({ effect }) => effect > effects);

@@ -12,11 +12,12 @@
  * PG3  A program whose turn failed (threw, or took what the log does not have) is never given another turn.
  */
 import { AppError } from "../errors.ts";
-import type { Call, CallKind, Effect, Output, TimerChange } from "./commit.ts";
+import type { Call, CallKind, Effect } from "./commit.ts";
 import { begun, errorAnswer, type Handled, type Handler, type SessionObject } from "./handler.ts";
 import { subjectOf } from "./subject.ts";
 import { Peers } from "./peers.ts";
 import { Locals } from "./locals.ts";
+import { noProducts, type Products } from "./products.ts";
 import { RandomStream, STREAM } from "./random.ts";
 import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
@@ -55,30 +56,6 @@ export interface OpenCall {
   /** Native: computes the result in this isolate. */
   readonly start?: () => Promise<Uint8Array>;
 }
-
-/** What a program made since it was last asked. */
-export interface Products {
-  outputs: Output[];
-  effects: Effect[];
-  timers: TimerChange[];
-  /** Peers that have gone: nobody acknowledges any more what they were sent. */
-  left: string[];
-  calls: number[];
-  dropped: number[];
-  armed: number[];
-  disarmed: number[];
-}
-
-const noProducts = (): Products => ({
-  outputs: [],
-  effects: [],
-  timers: [],
-  left: [],
-  calls: [],
-  dropped: [],
-  armed: [],
-  disarmed: [],
-});
 
 /** The turn that runs. */
 interface Turn {
@@ -136,12 +113,16 @@ export class Program implements SessionPort {
   #turn: Turn | null = null;
   #failure: { readonly error: unknown } | null = null;
   #isMaking = false;
-  #products = noProducts();
+  #made: Products | null = null;
 
   constructor(host: ProgramHost, className: string, id: string) {
     this.#host = host;
     this.className = className;
     this.id = id;
+  }
+
+  get #products(): Products {
+    return this.#made ??= noProducts();
   }
 
   // Turns
@@ -219,7 +200,7 @@ export class Program implements SessionPort {
   /** Hands over what was made since the last time. */
   take(): Products {
     const products = this.#products;
-    this.#products = noProducts();
+    this.#made = null;
     return products;
   }
 

@@ -34,7 +34,7 @@ import { parkedError } from "./recovery.ts";
 import type { Runnable, SessionHost } from "./session_host.ts";
 import { type Subject, subjectOf } from "./subject.ts";
 import type { Rejected, TurnInput } from "./turn.ts";
-import { type Delivery, Waits } from "./waits.ts";
+import { type Arrival, type Delivery, type WaitingSession, Waits } from "./waits.ts";
 import { attemptOf, policyOf, sameSubject, verdictOf } from "./when_thrown.ts";
 
 /** A session that does not rest is parked at so many. */
@@ -44,7 +44,7 @@ const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
 const RETRY_ALARM = 0;
 
 /** See the file's header. */
-export class StatefulSession implements Runnable {
+export class StatefulSession implements Runnable, WaitingSession {
   readonly channel: number;
   readonly #host: SessionHost;
   readonly #open: Pick<OpenSession, "out" | "effectsApplied">;
@@ -61,7 +61,7 @@ export class StatefulSession implements Runnable {
   /** What the next commit tells. */
   #rejection: Rejection | null = null;
   readonly #waits: Waits;
-  readonly #outbox = new Outbox((to) => this.program.peers.has(to));
+  readonly #outbox: Outbox;
   #wantsCheckpoint = false;
   #isLater = false;
   #isStarted = false;
@@ -76,18 +76,11 @@ export class StatefulSession implements Runnable {
   ) {
     this.#host = host;
     this.channel = channel;
-    this.#open = open;
+    const { out, effectsApplied } = open;
+    this.#open = { out, effectsApplied };
     this.#logged = logged;
-    const programOf = () => this.#logged.program;
-    this.#waits = new Waits({
-      nowMs: () => host.nowMs(),
-      arm: (local, ms) => host.arm(this, local, ms),
-      disarm: (local) => host.disarm(this, local),
-      came: (input) => this.#came({ input, storeClock: 0 }),
-      get program() {
-        return programOf();
-      },
-    });
+    this.#waits = new Waits(host, this);
+    this.#outbox = new Outbox(logged);
   }
 
   /** The program that runs now. */
@@ -138,11 +131,16 @@ export class StatefulSession implements Runnable {
       this.#inbox.push(event);
       this.#host.wake(this);
     } else {
-      this.#came({ input: arrivalOf(event), storeClock: event.storeClock });
+      this.#comes({ input: arrivalOf(event), storeClock: event.storeClock });
     }
   }
 
-  #came(delivery: Delivery): void {
+  /** What it waited for inside its isolate. */
+  came(input: Arrival): void {
+    this.#comes({ input, storeClock: 0 });
+  }
+
+  #comes(delivery: Delivery): void {
     if (this.#isOver) return;
     this.#deliveries.push(delivery);
     this.#host.wake(this);

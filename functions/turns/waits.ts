@@ -5,6 +5,7 @@
  */
 import { thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
+import type { Alarmed, SessionHost } from "./session_host.ts";
 import type { TurnInput } from "./turn.ts";
 
 /** What came of a wait. */
@@ -16,12 +17,8 @@ export interface Delivery {
   readonly storeClock: number;
 }
 
-/** What waits need of their session. */
-export interface WaitHost {
-  nowMs(): number;
-  /** Calls `due` after so many milliseconds. */
-  arm(local: number, ms: number): void;
-  disarm(local: number): void;
+/** Whose waits they are. */
+export interface WaitingSession extends Alarmed {
   came(input: Arrival): void;
   /** The program that runs now. */
   readonly program: Program;
@@ -29,33 +26,35 @@ export interface WaitHost {
 
 /** See the file's header. */
 export class Waits {
-  readonly #host: WaitHost;
-  /** When closure timers are due. */
-  readonly #dueMs = new Map<number, number>();
+  readonly #host: Pick<SessionHost, "nowMs" | "arm" | "disarm">;
+  readonly #session: WaitingSession;
+  /** When closure timers are due; null: there was none. */
+  #dueMs: Map<number, number> | null = null;
 
-  constructor(host: WaitHost) {
+  constructor(host: Pick<SessionHost, "nowMs" | "arm" | "disarm">, session: WaitingSession) {
     this.#host = host;
+    this.#session = session;
   }
 
   arm(local: number, ms: number): void {
-    this.#dueMs.set(local, this.#host.nowMs() + ms);
-    this.#host.arm(local, ms);
+    (this.#dueMs ??= new Map()).set(local, this.#host.nowMs() + ms);
+    this.#host.arm(this.#session, local, ms);
   }
 
   disarm(local: number): void {
-    if (this.#dueMs.delete(local)) this.#host.disarm(local);
+    if (this.#dueMs?.delete(local)) this.#host.disarm(this.#session, local);
   }
 
   /** A closure timer is due. */
   due(local: number): void {
-    if (this.#dueMs.delete(local)) this.#host.came({ kind: "local", local });
+    if (this.#dueMs?.delete(local)) this.#session.came({ kind: "local", local });
   }
 
   /** Computes a result. */
   compute(call: number, start: () => Promise<Uint8Array>): void {
-    const { program } = this.#host;
+    const session = this.#session, { program } = session;
     const came = (input: Arrival) => {
-      if (this.#host.program === program) this.#host.came(input);
+      if (session.program === program) session.came(input);
     };
     start().then(
       (bytes) => came({ kind: "result", call, bytes }),
@@ -67,9 +66,9 @@ export class Waits {
   resume(program: Program, arrived: readonly Arrival[]): void {
     const locals = new Set(arrived.map((input) => input.kind === "local" ? input.local : 0));
     const calls = new Set(arrived.map((input) => input.kind === "local" ? 0 : input.call));
-    for (const local of [...this.#dueMs.keys()]) if (!program.locals.has(local)) this.disarm(local);
+    for (const local of [...this.#dueMs?.keys() ?? []]) if (!program.locals.has(local)) this.disarm(local);
     for (const [number, local] of program.locals) {
-      if (this.#dueMs.has(number) || locals.has(number)) continue;
+      if (this.#dueMs?.has(number) || locals.has(number)) continue;
       this.arm(number, program.locals.leftMs(local, this.#host.nowMs()));
     }
     for (const [call, { start }] of program.calls) {
@@ -78,7 +77,7 @@ export class Waits {
   }
 
   close(): void {
-    for (const local of this.#dueMs.keys()) this.#host.disarm(local);
-    this.#dueMs.clear();
+    for (const local of this.#dueMs?.keys() ?? []) this.#host.disarm(this.#session, local);
+    this.#dueMs = null;
   }
 }
