@@ -340,6 +340,32 @@ for (const [how, code] of SOCKET_APPS) {
   });
 }
 
+Deno.test("a WebSocket that an app closes with a longer reason than a frame takes throws in the app, as elsewhere", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(`export default { fetch(request) {
+      const { socket, response } = Deno.upgradeWebSocket(request);
+      socket.onmessage = () => {
+        try {
+          socket.close(4000, "x".repeat(124));
+        } catch (error) {
+          socket.close(4001, error.name);
+        }
+      };
+      return response;
+    } };`);
+    const request = new Request("http://localhost/", { headers: { upgrade: "websocket" } });
+    const answer = await pool.call(app, callOf(request));
+    assert.equal(answer.kind, "upgrade", JSON.stringify(answer));
+    if (answer.kind !== "upgrade") return;
+    const closed: string[] = [];
+    answer.socket.bridge({ message: () => {}, close: (code, reason) => closed.push(`${code} ${reason}`) });
+    answer.socket.send("close");
+    await untilTrue("it is closed", () => closed.length > 0);
+    assert.equal(closed[0], "4001 SyntaxError");
+    await answer.settled;
+  });
+});
+
 Deno.test("request that the standard does not know is answered, and harms no other", async () => {
   await withPool(async (pool) => {
     const app = appOf(
