@@ -8,6 +8,8 @@ const Measured = z.object({
   without: z.number(),
   within: z.number(),
   again: z.number(),
+  messaged: z.number(),
+  sealed: z.number(),
   logBytes: z.number(),
   idle: z.number(),
 });
@@ -24,12 +26,16 @@ export async function turns({ quick, say }: BenchContext): Promise<BenchRecord[]
         flags: ["--v8-flags=--expose-gc"],
       }),
     );
-    const { without, within, again } = measured;
-    say(`without ${without.toFixed(2)}, in a session ${within.toFixed(2)}, replayed ${again.toFixed(2)} µs`);
+    const { without, within, again, messaged, sealed } = measured;
+    say(
+      `without ${without.toFixed(2)}, in a session ${within.toFixed(2)}, replayed ${again.toFixed(2)} µs; a ` +
+        `client's message ${messaged.toFixed(2)}, sealed for it ${sealed.toFixed(2)} µs`,
+    );
     runs.push(measured);
   }
   const of = { bench: "session", comparable: !quick } as const;
   const most = (value: number) => ({ of: "median", op: "<=", value }) as const;
+  const least = (value: number) => ({ of: "median", op: ">=", value }) as const;
   return [
     record({
       ...of,
@@ -37,6 +43,33 @@ export async function turns({ quick, say }: BenchContext): Promise<BenchRecord[]
       unit: "µs",
       samples: runs.map(({ within, without }) => within - without),
       target: most(5),
+    }),
+    record({
+      ...of,
+      case: "throughput of the same, against the handler's",
+      unit: "×",
+      samples: runs.map(({ within, without }) => without / within),
+      target: least(0.6),
+    }),
+    record({
+      ...of,
+      case: "added per message, 64 in flight, sealed for the client that sent it",
+      unit: "µs",
+      samples: runs.map(({ sealed, without }) => sealed - without),
+      target: most(12),
+    }),
+    record({
+      ...of,
+      case: "of these for its client's log: the record, and what the home notes of it",
+      unit: "µs",
+      samples: runs.map(({ sealed, messaged }) => sealed - messaged),
+    }),
+    record({
+      ...of,
+      case: "throughput of the same, against the handler's, sealed",
+      unit: "×",
+      samples: runs.map(({ sealed, without }) => without / sealed),
+      target: least(0.35),
     }),
     record({
       ...of,
