@@ -2,6 +2,7 @@
  * One message through real sites, kept on disks before it is answered: the home's own (f = 0), and another's too (f = 1).
  * Beside each: a function's echo over the same connection, and the disk's fsync of the same minute.
  */
+import { connect as connectClient } from "../../../functions/client/mod.ts";
 import type { BenchContext } from "../bench.ts";
 import type { TestCluster } from "../../e2e/cluster.ts";
 import { cpuMs } from "../cpu.ts";
@@ -18,6 +19,9 @@ interface Pass {
   readonly p50Ms: number;
   /** The same over a plain WebSocket. */
   readonly socketMs: number;
+  /** The same for the client library, by where the log is. */
+  readonly ownersMs: number;
+  readonly hostsMs: number;
   readonly perSecond: number;
   readonly cpuMicros: number;
   readonly fsyncMs: number;
@@ -33,6 +37,7 @@ async function pass(cluster: TestCluster, context: BenchContext): Promise<Pass> 
   }
   asker.close();
   const socketMs = median(await overSocket(cluster, context.quick ? 60 : 600));
+  const library = await overLibrary(cluster, context.quick ? 60 : 600);
   const { hostname, port } = new URL(cluster.url("edge-1"));
   const input: LoadInput = {
     ...{
@@ -53,10 +58,51 @@ async function pass(cluster: TestCluster, context: BenchContext): Promise<Pass> 
   const { medianMs: fsyncMs } = await probeFsync(context.folder);
   const p50Ms = median(counted);
   return {
-    ...{ p50Ms, socketMs, addedMs: p50Ms - median(echo), fsyncMs },
+    ...{ p50Ms, socketMs, ...library, addedMs: p50Ms - median(echo), fsyncMs },
     ...{ perSecond: load.perSecond, cpuMicros: (used * 1000) / load.total },
   };
 }
+
+/**
+ * Milliseconds of messages of the client library, each sent when the one before was answered: to a session whose owners
+ * keep the log, and to one whose client does, in turn.
+ */
+async function overLibrary(
+  cluster: TestCluster,
+  count: number,
+): Promise<{ readonly ownersMs: number; readonly hostsMs: number }> {
+  const client = await connectClient({ sites: [`${cluster.url("edge-1")}/stateful`] });
+  try {
+    const [owners, hosts] = ["/socket?s=owners", "/socket?s=hosts&hosts"].map((path) => {
+      const socket = new client.WebSocket(path);
+      const opened = new Promise<void>((done, failed) => {
+        socket.onopen = () => done();
+        socket.onclose = ({ code, reason }) => failed(new Error(`${path} was closed: ${code} ${reason}`));
+      });
+      return { socket, opened, tookMs: [] as number[] };
+    });
+    if (owners === undefined || hosts === undefined) throw new Error("two were to be there");
+    const ask = async ({ socket, opened, tookMs }: typeof owners) => {
+      await opened;
+      const begun = performance.now();
+      await new Promise<void>((done) => {
+        socket.onmessage = () => done();
+        socket.send("one more");
+      });
+      tookMs.push(performance.now() - begun);
+    };
+    for (let i = 0; i < WARM + count; i++) {
+      for (const each of i % 2 === 0 ? [owners, hosts] : [hosts, owners]) await ask(each);
+    }
+    for (const { socket } of [owners, hosts]) socket.onclose = null;
+    return { ownersMs: median(owners.tookMs.slice(WARM)), hostsMs: median(hosts.tookMs.slice(WARM)) };
+  } finally {
+    await client.close();
+  }
+}
+
+/** Messages until a client is on record: until then it waits for what others wait for. */
+const WARM = 100;
 
 /** Milliseconds of messages over a plain WebSocket, each sent when the one before was answered. */
 async function overSocket(cluster: TestCluster, count: number): Promise<number[]> {
@@ -93,7 +139,8 @@ export async function durable(context: BenchContext, given?: TestCluster): Promi
       passes.push(one);
       context.say(
         `f = ${f}: ${one.p50Ms.toFixed(2)} ms, ${one.addedMs.toFixed(2)} beyond an echo, fsync ` +
-          `${one.fsyncMs.toFixed(2)} ms; ${Math.round(one.perSecond)}/s, ${one.cpuMicros.toFixed(0)} µs CPU`,
+          `${one.fsyncMs.toFixed(2)} ms; library ${one.ownersMs.toFixed(2)} ms, with the log at its client ` +
+          `${one.hostsMs.toFixed(2)} ms; ${Math.round(one.perSecond)}/s, ${one.cpuMicros.toFixed(0)} µs CPU`,
       );
     }
     const name = `figure 2: a plain client's message, durable, f = ${f}`;
@@ -110,6 +157,18 @@ export async function durable(context: BenchContext, given?: TestCluster): Promi
         case: `${name}, one at a time, over a plain WebSocket`,
         unit: "ms p50",
         samples: passes.map(({ socketMs }) => socketMs),
+      }),
+      record({
+        ...of,
+        case: `a library client's message, one at a time, f = ${f}`,
+        unit: "ms p50",
+        samples: passes.map(({ ownersMs }) => ownersMs),
+      }),
+      record({
+        ...of,
+        case: `a library client's message, one at a time, f = ${f}, its log at the client`,
+        unit: "ms p50",
+        samples: passes.map(({ hostsMs }) => hostsMs),
       }),
       record({
         ...of,

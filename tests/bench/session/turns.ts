@@ -28,7 +28,9 @@ export async function turns({ quick, say }: BenchContext): Promise<BenchRecord[]
     );
     const { without, within, again, messaged, sealed } = measured;
     say(
-      `without ${without.toFixed(2)}, in a session ${within.toFixed(2)}, replayed ${again.toFixed(2)} µs; a ` +
+      `without ${without.toFixed(2)}, in a session ${within.toFixed(2)}, replayed ${
+        again.toFixed(2)
+      } µs; a ` +
         `client's message ${messaged.toFixed(2)}, sealed for it ${sealed.toFixed(2)} µs`,
     );
     runs.push(measured);

@@ -21,6 +21,11 @@ export class Counter extends Session {
   }
 }
 
+/** The same, with its log at its clients. */
+export class Shared extends Counter {
+  static readonly durability = "hosts";
+}
+
 /** Holds bytes, or entries of a map and a list, and counts. */
 export class Holder extends Session {
   all = bytes(0);
@@ -64,7 +69,10 @@ export class Standing extends Holder {
   static readonly standby = true;
 }
 
-type Env = EnvOf<Record<never, never>, { counter: Counter; holder: Holder; standing: Standing }>;
+type Env = EnvOf<
+  Record<never, never>,
+  { counter: Counter; shared: Shared; holder: Holder; standing: Standing }
+>;
 
 async function fetch(request: Request, env: Env): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
@@ -77,7 +85,7 @@ async function fetch(request: Request, env: Env): Promise<Response> {
     case "/count":
       return new Response(String(await env.sessions.counter.get(id).add()));
     case "/socket":
-      return await env.sessions.counter.get(id).fetch(request);
+      return await env.sessions[searchParams.has("hosts") ? "shared" : "counter"].get(id).fetch(request);
     case "/held":
       return new Response(String(await holder.add()));
     case "/dropped":
@@ -96,6 +104,6 @@ async function fetch(request: Request, env: Env): Promise<Response> {
 
 export default defineApp({
   name: "stateful",
-  sessions: { counter: Counter, holder: Holder, standing: Standing },
+  sessions: { counter: Counter, shared: Shared, holder: Holder, standing: Standing },
   fetch,
 });
