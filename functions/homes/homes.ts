@@ -19,6 +19,7 @@ import { GroupCommit } from "./group_commit.ts";
 import type { KeptLog } from "./kept_log.ts";
 import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
 import {
+  FORCED_MS,
   OPEN_MS_MAX,
   PACKET_BYTES_TARGET,
   PER_APP_MAX,
@@ -334,7 +335,7 @@ export class Homes {
       onLost: (changed) => fellows.onChange(changed),
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
       invite: (one, name) => void this.#invite(one, name),
-      hosts: this.#ports.hosts,
+      ...{ hosts: this.#ports.hosts, forcedMs: this.#ports.forcedMs ?? FORCED_MS },
       count: (name) => this.#count(name),
     };
   }

@@ -17,7 +17,8 @@ export type HostAnswer = LogCopy | null;
 export interface HostsPort {
   /**
    * Has hosts promise an epoch. Resolves with the answers when all have answered, or when time is up, with those that
-   * have; "superseded": one has promised a later epoch. One whose log did not open is sent away, and counts as one that
+   * have; "superseded": one has promised a later epoch, unless it is opened without those that do not come back
+   * (`isForced`): then that one has not. One whose log did not open is sent away, and counts as one that
    * holds nothing whenever it is asked again.
    */
   ask(
@@ -25,6 +26,7 @@ export interface HostsPort {
     epoch: number,
     hosts: readonly string[],
     untilMs: number,
+    isForced: boolean,
   ): Promise<ReadonlyMap<string, HostAnswer> | "superseded">;
 }
 

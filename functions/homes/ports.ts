@@ -66,6 +66,8 @@ export interface HomesPorts {
   readonly batchBytes?: number;
   /** At the root: stateful sessions of one app, in the whole tree. */
   readonly perAppMax?: number;
+  /** FORCED_MS, where absent. */
+  readonly forcedMs?: number;
   /** At the root: so long it knows that a name has ended, ENDED_MS by default. */
   readonly endedMs?: number | undefined;
 }

@@ -57,6 +57,8 @@ export interface RecoveryPorts {
   invite(site: SiteId, name: StatefulName): void;
   /** Left out: no client can be reached here. */
   readonly hosts: HostsPort | undefined;
+  /** Hosts that an operator would go on without have so long. */
+  readonly forcedMs: number;
   count(name: string): void;
 }
 
@@ -279,7 +281,8 @@ export class Recovery {
     const hosts = hostsOf(owners);
     const port = this.#ports.hosts;
     if (hosts.length === 0 || port === undefined) return new Map();
-    const answers = await port.ask(this.#name, epoch, hosts, isForced ? 0 : this.#untilMs);
+    const untilMs = isForced ? this.#ports.nowMs() + this.#ports.forcedMs : this.#untilMs;
+    const answers = await port.ask(this.#name, epoch, hosts, untilMs, isForced);
     if (answers === "superseded") throw this.#overtaken();
     return answers;
   }

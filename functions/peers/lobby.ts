@@ -15,9 +15,6 @@ import type { HomePorts, LogAnswers, LogAsk } from "./ports.ts";
 
 type Line = HomeLine<HomePeer>;
 
-/** Who an operator goes on without has so long, where it is there. */
-const ASK_MS_MIN = 1_000;
-
 /** See the file's header. */
 export class Lobby {
   readonly #ports: Pick<HomePorts, "clock" | "openLog">;
@@ -56,13 +53,13 @@ export class Lobby {
   }
 
   /** Resolves when all have answered, or when time is up, with those that have. One ask at a time. */
-  ask({ epoch, hosts, withinMs }: LogAsk): Promise<LogAnswers> {
+  ask({ epoch, hosts, withinMs, isForced = false }: LogAsk): Promise<LogAnswers> {
     this.#asking?.done();
     const { promise, resolve } = Promise.withResolvers<LogAnswers>();
     const answers = new Map<string, HostCopy | null>();
-    const cancel = this.#ports.clock.after(Math.max(withinMs, ASK_MS_MIN), () => asking.done());
+    const cancel = this.#ports.clock.after(Math.max(withinMs, 0), () => asking.done());
     const asking: Asking = {
-      ...{ epoch, hosts: new Set(hosts), answers },
+      ...{ epoch, hosts: new Set(hosts), isForced, answers },
       done: (answer: LogAnswers = answers) => {
         cancel();
         if (this.#asking === asking) this.#asking = null;
@@ -89,7 +86,7 @@ export class Lobby {
   gave(line: Line, { epoch, records }: Extract<ToHome, { readonly kind: "log" }>): void {
     const asking = this.#asking, id = this.#waiting.get(line)?.identity?.id;
     if (asking === null || id === undefined || epoch !== asking.epoch || !asking.hosts.has(id)) return;
-    if (records === null) return asking.done("superseded");
+    if (records === null) return asking.isForced ? undefined : asking.done("superseded");
     if (records.length === 0) asking.answers.set(id, null);
     else {
       const opened = this.#ports.openLog?.(id, records);
@@ -111,6 +108,7 @@ export class Lobby {
 interface Asking {
   readonly epoch: number;
   readonly hosts: ReadonlySet<string>;
+  readonly isForced: boolean;
   readonly answers: Map<string, HostCopy | null>;
   readonly done: (answer?: LogAnswers) => void;
 }

@@ -118,6 +118,8 @@ export interface LogAsk {
   readonly epoch: number;
   readonly hosts: readonly string[];
   readonly withinMs: number;
+  /** It goes on without those that do not come (docs/protocol/hosts.md, HO8), and without what they say of later epochs. */
+  readonly isForced?: boolean;
 }
 
 /** What hosts gave back, opened; "superseded": one has promised a later epoch. */

@@ -16,6 +16,9 @@ interface Rows {
   readonly unknown: (name: StatefulName) => Response;
 }
 
+/** Homes of one session that are asked, where it has another one each time. */
+export const HOMES_ASKED_MAX = 4;
+
 /** Does it here. */
 type Work = (name: StatefulName, c: AdminContext) => Promise<unknown>;
 
@@ -32,10 +35,17 @@ export function mendingRoutes(
     const name = nameIn(c);
     if (!isSet(c, "here")) {
       if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
-      const row = await find(name);
-      if (row === null || row.ended) return unknown(name);
-      const answer = row.site === services.site ? null : await there(services, row, row.site, c.req.raw);
-      if (answer instanceof Response) return answer;
+      for (let attempt = 1;; attempt++) {
+        const row = await find(name);
+        if (row === null || row.ended) return unknown(name);
+        const there = row.site === services.site
+          ? null
+          : await askedThere(services, row, row.site, c.req.raw);
+        const answer = there instanceof Response ? there : await told(c, () => work(name, c));
+        // While nobody can open it, its home is who tried last.
+        if (answer.status !== 503 || attempt >= HOMES_ASKED_MAX) return answer;
+        if ((await find(name))?.site === row.site) return answer;
+      }
     }
     return await told(c, () => work(name, c));
   };
@@ -107,7 +117,7 @@ async function logWhereItLies(
   let isAnswered = true;
   for (const site of keepers) {
     if (isHost(site) || (at !== undefined && at !== site)) continue;
-    const answer = site === services.site ? await here() : await there(services, row, site, c.req.raw);
+    const answer = site === services.site ? await here() : await askedThere(services, row, site, c.req.raw);
     if (answer instanceof Response && answer.ok) {
       return c.json({ ...await answer.json(), home: row.site, by: site, failed });
     }
@@ -128,7 +138,7 @@ async function detailOf(answer: Response): Promise<string> {
 const isHost = (owner: string): boolean => owner.startsWith("@");
 
 /** What a site answers; the problem where it is not there. */
-async function there(
+async function askedThere(
   services: AdminServices,
   { name }: HomeRow,
   site: string,

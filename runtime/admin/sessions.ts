@@ -4,7 +4,7 @@
 import { HomeError, type HomeRow, type StatefulName } from "../../functions/homes/mod.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { ADMIN_PATH } from "../deploy/client.ts";
-import { mendingRoutes } from "./session_mending.ts";
+import { HOMES_ASKED_MAX, mendingRoutes } from "./session_mending.ts";
 import type { AdminHono, AdminServices } from "./services.ts";
 import { readSites } from "./sites.ts";
 import type { SessionLook, StatefulAdmin } from "./stateful_admin.ts";
@@ -97,17 +97,39 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
       const row = await rowOf(rows, name);
       if (row === null) return unknown(name);
       if (row.ended) return await forgottenAt(services, stateful, row);
-      const answer = row.site === services.site ? null : await removeAt(services, row);
-      if (answer !== null) return answer;
+      return await removed(services, stateful, row);
     }
-    try {
-      await stateful.remove(name);
-    } catch (error) {
-      if (!(error instanceof HomeError)) throw error;
-      return problemResponse("stateful_unreachable", error.message);
-    }
-    return c.json({ app: name.app, class: name.class, id: name.id });
+    const failed = await removedHere(stateful, name);
+    return failed === null
+      ? c.json({ app: name.app, class: name.class, id: name.id })
+      : problemResponse("stateful_unreachable", failed.message);
   });
+}
+
+/** While nobody can open it, because clients that hold its log are missing, its home is who tried last. */
+async function removed(services: AdminServices, stateful: StatefulAdmin, row: HomeRow): Promise<Response> {
+  const { name } = row;
+  for (let { site } = row, attempt = 1;; attempt++) {
+    const answer = site === services.site ? null : await removeAt(services, { ...row, site });
+    if (answer !== null) return answer;
+    const failed = await removedHere(stateful, name);
+    if (failed === null) return Response.json({ app: name.app, class: name.class, id: name.id });
+    if (failed.code !== "elsewhere" || failed.site === null || attempt >= HOMES_ASKED_MAX) {
+      return problemResponse("stateful_unreachable", failed.message);
+    }
+    site = failed.site;
+  }
+}
+
+/** Why not; null: it is. */
+async function removedHere(stateful: StatefulAdmin, name: StatefulName): Promise<HomeError | null> {
+  try {
+    await stateful.remove(name);
+    return null;
+  } catch (error) {
+    if (!(error instanceof HomeError)) throw error;
+    return error;
+  }
 }
 
 /** Of one that has ended only its log is left. */

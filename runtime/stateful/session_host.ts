@@ -215,7 +215,9 @@ export class SessionHost {
 
   async #end(name: StatefulName): Promise<void> {
     const hosted = this.#hosted.get(keyOf(name));
-    const run = hosted?.parked === null ? await hosted.ensure().catch(() => null) : null;
+    // What clients hold goes, too: those that do not come back are not waited for.
+    const ensure = () => hosted?.ensure() ?? Promise.reject(new Error("nobody waits for it"));
+    const run = hosted?.parked === null ? await this.#openings.forced(name, ensure).catch(() => null) : null;
     if (run !== null) {
       await run.remove();
       return await run.finished;
@@ -362,9 +364,9 @@ export class SessionHost {
 
   /** How openings reach hosts (functions/homes, HostsPort): those that have come here, and who comes. */
   readonly hosts: HostsPort = {
-    ask: async (name, epoch, hosts, untilMs) => {
+    ask: async (name, epoch, hosts, untilMs, isForced) => {
       if (this.#closed) return new Map();
-      return await this.#of(name).ask({ epoch, hosts, withinMs: untilMs - this.#clock.nowMs() });
+      return await this.#of(name).ask({ epoch, hosts, withinMs: untilMs - this.#clock.nowMs(), isForced });
     },
   };
 

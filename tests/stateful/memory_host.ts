@@ -90,15 +90,18 @@ class Disk extends MemoryStorage {
 
 export async function memoryHost(
   make: (name: string) => SessionObject,
-  { disks = new Disks(), idleMs = 60_000, methods = null, durability = "owners", ends = {} }: {
-    disks?: Disks;
-    durability?: "owners" | "hosts";
-    idleMs?: number;
-    /** What is kept of sessions that end. */
-    ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
-    /** What can be called; null: not known. */
-    methods?: readonly string[] | null;
-  } = {},
+  { disks = new Disks(), forcedMs = 300, idleMs = 60_000, methods = null, durability = "owners", ends = {} }:
+    {
+      disks?: Disks;
+      /** So long an operator's opening waits for clients. */
+      forcedMs?: number;
+      durability?: "owners" | "hosts";
+      idleMs?: number;
+      /** What is kept of sessions that end. */
+      ends?: Pick<ConstructorParameters<typeof SessionHost>[0], "lastAnswersMs" | "endedLogs">;
+      /** What can be called; null: not known. */
+      methods?: readonly string[] | null;
+    } = {},
 ): Promise<MemoryHost> {
   const clock = new SystemClock(), random = new SystemRandom(), lines: string[] = [];
   const fatal = (error: Error) => {
@@ -116,6 +119,7 @@ export async function memoryHost(
   const homes = await HomesOf.open({
     ...{ site: "cloud", boot: 1, clock, random, storage: disks.homes, arbiterStorage: disks.arbiter, fatal },
     nowMs: () => performance.now(),
+    forcedMs,
     arbiter: () => "cloud",
     send: () => Promise.resolve(),
     fellows: {
