@@ -142,6 +142,15 @@ Deno.test("a session at rest is not what its isolate ended for, though its turn 
   assert.doesNotMatch(host.lines.join(), /rejected|stands still/);
 });
 
+Deno.test("an isolate is wanted while a session is being opened, where its log is here", async () => {
+  await using host = await memoryHost(robot);
+  await ask(host, "add", 1);
+  assert.deepEqual(host.prepared, []); // it may turn out to be at home elsewhere
+  host.loseIsolates();
+  await ask(host, "add", 1);
+  assert.deepEqual(host.prepared, ["r"]);
+});
+
 Deno.test("what it writes is in the store when it is answered, under one version however often it is applied", async () => {
   await using host = await memoryHost(robot);
   await ask(host, "write", "a", "tea");

@@ -42,6 +42,8 @@ export interface MemoryHost {
   readonly runs: readonly WeakRef<ChannelSink>[];
   /** All isolates are gone; `cause` names the session whose turn it was. */
   loseIsolates(cause?: string): void;
+  /** For which an isolate was wanted before their log was there, by id. */
+  readonly prepared: readonly string[];
   /** What isolates say of commits from now on. */
   twist(change: (commit: Commit) => Commit): void;
   /** Another version serves the app from now on. */
@@ -103,7 +105,7 @@ export async function memoryHost(
       methods?: readonly string[] | null;
     } = {},
 ): Promise<MemoryHost> {
-  const clock = new SystemClock(), random = new SystemRandom(), lines: string[] = [];
+  const clock = new SystemClock(), random = new SystemRandom(), lines: string[] = [], prepared: string[] = [];
   const fatal = (error: Error) => {
     throw error;
   };
@@ -161,6 +163,7 @@ export async function memoryHost(
     newPeer: () => random.bytes(16).toHex(),
     secrets: [new Uint8Array(32).fill(9)],
     standby: () => null,
+    prepare: ({ id }) => void prepared.push(id),
     apps,
     prepared: (version) => ({
       ...{ space: appSpace("shop"), writes: undefined, strayLog: () => {}, highest: 0 },
@@ -181,6 +184,7 @@ export async function memoryHost(
   return {
     ...{ host, homes, replica, lines, parked, apps, runs: pool.runs },
     loseIsolates: (cause) => pool.lose(cause),
+    prepared,
     twist: (change) => void (pool.twist = change),
     deploy: (version, made) => {
       makers.set(version, made);
