@@ -195,6 +195,11 @@ export async function losesAPlayer(cluster: TestCluster): Promise<void> {
   );
   assert.equal(lost.length, 1, `who is missing is named: ${why}`);
   assert.equal(ben.got.length, 5);
+  await eventually("an operator sees who is missing", async () => {
+    const { out } = await sessions(cluster, "show", "duel", "duel", id);
+    return /^held by +2 clients or agents, on record$/m.test(out) &&
+      out.includes(`${lost[0]?.slice(1)}, missing`);
+  });
   const opened = await sessions(cluster, "resume", "duel", "duel", id, "--without-clients", "--yes");
   assert.equal(opened.code, 0, opened.err);
   await heard("without her", [ben], "b5");
