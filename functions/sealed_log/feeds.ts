@@ -14,7 +14,13 @@
  */
 import type { StatefulName } from "../homes/api.ts";
 import type { LogCopy, LogPiece } from "../homes/asks.ts";
-import { HOST_BASE_BYTES_MAX, HOST_LOG_BYTES_MAX, HOST_RECORDS_MAX, SALT_BYTES } from "./limits.ts";
+import {
+  HOST_BASE_BYTES_MAX,
+  HOST_LOG_BYTES_MAX,
+  HOST_RECORDS_MANY,
+  HOST_RECORDS_MAX,
+  SALT_BYTES,
+} from "./limits.ts";
 import { tagOf } from "./record.ts";
 import { Series } from "./series.ts";
 
@@ -78,6 +84,8 @@ interface Feed {
   isLate: boolean;
   bytes: number;
   records: number;
+  /** Of its whole record; 0: that is of an earlier channel. */
+  wholeBytes: number;
   /** The entry of the base that its log begins with. */
   baseAt: number;
   isHolding: boolean;
@@ -132,7 +140,7 @@ export class HostFeeds {
     const end = tag === null ? null : this.#ends.get(host)?.find((one) => isSame(one.tag, tag)) ?? null;
     const feed: Feed = {
       ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], sent: [], cut: 0 },
-      ...{ taken: 0, isLate: false, bytes: 0, records: 0, baseAt: 0, isHolding: true },
+      ...{ taken: 0, isLate: false, bytes: 0, records: 0, wholeBytes: 0, baseAt: 0, isHolding: true },
     };
     this.#feeds.set(host, feed);
     if (end === null && this.#isTooLong) this.#overflow(host, feed);
@@ -181,8 +189,7 @@ export class HostFeeds {
       return records;
     }
     records.push(this.#told(host, feed, feed.series.next(pieces)));
-    const isLong = feed.bytes > HOST_LOG_BYTES_MAX / 2 || feed.records > HOST_RECORDS_MAX / 2;
-    if (isLong && this.#baseAt > feed.baseAt) this.#again(host, feed);
+    if (isLong(feed) && this.#baseAt > feed.baseAt) this.#again(host, feed);
     return records;
   }
 
@@ -259,7 +266,8 @@ export class HostFeeds {
     feed.waiting = all.filter(({ first }) => first > begun);
     feed.first = feed.series.first;
     const { bytes, records } = goesOn ? end : { bytes: 0, records: 0 };
-    Object.assign(feed, { bytes, records, baseAt: goesOn ? end.baseAt : baseAt });
+    const wholeBytes = goesOn ? 0 : feed.first.length;
+    Object.assign(feed, { bytes, records, wholeBytes, baseAt: goesOn ? end.baseAt : baseAt });
     if (
       feed.bytes + feed.first.length > HOST_LOG_BYTES_MAX ||
       (!goesOn && stateBytes(copy) > HOST_BASE_BYTES_MAX)
@@ -299,6 +307,11 @@ export class HostFeeds {
     this.#ends.set(host, sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() }))); // not the record
   }
 }
+
+/** HF3: it is to begin anew from the next base on. Where it has many records, when that is not most of what it is sent. */
+const isLong = ({ bytes, records, wholeBytes }: Feed): boolean =>
+  bytes > HOST_LOG_BYTES_MAX / 2 || records > HOST_RECORDS_MAX / 2 ||
+  (records > HOST_RECORDS_MANY && bytes > 2 * wholeBytes);
 
 /** What waits up to an entry, and waits no more. */
 function takeUpTo(feed: Feed, reach: number): readonly LogPiece[] {

@@ -314,3 +314,27 @@ Deno.test("a host that does not take what it was sent holds nothing, and the log
   home.feeds.taken("c1", 5);
   assert.equal(home.has.get("c1"), home.last);
 });
+
+Deno.test("a host holds few records where bases are small, and is not sent a large one over and over", async () => {
+  for (const [size, wholes, held] of [[100, 4, 1_300], [100_000, 1, 4_000]] as const) {
+    const home = new Home(), log = new HostLog();
+    home.ahead.add("c1");
+    home.commit();
+    home.checkpoint(new Uint8Array(size));
+    home.feeds.attach("c1", null);
+    await settled();
+    let most = 0, begun = 0;
+    for (let i = 1; i <= 4_000; i++) {
+      for (const record of home.feeds.next("c1")) {
+        assert.equal(log.take(EPOCH, record), "held");
+        if (record[0] === 0) begun++;
+      }
+      most = Math.max(most, log.length);
+      home.commit();
+      if (i % 256 === 0) home.checkpoint(new Uint8Array(size));
+      await settled();
+    }
+    assert.deepEqual([begun, most <= held], [wholes, true], `${size}: ${begun} bases, ${most} records`);
+    assert.equal(opened(log).through, home.last - 1);
+  }
+});
