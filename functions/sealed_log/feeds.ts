@@ -11,6 +11,8 @@
  *      could not hold that either holds nothing.
  * HF4  Nobody waits for a host that does not take what it is sent, and nothing is kept of that: it holds nothing until it
  *      has taken all of it, and then the log anew.
+ * HF5  What a host has, as far as it may be, is known until it says that it has more: on its next channel its log goes
+ *      on from there, and is never replaced by one that is shorter.
  */
 import type { StatefulName } from "../homes/api.ts";
 import type { LogCopy, LogPiece } from "../homes/asks.ts";
@@ -67,6 +69,8 @@ interface SentRecord extends Omit<HostEnd, "tag"> {
 }
 
 interface Feed {
+  /** Where its log ended when the channel came: where it still ends, as long as nothing of the channel is taken. */
+  from: HostEnd | null;
   /** Counts channels and beginnings: what was begun for an earlier one is nothing. */
   turn: number;
   series: Series | null;
@@ -98,6 +102,8 @@ export class HostFeeds {
   readonly #feeds = new Map<string, Feed>();
   /** Where logs of hosts end that are not there: of the last takeover, and of channels that broke. */
   readonly #ends = new Map<string, HostEnd[]>();
+  /** By host: the last entry that it was sent, or had when the session was opened (HF5). */
+  readonly #furthest = new Map<string, number>();
   /** The entry of the newest base. */
   #baseAt = 0;
 
@@ -105,7 +111,10 @@ export class HostFeeds {
   constructor(home: FeedHome, ports: FeedPorts, ends: ReadonlyMap<string, HostEnd> = new Map()) {
     this.#home = home;
     this.#ports = ports;
-    for (const [host, end] of ends) this.#ends.set(host, [end]);
+    for (const [host, end] of ends) {
+      this.#ends.set(host, [end]);
+      this.#furthest.set(host, end.through);
+    }
   }
 
   /** A commit was appended. */
@@ -139,6 +148,7 @@ export class HostFeeds {
     if (before !== undefined) this.#remember(host, before);
     const end = tag === null ? null : this.#ends.get(host)?.find((one) => isSame(one.tag, tag)) ?? null;
     const feed: Feed = {
+      from: end,
       ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], sent: [], cut: 0 },
       ...{ taken: 0, isLate: false, bytes: 0, records: 0, wholeBytes: 0, baseAt: 0, isHolding: true },
     };
@@ -163,6 +173,7 @@ export class HostFeeds {
   forget(host: string): void {
     this.detach(host);
     this.#ends.delete(host);
+    this.#furthest.delete(host);
   }
 
   /** HF1: up to this entry it may be told; −1: nothing yet. */
@@ -205,6 +216,7 @@ export class HostFeeds {
     feed.sent.splice(0, records - 1 - feed.cut);
     feed.cut = records - 1;
     feed.taken = records;
+    feed.from = null;
     if (feed.isHolding && !this.#home.hosts.has(host, sent.through)) this.#overflow(host, feed);
   }
 
@@ -241,8 +253,8 @@ export class HostFeeds {
 
   #start(host: string, feed: Feed, copy: LogCopy, end: HostEnd | null): void {
     const { name, epoch, released, last, hosts } = this.#home;
-    // What it has already is never taken from it.
-    const through = Math.max(hosts.isAhead(host) ? last : released, end?.through ?? 0);
+    // What it has already is never taken from it (HF5).
+    const through = Math.max(hosts.isAhead(host) ? last : released, this.#furthest.get(host) ?? 0);
     const copied = copy.pieces.at(-1), baseAt = copy.base?.at ?? 0;
     const copiedTo = copied === undefined ? baseAt : copied.first + copied.count - 1;
     // What came meanwhile may be in the copy, too.
@@ -285,6 +297,7 @@ export class HostFeeds {
     const through = feed.series?.through ?? 0;
     const { baseAt, bytes, records } = feed;
     feed.sent.push({ through, record, baseAt, bytes, records });
+    this.#furthest.set(host, Math.max(through, this.#furthest.get(host) ?? 0));
     if (hosts.isAhead(host)) hosts.told(host, through);
     return record;
   }
@@ -302,9 +315,11 @@ export class HostFeeds {
     this.#ports.ready(host);
   }
 
-  #remember(host: string, { sent }: Feed): void {
+  /** What was sent may not have arrived: then its log ends where it did (HF5). */
+  #remember(host: string, { from, sent }: Feed): void {
     if (sent.length === 0) return;
-    this.#ends.set(host, sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() }))); // not the record
+    const ends = sent.map(({ record, ...end }) => ({ ...end, tag: tagOf(record).slice() })); // not the record
+    this.#ends.set(host, from === null ? ends : [from, ...ends]);
   }
 }
 

@@ -164,6 +164,47 @@ Deno.test("a host that comes back goes on where its log ends, and one that it di
   assert.deepEqual(opened(log).log.pieces.map(({ first }) => first), [1, 2]);
 });
 
+Deno.test("a host that took nothing of its last channel goes on where it was before it (HF5)", async () => {
+  const home = new Home(), log = new HostLog();
+  const tag = () => decodeSummary(log.summary()).tag;
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  for (let i = 0; i < 3; i++) home.commit();
+  take(log, home.feeds.next("c1"));
+  for (let channel = 0; channel < 3; channel++) {
+    home.feeds.detach("c1");
+    home.ahead.delete("c1");
+    home.feeds.attach("c1", tag());
+    await settled();
+    assert.deepEqual(home.feeds.next("c1").map(([kind]) => kind), [1], "it goes on"); // lost on its way
+  }
+  home.feeds.detach("c1");
+  home.feeds.attach("c1", tag());
+  await settled();
+  take(log, home.feeds.next("c1"));
+  assert.deepEqual([opened(log).through, home.released], [3, 0]);
+});
+
+Deno.test("a host whose log ends where nobody knows is sent all that it was sent before (HF5)", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  for (let i = 0; i < 3; i++) home.commit();
+  take(log, home.feeds.next("c1"));
+  home.ahead.delete("c1");
+  home.feeds.detach("c1");
+  home.feeds.attach("c1", new Uint8Array(TAG_BYTES));
+  await settled();
+  const records = home.feeds.next("c1");
+  assert.deepEqual(records.map(([kind]) => kind), [0], "a whole one");
+  take(log, records);
+  assert.deepEqual([opened(log).through, home.released], [3, 0]);
+});
+
 Deno.test("what a host has already is never taken from it, released or not", async () => {
   const home = new Home(), log = new HostLog();
   home.feeds.attach("c1", null);
