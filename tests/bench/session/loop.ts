@@ -1,6 +1,6 @@
 /**
  * In a process of its own: a message of a stateful session through the executor, 64 in flight, beside the same handler
- * without one; its replay; and the heap of sessions that do nothing. In one macrotask, with no site and no socket.
+ * without one, and its replay. In one macrotask, with no site and no socket.
  */
 import { decodeCall, encodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import type { FeedHome } from "../../../functions/sealed_log/mod.ts";
@@ -36,7 +36,7 @@ const IN_FLIGHT = 64;
 /** So many are replayed at most: a checkpoint comes then (stateful_session.ts). */
 const REPLAYED = 250;
 
-const { messages, idle } = freshInput() as { readonly messages: number; readonly idle: number };
+const { messages } = freshInput() as { readonly messages: number };
 const bytes = encodeCall({ kind: "rpc", method: "add", args: encodeValue([1]) });
 
 /** µs a message, of `work` on so many. */
@@ -166,27 +166,6 @@ function replayed(entries: Uint8Array, times: number): void {
   }
 }
 
-function heapOf(count: number): number {
-  const used = () => {
-    (globalThis as { gc?: () => void }).gc?.();
-    const { heapUsed, external } = Deno.memoryUsage();
-    return heapUsed + external;
-  };
-  const solo = opened(1);
-  const before = used();
-  for (let channel = 2; channel <= count + 1; channel++) {
-    solo.open({ id: `session ${channel}` }, channel);
-    solo.deliver({ kind: "request", request: "r", chain: [], bytes }, channel);
-    solo.loop.acknowledge(channel, { outputs: { r: 1 }, effects: 0 });
-    solo.loop.checkpointNow(channel);
-    solo.run();
-    solo.commits.length = solo.checkpoints.length = 0;
-  }
-  const heap = (used() - before) / count;
-  if (solo.parked !== null) throw new Error("one was parked");
-  return heap;
-}
-
 // The first round is for the compiler.
 const readied = [await holders(), await holders()];
 freshAnswer(
@@ -210,7 +189,6 @@ freshAnswer(
           messaged,
           sealed,
           logBytes: entries.length / REPLAYED,
-          idle: heapOf(idle),
         };
       }
     }

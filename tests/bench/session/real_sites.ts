@@ -35,7 +35,13 @@ export async function startSites(
   return await startCluster({
     topology: file,
     apps: [APP],
-    env: { SOJOURN_OWNERS_SUSPECTMS: `${SUSPECT_MS}`, SOJOURN_OWNERS_DEADMS: "20000", ...env },
+    main: join(here, "weighed_main.ts"),
+    env: {
+      WEIGHED: folder,
+      SOJOURN_OWNERS_SUSPECTMS: `${SUSPECT_MS}`,
+      SOJOURN_OWNERS_DEADMS: "20000",
+      ...env,
+    },
   });
 }
 
@@ -158,6 +164,25 @@ export function childrenOf(parent: number): number[] {
     if (Number(statOf(pid)?.[1]) === parent) out.push(pid); // null: it ended between the listing and the read
   }
   return out;
+}
+
+const LIVE_MS_MAX = 30_000;
+
+/** Bytes that a site of such a cluster holds, in V8's heap and outside it, without its garbage. */
+export async function liveOf(site: number, folder: string): Promise<number> {
+  const file = join(folder, `heap-${site}.json`);
+  Deno.kill(site, "SIGUSR2");
+  const untilMs = performance.now() + LIVE_MS_MAX;
+  for (;;) {
+    const text = await Deno.readTextFile(file).catch(() => null);
+    if (text !== null) {
+      await Deno.remove(file);
+      const { heap, external } = JSON.parse(text) as { heap: number; external: number };
+      return heap + external;
+    }
+    if (performance.now() > untilMs) throw new Error(`site ${site} does not say what it holds`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 /** Bytes of memory of processes, shared pages counted in parts. */
