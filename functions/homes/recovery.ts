@@ -119,7 +119,10 @@ export class Recovery {
       [...answers].flatMap(([host, held]) => held === null ? [] : [[host, lastEntryOf(held)]]),
     );
     const isBorn = answers.size === 0 && [...promised.values()].every(({ log }) => log === null);
-    return { row, copy, promised, hosts, isBorn };
+    // H9: they may know nothing because a later home has told them to forget. Whether there is one the arbiter knows, who
+    // is asked before anything leaves, as where nobody was on record.
+    const isDoubted = isBorn && hostsOf(row.owners).length === 0;
+    return { row: isDoubted ? { ...row, owners: [] } : row, copy, promised, hosts, isBorn };
   }
 
   /** Nobody has anything of it. */

@@ -321,7 +321,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.releases.afterwards(() => this.#begin(opened));
     this.releases.afterwards(async () => {
       await this.#serving?.promise;
-      if (opened.peers.length > 0 && !isShared) await home.settled();
+      // A blank log of a later epoch may be one that another home has taken away: nobody is told that he is not in it.
+      const isDoubted = opened.sequence === 0 && home.epoch > 1;
+      if ((opened.peers.length > 0 || isDoubted) && !isShared) await home.settled();
       await peers.ready(this.store);
       if (this.#over !== null || opened.isEnded) return;
       peers.opened(opened);

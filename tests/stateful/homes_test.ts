@@ -99,6 +99,29 @@ Deno.test("a session has one seed, also where its first home died before anybody
   assert.deepEqual(next.seed, second.seed);
 });
 
+Deno.test("an opening that a later one has overtaken releases nothing, where the owner that it asked has forgotten the log", async () => {
+  const all = await Cluster.start(3, 0);
+  const first = await all.home(2, "x");
+  await all.of(first.commit(commitOf("r1")));
+  all.site(2).crash(false);
+  await all.pass(400);
+  // Granted, and waiting for the only owner, it is cut off; another one is granted the next epoch.
+  const late = all.homes(1).open(name("x"), "v1");
+  await all.pass(100);
+  for (const other of ["s0", "s2"]) all.network.partition("s1", other, all.world.nowMs + 10_000);
+  void all.site(2).start();
+  await all.pass(500);
+  const next = await all.home(0, "x");
+  await all.of(next.commit(commitOf("r2")));
+  await all.pass(300);
+  assert.equal(all.logs(2).includes("x"), false, "the owner was told to forget");
+  all.network.partition("s1", "s2", 0);
+  let released = false;
+  const then = late.then((opened) => opened.start([]).commit(commitOf("r3")).then(() => released = true));
+  await assert.rejects(all.of(then, 20_000), HomeError);
+  assert.equal(released, false);
+});
+
 Deno.test("with f = 0 a session waits for its home", async () => {
   const all = await Cluster.start(2, 0);
   const home = await all.home(1, "x");

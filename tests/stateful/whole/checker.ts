@@ -11,7 +11,8 @@
  * WC6  What was written was written under one version, and is what the log says, no more and no less. A write with a
  *      check is done once for each time that a handler asked for it.
  * WC7  The server outside did once what a handler asked for once, whoever asked again.
- * WC8  In the end everybody is attached who wants to be, and has heard all; all that was sent is in the log.
+ * WC8  In the end everybody is attached who wants to be, and has heard all; all that was sent is in the log; every timer
+ *      that was set was called, or given up.
  */
 import type { Ledger } from "./ledger.ts";
 import type { Done } from "./outside.ts";
@@ -67,6 +68,7 @@ export function check(seen: SessionSeen): Violation[] {
       if (party.isLive) checkLive(seen.ledger, party, party.peer, say);
     }
   }
+  for (const name of seen.ledger.timers) say("WC8", `the timer ${name} was never called`);
   checkRequests(seen, say);
   checkRows(seen, say);
   checkOutside(seen, say);
@@ -116,7 +118,8 @@ function checkEnd(ledger: Ledger, { name, end, isClosing }: Party, peer: string,
   if (end === null) return;
   const isKicked = ledger.outputs.get(peer)?.at(-1)?.startsWith("kicked ") === true;
   if (end.isRefused) {
-    if (end.code !== "peer_unknown" || !ledger.detached.has(peer) || !(isClosing || isKicked)) {
+    // Who leaves over a channel that breaks is not told that it has left.
+    if (end.code !== "peer_unknown" || !(isClosing || (isKicked && ledger.detached.has(peer)))) {
       say("WC8", `${name} was ended: ${end.code}`);
     }
   } else if (end.isRemote ? !isKicked : !isClosing) say("WC8", `${name} has gone for no reason`);

@@ -32,7 +32,8 @@ export interface LogTap {
 export interface IsolateWrongs {
   readonly open?: (open: OpenSession) => OpenSession;
   readonly sink?: (sink: ChannelSink, open: OpenSession) => ChannelSink;
-  readonly piece?: (bytes: Uint8Array) => Uint8Array | null;
+  /** A piece of a log that is followed; null: it is not handed on. */
+  readonly piece?: (bytes: Uint8Array, open: OpenSession) => Uint8Array | null;
 }
 
 /** What they need of their process. */
@@ -137,7 +138,8 @@ export class Isolates {
       },
       piece: (_, bytes) => {
         const { piece } = this.#ports.wrongs;
-        const given = piece === undefined ? bytes : piece(bytes);
+        const open = this.#sessions.get(channel)?.open;
+        const given = piece === undefined || open === undefined ? bytes : piece(bytes, open);
         if (given === null) return;
         this.#in(() => {
           this.#sessions.get(channel)?.given.push(given);

@@ -61,6 +61,8 @@ export class Ledger {
   /** How often the handler of something was undone when it had begun something: by what it was. */
   readonly undone = new Map<string, number>();
   rejections = 0;
+  /** Named timers that are set, and were not called. */
+  readonly timers = new Set<string>();
   readonly id: string;
   #said = 0;
   #chain = 0;
@@ -89,6 +91,7 @@ export class Ledger {
       case "detach":
         return this.#detach(input.peer);
       case "timer":
+        this.timers.delete(input.name);
         return this.#all(`timer ${input.name}`);
       case "result":
       case "error":
@@ -118,6 +121,7 @@ export class Ledger {
     if (subject.kind === "message") this.messages.get(subject.id)?.push(null);
     if (subject.kind === "request") this.#answer(subject.id, `error ${code} ${message}`);
     if (subject.kind === "detach") this.#gone(subject.id);
+    if (subject.kind === "timer") this.timers.delete(subject.id);
   }
 
   #answer(request: string, what: string): void {
@@ -160,6 +164,7 @@ export class Ledger {
     if (op === "echo" && from !== null) this.#give(from, this.#link(what));
     else if (op === "all") this.#all(what);
     else if (op === "quiet") this.#said++;
+    else if (op === "tick" || op === "jolt") this.timers.add(op);
     else if (op === "put") this.written.push(this.#link(`put ${what}`));
     else if (op === "slow") yield* this.#wait("local");
     else if (op === "swap") yield* this.#swap(what);

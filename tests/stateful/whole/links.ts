@@ -20,8 +20,8 @@ export interface LinksPorts {
   readonly after: (ms: number, run: () => void) => () => void;
   readonly send: (to: string, message: Uint8Array) => void;
   readonly serve: (request: LinkRequest) => Promise<LinkReply>;
-  /** Something is sent of a body; true: the way breaks there. */
-  readonly breaks: (kind: string) => boolean;
+  /** Something is sent of a body, of the request or of its answer: what goes in its place; null: the way breaks there. */
+  readonly bodies: (kind: string, isRequest: boolean, chunk: Uint8Array) => readonly Uint8Array[] | null;
 }
 
 type Links = { readonly head: Uint8Array; readonly body: ReadableStream<Uint8Array> | null };
@@ -79,7 +79,7 @@ export class SimLinks implements RequestLinks {
     bytes.set(utf8.encode(kind), 2);
     bytes.set(head, 2 + kind.length);
     this.#send(to, ASK, id, bytes);
-    if (body !== null) void this.#pump(id, exchange, body);
+    if (body !== null) void this.#pump(id, exchange, body, true);
     signal?.addEventListener("abort", () => {
       if (this.#exchanges.get(id) !== exchange || exchange.answered === null) return;
       this.#send(to, CANCEL, id);
@@ -150,7 +150,7 @@ export class SimLinks implements RequestLinks {
       head[0] = out === null ? 0 : 1;
       head.set(reply.head, 1);
       this.#send(from, ANSWER, id, head);
-      if (out !== null) return void this.#pump(id, exchange, out);
+      if (out !== null) return void this.#pump(id, exchange, out, false);
       this.#tidy(id, exchange);
     } catch (error) {
       this.#send(from, FAILED, id, utf8.encode(String(error)));
@@ -169,18 +169,24 @@ export class SimLinks implements RequestLinks {
     });
   }
 
-  async #pump(id: string, exchange: Exchange, body: ReadableStream<Uint8Array>): Promise<void> {
+  async #pump(
+    id: string,
+    exchange: Exchange,
+    body: ReadableStream<Uint8Array>,
+    isRequest: boolean,
+  ): Promise<void> {
     const reader = exchange.outgoing = body.getReader();
     try {
       for (;;) {
         const { done, value } = await reader.read();
         if (this.#exchanges.get(id) !== exchange) return;
         if (done) break;
-        if (this.#ports.breaks(exchange.kind)) {
+        const sent = this.#ports.bodies(exchange.kind, isRequest, value);
+        if (sent === null) {
           this.#send(exchange.site, CANCEL, id);
           return this.#gone(id, "the way broke");
         }
-        this.#send(exchange.site, CHUNK, id, value);
+        for (const chunk of sent) this.#send(exchange.site, CHUNK, id, chunk);
       }
       this.#send(exchange.site, END, id);
     } catch {

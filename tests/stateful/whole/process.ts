@@ -111,7 +111,11 @@ export class SiteProcess {
     this.links = new SimLinks({
       ...{ after: clock.after, send: parts.send },
       serve: (request) => this.#serve(request),
-      breaks: (kind) => kind === ORIGIN_WAY_KIND && around.originBreaks(),
+      bodies: (kind, isRequest, chunk) => {
+        if (kind !== ORIGIN_WAY_KIND) return [chunk];
+        if (around.originBreaks()) return null;
+        return isRequest ? around.wrongs.toOrigin?.(chunk) ?? [chunk] : [chunk];
+      },
     }, around.numbers);
     this.#http = this.#httpOrigins();
     this.ends = this.#originEnds();
@@ -186,7 +190,7 @@ export class SiteProcess {
       send: (to, head, body, signal) => this.links.request(to, ORIGIN_KIND, head, { body: body(), signal }),
       make: async (_, call, key) => {
         await this.#trip();
-        const outcome = around.server.make(call, around.wrongs.key?.(key, site) ?? key);
+        const outcome = around.server.make(call, key);
         await this.#trip();
         return outcome;
       },

@@ -151,7 +151,9 @@ export class Site {
         ask: async (...asked) =>
           await held.running?.process.host.hosts.ask(...asked) ?? new Map<string, null>(),
       },
-      onOver: (name, epoch, error) => held.running?.process.host.homeOver(name, epoch, error),
+      onOver: (name, epoch, error) => {
+        if (wrongs.isDeaf !== true) held.running?.process.host.homeOver(name, epoch, error);
+      },
       onLog: (log, news) => held.running?.process.standbys.onLog(log, news),
       note: () => {},
       fatal: (error) => {

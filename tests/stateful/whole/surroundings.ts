@@ -16,8 +16,10 @@ export interface Wrongs extends IsolateWrongs {
   readonly storage?: (storage: Storage, site: SiteId) => Storage;
   /** A packet of homes on its way in, and from whom; null: it is lost. */
   readonly receives?: (site: SiteId, from: SiteId, packet: Uint8Array) => [SiteId, Uint8Array] | null;
-  /** Under which key the server outside is asked. */
-  readonly key?: (key: string, site: SiteId) => string;
+  /** Something on its way to the program behind a session, as frames go over a link. */
+  readonly toOrigin?: (chunk: Uint8Array) => readonly Uint8Array[];
+  /** A home that another one follows is not told so. */
+  readonly isDeaf?: boolean;
 }
 
 /** What all sites of a run share. */
