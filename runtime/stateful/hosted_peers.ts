@@ -61,6 +61,8 @@ export class HostedPeers implements RunPeers {
   /** What those have seen who came before it was open (HP3). */
   #unseen: TokenState[] | null = null;
   #asking = 0;
+  /** Somebody connects: resolves when hosts are asked for the log (HP3). */
+  #asked: PromiseWithResolvers<null> | null = null;
   /** To the origin, and the code whose origin it is (HP4). */
   #way: { readonly version: string; readonly way: OriginWay } | null = null;
 
@@ -92,11 +94,14 @@ export class HostedPeers implements RunPeers {
     this.#connecting++;
     try {
       if (this.#peers === null || token !== null) {
-        const run = await this.#serving();
+        // Hosts may be on record of a class whose hosts hold its log no longer.
+        this.#asked ??= Promise.withResolvers<null>();
+        const run = await Promise.race([this.#serving(), this.#asked.promise]);
+        if (run === null) return this.#waits(channel, token);
         if (token !== null) await run.store.seeAll([token]);
       }
     } finally {
-      this.#connecting--;
+      if (--this.#connecting === 0) this.#asked = null;
     }
     return this.#accept(channel, "client");
   }
@@ -112,6 +117,8 @@ export class HostedPeers implements RunPeers {
   /** An opening asks hosts for the log (functions/homes, HostsPort). */
   async ask(ask: LogAsk): ReturnType<SessionPeers["ask"]> {
     this.#asking++;
+    this.#asked?.resolve(null);
+    this.#asked = null;
     try {
       const origin = this.#way === null ? this.#ports.origin() : null;
       if (origin !== null) this.#findOrigin(origin);

@@ -95,6 +95,35 @@ Deno.test("a host is told before the disk has it, a plain peer and a caller when
   for (const client of [ahead, plain]) await client.end();
 });
 
+Deno.test(
+  "a class whose hosts hold the log no longer still asks those on record",
+  { sanitizeOps: false, sanitizeResources: false },
+  async () => {
+    const disks = new Disks();
+    const first = await memoryHost(counter, { disks, ...hosts });
+    const client = holder(first, 1);
+    client.connect();
+    await until("its host is on record", () => isAhead(first) > 1);
+    client.side.send("m1");
+    await until("it is heard", () => client.heard.length === 1);
+    disks.crash();
+    const dead = first[Symbol.asyncDispose]();
+    client.moveTo(null);
+    await using second = await memoryHost(counter, { disks });
+    client.moveTo(second);
+    client.connect();
+    client.side.send("m2");
+    await until("it goes on", () => client.heard.length === 2);
+    await until("nobody is on record", () => client.side.acknowledged === 2);
+    check([client], [["m1", "m2"]]);
+    client.side.send("m3");
+    await until("it goes on", () => client.heard.length === 3);
+    assert.equal(await hasHosts(second), false);
+    await client.end();
+    await dead;
+  },
+);
+
 Deno.test("nobody waits for a host that takes nothing of what it is sent", async () => {
   await using host = await memoryHost(counter, { ...hosts });
   const mute = holder(host, 1), plain = new Client(host, 2);
