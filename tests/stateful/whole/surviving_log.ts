@@ -1,6 +1,6 @@
 /**
- * The log of a session as it survives: whatever an isolate is given to go on from, in an epoch later than all before,
- * and what it commits in that epoch. What an older one commits afterwards has no place in it.
+ * The log of a session as it survives: whatever an isolate is given to go on from, in no epoch before the newest, and
+ * what it commits in that epoch. What an older one commits afterwards has no place in it.
  *
  * It is told by what goes in and out of isolates, not by those who keep logs: a log that is given out too short is the
  * one that counts here, and then what was heard before is not of it.
@@ -20,7 +20,7 @@ export class SurvivingLog {
 
   /** It is gone on with from there. */
   opened(epoch: number, at: number, pieces: readonly Uint8Array[]): void {
-    if (epoch <= this.#epoch) return;
+    if (epoch < this.#epoch) return; // the same: another isolate of that home
     this.#epoch = epoch;
     this.openings++;
     if (at > this.entries.length) {
