@@ -138,8 +138,12 @@ export interface HomeHosts {
   told(host: string, through: number): void;
   /** Whether it may be told what the disks do not have yet. */
   isAhead(host: string): boolean;
+  /** Whether an opening would wait for it. */
+  isAwaited(host: string): boolean;
   /** Called when other hosts are on record. */
   onRecorded: () => void;
+  /** Called when more is released. */
+  onReleased: () => void;
   /** Called with each commit, when it is appended. */
   onAppended: (piece: LogPiece) => void;
   /** Called when all disks have the base at an entry. */

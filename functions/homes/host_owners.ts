@@ -67,6 +67,7 @@ export class HostOwners implements HomeHosts {
   readonly leftBehind: readonly string[];
   readonly #home: OwnedHome | null;
   onRecorded: () => void = NOTHING;
+  onReleased: () => void = NOTHING;
   onAppended: (piece: LogPiece) => void = NOTHING;
   onBased: (at: number) => void = NOTHING;
 
@@ -114,6 +115,11 @@ export class HostOwners implements HomeHosts {
   isAhead(host: string): boolean {
     return this.#has?.has(host) === true && this.#recorded.has(host) &&
       (this.#proposed?.hosts.has(host) ?? true);
+  }
+
+  /** HO2: it is on record in a configuration that may be. */
+  isAwaited(host: string): boolean {
+    return this.#recorded.has(host) || this.#proposed?.hosts.has(host) === true;
   }
 
   /** Something leaves to a host that is ahead, with the log up to an entry. */

@@ -309,7 +309,10 @@ export class LiveHome implements FollowerHome {
     const required = this.#required();
     if (this.#recorded.length > 0) {
       const held = Math.min(this.hosts.held, ...required.map(({ acked }) => acked));
-      this.held = Math.max(this.held, held);
+      if (held > this.held) {
+        this.held = held;
+        this.hosts.onReleased();
+      }
     }
     const kept = Math.min(this.held, ...required.map(({ acked }) => acked));
     const cut = this.#pending.findIndex(({ first, count }) => first + count - 1 > kept);

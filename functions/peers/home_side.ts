@@ -121,6 +121,7 @@ export class HomeSide {
       if (ahead?.leftBehind.includes(id)) this.#detach(peer);
       else this.#leave(peer);
     }
+    for (const peer of this.#peers.values()) this.#reach.joins(peer);
     const undone = [...this.#peers.values()].flatMap((peer) => {
       peer.handed = 0;
       return peer.hand(this.#ports.handedMax);
@@ -162,7 +163,7 @@ export class HomeSide {
 
   /** Other hosts are on record, or ready to be told. */
   hostsChanged(): void {
-    if (this.#over === null) this.#reach.flushHosts();
+    if (this.#over === null) this.#reach.hostsChanged();
   }
 
   #give(outputs: readonly OutputToPeer[], entry: number, flush: (peer: HomePeer) => void): void {
@@ -244,7 +245,8 @@ export class HomeSide {
     const peer = this.#peers.get(id);
     if (peer?.stage !== "detaching") return;
     peer.tell();
-    this.#remove(peer, (line) => line.farewell({ kind: "bye", code: 1000, reason: "" }));
+    const bye = (line: Line) => line.farewell({ kind: "bye", code: 1000, reason: "" });
+    this.#remove(peer, (line) => this.#reach.whenFree(peer, () => bye(line)));
   }
 
   // ── What the log says of those who are here ──
@@ -379,14 +381,14 @@ export class HomeSide {
   #heard(line: Line, peer: HomePeer, frame: Said, bytes: number): void {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
     if (frame.kind === "leave") return this.#takesLeave(line, peer, frame.last);
-    // Its detach may wait for just that (docs/protocol/hosts.md, HO3).
-    if (frame.kind === "taken" && line.isWelcomed) return this.#reach.taken(peer, frame.records);
-    if (!line.isWelcomed || peer.stage !== "attached" || frame.kind === "taken") {
-      if (frame.kind === "ack" && line.isWelcomed) return;
+    const isLeaving = peer.stage !== "attached";
+    if (!line.isWelcomed || (isLeaving && frame.kind === "message")) {
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
+    // Of one that leaves, too: its detach may wait for just that (docs/protocol/hosts.md, HO3).
+    if (frame.kind === "taken") return this.#reach.taken(peer, frame.records);
     if (frame.kind === "ack") {
-      if (!peer.heard(line, frame.received)) return;
+      if (isLeaving || !peer.heard(line, frame.received)) return;
       this.#touch(peer);
       return this.#seeOff(peer);
     }

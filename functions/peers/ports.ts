@@ -101,6 +101,8 @@ export interface PeerFeeds {
   detach(host: string): void;
   /** It is no peer any more. */
   forget(host: string): void;
+  /** Whoever opens the session would wait for it: it is on record, or may be. */
+  isAwaited(host: string): boolean;
   /** Up to this entry it may be told; −1: nothing yet. */
   reach(host: string): number;
   /** What goes before, or with, the next frame to it. */

@@ -9,6 +9,8 @@
  * PR3  What was recovered counts as released when it is settled; until then nobody is told that a message is in the log
  *      of which he was not told before.
  * PR4  Who does not take what he is sent is no host until he does: nobody waits for him.
+ * PR5  Who leaves is told that it has left when it is off the record: it drops what it holds then, and an opening would
+ *      wait for it for ever.
  */
 import { HOSTS_MAX } from "../homes/host_owners.ts";
 import type { HomePeer } from "./home_peer.ts";
@@ -30,6 +32,8 @@ export class Reach {
   readonly #lacked = new Map<HomePeer, number>();
   #cancelLook: (() => void) | null = null;
   #isFlushing = false;
+  /** Gone, and on record (PR5). */
+  readonly #leaving = new Map<string, () => void>();
 
   constructor(clock: PeerClock) {
     this.#clock = clock;
@@ -45,8 +49,9 @@ export class Reach {
     return this.#last;
   }
 
+  /** @param ahead left out: hosts hold none of it, or do no longer. */
   begin(ahead: LoggedPeers["ahead"]): void {
-    if (ahead === undefined) return;
+    if (ahead === undefined) return this.#end();
     this.#feeds = ahead.feeds;
     this.#last = ahead.last;
     this.#released = Math.max(this.#released, ahead.released);
@@ -56,6 +61,24 @@ export class Reach {
   begun(asked: readonly string[]): void {
     const here = new Set([...this.#hosts].map(({ peer }) => peer.id));
     for (const host of asked) if (!here.has(host)) this.#feeds?.detach(host);
+  }
+
+  /** Its class is another now; all that there is is released. */
+  #end(): void {
+    const told = [...this.#hosts, ...this.#waiting];
+    for (const peer of this.#hosts) this.lost(peer);
+    this.#waiting.clear();
+    this.#feeds = null;
+    for (const peer of told) this.flush(peer);
+  }
+
+  /** Others hold the log already, or begin to: a peer whose channel was there before is asked to. */
+  joins(peer: HomePeer): void {
+    const { line } = peer, feeds = this.#feeds;
+    if (feeds === null || line?.isWelcomed !== true || line.log === null) return;
+    if (this.#hosts.has(peer) || this.#hosts.size >= HOSTS_MAX) return;
+    this.#hosts.add(peer);
+    feeds.attach(peer.peer.id, null); // where its log ends it said too long ago
   }
 
   /** The home is over. */
@@ -101,8 +124,29 @@ export class Reach {
     this.#feeds?.forget(peer.peer.id);
   }
 
+  /** PR5: does something as soon as nobody would wait for one that is gone. */
+  whenFree({ peer: { id } }: HomePeer, run: () => void): void {
+    if (this.#feeds?.isAwaited(id) === true) this.#leaving.set(id, run);
+    else run();
+  }
+
+  /** Other hosts are on record, or ready to be told. */
+  hostsChanged(): void {
+    for (const [id, run] of this.#leaving) {
+      if (this.#feeds?.isAwaited(id) === true) continue;
+      this.#leaving.delete(id);
+      run();
+    }
+    this.flushHosts();
+  }
+
   taken(peer: HomePeer, records: number): void {
-    if (this.#hosts.has(peer)) this.#feeds?.taken(peer.peer.id, records);
+    const feeds = this.#feeds, { id } = peer.peer;
+    if (feeds === null || !this.#hosts.has(peer)) return;
+    const before = feeds.reach(id);
+    feeds.taken(id, records);
+    // One that was on record before it came back is ahead as soon as it counts.
+    if (feeds.reach(id) !== before) this.flush(peer);
   }
 
   /** Tells it all that it may be told. */

@@ -41,6 +41,7 @@ export interface FeedHome {
     drop(host: string): void;
     told(host: string, through: number): void;
     isAhead(host: string): boolean;
+    isAwaited(host: string): boolean;
   };
 }
 
@@ -78,6 +79,8 @@ interface Feed {
   first: Uint8Array | null;
   /** Appended, and not in the series yet. */
   waiting: LogPiece[];
+  /** In the series, and maybe not in the log that another one begins with: while that is read. */
+  since: LogPiece[];
   /** By record of this channel. */
   sent: SentRecord[];
   /** Records of `sent` that are gone from its beginning. */
@@ -93,6 +96,8 @@ interface Feed {
   /** The entry of the base that its log begins with. */
   baseAt: number;
   isHolding: boolean;
+  /** The log is read for it. */
+  isRead: boolean;
 }
 
 /** See the file's header. */
@@ -149,8 +154,9 @@ export class HostFeeds {
     const end = tag === null ? null : this.#ends.get(host)?.find((one) => isSame(one.tag, tag)) ?? null;
     const feed: Feed = {
       from: end,
-      ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], sent: [], cut: 0 },
-      ...{ taken: 0, isLate: false, bytes: 0, records: 0, wholeBytes: 0, baseAt: 0, isHolding: true },
+      ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], since: [], sent: [] },
+      ...{ cut: 0, taken: 0, isLate: false, bytes: 0, records: 0, wholeBytes: 0, baseAt: 0 },
+      ...{ isHolding: true, isRead: false },
     };
     this.#feeds.set(host, feed);
     if (end === null && this.#isTooLong) this.#overflow(host, feed);
@@ -176,6 +182,11 @@ export class HostFeeds {
     this.#furthest.delete(host);
   }
 
+  /** Whoever opens the session would wait for it. */
+  isAwaited(host: string): boolean {
+    return this.#home.hosts.isAwaited(host);
+  }
+
   /** HF1: up to this entry it may be told; −1: nothing yet. */
   reach(host: string): number {
     const feed = this.#feeds.get(host), home = this.#home;
@@ -193,6 +204,7 @@ export class HostFeeds {
     const records = feed.first === null ? [] : [this.#told(host, feed, feed.first)];
     const pieces = takeUpTo(feed, reach);
     if (pieces.length === 0) return records;
+    if (feed.isRead) feed.since.push(...pieces);
     let bytes = 0;
     for (const piece of pieces) bytes += piece.bytes.length + PIECE_HEAD_BYTES;
     if (feed.bytes + bytes > HOST_LOG_BYTES_MAX || feed.records >= HOST_RECORDS_MAX) {
@@ -240,6 +252,7 @@ export class HostFeeds {
   /** What an earlier series had not is in the new one. */
   async #begin(host: string, feed: Feed, end: HostEnd | null): Promise<void> {
     const turn = feed.turn;
+    feed.isRead = true;
     try {
       const copy = await this.#home.copy();
       if (this.#feeds.get(host) !== feed || feed.turn !== turn) return;
@@ -258,7 +271,8 @@ export class HostFeeds {
     const copied = copy.pieces.at(-1), baseAt = copy.base?.at ?? 0;
     const copiedTo = copied === undefined ? baseAt : copied.first + copied.count - 1;
     // What came meanwhile may be in the copy, too.
-    const all = [...copy.pieces, ...feed.waiting.filter(({ first }) => first > copiedTo)];
+    const came = [...feed.since, ...feed.waiting];
+    const all = [...copy.pieces, ...came.filter(({ first }) => first > copiedTo)];
     const isIn = ({ first, count }: LogPiece) => first + count - 1 <= through;
     const start = {
       secret: this.#ports.secret,
@@ -276,6 +290,8 @@ export class HostFeeds {
       : Series.whole(start, { ...copy, pieces: all.filter(isIn) });
     const begun = feed.series.through;
     feed.waiting = all.filter(({ first }) => first > begun);
+    feed.since = [];
+    feed.isRead = false;
     feed.first = feed.series.first;
     const { bytes, records } = goesOn ? end : { bytes: 0, records: 0 };
     const wholeBytes = goesOn ? 0 : feed.first.length;
@@ -305,12 +321,20 @@ export class HostFeeds {
   /** HF3: from the newest base on; until that is ready it goes on as it is. */
   #again(host: string, feed: Feed): void {
     feed.baseAt = this.#baseAt; // once for each base
+    feed.turn++; // what was read for the one before is nothing
     void this.#begin(host, feed, null);
   }
 
   /** HF3: it is told what others are, when they are. */
   #overflow(host: string, feed: Feed): void {
-    Object.assign(feed, { isHolding: false, series: null, first: null, waiting: [], turn: feed.turn + 1 });
+    Object.assign(feed, {
+      isHolding: false,
+      series: null,
+      first: null,
+      waiting: [],
+      since: [],
+      turn: feed.turn + 1,
+    });
     this.#home.hosts.drop(host);
     this.#ports.ready(host);
   }

@@ -29,6 +29,7 @@ class Home {
     drop: (host: string) => void this.dropped.push(host),
     told: (host: string, through: number) => void this.told.set(host, through),
     isAhead: (host: string) => this.ahead.has(host),
+    isAwaited: (host: string) => this.ahead.has(host),
   };
   readonly ready: string[] = [];
   readonly feeds: HostFeeds;
@@ -76,9 +77,9 @@ class Home {
     this.feeds.appended(piece);
   }
 
-  checkpoint(bytes: Uint8Array): void {
-    this.base = { at: this.last, bytes };
-    this.feeds.based(this.last);
+  checkpoint(bytes: Uint8Array, at = this.last): void {
+    this.base = { at, bytes };
+    this.feeds.based(at);
   }
 }
 
@@ -378,4 +379,45 @@ Deno.test("a host holds few records where bases are small, and is not sent a lar
     assert.deepEqual([begun, most <= held], [wholes, true], `${size}: ${begun} bases, ${most} records`);
     assert.equal(opened(log).through, home.last - 1);
   }
+});
+
+Deno.test("a host that gets the log anew while commits leave to it has each of them once", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit(new Uint8Array(HOST_LOG_BYTES_MAX / 2));
+  take(log, home.feeds.next("c1"));
+  home.checkpoint(new Uint8Array(100));
+  home.commit();
+  take(log, home.feeds.next("c1")); // the log is read from now on
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  home.commit();
+  await settled();
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  const { base, pieces } = opened(log).log;
+  assert.deepEqual([base?.at, pieces.map(({ first }) => first)], [1, [2, 3, 4, 5]]);
+});
+
+Deno.test("what a host was told before its log became too long is not taken from it by the next base", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit();
+  home.commit();
+  take(log, home.feeds.next("c1"));
+  home.commit(new Uint8Array(HOST_LOG_BYTES_MAX));
+  assert.deepEqual(home.feeds.next("c1"), []);
+  home.ahead.delete("c1");
+  home.released = 1;
+  home.pieces.pop();
+  home.checkpoint(new Uint8Array(100), 1);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  assert.deepEqual([opened(log).log.base?.at, opened(log).through], [1, 2]);
 });

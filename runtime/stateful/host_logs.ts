@@ -50,6 +50,8 @@ export class HostLogs {
       },
     }, ends);
     hosts.onRecorded = changed;
+    // Also between two runs: a host that is to be on record is sent it, and the end of a run may wait for that.
+    hosts.onReleased = changed;
     hosts.onAppended = (piece) => this.feeds.appended(piece);
     hosts.onBased = (at) => this.feeds.based(at);
   }

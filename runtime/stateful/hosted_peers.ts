@@ -141,7 +141,7 @@ export class HostedPeers implements RunPeers {
     this.#peers?.settled();
   }
 
-  appended(entry: number, { outputs }: Commit): void {
+  appended(entry: number, outputs: Commit["outputs"]): void {
     this.#peers?.appended(entry, outputs);
   }
 
@@ -203,9 +203,12 @@ export class HostedPeers implements RunPeers {
   opened(opened: Opened): void {
     const run = this.#session.run;
     if (run === null) return;
+    // Also where all of them have gone again: they are on record, and are to be waited for no more.
+    const peers = (run.shared?.hosts.asked.length ?? 0) > 0 ? this.#here() : this.#peers;
     this.#opened = run;
-    this.#peers?.opened(run.home.epoch, { ...opened, last: opened.sequence }, run);
+    peers?.opened(run.home.epoch, { ...opened, last: opened.sequence }, run);
     this.#findOrigin(run);
+    this.#forgetUnused();
   }
 
   released(commit: Commit, done: readonly (readonly [number, HandledEvent])[], entry: number): void {

@@ -31,8 +31,8 @@ export interface RunPeers {
   opened(opened: Opened): void;
   /** That is at all owners. */
   settled(): void;
-  /** A commit was appended; where hosts hold the log they may be told. */
-  appended(entry: number, commit: Commit): void;
+  /** A commit was appended, where hosts hold the log: they may be told these of its outputs. */
+  appended(entry: number, outputs: Commit["outputs"]): void;
   /** A commit, up to that entry, has left; the events that are done with it, by their numbers. */
   released(commit: Commit, done: readonly (readonly [number, HandledEvent])[], entry: number): void;
   /** The session has ended. */

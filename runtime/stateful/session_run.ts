@@ -367,12 +367,18 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       answers: this.#answersOf(commit.outputs),
       wakeAtMs: this.timers.earliest,
     };
-    const appended = commit.count === 0 ? Promise.resolve() : home.commit(piece);
+    // One without entries follows from all before it, which may not be held yet where hosts hold the log.
+    const appended = commit.count > 0
+      ? home.commit(piece)
+      : this.#parts.isShared
+      ? home.settled()
+      : Promise.resolve();
     appended.catch(() => {});
     const entry = home.sequence;
-    const isTold = this.#isTelling && this.#untold === 0 && commit.effects.length === 0;
-    if (isTold) this.listener.peers.appended(entry, commit); // R6
-    else this.#untold++;
+    const isTold = this.#isTelling && this.#untold === 0 && commit.effects.length === 0; // R6
+    if (!isTold) this.#untold++;
+    // The log itself goes to hosts in any case: what others are told may wait for them.
+    if (this.#isTelling) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
     this.releases.afterwards(async () => {
       await appended;
       await this.releases.release(commit, entry);

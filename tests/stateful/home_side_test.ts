@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { HandClock, HandHome, HandHost, hello, keyOf } from "./peer_pair.ts";
+import { HandClock, HandFeeds, HandHome, HandHost, hello, keyOf } from "./peer_pair.ts";
+import { encodeSummary } from "../../functions/sealed_log/mod.ts";
 import type { PeerInput } from "../../functions/peers/mod.ts";
 import { encodeSummary } from "../../functions/sealed_log/mod.ts";
 
@@ -230,6 +231,27 @@ Deno.test("a peer that leaves is detached after what it sent, and told when that
   home.done();
   assert.deepEqual(line.heard(), [{ kind: "ack", received: 1 }, { kind: "bye", code: 1000, reason: "" }]);
   assert.equal(line.end.closed, 1000);
+});
+
+Deno.test("a host that leaves says on what it has taken, and is told that it has left when it is off the record", () => {
+  const home = new HandHome(new HandClock()), feeds = new HandFeeds();
+  home.side.opened({ ...nobody, ahead: { feeds, last: 0, released: 0, asked: [], leftBehind: [] } });
+  const line = home.line();
+  line.say(hello({ log: encodeSummary({ promised: 0, tag: null }) }));
+  home.done();
+  assert.deepEqual(feeds.attached, ["p1"]);
+  line.say({ kind: "leave", last: 0, code: 1000, reason: "" });
+  line.say({ kind: "taken", records: 1 });
+  assert.deepEqual(feeds.took, [1]);
+  feeds.awaited.add("p1");
+  line.heard();
+  home.done();
+  assert.deepEqual([line.heard(), line.end.closed, home.side.status.attached], [[], null, 0]);
+  home.side.hostsChanged();
+  assert.deepEqual(line.heard(), []);
+  feeds.awaited.delete("p1");
+  home.side.hostsChanged();
+  assert.deepEqual(line.heard(), [{ kind: "bye", code: 1000, reason: "" }]);
 });
 
 Deno.test("a peer that takes nothing is detached as too slow, and the others go on", () => {

@@ -4,8 +4,11 @@ import { type From, Session } from "../../functions/session.ts";
 import type { PeerFeeds } from "../../functions/peers/mod.ts";
 import { tag } from "../../functions/peers/frame_bytes.ts";
 import { encodeSummary, HostLog } from "../../functions/sealed_log/mod.ts";
+import type { StoreClient } from "../../functions/store_client.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
+import { encodeValue } from "../../functions/value.ts";
 import { Mending } from "../../runtime/stateful/mending.ts";
+import { packKey } from "../../store/key.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, name, soon, until } from "./host_client.ts";
 import { HandHome, hello, keyOf } from "./peer_pair.ts";
@@ -19,6 +22,15 @@ class Counter extends Session {
   }
 }
 
+/** Writes down each message, and says so. */
+class Writer extends Session<StoreClient> {
+  override async onMessage(message: string | Uint8Array, from: From): Promise<void> {
+    await this.env.commit([], [{ kind: "set", key: KEY, value: encodeValue(String(message)) }]);
+    from.send(`1 ${message}`);
+  }
+}
+
+const KEY = packKey(["kv", "written"]);
 const counter = () => new Counter() as unknown as SessionObject;
 const hosts = { durability: "hosts" } as const;
 
@@ -76,6 +88,46 @@ Deno.test("a session whose hosts hold the log goes on after rests and lost isola
   assert.match(client.problem ?? "", /"bye"/);
   await client.end();
 });
+
+Deno.test("what is written goes on where others wait for the hosts, and those for what is written", async () => {
+  await using host = await memoryHost(() => new Writer() as unknown as SessionObject, hosts);
+  const client = holder(host, 1), plain = new Client(host, 2);
+  for (const each of [client, plain]) each.connect();
+  await until("both are attached", () => [client, plain].every(({ side }) => side.stage === "open"));
+  await until("its host is on record", () => isAhead(host) > 1);
+  for (let i = 1; i <= 3; i++) {
+    for (const each of [client, plain]) each.side.send(`m${i}`);
+    await until("it is heard", () => client.heard.length === i && plain.heard.length === i);
+  }
+  await until("all is in the log", () => [client, plain].every(({ side }) => side.acknowledged === 3));
+  const [row] = await host.replica.system.get([packKey(["a", "shop", "kv", "written"])]);
+  assert.deepEqual(row?.value, encodeValue("m3"));
+  for (const each of [client, plain]) await each.end();
+});
+
+Deno.test("a session goes on when hosts are to hold its log no more: in the middle, and while nobody serves it", async () => {
+  const disks = new Disks();
+  const first = await memoryHost(counter, { disks, ...hosts });
+  const client = holder(first, 1);
+  client.connect();
+  await until("it is attached", () => client.side.stage === "open");
+  await until("its host is on record", () => isAhead(first) > 1);
+  client.side.send("m1");
+  await until("it is heard", () => client.heard.length === 1);
+  disks.crash();
+  const dead = first[Symbol.asyncDispose]();
+  client.moveTo(null);
+  await using second = await memoryHost(counter, { disks, durability: "owners" });
+  client.moveTo(second);
+  client.connect();
+  client.side.send("m2");
+  await until("it goes on", () => client.heard.length === 2 && client.side.acknowledged === 2);
+  check([client], [["m1", "m2"]]);
+  assert.equal(await hasHosts(second), false);
+  await client.end();
+  await dead;
+});
+
 Deno.test("a host is told before the disk has it, a plain peer and a caller when it has", async () => {
   const disks = new Disks();
   await using host = await memoryHost(counter, { disks, ...hosts });
@@ -235,6 +287,7 @@ Deno.test("commits that come at one go leave to a host in one record, with the f
   const home = new HandHome();
   let last = 0, told = 0;
   const feeds: PeerFeeds = {
+    isAwaited: () => false,
     ...{ attach: () => {}, detach: () => {}, forget: () => {}, taken: () => {}, late: () => {} },
     ...{ untaken: () => 0, reach: () => last },
     next: () => told === last ? [] : [Uint8Array.of(told = last)],

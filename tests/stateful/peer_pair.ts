@@ -11,6 +11,7 @@ import {
   HostSide,
   type Lost,
   type PeerClock,
+  type PeerFeeds,
   type PeerInput,
   type ToHome,
   type ToHost,
@@ -128,6 +129,41 @@ export class HandHome {
       heard: (): ToHost[] => end.sent.splice(0).map(decodeToHost),
     };
   }
+}
+
+/** What hosts are sent of the log, by hand: all may be told up to `last`, each with the records that are put there. */
+export class HandFeeds implements PeerFeeds {
+  readonly attached: string[] = [];
+  readonly took: number[] = [];
+  readonly awaited = new Set<string>();
+  last = 0;
+  records: Uint8Array[] = [];
+
+  attach(host: string): void {
+    this.attached.push(host);
+  }
+  detach(host: string): void {
+    this.attached.splice(this.attached.indexOf(host), 1);
+  }
+  forget(host: string): void {
+    if (this.attached.includes(host)) this.detach(host);
+  }
+  isAwaited(host: string): boolean {
+    return this.awaited.has(host);
+  }
+  reach(): number {
+    return this.last;
+  }
+  next(): readonly Uint8Array[] {
+    return this.records.splice(0);
+  }
+  taken(_host: string, records: number): void {
+    this.took.push(records);
+  }
+  untaken(): number {
+    return 0;
+  }
+  late(): void {}
 }
 
 export const keyOf = (id: string): Uint8Array => new TextEncoder().encode(id.padEnd(32, "."));
