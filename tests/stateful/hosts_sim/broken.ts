@@ -1,43 +1,82 @@
 /** Sessions whose hosts hold the log, broken on purpose, each in one rule. */
 import { HostOwners } from "../../../functions/homes/host_owners.ts";
-import type { HostsOptions, HostsPlan } from "./simulation.ts";
+import { HomePeer } from "../../../functions/peers/home_peer.ts";
+import { type Appended, HomeSide } from "../../../functions/peers/mod.ts";
+import { Lobby } from "../../../functions/peers/lobby.ts";
+import { Reach } from "../../../functions/peers/reach.ts";
+import { peerKeys } from "../../../runtime/stateful/host_logs.ts";
 import type { Violation } from "./check.ts";
+import type { HostsPlan } from "./plan.ts";
+import { NAME } from "./session_at.ts";
+import { type HostsOptions, SECRET } from "./simulation.ts";
 
 export interface Variant {
   readonly name: string;
   readonly wrongs?: HostsOptions["wrongs"];
   /** Makes the production code wrong, until the result is called. */
   readonly patch?: () => () => void;
-  readonly change?: (plan: HostsPlan) => HostsPlan;
+  readonly change: (plan: HostsPlan) => HostsPlan;
   readonly caughtBy: readonly Violation["checker"][];
 }
 
-/** Slow disks, so that hosts are ahead of them; homes that change all the time. */
+/** Slow disks, so that hosts are ahead of them; homes that change all the time; nothing else. */
 export const contested = (plan: HostsPlan): HostsPlan => ({
   ...plan,
-  lie: "none",
-  ...{ sites: 3, f: 0, clients: 2, messages: 60, requests: 10, safetyMs: 4_000 },
-  ...{ crashes: 5, wipes: 0, partitions: 4, breaks: 8, late: 0.5, commitMs: [60, 160] },
+  ...{ sites: 3, f: 0, clients: 2, plain: 0, messages: 60, bytes: 0, requests: 10, safetyMs: 4_000 },
+  ...{ crashes: 5, wipes: 0, partitions: 4, breaks: 8, late: 0.5, commitMs: [60, 160], lie: "none" },
+  ...{ kills: 0, idleMs: 1e6, moves: 0, restarts: 0, forgets: 0, leaves: 0, aways: 0, deploys: 0 },
+  ...{ forces: 0, strangers: 0, idleCommits: 0 },
 });
 const wiped = (plan: HostsPlan): HostsPlan => ({ ...contested(plan), wipes: 5, requests: 60 });
+/** Homes that are cut off and do not know that another one has followed. */
+const cut = (plan: HostsPlan): HostsPlan => ({ ...contested(plan), partitions: 12, crashes: 1, breaks: 60 });
 
-/** Another member in place of one of HostOwners. */
-function replaced<K extends keyof HostOwners>(member: K, other: PropertyDescriptor): () => void {
-  const own = Object.getOwnPropertyDescriptor(HostOwners.prototype, member) ?? {};
-  Object.defineProperty(HostOwners.prototype, member, { configurable: true, ...other });
-  return () => void Object.defineProperty(HostOwners.prototype, member, own);
+/** Another member in place of one of a class, until the result is called. */
+function replaced(of: object, member: string, other: (own: PropertyDescriptor) => PropertyDescriptor) {
+  const own = Object.getOwnPropertyDescriptor(of, member);
+  if (own === undefined) throw new Error(`there is no ${member}`);
+  Object.defineProperty(of, member, { configurable: true, ...other(own) });
+  return () => void Object.defineProperty(of, member, own);
 }
+
+const { wanted, drop } = HostOwners.prototype;
+const { flush } = HomePeer.prototype;
+const { wait } = Lobby.prototype;
 
 export const VARIANTS: readonly Variant[] = [
   {
     name: "unacknowledged outputs are missing from a checkpoint",
     wrongs: { forgetsKept: true },
-    change: (plan) => ({ ...contested(plan), checkpointEvery: 4, commitMs: [0.1, 0.4] }),
+    change: (plan) => ({
+      ...contested(plan),
+      idleMs: 50,
+      kills: 6,
+      breaks: 40,
+      messages: 20,
+      commitMs: [0.1, 0.4],
+    }),
     caughtBy: ["fault", "liveness"],
   },
   {
     name: "outputs leave before the log that made them",
-    wrongs: { logLater: true },
+    patch: () =>
+      replaced(HomePeer.prototype, "flush", () => ({
+        value(this: HomePeer, reach: number, records: readonly Uint8Array[] = []) {
+          flush.call(this, reach, []);
+          flush.call(this, reach, records);
+        },
+      })),
+    change: contested,
+    caughtBy: ["contradicted"],
+  },
+  {
+    name: "a host is told ahead while its records wait",
+    patch: () =>
+      replaced(HomePeer.prototype, "flush", () => ({
+        value(this: HomePeer, reach: number, records?: readonly Uint8Array[]) {
+          flush.call(this, reach, this.hasDue(reach) ? [] : records);
+        },
+      })),
     change: contested,
     caughtBy: ["contradicted"],
   },
@@ -45,56 +84,88 @@ export const VARIANTS: readonly Variant[] = [
     name: "hosts are not asked",
     wrongs: { asksNobody: true },
     change: contested,
-    caughtBy: ["contradicted", "fault"],
+    caughtBy: ["contradicted"],
   },
   {
     name: "one host that answers is enough",
     wrongs: { asksOne: true },
-    change: contested,
-    caughtBy: ["contradicted", "fault"],
+    change: (plan) => ({ ...contested(plan), aways: 8 }),
+    caughtBy: ["contradicted"],
   },
   {
     name: "of a host's log the end is left out",
-    wrongs: { takesLess: true },
+    wrongs: { givesLess: true },
     change: contested,
-    caughtBy: ["contradicted", "fault"],
-  },
-  {
-    name: "a host promises after it has answered",
-    wrongs: { promisesLater: true },
-    change: (plan) => ({ ...contested(plan), partitions: 12, crashes: 1, breaks: 60 }),
-    caughtBy: ["contradicted", "fault", "lost"],
-  },
-  {
-    name: "a host promises nothing",
-    wrongs: { promisesNothing: true },
-    change: (plan) => ({ ...contested(plan), partitions: 12, crashes: 1, breaks: 60 }),
-    caughtBy: ["contradicted", "fault", "lost"],
+    caughtBy: ["contradicted"],
   },
   {
     name: "a host drops what it holds when another home begins",
     wrongs: { cutsEarly: true },
     change: contested,
-    caughtBy: ["contradicted", "fault"],
+    caughtBy: ["contradicted"],
+  },
+  {
+    name: "a host gives out what comes with a record before it holds that",
+    wrongs: { holdsLater: true },
+    change: contested,
+    caughtBy: ["contradicted"],
   },
   {
     name: "a host is told ahead before it is on record",
-    wrongs: { aheadAtOnce: true },
+    patch: () => replaced(HostOwners.prototype, "isAhead", () => ({ value: () => true })),
     change: contested,
-    caughtBy: ["contradicted", "fault"],
+    caughtBy: ["contradicted"],
   },
   {
-    name: "a message counts as in the log when it is in a record to another host",
-    wrongs: { acksForOthers: true },
-    change: (plan) => ({
-      ...contested(plan),
-      late: 0,
-      partitions: 0,
-      messages: 400,
-      crashes: 12,
-      breaks: 150,
-    }),
+    name: "who holds no log is told what is appended",
+    patch: () =>
+      replaced(HomePeer.prototype, "flush", () => ({
+        value(this: HomePeer, _: number, records?: readonly Uint8Array[]) {
+          flush.call(this, Infinity, records);
+        },
+      })),
+    change: (plan) => ({ ...contested(plan), clients: 3, plain: 1 }),
+    caughtBy: ["contradicted"],
+  },
+  {
+    name: "a message counts as in the log when the session has it",
+    patch: () =>
+      replaced(HomePeer.prototype, "tellable", () => ({
+        get(this: HomePeer) {
+          return this.taken - this.waiting.filter(({ event }) => event.kind === "message").length +
+            Math.min(this.handed, this.waiting.length);
+        },
+      })),
+    change: contested,
     caughtBy: ["lost", "fault"],
+  },
+  {
+    name: "messages of a log that was recovered are acknowledged before it is settled",
+    patch: () =>
+      replaced(HomePeer.prototype, "tellable", () => ({
+        get(this: HomePeer) {
+          return this.received;
+        },
+      })),
+    change: (plan) => ({ ...contested(plan), clients: 3, plain: 1, breaks: 40 }),
+    caughtBy: ["lost"],
+  },
+  {
+    name: "outputs of a log that was recovered are told before it is settled",
+    patch: () =>
+      replaced(Reach.prototype, "begin", ({ value }) => ({
+        value(this: Reach, ahead: Parameters<Reach["begin"]>[0]) {
+          value.call(this, ahead && { ...ahead, released: ahead.last });
+        },
+      })),
+    change: (plan) => ({ ...contested(plan), clients: 3, plain: 1, breaks: 40 }),
+    caughtBy: ["contradicted"],
+  },
+  {
+    name: "an output is told ahead though its turn wrote",
+    wrongs: { hidesWrites: true },
+    change: contested,
+    caughtBy: ["contradicted"],
   },
   {
     name: "others are told before anybody has the log",
@@ -103,36 +174,53 @@ export const VARIANTS: readonly Variant[] = [
     caughtBy: ["contradicted"],
   },
   {
-    name: "others do not wait for hosts where hosts are enough",
-    patch: () => replaced("held", { get: () => Infinity }),
-    change: (plan) => ({ ...wiped(plan), commitMs: [0.1, 0.4] }),
-    caughtBy: ["contradicted", "fault"],
-  },
-  {
-    name: "a host leaves the record before the disks have what it was told",
-    patch: () => {
-      const { wanted } = HostOwners.prototype;
-      return replaced("wanted", {
-        value(this: HostOwners, of: Parameters<typeof wanted>[0]) {
-          return wanted.call(this, { ...of, kept: Infinity });
-        },
-      });
-    },
-    change: (plan) => ({ ...contested(plan), crashes: 12, breaks: 60 }),
-    caughtBy: ["contradicted", "fault"],
-  },
-  {
     name: "a home drops a host from the record by itself",
-    patch: () => {
-      const { drop } = HostOwners.prototype;
-      return replaced("drop", {
+    patch: () =>
+      replaced(HostOwners.prototype, "drop", () => ({
         value(this: HostOwners, host: string) {
           drop.call(this, host);
           this.recorded([]);
         },
-      });
-    },
+      })),
     change: (plan) => ({ ...wiped(plan), crashes: 12, wipes: 12, breaks: 40 }),
+    caughtBy: ["contradicted", "lost"],
+  },
+  {
+    name: "who has no valid key counts as the host that it says to be",
+    patch: () =>
+      replaced(Lobby.prototype, "wait", () => ({
+        value(this: Lobby, line: Parameters<typeof wait>[0], hello: Parameters<typeof wait>[1]) {
+          const { identity } = hello;
+          const [key] = identity === null ? [] : peerKeys([SECRET], NAME)(identity.id);
+          wait.call(
+            this,
+            line,
+            key === undefined || identity === null ? hello : {
+              ...hello,
+              identity: { ...identity, key },
+            },
+          );
+        },
+      })),
+    change: (plan) => ({ ...contested(plan), strangers: 60, aways: 8 }),
     caughtBy: ["contradicted", "fault"],
+  },
+  {
+    name: "who has closed is told so while it is on record",
+    patch: () =>
+      replaced(Reach.prototype, "whenFree", () => ({ value: (_: HomePeer, run: () => void) => run() })),
+    change: (plan) => ({ ...contested(plan), clients: 3, leaves: 2 }),
+    caughtBy: ["liveness"],
+  },
+  {
+    name: "what is not told ahead is not sent to hosts, though others wait for them",
+    patch: () =>
+      replaced(HomeSide.prototype, "appended", ({ value }) => ({
+        value(this: HomeSide, appended: Appended) {
+          if (appended.outputs.length > 0) value.call(this, appended);
+        },
+      })),
+    change: (plan) => ({ ...contested(plan), crashes: 0, partitions: 0, breaks: 0 }),
+    caughtBy: ["liveness"],
   },
 ];

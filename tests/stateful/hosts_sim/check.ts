@@ -2,9 +2,9 @@
  * What a run must have been: one uninterrupted run of the entries that the session has in the end.
  *
  * Shares no code with the session but the digest: it goes back from the last entry over what any home ever wrote, and
- * works out by itself what every peer and every request must have been told.
+ * works out by itself what every peer and every request must have been told, and what must be written down.
  */
-import { digestOf, type Entry, TOLD_EVERY } from "./program.ts";
+import { digestAfter, type Entry, TOLD_EVERY, WRITTEN_EVERY } from "./program.ts";
 
 export interface History {
   /** By digest: what was handled to come to it, and from where. */
@@ -13,7 +13,13 @@ export interface History {
   readonly given: ReadonlyMap<string, readonly { readonly sequence: number; readonly text: string }[]>;
   /** Up to which of its messages each was told that they are in the log. */
   readonly acknowledged: ReadonlyMap<string, number>;
+  /** Messages that each was told to be given up. */
+  readonly rejected: ReadonlyMap<string, readonly number[]>;
   readonly answers: ReadonlyMap<string, string>;
+  /** By number. */
+  readonly written: ReadonlyMap<number, ReadonlySet<string>>;
+  /** Isolates were lost in handlers: messages that no client heard of may have been given up. */
+  readonly mayReject: boolean;
   /** The last digest that the session told. */
   readonly last: string;
 }
@@ -25,67 +31,93 @@ export interface Violation {
 
 export function check(history: History): Violation[] {
   const found: Violation[] = [];
+  const say = (checker: Violation["checker"], message: string) => void found.push({ checker, message });
   const entries: Entry[] = [];
   for (let at = history.last; at !== "0";) {
     const step = history.made.get(at);
-    if (step === undefined || digestOf(step.before + JSON.stringify(step.entry)) !== at) {
+    if (step === undefined || digestAfter(step.before, step.entry) !== at) {
       return [{ checker: "fault", message: `nobody made ${at}` }];
     }
     entries.unshift(step.entry);
     at = step.before;
   }
-  const told = new Map<string, string[]>(),
-    answers = new Map<string, string>(),
-    messages = new Map<string, number>();
+  const told = new Map<string, string[]>(), attached = new Set<string>();
+  const answers = new Map<string, string>(), written: string[] = [];
+  /** By peer: its messages, in the order of the log; 0: one that was given up. */
+  const messages = new Map<string, number[]>();
   let digest = "0";
   for (const [at, entry] of entries.entries()) {
-    digest = digestOf(digest + JSON.stringify(entry));
+    const { kind, from, sequence } = entry;
+    digest = digestAfter(digest, entry);
     const text = `${at + 1} ${digest}`;
-    if (entry.kind === "attach" && !told.has(entry.from)) told.set(entry.from, []);
-    if (entry.kind === "request") answers.set(entry.from, text);
-    if (entry.kind === "message") {
-      const before = messages.get(entry.from) ?? 0;
-      if (entry.sequence <= before) {
-        found.push({
-          checker: "doubled",
-          message: `message ${entry.sequence} of ${entry.from} is there twice`,
-        });
-      } else if (entry.sequence > before + 1) {
-        found.push({ checker: "lost", message: `message ${before + 1} of ${entry.from} was left out` });
-      }
-      messages.set(entry.from, entry.sequence);
+    if (kind === "attach") {
+      if (told.has(from)) say("doubled", `${from} is attached twice`);
+      told.set(from, []);
+      messages.set(from, []);
+      attached.add(from);
     }
-    for (const [peer, texts] of told) {
-      if ((at + 1) % TOLD_EVERY === 0 || (entry.kind === "message" && entry.from === peer)) texts.push(text);
+    if (kind === "detach") attached.delete(from);
+    if (kind === "request") {
+      if (answers.has(from)) say("doubled", `request ${from} is there twice`);
+      answers.set(from, text);
+    }
+    if (kind === "message" || kind === "rejected") messages.get(from)?.push(sequence);
+    const isWritten = (at + 1) % WRITTEN_EVERY === 0 && (kind === "message" || kind === "request");
+    if (isWritten) written.push(text);
+    if (kind === "rejected") continue;
+    for (const peer of attached) {
+      if ((at + 1) % TOLD_EVERY === 0 || (kind === "message" && from === peer)) told.get(peer)?.push(text);
     }
   }
+  checkMessages(history, messages, say);
   for (const [peer, given] of history.given) {
     for (const { sequence, text } of given) {
       const wanted = told.get(peer)?.[sequence - 1];
       if (wanted === text) continue;
-      found.push({
-        checker: "contradicted",
-        message: `${peer} was told ${text} as ${sequence}, and it is ${wanted}`,
-      });
+      say("contradicted", `${peer} was told ${text} as ${sequence}, and it is ${wanted}`);
       break;
     }
   }
   for (const [request, text] of history.answers) {
     const wanted = answers.get(request);
-    if (wanted !== text) {
-      found.push({
-        checker: "contradicted",
-        message: `${request} was answered ${text}, and it is ${wanted}`,
-      });
+    if (wanted !== text) say("contradicted", `${request} was answered ${text}, and it is ${wanted}`);
+  }
+  for (const [i, text] of written.entries()) {
+    if (history.written.get(i + 1)?.has(text) !== true) {
+      say("lost", `${text} was not written down as ${i + 1}`);
     }
   }
-  for (const [peer, count] of history.acknowledged) {
-    if ((messages.get(peer) ?? 0) < count) {
-      found.push({
-        checker: "lost",
-        message: `${peer} was told that ${count} are in the log: ${messages.get(peer)}`,
-      });
+  for (const [effect, texts] of history.written) {
+    for (const text of texts) {
+      if (written[effect - 1] !== text) say("contradicted", `${text} was written down as ${effect}`);
     }
   }
   return found;
+}
+
+function checkMessages(
+  { acknowledged, rejected, mayReject }: History,
+  messages: ReadonlyMap<string, readonly number[]>,
+  say: (checker: Violation["checker"], message: string) => void,
+): void {
+  for (const [peer, sequences] of messages) {
+    for (const [i, sequence] of sequences.entries()) {
+      if (sequence === i + 1) {
+        if (rejected.get(peer)?.includes(sequence)) {
+          say("contradicted", `message ${sequence} of ${peer} was told to be given up`);
+        }
+        continue;
+      }
+      if (sequence === 0 && mayReject) continue;
+      say(
+        sequence <= i ? "doubled" : "lost",
+        `message ${sequence} of ${peer} stands where ${i + 1} is to be`,
+      );
+      break;
+    }
+  }
+  for (const [peer, count] of acknowledged) {
+    const { length } = messages.get(peer) ?? [];
+    if (length < count) say("lost", `${peer} was told that ${count} are in the log: ${length}`);
+  }
 }

@@ -1,8 +1,20 @@
-/** A client that holds the log: what it sent until it is in the log, what it was given, and the records. */
-import { decodeSummary, HostLog } from "../../../functions/sealed_log/mod.ts";
+/** A client with the host side of the client library; most hold the log. */
+import {
+  type Channel,
+  decodeToHost,
+  encodeToHome,
+  type HeldLog,
+  type HostEnd,
+  HostSide,
+  type HostState,
+} from "../../../functions/peers/mod.ts";
+import { HostLog, openHostLog } from "../../../functions/sealed_log/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
-import type { HostEnd, ToHost } from "./frames.ts";
+import type { Line } from "./channel.ts";
+import { decodeEntries, decodeState, digestAfter } from "./program.ts";
+import { NAME } from "./session_at.ts";
+import { openPiece } from "../../../runtime/stateful/pieces.ts";
 
 /** What a client that lies gives back for its log. */
 export type Lie =
@@ -18,188 +30,239 @@ export interface ClientWrongs {
   readonly promisesLater?: boolean;
   /** It promises nothing. */
   readonly promisesNothing?: boolean;
+  /** Of what it holds it gives back all but the last record. */
+  readonly givesLess?: boolean;
   /** It drops what it holds when another home begins. */
   readonly cutsEarly?: boolean;
+  /** It gives out what comes with a record before it holds that. */
+  readonly holdsLater?: boolean;
 }
 
 export interface ClientPorts {
   readonly world: World;
   readonly draws: Draws;
+  readonly secret: Uint8Array;
+  readonly holdsLog: boolean;
+  /** Of each message. */
+  readonly bytes: number;
   /** A channel to some site, or to this one; null: it is down. */
-  connect(site: string | null): HostEnd | null;
-  given(sequence: number, text: string): void;
-  acknowledged(count: number): void;
-  complain(message: string): void;
+  connect(client: Client, site: string | null): Line | null;
+  /** @param held digests of what it holds; null: it holds no log */
+  given(peer: string, sequence: number, text: string, held: ReadonlySet<string> | null): void;
+  acknowledged(peer: string, count: number, held: ReadonlySet<string> | null): void;
+  /** A message was given up: an isolate was lost in its handler. */
+  rejected(peer: string, sequence: number): void;
+  ended(client: Client, end: HostEnd): void;
+  probe(what: string): void;
   /** Its log as it is to be given back. */
   told(records: readonly Uint8Array[]): readonly Uint8Array[];
   readonly wrongs: ClientWrongs;
 }
 
-const RETRY_MS = 60;
+const RETRY_MS = 60, RETRY_MS_MAX = 400;
 const SILENT_MS = 1_500;
 
 export class Client {
-  readonly #ports: ClientPorts;
   readonly id: string;
-  #log = new HostLog();
-  #channel: HostEnd | null = null;
-  #isOpen = false;
-  #received = 0;
-  sent = 0;
-  #acknowledged = 0;
-  #onTheirWay = 0;
-  #taken = 0;
-  #heardMs = 0;
+  readonly #ports: ClientPorts;
+  #log: HostLog;
+  #side: HostSide;
+  #line: Line | null = null;
+  #retryMs = RETRY_MS;
+  #isLooking = false;
+  /** It is away: it looks for no site. */
+  isAway = false;
+  /** It has closed. */
+  isLeaving = false;
+  /** Its peer is over for good. */
+  isOver = false;
 
   constructor(id: string, ports: ClientPorts) {
     this.id = id;
     this.#ports = ports;
+    this.#log = new HostLog();
+    this.#side = this.#begin(undefined);
   }
 
-  /** It is no peer any more. */
-  isRefused = false;
+  get holdsLog(): boolean {
+    return this.#ports.holdsLog;
+  }
+
+  get peer(): string | null {
+    return this.#side.identity?.id ?? null;
+  }
 
   get isDone(): boolean {
-    return this.isRefused || this.#acknowledged === this.sent;
+    return this.isOver || (this.#side.stage === "open" && this.#side.acknowledged === this.#side.sent);
   }
 
   get received(): number {
-    return this.#received;
+    return this.#side.received;
+  }
+
+  get sent(): number {
+    return this.#side.sent;
+  }
+
+  get acknowledged(): number {
+    return this.#side.acknowledged;
   }
 
   send(): void {
-    this.sent++;
-    this.#pump();
+    this.#side.send(`${this.#side.sent + 1} ${"x".repeat(this.#ports.bytes)}`);
+  }
+
+  #begin(saved: HostState | undefined): HostSide {
+    const { world, draws, holdsLog, probe } = this.#ports;
+    const side: HostSide = new HostSide({
+      ...{ kind: "client", instance: draws.integer(1, 2 ** 40), silentMs: SILENT_MS, saved },
+      clock: { nowMs: () => world.nowMs, after: (ms, run) => world.after(ms, run) },
+      ...(holdsLog ? { log: this.#held() } : {}),
+      listener: {
+        opened: () => this.#retryMs = RETRY_MS,
+        message: (message, sequence) => {
+          if (this.#side === side) {
+            this.#ports.given(this.peer ?? "", sequence, String(message), this.#holds());
+          }
+        },
+        acknowledged: (count) => {
+          if (this.#side === side) this.#ports.acknowledged(this.peer ?? "", count, this.#holds());
+        },
+        rejected: (sequence) => this.#ports.rejected(this.peer ?? "", sequence),
+        lost: (why) => {
+          if (this.#side !== side) return;
+          probe(`lost: ${why.kind}${why.kind === "malformed" ? ` ${why.message}` : ""}`);
+          this.#line = null;
+          this.#look(why.kind === "moved" ? why.site : null);
+        },
+        closed: (end) => {
+          if (this.#side !== side) return;
+          this.#line = null;
+          this.isOver = true;
+          this.#ports.ended(this, end);
+        },
+      },
+    });
+    return side;
   }
 
   connect(site: string | null = null): void {
-    if (this.isRefused) return;
-    const channel = this.#ports.connect(site);
-    if (channel === null) return this.#again();
-    // Nothing that still comes of an earlier one is heard.
-    this.#channel = channel;
-    this.#isOpen = false;
-    this.#taken = 0;
-    this.#heardMs = this.#ports.world.nowMs;
-    channel.onFrame = (frame) => this.#frame(channel, frame);
-    channel.onBroken = () => {
-      if (this.#channel !== channel) return;
-      this.#channel = null;
-      this.#isOpen = false;
-      this.#again();
-    };
-    const { promised, tag } = decodeSummary(this.#log.summary());
-    channel.send({ kind: "hello", host: this.id, received: this.#received, promised, tag });
-    this.#watch(channel);
+    if (this.isOver || this.isAway) return;
+    const line = this.#ports.connect(this, site);
+    if (line === null) return this.#look(null);
+    this.#line = line;
+    const end = line.end(line.up), reader = this.#side.connected(end);
+    line.down.read({
+      frame: (bytes) => this.#answers(end, bytes) ? undefined : reader.frame(bytes),
+      broken: () => reader.broken(),
+    });
+  }
+
+  /** Where it is broken a fence is answered beside what keeps the promise. */
+  #answers(end: Channel, bytes: Uint8Array): boolean {
+    const { promisesLater = false, promisesNothing = false } = this.#ports.wrongs;
+    const frame = promisesLater || promisesNothing ? decodeToHost(bytes) : null;
+    if (frame?.kind !== "fence") return false;
+    const { epoch } = frame;
+    end.send(encodeToHome({ kind: "log", epoch, records: this.records }));
+    if (promisesLater) this.#ports.world.after(800, () => void this.#log.promise(epoch));
+    return true;
+  }
+
+  #look(site: string | null): void {
+    if (this.#isLooking || this.isOver) return;
+    this.#isLooking = true;
+    const { world, draws } = this.#ports;
+    const ms = site === null ? this.#retryMs : RETRY_MS / 6;
+    this.#retryMs = Math.min(RETRY_MS_MAX, this.#retryMs * 1.5);
+    world.after(draws.between(0, ms), () => {
+      this.#isLooking = false;
+      if (this.#side.stage === "apart") this.connect(site);
+    });
   }
 
   drop(): void {
-    this.#channel?.close();
+    this.#line?.break();
   }
 
   /** Another site may do better: the old channel is left as it is. */
   roam(): void {
-    if (this.#channel !== null) this.connect();
+    if (this.#side.stage === "open") this.connect();
   }
 
-  #again(): void {
-    const { world, draws } = this.#ports;
-    world.after(draws.between(0, RETRY_MS), () => {
-      if (this.#channel === null) this.connect();
+  leave(): void {
+    this.isLeaving = true;
+    this.#side.close();
+  }
+
+  away(ms: number): void {
+    this.isAway = true;
+    this.drop();
+    this.#ports.world.after(ms, () => {
+      this.isAway = false;
+      if (this.#side.stage === "apart") this.connect();
     });
   }
 
-  /** A home that has gone says nothing. */
-  #watch(channel: HostEnd): void {
-    this.#ports.world.after(SILENT_MS, () => {
-      if (this.#channel !== channel) return;
-      const isSilent = this.#ports.world.nowMs - this.#heardMs >= SILENT_MS;
-      if (isSilent && (!this.isDone || !this.#isOpen)) return channel.close();
-      this.#watch(channel);
-    });
+  /** Its program ends, and goes on from what it has stored; the log is among it, or not. */
+  restart(keepsLog: boolean): void {
+    const saved = this.#side.save();
+    if (saved === null || this.isOver || this.isLeaving) return;
+    this.#side.abandon();
+    this.#line?.break();
+    this.#line = null;
+    if (!keepsLog) this.#log = new HostLog();
+    this.#side = this.#begin(saved);
+    this.#look(null);
   }
 
-  #frame(channel: HostEnd, frame: ToHost): void {
-    if (channel !== this.#channel) return;
-    this.#heardMs = this.#ports.world.nowMs;
-    switch (frame.kind) {
-      case "fence":
-        return this.#fence(channel, frame.epoch);
-      case "elsewhere":
-        return this.connect(frame.site);
-      case "refused":
-        this.isRefused = true;
-        this.#channel = null;
-        return;
-      case "welcome":
-        if (frame.epoch < this.#log.promised) return channel.close();
-        this.#isOpen = true;
-        if (frame.handled < this.#acknowledged) {
-          // What is in the log is not kept here any more.
-          this.#ports.complain(
-            `${this.id} was told of ${this.#acknowledged}, and the log has ${frame.handled}`,
-          );
-        }
-        this.#onTheirWay = frame.handled;
-        this.#heard(frame.received);
-        return this.#pump();
-      case "output":
-        return this.#output(channel, frame);
-    }
-  }
-
-  #fence(channel: HostEnd, epoch: number): void {
-    const { promisesLater, promisesNothing } = this.#ports.wrongs;
-    const records = promisesLater === true || promisesNothing === true
-      ? this.#peek()
-      : this.#log.promise(epoch);
-    if (promisesLater === true) this.#ports.world.after(800, () => void this.#log.promise(epoch));
-    channel.send({ kind: "log", epoch, records: records && this.#ports.told(records) });
-  }
+  // ── The log ──
 
   /** What it holds, as it is. */
   get records(): readonly Uint8Array[] {
-    return this.#peek();
-  }
-
-  #peek(): readonly Uint8Array[] {
     return this.#log.promise(this.#log.promised) ?? [];
   }
 
-  #output(
-    channel: HostEnd,
-    { epoch, records, output, received }: ToHost & { readonly kind: "output" },
-  ): void {
-    if (!this.#isOpen || epoch < this.#log.promised) return;
-    for (const record of records) {
-      if (this.#ports.wrongs.cutsEarly === true && record[0] === 1) this.#log = new HostLog();
-      const taken = this.#log.take(epoch, record);
-      if (taken === "stale") return;
-      if (taken === "invalid" && this.#ports.wrongs.cutsEarly !== true) {
-        return this.#ports.complain(`${this.id} can't take a record of kind ${record[0]} in epoch ${epoch}`);
+  #held(): HeldLog {
+    const { wrongs, world, told } = this.#ports;
+    return {
+      summary: () => this.#log.summary(),
+      promise: (epoch) => {
+        const records = this.#log.promise(epoch);
+        return records && told(wrongs.givesLess === true ? records.slice(0, -1) : records);
+      },
+      take: (epoch, record) => {
+        const log = this.#log;
+        if (wrongs.cutsEarly === true && record[0] === 1) this.#log = new HostLog();
+        if (wrongs.cutsEarly === true && record[0] !== 0 && this.#log.length === 0) return "held";
+        if (wrongs.holdsLater === true) {
+          world.after(20, () => void log.take(epoch, record));
+          return "held";
+        }
+        return this.#log.take(epoch, record);
+      },
+      drop: () => this.#log.drop(),
+    };
+  }
+
+  /** Digests of the entries that it holds. */
+  #holds(): ReadonlySet<string> | null {
+    if (!this.#ports.holdsLog) return null;
+    const digests = new Set<string>();
+    const { records } = this, { secret } = this.#ports;
+    const opened = records.length === 0
+      ? null
+      : openHostLog([secret], { name: NAME, receiver: this.peer ?? "" }, records);
+    if (opened === null || !opened.ok) return digests;
+    const { base, pieces } = opened.copy.log;
+    let digest = base === null ? "0" : decodeState(openPiece(base.bytes).bytes).digest;
+    digests.add(digest);
+    for (const piece of pieces) {
+      for (const entry of decodeEntries(openPiece(piece.bytes).bytes)) {
+        digest = digestAfter(digest, entry);
+        digests.add(digest);
       }
-      this.#taken++;
     }
-    if (output !== null && output.sequence > this.#received) {
-      if (output.sequence > this.#received + 1) return this.#ports.complain(`${this.id} misses an output`);
-      this.#received++;
-      this.#ports.given(output.sequence, output.text);
-    }
-    this.#heard(received);
-    channel.send({ kind: "ack", received: this.#received, taken: this.#taken });
-  }
-
-  #heard(count: number): void {
-    if (count <= this.#acknowledged) return;
-    this.#acknowledged = count;
-    this.#ports.acknowledged(count);
-  }
-
-  #pump(): void {
-    const channel = this.#channel;
-    if (!this.#isOpen || channel === null) return;
-    while (this.#onTheirWay < this.sent) {
-      channel.send({ kind: "message", sequence: ++this.#onTheirWay });
-    }
+    return digests;
   }
 }

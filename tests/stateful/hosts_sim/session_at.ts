@@ -1,218 +1,270 @@
-/** One site's door to the session: channels that wait for it to be open here, and what an opening asks them. */
-import { HomeError, type Homes, type StatefulName } from "../../../functions/homes/mod.ts";
-import type { HostAnswer, HostsPort } from "../../../functions/homes/hosts_asked.ts";
-import { type HostEnd as LogEnd, openHostLog } from "../../../functions/sealed_log/mod.ts";
+/**
+ * One process of a site: the production code that serves stateful sessions (runtime/stateful, session_host.ts), over the
+ * homes of a simulation, an isolate that can be lost alone, and a store that takes its time.
+ */
+import {
+  type Home,
+  HomeError,
+  type Homes,
+  type Opened,
+  type StatefulName,
+} from "../../../functions/homes/mod.ts";
+import type { HostsPort } from "../../../functions/homes/hosts_asked.ts";
+import { CLOSE, decodeToHost, encodeToHost, type PeerClock } from "../../../functions/peers/mod.ts";
+import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
+import { appSpace } from "../../../runtime/gateway/session_store.ts";
+import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
+import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
+import type { HostServices } from "../../../runtime/stateful/host_services.ts";
+import { SessionHost } from "../../../runtime/stateful/session_host.ts";
 import type { Draws } from "../../sim/random.ts";
-import type { World } from "../../sim/world.ts";
-import type { HomeEnd, ToHome } from "./frames.ts";
-import { HomeRun, type HomeWrongs } from "./home_run.ts";
-import type { Entry } from "./program.ts";
+import type { Line } from "./channel.ts";
+import { Isolate, type IsolateWrongs } from "./isolate.ts";
+import type { Ledger } from "./ledger.ts";
 
-export interface DoorWrongs extends HomeWrongs {
+export interface SiteWrongs extends IsolateWrongs {
   /** Hosts are not asked: they count as if they held nothing. */
   readonly asksNobody?: boolean;
   /** One that answers is enough. */
   readonly asksOne?: boolean;
-  /** Of what a host holds the last record is left out. */
-  readonly takesLess?: boolean;
+  /** Others are told when the own isolate has done it. */
+  readonly tellsAtOnce?: boolean;
+  /** Whoever was left behind is a peer all the same. */
+  readonly keepsLeftBehind?: boolean;
 }
 
-export interface DoorPorts {
-  readonly site: string;
-  readonly name: StatefulName;
-  readonly world: World;
-  readonly draws: Draws;
+/** What is the same for all processes of a run. */
+export interface Surroundings {
   readonly secret: Uint8Array;
-  readonly wrongs: DoorWrongs;
-  readonly checkpointEvery: number;
-  homes(): Homes | null;
+  readonly wrongs: SiteWrongs;
+  readonly ledger: Ledger;
+  readonly idleMs: number;
+  readonly idleCommits: number;
+  /** The version of the app that serves it, and who hears that it is another. */
+  readonly version: () => string;
+  readonly followers: Set<() => void>;
   /** An operator has had enough of waiting (HO8). */
-  isForced(): boolean;
-  /** Whether a client may give back what is not its log. */
-  lies(host: string): boolean;
-  made(before: string, digest: string, entry: Entry): void;
-  complain(message: string): void;
-  probe(what: string): void;
+  readonly isForced: () => boolean;
+  readonly forced: (leftBehind: readonly string[]) => void;
+  readonly newPeer: () => string;
+  /** A peer that is a host, as far as it says. */
+  readonly isHost: (line: Line) => boolean;
+  readonly probe: (what: string) => void;
 }
 
-type Hello = ToHome & { readonly kind: "hello" };
-interface Waiting {
-  readonly end: HomeEnd;
-  readonly hello: Hello;
-  answered: ((frame: ToHome & { readonly kind: "log" }) => void) | null;
+export interface ProcessParts {
+  readonly site: string;
+  readonly homes: Homes;
+  readonly clock: PeerClock;
+  readonly wallMs: () => number;
+  readonly draws: Draws;
+  readonly isAlive: () => boolean;
+  readonly around: Surroundings;
 }
 
-const AGAIN_MS = 120;
-/** So long an opening waits for hosts; then it is tried again. */
-const ASKED_MS = 1_000;
+export const NAME: StatefulName = { app: "duel", class: "match", id: "one" };
+/** In the second version of the app hosts hold no log. */
+export const SHARED = "v1", OWNED = "v2";
+const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
+const TOKEN = { session: new Uint8Array(16), sequence: 0, replica: 1, clock: 0, path: [0], open: false };
 
-export class Door {
-  readonly #ports: DoorPorts;
-  /** By host: those that are not greeted yet. */
-  readonly #lobby = new Map<string, Waiting>();
-  #run: HomeRun | null = null;
-  #isOpening = false;
-  /** Counts processes of the site: what was begun in an earlier one is nothing. */
-  #life = 0;
-  #ends = new Map<string, LogEnd>();
-  /** They will not come back: each opening counts them as asked. */
-  readonly #refused = new Set<string>();
-  #wanted: ((run: HomeRun) => void)[] = [];
-  #fence: ((host: string) => void) | null = null;
+const versionOf = (version: string): LiveVersion => ({
+  ...{ app: NAME.app, version, tierOf: () => "edge" },
+  bundle: () => Promise.resolve(new Uint8Array()),
+  manifest: {
+    sessions: { [NAME.class]: { methods: null, durability: version === SHARED ? "hosts" : "owners" } },
+  } as unknown as LiveVersion["manifest"],
+});
 
-  constructor(ports: DoorPorts) {
-    this.#ports = ports;
+/** See the file's header. */
+export class SiteProcess {
+  readonly host: SessionHost;
+  readonly isolate: Isolate;
+  readonly #parts: ProcessParts;
+  /** The last one that this process was. */
+  home: Home | null = null;
+  /** Where its session stands, or stood when it was last in memory. */
+  #digest = "0";
+
+  constructor(parts: ProcessParts) {
+    const { around, clock, draws, isAlive } = this.#parts = parts;
+    this.isolate = new Isolate({
+      after: (ms, run) => void clock.after(ms, () => isAlive() ? run() : undefined),
+      ...{ draws: draws.fork("isolate"), wrongs: around.wrongs, idleCommits: around.idleCommits },
+      made: (before, after, entry) => {
+        around.ledger.add(before, after, entry);
+        this.#digest = after.digest;
+      },
+      complain: (message) => around.ledger.complain("fault", message),
+    });
+    this.host = new SessionHost(this.#services());
   }
 
-  get run(): HomeRun | null {
-    return this.#run;
-  }
-
-  /** The site's process has died. */
-  crash(): void {
-    this.#life++;
-    this.#run?.close();
-    this.#run = null;
-    this.#isOpening = false;
-    for (const { end } of this.#lobby.values()) end.close();
-    this.#lobby.clear();
-    this.#wanted = [];
-    this.#fence = null;
-  }
-
-  accept(end: HomeEnd): void {
-    const life = this.#life;
-    end.onFrame = (frame) => {
-      if (life !== this.#life) return;
-      if (frame.kind === "hello") this.#hello(end, frame);
-      else if (frame.kind === "log") {
-        const waiting = [...this.#lobby.values()].find((one) => one.end === end);
-        waiting?.answered?.(frame);
-      }
+  #services(): HostServices {
+    const { site, around, clock, wallMs, isAlive } = this.#parts;
+    const fault = (text: string) =>
+      isAlive() ? around.ledger.complain("fault", `${site}: ${text}`) : undefined;
+    return {
+      ...{ site, homes: this.#homes(), limits: LIMITS, idleMs: around.idleMs, channelsMax: 1_000, clock },
+      ...{ newPeer: around.newPeer, secrets: [around.secret], nowMs: wallMs },
+      pool: {
+        open: (_app, session, sink) => Promise.resolve(this.isolate.open(session, sink)),
+      } as HostServices["pool"],
+      replica: this.#replica(),
+      apps: {
+        get: () => ({ name: NAME.app, record: {} as never, current: versionOf(around.version()) }),
+        version: (_, version) => Promise.resolve(versionOf(version)),
+        onChange: (follower) => {
+          around.followers.add(follower);
+          return () => void around.followers.delete(follower);
+        },
+      },
+      prepared: (version) => ({
+        ...{ space: appSpace(NAME.app), writes: undefined, strayLog: () => {}, highest: 0 },
+        app: { ...version, limits: DEFAULT_LIMITS, vars: {}, fetchHosts: [] },
+      }),
+      parked: {
+        get: () => null,
+        all: () => [],
+        onDrop: () => () => {},
+        park: (_name: StatefulName, { code, message }: { code: string; message: string }) =>
+          Promise.resolve(fault(`it stands still: ${code}: ${message}`)),
+        drop: () => Promise.resolve(),
+        settled: () => Promise.resolve(),
+      } as unknown as HostServices["parked"],
+      ...{ standby: () => null, originOf: () => null, originWay: () => null, countRejected: () => {} },
+      egressOf: () => new EgressRules({ fetchHosts: [] }),
+      call: () => Promise.reject(new Error("no other session is here")),
+      ...{ mapped: (_, text) => Promise.resolve(text), redact: (_, text) => text },
+      failed: (_, error) => void fault(`${(error as Error).stack ?? error}`),
+      log: ({ level, text }) =>
+        level === "error" ? void fault(text) : around.probe(`log: ${text.slice(0, 40)}`),
     };
-    end.onBroken = () => {
-      for (const [host, waiting] of this.#lobby) if (waiting.end === end) this.#lobby.delete(host);
-    };
   }
 
-  async request(request: string): Promise<string> {
-    if (this.#run !== null) return await this.#run.request(request);
-    const { promise, resolve } = Promise.withResolvers<HomeRun>();
-    this.#wanted.push(resolve);
-    this.#open();
-    return await (await promise).request(request);
-  }
-
-  #hello(end: HomeEnd, hello: Hello): void {
-    if (this.#run !== null) return this.#run.greet(end, hello);
-    this.#lobby.set(hello.host, { end, hello, answered: null });
-    this.#fence?.(hello.host);
-    this.#open();
-  }
-
-  #open(): void {
-    const homes = this.#ports.homes();
-    if (this.#isOpening || this.#run !== null || homes === null) return;
-    this.#isOpening = true;
-    void this.#opened(homes, this.#life);
-  }
-
-  async #opened(homes: Homes, life: number): Promise<void> {
-    const { name, world, probe } = this.#ports;
-    this.#ends = new Map();
-    const isLive = () => life === this.#life;
-    try {
-      const opened = await homes.open(name, "v1", this.#ports.isForced());
-      if (!isLive()) return;
-      this.#isOpening = false;
-      const run: HomeRun = new HomeRun(opened, this.#ends, {
-        ...this.#ports,
-        isAlive: (): boolean => isLive() && this.#run === run,
-        over: (error) => this.#over(run, error),
-      });
-      this.#run = run;
-      if (this.#ports.isForced()) probe("opened by force");
-      probe(`opened in ${opened.epoch > 1 ? "a later" : "the first"} epoch`);
-      for (const { end, hello } of this.#lobby.values()) run.greet(end, hello);
-      this.#lobby.clear();
-      for (const wanted of this.#wanted.splice(0)) wanted(run);
-    } catch (error) {
-      if (!isLive()) return;
-      this.#isOpening = false;
-      if (!(error instanceof HomeError)) return this.#ports.complain(`${(error as Error).stack}`);
-      probe(`not opened: ${error.code}`);
-      if (error.code === "elsewhere" && error.site !== null) {
-        for (const { end } of this.#lobby.values()) end.send({ kind: "elsewhere", site: error.site });
-        this.#lobby.clear();
-        this.#wanted = [];
-      }
-      world.after(this.#ports.draws.between(AGAIN_MS / 2, AGAIN_MS), () => {
-        if (isLive() && (this.#lobby.size > 0 || this.#wanted.length > 0)) this.#open();
-      });
-    }
-  }
-
-  #over(run: HomeRun, _error: HomeError): void {
-    if (this.#run !== run) return;
-    this.#ports.probe("superseded");
-    this.#run = null;
-    run.close();
-  }
-
-  /** How openings reach hosts: those in the lobby, and who comes while time is left. */
-  readonly hosts: HostsPort = {
-    ask: (_name, epoch, hosts) => {
-      const { wrongs, world } = this.#ports;
-      if (wrongs.asksNobody === true) return Promise.resolve(new Map(hosts.map((host) => [host, null])));
-      const answers = new Map<string, HostAnswer>(
-        hosts.filter((host) => this.#refused.has(host)).map((host) => [host, null]),
-      );
-      const { promise, resolve } = Promise.withResolvers<ReadonlyMap<string, HostAnswer> | "superseded">();
-      const done = () => {
-        if (wrongs.asksOne === true) {
-          for (const host of hosts) if (!answers.has(host)) answers.set(host, null);
+  /** Homes as they are, and what is seen of those that begin. */
+  #homes(): Homes {
+    const { homes } = this.#parts;
+    return new Proxy(homes, {
+      get: (target, key) => {
+        if (key === "open") {
+          return async (name: StatefulName, version: string) => {
+            const isForced = this.#parts.around.isForced();
+            return this.#watched(await target.open(name, version, isForced), isForced);
+          };
         }
-        resolve(answers);
-      };
-      this.#fence = (host) => {
-        const waiting = this.#lobby.get(host);
-        if (waiting === undefined || !hosts.includes(host) || answers.has(host)) return;
-        waiting.answered = (frame) => {
-          if (frame.epoch !== epoch) return;
-          if (frame.records === null) return resolve("superseded");
-          answers.set(host, this.#take(host, waiting.end, frame.records));
-          if (hosts.every((one) => answers.has(one)) || wrongs.asksOne === true) done();
+        const value = Reflect.get(target, key, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  #watched(opened: Opened, isForced: boolean): Opened {
+    const { around } = this.#parts, { wrongs } = around;
+    const start = opened.start.bind(opened);
+    opened.start = (answers) => {
+      const home = this.home = start(answers);
+      around.probe(`opened in ${home.epoch > 1 ? "a later" : "the first"} epoch`);
+      if (isForced && home.hosts.leftBehind.length > 0) around.forced(home.hosts.leftBehind);
+      if (wrongs.keepsLeftBehind === true) {
+        const { hosts } = home;
+        const twisted = new Proxy(hosts, {
+          get: (target, key) => {
+            if (key === "leftBehind") return [];
+            const value = Reflect.get(target, key, target);
+            return typeof value === "function" && !`${String(key)}`.startsWith("on")
+              ? value.bind(target)
+              : value;
+          },
+          set: (target, key, value) => Reflect.set(target, key, value, target),
+        });
+        Object.defineProperty(home, "hosts", { get: () => twisted });
+      }
+      if (wrongs.tellsAtOnce === true) {
+        const commit = home.commit.bind(home);
+        home.commit = (what) => {
+          commit(what).catch(() => {});
+          return Promise.resolve();
         };
-        waiting.end.send({ kind: "fence", epoch });
-      };
-      for (const host of this.#lobby.keys()) this.#fence(host);
-      if (hosts.every((one) => answers.has(one))) done();
-      const homes = this.#ports.homes();
-      world.after(ASKED_MS, () => homes === this.#ports.homes() && resolve(answers));
-      return promise;
+      }
+      return home;
+    };
+    return opened;
+  }
+
+  #replica(): HostServices["replica"] {
+    const { around, clock, draws, isAlive } = this.#parts;
+    let clockValue = 1;
+    const slow = draws.fork("store");
+    const session = {
+      token: () => TOKEN,
+      tick: () => clockValue++,
+      writeAs: async (
+        rows: readonly { readonly value?: Uint8Array }[],
+        { clock: effect }: { clock: number },
+      ) => {
+        await new Promise<void>((resolve) => void clock.after(slow.between(0, 8), resolve));
+        if (!isAlive()) return await new Promise<void>(() => {});
+        for (const { value } of rows) around.ledger.wrote(effect, new TextDecoder().decode(value));
+      },
+    };
+    const attach = () => Promise.resolve(session);
+    return {
+      ...{ attach, attachAll: attach, durable: () => Promise.resolve(), status: () => ({ replica: 1 }) },
+    } as unknown as HostServices["replica"];
+  }
+
+  /** What was appended so far, as far as it is released, is told to the ledger. */
+  look(): void {
+    const { home } = this;
+    if (home === null) return;
+    this.#parts.around.ledger.released(home.released, this.#digest);
+  }
+
+  // ── Who attaches ──
+
+  accept(line: Line): void {
+    const { around, site, isAlive } = this.#parts;
+    let peer = "";
+    const end = line.end(line.down, (bytes) => {
+      if (!isAlive() || line.isBroken) return;
+      this.look();
+      const frame = decodeToHost(bytes);
+      if (frame.kind === "welcome") peer = frame.identity.id;
+      if (frame.kind === "record" || (frame.kind === "output" && frame.increment !== null)) {
+        around.probe("record");
+      }
+      if (frame.kind !== "output" || this.home === null) return;
+      around.ledger.leaves(peer, String(frame.payload), this.home, around.isHost(line));
+    });
+    const channel = {
+      send: (frame: Uint8Array<ArrayBuffer>) => isAlive() ? end.send(frame) : undefined,
+      close: (code: number, reason: string) => isAlive() ? end.close(code, reason) : undefined,
+    };
+    this.host.connect(NAME, channel, null).then((reader) => {
+      line.up.read({
+        frame: (bytes) => isAlive() ? reader.frame(bytes) : undefined,
+        broken: () => isAlive() ? reader.broken() : undefined,
+      });
+    }, (error) => {
+      if (!isAlive()) return;
+      if (!(error instanceof HomeError)) around.ledger.complain("fault", `${site}: ${error?.stack ?? error}`);
+      around.probe(`not attached: ${error.code}`);
+      channel.send(encodeToHost({ kind: "moved", site: error.site ?? null }));
+      channel.close(CLOSE.done, "");
+    });
+  }
+
+  /** How openings reach hosts (functions/homes, HostsPort). */
+  readonly hosts: HostsPort = {
+    ask: async (name, epoch, hosts, untilMs) => {
+      const { probe, wrongs: { asksNobody = false, asksOne = false } } = this.#parts.around;
+      if (asksNobody) return new Map(hosts.map((host) => [host, null]));
+      const answers = await this.host.hosts.ask(name, epoch, hosts, untilMs);
+      if (answers === "superseded") return answers;
+      for (const [, log] of answers) probe(log === null ? "host with nothing" : "host asked");
+      if (!asksOne || answers.size === 0) return answers;
+      return new Map(hosts.map((host) => [host, answers.get(host) ?? null]));
     },
   };
-
-  /** What is no log of its is no answer, and it is no host any more: in these runs it has shown who it is. */
-  #take(host: string, end: HomeEnd, records: readonly Uint8Array[]): HostAnswer {
-    const { secret, name, wrongs, probe } = this.#ports;
-    if (records.length === 0) {
-      probe("host with nothing");
-      return null;
-    }
-    const given = wrongs.takesLess === true && records.length > 1 ? records.slice(0, -1) : records;
-    const opened = openHostLog([secret], { name, receiver: host }, given);
-    if (!opened.ok) {
-      if (!this.#ports.lies(host)) this.#ports.complain(opened.message);
-      probe("host refused");
-      this.#lobby.delete(host);
-      this.#refused.add(host);
-      end.send({ kind: "refused" });
-      return null;
-    }
-    const { log, ...found } = opened.copy;
-    this.#ends.set(host, { ...found, baseAt: log.base?.at ?? 0 });
-    probe("host asked");
-    return log;
-  }
 }

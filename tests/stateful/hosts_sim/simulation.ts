@@ -1,38 +1,24 @@
 /**
- * One run of a stateful session whose clients hold its log: sites with the production code of homes, feeds and sealed
- * logs, clients that send and are told, callers that hold nothing, and faults drawn from the seed.
+ * One run of a stateful session whose clients hold its log: sites with the production code that serves it, from the
+ * frames to the disks; clients with the host side of the client library; callers and clients that hold nothing; and
+ * faults drawn from the seed.
  *
- * Stages: safety phase (sites crash and lose their disks, are cut off from each other but not from clients; channels
- * break, clients roam) → healing: everything that was sent is in the log, everybody has been told all → the checker.
+ * Stages: safety phase (sites crash and lose their disks, are cut off from each other but not from clients; isolates are
+ * lost, the session rests and moves; channels break, clients roam, leave, stay away, begin again) → healing: everything
+ * that was sent is in the log, everybody has been told all → the checker.
  */
+import type { HostEnd } from "../../../functions/peers/mod.ts";
+import { encodeToHome } from "../../../functions/peers/mod.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";
-import { World } from "../../sim/world.ts";
+import { START_MS, World } from "../../sim/world.ts";
 import { StatefulSite } from "../sim/stateful_site.ts";
+import { Line } from "./channel.ts";
 import { check, type Violation } from "./check.ts";
-import { Client, type ClientWrongs, type Lie } from "./client.ts";
-import { channel } from "./frames.ts";
-import type { Entry } from "./program.ts";
-import { Door, type DoorWrongs } from "./session_at.ts";
-
-export interface HostsPlan {
-  readonly sites: number;
-  readonly f: number;
-  readonly clients: number;
-  readonly messages: number;
-  readonly requests: number;
-  readonly safetyMs: number;
-  readonly crashes: number;
-  /** Of them, with the disk; the root keeps its own. */
-  readonly wipes: number;
-  readonly partitions: number;
-  readonly breaks: number;
-  readonly late: number;
-  readonly checkpointEvery: number;
-  readonly commitMs: readonly [number, number];
-  /** What the last client makes of its log when it is asked for it. */
-  readonly lie: Lie;
-}
+import { Client, type ClientWrongs } from "./client.ts";
+import { Ledger } from "./ledger.ts";
+import { drawHostsPlan, type HostsPlan } from "./plan.ts";
+import { NAME, OWNED, SHARED, SiteProcess, type SiteWrongs, type Surroundings } from "./session_at.ts";
 
 export interface HostsRun {
   readonly seed: number;
@@ -42,155 +28,182 @@ export interface HostsRun {
 }
 
 export interface HostsOptions {
-  readonly wrongs?: ClientWrongs & DoorWrongs;
+  readonly wrongs?: ClientWrongs & SiteWrongs;
   readonly change?: (plan: HostsPlan) => HostsPlan;
+  readonly log?: (text: string) => void;
 }
 
 const TIMES = { beatMs: 50, suspectMs: 250, deadMs: 1_200 };
 const NO_HOST = { checkpointEvery: Infinity, restChance: 0, moveChance: 0, timerMs: 0 };
-const NAME = { app: "duel", class: "match", id: "one" };
-const SECRET = new Uint8Array(32).fill(5);
-const HEAL_MS = 60_000;
-const LIES = ["nothing", "an older one", "a changed one", "another's", "one without its middle"] as const;
-
-export function drawHostsPlan(seed: number): HostsPlan {
-  const draws = new Draws(`hosts plan ${seed}`);
-  const f = draws.pick([0, 0, 1]);
-  const crashes = draws.integer(1, 5);
-  const plan: HostsPlan = {
-    sites: draws.integer(3, 4),
-    f,
-    clients: draws.integer(1, 3),
-    messages: draws.integer(5, 60),
-    requests: draws.pick([0, 3, 20]),
-    safetyMs: draws.integer(2_000, 6_000),
-    crashes,
-    // With a client on record from the beginning f = 0 bears the loss of the disk, too.
-    wipes: draws.chance(0.5) ? draws.integer(0, f === 0 ? crashes : 1) : 0,
-    partitions: draws.pick([0, 0, 2, 5]),
-    breaks: draws.pick([0, 2, 8]),
-    late: draws.pick([0, 0.5]),
-    checkpointEvery: draws.pick([4, 20, 1_000]),
-    commitMs: draws.pick([[0.1, 0.4], [5, 30], [40, 120]] as const),
-    lie: "none" as const,
-  };
-  if (!new Draws(`hosts lie ${seed}`).chance(0.3)) return plan;
-  // One that holds back the end is believed where nobody else can know it: with the only disk lost.
-  const lie = new Draws(`hosts lie of ${seed}`).pick(LIES);
-  return { ...plan, lie, clients: Math.max(2, plan.clients), ...(plan.f === 0 ? { wipes: 0 } : {}) };
-}
+export const SECRET = new Uint8Array(32).fill(5);
+const HEAL_MS = 90_000;
+const FORCED_MS = 2_500;
 
 /** Runs a seed. */
 export function simulateHosts(seed: number, options: HostsOptions = {}): Promise<HostsRun> {
   const plan = (options.change ?? ((same) => same))(drawHostsPlan(seed));
-  return new Simulation(seed, plan, options.wrongs ?? {}).run();
+  return new Simulation(seed, plan, options).run();
+}
+
+/** A site, and its process that serves sessions. */
+interface Place {
+  readonly site: StatefulSite;
+  life: number;
+  process: SiteProcess | null;
 }
 
 class Simulation {
   readonly #seed: number;
   readonly #plan: HostsPlan;
+  readonly #wrongs: ClientWrongs & SiteWrongs;
+  readonly #log: (text: string) => void;
   readonly #world = new World();
   readonly #draws: Draws;
   readonly #network: SimNetwork;
-  readonly #sites: StatefulSite[] = [];
-  readonly #doors = new Map<string, Door>();
+  readonly #places: Place[] = [];
   readonly #clients: Client[] = [];
   readonly #found: Violation[] = [];
+  readonly #ledger = new Ledger(this.#found);
   readonly #probes: Record<string, number> = {};
-  readonly #made = new Map<string, { readonly before: string; readonly entry: Entry }>();
+  readonly #around: Surroundings;
+  readonly #hostLines = new WeakSet<Line>();
   readonly #given = new Map<string, { readonly sequence: number; readonly text: string }[]>();
   readonly #acknowledged = new Map<string, number>();
+  readonly #rejected = new Map<string, number[]>();
   readonly #answers = new Map<string, string>();
+  /** Peers that an operator went on without, and those whose host lies: nothing is promised them. */
+  readonly #excused = new Set<string>();
   #asked = 0;
+  #peers = 0;
+  #version = SHARED;
   #isHealed = false;
   #isForced = false;
 
-  constructor(seed: number, plan: HostsPlan, wrongs: ClientWrongs & DoorWrongs) {
+  constructor(seed: number, plan: HostsPlan, { wrongs = {}, log = () => {} }: HostsOptions) {
     this.#seed = seed;
     this.#plan = plan;
+    this.#wrongs = wrongs;
+    this.#log = (text) => log(`${this.#world.nowMs.toFixed(1)} ${text}`);
     this.#draws = new Draws(`hosts run ${seed}`);
     const world = this.#world, draws = this.#draws;
     this.#network = new SimNetwork({
-      world,
-      draws: draws.fork("network"),
+      ...{ world, draws: draws.fork("network"), lateChance: plan.late, window: 64, noticeMs: [0, 40] },
       parentOf: () => null,
       quality: () => ({ delayMs: [1, 8], lossChance: 0, bytesPerMs: Infinity }),
-      noticeMs: [0, 40],
-      lateChance: plan.late,
-      window: 64,
     });
-    const ids = Array.from({ length: plan.sites }, (_, i) => `s${i}`);
-    for (const [i, id] of ids.entries()) this.#site(id, i, ids, wrongs);
-    const peers = new Map(this.#sites.map((site) => [site.id, site]));
-    for (const site of this.#sites) site.peers = peers;
-    for (let i = 0; i < plan.clients; i++) this.#clients.push(this.#client(`c${i}`, wrongs));
-  }
-
-  #site(id: string, at: number, ids: readonly string[], wrongs: DoorWrongs): void {
-    const { f, commitMs, checkpointEvery } = this.#plan, draws = this.#draws.fork(id);
-    const complain = (message: string) => this.#complain("fault", `${id}: ${message}`);
-    const door: Door = new Door({
-      ...{
-        site: id,
-        name: NAME,
-        world: this.#world,
-        draws,
-        secret: SECRET,
-        wrongs,
-        checkpointEvery,
-        complain,
-      },
-      homes: () => site.homes,
+    this.#around = {
+      ...{ secret: SECRET, wrongs, ledger: this.#ledger, followers: new Set() },
+      ...{ idleMs: plan.idleMs, idleCommits: plan.idleCommits },
+      version: () => this.#version,
       isForced: () => this.#isForced,
-      lies: (host) => host === this.#liar,
-      made: (before, digest, entry) => void this.#made.set(digest, { before, entry }),
+      forced: (leftBehind) => {
+        this.#probe("opened by force");
+        for (const peer of leftBehind) this.#excused.add(peer);
+      },
+      newPeer: () => `p${++this.#peers}`,
+      isHost: (line) => this.#hostLines.has(line),
       probe: (what) => this.#probe(what),
-    });
-    const site: StatefulSite = new StatefulSite({
-      ...{
-        id,
-        sites: ids,
-        isRoot: at === 0,
-        f,
-        times: TIMES,
-        world: this.#world,
-        network: this.#network,
-        wrongs: {},
-      },
-      ...{
-        draws,
-        commitMs,
-        drift: 0,
-        host: NO_HOST,
-        echoChance: 0,
-        heard: () => {},
-        complain,
-        due: () => {},
-      },
-      hosts: door.hosts,
-    });
-    this.#doors.set(id, door);
-    this.#sites.push(site);
+    };
+    const ids = Array.from({ length: plan.sites }, (_, i) => `s${i}`);
+    for (const id of ids) this.#place(id, ids);
+    const peers = new Map(this.#places.map(({ site }) => [site.id, site]));
+    for (const { site } of this.#places) site.peers = peers;
+    for (let i = 0; i < plan.clients; i++) this.#clients.push(this.#client(i));
   }
 
-  #client(id: string, wrongs: ClientWrongs): Client {
-    const draws = this.#draws.fork(id), world = this.#world;
-    const given: { sequence: number; text: string }[] = [];
-    this.#given.set(id, given);
-    return new Client(id, {
-      ...{ world, draws, wrongs },
-      connect: (wanted) => {
-        const site = this.#sites.find((one) => one.id === wanted) ?? draws.pick(this.#sites);
-        if (!site.isUp) return null;
-        const { host, home } = channel(world, draws, this.#plan.late);
-        this.#doors.get(site.id)?.accept(home);
-        return host;
+  #place(id: string, ids: readonly string[]): void {
+    const { f, commitMs } = this.#plan, isRoot = id === ids[0];
+    const site = new StatefulSite({
+      ...{ id, sites: ids, isRoot, f, times: TIMES, world: this.#world, network: this.#network },
+      ...{ draws: this.#draws.fork(id), commitMs, drift: 0, host: NO_HOST, echoChance: 0, heard: () => {} },
+      complain: (message) => this.#ledger.complain("fault", `${id}: ${message}`),
+      due: (_, name) => place.process?.host.wake(name),
+      wrongs: {
+        arbiterStorage: (storage) => ({
+          ...storage,
+          commit: async (commit) => {
+            await storage.commit(commit);
+            this.#ledger.row = (await site.homes?.rows({ limit: 1 }))?.[0] ?? this.#ledger.row;
+          },
+        }),
       },
-      given: (sequence, text) => void given.push({ sequence, text }),
-      acknowledged: (count) => void this.#acknowledged.set(id, count),
-      complain: (message) => id === this.#liar ? undefined : this.#complain("fault", message),
-      told: (records) => id === this.#liar ? this.#lied(draws, records) : records,
+      hosts: {
+        ask: async (...asked) =>
+          await place.process?.hosts.ask(...asked) ?? await new Promise<never>(() => {}),
+      },
     });
+    const place: Place = { site, life: 0, process: null };
+    this.#places.push(place);
+  }
+
+  async #start(place: Place): Promise<void> {
+    const { site } = place;
+    if (site.isUp) return;
+    const life = ++place.life, world = this.#world;
+    await site.start();
+    const { homes } = site;
+    if (life !== place.life || homes === null) return;
+    const isAlive = () => life === place.life;
+    place.process = new SiteProcess({
+      ...{ site: site.id, homes, isAlive, around: this.#around },
+      draws: this.#draws.fork(`${site.id} ${life}`),
+      wallMs: () => START_MS + Math.floor(world.nowMs),
+      // As its homes have it.
+      clock: {
+        nowMs: () => START_MS + Math.floor(world.nowMs),
+        after: (ms, run) => world.after(ms, () => isAlive() ? run() : undefined),
+      },
+    });
+  }
+
+  #client(at: number): Client {
+    const { bytes, plain, late } = this.#plan;
+    const id = `c${at}`, world = this.#world, draws = this.#draws.fork(id);
+    const isLiar = id === this.#liar;
+    const excuse = (peer: string) => isLiar ? this.#excused.add(peer) : undefined;
+    return new Client(id, {
+      ...{ world, draws, wrongs: this.#wrongs, bytes, secret: SECRET, holdsLog: at >= plain },
+      connect: (client, wanted) => {
+        const place = this.#places.find(({ site }) => site.id === wanted) ?? draws.pick(this.#places);
+        if (place.process === null) return null;
+        const line = new Line(world, draws, late);
+        if (client.holdsLog) this.#hostLines.add(line);
+        this.#log(`${id} goes to ${place.site.id}`);
+        place.process.accept(line);
+        return line;
+      },
+      given: (peer, sequence, text, held) => {
+        excuse(peer);
+        this.#log(`${id} is told ${text}`);
+        this.#given.set(peer, [...this.#given.get(peer) ?? [], { sequence, text }]);
+        if (!this.#excused.has(peer)) this.#ledger.given(peer, text, held);
+      },
+      acknowledged: (peer, count, held) => {
+        excuse(peer);
+        this.#acknowledged.set(peer, count);
+        if (!this.#excused.has(peer)) this.#ledger.acknowledged(peer, count, held);
+      },
+      rejected: (peer, sequence) => {
+        this.#rejected.set(peer, [...this.#rejected.get(peer) ?? [], sequence]);
+      },
+      ended: (client, end) => this.#ended(client, end),
+      probe: (what) => {
+        this.#log(`${id} ${what}`);
+        this.#probe(what);
+      },
+      told: (records) => isLiar ? this.#lied(draws, records) : records,
+    });
+  }
+
+  #ended(client: Client, end: HostEnd): void {
+    this.#log(`${client.id} ends: ${JSON.stringify(end)}`);
+    this.#probe(`ended: ${end.kind} ${end.code}`);
+    // Who closes may learn of it only by being unknown.
+    if (
+      end.kind === "bye" || (client.isLeaving && end.code === "peer_unknown") || client.id === this.#liar ||
+      this.#excused.has(client.peer ?? "")
+    ) return;
+    this.#ledger.complain("fault", `${client.id} is sent away: ${end.code}: ${end.message}`);
   }
 
   /** Whom nothing is promised. */
@@ -211,7 +224,7 @@ class Simulation {
           i === at ? record.map((byte, j) => j === 5 ? byte ^ 1 : byte) : record
         );
       case "another's":
-        return this.#clients[0]?.records ?? [];
+        return this.#clients.at(-2)?.records ?? [];
       case "one without its middle":
         return records.length < 3 ? [] : records.toSpliced(1 + Math.min(at, records.length - 3), 1);
       case "none":
@@ -221,7 +234,7 @@ class Simulation {
 
   async run(): Promise<HostsRun> {
     const world = this.#world, { safetyMs } = this.#plan;
-    for (const site of this.#sites) void site.start();
+    for (const place of this.#places) void this.#start(place);
     await world.run(world.nowMs + 400);
     for (const client of this.#clients) client.connect();
     await world.run(world.nowMs + 400);
@@ -230,33 +243,19 @@ class Simulation {
     await world.run(world.nowMs + safetyMs);
     this.#isHealed = true;
     this.#network.heal();
-    for (const site of this.#sites) void site.start();
+    for (const place of this.#places) void this.#start(place);
     const isDone = () =>
       this.#asked === this.#answers.size &&
-      this.#clients.every(({ id, isDone }) => isDone || id === this.#liar);
+      this.#clients.every((client) => client.isDone || client.id === this.#liar);
     await world.run(world.nowMs + HEAL_MS, isDone);
     // A liar that was sent away does not come back, and may be waited for.
-    this.#isForced = this.#liar !== null;
-    if (this.#isForced) await world.run(world.nowMs + HEAL_MS, isDone);
-    const last = isDone() ? await this.#last() : null;
-    if (last === null) {
-      const who = this.#clients.filter((one) => !one.isDone && one.id !== this.#liar).map((one) =>
-        `${one.id} (${one.sent} sent)`
-      );
-      const open = this.#asked - this.#answers.size;
-      this.#complain("liveness", `in the end ${open} requests and ${who.join(", ") || "nobody"} still wait`);
-    } else {
-      const { state } = last;
-      const honest = this.#clients.filter(({ id }) => id !== this.#liar);
-      const lacking = honest.filter((one) => (state.sent[one.id] ?? 0) !== one.received);
-      for (const { id, received } of lacking) {
-        this.#complain("liveness", `${id} was told ${received} of ${state.sent[id]}`);
-      }
-      for (const  of of[this.#given, this.#acknowledged]) of.delete(this.#liar ?? "");
-      const history = { made: this.#made, given: this.#given, acknowledged: this.#acknowledged };
-      this.#found.push(...check({ ...history, answers: this.#answered, last: state.digest }));
+    if (!isDone() && this.#liar !== null) {
+      this.#isForced = true;
+      await world.run(world.nowMs + HEAL_MS, isDone);
     }
-    for (const site of this.#sites) {
+    if (isDone()) await this.#judge();
+    else this.#stuck();
+    for (const { site } of this.#places) {
       for (const [name, count] of Object.entries(site.homes?.status().counters ?? {})) {
         this.#probe(name, count);
       }
@@ -264,20 +263,63 @@ class Simulation {
     return { seed: this.#seed, plan: this.#plan, violations: this.#found, probes: this.#probes };
   }
 
-  /** The one run that still is, when nothing more comes. */
+  #stuck(): void {
+    const who = this.#clients.filter((one) => !one.isDone && one.id !== this.#liar).map((one) =>
+      `${one.id} (${one.acknowledged} of ${one.sent})`
+    );
+    const open = this.#asked - this.#answers.size;
+    for (const { site, process } of this.#places) {
+      const { home, isolate } = process ?? {};
+      const { sequence, released, epoch, hosts } = home ?? {};
+      const at = isolate?.states.map(({ entries }) => entries).join();
+      this.#log(`${site.id}: ${JSON.stringify({ sequence, released, epoch, at, hosts: hosts?.asked })}`);
+    }
+    this.#log(JSON.stringify(this.#ledger.row));
+    this.#ledger.complain(
+      "liveness",
+      `${open} requests and ${who.join(", ") || "nobody"} still wait in the end`,
+    );
+  }
+
+  async #judge(): Promise<void> {
+    const last = await this.#last();
+    if (last === null) return this.#ledger.complain("liveness", "in the end nobody says how far it is");
+    // Some have yet to find out that their site has gone.
+    const lacks = ({ id, peer, received, isOver }: Client) =>
+      id !== this.#liar && peer !== null && !isOver && (last.sent[peer] ?? 0) !== received;
+    await this.#world.run(this.#world.nowMs + 10_000, () => !this.#clients.some(lacks));
+    for (const client of this.#clients.filter(lacks)) {
+      const { id, peer, received } = client;
+      this.#ledger.complain("liveness", `${id} was told ${received} of ${last.sent[peer ?? ""]}`);
+    }
+    for (const told of [this.#given, this.#acknowledged]) {
+      for (const peer of this.#excused) told.delete(peer);
+    }
+    this.#found.push(...check({
+      ...{
+        made: this.#ledger.made,
+        given: this.#given,
+        acknowledged: this.#acknowledged,
+        answers: this.#answers,
+      },
+      ...{ rejected: this.#rejected, written: this.#ledger.written, mayReject: this.#plan.kills > 0 },
+      last: last.digest,
+    }));
+  }
+
+  /** What the session says of itself, when nothing more comes. */
   async #last() {
     const world = this.#world;
     for (let i = 0; i < 10; i++) {
       await world.run(world.nowMs + 1_000);
-      const done = this.#asked;
-      this.#request(`final ${i}`);
-      await world.run(world.nowMs + 5_000, () => this.#answers.size > done);
+      const request = `final ${i}`;
+      this.#request(request);
+      await world.run(world.nowMs + 5_000, () => this.#answers.has(request));
       await world.run(world.nowMs + 500);
-      const text = this.#answers.get(`final ${i}`);
-      const run = [...this.#doors.values()].map((door) => door.run).find((one) =>
-        one !== null && text === `${one.state.entries} ${one.state.digest}`
-      );
-      if (run) return run;
+      const text = this.#answers.get(request);
+      const states = this.#places.flatMap(({ process }) => process?.isolate.states ?? []);
+      const found = states.find(({ entries, digest }) => text === `${entries} ${digest}`);
+      if (found) return found;
     }
     return null;
   }
@@ -285,72 +327,153 @@ class Simulation {
   #act(): void {
     const { messages, requests, safetyMs } = this.#plan, draws = this.#draws.fork("acts");
     for (const client of this.#clients) {
-      for (let i = 0; i < messages; i++) this.#world.after(draws.between(0, safetyMs), () => client.send());
+      for (let i = 0; i < messages; i++) {
+        this.#world.after(draws.between(0, safetyMs), () => client.isOver ? undefined : client.send());
+      }
     }
     for (let i = 0; i < requests; i++) {
       this.#world.after(draws.between(0, safetyMs), () => this.#request(`r${i}`));
     }
   }
 
-  /** Asked at some site until it is answered, each time as another: what became of those before nobody knows. */
+  /** Asked at some site until it is answered. */
   #request(request: string): void {
     this.#asked++;
     const draws = this.#draws.fork(request);
-    const ask = (attempt: number) => {
+    const ask = () => {
       if (this.#answers.has(request)) return;
-      const site = draws.pick(this.#sites), door = this.#doors.get(site.id);
-      this.#world.after(draws.between(400, 900), () => ask(attempt + 1));
-      if (!site.isUp || door === undefined) return;
-      const id = attempt === 0 ? request : `${request}/${attempt}`;
-      door.request(id).then((text) => {
-        if (!site.isUp || this.#answers.has(request)) return;
-        this.#answers.set(request, text);
-        this.#answered.set(id, text);
-      }, () => {});
+      const { process } = draws.pick(this.#places);
+      this.#world.after(draws.between(400, 900), ask);
+      if (process === null) return;
+      process.host.request(NAME, { request, chain: [], bytes: new Uint8Array(), token: null }).then(
+        ({ answer }) => {
+          const isLost = this.#places.every((place) => place.process !== process);
+          const text = new TextDecoder().decode(answer), before = this.#answers.get(request);
+          if (isLost) return;
+          if (before !== undefined && before !== text) {
+            this.#ledger.complain("contradicted", `${request} was answered ${before}, and ${text}`);
+          }
+          this.#answers.set(request, text);
+        },
+        (error) => this.#log(`${request}: ${error}`),
+      );
     };
-    ask(0);
+    ask();
   }
 
-  readonly #answered = new Map<string, string>();
+  // ── Faults ──
 
   #disturb(): void {
-    const { crashes, wipes, partitions, breaks, safetyMs } = this.#plan, draws = this.#draws.fork("faults");
-    const at = (run: () => void) => this.#world.after(draws.between(0, safetyMs), run);
-    for (let i = 0; i < crashes; i++) at(() => this.#crash(draws, i < wipes));
-    for (let i = 0; i < partitions; i++) at(() => this.#part(draws));
-    for (let i = 0; i < breaks; i++) {
-      at(() => draws.chance(0.5) ? draws.pick(this.#clients).drop() : draws.pick(this.#clients).roam());
-    }
+    const plan = this.#plan, draws = this.#draws.fork("faults");
+    const { wipes } = plan;
+    const times = (count: number, run: (i: number) => void) => {
+      for (let i = 0; i < count; i++) {
+        this.#world.after(draws.between(0, plan.safetyMs), () => this.#isHealed ? undefined : run(i));
+      }
+    };
+    const client = () => draws.pick(this.#clients);
+    times(plan.crashes, (i) => this.#crash(draws, i < wipes));
+    times(plan.partitions, () => this.#part(draws));
+    times(plan.breaks, () => draws.chance(0.5) ? client().drop() : client().roam());
+    times(plan.kills, () => {
+      this.#probe("fault: isolate");
+      this.#log("isolates are lost");
+      for (const { process } of this.#places) process?.isolate.lose(draws.chance(0.5));
+    });
+    times(plan.moves, () => this.#move(draws));
+    const does = (what: string, run: (client: Client) => void) => () => {
+      const one = client();
+      this.#log(`${one.id} ${what}`);
+      this.#probe(`client ${what}`);
+      run(one);
+    };
+    times(plan.restarts, does("begins again", (one) => one.restart(true)));
+    times(plan.forgets, does("loses its log", (one) => one.restart(false)));
+    times(plan.leaves, does("leaves", (one) => one.leave()));
+    times(plan.aways, does("is away", (one) => one.away(draws.between(200, 3_000))));
+    times(plan.deploys, () => this.#deploy());
+    times(plan.forces, () => this.#force(draws));
+    times(plan.strangers, () => this.#stranger(draws));
+  }
+
+  get #home(): Place | undefined {
+    return this.#places.find(({ process }) => (process?.isolate.states.length ?? 0) > 0);
   }
 
   /** Mostly the home: the others lose nothing. */
   #crash(draws: Draws, wipe: boolean): void {
-    const home = this.#sites.find(({ id }) => this.#doors.get(id)?.run !== null);
-    const site = home !== undefined && draws.chance(0.8) ? home : draws.pick(this.#sites);
-    if (!site.isUp || this.#isHealed) return;
+    const home = this.#home,
+      place = home !== undefined && draws.chance(0.8) ? home : draws.pick(this.#places);
+    if (place.process === null) return;
     // The disk may go where clients on record have all that anybody was told.
-    const onRecord = this.#clients.some(({ id }) =>
-      this.#doors.get(site.id)?.run?.home.hosts.isAhead(id) === true
-    );
-    const isWiped = wipe && (this.#plan.f > 0 || (site === home && onRecord));
-    this.#doors.get(site.id)?.crash();
-    site.crash(isWiped);
+    const onRecord = this.#ledger.row?.owners.some(({ site }) => site.startsWith("@")) === true &&
+      this.#ledger.row.site === place.site.id &&
+      this.#ledger.row.owners.filter(({ disk }) => disk !== 0).length === 1;
+    const isWiped = wipe && (this.#plan.f > 0 || onRecord);
+    this.#log(`${place.site.id} ${isWiped ? "is wiped" : "crashes"}`);
     this.#probe(isWiped ? "fault: wipe" : "fault: crash");
-    this.#world.after(draws.pick([0, 50, 600, 2_500]) * draws.between(0.5, 1.5), () => void site.start());
+    place.life++;
+    place.process = null;
+    place.site.crash(isWiped);
+    this.#world.after(
+      draws.pick([0, 50, 600, 2_500]) * draws.between(0.5, 1.5),
+      () => void this.#start(place),
+    );
   }
 
   /** One site hears no other, and clients hear it. */
   #part(draws: Draws): void {
-    const one = draws.pick(this.#sites), untilMs = this.#world.nowMs + draws.pick([100, 800, 2_500]);
-    for (const other of this.#sites) if (other !== one) this.#network.partition(one.id, other.id, untilMs);
+    const { site: one } = draws.pick(this.#places), ms = draws.pick([100, 800, 2_500]);
+    this.#log(`${one.id} is cut off for ${ms}`);
+    const untilMs = this.#world.nowMs + ms;
+    for (const { site } of this.#places) if (site !== one) this.#network.partition(one.id, site.id, untilMs);
     this.#probe("fault: partition");
+  }
+
+  #move(draws: Draws): void {
+    const home = this.#home;
+    if (home?.process == null) return;
+    const to = draws.pick(this.#places.filter((place) => place !== home)).site.id;
+    this.#log(`${home.site.id} is to move it to ${to}`);
+    home.process.host.move(NAME, to, 500).then(
+      () => this.#probe("moved"),
+      (error) => this.#probe(`not moved: ${error.code}`),
+    );
+  }
+
+  #deploy(): void {
+    this.#version = this.#version === SHARED ? OWNED : SHARED;
+    this.#log(`the app is at ${this.#version}`);
+    this.#probe(`deployed ${this.#version}`);
+    for (const followed of [...this.#around.followers]) followed();
+  }
+
+  /** The home dies together with a client, and an operator does not wait. */
+  #force(draws: Draws): void {
+    this.#isForced = true;
+    this.#log("openings are forced");
+    draws.pick(this.#clients).away(3_000);
+    this.#crash(draws, false);
+    this.#world.after(FORCED_MS, () => this.#isForced = false);
+  }
+
+  /** Knows the id of a peer, and not its key. */
+  #stranger(draws: Draws): void {
+    const { process } = draws.pick(this.#places), peer = draws.pick(this.#clients).peer;
+    if (process === null || peer === null) return;
+    this.#probe("stranger");
+    const line = new Line(this.#world, draws, 0);
+    process.accept(line);
+    line.down.read({ frame: () => {}, broken: () => {} });
+    line.end(line.up).send(encodeToHome({
+      ...{ kind: "hello", peer: "client", instance: draws.integer(1, 2 ** 40), attempt: 1 },
+      identity: { id: peer, key: draws.bytes(32) },
+      ...{ epoch: 1, received: 0, first: 1, log: null },
+    }));
+    this.#world.after(2_500, () => line.break());
   }
 
   #probe(name: string, by = 1): void {
     this.#probes[name] = (this.#probes[name] ?? 0) + by;
-  }
-
-  #complain(checker: Violation["checker"], message: string): void {
-    this.#found.push({ checker, message });
   }
 }
