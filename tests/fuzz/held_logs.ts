@@ -99,6 +99,7 @@ class LyingHostsRun {
         drop: (host) => void has.delete(host),
         told: () => {},
         isAhead: (host) => has.has(host),
+        isAwaited: () => false,
       },
     }, {
       ...{ secret: SECRET, random: (length: number) => new Uint8Array(length).fill(2) },

@@ -90,7 +90,7 @@ function holder(id: string): { readonly feeds: HostFeeds; readonly home: { last:
     ...{ name: { app: "bench", class: "counter", id }, epoch: 1, last: 0, released: 0, copyBytes: 0 },
     copy: () =>
       Promise.resolve({ seed: new Uint8Array(32), version: "v1", base: null, parts: [], pieces: [] }),
-    hosts: { has: () => true, drop: () => {}, told: () => {}, isAhead: () => true },
+    hosts: { has: () => true, drop: () => {}, told: () => {}, isAhead: () => true, isAwaited: () => true },
   };
   const feeds = new HostFeeds(home, {
     ...{ secret: new Uint8Array(32), ready: () => {} },

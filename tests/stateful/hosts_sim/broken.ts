@@ -28,9 +28,6 @@ export const contested = (plan: HostsPlan): HostsPlan => ({
   ...{ forces: 0, strangers: 0, idleCommits: 0 },
 });
 const wiped = (plan: HostsPlan): HostsPlan => ({ ...contested(plan), wipes: 5, requests: 60 });
-/** Homes that are cut off and do not know that another one has followed. */
-const cut = (plan: HostsPlan): HostsPlan => ({ ...contested(plan), partitions: 12, crashes: 1, breaks: 60 });
-
 /** Another member in place of one of a class, until the result is called. */
 function replaced(of: object, member: string, other: (own: PropertyDescriptor) => PropertyDescriptor) {
   const own = Object.getOwnPropertyDescriptor(of, member);
@@ -39,7 +36,7 @@ function replaced(of: object, member: string, other: (own: PropertyDescriptor) =
   return () => void Object.defineProperty(of, member, own);
 }
 
-const { wanted, drop } = HostOwners.prototype;
+const { drop } = HostOwners.prototype;
 const { flush } = HomePeer.prototype;
 const { wait } = Lobby.prototype;
 

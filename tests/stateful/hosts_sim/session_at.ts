@@ -257,10 +257,11 @@ export class SiteProcess {
 
   /** How openings reach hosts (functions/homes, HostsPort). */
   readonly hosts: HostsPort = {
-    ask: async (name, epoch, hosts, untilMs) => {
+    ask: async (...asked) => {
       const { probe, wrongs: { asksNobody = false, asksOne = false } } = this.#parts.around;
+      const [, , hosts] = asked;
       if (asksNobody) return new Map(hosts.map((host) => [host, null]));
-      const answers = await this.host.hosts.ask(name, epoch, hosts, untilMs);
+      const answers = await this.host.hosts.ask(...asked);
       if (answers === "superseded") return answers;
       for (const [, log] of answers) probe(log === null ? "host with nothing" : "host asked");
       if (!asksOne || answers.size === 0) return answers;
