@@ -171,6 +171,7 @@ class Home {
         },
         told: () => {},
         isAhead: (host) => recorded.has(host) && this.#held.has(host),
+        isAwaited: () => false,
       },
     }, {
       secret: SECRET,

@@ -37,6 +37,8 @@ export interface IsolatePorts {
   /** Chance that after an event it says once more that all is done. */
   readonly idleCommits: number;
   made(before: State, after: State, entry: Entry): void;
+  /** A session is open, and stands there. */
+  stands(state: State): void;
   complain(message: string): void;
 }
 
@@ -77,6 +79,7 @@ export class Isolate {
       if (digestAfter(before.digest, entry) !== state.digest) this.#ports.complain("a replay that differs");
       this.#ports.made(before, state, entry);
     }
+    this.#ports.stands(state);
     const one: Session = { sink, state, queue: [], isRunning: false, through: 0, isAsked: false };
     this.#sessions.set(channel, one);
     this.#soon(channel, () => sink.opened(openedOf(one.state)));

@@ -95,6 +95,7 @@ export class SiteProcess {
         around.ledger.add(before, after, entry);
         this.#digest = after.digest;
       },
+      stands: ({ digest }) => this.#digest = digest,
       complain: (message) => around.ledger.complain("fault", message),
     });
     this.host = new SessionHost(this.#services());
