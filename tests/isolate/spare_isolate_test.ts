@@ -21,8 +21,6 @@ interface Bench {
   readonly taken: Spare[];
   /** What the next one is for. */
   likely: IsolateApp | null;
-  /** Apps that were loaded so far. */
-  loaded: number;
 }
 
 async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
@@ -40,7 +38,6 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
     load: async (process, app, log) => {
       const isolate = new StatefulIsolate(process, app, log);
       const outcome = await isolate.load(await app.bundle(), "edge-1");
-      bench.loaded++;
       if (outcome.kind === "loaded") return isolate;
       await isolate.close();
       throw new Error(outcome.message);
@@ -51,7 +48,6 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
   const bench: Bench = {
     spare,
     likely: null,
-    loaded: 0,
     taken: [],
     started: async (count) => {
       await until(() => starts >= count);
@@ -98,7 +94,6 @@ Deno.test("one that waits has its app where that can be told, says what it said 
     const loaded = await spare.take(own, log);
     taken.push(loaded);
     assert.equal(loaded.kind, "loaded");
-    assert.equal(bench.loaded, 1);
     assert.deepEqual(lines, ["loads"]);
     await started(3);
     const others = await spare.take(other, log);
