@@ -13,9 +13,9 @@ import { LEAVING_MAX, PEERS_MAX } from "./limits.ts";
 export class PeerRoom {
   readonly #peersMax: number;
   readonly #leavingMax: number;
-  /** Without a line, in the order in which they lost it: who never said a thing, and the others. */
-  readonly #silent = new Set<HomePeer>();
-  readonly #apart = new Set<HomePeer>();
+  /** Without a line, in the order in which they lost it: who never said a thing, and the others; null: nobody yet. */
+  #silent: Set<HomePeer> | null = null;
+  #apart: Set<HomePeer> | null = null;
   #leaving = 0;
 
   constructor(peersMax = PEERS_MAX) {
@@ -26,13 +26,14 @@ export class PeerRoom {
   /** It has no line. */
   lost(peer: HomePeer): void {
     this.found(peer);
-    (peer.isSilent ? this.#silent : this.#apart).add(peer);
+    if (peer.isSilent) (this.#silent ??= new Set()).add(peer);
+    else (this.#apart ??= new Set()).add(peer);
   }
 
   /** It has one again. */
   found(peer: HomePeer): void {
-    this.#silent.delete(peer);
-    this.#apart.delete(peer);
+    this.#silent?.delete(peer);
+    this.#apart?.delete(peer);
   }
 
   /** It is to be detached, and is there until that is in the log. */
@@ -56,7 +57,12 @@ export class PeerRoom {
     if (peers < this.#peersMax) return { detach: null };
     if (this.#leaving >= this.#leavingMax) return null; // PR2
     if (peers - this.#leaving < this.#peersMax) return { detach: null };
-    const [first = null] = this.#silent.size > 0 ? this.#silent : this.#apart;
-    return first && { detach: first };
+    const detach = firstOf(this.#silent) ?? firstOf(this.#apart);
+    return detach && { detach };
   }
+}
+
+function firstOf(peers: ReadonlySet<HomePeer> | null): HomePeer | null {
+  for (const peer of peers ?? []) return peer;
+  return null;
 }
