@@ -70,8 +70,7 @@ export function encodeToHost(frame: ToHost): Uint8Array<ArrayBuffer> {
       return new Writer(128).byte(TO_HOST.rejected).uint(frame.sequence).text(frame.code).text(frame.message)
         .done();
     case "dismissed":
-      return new Writer(32).byte(TO_HOST.dismissed).uint(frame.sequence).uint(frame.code).text(frame.reason)
-        .done();
+      return dismissed(frame.sequence, frame.code, frame.reason);
     case "moved":
       return new Writer(32).byte(TO_HOST.moved).flag(frame.site !== null).text(frame.site ?? "").done();
     case "fence":
@@ -129,10 +128,14 @@ export function encodeKept(
   if (tagged[0] === DISMISSAL) {
     const code = (payload[0] ?? 0) << 8 | (payload[1] ?? 0);
     const reason = new TextDecoder().decode(payload.subarray(2));
-    return encodeToHost({ kind: "dismissed", sequence, code, reason });
+    return dismissed(sequence, code, reason);
   }
   return joined({ sequence, received }, tagged[0] === 0, payload, increment);
 }
+
+/** By itself, so that a host side's bundle has nothing else of what a home says. */
+const dismissed = (sequence: number, code: number, reason: string): Uint8Array<ArrayBuffer> =>
+  new Writer(32).byte(TO_HOST.dismissed).uint(sequence).uint(code).text(reason).done();
 
 /** Before what sends a peer away, as it is kept (functions/turns/peers.ts). */
 export const DISMISSAL = 2;

@@ -83,6 +83,8 @@ class Home {
   #feeds: HostFeeds | null = null;
   #released = 0;
   readonly #held = new Map<string, number>();
+  /** How often each host was lost here. */
+  readonly #drops = new Map<string, number>();
   readonly #waiting: {
     readonly entry: number;
     readonly event: PeerInput;
@@ -163,9 +165,13 @@ class Home {
         },
         drop: (host) => {
           this.#held.delete(host);
-          // HO4: the disk has by then what it was told.
+          // HO4: not before the disk has all that it may have been told.
+          const told = this.pieces.length, at = (this.#drops.get(host) ?? 0) + 1;
+          this.#drops.set(host, at);
           this.#later(2 * DISK_MS, () => {
-            if (!this.#held.has(host)) recorded.delete(host);
+            if (this.#drops.get(host) !== at || this.#held.has(host)) return;
+            assert((this.#session.disk?.length ?? 0) >= told, "the disk has it by now");
+            recorded.delete(host);
             this.#release();
           });
         },

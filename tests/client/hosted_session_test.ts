@@ -11,6 +11,8 @@ import { opened, pageOf, SlowStorage, until } from "./pages.ts";
 import { VirtualHost } from "./virtual_host.ts";
 
 const LOADS = 4;
+/** In the last one a channel breaks before anything of it has arrived, and the next one too, and then home and disk. */
+const SEEDS = [...Array.from({ length: 14 }, (_, at) => at + 1), 28];
 
 /** Who plays: one page after the other, with what is kept, and somebody who stays. @throws where anything is contradicted */
 async function plays(seed: number, Storage: typeof SlowStorage): Promise<number> {
@@ -81,7 +83,7 @@ async function plays(seed: number, Storage: typeof SlowStorage): Promise<number>
 
 Deno.test("homes and disks are lost, pages are gone and come back, and nothing that was told is taken back (L4, K1, K3)", async () => {
   let fromHosts = 0;
-  for (let seed = 1; seed <= 15; seed++) fromHosts += await plays(seed, SlowStorage);
+  for (const seed of SEEDS) fromHosts += await plays(seed, SlowStorage);
   assert(fromHosts > 15, `${fromHosts} recoveries from clients`);
 });
 
