@@ -177,7 +177,7 @@ class Home {
         },
         told: () => {},
         isAhead: (host) => recorded.has(host) && this.#held.has(host),
-        isAwaited: () => false,
+        isAwaited: (host) => recorded.has(host),
       },
     }, {
       secret: SECRET,
