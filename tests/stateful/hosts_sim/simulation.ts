@@ -71,7 +71,7 @@ class Simulation {
   readonly #acknowledged = new Map<string, number>();
   readonly #rejected = new Map<string, number[]>();
   readonly #answers = new Map<string, string>();
-  /** Peers that an operator went on without, and those whose host lies: nothing is promised them. */
+  /** Peers that an operator went on without, and those whose host lies, or has lost its log: nothing is promised them. */
   readonly #excused = new Set<string>();
   #asked = 0;
   #peers = 0;
@@ -388,7 +388,13 @@ class Simulation {
       run(one);
     };
     times(plan.restarts, does("begins again", (one) => one.restart(true)));
-    times(plan.forgets, does("loses its log", (one) => one.restart(false)));
+    times(
+      plan.forgets,
+      does("loses its log", (one) => {
+        if (one.peer !== null) this.#excused.add(one.peer); // it alone may have known what it was told
+        one.restart(false);
+      }),
+    );
     times(plan.leaves, does("leaves", (one) => one.leave()));
     times(plan.aways, does("is away", (one) => one.away(draws.between(200, 3_000))));
     times(plan.deploys, () => this.#deploy());
@@ -406,9 +412,10 @@ class Simulation {
       place = home !== undefined && draws.chance(0.8) ? home : draws.pick(this.#places);
     if (place.process === null) return;
     // The disk may go where clients on record have all that anybody was told.
-    const onRecord = this.#ledger.row?.owners.some(({ site }) => site.startsWith("@")) === true &&
-      this.#ledger.row.site === place.site.id &&
-      this.#ledger.row.owners.filter(({ disk }) => disk !== 0).length === 1;
+    const { home: open } = place.process;
+    const onRecord = this.#ledger.row?.epoch === open?.epoch &&
+      this.#ledger.row?.owners.filter(({ disk }) => disk !== 0).length === 1 &&
+      this.#clients.some(({ peer }) => peer !== null && open?.hosts.isAhead(peer) === true);
     const isWiped = wipe && (this.#plan.f > 0 || onRecord);
     this.#log(`${place.site.id} ${isWiped ? "is wiped" : "crashes"}`);
     this.#probe(isWiped ? "fault: wipe" : "fault: crash");
