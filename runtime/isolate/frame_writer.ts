@@ -54,17 +54,21 @@ export class FrameWriter {
   }
 
   end(): void {
-    this.#view.setUint32(this.#frameAt, this.#at - this.#frameAt - 4, true);
-    this.#frameAt = -1;
-    if (this.#scheduled || this.#writing) return;
+    this.#ended();
+    if (this.#scheduled || this.#writing || this.#closed) return;
     this.#scheduled = true;
     setImmediate(this.#flush);
   }
 
-  /** Ends one that nobody waits for: it goes with the next that is written, or soon. */
-  endLater(): void {
+  #ended(): void {
     this.#view.setUint32(this.#frameAt, this.#at - this.#frameAt - 4, true);
     this.#frameAt = -1;
+    if (this.#closed) this.#at = 0;
+  }
+
+  /** Ends one that nobody waits for: it goes with the next that is written, or soon. */
+  endLater(): void {
+    this.#ended();
     if (this.#scheduled || this.#writing || this.#closed) return;
     this.#later ??= setTimeout(() => {
       this.#later = undefined;
@@ -157,9 +161,9 @@ export class FrameWriter {
     return this;
   }
 
-  /** Bytes that the system has not taken yet. */
+  /** Bytes that the system has not taken yet; none where nobody takes any. */
   get backlogBytes(): number {
-    return this.#at + (this.#writing ? this.#batchBytes : 0);
+    return this.#closed ? 0 : this.#at + (this.#writing ? this.#batchBytes : 0);
   }
 
   /** Resolves when everything ended so far has been handed to the system. */
@@ -172,6 +176,11 @@ export class FrameWriter {
   onDrained(callback: () => void): void {
     if (this.#closed || (!this.#scheduled && !this.#writing)) callback();
     else this.#idle.push(callback);
+  }
+
+  /** Nobody takes anything any more. */
+  get isClosed(): boolean {
+    return this.#closed;
   }
 
   /** Drops what was not written; later frames go nowhere. */

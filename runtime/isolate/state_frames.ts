@@ -55,6 +55,7 @@ export class StateSender {
 
   #pump = (): void => {
     if (this.#isWaiting) return;
+    if (this.#writer.isClosed) this.#queue = [];
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       if (this.#writer.backlogBytes > BACKLOG_BYTES) {
         this.#isWaiting = true;

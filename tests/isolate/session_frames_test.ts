@@ -16,6 +16,7 @@ import type {
 } from "../../functions/turns/mod.ts";
 import { type Payload, readFrames } from "../../runtime/isolate/frame_reader.ts";
 import { FrameWriter } from "../../runtime/isolate/frame_writer.ts";
+import { StateSender } from "../../runtime/isolate/state_frames.ts";
 import { FRAME_BYTES_MAX } from "../../runtime/isolate/frames.ts";
 import * as frames from "../../runtime/isolate/session_frames.ts";
 
@@ -161,4 +162,21 @@ Deno.test("every frame of a stateful session is read as it was written", async (
     () => holds(checkpoint, frames.writeCheckpoint, (p) => frames.readCheckpoint(p)),
   );
   await t.step("parked", () => holds(parked, frames.writeParked, frames.readParked));
+});
+
+Deno.test("a state on its way to an isolate that has ended is let go of", async () => {
+  const taken = Promise.withResolvers<number>();
+  const connection = { read: () => Promise.resolve(null), write: () => taken.promise };
+  const writer = new FrameWriter(connection, () => {});
+  const sender = new StateSender(writer);
+  let sent = 0;
+  const state = [new Uint8Array(5_000_000)];
+  sender.send(1, state, () => sent++);
+  await new Promise((resolve) => setImmediate(resolve)); // the system takes what there is, and no more
+  sender.send(2, state, () => sent++);
+  writer.close();
+  sender.send(3, state, () => sent++);
+  assert.deepEqual([sent, writer.backlogBytes], [0, 0]);
+  taken.reject(new Error("it has ended"));
+  await taken.promise.catch(() => {});
 });
