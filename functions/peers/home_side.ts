@@ -386,10 +386,14 @@ export class HomeSide {
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
     // Of one that leaves, too: its detach may wait for just that (docs/protocol/hosts.md, HO3).
-    if (frame.kind === "taken") return this.#reach.taken(peer, frame.records);
+    if (frame.kind === "taken") {
+      this.#reach.taken(peer, frame.records);
+      return peer.answer();
+    }
     if (frame.kind === "ack") {
       if (isLeaving || !peer.heard(line, frame.received)) return;
       this.#touch(peer);
+      peer.answer();
       return this.#seeOff(peer);
     }
     const isNew = peer.isNew(line, frame, bytes);

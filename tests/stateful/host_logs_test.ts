@@ -313,3 +313,16 @@ Deno.test("commits that come at one go leave to a host in one record, with the f
   assert.deepEqual(said, [["o1", Uint8Array.of(3)], ["o2", null], ["o3", null]]);
   home.side.over(null);
 });
+
+Deno.test("what a host says by itself is answered, so that its socket does not keep what it says next", () => {
+  const home = new HandHome();
+  home.side.opened({ epoch: 1, peers: [], outputs: [] });
+  const line = home.line();
+  line.say(hello());
+  home.done();
+  line.heard();
+  for (const frame of [{ kind: "ack", received: 0 }, { kind: "taken", records: 1 }] as const) {
+    line.say(frame);
+    assert.deepEqual(line.heard(), [{ kind: "ack", received: 0 }]);
+  }
+});

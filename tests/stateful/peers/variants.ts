@@ -258,6 +258,6 @@ export const variants: readonly Variant[] = [
     make: () => ({
       meddle: toHome((_, frame) => frame.kind === "hello" ? { ...frame, instance: 7 } : frame),
     }),
-    bias: { ...resuming, hosts: 1, cloneMs: 400 },
+    bias: { ...resuming, hosts: 1, cloneMs: 150 },
   },
 ];
