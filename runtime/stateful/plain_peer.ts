@@ -183,6 +183,13 @@ export class PlainPeer implements MessageSocket {
     if (why.kind === "refused") this.#why = `${why.code}: ${why.message}`;
     this.#lostMs ??= this.#clock.nowMs();
     if (why.kind === "malformed") this.#retryMs ||= RETRY_MS;
+    // A way that is there leads to a session that waits for clients which hold its log, or to another way.
+    const [code, message] = why.kind === "refused"
+      ? [why.code, why.message]
+      : ["superseded_home", `its way was lost: ${why.kind}`];
+    // Who holds a log himself may be the one that is waited for.
+    const mayHold = this.#isAttached && this.#ports.log !== undefined;
+    if (!mayHold && this.#isLate(code)) return this.#giveUp(code, message);
     void this.#look();
   }
 
@@ -208,18 +215,25 @@ export class PlainPeer implements MessageSocket {
   #refused(error: unknown): boolean {
     const code = error instanceof WayRefused ? error.code : "internal";
     const message = error instanceof Error ? error.message : String(error);
+    const mayRetry = this.#isAttached ? !FOR_GOOD.has(code) : PASSING.has(code);
+    if (mayRetry && !this.#isLate(code)) return false;
+    this.#giveUp(code, message);
+    return true;
+  }
+
+  #isLate(code: string): boolean {
     const nowMs = this.#clock.nowMs();
     const firstMs = code === "stateful_unreachable" ? UNREACHABLE_MS_MAX : ATTACH_MS_MAX;
     const maxMs = this.#isAttached ? RESUME_MS_MAX : firstMs;
-    const isLate = nowMs - (this.#lostMs ?? nowMs) > maxMs ||
+    return nowMs - (this.#lostMs ?? nowMs) > maxMs ||
       (this.#closingMs !== null && nowMs - this.#closingMs > BYE_MS_MAX);
-    const mayRetry = this.#isAttached ? !FOR_GOOD.has(code) : PASSING.has(code);
-    if (mayRetry && !isLate) return false;
+  }
+
+  #giveUp(code: string, message: string): void {
     const known = code === "superseded_home" ? "stateful_unreachable" : code;
     this.#ports.count("lost");
     this.#host.abandon();
     this.#end(CLOSE.later, known, new Problem(isProblemCode(known) ? known : "internal", message));
-    return true;
   }
 
   #failed(error: unknown): void {

@@ -186,3 +186,25 @@ Deno.test("a plain client hears how its session sends it away, ends, or forgets 
   const event = await third.next();
   assert.deepEqual([event.kind, event.kind === "close" && event.code], ["close", 1012]);
 });
+
+Deno.test("a plain client does not wait for ever for a session that waits for others who hold its log", async () => {
+  const home = new HandHome();
+  let asked = 0;
+  const open = (): Promise<FrameWay> => {
+    asked++;
+    const [mine, its] = localWay();
+    void feed(its, home.side.accept(channelOf(its), "client"), () => {});
+    setTimeout(() => home.side.unavailable("stateful_unreachable", "c1 has not come back", "retry"), 1);
+    return Promise.resolve(mine);
+  };
+  const clock = {
+    nowMs: () => performance.now() * 50,
+    after: (ms: number, run: () => void) => {
+      const timer = setTimeout(run, ms / 50);
+      return () => clearTimeout(timer);
+    },
+  };
+  const attached = PlainPeer.attach({ open, instance: 7, count: () => {}, failed: () => {}, clock });
+  await assert.rejects(attached, { code: "stateful_unreachable", message: /c1 has not come back/ });
+  assert.ok(asked > 1, "it was tried again");
+});
