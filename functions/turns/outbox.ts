@@ -6,6 +6,7 @@
  *      sent until they have gone (how much that may be is for their home to say: it detaches who is too slow).
  */
 import type { Acknowledged, Call, Effect, Output, TimerChange } from "./commit.ts";
+import type { BegunEvent } from "./event.ts";
 
 /** What nobody acknowledges is let go: a caller that asks again this much later is not known any more. */
 const KEPT_ANSWERS_MAX = 1024;
@@ -59,6 +60,11 @@ export class Outbox {
   /** Made since the last commit point. */
   get made(): readonly Output[] {
     return this.#outputs;
+  }
+
+  /** A request whose answer is kept. */
+  hasAnswered(event: BegunEvent): boolean {
+    return event.kind === "request" && this.#answers.has(event.request);
   }
 
   get hasIntents(): boolean {

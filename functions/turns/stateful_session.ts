@@ -237,8 +237,8 @@ export class StatefulSession implements Runnable, WaitingSession {
     if (event.kind === "reject") {
       const { of } = event;
       // It may have become void meanwhile, as one that is delivered may have.
-      const isVoid = of !== null && this.program.handler === null && inputOf(this.program, of) === null;
-      if (isVoid) return this.#commitPoint();
+      const isDone = of !== null && (this.#outbox.hasAnswered(of) || inputOf(this.program, of) === null);
+      if (isDone && this.program.handler === null) return this.#commitPoint();
       const subject = of && subjectOf(of);
       return this.#undo({ ...event, stack: event.message }, subject, subject === null ? "all" : "none");
     }

@@ -211,8 +211,16 @@ export class Hosted implements RunListener, PeersSession {
     this.#rejected = null;
     this.#site.serves(this.name);
     this.#run = run;
+    const stopped = this.#stopped(run);
+    if (stopped !== null) run.deliver(stopped);
     run.serve(rejected);
     return run;
+  }
+
+  /** H3: a handler that goes on in the log and took its isolate with it ends before any other event. */
+  #stopped(run: SessionRun): HandledEvent | null {
+    const waiting = run.handling === null ? undefined : this.#waiting.get(run.handling);
+    return waiting === undefined ? null : killedOf(waiting);
   }
 
   async #submit(waiting: Waiting): Promise<void> {
@@ -228,16 +236,10 @@ export class Hosted implements RunListener, PeersSession {
       if (asked.kind === "past") {
         throw new Problem("superseded", `a request of ${shown(this.name)} was answered before, and not kept`);
       }
-      const { request, chain, bytes, killed } = waiting;
-      // Its answer comes with a commit; but one that took its isolate with it is not to go on.
-      if (run.handling === request && killed === null) return;
-      if (killed === null) run.deliver({ kind: "request", request, chain, bytes });
-      else {run.deliver({
-          kind: "reject",
-          of: { kind: "request", request, chain, bytes },
-          code: "isolate_killed",
-          message: killed,
-        });}
+      // Its answer comes with a commit; one that took its isolate with it was stopped before all else.
+      if (run.handling === waiting.request) return;
+      const { request, chain, bytes } = waiting;
+      run.deliver(killedOf(waiting) ?? { kind: "request", request, chain, bytes });
     } catch (error) {
       this.#settle(waiting.request, (w) => w.done.reject(error));
       this.tidy();
@@ -429,6 +431,12 @@ export class Hosted implements RunListener, PeersSession {
     this.peers.close();
     this.#site.gone(this.name);
   }
+}
+
+/** In place of a request in whose handler an isolate was killed (H3); null: none was. */
+function killedOf({ request, chain, bytes, killed }: Waiting): HandledEvent | null {
+  const of = { kind: "request", request, chain, bytes } as const;
+  return killed === null ? null : { kind: "reject", of, code: "isolate_killed", message: killed };
 }
 
 /** How a stateful session is called in messages. */

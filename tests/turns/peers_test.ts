@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { encodeCall } from "../../functions/calls/call.ts";
 import { type From, Session } from "../../functions/session.ts";
 import { encodeCommitResult, peerOutput } from "../../functions/turns/mod.ts";
+import { encodeValue } from "../../functions/value.ts";
 import { packKey } from "../../store/key.ts";
 import { inMacrotask } from "./run.ts";
 import { Solo, type SoloEnv } from "./solo.ts";
@@ -147,6 +149,11 @@ class Asker extends Session<SoloEnv> {
     const { ok } = await this.env.store.commit([{ key, versionstamp: null }], [{ kind: "delete", key }]);
     from.send(`done: ${ok}`);
   }
+
+  async ask(): Promise<boolean> {
+    const key = packKey(["row"]);
+    return (await this.env.store.commit([{ key, versionstamp: null }], [{ kind: "delete", key }])).ok;
+  }
 }
 
 Deno.test("what a handler that is not over has sent is no output of its peer's when its log is opened", async () => {
@@ -164,5 +171,22 @@ Deno.test("what a handler that is not over has sent is no output of its peer's w
       const then = said === "stay" ? "3 done: true" : "3 close 1000 ";
       assert.deepEqual(given(opened, "a"), ["2 wait", then]);
     }
+  });
+});
+
+Deno.test("a request has one answer, also where it is said to have killed an isolate when its handler went on and is over", async () => {
+  await inMacrotask(() => {
+    const bytes = encodeCall({ kind: "rpc", method: "ask", args: encodeValue([]) });
+    const request = { kind: "request", request: "r", chain: [], bytes } as const;
+    const run = new Solo(Asker as new () => Asker).open().deliver(request);
+    const opened = new Solo(Asker as new () => Asker).open({ entries: run.entries, epoch: 2 });
+    assert.equal(opened.opened?.handling, "r");
+    const [call] = opened.opened?.calls ?? [];
+    opened.deliver(attach("a"));
+    opened.result(call?.call ?? 0, encodeCommitResult({ ok: true, versionstamp: "00000000000010000001" }));
+    opened.deliver({ kind: "reject", of: request, code: "isolate_killed", message: "it was lost" });
+    const answers = opened.commits.flatMap(({ outputs }) => outputs).filter(({ to }) => to === "r");
+    assert.equal(answers.length, 1);
+    assert.deepEqual(opened.commits.filter(({ rejected }) => rejected !== null), []);
   });
 });
