@@ -246,7 +246,7 @@ export class HomeSide {
     if (peer?.stage !== "detaching") return;
     peer.tell();
     const bye = (line: Line) => line.farewell({ kind: "bye", code: 1000, reason: "" });
-    this.#remove(peer, (line) => this.#reach.whenFree(peer, () => bye(line)));
+    this.#remove(peer, (line) => this.#reach.whenFree(id, () => bye(line)));
   }
 
   // ── What the log says of those who are here ──
@@ -315,7 +315,9 @@ export class HomeSide {
       return line.refuse("peer_forged", `the key of peer ${id} is not the one that it was given`, "fix");
     }
     if (peer === undefined || peer.stage === "detaching" || peer.peer.kind !== hello.peer) {
-      return line.refuse("peer_unknown", `peer ${id} is not attached to this session any more`, "reset");
+      const message = `peer ${id} is not attached to this session any more`;
+      const refuse = () => line.refuse("peer_unknown", message, "reset");
+      return isKnown ? this.#reach.whenFree(id, refuse) : refuse(); // it drops its log with that, too
     }
     this.#bind(peer, line, hello);
   }

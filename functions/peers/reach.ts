@@ -125,7 +125,7 @@ export class Reach {
   }
 
   /** PR5: does something as soon as nobody would wait for one that is gone. */
-  whenFree({ peer: { id } }: HomePeer, run: () => void): void {
+  whenFree(id: string, run: () => void): void {
     if (this.#feeds?.isAwaited(id) === true) this.#leaving.set(id, run);
     else run();
   }

@@ -171,6 +171,12 @@ export const VARIANTS: readonly Variant[] = [
     caughtBy: ["contradicted"],
   },
   {
+    name: "others do not wait for hosts where hosts are enough",
+    patch: () => replaced(HostOwners.prototype, "held", () => ({ get: () => Infinity })),
+    change: (plan) => ({ ...wiped(plan), commitMs: [0.1, 0.4] }),
+    caughtBy: ["contradicted", "lost"],
+  },
+  {
     name: "a home drops a host from the record by itself",
     patch: () =>
       replaced(HostOwners.prototype, "drop", () => ({
@@ -205,7 +211,7 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "who has closed is told so while it is on record",
     patch: () =>
-      replaced(Reach.prototype, "whenFree", () => ({ value: (_: HomePeer, run: () => void) => run() })),
+      replaced(Reach.prototype, "whenFree", () => ({ value: (_: string, run: () => void) => run() })),
     change: (plan) => ({ ...contested(plan), clients: 3, leaves: 2 }),
     caughtBy: ["liveness"],
   },

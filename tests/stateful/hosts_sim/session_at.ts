@@ -166,7 +166,8 @@ export class SiteProcess {
     opened.start = (answers) => {
       const home = this.home = start(answers);
       around.probe(`opened in ${home.epoch > 1 ? "a later" : "the first"} epoch`);
-      if (isForced && home.hosts.leftBehind.length > 0) around.forced(home.hosts.leftBehind);
+      const isLeft = isForced && wrongs.keepsLeftBehind !== true;
+      if (isLeft && home.hosts.leftBehind.length > 0) around.forced(home.hosts.leftBehind);
       if (wrongs.keepsLeftBehind === true) {
         const { hosts } = home;
         const twisted = new Proxy(hosts, {
@@ -224,7 +225,16 @@ export class SiteProcess {
 
   // ── Who attaches ──
 
+  /** Channels to it. */
+  readonly #lines = new Set<Line>();
+
+  /** Its process has died: who had a channel may find out at once. */
+  dies(): void {
+    for (const line of this.#lines) line.break();
+  }
+
   accept(line: Line): void {
+    this.#lines.add(line);
     const { around, site, isAlive } = this.#parts;
     let peer = "";
     const end = line.end(line.down, (bytes) => {

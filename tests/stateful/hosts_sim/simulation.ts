@@ -420,6 +420,7 @@ class Simulation {
     this.#log(`${place.site.id} ${isWiped ? "is wiped" : "crashes"}`);
     this.#probe(isWiped ? "fault: wipe" : "fault: crash");
     place.life++;
+    if (draws.chance(0.8)) place.process.dies();
     place.process = null;
     place.site.crash(isWiped);
     this.#world.after(
