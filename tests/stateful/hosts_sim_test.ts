@@ -45,12 +45,12 @@ Deno.test("clients that hold the log are never contradicted, and lose nothing, o
   for (const name of WANTED) assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
 });
 
-for (const { name, wrongs = {}, patch, change, caughtBy } of VARIANTS) {
+for (const { name, wrongs = {}, patch, change, first = 0, caughtBy } of VARIANTS) {
   Deno.test(`it is found in which case ${name}`, async () => {
     const restore = patch?.();
     let found: HostsRun | null = null;
     try {
-      for (let seed = 0; seed < VARIANT_SEEDS && found === null; seed++) {
+      for (let seed = first; seed < first + VARIANT_SEEDS && found === null; seed++) {
         const run = await simulateHosts(seed, { wrongs, change });
         if (run.violations.some(({ checker }) => caughtBy.includes(checker))) found = run;
       }

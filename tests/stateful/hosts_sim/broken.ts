@@ -16,6 +16,8 @@ export interface Variant {
   /** Makes the production code wrong, until the result is called. */
   readonly patch?: () => () => void;
   readonly change: (plan: HostsPlan) => HostsPlan;
+  /** Where few seeds catch it: the first that is tried. */
+  readonly first?: number;
   readonly caughtBy: readonly Violation["checker"][];
 }
 
@@ -85,6 +87,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "one host that answers is enough",
+    first: 70,
     wrongs: { asksOne: true },
     change: (plan) => ({ ...contested(plan), aways: 8 }),
     caughtBy: ["contradicted"],
@@ -178,6 +181,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a home drops a host from the record by itself",
+    first: 78,
     patch: () =>
       replaced(HostOwners.prototype, "drop", () => ({
         value(this: HostOwners, host: string) {
