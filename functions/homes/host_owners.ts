@@ -66,6 +66,8 @@ export class HostOwners implements HomeHosts {
   readonly asked: readonly string[];
   readonly leftBehind: readonly string[];
   readonly #home: OwnedHome | null;
+  /** The last entry that the home was opened with: earlier homes may have released it (HO3). */
+  #floor = 0;
   onRecorded: () => void = NOTHING;
   onReleased: () => void = NOTHING;
   onAppended: (piece: LogPiece) => void = NOTHING;
@@ -92,6 +94,15 @@ export class HostOwners implements HomeHosts {
       (this.#has ??= new Map()).set(host, through);
       (this.#told ??= new Map()).set(host, through);
     }
+  }
+
+  /**
+   * The home was opened with entries up to this one. Who lacks some is off the record until it has them: nothing that
+   * follows from them is held up by a host that is sent nothing before.
+   */
+  opened(floor: number): void {
+    this.#floor = floor;
+    for (const [host, through] of this.#has ?? []) if (through < floor) this.#has?.delete(host);
   }
 
   /** A host has the log up to an entry; false: there are as many as there may be. */
@@ -135,14 +146,21 @@ export class HostOwners implements HomeHosts {
    * @param kept up to this entry all disks have the log (HO4).
    */
   wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] {
+    const before = Math.max(released, this.#floor);
     const isReady = (host: string, through: number) =>
-      disks > 1 || through >= released || (this.#isSingle && this.#recorded.has(host));
+      disks > 1 || through >= before || (this.#isSingle && this.#recorded.has(host));
     if (this.#has === null && this.#recorded.size === 0) return [];
     const stay = [...this.#has ?? []].filter(([host, through]) => isReady(host, through));
-    const least = Math.min(kept, ...disks > 1 ? [] : stay.map(([, through]) => through));
     const hosts = new Set(stay.map(([host]) => host));
-    for (const host of this.#recorded) {
-      if ((this.#told?.get(host) ?? 0) > least) hosts.add(host);
+    // HO4: with one disk whoever stays may be all that an opening finds, also who stays for what it was told itself.
+    for (let isDone = false; !isDone;) {
+      const others = disks > 1 ? [] : [...hosts].map((host) => this.#has?.get(host) ?? 0);
+      const least = Math.min(kept, ...others);
+      const bound = [...this.#recorded].filter((host) =>
+        !hosts.has(host) && (this.#told?.get(host) ?? 0) > least
+      );
+      for (const host of bound) hosts.add(host);
+      isDone = bound.length === 0;
     }
     return [...hosts].map(hostOwner);
   }
@@ -150,8 +168,10 @@ export class HostOwners implements HomeHosts {
   /** HO3: the last entry that may leave to others, as far as it hangs on hosts. */
   get held(): number {
     if (!this.#isSingle && this.#proposed?.isSingle !== true) return Infinity;
-    // Those that are to be on record are waited for, too: else a busy session would always be ahead of them.
-    const counted = [...this.#recorded, ...this.#proposed?.hosts ?? [], ...this.#has?.keys() ?? []];
+    // Those that are to be on record are waited for, too: else a busy session would always be ahead of them. Not those
+    // that lack some of what the home was opened with: they are sent it when it is released.
+    const coming = [...this.#has ?? []].filter(([, through]) => through >= this.#floor).map(([host]) => host);
+    const counted = [...this.#recorded, ...this.#proposed?.hosts ?? [], ...coming];
     return counted.reduce((least, host) => Math.min(least, this.#has?.get(host) ?? 0), Infinity);
   }
 

@@ -87,6 +87,7 @@ export class LiveHome implements FollowerHome {
     this.hosts = new HostOwners(this.#recorded, start.hosts, this);
     const state = this.state();
     this.last = this.#floor = state.segments.at(-1)?.upTo ?? state.base.at;
+    this.hosts.opened(this.#floor);
     const { disk, isBorn: mayInstall } = start;
     const own = this.#own = this.#follow(ports.site, { disk, isOwn: true, mayInstall: true });
     const others = disksOf(this.#recorded).filter((one) => one.site !== ports.site || one.disk !== disk)

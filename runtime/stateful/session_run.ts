@@ -126,6 +126,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   async #begin(opened: Opened): Promise<void> {
+    // Where the disk is gone an opening finds what hosts on record have: they have all of it before anything leaves.
+    await this.shared?.settled();
     await this.releases.begin(opened);
     if (opened.isEnded) {
       await this.releases.answerAgain(opened);
