@@ -27,3 +27,10 @@ async function removeLeftovers(parent: string): Promise<void> {
 }
 
 const exists = (path: string): Promise<boolean> => Deno.stat(path).then(() => true, () => false);
+
+/** Removes one; somebody who clears the system's temporary files may have been there before. */
+export async function removeIsolatesFolder(folder: string): Promise<void> {
+  await Deno.remove(folder, { recursive: true }).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+}

@@ -13,7 +13,7 @@ import { HostEgress } from "./egress.ts";
 import { type EgressOptions, EgressRules } from "./egress_rules.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
 import type { Isolate, IsolateEnd, IsolateOwner, LoadOutcome } from "./isolate.ts";
-import { makeIsolatesFolder } from "./isolates_folder.ts";
+import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { Spares } from "./spares.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -172,7 +172,7 @@ export class IsolatePool {
     await Promise.all([...this.#loaded].map((isolate) => isolate.close()));
     await this.#spares.close();
     await Promise.allSettled(this.#openings);
-    if (this.#folder) await Deno.remove(await this.#folder, { recursive: true });
+    if (this.#folder) await removeIsolatesFolder(await this.#folder);
   }
 
   #fleet(app: IsolateApp): Fleet {

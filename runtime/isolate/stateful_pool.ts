@@ -16,7 +16,7 @@ import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
 import type { ChannelSink } from "./channel.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
-import { makeIsolatesFolder } from "./isolates_folder.ts";
+import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
 import { STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { startProcess } from "./process.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -178,7 +178,7 @@ export class StatefulPool {
     const all = [...this.#fleets.values()].flatMap((fleet) => [...fleet.isolates]);
     all.push(...this.#alone);
     await Promise.all(all.map((isolate) => isolate.close()));
-    if (this.#folder !== undefined) await Deno.remove(await this.#folder, { recursive: true });
+    if (this.#folder !== undefined) await removeIsolatesFolder(await this.#folder);
   }
 
   async #isolate(app: IsolateApp): Promise<StatefulIsolate> {

@@ -79,7 +79,9 @@ async function runSite(
   ]);
   const { promise: late, resolve } = Promise.withResolvers<void>();
   if (code === EXIT.broken) setTimeout(resolve, BROKEN_STOP_MS_MAX);
-  await Promise.race([site.stop(), late]);
+  // What can't be stopped in order ends all the same, and says why.
+  const stopped = site.stop().catch((error) => site.faults.unexpected(error));
+  await Promise.race([stopped, late]);
   return code === EXIT.done && site.faults.isBroken ? EXIT.broken : code;
 }
 
