@@ -11,7 +11,7 @@ import { Container, readThrough } from "./container.ts";
 import type { Held } from "./owned.ts";
 import { Origins, type Run } from "./origins.ts";
 import type { Put, TrackedList } from "./structures.ts";
-import { type Cell, PageWriter, readPage } from "./pages.ts";
+import { type Cell, Page, PageWriter, readPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A tracked list. */
@@ -76,6 +76,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     if (taken === 0 && items.length === 0) return [];
     const cells = this.#admitAll(items, at);
     const out = Array.from({ length: taken }, (_, i) => this.#read(at + i));
+    if (at + taken < length) this.#settle();
     for (const cell of this.#cells.splice(at, taken, ...cells)) this.release(cell);
     this.#origins.spliced(at, taken, cells.length, length);
     this.touch();
@@ -119,7 +120,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
 
   #permute(order: readonly number[]): this {
     if (order.every((from, i) => from === i)) return this;
-    this.#cells = order.map((from) => this.#cells[from]);
+    this.#cells = order.map((from) => this.#cell(from));
     this.#origins.permuted(order);
     this.touch();
     return this;
@@ -196,8 +197,17 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     return `${this.path}[${index}]`;
   }
 
+  #cell(index: number): Cell {
+    return cellAt(this.#cells, index);
+  }
+
+  /** To be called before anything moves: pages know by the places which values are where. */
+  #settle(): void {
+    for (let i = 0; i < this.#cells.length; i++) this.#cells[i] = this.#cell(i);
+  }
+
   #read(index: number): Held<T> {
-    return readThrough(this.#cells[index], (cell) => this.#cells[index] = cell) as Held<T>;
+    return readThrough(this.#cell(index), (cell) => this.#cells[index] = cell) as Held<T>;
   }
 
   protected override write(isWhole: boolean): Uint8Array {
@@ -215,7 +225,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
       w.uint(place - last);
       last = place;
     });
-    writePages(w, inPlace.map((place) => this.#cells[place]));
+    writePages(w, inPlace.map((place) => this.#cell(place)));
     const inside: [number, Part][] = [];
     if (!isWhole && this.changedParts.size > 0) {
       for (const [i, cell] of this.#cells.entries()) {
@@ -232,7 +242,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     const cells: Cell[] = [];
     let at = 0;
     for (const { from, count } of runs) {
-      if (from < 0) { for (let i = at; i < at + count; i++) cells.push(this.#cells[i]); }
+      if (from < 0) { for (let i = at; i < at + count; i++) cells.push(this.#cell(i)); }
       at += count;
     }
     return cells;
@@ -245,24 +255,9 @@ export class ListPart<T> extends Container implements TrackedList<T> {
       const head = r.uint();
       return { from: head % 2 === 1 ? r.uint() : -1, count: Math.floor(head / 2) };
     });
-    const fresh = readPages(r);
-    const cells: Cell[] = [];
-    const kept = new Uint8Array(before.length);
-    let next = 0;
-    for (const { from, count } of runs) {
-      const source = from < 0 ? fresh : before;
-      const begin = from < 0 ? next : from;
-      if (begin + count > source.length) throw corrupt(`a list has no ${count} items from ${begin} on`);
-      for (let i = begin; i < begin + count; i++) {
-        if (from >= 0 && kept[i] === 1) throw corrupt("an item is kept twice");
-        if (from >= 0) kept[i] = 1;
-        cells.push(from < 0 ? this.adopt(source[i]) : source[i]);
-      }
-      if (from < 0) next += count;
-    }
-    if (next !== fresh.length) throw corrupt("a list has items left over");
-    for (const [i, cell] of before.entries()) if (kept[i] === 0) this.release(cell);
-    this.#cells = cells;
+    this.#cells = lengthKept(runs, before.length) === null
+      ? this.#permutedBy(runs, before, this.#readPages(r, []))
+      : this.#grown(runs, r);
     this.#readInPlace(r);
     for (const [place, segment] of r.list((): [number, Uint8Array] => [r.uint(), r.view()])) {
       const part = this.#cells[place];
@@ -274,15 +269,59 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     this.allWritten();
   }
 
+  /** Items went at the end, and came there: what was before need not be gone through. */
+  #grown(runs: readonly Run[], r: Reader): Cell[] {
+    const cells = this.#cells;
+    const kept = lengthKept(runs, cells.length) ?? 0;
+    for (let i = kept; i < cells.length; i++) this.release(cells[i]);
+    cells.length = kept;
+    this.#readPages(r, cells);
+    const length = runs.reduce((sum, { count }) => sum + count, 0);
+    if (cells.length !== length) throw corrupt(`a list has ${cells.length} items, and says ${length}`);
+    return cells;
+  }
+
+  #permutedBy(runs: readonly Run[], before: readonly Cell[], fresh: readonly Cell[]): Cell[] {
+    const cells: Cell[] = [];
+    const kept = new Uint8Array(before.length);
+    let next = 0;
+    for (const { from, count } of runs) {
+      const source = from < 0 ? fresh : before;
+      const begin = from < 0 ? next : from;
+      if (begin + count > source.length) throw corrupt(`a list has no ${count} items from ${begin} on`);
+      for (let i = begin; i < begin + count; i++) {
+        if (from >= 0 && kept[i] === 1) throw corrupt("an item is kept twice");
+        if (from >= 0) kept[i] = 1;
+        cells.push(cellAt(source, i));
+      }
+      if (from < 0) next += count;
+    }
+    if (next !== fresh.length) throw corrupt("a list has items left over");
+    for (let i = 0; i < before.length; i++) if (kept[i] === 0) this.release(before[i]);
+    return cells;
+  }
+
+  /** Adds the cells of pages to others. */
+  #readPages(r: Reader, cells: Cell[]): Cell[] {
+    for (let pages = r.uint(); pages > 0; pages--) {
+      const { page, slots, parts } = readPage(r);
+      const begin = cells.length;
+      page.begin = begin;
+      for (let slot = 0; slot < slots; slot++) cells.push(page);
+      for (const [slot, part] of parts) cells[begin + slot] = this.adopt(part);
+    }
+    return cells;
+  }
+
   #readInPlace(r: Reader): void {
     let place = 0;
     const places = r.list(() => place += r.uint());
-    const cells = readPages(r);
+    const cells = this.#readPages(r, []);
     if (cells.length !== places.length) throw corrupt(`${cells.length} items for ${places.length} places`);
     for (const [i, at] of places.entries()) {
       if (at >= this.#cells.length) throw corrupt(`a list has no place ${at}`);
       this.release(this.#cells[at]);
-      this.#cells[at] = this.adopt(cells[i]);
+      this.#cells[at] = cellAt(cells, i);
     }
   }
 }
@@ -299,11 +338,18 @@ function writePages(w: Writer, cells: readonly Cell[]): void {
   w.uint(count).raw(pages.done());
 }
 
-const readPages = (r: Reader): Cell[] => {
-  const cells: Cell[] = [];
-  for (let pages = r.uint(); pages > 0; pages--) for (const cell of readPage(r)) cells.push(cell);
-  return cells;
-};
+/** What is in a place, as it can be put into another. */
+function cellAt(cells: readonly Cell[], place: number): Cell {
+  const cell = cells[place];
+  return cell instanceof Page ? cell.ofPlace(place) : cell;
+}
+
+/** Of a list of so many items those that stay at its beginning, where the others are new ones behind them; null: not so. */
+function lengthKept([first, ...others]: readonly Run[], length: number): number | null {
+  const kept = first === undefined || first.from < 0 ? 0 : first.count;
+  const isGrown = (first?.from ?? -1) <= 0 && others.every(({ from }) => from < 0);
+  return isGrown && kept <= length ? kept : null;
+}
 
 /** A relative index as arrays take them. */
 function placeOf(index: number, length: number): number {

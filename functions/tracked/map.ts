@@ -14,7 +14,7 @@ import { Container, readThrough } from "./container.ts";
 import { decodeContent, encodeContent } from "./content.ts";
 import { type Held, shown, unfit } from "./owned.ts";
 import type { Put, TrackedKey, TrackedMap } from "./structures.ts";
-import { type Cell, PageWriter, readPage } from "./pages.ts";
+import { type Cell, Page, PageWriter, readPage } from "./pages.ts";
 import { corrupt, isPart, KIND, type Part, PATH_OF, READ, register, WRITE } from "./part.ts";
 
 /** A tracked map. */
@@ -123,7 +123,10 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
   }
 
   #read(key: K, cell: Cell): Held<V> {
-    return readThrough(cell, (taken) => this.#cells.set(key, taken)) as Held<V>;
+    return readThrough(
+      cell instanceof Page ? cell.ofKey(key) : cell,
+      (taken) => this.#cells.set(key, taken),
+    ) as Held<V>;
   }
 
   protected override write(isWhole: boolean): Uint8Array {
@@ -138,7 +141,10 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
     const flush = () => {
       if (run.length === 0) return;
       pages.bytes(encodeContent(run, true));
-      page.write(run.map((key) => this.#cells.get(key)));
+      page.write(run.map((key) => {
+        const cell = this.#cells.get(key);
+        return cell instanceof Page ? cell.ofKey(key) : cell;
+      }));
       run = [];
       count++;
     };
@@ -177,15 +183,15 @@ export class MapPart<K extends TrackedKey, V> extends Container implements Track
     const mayReplace = this.#cells.size > 0;
     for (let pages = r.uint(); pages > 0; pages--) {
       const keys = keysOf<K>(r.view());
-      const cells = readPage(r);
-      if (cells.length !== keys.length) {
-        throw corrupt(`a page has ${cells.length} values for ${keys.length} keys`);
-      }
-      for (let i = 0; i < keys.length; i++) {
-        const key = keys[i] as K;
+      const { page, slots, parts } = readPage(r);
+      if (slots !== keys.length) throw corrupt(`a page has ${slots} values for ${keys.length} keys`);
+      page.keys = keys;
+      for (let slot = 0; slot < slots; slot++) {
+        const key = keys[slot] as K;
         if (mayReplace) this.release(this.#cells.get(key));
-        this.#cells.set(key, this.adopt(cells[i]));
+        this.#cells.set(key, page);
       }
+      for (const [slot, part] of parts) this.#cells.set(keys[slot] as K, this.adopt(part));
     }
     for (const key of keysOf<K>(r.view())) {
       const part = this.#cells.get(key);

@@ -19,8 +19,17 @@ const PAGE_BYTES_TARGET = 8 * 1024;
 const FIRST_SLOTS = 16;
 const SLOTS_MAX = 1024;
 
-/** Values that came in one page, encoded until one of them is read. */
+/**
+ * Values that came in one page, encoded until one of them is read. Until then it stands in each of its places itself, and
+ * whoever has it there knows the slot: a list by the place, as long as nothing moves; a map by the key.
+ */
 export class Page {
+  /** Of a list: the place of the first. */
+  begin = 0;
+  /** Of a map: the keys, by slot. */
+  keys: readonly unknown[] = [];
+  /** Keys are mostly asked for one after the other. */
+  #nextKey = 0;
   #bytes: Uint8Array | undefined;
   readonly #slots: number;
   #values: unknown[] | undefined;
@@ -28,6 +37,21 @@ export class Page {
   constructor(bytes: Uint8Array, slots: number) {
     this.#bytes = bytes;
     this.#slots = slots;
+  }
+
+  /** The value of a key. */
+  ofKey(key: unknown): Stored {
+    const { keys } = this;
+    let slot = this.#nextKey;
+    if (keys[slot] !== key) slot = keys.indexOf(key);
+    if (slot < 0) slot = keys.findIndex((each) => Object.is(each, key)); // NaN is a key, too
+    this.#nextKey = slot + 1;
+    return new Stored(this, slot);
+  }
+
+  /** The value in a place. */
+  ofPlace(place: number): Stored {
+    return new Stored(this, place - this.begin);
   }
 
   /** For encoding only. */
@@ -62,8 +86,8 @@ export class Stored {
   }
 }
 
-/** What a structure has in a place: a value, one that is still in its page, or another structure. */
-export type Cell = Kept | Stored | Part;
+/** What a structure has in a place: a value, one that is still in its page, that page, or another structure. */
+export type Cell = Kept | Stored | Page | Part;
 
 /** Cuts so many cells into pages, by the bytes that the last ones took. */
 export class PageWriter {
@@ -100,20 +124,29 @@ export class PageWriter {
   }
 }
 
-/** Reads a page as cells. */
-export function readPage(r: Reader): Cell[] {
+/** A page as it lies in a segment. */
+export interface ReadPage {
+  readonly page: Page;
+  readonly slots: number;
+  /** The structures among its values, by their slots, which rise. */
+  readonly parts: readonly (readonly [slot: number, part: Part])[];
+}
+
+/** Reads a page: no value of it is decoded. */
+export function readPage(r: Reader): ReadPage {
   const slots = r.uint();
   if (slots > SLOTS_MAX) throw corrupt(`a page has ${slots} values, more than ${SLOTS_MAX}`);
   const bytes = r.view();
   // Each value takes a byte or more: a forged number can't make us allocate.
   if (slots > bytes.length) throw corrupt(`${slots} values are not in ${bytes.length} bytes`);
   const page = new Page(bytes, slots);
-  const cells: Cell[] = Array.from({ length: slots }, (_, slot) => new Stored(page, slot));
-  for (const [slot, part] of r.list(() => readPart(r))) {
-    if (slot >= slots) throw corrupt(`a page has no place ${slot}`);
-    cells[slot] = part;
+  const parts = r.list(() => readPart(r));
+  let next = 0;
+  for (const [slot] of parts) {
+    if (slot < next || slot >= slots) throw corrupt(`a page has no place ${slot} behind ${next - 1}`);
+    next = slot + 1;
   }
-  return cells;
+  return { page, slots, parts };
 }
 
 function readPart(r: Reader): [number, Part] {

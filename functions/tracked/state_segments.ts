@@ -3,7 +3,7 @@
  * object is made again from.
  *
  * SS1  They are never rewritten: a checkpoint is what was added. When more of them is void than is not they are merged,
- *      and written as one.
+ *      and written as one; or when that writes hardly more than the last one by itself, and more than that is void.
  */
 import { AppError } from "../errors.ts";
 import { mergeState, sizesOf } from "./state.ts";
@@ -12,6 +12,8 @@ import { mergeState, sizesOf } from "./state.ts";
 const VOID_BYTES_MIN = 1024;
 /** Segments between two that are whole: each is a part of its own at the keepers (functions/homes/limits.ts). */
 const SEGMENTS_MAX = 1024;
+/** Of the last segment, what may be written again with it: then a merge is free, and an opening reads nothing void. */
+const AGAIN_SHARE_MAX = 1 / 16;
 /** What an object, its segments and one more copy may take of an isolate, and what keepers take of a state. */
 const STATE_BYTES_MAX = 120 << 20;
 
@@ -23,6 +25,8 @@ export class StateSegments {
   #live: Map<string, number> | null = null;
   #bytes = 0;
   #liveBytes = 0;
+  /** Of the last one. */
+  #lastBytes = 0;
 
   /** @throws AppError `value_corrupt`, `limit_value` */
   constructor(segments: readonly Uint8Array[] = []) {
@@ -45,13 +49,13 @@ export class StateSegments {
   /** @throws AppError `value_corrupt`; `limit_value` where it is more than a state may have. */
   add(segment: Uint8Array): void {
     const [first] = this.#segments;
-    if (first === undefined) this.#liveBytes = segment.length;
+    if (first === undefined) this.#liveBytes = this.#lastBytes = segment.length;
     else {
       if (this.#live === null) {
         this.#liveBytes = 0;
         this.#count(this.#live = new Map(), first);
       }
-      this.#count(this.#live, segment);
+      this.#lastBytes = this.#count(this.#live, segment);
     }
     if (this.#liveBytes > STATE_BYTES_MAX) {
       throw new AppError(
@@ -63,19 +67,25 @@ export class StateSegments {
     this.#bytes += segment.length;
   }
 
-  #count(live: Map<string, number>, segment: Uint8Array): void {
+  /** What it takes. */
+  #count(live: Map<string, number>, segment: Uint8Array): number {
+    let bytes = 0;
     for (const { name, isFresh, length } of sizesOf(segment)) {
       const before = live.get(name) ?? 0;
       const after = isFresh ? length : before + length;
       live.set(name, after);
       this.#liveBytes += after - before;
+      bytes += length;
     }
+    return bytes;
   }
 
   /** SS1 */
   get isWasteful(): boolean {
-    return this.#segments.length > 1 &&
-      (this.#bytes > 2 * this.#liveBytes + VOID_BYTES_MIN || this.#segments.length > SEGMENTS_MAX);
+    if (this.#segments.length <= 1) return false;
+    const again = this.#liveBytes - this.#lastBytes, voided = this.#bytes - this.#liveBytes;
+    return voided > this.#liveBytes + VOID_BYTES_MIN || this.#segments.length > SEGMENTS_MAX ||
+      (voided > again + VOID_BYTES_MIN && again <= AGAIN_SHARE_MAX * this.#lastBytes);
   }
 
   /** The same in one. */

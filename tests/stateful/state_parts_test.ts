@@ -179,3 +179,26 @@ Deno.test("segments are merged when more of them is void than is not, and say th
   new SessionState(again).load(...segments.all);
   assert.deepEqual([[...again.big], again.small], [[...instance.big], 299]);
 });
+
+Deno.test("segments are merged when the last one says nearly all, and else not before more is void", () => {
+  const instance = { grows: map<number, string>(), stays: map<number, string>() };
+  const state = new SessionState(instance);
+  const rows: readonly (readonly [stays: number, most: number])[] = [[3, 1.35], [400, 2.1]];
+  for (const [stays, most] of rows) {
+    instance.grows.clear();
+    instance.stays.clear();
+    for (let i = 0; i < stays; i++) instance.stays.set(i, `value ${i} that stays as it is`);
+    let segments = new StateSegments([state.checkpoint(true)]);
+    for (let round = 1; round <= 40; round++) {
+      for (let i = 0; i < 50; i++) instance.grows.set(round * 50 + i, `value ${round} of ${i}, one of many`);
+      segments.add(state.checkpoint());
+      if (segments.isWasteful) segments = segments.merged();
+      const again = { grows: map<number, string>(), stays: map<number, string>() };
+      const loaded = new SessionState(again);
+      loaded.load(...segments.all);
+      assert.deepEqual([again.grows.size, again.stays.size], [round * 50, stays]);
+      const share = segments.bytes / loaded.checkpoint(true).length;
+      assert.ok(share <= most, `in round ${round} ${share} times the state`);
+    }
+  }
+});

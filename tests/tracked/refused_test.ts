@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { codeOf } from "../../functions/errors.ts";
 import { grid, list, map, nested, SessionState, value } from "../../functions/tracked/mod.ts";
+import { type Part, READ, WRITE } from "../../functions/tracked/part.ts";
 
 class Money {
   cents = 1;
@@ -139,5 +140,32 @@ Deno.test("cycles, shared objects and accessors that can be written down are, in
 Deno.test("a grid refuses what it is not made of", () => {
   for (const options of [{ width: -1, height: 1 }, { width: 1.5, height: 1 }, { width: 1e9, height: 1e9 }]) {
     assert.throws(() => grid({ ...options, type: "uint8" }), (error) => codeOf(error) !== undefined);
+  }
+});
+
+Deno.test("items that came at the end of a list are as many as it says, or it is corrupt", () => {
+  const { many } = new Box();
+  many.push(1, 2);
+  const whole = (many as unknown as Part)[WRITE](true);
+  many.push(3);
+  const grown = (many as unknown as Part)[WRITE](false);
+  // Runs: three that are kept from 0 on, one that is new; then the pages.
+  assert.deepEqual([...grown.subarray(0, 5)], [2, 3 * 2 + 1, 0, 1 * 2, 1]);
+  const rows: readonly (readonly [byte: number, value: number, what: RegExp | null])[] = [
+    [3, 1 * 2, null],
+    [3, 2 * 2, /has 4 items, and says 5/],
+    [3, 0 * 2, /has 4 items, and says 3/],
+    [1, 4 * 2 + 1, /has no 4 items from 0 on/],
+    [2, 1, /has no 3 items from 1 on/],
+  ];
+  for (const [at, byte, what] of rows) {
+    const again = list<number>() as unknown as Part & typeof many;
+    again[READ](whole);
+    const read = () => again[READ](grown.with(at, byte));
+    if (what !== null) assert.throws(read, what);
+    else {
+      read();
+      assert.deepEqual(again.toArray(), [0, 1, 2, 3]);
+    }
   }
 });
