@@ -64,13 +64,13 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   const code = splice(bundled, [...loader, ...moduleComments(comments, bundled)]);
   // Parsing a large bundle takes long: once is enough where no import was replaced.
   const [issue] = [
-    ...loader.length === 0 ? forbiddenImports(program) : checkImports(code),
-    ...privateSessionFields(program),
+    ...loader.length === 0 ? forbiddenImports(program, bundled) : checkImports(code),
+    ...privateSessionFields(program, bundled),
   ];
   if (issue !== undefined) return { kind: "failed", message: locate(describe(issue)) };
   const out = new TextEncoder().encode(code);
   if (out.length <= BUNDLE_BYTES_MAX) {
-    const warnings = sharedBindings(program).map((issue) => locate(describe(issue)));
+    const warnings = sharedBindings(program, bundled).map((issue) => locate(describe(issue)));
     return { kind: "bundled", code: out, locate, warnings, map };
   }
   return { kind: "failed", message: `the bundle has ${out.length} bytes; ${BUNDLE_BYTES_MAX} are accepted` };

@@ -5,7 +5,7 @@
  * Private methods are none: they hold nothing. A class that is made by a function around it (a mixin) is not found.
  */
 import type { AnyNode, Class, Program } from "acorn";
-import { type BundleIssue, visit } from "./imports.ts";
+import { type BundleIssue, placeOf, visit } from "./imports.ts";
 
 /** What functions/session.ts marks its base class with, as a bundler may have renamed it. */
 const MARK = /^SESSION_BASE\d*$/;
@@ -16,9 +16,9 @@ export interface NamedClass {
   readonly node: Class;
 }
 
-/** The private fields of a parsed bundle's Session classes. */
-export const privateSessionFields = (program: Program): BundleIssue[] =>
-  sessionClasses(program).flatMap(({ names, node }) => fieldsOf(names, node));
+/** The private fields of the Session classes of a bundle, parsed from `code`. */
+export const privateSessionFields = (program: Program, code: string): BundleIssue[] =>
+  sessionClasses(program).flatMap(({ names, node }) => fieldsOf(names, node, code));
 
 /** The Session classes of a parsed bundle. */
 export function sessionClasses(program: Program): NamedClass[] {
@@ -63,12 +63,11 @@ function namedClass(node: AnyNode): { readonly names: readonly string[]; readonl
   };
 }
 
-function fieldsOf(names: readonly string[], { body }: Class): BundleIssue[] {
+function fieldsOf(names: readonly string[], { body }: Class, code: string): BundleIssue[] {
   return body.body.flatMap((member) => {
     if (member.type !== "PropertyDefinition" || member.key.type !== "PrivateIdentifier" || member.static) {
       return [];
     }
-    const { line = 1, column = 0 } = member.loc?.start ?? {};
     const field = `#${member.key.name}`;
     return [{
       message:
@@ -76,8 +75,7 @@ function fieldsOf(names: readonly string[], { body }: Class): BundleIssue[] {
           names[0] ?? "of a stateful session"
         } has the private field ${field}, which no checkpoint ` +
         `could hold: declare it as "private ${member.key.name}" or without a word`,
-      line,
-      column: column + 1,
+      ...placeOf(member, code),
     }];
   });
 }

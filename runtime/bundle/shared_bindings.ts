@@ -7,7 +7,7 @@
  * SB2  A name that anything in the class declares is taken for that: nothing is told of it.
  */
 import type { AnyNode, Pattern, Program } from "acorn";
-import { type BundleIssue, visit } from "./imports.ts";
+import { type BundleIssue, placeOf, visit } from "./imports.ts";
 import { type NamedClass, sessionClasses } from "./session_fields.ts";
 
 /** Methods that change what they are called on. */
@@ -16,8 +16,8 @@ const CHANGING: ReadonlySet<string> = new Set([
   ...["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill"],
 ]);
 
-/** The changes of variables of modules in a parsed bundle's Session classes. */
-export function sharedBindings(program: Program): BundleIssue[] {
+/** The changes of variables of modules in the Session classes of a bundle, parsed from `code`. */
+export function sharedBindings(program: Program, code: string): BundleIssue[] {
   const classes = sessionClasses(program);
   if (classes.length === 0) return [];
   const shared = new Set<string>();
@@ -26,10 +26,10 @@ export function sharedBindings(program: Program): BundleIssue[] {
     if (declared?.type !== "VariableDeclaration") continue;
     for (const { id } of declared.declarations) for (const name of namesOf(id)) shared.add(name);
   }
-  return classes.flatMap((each) => changesIn(each, shared));
+  return classes.flatMap((each) => changesIn(each, shared, code));
 }
 
-function changesIn({ names, node }: NamedClass, shared: ReadonlySet<string>): BundleIssue[] {
+function changesIn({ names, node }: NamedClass, shared: ReadonlySet<string>, code: string): BundleIssue[] {
   const own = new Set<string>();
   visit(node.body, (each) => {
     if (each.type === "VariableDeclarator") { for (const name of namesOf(each.id)) own.add(name); }
@@ -43,15 +43,13 @@ function changesIn({ names, node }: NamedClass, shared: ReadonlySet<string>): Bu
     const name = changedName(each);
     if (name === undefined || !shared.has(name) || own.has(name) || told.has(name)) return;
     told.add(name);
-    const { line = 1, column = 0 } = each.loc?.start ?? {};
     issues.push({
       message:
         `${
           names[0] ?? "a Session class"
         } changes ${name}, a variable of its module: all sessions of an isolate ` +
         `share it, and no log has it. Keep it in a field of the class`,
-      line,
-      column: column + 1,
+      ...placeOf(each, code),
     });
   });
   return issues;

@@ -11,6 +11,8 @@ export interface StatefulEnd {
   readonly why: string;
   /** The channel whose turn ran last; 0: none. */
   readonly channel: number;
+  /** The number of the newest event of that channel that had come to the isolate when that turn began; 0: none. */
+  readonly received: number;
 }
 
 /** The site's end of one stateful session that is open in an isolate. */

@@ -34,6 +34,8 @@ export const FRAME = {
   sessionFollow: 17,
   sessionPiece: 18,
   sessionPromote: 19,
+  // site → isolate, of stateful sessions, while it waits for the first
+  rehearse: 15,
   // site → isolate, of a request: the answer of a stateful session
   statefulReply: 14,
   // isolate → site

@@ -7,12 +7,13 @@
  * P2  The paths of socket and mark are gone as soon as the process has connected: nobody else can open them.
  * P3  The mark of an isolate of requests tells, after any death, which requests had started: the largest id in it. Appending four bytes
  *     to a file without a name (0.6 µs) is the cheapest thing a process can do that outlives it.
- * P4  That of an isolate of stateful sessions tells whose turn began last: of pairs of a count and a channel, the one
- *     with the largest count.
+ * P4  That of an isolate of stateful sessions tells whose turn began last, and which of its events had come by then
+ *     (turn_mark.ts).
  * P5  The time zone is UTC wherever it runs: a replay at another site makes the same dates.
  */
 import { dirname } from "node:path";
 import type { ByteConnection } from "./frames.ts";
+import { type LastTurn, readTurnMark } from "./turn_mark.ts";
 
 export interface ProcessOptions {
   /** The bootstrap file. */
@@ -28,8 +29,8 @@ export interface IsolateProcess {
   readonly connection: ByteConnection;
   /** Id of the last request whose handler was begun (P3). */
   lastStarted(): number;
-  /** Channel of the stateful session whose turn began last; 0: none (P4). */
-  lastTurn(): number;
+  /** The stateful session whose turn began last (P4). */
+  lastTurn(): LastTurn;
   /** CPU time of its JavaScript thread so far; undefined where the system does not say. */
   cpuMs(): number | undefined;
   /** Memory that it holds; undefined where the system does not say. */
@@ -178,22 +179,6 @@ function readMark(mark: Deno.FsFile): number {
   let last = 0;
   for (let at = 0; at + 4 <= length; at += 4) last = Math.max(last, view.getUint32(at, true));
   return last;
-}
-
-/** P4 */
-function readTurnMark(mark: Deno.FsFile): number {
-  const bytes = new Uint8Array(mark.statSync().size);
-  mark.seekSync(0, Deno.SeekMode.Start);
-  const length = mark.readSync(bytes) ?? 0;
-  const view = new DataView(bytes.buffer);
-  let [last, channel] = [0, 0];
-  for (let at = 0; at + 8 <= length; at += 8) {
-    const count = view.getUint32(at, true);
-    if (count <= last) continue;
-    last = count;
-    channel = view.getUint32(at + 4, true);
-  }
-  return channel;
 }
 
 /** Linux: the first number of schedstat is nanoseconds on a CPU. JavaScript runs on a process's first thread. */

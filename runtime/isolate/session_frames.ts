@@ -9,8 +9,9 @@
  *
  * SF1  After sessionClose the isolate sends nothing of that channel but sessionClosed.
  * SF2  An isolate is given either requests or stateful sessions, never both.
- * SF3  Before each turn the isolate writes the channel into its mark file (process.ts, P4): when it dies, `lastTurn` is
- *      the channel of the session that ran.
+ * SF3  Before each turn the isolate writes the channel, and the number of the newest event that has come to it, into its
+ *      mark file (process.ts, P4): when it dies, `lastTurn` is the session that ran. An event beyond that number was not
+ *      begun.
  */
 import type {
   Acknowledged,
@@ -37,6 +38,8 @@ import { FrameError } from "./frames.ts";
 const EVENTS = ["request", "attach", "message", "detach", "timer", "reject", "result"] as const;
 const PEERS = ["client", "origin"] as const;
 const CALLS: readonly CallKind[] = ["get", "list", "commit", "fetch", "session"];
+/** The last moment that a `Date` can name: it goes into logs, and from there to other sites. */
+const DATE_MS_MAX = 8_640_000_000_000_000;
 const MUTATIONS: readonly EffectMutation["kind"][] = ["set", "delete", "sum", "min", "max"];
 
 function pick<T>(table: readonly T[], index: number, what: string): T {
@@ -272,7 +275,9 @@ const readTimers = (payload: Payload): TimerChange[] =>
   readList(payload, 12, () => {
     const name = payload.text();
     const dueMs = payload.f64();
-    return { name, dueMs: Number.isNaN(dueMs) ? null : dueMs };
+    if (Number.isNaN(dueMs)) return { name, dueMs: null };
+    if (dueMs >= 0 && dueMs <= DATE_MS_MAX) return { name, dueMs };
+    throw new FrameError(`a timer is due at ${dueMs}, which is no time`);
   });
 
 /** The frame sessionCall has one. */

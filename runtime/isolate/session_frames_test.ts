@@ -125,6 +125,17 @@ Deno.test("what opens a session, and what it gives out, arrive as they were sent
   );
 });
 
+Deno.test("a timer that is due at no time is refused", async () => {
+  for (const dueMs of [-1, 8.65e15, 1e300, Infinity, -Infinity]) {
+    const wrong = { ...commit, timers: [{ name: "t", dueMs }] };
+    await assert.rejects(
+      through((writer) => frames.writeCommit(writer, wrong), frames.readCommit),
+      FrameError,
+      `${dueMs}`,
+    );
+  }
+});
+
 Deno.test("what is no frame of a session is refused", async () => {
   let whole = new Uint8Array(0);
   await through((writer) => frames.writeCommit(writer, commit), (payload) => {

@@ -8,6 +8,8 @@
  * SP1  What waits has the sizes of the last that was taken: a site's apps mostly have one.
  * SP2  One that has ended while it waited, or has another app, is not given.
  * SP3  What an app's module code says while it loads here is said when it is taken: nobody hears of it before.
+ * SP4  With its app loaded it rehearses (inside/stateful_rehearsal.ts): what the loss of an isolate costs is an opening, not
+ *      the first one.
  */
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -107,7 +109,9 @@ export class SpareIsolate {
     const { start, load } = this.#options;
     const process = await start(sizes);
     if (app === null) return { kind: "process", process };
-    return { kind: "loaded", isolate: await load(process, app, (level, text) => lines.add(level, text)) };
+    const isolate = await load(process, app, (level, text) => lines.add(level, text));
+    isolate.rehearse();
+    return { kind: "loaded", isolate };
   }
 }
 

@@ -115,12 +115,13 @@ Deno.test("one whose app does not load leaves the next to be started as if none 
     assert.equal(next.kind, "process");
   }));
 
-/** Of this process. */
+/** Of this process, those that have ended and of whose end it has not heard yet as well. */
 const children = async (): Promise<number[]> => {
-  const { stdout } = await new Deno.Command("ps", { args: ["--ppid", `${Deno.pid}`, "-o", "pid=,stat="] })
+  const { stdout } = await new Deno.Command("ps", { args: ["--ppid", `${Deno.pid}`, "-o", "pid=,comm="] })
     .output();
   const lines = new TextDecoder().decode(stdout).trim().split("\n");
-  return lines.filter((line) => !line.includes("Z")).map((line) => Number(line.trim().split(/\s+/)[0]));
+  const own = lines.filter((line) => !/\sps\b/.test(line)); // asks by itself
+  return own.map((line) => Number(line.trim().split(/\s+/)[0]));
 };
 
 Deno.test("one that has ended while it waited, or has other sizes, is not given", () =>
@@ -135,6 +136,7 @@ Deno.test("one that has ended while it waited, or has other sizes, is not given"
     // It may be about to connect: then it is one that can't be started.
     Deno.kill(dead, "SIGKILL");
     while ((await children()).includes(dead));
+    await children(); // whoever was told of its end has acted on it
     taken.push(await spare.take(ANY, quiet));
     assert.ok(taken.every((one) => pidOf(one) !== dead));
     await started(4); // one in its place, and the next

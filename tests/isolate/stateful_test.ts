@@ -112,12 +112,29 @@ Deno.test("stateful session whose handler loops is killed with its isolate, and 
     await home.until(() => home.end !== null);
     await beside.until(() => beside.end !== null);
     assert.equal(home.end?.isCause, true);
+    assert.equal(home.end?.end.received, 2);
     assert.equal(beside.end?.isCause, false);
     await Promise.all([home.open(), beside.open()]);
     home.reject();
     assert.equal((await looped).kind, "error");
     assert.equal(await home.value("count", "looped"), 2);
     assert.equal(await beside.value("count", "x"), 2);
+  }));
+
+Deno.test("stateful session's isolate that is lost tells which of its events had come when its last turn began", () =>
+  withPool(async (pool) => {
+    const isolate = await pool.openAlone(app);
+    const open = (_: unknown, ...args: Parameters<typeof isolate.open>) =>
+      Promise.resolve({ isolate, channel: isolate.open(...args) });
+    const home = new TestHome({ open }, app, "a");
+    await home.open();
+    for (let i = 1; i <= 3; i++) assert.equal(await home.value("count", "x"), i);
+    Deno.kill(isolate.pid, "SIGSTOP"); // what it does not read it does not begin
+    void home.call("count", "x");
+    Deno.kill(isolate.pid, "SIGKILL");
+    await home.until(() => home.end !== null);
+    assert.equal(home.end?.isCause, true);
+    assert.equal(home.end?.end.received, 3);
   }));
 
 Deno.test("stateful session's calls leave in order: reads at once, what has an effect with its intent", () =>

@@ -24,6 +24,7 @@ import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../../store/row.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
+import { TurnMark } from "../turn_mark.ts";
 import { StatesComing } from "../state_frames.ts";
 import { readAcknowledged, readEvent, readOpen, readPromotion } from "../session_frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
@@ -34,9 +35,11 @@ import { cutRealm, type Realm } from "./realm.ts";
 import { stackOf } from "./stack.ts";
 import { after, drain, nowMs, schedule } from "./stateful_core.ts";
 import { recordedFetch } from "./stateful_fetch.ts";
+import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
 import { collectIntrinsics, freezeIntrinsics } from "./stateful_intrinsics.ts";
 import { recordRealm } from "./stateful_realm.ts";
+import { rehearse } from "./stateful_rehearsal.ts";
 import { FrameSink } from "./stateful_sink.ts";
 
 /** What the site says with a bundle. */
@@ -53,8 +56,6 @@ interface Loaded {
   readonly options: LoadOptions;
 }
 
-/** 64 KiB of marks, then from the start again. */
-const MARKS_MAX = 8 * 1024;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
@@ -78,12 +79,13 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     drain,
     schedule,
     after,
-    mark: (channel) => mark.write(channel),
+    mark: (channel, received) => mark.write(channel, received),
     enter: (program, run) => owners.run(program, run),
     owner: () => owners.getStore(),
     make: (className, program) => app.make(className, program),
     envOf: (program) => app.envOf(program),
     unpin: (program) => app.unpin(program),
+    placeOf: (className, method) => placeIn(app.places, className, method),
   });
   const current = () => loop.acting;
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
@@ -101,6 +103,13 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const realm = cutRealm(recordedFetch(current));
   recordRealm(current);
   const intrinsics = collectIntrinsics();
+  const rehearsed = () => {
+    try {
+      rehearse();
+    } catch (error) {
+      sink.log(0, "error", `an isolate of stateful sessions that waits: ${stackOf(error)}`);
+    }
+  };
   // Not before: a bootstrap that fails says so on its way out.
   catchUncaught();
   writer.signal(FRAME.ready, 0);
@@ -128,6 +137,8 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
           sink.closed(channel);
           coming.drop(channel);
           return writer.signal(FRAME.sessionClosed, channel);
+        case FRAME.rehearse:
+          return schedule(rehearsed);
         case FRAME.ping:
           return writer.signal(FRAME.pong, channel);
         case FRAME.secrets:
@@ -157,9 +168,11 @@ async function load(
     realm.setVars(options.vars);
     app.source = decoder.decode(payload.restView());
     const module = await import(BUNDLE_URL) as Record<string, unknown>;
+    const defaultExport = realm.served.appOf(module);
+    app.places = classPlaces(app.source, (Object(defaultExport) as { sessions?: unknown }).sessions);
     app.source = "";
     freezeIntrinsics(intrinsics);
-    app.loaded = { defaultExport: realm.served.appOf(module), options };
+    app.loaded = { defaultExport, options };
     writer.begin(FRAME.loaded, 0).text("{}").end();
   } catch (error) {
     writer.begin(FRAME.loadFailed, 0);
@@ -173,6 +186,7 @@ class StatefulApp {
   /** Its bundle, for the import. */
   source = "";
   loaded: Loaded | undefined;
+  places: ClassPlaces = new Map();
   #secrets: Readonly<Record<string, string>> | undefined;
   /** Secrets as sessions see them: what their logs have come to rests on them until the next checkpoint. */
   readonly #pinned = new Map<string, Readonly<Record<string, string>>>();
@@ -223,27 +237,5 @@ class StatefulApp {
       app: options.name,
       atRoot: options.atRoot,
     });
-  }
-}
-
-/** Whose turn it is, in a file that outlives this process (process.ts, P4). */
-class TurnMark {
-  readonly #file: Deno.FsFile;
-  readonly #bytes = new Uint8Array(8);
-  readonly #view = new DataView(this.#bytes.buffer);
-  #count = 0;
-  #channel = 0;
-
-  constructor(file: Deno.FsFile) {
-    this.#file = file;
-  }
-
-  write(channel: number): void {
-    if (channel === this.#channel) return;
-    this.#channel = channel;
-    if (this.#count % MARKS_MAX === 0) this.#file.seekSync(0, 0);
-    this.#view.setUint32(0, ++this.#count, true);
-    this.#view.setUint32(4, channel, true);
-    this.#file.writeSync(this.#bytes);
   }
 }
