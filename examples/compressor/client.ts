@@ -109,10 +109,25 @@ async function answered(wire: WireClient, request: Request): Promise<Response> {
 
 const options = z.object({ "--sites": z.url(), "--port": z.coerce.number().int().min(0).max(65_535) });
 
+/** A site answers within milliseconds, or is not there. */
+const LATE_MS = 3_000;
+
+/** What the command line says; null: not what it takes. */
+function readOptions(args: readonly string[]): z.infer<typeof options> | null {
+  const pairs = Array.from({ length: Math.ceil(args.length / 2) }, (_, i) => args.slice(2 * i, 2 * i + 2));
+  return options.safeParse(Object.fromEntries(pairs)).data ?? null;
+}
+
 if (import.meta.main) {
-  const pairs = Array.from({ length: Deno.args.length / 2 }, (_, i) => Deno.args.slice(2 * i, 2 * i + 2));
-  const { "--sites": sites, "--port": port } = options.parse(Object.fromEntries(pairs));
+  const read = readOptions(Deno.args);
+  if (read === null) {
+    console.error("usage: client.ts --sites http://localhost:8003/compressor --port 8090");
+    Deno.exit(2);
+  }
+  const { "--sites": sites, "--port": port } = read;
+  const late = setTimeout(() => console.error(`nobody answers at ${sites} yet; trying on`), LATE_MS);
   const wire = await WireClient.open(await connect({ sites }), crypto.randomUUID());
+  clearTimeout(late);
   Deno.serve({ hostname: "127.0.0.1", port }, (request) => answered(wire, request));
   setInterval(() => console.error(`${wire.plain} bytes came as ${wire.sent}`), 5_000);
 }

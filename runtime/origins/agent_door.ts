@@ -1,7 +1,7 @@
 /**
  * Where agents come in, as WebSockets at `/_sojourn/agent/…`, with a token of agents (deploy/roles.ts) or an admin's:
  *
- *   check?app&class       no WebSocket: whether the token is good for such an agent
+ *   check?app&class&as    no WebSocket: whether the token is good for such an agent, and what its class lacks
  *   origin?app&class      at the root: the line of an agent that stands for an origin (agent_hub.ts)
  *   way?ticket            at the root: takes a way that a home asks for
  *   attach?app&class&id   at any site: attaches a client, which is its own host side
@@ -25,6 +25,8 @@ export interface AgentDoorServices {
   readonly root: () => string | undefined;
   /** A way to a session's home. */
   readonly open: (name: StatefulName) => Promise<FrameWay>;
+  /** Why an agent of that class would have nothing to do now, such as an app that is not there; null: it has. */
+  readonly lacking: (of: AgentOf, isOrigin: boolean) => string | null;
 }
 
 const name = z.string().min(1).max(200);
@@ -44,7 +46,10 @@ export class AgentDoor {
   /** @throws Problem */
   handle(request: Request, path: string, scope: AgentScope | null): Response {
     const query = Object.fromEntries(new URL(request.url).searchParams);
-    if (path === "check") return Response.json(permitted(parsed(agentOf, query), scope));
+    if (path === "check") {
+      const of = permitted(parsed(agentOf, query), scope);
+      return Response.json({ ...of, lacks: this.#services.lacking(of, query["as"] === "origin") });
+    }
     if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
       throw new Problem("not_found", `/_sojourn/agent/${path} is a WebSocket: sojourn agent opens it`);
     }

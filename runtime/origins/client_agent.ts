@@ -25,6 +25,8 @@ const CONNECTIONS_MAX = 1_000;
 export class ClientAgent {
   readonly #services: ClientAgentServices;
   readonly #open = new Set<TcpSocket>();
+  /** Those that are attached: they end with their sockets. Who still looks for a site is not waited for. */
+  readonly #attached = new Set<Promise<void>>();
 
   constructor(services: ClientAgentServices) {
     this.#services = services;
@@ -35,7 +37,6 @@ export class ClientAgent {
     const { listener, note } = this.#services;
     const close = () => listener.close();
     stop.addEventListener("abort", close, { once: true });
-    const serving = new Set<Promise<void>>();
     try {
       for await (const connection of listener) {
         if (this.#open.size >= CONNECTIONS_MAX) {
@@ -43,13 +44,12 @@ export class ClientAgent {
           connection.close();
           continue;
         }
-        const served = this.#serve(connection).finally(() => serving.delete(served));
-        serving.add(served);
+        void this.#serve(connection);
       }
     } finally {
       stop.removeEventListener("abort", close);
       for (const socket of this.#open) socket.close();
-      await Promise.allSettled(serving);
+      await Promise.allSettled(this.#attached);
     }
   }
 
@@ -58,7 +58,9 @@ export class ClientAgent {
     const socket = new TcpSocket(connection), id = idOf();
     this.#open.add(socket);
     try {
-      await bridge(socket, await attach(id));
+      const attached = bridge(socket, await attach(id));
+      this.#attached.add(attached);
+      await attached.finally(() => this.#attached.delete(attached));
     } catch (error) {
       note(`a connection could not be attached to ${id}: ${error instanceof Error ? error.message : error}`);
       socket.close();

@@ -21,16 +21,19 @@ import { ClientAgent } from "./client_agent.ts";
 import { SocketWay } from "./message_ways.ts";
 import type { AgentOf } from "./agent_hub.ts";
 import { OriginAgent } from "./origin_agent.ts";
+import { nearestFirst } from "./nearest.ts";
 import { connectOrigin } from "./plain_origin.ts";
 
 /** The `agent` command. */
 export const agentCommand: Command = {
   name: "agent",
-  usage: "--app APP --session CLASS (--origin ADDR | --listen HOST:PORT [--id ID])",
+  usage: "--app APP --session CLASS (--origin ADDR | --listen HOST:PORT [--id ID]) [--to URL]",
   summary: [
-    "Connects programs that know nothing of Sojourn to stateful sessions, and keeps their connections while sites come",
-    "and go. With --origin it runs next to the server behind a class (its `static origin`) and stands for it at the root.",
-    "With --listen it takes TCP connections; each is a client of a session, of one of its own where --id names none.",
+    "Connects programs that know nothing of Sojourn to stateful sessions. Their connections stay while sites come and",
+    "go. With --origin it runs next to the server behind a class (its `static origin`) and stands for it at the root.",
+    "With --listen it takes TCP connections; each is a client of a session, of one of its own where --id names none. They",
+    "go to the site of --to (or SOJOURN_URL), else to the nearest one; when that is lost, to the others. It runs until",
+    "Ctrl-C. Outside dev it needs a token: `agent:APP/CLASS TOKEN` in the token file of the sites.",
   ].join("\n"),
   options: {
     ...CLUSTER_OPTIONS,
@@ -65,8 +68,8 @@ export const agentCommand: Command = {
 /** Where the sites are, and the token for them. */
 interface Sites {
   readonly root: string;
-  /** The one that was named first. */
-  readonly urls: readonly string[];
+  /** Where clients of the agent go: to the first, and in this order to the others. */
+  readonly urls: () => Promise<readonly string[]>;
   readonly token: string | undefined;
 }
 
@@ -75,22 +78,38 @@ const ANSWER_MS_MAX = 10_000;
 
 async function sitesOf(of: AgentOf, args: Parsed, shell: Shell): Promise<Sites> {
   const { url, token } = await findSite(args, shell);
-  await check(url, token, of);
+  const lacks = await check(url, token, {
+    ...of,
+    as: args.text("origin") === undefined ? "client" : "origin",
+  });
+  if (lacks !== null) noteTo(args, shell)(`${lacks}: until that is deployed, there is nothing to do`);
   const answer = await fetch(new URL("/_sojourn/sites", url), { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
   const sites = sitesSchema.parse(await answer.json());
-  const others = sites.filter((site) => site.url !== url && site.url !== `${url}/`);
+  const isNamed = (args.text("to") ?? shell.env("SOJOURN_URL")) !== undefined;
+  const isThat = (site: { readonly url: string }) => site.url === url || site.url === `${url}/`;
   return {
     root: sites.find(({ tier }) => tier === "root")?.url ?? url,
-    urls: [url, ...others.map((site) => site.url)],
+    urls: async () => {
+      if (isNamed) return [url, ...await nearestFirst(sites.filter((site) => !isThat(site)))];
+      return await nearestFirst(sites.some(isThat) ? sites : [...sites, { url, tier: "root" }]);
+    },
     token,
   };
 }
 
-const agentSchema = z.object({ app: z.string(), class: z.string() });
+const agentSchema = z.object({
+  app: z.string(),
+  class: z.string(),
+  lacks: z.string().nullable().default(null),
+});
 const problemSchema = z.object({ code: z.string(), detail: z.string() });
 
-/** Whether the site is there, and takes such an agent with this token. @throws AdminError */
-async function check(url: string, token: string | undefined, of: AgentOf): Promise<void> {
+/** What keeps such an agent from being of use; null: nothing. @throws AdminError where no site takes it with this token */
+async function check(
+  url: string,
+  token: string | undefined,
+  of: AgentOf & { readonly as: string },
+): Promise<string | null> {
   let answer: Response;
   try {
     answer = await fetch(new URL(`/_sojourn/agent/check?${new URLSearchParams({ ...of })}`, url), {
@@ -102,7 +121,8 @@ async function check(url: string, token: string | undefined, of: AgentOf): Promi
   }
   const said = await answer.json().catch(() => null);
   if (answer.ok) {
-    if (agentSchema.safeParse(said).success) return;
+    const read = agentSchema.safeParse(said);
+    if (read.success) return read.data.lacks;
     throw new AdminError("answer_invalid", `what answers at ${url} is no site that takes agents`);
   }
   const { code, detail } = problemSchema.catch({
@@ -179,19 +199,29 @@ function rulesFor({ host, port }: OriginAddress): EgressRules {
   return new EgressRules({ fetchHosts: only, privateHosts: only });
 }
 
+/** @throws AdminError where the address is taken, or none of this machine's. */
+function listenAt(hostname: string, port: number): Deno.TcpListener {
+  try {
+    return Deno.listen({ hostname, port });
+  } catch (error) {
+    throw new AdminError("listen_failed", `can't listen at ${hostname}:${port}: ${messageOf(error)}`);
+  }
+}
+
 async function runClients(
-  { of, sites: { urls, token }, args, shell }: Run,
+  { of, sites, args, shell }: Run,
   listen: string,
 ): Promise<ExitCode> {
   const id = args.text("id");
   const at = /^(.+):(\d{1,5})$/.exec(listen);
   if (at === null) throw new UsageError(`--listen takes host:port, not ${listen}`);
-  const listener = Deno.listen({ hostname: (at[1] ?? "").replace(/^\[|\]$/g, ""), port: Number(at[2]) });
+  const urls = await sites.urls();
+  const listener = listenAt((at[1] ?? "").replace(/^\[|\]$/g, ""), Number(at[2]));
   let site = 0;
   const open = async (id: string) => {
     try {
       const path = `attach?${new URLSearchParams({ ...of, id })}`;
-      return new SocketWay(await dial(urls[site] ?? "", path, token, [SUBPROTOCOL]));
+      return new SocketWay(await dial(urls[site] ?? "", path, sites.token, [SUBPROTOCOL]));
     } catch (error) {
       site = (site + 1) % urls.length; // the next one, for all connections
       throw new WayRefused("stateful_unreachable", error instanceof Error ? error.message : String(error));

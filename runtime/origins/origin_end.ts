@@ -3,13 +3,14 @@
  * is at home. It stays where it is while homes come and go, so the origin sees one connection.
  *
  * Life: `join` (a home's channel came) → connecting → open, with one home's channel after the other → `over`, once: the
- * origin closed, the session sent it away or ended, or no home came for the grace of a peer.
+ * origin closed, the session sent it away or ended, or no home came for the grace of a peer (OE3: for HOLDING_MS).
  *
  * OE1  What the origin sent is kept until it is in the session's log, and what the session sent is given to it once.
  * OE2  An origin that sends faster than the session takes is not read; one that takes slower than the session sends is
  *      closed at WAITING_BYTES_MAX.
  * OE3  Who outlives homes and their sites holds the session's log where its hosts do: an agent, next to the origin. At the
- *      root nobody does: what dies with a site is held by that site's disk already.
+ *      root nobody does: what dies with a site is held by that site's disk already. Who holds it may be the one that an
+ *      opening waits for, however long the home's site is away.
  */
 import {
   type Channel,
@@ -17,6 +18,7 @@ import {
   CLOSE,
   GRACE_MS,
   type HeldLog,
+  HOLDING_MS,
   HostSide,
   type PeerClock,
 } from "../../functions/peers/mod.ts";
@@ -113,7 +115,9 @@ export class OriginEnd {
   #wait(): void {
     if (this.#isOver) return;
     this.#cancelGrace?.();
-    this.#cancelGrace = this.#parts.clock.after(GRACE_MS, () => {
+    const { log, clock } = this.#parts;
+    const isHolding = (log?.promised ?? 0) > 0;
+    this.#cancelGrace = clock.after(isHolding ? HOLDING_MS : GRACE_MS, () => {
       this.#host.abandon();
       this.#end(1001, "nobody is there", null);
     });

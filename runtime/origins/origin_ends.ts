@@ -66,7 +66,9 @@ export class OriginEnds {
   /** A home at another site asks for a way. @throws CodecError */
   serve({ head, body }: LinkRequest): LinkReply {
     const wanted = decodeWanted(head);
-    const way = new StreamWay().read(body ?? new ReadableStream({ start: (at) => at.close() }));
+    const way = new StreamWay(this.#services.clock).read(
+      body ?? new ReadableStream({ start: (at) => at.close() }),
+    );
     this.#taken(wanted, way);
     return { head: new Uint8Array(), body: way.outgoing };
   }

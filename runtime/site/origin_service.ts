@@ -6,8 +6,9 @@ import type { StatefulName } from "../../functions/homes/mod.ts";
 import { type OriginAddress, originAddress } from "../../functions/origin_address.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
+import { Problem } from "../gateway/problem.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
-import { AgentDoor } from "../origins/agent_door.ts";
+import { AgentDoor, type AgentDoorServices } from "../origins/agent_door.ts";
 import { AgentHub } from "../origins/agent_hub.ts";
 import { type AlongTreeServices, sendAlong, serveAlong } from "../origins/along_tree.ts";
 import { HttpOrigins, ORIGIN_KIND } from "../origins/http_origins.ts";
@@ -15,6 +16,7 @@ import type { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { encodeWanted, ORIGIN_WAY_KIND, OriginEnds } from "../origins/origin_ends.ts";
 import { connectOrigin } from "../origins/plain_origin.ts";
 import { SYSTEM_CLOCK } from "../stateful/clock.ts";
+import { currentVersion } from "../stateful/versions.ts";
 import { type FrameWay, StreamWay } from "../stateful/frame_way.ts";
 import { fetchFor, type HttpOrigin } from "../stateful/made_calls.ts";
 import type { SiteConfig } from "./config.ts";
@@ -23,7 +25,7 @@ import type { SiteConfig } from "./config.ts";
 export interface OriginParts extends AlongTreeServices {
   readonly config: Pick<SiteConfig, "egress" | "limits" | "parent">;
   readonly root: () => string | undefined;
-  readonly apps: Pick<AppTable, "version">;
+  readonly apps: Pick<AppTable, "version" | "get">;
   /** A ticket that nobody guesses; and 1 to 2^53 − 1. */
   readonly ticket: () => string;
   readonly instance: () => number;
@@ -78,7 +80,7 @@ export function openOrigins(parts: OriginParts): OriginService {
     draw: parts.instance,
     log: ({ app, version }, text) => parts.log({ app, version, level: "warn", text }),
   });
-  const door = new AgentDoor({ hub, root, open: parts.open });
+  const door = new AgentDoor({ hub, root, open: parts.open, lacking: lackingIn(apps) });
   const dial = async (name: StatefulName, version: string): Promise<FrameWay> => {
     const wanted = { ...name, version }, at = root();
     if (at === undefined || at === site) return ends.open(wanted);
@@ -127,6 +129,17 @@ interface StatefulClass {
   readonly class: string;
   readonly version: string;
 }
+
+/** Whether there is such a class, and a server behind it where an agent is to stand for that. */
+const lackingIn = (apps: Pick<AppTable, "get">): AgentDoorServices["lacking"] => (of, isOrigin) => {
+  try {
+    const hasOrigin = namedOrigin(currentVersion(apps, of), of.class) !== null;
+    return isOrigin && !hasOrigin ? `${of.class} of ${of.app} names no origin (static origin)` : null;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return error.message;
+  }
+};
 
 /** What a class of a version names as its origin. */
 function namedOrigin(

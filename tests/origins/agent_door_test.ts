@@ -23,7 +23,10 @@ function asked(door: AgentDoor, path: string, scope: { app: string; class: strin
 Deno.test("a token of agents is good for its app and class, and for no other agent's ways (AD1)", async () => {
   let drawn = 0;
   const hub = new AgentHub(() => `ticket-${++drawn}`);
-  const door = new AgentDoor({ hub, root: () => "cloud", open: () => Promise.reject(new Error("none")) });
+  const door = new AgentDoor({
+    ...{ hub, root: () => "cloud", lacking: () => null },
+    open: () => Promise.reject(new Error("none")),
+  });
   const queue = new SocketQueue();
   const line: MessageSocket = { next: () => queue.next(), send: () => Promise.resolve(), close: () => {} };
   const serving = hub.serve(TILLS, line);

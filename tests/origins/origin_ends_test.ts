@@ -304,5 +304,11 @@ Deno.test("an end at an agent holds its session's log and gives it back when the
   assert.equal(decodeSummary(hello.log).promised, 1);
   void next.send(encodeToHost({ kind: "fence", epoch: 2 }));
   assert.deepEqual(await said(next), { kind: "log", epoch: 2, records: [record] });
-  ends.close();
+  // That home's site is lost, too, for longer than a peer is kept: whoever opens the session asks for just this log.
+  next.close();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  time.pass(GRACE_MS);
+  assert.equal(ends.size, 1);
+  time.pass(24 * 3_600_000);
+  assert.equal(ends.size, 0);
 });
