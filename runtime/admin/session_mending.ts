@@ -2,11 +2,11 @@
  * Admin paths for a stateful session that stands still: its log, and what is done about it. All of it happens at its
  * home; where that can't be asked, at the root, which becomes its home in its place. Its log is read wherever it lies.
  */
-import { z } from "zod";
 import type { HomeRow, StatefulName } from "../../functions/homes/mod.ts";
-import { ADMIN_PATH } from "../deploy/client.ts";
+import { idOfSegment } from "../deploy/session_path.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
 import { mendingProblem } from "../stateful/mending.ts";
+import { asked, lastEndedLog, sessionPath, whyNot } from "./ended_sessions.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";
 
@@ -59,6 +59,9 @@ export function mendingRoutes(
     const here = () => told(c, () => mending.log(name, { from, isEnded: isSet(c, "ended") }));
     if (isSet(c, "here")) return await here();
     if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
+    if (isSet(c, "ended")) {
+      return await lastEndedLog(services, name, new URL(c.req.url).searchParams, here);
+    }
     const row = await find(name);
     return row === null ? unknown(name) : await logWhereItLies(services, row, c, here);
   });
@@ -88,9 +91,10 @@ export function mendingRoutes(
   );
 }
 
-function nameIn(c: AdminContext): StatefulName {
+/** The stateful session that a path names. */
+export function nameIn(c: Pick<AdminContext, "req">): StatefulName {
   const { app = "", class: className = "", id = "" } = c.req.param() as Record<string, string>;
-  return { app, class: className, id };
+  return { app, class: className, id: idOfSegment(id) };
 }
 
 /** What came of work, or the problem that it has. */
@@ -121,17 +125,12 @@ async function logWhereItLies(
     if (answer instanceof Response && answer.ok) {
       return c.json({ ...await answer.json(), home: row.site, by: site, failed });
     }
-    failed.push(`${site}: ${answer instanceof Problem ? answer.message : await detailOf(answer)}`);
+    failed.push(`${site}: ${await whyNot(answer)}`);
     isAnswered &&= answer instanceof Response && answer.status === 404;
   }
   return isAnswered
     ? problemResponse("not_found", `there is no log to show: ${failed.join("; ")}`)
     : problemResponse("stateful_unreachable", `no log can be shown: ${failed.join("; ")}`);
-}
-
-async function detailOf(answer: Response): Promise<string> {
-  const problem = z.looseObject({ detail: z.string() }).safeParse(await answer.json().catch(() => null));
-  return problem.data?.detail ?? `HTTP ${answer.status}`;
 }
 
 /** A client or an agent that keeps a log (docs/protocol/hosts.md): no site. */
@@ -142,17 +141,11 @@ async function askedThere(
   services: AdminServices,
   { name }: HomeRow,
   site: string,
-  asked: Request,
+  asking: Request,
 ): Promise<Response | Problem> {
-  const path = [name.app, name.class, name.id].map(encodeURIComponent).join("/");
-  const { pathname, searchParams } = new URL(asked.url);
+  const { pathname, searchParams } = new URL(asking.url);
   searchParams.set("here", "1");
   const verb = pathname.slice(pathname.lastIndexOf("/"));
-  const url = `http://${site}${ADMIN_PATH}/sessions/${path}${verb}?${searchParams}`;
-  try {
-    return await services.forward(site, new Request(url, { method: asked.method }), "admin");
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    return error;
-  }
+  const url = `http://${site}${sessionPath(name)}${verb}?${searchParams}`;
+  return (await asked(services, site, new Request(url, { method: asking.method }))).answer;
 }

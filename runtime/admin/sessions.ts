@@ -3,9 +3,9 @@
  */
 import { HomeError, type HomeRow, type StatefulName } from "../../functions/homes/mod.ts";
 import { Problem, problemResponse } from "../gateway/problem.ts";
-import { ADMIN_PATH } from "../deploy/client.ts";
-import { HOMES_ASKED_MAX, mendingRoutes } from "./session_mending.ts";
-import type { AdminHono, AdminServices } from "./services.ts";
+import { forgetEnded, sessionPath } from "./ended_sessions.ts";
+import { HOMES_ASKED_MAX, mendingRoutes, nameIn } from "./session_mending.ts";
+import { type AdminHono, type AdminServices, unknownApp } from "./services.ts";
 import { readSites } from "./sites.ts";
 import type { SessionLook, StatefulAdmin } from "./stateful_admin.ts";
 
@@ -29,6 +29,7 @@ const summaryOf = ({ name, site, epoch, owners, version, ended }: HomeRow) => ({
 /** Adds the routes. */
 export function sessionRoutes(app: AdminHono, services: AdminServices, stateful: StatefulAdmin): void {
   const { rows } = stateful;
+  const unknown = (name: StatefulName) => unknownIn(services, name);
 
   app.get("/sessions", async (c) => {
     if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
@@ -37,16 +38,15 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
     if (!Number.isInteger(limit) || limit < 1 || after === null) {
       return problemResponse("query_invalid", "sessions take a limit from 1, and after as an answer gave it");
     }
-    return c.json(
-      await listed(stateful, rows, {
-        ...{ app: c.req.query("app"), class: c.req.query("class"), after },
-        limit: Math.min(limit, PAGE_MAX),
-      }),
-    );
+    const of = { app: c.req.query("app"), class: c.req.query("class") };
+    const found = await listed(stateful, rows, { ...of, after, limit: Math.min(limit, PAGE_MAX) });
+    const isNone = found.sessions.length === 0 && found.next === null && after === undefined;
+    const slip = isNone && of.app !== undefined ? slipIn(services.apps, of.app, of.class) : null;
+    return slip ?? c.json(found);
   });
 
   app.get("/sessions/:app/:class/:id", async (c) => {
-    const name = c.req.param();
+    const name = nameIn(c);
     if (c.req.query("here") === "1") return c.json({ at: stateful.look(name) });
     if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
     const row = await rowOf(rows, name);
@@ -56,8 +56,7 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
   });
 
   app.post("/sessions/:app/:class/:id/move", async (c) => {
-    const { app, class: className, id } = c.req.param();
-    const name = { app, class: className, id };
+    const name = nameIn(c);
     const to = c.req.query("to") ?? "";
     const drainMs = Number(c.req.query("drainMs") ?? DRAIN_MS_MAX);
     if (!Number.isInteger(drainMs) || drainMs < 0 || drainMs > DRAIN_MS_MAX) {
@@ -89,21 +88,42 @@ export function sessionRoutes(app: AdminHono, services: AdminServices, stateful:
   });
 
   app.delete("/sessions/:app/:class/:id", async (c) => {
-    const name = c.req.param();
+    const name = nameIn(c);
     const isHere = c.req.query("here") === "1";
     if (isHere && c.req.query("ended") === "1") return await forgotten(stateful, name);
     if (!isHere) {
       if (rows === null) return await services.forwardToRoot(c.req.raw, c.env.role ?? "read");
-      const row = await rowOf(rows, name);
-      if (row === null) return unknown(name);
-      if (row.ended) return await forgottenAt(services, stateful, row);
-      return await removed(services, stateful, row);
+      return await deleted(services, stateful, name, await rowOf(rows, name));
     }
     const failed = await removedHere(stateful, name);
     return failed === null
       ? c.json({ app: name.app, class: name.class, id: name.id })
       : problemResponse("stateful_unreachable", failed.message);
   });
+}
+
+/** With all that is kept of those of its name that ended before, at whichever sites. */
+async function deleted(
+  services: AdminServices,
+  stateful: StatefulAdmin,
+  name: StatefulName,
+  row: HomeRow | null,
+): Promise<Response> {
+  const isLive = row !== null && !row.ended;
+  const answer = isLive ? await removed(services, stateful, row) : null;
+  if (answer !== null && !answer.ok) return answer;
+  await answer?.body?.cancel();
+  const { dropped, missing } = await forgetEnded(services, name, () => forgotten(stateful, name));
+  const { app, class: className, id } = name;
+  if (isLive || dropped) return Response.json({ app, class: className, id, missing });
+  const slip = row === null ? slipIn(services.apps, app, className) : null;
+  if (missing.length === 0 || slip !== null) return unknownIn(services, name);
+  return problemResponse(
+    "stateful_unreachable",
+    `${className} ${
+      JSON.stringify(id)
+    } of ${app} has ended; what is kept of it may lie where nobody answers: ${missing.join(", ")}`,
+  );
 }
 
 /** While nobody can open it, because clients that hold its log are missing, its home is who tried last. */
@@ -143,23 +163,21 @@ async function forgotten({ mending }: StatefulAdmin, name: StatefulName): Promis
   }
 }
 
-async function forgottenAt(
-  services: AdminServices,
-  stateful: StatefulAdmin,
-  row: HomeRow,
-): Promise<Response> {
-  if (row.site === services.site) return await forgotten(stateful, row.name);
-  try {
-    const url = hereUrl(row, "?here=1&ended=1");
-    return await services.forward(row.site, new Request(url, { method: "DELETE" }), "admin");
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    return problemResponse("stateful_unreachable", `it ended at ${row.site}, which does not answer`);
-  }
+/** A slip in the name of the app or of the class is told as such. */
+function unknownIn({ apps }: AdminServices, { app, class: name, id }: StatefulName): Response {
+  return slipIn(apps, app, name) ??
+    problemResponse("not_found", `${app} has no stateful session ${name} ${JSON.stringify(id)}`);
 }
 
-const unknown = ({ app, class: name, id }: StatefulName): Response =>
-  problemResponse("not_found", `${app} has no stateful session ${name} ${JSON.stringify(id)}`);
+/** null: the app is there, and has such a class, where one is named. */
+function slipIn(apps: AdminServices["apps"], app: string, name: string | undefined): Response | null {
+  const live = apps.get(app);
+  if (live === undefined) return unknownApp(app);
+  const classes = Object.keys(live.current.manifest.sessions);
+  if (name === undefined || classes.includes(name)) return null;
+  const has = classes.length === 0 ? "no stateful sessions" : classes.join(", ");
+  return problemResponse("not_found", `${app} has no class ${JSON.stringify(name)}; it has ${has}`);
+}
 
 async function listed(
   stateful: StatefulAdmin,
@@ -214,10 +232,8 @@ async function rowOf(rows: NonNullable<StatefulAdmin["rows"]>, name: StatefulNam
   }
 }
 
-const hereUrl = ({ name, site }: HomeRow, rest = "?here=1"): string => {
-  const path = [name.app, name.class, name.id].map(encodeURIComponent).join("/");
-  return `http://${site}${ADMIN_PATH}/sessions/${path}${rest}`;
-};
+const hereUrl = ({ name, site }: HomeRow, rest = "?here=1"): string =>
+  `http://${site}${sessionPath(name)}${rest}`;
 
 async function moved(
   stateful: StatefulAdmin,

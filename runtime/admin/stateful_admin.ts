@@ -6,6 +6,8 @@ import type { ParkedReport } from "../stateful/parked_table.ts";
 /** What the home knows of a stateful session. */
 export interface SessionLook {
   readonly state: string;
+  /** The code that runs it, where it is open: the row has that of its last opening. */
+  readonly version?: string;
   readonly sequence: number;
   readonly checkpoint: number;
   readonly logBytes: number;

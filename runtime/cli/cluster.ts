@@ -70,7 +70,7 @@ export async function findSite(args: Parsed, shell: Shell): Promise<AdminTarget>
   if (cluster === null) {
     throw new AdminError(
       "cluster_unknown",
-      `no cluster is known: start one with \`deno task dev\`, or give --to URL (${
+      `no cluster is known: start one with \`deno task dev\`, give --data where it runs with one, or --to URL (${
         join(data, CLUSTER_FILE)
       } is absent)`,
     );

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { AdminError } from "../deploy/client.ts";
 import { nearest } from "./nearest.ts";
 import { OutFile } from "./out_file.ts";
+import { visible } from "./visible.ts";
 
 /** Exit codes of every command (C2). */
 export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3, broken: 70 } as const;
@@ -138,7 +139,7 @@ export async function runCommand(command: Command, args: readonly string[], shel
 function failed(error: AdminError, json: boolean, shell: Shell): ExitCode {
   const { code, message, place } = error;
   if (json) shell.out(JSON.stringify({ error: { code, message, ...place === undefined ? {} : { place } } }));
-  shell.err(`${code}: ${message}`);
+  shell.err(visible(`${code}: ${message}`));
   if (place !== undefined && !place.endsWith(message)) shell.err(place); // else it is the same, without a place
   return EXIT.failed;
 }
@@ -194,6 +195,10 @@ function joinNegative(args: readonly string[]): string[] {
   return joined;
 }
 
+/** The first sentence of what a command does, as one line. */
+export const briefOf = (command: Command): string =>
+  (command.summary.split(/[.;:]\s|\.$/)[0] ?? "").replaceAll("\n", " ");
+
 /** The `--help` of a command. */
 export function helpOf(command: Command): string {
   const options = Object.entries({ ...command.options, ...COMMON })
@@ -210,8 +215,9 @@ export function helpOf(command: Command): string {
   ].join("\n");
 }
 
-/** Rows of cells as lines of aligned columns. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
+/** Rows of cells as lines of aligned columns. Cells have no power over the terminal, and stay on their line. */
+export function columns(shown: readonly (readonly string[])[]): string[] {
+  const rows = shown.map((row) => row.map((cell) => visible(cell).replaceAll("\n", "\\n")));
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((cell, column) => widths[column] = Math.max(widths[column] ?? 0, cell.length));

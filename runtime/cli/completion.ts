@@ -2,7 +2,7 @@
  * `sojourn completion SHELL`: a script that completes commands, their verbs and their options, made from the table
  * of commands. It asks nothing when it runs, so that completing is instant and works without a cluster.
  */
-import { type Command, COMMON, EXIT, type OptionSpec, UsageError } from "./command.ts";
+import { briefOf, type Command, COMMON, EXIT, type OptionSpec, UsageError } from "./command.ts";
 
 const SHELLS = { bash, zsh, fish } as const;
 type ShellName = keyof typeof SHELLS;
@@ -41,8 +41,6 @@ const optionsOf = (command: Command): [string, OptionSpec][] =>
 const flagsOf = (command: Command): string => optionsOf(command).map(([name]) => `--${name}`).join(" ");
 /** In single quotes for a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
-/** The first sentence of what a command does. */
-const brief = (command: Command): string => command.summary.split(/[.;:]\s|\.$/)[0] ?? "";
 
 function bash(all: readonly Command[]): string {
   const cases = all.map((command) => {
@@ -75,7 +73,7 @@ function zsh(all: readonly Command[]): string {
     const words = verbs === undefined ? "" : `; at=${verbs.at + 3}; verbs=(${verbs.names.join(" ")})`;
     return `    ${command.name}) flags=(${flags})${words} ;;`;
   });
-  const commands = all.map((command) => quoted(`${command.name}:${brief(command)}`)).join(" ");
+  const commands = all.map((command) => quoted(`${command.name}:${briefOf(command)}`)).join(" ");
   return `#compdef sojourn
 _sojourn() {
   local -a flags verbs commands
@@ -102,7 +100,7 @@ function fish(all: readonly Command[]): string {
   const lines = ["# fish completion of sojourn"];
   for (const command of all) {
     lines.push(
-      `complete -c sojourn -f -n __fish_use_subcommand -a ${command.name} -d ${text(brief(command))}`,
+      `complete -c sojourn -f -n __fish_use_subcommand -a ${command.name} -d ${text(briefOf(command))}`,
     );
     const seen = `-n '__fish_seen_subcommand_from ${command.name}'`;
     if (command.verbs !== undefined) {

@@ -11,6 +11,7 @@ import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { LogMemory } from "./log_memory.ts";
+import { visible } from "./visible.ts";
 
 /** `sojourn logs [APP]` */
 export const logs: Command = {
@@ -154,14 +155,3 @@ class Printer {
 
 const SGR = { dim: "2", cyan: "36", yellow: "33", red: "31", plain: "" } as const;
 const COLOUR = { debug: "dim", info: "plain", warn: "yellow", error: "red" } as const;
-
-/** L2: C0 but for tab and newline, DEL, C1, and what turns the direction of writing. */
-// deno-lint-ignore no-control-regex -- control characters are what it looks for
-const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
-
-/** A text without power over the terminal. */
-export const visible = (text: string): string =>
-  text.replaceAll("\r\n", "\n").replace(
-    CONTROL,
-    (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );

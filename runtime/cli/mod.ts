@@ -4,7 +4,16 @@
 import { apps, rollback, versions } from "./apps.ts";
 import { chaos } from "./chaos.ts";
 import { completionCommand } from "./completion.ts";
-import { columns, type Command, EXIT, type ExitCode, runCommand, type Shell, USAGE_CODE } from "./command.ts";
+import {
+  briefOf,
+  columns,
+  type Command,
+  EXIT,
+  type ExitCode,
+  runCommand,
+  type Shell,
+  USAGE_CODE,
+} from "./command.ts";
 import { deploy } from "./deploy.ts";
 import { init } from "./init.ts";
 import { logs } from "./logs.ts";
@@ -55,7 +64,6 @@ export const commands: readonly Command[] = [
 const LATER: Readonly<Record<string, string>> = {
   queues: "shows queues",
   why: "explains where a key is placed",
-  agent: "holds a stateful session's log beside a client or origin",
 };
 
 /** Runs a command line: `sojourn NAME …`. `own` are the commands of main.ts. */
@@ -113,7 +121,7 @@ async function dispatch(
 }
 
 function overview(all: readonly Command[]): string[] {
-  const rows = all.map((command) => [command.name, command.summary]);
+  const rows = all.map((command) => [command.name, briefOf(command)]);
   const later = Object.entries(LATER).map(([name, says]) => [name, `not available yet: ${says}`]);
   return [
     "sojourn: a serverless runtime for the edge, on a session-consistent store",

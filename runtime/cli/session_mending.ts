@@ -2,6 +2,7 @@
  * `sojourn sessions log|resume|reset`: what an operator does about a stateful session that stands still.
  */
 import { z } from "zod";
+import { sessionSegments } from "../deploy/session_path.ts";
 import { findCluster } from "./cluster.ts";
 import { EXIT, type ExitCode, numberOption, type Parsed, type Shell, UsageError } from "./command.ts";
 
@@ -44,8 +45,8 @@ const resetSchema = z.object({
 
 const FROM = { min: 1, max: Number.MAX_SAFE_INTEGER, or: 1 };
 
-const pathOf = (names: readonly string[], verb: string): string =>
-  `/sessions/${names.map(encodeURIComponent).join("/")}/${verb}`;
+const pathOf = ([app = "", name = "", id = ""]: readonly string[], verb: string): string =>
+  `${sessionSegments({ app, class: name, id })}/${verb}`;
 
 /** One JSON object a line: the checkpoint's head, then the entries. */
 export async function showLog(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
@@ -61,6 +62,9 @@ export async function showLog(names: readonly string[], args: Parsed, shell: She
       shell.err(
         `as ${by} keeps it: its home ${home} does not show it${why}; the newest entries may lack`,
       );
+    }
+    if (isFirst && by === home && failed.length > 0) {
+      shell.err(`of the sites that answer ${by} has the last one; not asked: ${failed.join("; ")}`);
     }
     if (isFirst && from === FROM.or) {
       const ended = endedMs === null ? {} : { ended: new Date(endedMs).toISOString() };

@@ -2,6 +2,7 @@
  * `sojourn sessions`: the stateful sessions of a cluster, where each is at home, moving and deleting them.
  */
 import { z } from "zod";
+import { sessionSegments } from "../deploy/session_path.ts";
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { reset, resume, showLog } from "./session_mending.ts";
@@ -15,6 +16,7 @@ import {
   type Shell,
   UsageError,
 } from "./command.ts";
+import { visible } from "./visible.ts";
 
 const listed = z.object({
   app: z.string(),
@@ -41,6 +43,7 @@ const shownSchema = listed.extend({
   /** What the home says of it; null where it can't be asked. */
   at: z.object({
     state: z.string(),
+    version: z.string().optional(),
     sequence: z.number(),
     checkpoint: z.number(),
     logBytes: z.number(),
@@ -54,7 +57,13 @@ const shownSchema = listed.extend({
   unreachable: z.string().nullable(),
 });
 const movedSchema = z.object({ app: z.string(), class: z.string(), id: z.string(), home: z.string() });
-const deletedSchema = z.object({ app: z.string(), class: z.string(), id: z.string() });
+const deletedSchema = z.object({
+  app: z.string(),
+  class: z.string(),
+  id: z.string(),
+  /** Sites that did not answer: what they keep of one of that id that has ended goes when its time is up. */
+  missing: z.array(z.string()).default([]),
+});
 
 type Shown = z.infer<typeof shownSchema>;
 
@@ -83,15 +92,25 @@ export const sessions: Command = {
   usage: "list [APP [CLASS]] | show APP CLASS ID | move APP CLASS ID SITE | move --all-from SITE SITE | " +
     "log APP CLASS ID | resume APP CLASS ID | reset APP CLASS ID | delete APP CLASS ID",
   summary: [
-    "Lists the stateful sessions of the cluster with the site that each is at home at, shows one, or deletes one with",
-    "all of its state. CLASS is its name in defineApp({ sessions }). `show` also tells what the home knows of it: how",
-    "long its log is, its timers, and why it does not go on where it does not. `move` makes another site its home: new",
-    "requests wait while what was begun ends, and nothing is refused; with --all-from all that are at home at a site.",
-    "For one that stands still: `log` prints its last checkpoint and the entries after it, a JSON object a line, with",
-    "what its callers sent, shortened, also for a while after it has ended; `resume` has it try again, with",
-    "--from-checkpoint from its last checkpoint, which takes back what came after it; `reset` drops its state, and it",
-    "begins anew where it is at home. `delete` leaves nothing, also of one that has ended.",
+    "Lists the stateful sessions of the cluster with where each is at home, and looks after one. CLASS is the name",
+    "that its class has in defineApp({ sessions }).",
   ].join("\n"),
+  details: [
+    "",
+    ...columns([
+      ["list", "home, epoch, owners and version of each"],
+      ["show", "of one, also what its home knows: its log, timers, who is attached, why it stands still"],
+      ["move", "makes SITE its home: new requests wait while what was begun ends, and none is refused"],
+      ["", "--all-from SITE: of all that are at home at that site"],
+      ["log", "its last checkpoint and the entries after it, a JSON object a line, with what callers sent,"],
+      ["", "shortened; also for a while after it has ended"],
+      ["resume", "has one that stands still try again, with all of its log"],
+      ["", "--from-checkpoint: from its last checkpoint, which takes back what came after it"],
+      ["", "--without-clients: without those that hold its log and do not come back"],
+      ["reset", "drops its state: it begins anew, blank, where it is at home"],
+      ["delete", "drops it and its log, at once; also the log of one that has ended"],
+    ]).map((line) => `  ${line}`),
+  ],
   options: {
     ...CLUSTER_OPTIONS,
     limit: { type: "string", value: "N", says: `at most so many, ${LIMIT.or} by default` },
@@ -220,11 +239,12 @@ async function list(
     cells,
     none: "no stateful sessions",
   });
-  if (next !== null && !args.json) shell.err(`there are more: --limit ${limit * 10}`);
+  if (next !== null) shell.err(`there are more: --limit ${limit * 10}`);
   return code;
 }
 
-const pathOf = (names: readonly string[]): string => `/sessions/${names.map(encodeURIComponent).join("/")}`;
+const pathOf = ([app = "", name = "", id = ""]: readonly string[]): string =>
+  sessionSegments({ app, class: name, id });
 
 async function showOne(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   const client = await findCluster(args, shell);
@@ -235,8 +255,8 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
   }
   const rows = [
     ["home", one.ended ? "ended" : `${one.home}, epoch ${one.epoch}`],
-    ["owners", one.owners.filter((owner) => !isClient(owner)).join(", ") || "none: the home's disk alone"],
-    ["version", one.version],
+    ...one.ended ? [] : [["owners", disksOf(one)]],
+    ["version", one.at?.version ?? one.version],
   ];
   const clients = one.owners.filter(isClient).map((owner) => owner.slice(1));
   if (clients.length > 0) rows.push(["held by", `${clients.length} clients or agents, on record`]);
@@ -248,10 +268,13 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     const { state, sequence, checkpoint, logBytes, waiting, attached, apart, peers, timers, problem } =
       one.at;
     rows.push(["state", problem === null ? state : `${state}: ${problem}`]);
-    rows.push([
-      "log",
-      `${sequence - checkpoint} entries after the checkpoint at ${checkpoint}, ${logBytes} bytes`,
-    ]);
+    // Of one that is not open its home has nothing in memory.
+    if (state === "open") {
+      rows.push([
+        "log",
+        `${sequence - checkpoint} entries after the checkpoint at ${checkpoint}, ${logBytes} bytes`,
+      ]);
+    }
     rows.push(["waiting", `${waiting} requests`]);
     rows.push(["attached", `${attached}${apart === 0 ? "" : `, ${apart} of them out of reach`}`]);
     for (const id of peers) rows.push(["", id]);
@@ -259,9 +282,14 @@ async function showOne(names: readonly string[], args: Parsed, shell: Shell): Pr
     for (const { name, dueMs } of timers) rows.push(["timer", `${name} at ${new Date(dueMs).toISOString()}`]);
   }
   for (const line of columns(rows)) shell.out(line);
-  if (one.parked !== null) { for (const line of reportLines(one.parked)) shell.out(line); }
+  if (one.parked !== null) {
+    for (const line of [...reportLines(one.parked), ...nextLines(names)]) shell.out(visible(line));
+  }
   return EXIT.done;
 }
+
+const disksOf = ({ owners }: Shown): string =>
+  owners.filter((owner) => !isClient(owner)).join(", ") || "none: the home's disk alone";
 
 /** A client, or an agent of an origin, that holds the log (docs/protocol/hosts.md). */
 const isClient = (owner: string): boolean => owner.startsWith("@");
@@ -285,7 +313,12 @@ function reportLines({ code, message, detail, site, atMs }: NonNullable<Shown["p
   for (const [name, value] of Object.entries(detail)) {
     const acts = z.array(z.object({ what: z.string(), at: z.string() })).safeParse(value);
     if (acts.success) {
-      lines.push(`${name}:`, ...acts.data.map(({ what, at }) => `  ${what}, ${at.replaceAll("\n", ", ")}`));
+      lines.push(
+        `${name}:`,
+        ...acts.data.map(({ what, at }) =>
+          at === "" ? `  ${what}` : `  ${what}, ${at.replaceAll("\n", ", ")}`
+        ),
+      );
     } else if (typeof value === "string") {
       lines.push(`${name}: ${value.replaceAll("\n", "\n  ")}`);
     } else lines.push(`${name}: ${JSON.stringify(value)}`);
@@ -293,10 +326,33 @@ function reportLines({ code, message, detail, site, atMs }: NonNullable<Shown["p
   return lines;
 }
 
+/** What can be done about it. */
+function nextLines(names: readonly string[]): string[] {
+  const one = names.map((name) => /^[\w.:@-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`)
+    .join(" ");
+  return [
+    "",
+    "Deploy a version that can go on, or",
+    ...columns([
+      [`  sojourn sessions resume ${one}`, "to have it try again"],
+      [
+        `  sojourn sessions resume ${one} --from-checkpoint`,
+        "to take back what came after its last checkpoint",
+      ],
+      [`  sojourn sessions reset ${one}`, "to drop its state: it begins anew"],
+    ]),
+  ];
+}
+
 async function remove(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   const client = await findCluster(args, shell);
   const gone = deletedSchema.parse(await client.call("DELETE", pathOf(names)));
   if (args.json) shell.out(JSON.stringify(gone));
   else shell.out(`${gone.class} ${gone.id} of ${gone.app} is deleted`);
-  return EXIT.done;
+  const { missing } = gone;
+  if (missing.length === 0) return EXIT.done;
+  shell.err(
+    `logs of those of that id that have ended may be kept at ${missing.join(", ")}: nobody answers there`,
+  );
+  return EXIT.partly;
 }

@@ -151,7 +151,7 @@ export class ClusterChaos {
   async #restart(site: ClusterSite): Promise<void> {
     await site.process.kill();
     this.#paused.delete(site.id);
-    site.process.start();
+    await site.process.start();
   }
 
   async #wipe(site: ClusterSite): Promise<Did> {
@@ -169,7 +169,7 @@ export class ClusterChaos {
         undo,
       };
     }
-    process.start();
+    await process.start();
     return { did: `${id} lost its data and starts as a new incarnation (pid ${process.pid})`, undo };
   }
 

@@ -6,6 +6,7 @@
  *
  * C1  What must not be read by others (secret, admin token, cluster file) has mode 0600.
  * C2  Data, secret and admin token that are there are used again.
+ * C3  From its first writing to `stop` the cluster file has the processes that there are.
  */
 import { join, resolve } from "node:path";
 import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
@@ -63,9 +64,20 @@ export class Cluster {
   readonly sites: readonly ClusterSite[];
   readonly adminToken: string;
   readonly data: string;
+  readonly #ports: FreePorts;
+  /** Of the dev process; null: the cluster file was not written yet (C3). */
+  #controlUrl: string | null = null;
+  #written: Promise<void> = Promise.resolve();
+  #isStopping = false;
 
-  private constructor(sites: readonly ClusterSite[], adminToken: string, data: string) {
-    this.sites = sites;
+  private constructor(
+    make: (changed: () => void) => readonly ClusterSite[],
+    adminToken: string,
+    data: string,
+    ports: FreePorts,
+  ) {
+    this.sites = make(() => this.#changed());
+    this.#ports = ports;
     this.adminToken = adminToken;
     this.data = data;
   }
@@ -80,7 +92,7 @@ export class Cluster {
     const adminToken = await keepSecret(join(data, "admin-token"), 24);
     const free = new FreePorts();
     const ports = new Map<string, SitePorts>();
-    topology.sites.forEach((site, i) => {
+    for (const [i, site] of topology.sites.entries()) {
       if (options.port !== 0 && !isFree(options.port + i)) {
         throw new ConfigError(
           `port ${
@@ -88,40 +100,39 @@ export class Cluster {
           } of 127.0.0.1, for ${site.id}, is taken; --port takes another first port, 0 free ones`,
         );
       }
-      ports.set(site.id, { http: options.port === 0 ? free.draw() : options.port + i, link: free.draw() });
-    });
-    const sites: ClusterSite[] = [];
+      const http = options.port === 0 ? await free.draw() : options.port + i;
+      ports.set(site.id, { http, link: await free.draw() });
+    }
     for (const site of topology.sites) {
-      const file = join(data, "sites", site.id, "site.json");
-      const chaosFile = join(data, "sites", site.id, "chaos.json");
+      const { file } = filesOf(data, site);
       await Deno.mkdir(join(data, "sites", site.id), { recursive: true, mode: 0o700 });
       await Deno.writeTextFile(file, JSON.stringify(siteFile(options, site, ports), null, 2) + "\n", {
         mode: 0o600,
       });
-      sites.push({
+    }
+    const sites = (onChange: () => void) =>
+      topology.sites.map((site): ClusterSite => ({
         id: site.id,
         parent: site.parent ?? null,
         tier: tierOf(topology, site),
         url: `http://127.0.0.1:${portsOf(ports, site.id).http}`,
-        file,
-        chaosFile,
+        ...filesOf(data, site),
         links: linksOf(topology, site),
         process: new SiteProcess({
           id: site.id,
-          file,
-          chaosFile,
+          ...filesOf(data, site),
           main: options.main,
           denoConfig: join(SOURCE, "..", "deno.json"),
           onExit: (code, signal, nextMs) => options.onExit(site.id, code, signal, nextMs),
+          onChange,
         }),
-      });
-    }
-    return new Cluster(sites, adminToken, data);
+      }));
+    return new Cluster(sites, adminToken, data, free);
   }
 
   /** Starts every site. */
   start(): void {
-    for (const site of this.sites) site.process.start();
+    for (const site of this.sites) void site.process.start();
   }
 
   /** Resolves when every site that is meant to run is ready. */
@@ -136,8 +147,22 @@ export class Cluster {
     return this.sites.find((site) => site.id === id);
   }
 
-  /** Writes the file by which commands find the cluster. */
-  async writeFile(controlUrl: string): Promise<void> {
+  /** Writes the file by which commands find the cluster. Resolves when it has what is there now. */
+  writeFile(controlUrl: string): Promise<void> {
+    if (this.#isStopping) return this.#written;
+    this.#controlUrl = controlUrl;
+    // One at a time; one that failed keeps none after it from being written.
+    const written = this.#written.then(() => this.#write(controlUrl));
+    this.#written = written.catch(() => {});
+    return written;
+  }
+
+  /** C3 */
+  #changed(): void {
+    if (this.#controlUrl !== null) this.writeFile(this.#controlUrl).catch(() => {});
+  }
+
+  async #write(controlUrl: string): Promise<void> {
     const file: ClusterFile = {
       pid: Deno.pid,
       adminToken: this.adminToken,
@@ -158,6 +183,9 @@ export class Cluster {
 
   /** Stops every site: leaves first, so that each says goodbye to a parent that is there. */
   async stop(): Promise<void> {
+    using _ = this.#ports; // no site comes back to them
+    this.#isStopping = true;
+    await this.#written;
     for (const tier of ["edge", "core", "root"]) {
       await Promise.all(this.sites.filter((site) => site.tier === tier).map((site) => site.process.stop()));
     }
@@ -182,6 +210,11 @@ export async function answers(
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
+
+const filesOf = (data: string, { id }: TopologySite) => ({
+  file: join(data, "sites", id, "site.json"),
+  chaosFile: join(data, "sites", id, "chaos.json"),
+});
 
 function portsOf(ports: ReadonlyMap<string, SitePorts>, id: string): SitePorts {
   const found = ports.get(id);

@@ -42,6 +42,11 @@ export const devCommand: Command = {
     "[--check-determinism]",
   summary:
     "Runs a whole cluster on this machine, each site its own process; redeploys the given apps on change.",
+  details: [
+    `APP is a module, a folder with app.ts, or a name in examples/; ${APP_DEFAULT} by default. HTTP ports go up from`,
+    "--port, one a site: cloud, core-1, core-2, edge-1, edge-2, edge-3 in the default topology. Ctrl-C stops all.",
+    "Other commands find the cluster in the same folder, or by --data.",
+  ],
   options: {
     topology: {
       type: "string",
@@ -305,7 +310,8 @@ class DevRun {
     if (at === undefined || first === undefined) return;
     this.#shell.out(`try        curl -i ${at.url}/${first}/`);
     this.#shell.out(`dashboard  ${sites[0]?.url}/_sojourn/dashboard#token=${this.#cluster.adminToken}`);
-    this.#shell.out(`           ${first} is redeployed when its files change; Ctrl-C stops all sites`);
+    const whose = apps.length === 1 ? `${first} is redeployed when its` : "apps are redeployed when their";
+    this.#shell.out(`           ${whose} files change; Ctrl-C stops all sites`);
   }
 
   async #watch(stop: AbortSignal, first: Promise<void>): Promise<void> {

@@ -50,7 +50,12 @@ export async function openControl(cluster: Cluster, changed: () => Promise<void>
 const isAction = (word: string | undefined): word is Action => ACTIONS.some((action) => action === word);
 
 async function act(
-  site: { kill(): Promise<void>; stop(): Promise<void>; start(): void; signal(signal: Deno.Signal): void },
+  site: {
+    kill(): Promise<void>;
+    stop(): Promise<void>;
+    start(): Promise<void>;
+    signal(signal: Deno.Signal): void;
+  },
   action: Action,
 ): Promise<void> {
   switch (action) {
@@ -59,10 +64,10 @@ async function act(
     case "stop":
       return await site.stop();
     case "start":
-      return site.start();
+      return await site.start();
     case "restart":
       await site.kill();
-      return site.start();
+      return await site.start();
     case "pause":
       return site.signal("SIGSTOP");
     case "resume":

@@ -1,7 +1,16 @@
 /**
  * Free TCP ports of this machine, known before the processes that will listen on them start: so that sites can
  * start in any order and come back to the same address.
+ *
+ * Life: `draw`, as often as wanted → disposed, when nothing will listen on them any more.
+ *
+ * FP1 No two who draw have one port at a time, in different processes neither, though none of them may listen yet, or
+ *     just now: each holds the UDP port of the same number, on which no site listens, until it is disposed or its
+ *     process ends.
  */
+import { createSocket, type Socket } from "node:dgram";
+
+const HOST = "127.0.0.1";
 
 /** Below the range from which Linux draws ports of outgoing connections, which would take one of ours meanwhile. */
 const PORT_MIN = 10_000;
@@ -10,32 +19,62 @@ const PORT_MAX = 32_000;
 /** Tries before giving up: even with half of the range taken, failing this often does not happen. */
 const TRIES_MAX = 200;
 
-/** Draws ports, each only once. */
-export class FreePorts {
-  readonly #given = new Set<number>();
+/** Draws ports, and holds them. */
+export class FreePorts implements Disposable {
+  readonly #held: Socket[] = [];
+  readonly #min: number;
+  readonly #max: number;
 
-  /** A port of 127.0.0.1 that nobody listens on. */
-  draw(): number {
+  /** Of ports from `min` up to below `max`. */
+  constructor(min: number = PORT_MIN, max: number = PORT_MAX) {
+    this.#min = min;
+    this.#max = max;
+  }
+
+  /** A port of 127.0.0.1 that nobody listens on, and that nobody else draws. */
+  async draw(): Promise<number> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      const port = PORT_MIN + Math.floor(Math.random() * (PORT_MAX - PORT_MIN));
-      if (!this.#given.has(port) && isFree(port)) {
-        this.#given.add(port);
-        return port;
-      }
+      const port = this.#min + Math.floor(Math.random() * (this.#max - this.#min));
+      if (await this.#hold(port)) return port;
     }
     throw new Error(
-      `found no free port of 127.0.0.1 between ${PORT_MIN} and ${PORT_MAX} in ${TRIES_MAX} tries`,
+      `found no free port of ${HOST} from ${this.#min} to ${this.#max - 1} in ${TRIES_MAX} tries`,
     );
+  }
+
+  async #hold(port: number): Promise<boolean> {
+    const socket = isFree(port) ? await bound(port) : null; // FP1
+    if (socket !== null) this.#held.push(socket);
+    return socket !== null;
+  }
+
+  /** Others may draw them, soon. */
+  [Symbol.dispose](): void {
+    for (const socket of this.#held.splice(0)) socket.close();
   }
 }
 
 /** Whether a port of 127.0.0.1 can be listened on. */
 export function isFree(port: number): boolean {
   try {
-    Deno.listen({ hostname: "127.0.0.1", port }).close();
+    Deno.listen({ hostname: HOST, port }).close();
     return true;
   } catch (error) {
     if (error instanceof Deno.errors.AddrInUse) return false;
     throw error;
   }
+}
+
+/** A socket that has the UDP port and keeps no process alive; null where another has it. */
+function bound(port: number): Promise<Socket | null> {
+  const socket = createSocket("udp4");
+  return new Promise((resolve, reject) => {
+    socket.once("error", (error: Error & { code?: string }) => {
+      socket.close();
+      if (error.code === "EADDRINUSE") resolve(null);
+      else reject(error);
+    });
+    socket.unref(); // before it is bound: later has no effect
+    socket.bind(port, HOST, () => resolve(socket));
+  });
 }

@@ -6,6 +6,7 @@
  *
  * P1  A site ends when this process does, however it ends: it watches its standard input, whose other end is here.
  * P2  A site that ended by itself is started again after a pause that doubles with each early end.
+ * P3  A `start` is not lost on a process that is ending: the next one begins when that one has ended.
  */
 
 /** How to start a site. */
@@ -19,6 +20,8 @@ export interface SiteCommand {
   /** deno.json of the checkout. */
   readonly denoConfig: string;
   readonly onExit: (code: number, signal: string | null, nextMs: number | null) => void;
+  /** Its process is another one, or there is none any more. */
+  readonly onChange: () => void;
 }
 
 const PAUSE_MS_MIN = 100;
@@ -28,6 +31,11 @@ const PAUSE_MS_MAX = 5_000;
 const RAN_WELL_MS = 5_000;
 /** A site that has not ended this long after it was asked to is killed. */
 const STOP_MS_MAX = 8_000;
+/**
+ * One that was drained is ending, and nobody tells its supervisor: a start that came so shortly before it ended in order
+ * was meant for the next process. It stops within 10 s after it has said that it is drained.
+ */
+const DRAINED_MS_MAX = 15_000;
 
 /**
  * Deno's switch turns a site's own telemetry on. Left to Deno as well, it would add a second span to every request,
@@ -44,6 +52,10 @@ export class SiteProcess {
   #child: Deno.ChildProcess | null = null;
   #ended: Promise<void> = Promise.resolve();
   #wanted = false;
+  /** It was asked to end, by its supervisor. */
+  #isEnding = false;
+  /** When a start last found it running. */
+  #startedMs = -Infinity;
   #pauseMs = PAUSE_MS_MIN;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -61,11 +73,13 @@ export class SiteProcess {
     return this.#child?.pid ?? 0;
   }
 
-  /** Starts the process, if it is not running. */
-  start(): void {
+  /** Starts the process, if it is not running. Where it is ending it resolves when it has begun anew (P3). */
+  async start(): Promise<void> {
     this.#wanted = true;
     clearTimeout(this.#timer);
-    if (this.#child === null) this.#spawn();
+    if (this.#child === null) return this.#spawn();
+    this.#startedMs = performance.now();
+    if (this.#isEnding) await this.#ended;
   }
 
   /** Asks the site to end, and waits until it has. */
@@ -93,6 +107,7 @@ export class SiteProcess {
 
   #down(signal: Deno.Signal): void {
     this.#wanted = false;
+    this.#isEnding = this.#child !== null;
     clearTimeout(this.#timer);
     this.signal("SIGCONT"); // a paused process handles nothing but SIGKILL
     this.signal(signal);
@@ -100,7 +115,7 @@ export class SiteProcess {
 
   #spawn(): void {
     const { file, chaosFile, main, denoConfig } = this.#command;
-    const startedMs = Date.now();
+    const startedMs = performance.now();
     const child = new Deno.Command(Deno.execPath(), {
       args: [
         "run",
@@ -122,13 +137,27 @@ export class SiteProcess {
       stderr: "inherit",
     }).spawn();
     this.#child = child;
+    this.#startedMs = -Infinity;
     this.#ended = child.status.then((status) => {
-      this.#child = null;
-      if (status.success) this.#wanted = false; // it was drained: an operator wants it down
       child.stdin.close().catch(() => {}); // its reader is gone already
-      const nextMs = this.#wanted ? this.#again(Date.now() - startedMs) : null;
+      const nextMs = this.#over(status, performance.now() - startedMs);
       this.#command.onExit(status.code, status.signal, nextMs);
+      if (this.#child === null) this.#command.onChange();
     });
+    this.#command.onChange();
+  }
+
+  /** In how many milliseconds it is started again; null: never, or it was already. */
+  #over({ success }: Deno.CommandStatus, ranMs: number): number | null {
+    const wasAsked = this.#isEnding;
+    this.#isEnding = false;
+    this.#child = null;
+    const isStarted = wasAsked || performance.now() - this.#startedMs < DRAINED_MS_MAX;
+    if (success && !isStarted) this.#wanted = false; // it was drained: an operator wants it down
+    if (!this.#wanted) return null;
+    if (!success && !wasAsked) return this.#again(ranMs);
+    this.#spawn(); // P3
+    return null;
   }
 
   /** P2 */

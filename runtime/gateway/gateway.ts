@@ -16,6 +16,7 @@ import { Problem } from "./problem.ts";
 import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { CLEARED_COOKIE } from "./session_tokens.ts";
+import { isForPerson, stuckPage } from "./stuck_page.ts";
 
 /** Where links over WebSocket come in. */
 const LINK_PATH = "/_sojourn/link";
@@ -188,9 +189,13 @@ export class Gateway {
 const isUpgrade = (request: Request): boolean =>
   request.method === "GET" && request.headers.get("upgrade")?.toLowerCase() === "websocket";
 
-/** The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. */
+/**
+ * The answer to a request that the platform refused; a bad cookie is dropped, and a navigation tries again. Where the
+ * cookie is a good one that can't be gone on with now, whoever navigates says what is to be done.
+ */
 function refused(error: unknown, head: RequestHead | null, path: string): Response {
   const answer = refusal(error);
+  if (error instanceof Problem && isForPerson(error, head)) return stuckPage(error, answer);
   const badCookie = error instanceof Problem && error.code.startsWith("token_") &&
     head?.tokenFrom === "cookie";
   if (!badCookie) return answer;

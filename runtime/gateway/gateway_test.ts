@@ -3,6 +3,7 @@ import { RequestTelemetry } from "./request_telemetry.ts";
 import assert from "node:assert/strict";
 import { AppGateway, type AppGatewayServices } from "./app_gateway.ts";
 import { Gateway } from "./gateway.ts";
+import { Problem } from "./problem.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
 /** A gateway whose site takes every token for a forged one: nothing behind the tokens is ever asked for. */
@@ -39,4 +40,67 @@ Deno.test("a navigation with a bad cookie is sent to the same place, and nowhere
   assert.equal((await locationFor("http://h/app/x?q=1")).href, "http://h/app/x?q=1");
   assert.equal((await locationFor("http://app.localhost/")).href, "http://app.localhost/");
   assert.equal((await locationFor("http://app.localhost//evil.example/x")).host, "app.localhost");
+});
+
+/** What a client is told whose session can't go on. */
+async function stuck(
+  code: "source_lost" | "source_unreachable" | "overloaded",
+  headers: Record<string, string>,
+) {
+  const real = new AppGateway({ headerBytesMax: 1_000, bodyBytesMax: 1_000 } as AppGatewayServices);
+  const apps = {
+    head: (...asked: Parameters<AppGateway["head"]>) => real.head(...asked),
+    handle: () =>
+      Promise.reject(new Problem(code, "the disk of <edge-1> is lost", { mayBeLost: { site: "edge-1" } })),
+  } as unknown as AppGateway;
+  const gateway = new Gateway({
+    telemetry: new RequestTelemetry("edge-1", INERT),
+    apps: () => apps,
+    sites: () => [],
+    platform: () => new Response(),
+    front: () => new Response(),
+    link: () => Promise.resolve(),
+    fault: () => {},
+  });
+  const answer = await gateway.handle(new Request("http://h/app/x", { headers }), {
+    remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 },
+  });
+  gateway.close();
+  return {
+    status: answer.status,
+    type: answer.headers.get("content-type"),
+    text: await answer.text(),
+    answer,
+  };
+}
+
+Deno.test("a person whose session can't go on is told so in words, and can begin anew; a program is told as ever", async () => {
+  const page = "text/html; charset=utf-8", json = "application/problem+json";
+  const cookie = "sojourn_session=x", accept = "text/html,*/*";
+  const rows: [Parameters<typeof stuck>[0], Record<string, string>, number, string][] = [
+    ["source_lost", { cookie, accept }, 410, page],
+    ["source_unreachable", { cookie, accept }, 503, page],
+    ["source_unreachable", { cookie, "sec-fetch-mode": "navigate" }, 503, page],
+    ["source_lost", { cookie }, 410, json],
+    ["source_lost", { cookie, accept: "application/json" }, 410, json],
+    ["source_lost", { "sojourn-session": "x", accept }, 410, json],
+    ["overloaded", { cookie, accept }, 503, json],
+  ];
+  for (const [code, headers, status, type] of rows) {
+    const told = await stuck(code, headers);
+    assert.deepEqual([told.status, told.type], [status, type], `${code} ${JSON.stringify(headers)}`);
+    if (type === json) {
+      assert.equal(JSON.parse(told.text).code, code);
+      continue;
+    }
+    assert.match(told.text, /<form [^>]*method="post" action="\/_sojourn\/session\/reset">/);
+    assert.match(told.text, new RegExp(`${code}: the disk of &lt;edge-1&gt; is lost`));
+    assert.match(
+      told.answer.headers.get("content-security-policy") ?? "",
+      /^default-src 'none'; .*frame-ancestors 'none'$/,
+    );
+    assert.equal(told.answer.headers.get("set-cookie"), null, "nothing is decided for anybody");
+    assert.equal(told.answer.headers.get("cache-control"), "no-store");
+    assert.equal(told.answer.headers.get("retry-after"), status === 503 ? "1" : null);
+  }
 });

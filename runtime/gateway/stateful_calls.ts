@@ -42,6 +42,12 @@ export interface StatefulReply {
   readonly token: TokenState | null;
 }
 
+/** One that is kept for who asks again. */
+export interface KeptReply extends StatefulReply {
+  /** Nobody will ask again. */
+  heard(): void;
+}
+
 /** A client that is to be attached. */
 export interface StatefulAttachment {
   readonly address: StatefulAddress;

@@ -57,6 +57,17 @@ Deno.test("every command's --help names its usage and each of its options", asyn
   }
 });
 
+Deno.test("the overview has one short line for each command, and of none that is there says that it is not", async () => {
+  const lines = (await run(["--help"])).out.split("\n");
+  for (const { name } of all) {
+    assert.equal(lines.filter((line) => line.startsWith(`  ${name} `)).length, 1, name);
+  }
+  assert.deepEqual(lines.filter((line) => line.length > 120 || /^[a-z]/.test(line)), [
+    "sojourn: a serverless runtime for the edge, on a session-consistent store",
+    "usage: sojourn COMMAND … (every command has --help, and --json for programs)",
+  ]);
+});
+
 Deno.test("every command refuses an unknown flag with exit 2, and says which was meant", async () => {
   for (const command of all) {
     const { code, out, err } = await run([command.name, "--nonsense-flag"]);

@@ -74,9 +74,12 @@ Deno.test("Ctrl-C while a deploy bundles leaves no folder behind", async () => {
   const names = async () => (await Array.fromAsync(Deno.readDir(temp))).map((entry) => entry.name);
   const child = sojourn(["deploy", app, "--to", "http://127.0.0.1:1"], { TMPDIR: temp }).spawn();
   try {
-    while (!(await names()).some((name) => name.startsWith("sojourn-bundle-"))) {
+    let hasEnded = false;
+    void child.status.then(() => hasEnded = true);
+    while (!hasEnded && !(await names()).some((name) => name.startsWith("sojourn-bundle-"))) {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
+    assert.ok(!hasEnded, "it ended before it bundled");
     child.kill("SIGINT");
     const { code, stderr } = await child.output();
     assert.deepEqual([code, new TextDecoder().decode(stderr)], [1, "interrupted: nothing was changed\n"]);

@@ -52,7 +52,7 @@ export async function readPage(path: string): Promise<number> {
   const steps = stepsOf(await Deno.readTextFile(join(ROOT, path)));
   const folder = await Deno.makeTempDir({ prefix: "page-" });
   await using reader = await Reader.sitDown(folder);
-  if (steps.some((step) => step.kind === "command" && SITE.test(step.text))) reader.drawPorts();
+  if (steps.some((step) => step.kind === "command" && SITE.test(step.text))) await reader.drawPorts();
   let commands = 0;
   for (const step of steps) {
     if (step.kind === "command") commands++;
@@ -64,6 +64,7 @@ export async function readPage(path: string): Promise<number> {
 class Reader implements AsyncDisposable {
   readonly #folder: string;
   readonly #shell: Shell;
+  readonly #ports = new FreePorts();
   #cluster: TestCluster | null = null;
   /** From the page's words to this run's: ports, and what `where` says. */
   readonly #standIns: [page: string, real: string][] = [];
@@ -140,9 +141,8 @@ class Reader implements AsyncDisposable {
   }
 
   /** For sites that the page starts by hand. */
-  drawPorts(): void {
-    const free = new FreePorts();
-    for (const port of BY_HAND) this.#standIns.push([`:${port}`, `:${free.draw()}`]);
+  async drawPorts(): Promise<void> {
+    for (const port of BY_HAND) this.#standIns.push([`:${port}`, `:${await this.#ports.draw()}`]);
   }
 
   #real(text: string): string {
@@ -156,6 +156,7 @@ class Reader implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#shell.close();
     await this.#cluster?.stop();
+    this.#ports[Symbol.dispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }
 }
