@@ -136,7 +136,7 @@ export class Client extends EventTarget {
    */
   async reset(): Promise<void> {
     this.#tokens.clear();
-    for (const line of [...this.#lines]) line.close(1000, "");
+    for (const line of [...this.#lines]) line.reset();
     const { storage } = this.#parts;
     if (storage !== null) await KeptPeer.forgetAll(storage);
   }

@@ -36,7 +36,8 @@ export function platformHost(): ClientHost {
     fetch: (input, init) => globalThis.fetch(input, init),
     open: openSocket,
     openElsewhere: (url, protocols) => new WebSocket(url, protocols),
-    draw: () => crypto.randomUUID(),
+    // A page that came over plain HTTP has no crypto.randomUUID.
+    draw: () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-"),
     number: () => {
       const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
       return (high & 0xffff) * 2 ** 32 + low + 1;

@@ -9,10 +9,13 @@
  *     or that there is none, or the app's own.
  * L2  A session goes on exactly: its host side (functions/peers) sends again what is not in the log, and gives out each
  *     output once.
- * L3  Before its first connection is taken, refusals are few and then told: whoever may not come is not kept waiting.
- *     Afterwards it is tried for `resumeMs`.
+ * L3  Before its first connection is taken, refusals are few and then told: whoever may not come is not kept waiting,
+ *     nor who is new to a session that can't be opened now. Afterwards it is tried for `resumeMs`.
  * L4  Its host side holds the log of a session whose hosts do: in memory, and beside the head where that is kept.
  * L5  It moves with its client: the next connection is open before the one before it is closed.
+ * L6  Why there is no connection is told when a site says it, once for each reason. Whoever holds the log may be the one
+ *     that its session waits for: he is refused for as long as it takes, and does not drop what he holds. Where he finds
+ *     no site for `resumeMs`, or is closed without one, what he has kept is for the next socket.
  */
 import { tag } from "../peers/frame_bytes.ts";
 import {
@@ -24,6 +27,7 @@ import {
   SUBPROTOCOL,
 } from "../peers/mod.ts";
 import { HostLog } from "../sealed_log/host_log.ts";
+import type { KeptLog } from "./kept_log.ts";
 import type { KeptPeer } from "./kept_peer.ts";
 import * as limits from "./limits.ts";
 import type { ClientHost, Socket } from "./ports.ts";
@@ -61,11 +65,15 @@ export interface LineListener {
   /** It has no connection, or one again. */
   away(): void;
   back(): void;
+  /** There is no connection now, and a site says why (L6). It is tried again. */
+  refused(problem: { readonly code: string; readonly message: string }): void;
   closed(code: number, reason: string, isClean: boolean): void;
 }
 
 type Stage = "opening" | "session" | "plain" | "closed";
 const ABNORMAL = 1006;
+/** As a plain WebSocket is closed where its session can't be reached: come again. */
+const LATER = 1013;
 /** A WebSocket's close of the platform's, where no reason of the app's fits. */
 const REFUSED = 4000;
 
@@ -75,6 +83,12 @@ export class Line {
   #stage: Stage = "opening";
   #side: HostSide;
   #kept: KeptPeer | null;
+  /** L4 */
+  #log: HostLog | KeptLog | null = null;
+  /** L6 */
+  #refusal: { readonly code: string; readonly message: string } | null = null;
+  #cancelRefused: (() => void) | null = null;
+  #isReset = false;
   #plain: Socket | null = null;
   /** The connection that is being made; another one takes its place. */
   #attempt = 0;
@@ -117,12 +131,25 @@ export class Line {
 
   close(code: number | undefined, reason: string): void {
     if (this.#stage === "plain") return this.#plain?.close(code, reason);
-    if (this.#stage === "opening") return this.#end(ABNORMAL, "", false);
+    if (this.#stage === "opening") {
+      this.#leaveKept();
+      return this.#end(ABNORMAL, "", false);
+    }
     this.#side.close(code ?? 1005, reason);
     if (this.#awayMs !== null) {
-      this.#cancelClose = this.#parts.host.after(limits.CLOSE_MS, () => this.#end(ABNORMAL, "", false));
+      this.#cancelClose = this.#parts.host.after(limits.CLOSE_MS, () => {
+        this.#leaveKept();
+        this.#end(ABNORMAL, "", false);
+      });
       void this.#connect();
     }
+  }
+
+  /** Who comes next is somebody else: nothing is kept of it. */
+  reset(): void {
+    this.#isReset = true;
+    if (this.#stage === "opening") this.#end(ABNORMAL, "", false);
+    else this.close(1000, "");
   }
 
   /** The program ends; what is kept goes on with the next. */
@@ -221,7 +248,7 @@ export class Line {
       if (this.isClosed) return;
     }
     this.#tried.add(site.url);
-    if (this.#stage === "opening" && this.#isRefused()) return this.#end(ABNORMAL, "", false); // L3
+    if (this.#stage === "opening" && this.#isRefused()) return this.#giveUp(); // L3
     this.#again();
   }
 
@@ -235,7 +262,7 @@ export class Line {
   #again(): void {
     const { host, resumeMs } = this.#parts;
     this.#awayMs ??= host.nowMs();
-    if (host.nowMs() - this.#awayMs >= resumeMs) return this.#end(ABNORMAL, "", false);
+    if (host.nowMs() - this.#awayMs >= resumeMs && !this.#isAwaited) return this.#giveUp();
     const pause = this.#failures === 0 ? 0 : limits.PAUSE_MS * 2 ** Math.min(this.#failures - 1, 8);
     this.#failures++;
     // All sites were tried: the nearest is as good as any.
@@ -244,16 +271,51 @@ export class Line {
     this.#cancel = host.after(Math.min(pause, limits.PAUSE_MS_MAX), () => void this.#connect());
   }
 
+  /** L6: a session that can't be opened now may lack what this one holds. */
+  get #isAwaited(): boolean {
+    return this.#refusal !== null && (this.#log?.promised ?? 0) > 0;
+  }
+
+  /** L3, L6 */
+  #refused({ code, message }: { readonly code: string; readonly message: string }): void {
+    const before = this.#refusal;
+    this.#refusal = { code, message };
+    if (this.#stage === "opening") {
+      this.#cancelRefused ??= this.#parts.host.after(limits.REFUSED_MS, () => {
+        this.#cancelRefused = null;
+        if (this.#stage === "opening" && this.#kept?.saved == null) this.#giveUp();
+      });
+    }
+    if (before?.code !== code || before.message !== message) this.#parts.listener.refused({ code, message });
+  }
+
+  /** Nothing came of it. */
+  #giveUp(): void {
+    this.#leaveKept();
+    if (this.#refusal === null) this.#end(ABNORMAL, "", false);
+    else this.#end(LATER, this.#refusal.code, false);
+  }
+
+  /** What an earlier page has left is for the next one, where this one was never heard; so is a log that it holds (L6). */
+  #leaveKept(): void {
+    const kept = this.#kept;
+    const isWanted = this.#stage === "opening" ? kept?.saved != null : (kept?.log.promised ?? 0) > 0;
+    if (kept === null || !isWanted || this.#isReset) return;
+    void kept.leave();
+    this.#kept = null;
+  }
+
   // ── The host side ──
 
   #newSide(): HostSide {
     const { host } = this.#parts;
+    this.#log = this.#kept?.log ?? new HostLog();
     return new HostSide({
       kind: "client",
       instance: host.number(),
       clock: host,
       saved: this.#kept?.saved ?? undefined,
-      log: this.#kept?.log ?? new HostLog(),
+      log: this.#log,
       silentMs: limits.SILENT_MS,
       stalledMs: limits.STALLED_MS,
       listener: {
@@ -284,6 +346,8 @@ export class Line {
 
   #opened(): void {
     this.#failures = this.#refusals = 0;
+    this.#refusal = null;
+    this.#cancelRefused?.();
     this.#keepHead();
     if (this.#stage === "opening") {
       this.#stage = "session";
@@ -302,6 +366,8 @@ export class Line {
       this.#awayMs = this.#parts.host.nowMs();
       this.#parts.listener.away();
     }
+    if (why.kind === "refused") this.#refused(why);
+    if (this.isClosed) return; // whoever was told has closed it
     // What one site cannot reach another may; a first time it is given a moment.
     const isStuck = why.kind === "stalled" || (why.kind === "refused" && this.#failures > 1);
     if (site !== null && isStuck) this.#tried.add(site.url);
@@ -337,5 +403,6 @@ export class Line {
     this.#attempt++;
     this.#cancel();
     this.#cancelClose();
+    this.#cancelRefused?.();
   }
 }

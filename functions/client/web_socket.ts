@@ -169,6 +169,7 @@ class SocketEvents extends EventTarget {
         this.#tell(event, this.onmessage);
       },
       rejected: (problem) => void this.dispatchEvent(new CustomEvent("rejected", { detail: problem })),
+      refused: (problem) => void this.dispatchEvent(new CustomEvent("refused", { detail: problem })),
       away: () => void this.dispatchEvent(new Event("away")),
       back: () => void this.dispatchEvent(new Event("back")),
       closed: (code, reason, isClean) => this.#ended(code, reason, isClean),

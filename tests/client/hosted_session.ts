@@ -122,6 +122,10 @@ class Home {
       if (!this.isAlive) return;
       if (asked === "superseded") return; // a later one has been begun, and kills this one
       answers = new Map([...answers, ...asked]);
+      const missing = hosts.filter((host) => !answers.has(host));
+      if (missing.length > 0 && this.#session.tells) {
+        this.side.unavailable("stateful_unreachable", `missing: ${missing.join(", ")}`, "retry");
+      }
     }
     if (!this.isAlive) return;
     const copies = [...answers.values()].flatMap((copy) => copy === null ? [] : [copy.log.pieces]);
@@ -189,14 +193,26 @@ class Home {
       ready: () => this.side.hostsChanged(),
       failed: (_host, error) => assert.fail(String(error)),
     }, ends);
-    this.#released = 0;
+    const feeds = this.#feeds;
+    this.#later(DISK_MS, () => this.#begin(feeds, asked));
+  }
+
+  /** Nothing is told before the disk has what it was opened with; hosts that lack some of it are off the record then. */
+  #begin(feeds: HostFeeds, asked: readonly string[]): void {
+    const { recorded } = this.#session;
+    this.#session.disk = [...this.pieces];
+    this.#released = this.pieces.length;
+    for (const host of [...recorded]) {
+      if ((this.#held.get(host) ?? 0) >= this.#released) continue;
+      this.#held.delete(host);
+      recorded.delete(host);
+    }
     this.side.opened({
       epoch: this.epoch,
       peers: [...this.#folded.peers].map(([id, peer]) => ({ kind: "client", id, ...peer, isClosed: false })),
       outputs: this.#folded.outputs,
-      ahead: { feeds: this.#feeds, last: this.pieces.length, released: 0, asked, leftBehind: [] },
+      ahead: { feeds, released: this.#released, asked },
     });
-    this.#write(this.pieces.length);
   }
 
   /** HO3: only who has all that was released. */
@@ -238,7 +254,6 @@ class Home {
     this.#released = all;
     const done = this.#waiting.filter(({ entry }) => entry <= all);
     this.#waiting.splice(0, done.length);
-    if (done.length === 0) return this.side.settled();
     for (const { event, entry } of done) {
       this.side.released({ done: [{ event, rejected: null }], outputs: [], entry });
     }
@@ -266,6 +281,8 @@ export class HostedSession {
   readonly recorded = new Set<string>();
   /** null: it was lost. */
   disk: LogPiece[] | null = [];
+  /** A home that lacks clients' logs says so to those that have come. */
+  tells = false;
   /** Recoveries in which clients had more than the disk. */
   fromHosts = 0;
 
@@ -309,7 +326,10 @@ export class HostedSession {
     const open: Open = { site, listener, reader: null };
     const world = this.#world;
     this.#open.add(open);
-    world.later(site.rttMs, () => this.#open.has(open) ? this.#accept(open) : undefined);
+    world.later(site.rttMs, () => {
+      if (site.state === "dead") this.#broken(open);
+      else if (this.#open.has(open)) this.#accept(open);
+    });
     return {
       bufferedAmount: 0,
       send: (data) =>

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { appPath, appUrl, platformUrl } from "../../functions/client/address.ts";
 import { ClientError } from "../../functions/client/client_error.ts";
-import { fileStorage } from "../../functions/client/host.ts";
+import { fileStorage, platformHost } from "../../functions/client/host.ts";
 import { KeptSession } from "../../functions/client/kept_session.ts";
 import { KeptPeer } from "../../functions/client/kept_peer.ts";
 import type { ClientStorage } from "../../functions/client/ports.ts";
@@ -30,6 +30,19 @@ Deno.test("an app's address is a path's beginning, absolute or of the page", () 
     else assert.throws(() => appUrl(given, base), (error) => (error as ClientError).code === "site_invalid");
   }
   assert.equal(platformUrl("http://h:1/shop", "readyz"), "http://h:1/_sojourn/readyz");
+});
+
+Deno.test("keys are drawn on a page that came over plain HTTP, too, where there is no randomUUID", () => {
+  const own = Object.getOwnPropertyDescriptor(crypto, "randomUUID");
+  Object.defineProperty(crypto, "randomUUID", { value: undefined, configurable: true });
+  try {
+    const drawn = [platformHost().draw(), platformHost().draw()];
+    assert.notEqual(drawn[0], drawn[1]);
+    for (const key of drawn) assert.match(key, /^[0-9a-z]{1,7}(-[0-9a-z]{1,7}){3}$/);
+  } finally {
+    if (own === undefined) Reflect.deleteProperty(crypto, "randomUUID");
+    else Object.defineProperty(crypto, "randomUUID", own);
+  }
 });
 
 Deno.test("a path is the app's own, and so is a whole address below one of its sites", () => {
