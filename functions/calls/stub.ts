@@ -53,9 +53,7 @@ export function sessionIdProblem(id: unknown): string | null {
   if (typeof id !== "string") return `an id is a text, not ${id === null ? "null" : typeof id}`;
   const bytes = id.length > SESSION_ID_BYTES_MAX ? id.length : utf8.encode(id).length;
   if (bytes === 0 || bytes > SESSION_ID_BYTES_MAX) {
-    return `an id has 1 to ${SESSION_ID_BYTES_MAX} bytes of UTF-8, this one has ${
-      bytes === id.length ? bytes : `${bytes}`
-    }`;
+    return `an id has 1 to ${SESSION_ID_BYTES_MAX} bytes of UTF-8, this one has ${bytes}`;
   }
   return id.isWellFormed() ? null : "an id is well-formed Unicode, this one has half a pair of surrogates";
 }

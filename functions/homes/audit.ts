@@ -6,6 +6,7 @@
  * A1  Dropped only where the arbiter has a later epoch, or the end, on record: a home that has begun a log here, and
  *     has not had it recorded yet, has the epoch that the arbiter knows.
  */
+import type { SiteId } from "../../store/ports.ts";
 import type { Owner, StatefulName } from "./api.ts";
 import type { Arbiter } from "./arbiter.ts";
 import type { RowState } from "./asks.ts";
@@ -66,16 +67,19 @@ export class Audit {
     await Promise.all(old.map((log) => this.#lookAt(log)));
   }
 
-  /** Whether this disk is an owner of it, as the arbiter says now; what it should not have is dropped. */
-  async isLive(name: StatefulName): Promise<boolean> {
+  /**
+   * The site where it is at home, as the arbiter says now, where this disk is an owner of it; null: it is none, or that is
+   * not known. What it should not have is dropped.
+   */
+  async home(name: StatefulName): Promise<SiteId | null> {
     const { keepers, site, disk, count } = this.#ports;
     const row = await this.#row(name);
-    if (row === null || this.#isAtHome(name)) return false;
+    if (row === null || this.#isAtHome(name)) return null;
     const isOwner = row.owners.some((owner) => owner.site === site && owner.disk === disk);
-    if (isOwner && !row.ended) return true;
+    if (isOwner && !row.ended) return row.movesTo === "" ? row.site : row.movesTo;
     count("audited_away");
     await keepers.forgetFormer(name, row.ended ? row.epoch + 1 : row.epoch).catch(this.#failed);
-    return false;
+    return null;
   }
 
   /** Its owners but the one at its home, the nearest first, as the arbiter says now; null: it does not say. */
@@ -86,7 +90,7 @@ export class Audit {
 
   async #lookAt(log: KeptLog): Promise<void> {
     log.writtenMs = this.#ports.nowMs();
-    await this.isLive(log.name);
+    await this.home(log.name);
   }
 
   /** null: none, or no answer. */

@@ -13,7 +13,7 @@ import { Arbiter } from "./arbiter.ts";
 import { type Ask, isForArbiter, type LogCopy, type Reply } from "./asks.ts";
 import { Audit } from "./audit.ts";
 import { Births } from "./births.ts";
-import { Due } from "./due.ts";
+import { Due, type DuePorts } from "./due.ts";
 import { Exchange } from "./exchange.ts";
 import { GroupCommit } from "./group_commit.ts";
 import type { KeptLog } from "./kept_log.ts";
@@ -31,7 +31,7 @@ import type { LiveHomePorts, LiveHomeStart } from "./live_home_ports.ts";
 import { type MoveArbiter, type MovedHome, takenOver } from "./move.ts";
 import { birthId, checkName, keyOf, shown } from "./name.ts";
 import { type OpenHomePorts, Opening } from "./open_home.ts";
-import { Recovery, type RecoveryPorts } from "./recovery.ts";
+import { type Forced, Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
@@ -82,7 +82,7 @@ export class Homes {
     this.#watches = watches;
     const { answersBytesMax: bytesMax = SITE_ANSWERS_BYTES_MAX } = ports;
     this.#room = new AnswerRoom({ nowMs: ports.nowMs, bytesMax });
-    this.#due = new Due((name) => this.#mayOpen(name), (name) => void this.#tellDue(name));
+    this.#due = new Due(this.#duePorts());
     this.#keepers = keepers({
       fenced: (name, epoch, by) => this.#fenced(name, epoch, by),
       changed: (log, news) => this.#changed(log, news),
@@ -151,7 +151,7 @@ export class Homes {
    */
   where(name: StatefulName): SiteId | null {
     const key = keyOf("", name);
-    if (this.#homes.has(key)) return this.#ports.site;
+    if (this.#isAtHome(name)) return this.#ports.site;
     return this.#routes.get(key, this.#keepers.log(name)?.head.by ?? null);
   }
 
@@ -166,11 +166,11 @@ export class Homes {
    * Makes this site its home, where nobody is, or nobody that lives; or opens it again where this site is.
    *
    * @param version the code to run, where nothing is known of it yet.
-   * @param isForced without waiting for clients that hold its log: what only they were told is gone.
+   * @param forced without waiting for clients that hold its log; "ends": and from nothing, where its disks are lost.
    * @throws HomeError `elsewhere` (with the site), `superseded`, `stateful_unreachable`, `arbiter_unreachable`,
    *     `closed`, `limit_stateful`, `overloaded`.
    */
-  async open(name: StatefulName, version: string, isForced = false): Promise<Opened> {
+  async open(name: StatefulName, version: string, forced: Forced = false): Promise<Opened> {
     this.#serving();
     checkName(name);
     this.#room.checkFor(`open ${shown(name)}`);
@@ -181,9 +181,7 @@ export class Homes {
     }
     this.#opening.add(key);
     try {
-      return resting === undefined
-        ? await this.#open(name, version, isForced)
-        : await this.#wake(resting.live);
+      return resting === undefined ? await this.#open(name, version, forced) : await this.#wake(resting.live);
     } finally {
       this.#opening.delete(key);
     }
@@ -219,11 +217,11 @@ export class Homes {
     if (this.#closing !== null) throw this.#closing;
   }
 
-  async #open(name: StatefulName, version: string, isForced: boolean): Promise<Opened> {
+  async #open(name: StatefulName, version: string, forced: Forced): Promise<Opened> {
     const { site, nowMs } = this.#ports;
     const head = this.#keepers.log(name)?.head;
     const recovery = new Recovery(this.#recoveryPorts(), name, version, nowMs() + OPEN_MS_MAX);
-    const recovered = await recovery.run(head?.by === site ? head.promised : 0, isForced);
+    const recovered = await recovery.run(head?.by === site ? head.promised : 0, forced);
     this.#serving();
     if (this.#keepers.log(name)?.head.promised !== recovered.row.epoch) {
       throw overtaken(name);
@@ -394,20 +392,20 @@ export class Homes {
     return this.#homes.has(key) || this.#opening.has(key);
   }
 
-  /** One that has ended is not begun again by a timer that its log still has. */
-  async #tellDue(name: StatefulName): Promise<void> {
-    if (!this.#homes.has(keyOf("", name)) && !await this.#audit.isLive(name)) return;
-    if (this.#mayOpen(name)) this.#ports.due(name);
-  }
-
-  /** A named timer is due (due.ts D1). */
-  #mayOpen(name: StatefulName): boolean {
-    const key = keyOf("", name);
-    if (this.#opening.has(key) || this.#closing !== null) return false;
-    const entry = this.#homes.get(key);
-    if (entry !== undefined) return entry.isResting;
-    const by = this.#keepers.log(name)?.head.by;
-    return by === this.#ports.site || (by !== undefined && this.#watches.isLost(by));
+  #duePorts(): DuePorts {
+    const { site, due } = this.#ports;
+    const isLost = (one: SiteId) => this.#watches.isLost(one);
+    return {
+      ...{ site, isLost, open: due, tell: (one, name) => void this.#invite(one, name) },
+      whose: (name) => {
+        const key = keyOf("", name), entry = this.#homes.get(key);
+        if (this.#opening.has(key) || this.#closing !== null || entry?.isResting === false) return null;
+        const by = this.#keepers.log(name)?.head.by ?? null;
+        return entry !== undefined || (by !== null && isLost(by)) ? site : by;
+      },
+      // One that has ended is not begun again by a timer that its log still has.
+      recorded: async (name) => this.#homes.has(keyOf("", name)) ? site : await this.#audit.home(name),
+    };
   }
 
   // ── Others ──

@@ -140,29 +140,34 @@ export class HostOwners implements HomeHosts {
   }
 
   /**
-   * Those to be on record beside so many disks.
+   * Those to be on record beside so many disks; null: what they have does not allow for so few yet.
    *
    * @param released up to this entry others were told: with one disk, only who has that is recorded (HO3).
-   * @param kept up to this entry all disks have the log (HO4).
+   * @param kept up to this entry the disks that stay have the log (HO4).
    */
-  wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] {
-    const before = Math.max(released, this.#floor);
-    const isReady = (host: string, through: number) =>
-      disks > 1 || through >= before || (this.#isSingle && this.#recorded.has(host));
+  wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] | null {
     if (this.#has === null && this.#recorded.size === 0) return [];
-    const stay = [...this.#has ?? []].filter(([host, through]) => isReady(host, through));
-    const hosts = new Set(stay.map(([host]) => host));
-    // HO4: with one disk whoever stays may be all that an opening finds, also who stays for what it was told itself.
-    for (let isDone = false; !isDone;) {
-      const others = disks > 1 ? [] : [...hosts].map((host) => this.#has?.get(host) ?? 0);
+    const isSingle = disks <= 1, before = Math.max(released, this.#floor);
+    const ready = [...this.#has ?? []]
+      .filter(([host, through]) =>
+        !isSingle || through >= before || (this.#isSingle && this.#recorded.has(host))
+      ).map(([host]) => host);
+    const stay = new Set(ready.filter((host) => this.#recorded.has(host)));
+    const fresh = ready.filter((host) => !stay.has(host));
+    for (;;) {
+      // Who is on record has its place; who comes has what is left of them.
+      const hosts = [...stay, ...fresh.slice(0, HOSTS_MAX - stay.size)];
+      // HO4: with one disk whoever stays may be all that an opening finds, also who stays for what it was told itself.
+      const others = isSingle ? hosts.map((host) => this.#has?.get(host) ?? 0) : [];
       const least = Math.min(kept, ...others);
       const bound = [...this.#recorded].filter((host) =>
-        !hosts.has(host) && (this.#told?.get(host) ?? 0) > least
+        !stay.has(host) && (this.#told?.get(host) ?? 0) > least
       );
-      for (const host of bound) hosts.add(host);
-      isDone = bound.length === 0;
+      if (bound.length === 0) return hosts.map(hostOwner);
+      // HO3: beside more disks others were told what these may lack.
+      if (isSingle && !this.#isSingle) return null;
+      for (const host of bound) stay.add(host);
     }
-    return [...hosts].map(hostOwner);
   }
 
   /** HO3: the last entry that may leave to others, as far as it hangs on hosts. */

@@ -41,6 +41,21 @@ const lastEpochOf = ({ pieces, base }: LogCopy): number => pieces.at(-1)?.epoch 
 export const isFurther = (a: LogCopy, b: LogCopy): boolean =>
   lastEpochOf(a) > lastEpochOf(b) || (lastEpochOf(a) === lastEpochOf(b) && lastEntryOf(a) > lastEntryOf(b));
 
+/**
+ * HO8: whether a log goes no other way than the one that was chosen. One does of a host that was left behind: it was told
+ * what no later home knows, and is on record still where the home that left it behind died before it had that changed.
+ */
+export function isPartOf(log: LogCopy, chosen: LogCopy): boolean {
+  const last = lastEntryOf(log);
+  if (last === 0) return true;
+  if (last > lastEntryOf(chosen)) return false;
+  const { base, pieces } = chosen;
+  // Below the base nobody can tell; it lacks what follows in any case, and is sent the log anew.
+  if (base !== null && last < base.at) return true;
+  const piece = pieces.find((one) => one.first <= last && last <= lastPiece(one));
+  return (piece?.epoch ?? base?.epoch) === lastEpochOf(log); // H4
+}
+
 /** The longest of the logs that hosts hold; null: none holds one. */
 export const furthestOf = (answers: ReadonlyMap<string, HostAnswer>): LogCopy | null =>
   [...answers.values()].reduce(

@@ -151,8 +151,16 @@ export class KeptLog {
 
   /** The epoch of an entry. */
   epochAt(entry: number): number {
-    const piece = this.pieces.find(({ first, count }) => entry >= first && entry < first + count);
-    return piece?.epoch ?? this.base?.epoch ?? 0;
+    return (this.#pieceOf(entry) ?? this.base)?.epoch ?? 0;
+  }
+
+  /** What was due first when the log ended with that entry, as `wakeAtMs` has it. */
+  wakeAtMsAt(entry: number): number {
+    return (this.#pieceOf(entry) ?? this.base)?.wakeAtMs ?? 0;
+  }
+
+  #pieceOf(entry: number): PieceMark | undefined {
+    return this.pieces.find(({ first, count }) => entry >= first && entry < first + count);
   }
 
   setBase(base: Base | null, parts: KeptParts = { first: this.nextPart, marks: [] }): void {

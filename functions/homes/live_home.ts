@@ -399,8 +399,9 @@ export class LiveHome implements FollowerHome {
     if (wanted === null) return;
     const joinedAll = wanted.every(({ isJoined, acked }) => isJoined && acked >= this.#joinAt);
     if (!joinedAll) return;
-    const kept = Math.min(...[...this.#required(), ...wanted].map(({ acked }) => acked));
+    const kept = Math.min(...wanted.map(({ acked }) => acked));
     const hosts = this.hosts.wanted({ released: this.held, kept, disks: wanted.length });
+    if (hosts === null) return;
     const owners = [...wanted.map(({ site, disk }) => ({ site, disk })), ...hosts];
     const isAsRecorded = owners.length === this.#recorded.length &&
       owners.every(({ site, disk }) => this.#recorded.some((one) => one.site === site && one.disk === disk));

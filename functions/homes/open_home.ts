@@ -61,7 +61,6 @@ export class Opening implements Opened {
   readonly version: string;
   readonly #ports: OpenHomePorts;
   readonly #live: LiveHome;
-  readonly #wakeAtMs: number;
   #answers: Answers | null;
 
   constructor(
@@ -71,7 +70,6 @@ export class Opening implements Opened {
   ) {
     this.#ports = ports;
     this.#live = live;
-    this.#wakeAtMs = pieces.at(-1)?.wakeAtMs ?? base?.wakeAtMs ?? 0;
     const answers = this.#answers = new Answers(ports.nowMs, ports.room);
     if (base !== null) answers.restore(base.answers, base.at);
     this.seed = seed;
@@ -93,7 +91,7 @@ export class Opening implements Opened {
     if (answers === null) throw new Error("an opening starts once");
     // Some of the log may not be held yet: what follows from it leaves when it is.
     answers.answered(answered, live.last);
-    return new OpenHome(this.#ports, live, answers, this.#wakeAtMs);
+    return new OpenHome(this.#ports, live, answers);
   }
 
   abandon(): void {
@@ -116,18 +114,16 @@ export class OpenHome implements Home, HomeListener {
   readonly #ports: OpenHomePorts;
   readonly #live: LiveHome;
   readonly #answers: Answers;
-  #wakeAtMs: number;
   #isResting = false;
   /** The last one under way. */
   #checkpoints: Promise<void> | null = null;
   readonly over: Promise<HomeError>;
   #resolveOver: (error: HomeError) => void;
 
-  constructor(ports: OpenHomePorts, live: LiveHome, answers: Answers, wakeAtMs: number) {
+  constructor(ports: OpenHomePorts, live: LiveHome, answers: Answers) {
     this.#ports = ports;
     this.#live = live;
     this.#answers = answers;
-    this.#wakeAtMs = wakeAtMs;
     ({ promise: this.over, resolve: this.#resolveOver } = Promise.withResolvers<HomeError>());
     live.listener = this;
     answers.held(live.held);
@@ -212,8 +208,8 @@ export class OpenHome implements Home, HomeListener {
         ),
       );
     }
-    this.#wakeAtMs = Math.max(0, Math.ceil(wakeAtMs ?? 0));
-    const held = this.#live.append({ count, bytes: entries, wakeAtMs: this.#wakeAtMs });
+    const wakeMs = Math.max(0, Math.ceil(wakeAtMs ?? 0));
+    const held = this.#live.append({ count, bytes: entries, wakeAtMs: wakeMs });
     if (!this.#live.isOver) this.#answers.answered(answers, this.#live.last);
     return held;
   }
@@ -237,10 +233,12 @@ export class OpenHome implements Home, HomeListener {
     if (why !== null) throw refused(name, at, why);
     // What was not released is no base: another home may not have it (H4).
     await this.#live.whenHeld(at);
+    // As it was at that entry: what was committed meanwhile may be nowhere else, and lost with this home.
+    const log = this.#ports.log(name);
     const base: Base = {
       at,
-      epoch: this.#ports.log(name)?.epochAt(at) ?? 0,
-      wakeAtMs: this.#wakeAtMs,
+      epoch: log?.epochAt(at) ?? 0,
+      wakeAtMs: log?.wakeAtMsAt(at) ?? 0,
       version,
       bytes,
       answers: this.#answers.checkpoint(at),

@@ -9,7 +9,9 @@
  * H5  One owner on record is enough: it has all that was released, and with its promise nothing of an earlier home is.
  *     All that live are waited for: what they have beyond that may have been run, and need not be run again.
  * H7  An owner is a disk: a site whose disk was lost is not one that answers for it.
- * H9  Nothing is begun blank but where no owners are on record, or all of them, on their own disks, know nothing.
+ * H9  Nothing is begun blank but where no owners are on record, or all of them, on their own disks, know nothing. One that
+ *     is opened to be ended is so also where all disks on record are lost, and nobody who came has its log: what is known
+ *     of it nobody can know any more, and no earlier home can release without them.
  */
 import type { SiteId } from "../../store/ports.ts";
 import { HomeError, type Owner, type StatefulName } from "./api.ts";
@@ -32,6 +34,7 @@ import {
   type HostAnswer,
   type HostsPort,
   isFurther,
+  isPartOf,
   lastEntryOf,
 } from "./hosts_asked.ts";
 import { PROMISE_MS_MAX, SEED_BYTES, UNSURE_MS, UNSURE_MS_MAX } from "./limits.ts";
@@ -68,11 +71,14 @@ export interface Recovered {
   readonly copy: LogCopy;
   /** By site, of those on record. */
   readonly promised: ReadonlyMap<SiteId, Promised>;
-  /** By host, of those on record: the last entry that each holds. */
+  /** By host, of those that were asked: the last entry that each holds of that log. Left out: who is left behind. */
   readonly hosts: ReadonlyMap<string, number>;
   /** Nobody has heard of what nobody's disk knows: it may be begun where it is on record. */
   readonly isBorn: boolean;
 }
+
+/** What an operator goes on without: hosts that have not come back (host_owners.ts, HO8); to end it, lost disks, too. */
+export type Forced = boolean | "ends";
 
 /** A log that is read while it gets one base after the other: none does as often. */
 const FETCHES_MAX = 10;
@@ -87,6 +93,8 @@ export class Recovery {
   readonly #version: string;
   readonly #untilMs: number;
   #pauseMs = UNSURE_MS;
+  /** Sites that have another disk than the one on record (H7). */
+  readonly #lostDisks = new Set<SiteId>();
 
   constructor(ports: RecoveryPorts, name: StatefulName, version: string, untilMs: number) {
     this.#ports = ports;
@@ -96,33 +104,54 @@ export class Recovery {
   }
 
   /**
-   * @param isForced an operator goes on without the hosts that have not come back (host_owners.ts, HO8).
    * @param seen the epoch in which this site was its home; 0: it was not.
    * @throws HomeError
    */
-  async run(seen: number, isForced = false): Promise<Recovered> {
+  async run(seen: number, forced: Forced = false): Promise<Recovered> {
+    const isForced = forced !== false;
     const granted = await this.#acquire(seen);
     const { epoch, owners } = granted, disks = disksOf(owners);
     const [promised, answers] = await Promise.all([
       this.#promises(
         disks,
         epoch,
-        hostsAreEnough(owners) || (isForced && hostsOf(owners).length > 0),
+        {
+          mayMiss: hostsAreEnough(owners) || (isForced && hostsOf(owners).length > 0),
+          ends: forced === "ends",
+        },
       ),
       this.#hosts(owners, epoch, isForced),
     ]);
     const mine = promised.get(this.#ports.site) ?? await this.#mine(epoch);
+    const isLost = furthestOf(answers) === null && [...promised.values()].every(({ log }) => log === null);
+    if (forced === "ends" && isLost) return await this.#blankToEnd(granted, promised, mine);
     const row = await this.#forfeited(granted, promised, answers);
     const copy = await this.#longest(row, promised, answers, mine, isForced);
     await this.#alignOwn(epoch, copy, mine);
     const hosts = new Map(
-      [...answers].flatMap(([host, held]) => held === null ? [] : [[host, lastEntryOf(held)]]),
+      [...answers].filter(([, held]) => held === null || isPartOf(held, copy))
+        .map(([host, held]) => [host, held === null ? 0 : lastEntryOf(held)]),
     );
     const isBorn = answers.size === 0 && [...promised.values()].every(({ log }) => log === null);
     // H9: they may know nothing because a later home has told them to forget. Whether there is one the arbiter knows, who
     // is asked before anything leaves, as where nobody was on record.
     const isDoubted = isBorn && hostsOf(row.owners).length === 0;
     return { row: isDoubted ? { ...row, owners: [] } : row, copy, promised, hosts, isBorn };
+  }
+
+  /** H9 */
+  async #blankToEnd(
+    row: RowState,
+    promised: ReadonlyMap<SiteId, Promised>,
+    mine: Promised | null,
+  ): Promise<Recovered> {
+    const silent = disksOf(row.owners).filter(({ site }) =>
+      !promised.has(site) && !this.#lostDisks.has(site)
+    );
+    if (silent.length > 0) throw this.#unreachable(silent);
+    const copy = this.#blank();
+    await this.#alignOwn(row.epoch, copy, mine);
+    return { row: { ...row, owners: [] }, copy, promised: new Map(), hosts: new Map(), isBorn: true };
   }
 
   /** Nobody has anything of it. */
@@ -223,7 +252,7 @@ export class Recovery {
   async #promises(
     owners: readonly Owner[],
     epoch: number,
-    mayMiss: boolean,
+    { mayMiss, ends }: { readonly mayMiss: boolean; readonly ends: boolean },
   ): Promise<Map<SiteId, Promised>> {
     const ports = this.#ports, name = this.#name;
     const promised = new Map<SiteId, Promised>();
@@ -239,6 +268,7 @@ export class Recovery {
         answered.add(site);
         if (reply.kind === "promised") promised.set(site, reply);
         else if (reply.kind === "refused" && reply.why === "superseded") refused.superseded = reply.epoch;
+        else if (reply.kind === "refused" && reply.why === "disk") this.#lostDisks.add(site);
         changed.resolve();
       });
     }
@@ -264,7 +294,7 @@ export class Recovery {
       unlisten();
       for (const { asking } of asked) asking.cancel();
     }
-    if (!mayMiss) this.#check(owners, promised);
+    if (!mayMiss && !ends) this.#check(owners, promised); // what is to end may be lost, by the word of all (H9)
     return promised;
   }
 
@@ -321,7 +351,7 @@ export class Recovery {
       `cannot open ${
         shown(this.#name)
       }: none of those that keep its log can be asked; missing: ${sites}. It can be ` +
-        `opened as soon as one of them is back`,
+        `opened as soon as one of them is back with its disk`,
     );
   }
 

@@ -8,7 +8,6 @@
  * HP2  `received` counts messages that are in the log; nothing else is ever acknowledged.
  * HP3  An output is kept from when it is told here until the peer says that it has it: `sent − kept.length` is acknowledged.
  * HP4  On each line outputs go in order, each once, from where the hello said, as far as they may (reach.ts).
- * HP5  While what was recovered is not settled, it is told only of messages that it knows to be in the log.
  */
 import type { OpenedPeer } from "../turns/commit.ts";
 import type { Peer } from "../turns/event.ts";
@@ -22,6 +21,9 @@ import type { OutputToPeer, PeerInput } from "./ports.ts";
 interface Kept extends OutputToPeer {
   readonly entry: number;
 }
+
+/** The entry of all that a session was opened with: it is released. */
+export const OPENED_WITH = 0;
 
 /** Host sides that spoke for one peer and were taken over: those that are alive are a few windows of one program. */
 const BEFORE_MAX = 16;
@@ -47,11 +49,13 @@ export class HomePeer {
   begunBy = 0;
   attempt = 0;
   line: HomeLine<HomePeer> | null = null;
+  /** What it is told when its detach is in the log, where that is no bye. */
+  lastWord: ((line: HomeLine<HomePeer>) => void) | null = null;
   /** What its grace ends with, while it has no line. */
   cancelGrace: (() => void) | null = null;
   /** HP1, HP2 */
   taken: number;
-  received: number;
+  #received: number;
   sent: number;
   /** Outputs that the session was told to keep no longer. */
   reported = 0;
@@ -62,44 +66,34 @@ export class HomePeer {
   /** Its session has sent it away, with its last output. */
   #isDismissed: boolean;
   readonly #kept: Kept[] = [];
-  /** HP5; null: all of the log is settled. */
-  #tellable: number | null;
   #keptBytes = 0;
   /** Host sides that it was taken from. */
   #before: readonly number[] = [];
 
-  /** @param unsettled the last entry of the log, where that is not settled; null: it is. */
   constructor(
     peer: Peer,
     key: Uint8Array,
     logged: OpenedPeer | null,
     outputs: readonly OutputToPeer[],
-    unsettled: number | null = null,
   ) {
     this.peer = peer;
     this.key = key;
     this.stage = logged === null ? "attaching" : "attached";
-    this.taken = this.received = logged?.received ?? 0;
+    this.taken = this.#received = logged?.received ?? 0;
     this.sent = logged?.sent ?? 0;
     this.#isDismissed = logged?.isClosed ?? false;
-    this.#tellable = logged === null || unsettled === null ? null : 0;
     // Where some are missing in between, only what is behind can go out in order.
     for (let next = this.sent, i = outputs.length - 1; i >= 0; i--, next--) {
       const output = outputs[i];
       if (output?.sequence !== next) break;
-      this.#kept.unshift({ ...output, entry: unsettled ?? 0 });
+      this.#kept.unshift({ ...output, entry: OPENED_WITH });
       this.#keptBytes += sizeOf(output);
     }
   }
 
-  /** Messages of which it may be told that they are in the log (HP5). */
-  get tellable(): number {
-    return this.#tellable ?? this.received;
-  }
-
-  /** All of the log is settled. */
-  settle(): void {
-    this.#tellable = null;
+  /** HP2 */
+  get received(): number {
+    return this.#received;
   }
 
   /** Outputs that it is known to have, all up to this one. */
@@ -161,8 +155,6 @@ export class HomePeer {
     this.attempt = hello.attempt;
     line.peer = this;
     line.heard = hello.received;
-    // What it keeps no more it was told of.
-    if (this.#tellable !== null) this.#tellable = Math.max(this.#tellable, hello.first - 1);
     this.acknowledge(hello.received);
   }
 
@@ -171,7 +163,7 @@ export class HomePeer {
     const { line } = this;
     if (line === null) return;
     line.isWelcomed = true;
-    const received = line.told = this.tellable;
+    const received = line.told = this.received;
     line.next = received + 1;
     line.given = this.acknowledged;
     const { id } = this.peer;
@@ -233,7 +225,7 @@ export class HomePeer {
     }
     this.waitingBytes -= first.bytes;
     this.handed = Math.max(0, this.handed - 1);
-    if (kind === "message") this.received++; // HP2
+    if (kind === "message") this.#received++; // HP2
   }
 
   // ── Outputs ──
@@ -288,7 +280,7 @@ export class HomePeer {
   }
 
   #send(line: HomeLine<HomePeer>, { sequence, bytes }: Kept, increment: Uint8Array | undefined): void {
-    const received = this.tellable;
+    const { received } = this;
     if (received - line.told > COUNT_STEP_MAX) this.tell();
     line.told = received;
     line.sendBytes(encodeKept({ sequence, received, tagged: bytes, increment }));
@@ -296,10 +288,10 @@ export class HomePeer {
 
   /** Says which messages are in the log, where that was not said. */
   tell(): void {
-    const { line, tellable } = this;
-    if (line?.isWelcomed !== true || line.told === tellable) return;
-    line.told = tellable;
-    line.send({ kind: "ack", received: tellable });
+    const { line, received } = this;
+    if (line?.isWelcomed !== true || line.told === received) return;
+    line.told = received;
+    line.send({ kind: "ack", received });
   }
 
   /**
@@ -307,10 +299,10 @@ export class HomePeer {
    * WebSockets do) would keep the next message for as long as our system waits to say so, 40 ms.
    */
   answer(): void {
-    const { line, tellable } = this;
+    const { line, received } = this;
     if (line?.isWelcomed !== true) return;
-    line.told = tellable;
-    line.send({ kind: "ack", received: tellable });
+    line.told = received;
+    line.send({ kind: "ack", received });
   }
 
   acknowledge(count: number): true {

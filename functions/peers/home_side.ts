@@ -21,13 +21,14 @@
 import type { OpenedPeer } from "../turns/commit.ts";
 import type { Peer } from "../turns/event.ts";
 import { HomeLine, type LineListener, type Said } from "./home_line.ts";
-import { HomePeer, type Waiting } from "./home_peer.ts";
+import { HomePeer, OPENED_WITH, type Waiting } from "./home_peer.ts";
 import type { Hello, PeerIdentity, Retry } from "./frame.ts";
 import { cut } from "./frame_bytes.ts";
 import * as limits from "./limits.ts";
 import { Lobby } from "./lobby.ts";
 import { PeerRoom } from "./peer_room.ts";
 import { Reach } from "./reach.ts";
+import { Remembered } from "./remembered.ts";
 import {
   type Appended,
   type Channel,
@@ -71,14 +72,14 @@ export class HomeSide {
   #isOpen = false;
   #over: ((line: Line) => void) | null = null;
   #order = 0;
-  /** When it is looked again whether this home still is one. */
-  #outrunMs = 0;
+  readonly #remembered: Remembered;
   #waitingBytes = 0;
 
   constructor(ports: HomePorts) {
     this.#ports = ports;
     this.#lobby = new Lobby(ports, ({ identity }) => identity !== null && this.#isKnown(identity));
-    this.#reach = new Reach(ports.clock);
+    this.#remembered = ports.remembered ?? new Remembered(() => ports.clock.nowMs());
+    this.#reach = new Reach(ports.clock, this.#remembered.tardy);
     this.#room = new PeerRoom(ports.peersMax);
   }
 
@@ -98,7 +99,7 @@ export class HomeSide {
    * The session was opened, and its log says this of its peers. Called again when it is opened again (its isolate was
    * killed, it rested): what peers sent that is not in the log is delivered again, and lines stay.
    */
-  opened({ epoch, peers, outputs, ahead }: LoggedPeers): void {
+  opened({ epoch, peers, outputs, ahead, leftBehind = [] }: LoggedPeers): void {
     if (this.#over !== null) return;
     this.#epoch = epoch;
     this.#isOpen = true;
@@ -112,14 +113,12 @@ export class HomeSide {
       else if (this.#goesOn(peer, own, given.get(id) ?? [])) logged.delete(id);
       else this.#remove(peer, (line) => line.farewell({ kind: "moved", site: null }));
     }
-    const unsettled = this.#reach.isSettled ? null : this.#reach.last;
     for (const each of logged.values()) {
       const { kind, id } = each;
       const [key] = this.#ports.keysOf(id);
-      const peer = new HomePeer({ kind, id }, key, each, given.get(id) ?? [], unsettled);
+      const peer = new HomePeer({ kind, id }, key, each, given.get(id) ?? []);
       this.#peers.set(id, peer);
-      if (ahead?.leftBehind.includes(id)) this.#detach(peer);
-      else this.#leave(peer);
+      this.#leave(peer);
     }
     for (const peer of this.#peers.values()) this.#reach.joins(peer);
     const undone = [...this.#peers.values()].flatMap((peer) => {
@@ -127,19 +126,9 @@ export class HomeSide {
       return peer.hand(this.#ports.handedMax);
     });
     for (const { event } of undone.sort((a, b) => a.order - b.order)) this.#ports.deliver(event);
-    for (const peer of [...this.#peers.values()]) this.#seeOff(peer);
+    for (const peer of [...this.#peers.values()]) this.#seeOff(peer, leftBehind);
     for (const [line, hello] of this.#lobby.take()) if (!line.isOver) this.#greeted(line, hello);
     this.#reach.begun(ahead?.asked ?? []);
-  }
-
-  /** All that the session was opened with is at all owners. */
-  settled(): void {
-    if (this.#over !== null) return;
-    for (const peer of this.#peers.values()) {
-      peer.settle();
-      this.#touch(peer);
-    }
-    this.#reach.released(this.#reach.last);
   }
 
   /** A commit was appended, where hosts hold the log. */
@@ -152,7 +141,6 @@ export class HomeSide {
   /** A commit is at all owners (HM1). */
   released({ done, outputs, entry = 0 }: Released): void {
     if (this.#over !== null) return;
-    if (!this.#reach.isSettled) this.settled(); // so is all before it
     for (const { event, rejected } of done) {
       if (event.kind !== "detach") this.#done(event, rejected);
     }
@@ -246,7 +234,8 @@ export class HomeSide {
     if (peer?.stage !== "detaching") return;
     peer.tell();
     const bye = (line: Line) => line.farewell({ kind: "bye", code: 1000, reason: "" });
-    this.#remove(peer, (line) => this.#reach.whenFree(id, () => bye(line)));
+    const tell = peer.lastWord ?? bye;
+    this.#remove(peer, (line) => this.#reach.whenFree(id, () => tell(line)));
   }
 
   // ── What the log says of those who are here ──
@@ -255,7 +244,11 @@ export class HomeSide {
   #isNotInLog(peer: HomePeer): void {
     if (peer.waiting[0]?.event.kind === "attach") return;
     const { id } = peer.peer;
-    this.#remove(peer, (line) => line.refuse("peer_unknown", `peer ${id} is not attached`, "reset"));
+    if (peer.stage !== "detaching") {
+      peer.stage = "detaching";
+      peer.lastWord = (line) => line.refuse("peer_unknown", `peer ${id} is not attached`, "reset");
+    }
+    this.#detached(id);
   }
 
   /** Takes what the log says of a peer; false where it is of another line of events than what was said here. */
@@ -272,7 +265,7 @@ export class HomeSide {
       peer.stage = "attached";
       this.#welcome(peer);
     }
-    for (const output of missing) peer.output(output, this.#reach.last);
+    for (const output of missing) peer.output(output, OPENED_WITH);
     this.#reach.flush(peer);
     peer.reported = 0; // whoever opened it anew has not been told
     this.#touch(peer);
@@ -329,10 +322,7 @@ export class HomeSide {
   /** Whoever has no key of this session's may be right, as one of its next life; but nothing is done at his word. */
   #outrun(line: Line, isKnown: boolean, epoch: number): void {
     line.farewell({ kind: "moved", site: null });
-    const nowMs = this.#ports.clock.nowMs();
-    if (!isKnown || nowMs < this.#outrunMs) return;
-    this.#outrunMs = nowMs + limits.OUTRUN_MS;
-    this.#ports.outrun(epoch);
+    if (isKnown && this.#remembered.outran.told()) this.#ports.outrun(epoch);
   }
 
   /** A host side that was never welcomed; what it began in an earlier attempt is its own. */
@@ -367,7 +357,11 @@ export class HomeSide {
       return line.refuse("superseded", `another program speaks for peer ${id}`, "fix");
     }
     const misfit = peer.misfit(hello);
-    if (misfit !== null) return line.refuse(misfit.code, misfit.message, "reset");
+    if (misfit !== null) {
+      const refuse = () => line.refuse(misfit.code, misfit.message, "reset");
+      // It drops its log with that: not while it is waited for, unless it is another program's that is.
+      return peer.line === null ? this.#reach.whenFree(id, refuse) : refuse();
+    }
     const old = peer.line;
     // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer.
     const isOwn = hello.instance === peer.instance;
@@ -384,6 +378,7 @@ export class HomeSide {
     if (frame.kind === "ping") return line.send({ kind: "pong", number: frame.number });
     if (frame.kind === "leave") return this.#takesLeave(line, peer, frame.last);
     const isLeaving = peer.stage !== "attached";
+    if (isLeaving && peer.lastWord !== null && frame.kind === "message") return; // it does not know yet
     if (!line.isWelcomed || (isLeaving && frame.kind === "message")) {
       return line.refuse("message_malformed", "a message comes before the welcome or after the bye", "fix");
     }
@@ -440,14 +435,19 @@ export class HomeSide {
     });
   }
 
-  /** HM4: who was sent away and knows it has gone. */
-  #seeOff(peer: HomePeer): void {
-    if (peer.hasLeft && peer.stage === "attached") this.#detach(peer);
+  /** HM4: who was sent away and knows it has gone; and who was left behind. */
+  #seeOff(peer: HomePeer, leftBehind: readonly string[] = []): void {
+    const isOver = peer.hasLeft || leftBehind.includes(peer.peer.id);
+    if (isOver && peer.stage === "attached") this.#detach(peer);
   }
 
   #tooSlow(peer: HomePeer): void {
+    const { line, peer: { id } } = peer;
+    const refuse = (line: Line) =>
+      line.refuse("limit_slow", `peer ${id} does not take what it is sent`, "reset");
     this.#detach(peer);
-    peer.line?.refuse("limit_slow", `peer ${peer.peer.id} does not take what it is sent`, "reset");
+    if (this.#reach.isAwaited(id)) peer.lastWord = refuse; // it drops what it holds with that (reach.ts, PR5)
+    else if (line !== null) refuse(line);
   }
 
   #detach(peer: HomePeer): void {

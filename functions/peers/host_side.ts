@@ -13,7 +13,9 @@
  *      that was seen.
  * HS4  An output is given out with all that it follows from: its record is held first. Between a fence and the welcome
  *      after it nothing else is heard, and no home of an earlier epoch than was promised.
- * HS5  On their way are at most WINDOW_MESSAGES and WINDOW_BYTES; the rest waits here, bounded.
+ * HS5  What it holds is dropped when its peer is over, and for nothing else: that its session can't be opened at a site, or
+ *      as things are, may be for want of just that.
+ * HS6  On their way are at most WINDOW_MESSAGES and WINDOW_BYTES; the rest waits here, bounded.
  */
 import { CodecError } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
@@ -63,6 +65,14 @@ export interface HostOptions {
   /** Where the session's log can be held (`durability = "hosts"`). */
   readonly log?: HeldLog;
 }
+
+/** With `fix`: it is the peer that is refused. With others its session can't be reached as things are. */
+const OF_PEERS: ReadonlySet<string> = new Set([
+  "message_malformed",
+  "peer_forged",
+  "superseded",
+  "limit_window",
+]);
 
 type Stage = "apart" | "greeting" | "open" | "closed";
 
@@ -379,7 +389,7 @@ export class HostSide {
 
   // ── Sending ──
 
-  /** Sends what may go (HS5). */
+  /** Sends what may go (HS6). */
   #pump(): void {
     const channel = this.#channel;
     if (this.#stage !== "open" || channel === null) return;
@@ -421,7 +431,8 @@ export class HostSide {
   }
 
   #refused({ code, message, retry }: Refused): void {
-    if (retry === "retry") return this.#lose({ kind: "refused", code, message });
+    const isAwaited = retry === "fix" && !OF_PEERS.has(code) && (this.#options.log?.promised ?? 0) > 0; // HS5
+    if (retry === "retry" || isAwaited) return this.#lose({ kind: "refused", code, message });
     // It was detached, as it wanted to be.
     const isLeft = this.#closing !== null && code === "peer_unknown" &&
       this.#sent.last === this.#sent.acknowledged;

@@ -51,10 +51,19 @@ export const ACK_MS = 50;
 export const ACK_EVERY = 64;
 /** A peer whose channel broke stays attached so long: a phone that changes its network is back within seconds. */
 export const GRACE_MS = 60_000;
+/**
+ * So long a host side of somebody else's connection that holds a log looks for a home: a machine that was lost in the night
+ * is mended by then. A connection and up to 1 MiB wait for it.
+ */
+export const HOLDING_MS = 24 * 3_600_000;
 /** What a channel has taken and not sent: an outbox that goes again, with room. Beyond, nobody reads its other end. */
 export const LINE_BYTES_MAX = 8 << 20;
-/** A home that is told of a newer one asks its owners: not more often, however many say so. */
+/**
+ * A home that is told of a newer one looks whether it is one still: not more often, however many say so, and half as often
+ * each time, down to once in: a checkpoint of a large state takes a second.
+ */
 export const OUTRUN_MS = 1_000;
+export const OUTRUN_MS_MAX = 60_000;
 /** A channel is told who it is for at once; one that is not is nobody's. */
 export const HELLO_MS_MAX = 10_000;
 
@@ -67,3 +76,15 @@ export const RECORDS_MS = 2;
  * f = 0 everybody else waits for it. A whole log of 256 KiB arrives meanwhile at 1 Mbit/s.
  */
 export const TAKEN_LATE_MS = 2_000;
+/**
+ * Who was late a second time holds no log for so long, then twice as long, up to that: what others wait for one that does so
+ * on purpose comes to less than half a percent of their time.
+ */
+export const LATE_OUT_MS = 15_000;
+export const LATE_OUT_MS_MAX = 15 * 60_000;
+/** What was longer ago is forgotten: twice the longest time out, so that nobody is late anew whenever one is over. */
+export const LATE_FORGOTTEN_MS = 2 * LATE_OUT_MS_MAX;
+/** Those that are late within this are so by one incident: all that are looked at while one of them is waited for. */
+export const LATE_INCIDENT_MS = 2 * TAKEN_LATE_MS;
+/** Who is late sooner than this after it became a host may have come for that. */
+export const LATE_AGAIN_MS = 60_000;

@@ -6,7 +6,9 @@
  *
  * LB1  Only who has the key that this cluster gave it is asked, and counts; what it gives counts when it opens.
  * LB2  One whose log does not open is refused, and counts from then on as one that holds nothing.
+ * LB3  Two programs may speak for one host: the longer of their logs counts, whichever comes last.
  */
+import { isFurther } from "../homes/hosts_asked.ts";
 import type { HostCopy } from "../sealed_log/open_log.ts";
 import type { Hello, ToHome } from "./frame.ts";
 import type { HomeLine } from "./home_line.ts";
@@ -87,13 +89,15 @@ export class Lobby {
     const asking = this.#asking, id = this.#waiting.get(line)?.identity?.id;
     if (asking === null || id === undefined || epoch !== asking.epoch || !asking.hosts.has(id)) return;
     if (records === null) return asking.isForced ? undefined : asking.done("superseded");
-    if (records.length === 0) asking.answers.set(id, null);
+    const known = asking.answers.get(id) ?? null;
+    if (records.length === 0) asking.answers.set(id, known);
     else {
       const opened = this.#ports.openLog?.(id, records);
       if (opened === undefined) return;
-      asking.answers.set(id, opened.ok ? opened.copy : null);
-      if (!opened.ok) {
-        this.#forged.add(id);
+      if (opened.ok) asking.answers.set(id, longer(known, opened.copy));
+      else {
+        asking.answers.set(id, known);
+        if (known === null) this.#forged.add(id);
         line.refuse("log_forged", opened.message, "reset");
       }
     }
@@ -104,6 +108,10 @@ export class Lobby {
     if ([...asking.hosts].every((host) => asking.answers.has(host))) asking.done();
   }
 }
+
+/** LB3 */
+const longer = (known: HostCopy | null, one: HostCopy): HostCopy =>
+  known === null || isFurther(one.log, known.log) ? one : known;
 
 interface Asking {
   readonly epoch: number;

@@ -28,6 +28,7 @@ export {
   type PeerInput,
   type Released,
 } from "./ports.ts";
+export { Remembered } from "./remembered.ts";
 export type { Hello, PeerIdentity, Retry, ToHome, ToHost } from "./frame.ts";
 export { decodeToHome, decodeToHost, encodeToHome, encodeToHost } from "./frame_bytes.ts";
-export { GRACE_MS, MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, SUBPROTOCOL } from "./limits.ts";
+export { GRACE_MS, HOLDING_MS, MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX, SUBPROTOCOL } from "./limits.ts";

@@ -3,6 +3,7 @@ import type { OpenedPeer, Output } from "../turns/commit.ts";
 import type { HandledEvent } from "../turns/event.ts";
 import type { HostCopy, OpenedHostLog } from "../sealed_log/open_log.ts";
 import type { Retry } from "./frame.ts";
+import type { Remembered } from "./remembered.ts";
 
 /** Time that never goes back. */
 export interface PeerClock {
@@ -75,6 +76,8 @@ export interface HostListener {
 
 /** The log of its session that a host side holds (functions/sealed_log, HostLog). All synchronous. */
 export interface HeldLog {
+  /** The newest epoch that was promised, also by what is held; 0: nobody waits for it. */
+  readonly promised: number;
   /** For a hello, where it ends: as bytes (functions/sealed_log, decodeSummary). */
   summary(): Uint8Array;
   /** Promises an epoch (HG1): all records, oldest first; null: a later one was promised. */
@@ -111,8 +114,12 @@ export interface PeerFeeds {
   taken(host: string, records: number): void;
   /** The first record of its channel that it has not said to hold; 0: it holds all, or nothing is waited for. */
   untaken(host: string): number;
-  /** It has been waited for long enough. */
-  late(host: string): void;
+  /** So many records of its channel it was sent. */
+  sent(host: string): number;
+  /** It has been waited for long enough; `isOut`: it holds nothing before it may again, whatever it has taken. */
+  late(host: string, isOut: boolean): void;
+  /** It may hold the log again, once it has taken what it lacked. */
+  again(host: string): void;
 }
 
 /** How an opening asks hosts for the log. */
@@ -136,14 +143,13 @@ export interface LoggedPeers {
   /** Where hosts hold the log; left out: all of the log is at all owners. */
   readonly ahead?: {
     readonly feeds: PeerFeeds;
-    /** The last entry of the log, and of what is released: where these differ, `settled` says when they do no longer. */
-    readonly last: number;
+    /** All of the log that the session was opened with, and up to here. */
     readonly released: number;
     /** Hosts that were asked for it: who is not there by now is not waited for. */
     readonly asked: readonly string[];
-    /** Hosts that did not come back, and are no peers any more (docs/protocol/hosts.md, HO8). */
-    readonly leftBehind: readonly string[];
   };
+  /** Hosts that did not come back, and are no peers any more (docs/protocol/hosts.md, HO8). */
+  readonly leftBehind?: readonly string[];
 }
 
 /** A commit that was appended, before it is released: what of it hosts that are ahead may be told. */
@@ -186,6 +192,8 @@ export interface HomePorts {
   openLog?(host: string, records: readonly Uint8Array[]): OpenedHostLog;
   /** A peer has seen a home of this epoch, newer than this one: look whether this home still is one. */
   outrun(epoch: number): void;
+  /** Of home sides before this one, of the same session; left out: there was none. */
+  readonly remembered?: Remembered;
   /** GRACE_MS, OUTBOX_BYTES_MAX and HANDED_MAX, where absent. */
   readonly graceMs?: number;
   readonly outboxBytesMax?: number;

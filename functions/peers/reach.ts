@@ -6,9 +6,10 @@
  * PR1  What leaves to a host leaves with all records up to there, in the frame before or in its own. Commits that come at
  *      one go leave in one record.
  * PR2  A host is asked to hold the log on each channel anew; while its feed gets ready nothing leaves to it.
- * PR3  What was recovered counts as released when it is settled; until then nobody is told that a message is in the log
- *      of which he was not told before.
- * PR4  Who does not take what he is sent is no host until he does: nobody waits for him.
+ * PR3  What was recovered is released before anybody is told a thing of it: it is at all owners, and at the hosts on
+ *      record where others wait for these.
+ * PR4  Who does not take what he is sent, each record in its time, is no host until he does: nobody waits for him, and
+ *      what is kept of records that are on their way is bounded. Who does so again is none for a while (tardy_hosts.ts).
  * PR5  Who leaves is told that it has left when it is off the record: it drops what it holds then, and an opening would
  *      wait for it for ever.
  */
@@ -16,44 +17,37 @@ import { HOSTS_MAX } from "../homes/host_owners.ts";
 import type { HomePeer } from "./home_peer.ts";
 import { RECORDS_MS, TAKEN_LATE_MS } from "./limits.ts";
 import type { LoggedPeers, PeerClock, PeerFeeds } from "./ports.ts";
+import type { TardyHosts } from "./tardy_hosts.ts";
 
 /** See the file's header. */
 export class Reach {
   readonly #clock: PeerClock;
   #feeds: PeerFeeds | null = null;
   #released = 0;
-  #last = 0;
   /** Those that have a feed. */
   readonly #hosts = new Set<HomePeer>();
   /** Others that something waits for. */
   readonly #waiting = new Set<HomePeer>();
   #cancelRecords: (() => void) | null = null;
-  /** PR4: the record that each lacked when that was last looked at. */
-  readonly #lacked = new Map<HomePeer, number>();
+  /** PR4: the last record that each had been sent, and lacked, when that was last looked at. */
+  readonly #due = new Map<HomePeer, number>();
   #cancelLook: (() => void) | null = null;
+  readonly #tardy: TardyHosts;
+  /** Those that may be hosts again after a while. */
+  readonly #out = new Map<HomePeer, () => void>();
   #isFlushing = false;
   /** Gone, and on record (PR5). */
   readonly #leaving = new Map<string, () => void>();
 
-  constructor(clock: PeerClock) {
+  constructor(clock: PeerClock, tardy: TardyHosts) {
     this.#clock = clock;
-  }
-
-  /** PR3 */
-  get isSettled(): boolean {
-    return this.#feeds === null || this.#released >= this.#last;
-  }
-
-  /** What was recovered is of entries up to here. */
-  get last(): number {
-    return this.#last;
+    this.#tardy = tardy;
   }
 
   /** @param ahead left out: hosts hold none of it, or do no longer. */
   begin(ahead: LoggedPeers["ahead"]): void {
     if (ahead === undefined) return this.#end();
     this.#feeds = ahead.feeds;
-    this.#last = ahead.last;
     this.#released = Math.max(this.#released, ahead.released);
   }
 
@@ -76,9 +70,30 @@ export class Reach {
   joins(peer: HomePeer): void {
     const { line } = peer, feeds = this.#feeds;
     if (feeds === null || line?.isWelcomed !== true || line.log === null) return;
-    if (this.#hosts.has(peer) || this.#hosts.size >= HOSTS_MAX) return;
+    if (this.#hosts.has(peer) || this.#hosts.size >= HOSTS_MAX || this.#isOut(peer)) return;
     this.#hosts.add(peer);
+    this.#tardy.begins(peer.peer.id);
     feeds.attach(peer.peer.id, null); // where its log ends it said too long ago
+  }
+
+  /** PR4: whether it is to be no host for now; then it is asked again to be one, later. */
+  #isOut(peer: HomePeer): boolean {
+    const { id } = peer.peer, outMs = this.#tardy.outMs(id);
+    if (outMs <= 0) return false;
+    this.#out.get(peer)?.();
+    const again = () => {
+      this.#out.delete(peer);
+      if (this.#isOut(peer)) return;
+      if (this.#hosts.has(peer)) this.#feeds?.again(id);
+      else this.joins(peer);
+    };
+    this.#out.set(peer, this.#clock.after(outMs, again));
+    return true;
+  }
+
+  #notOut(peer: HomePeer): void {
+    this.#out.get(peer)?.();
+    this.#out.delete(peer);
   }
 
   /** The home is over. */
@@ -87,6 +102,7 @@ export class Reach {
     this.#cancelRecords = null;
     this.#cancelLook?.();
     this.#cancelLook = null;
+    for (const peer of [...this.#out.keys()]) this.#notOut(peer);
   }
 
   /** Released up to an entry, and what of that goes to the store is there. */
@@ -100,11 +116,12 @@ export class Reach {
   /** It was welcomed (PR2). */
   greeted(peer: HomePeer): void {
     const log = peer.line?.log ?? null, feeds = this.#feeds;
-    this.#lacked.delete(peer); // its records are those of this channel
+    this.#due.delete(peer); // its records are those of this channel
     const mayHold = this.#hosts.has(peer) || this.#hosts.size < HOSTS_MAX;
-    if (feeds === null || log === null || !mayHold) this.lost(peer);
+    if (feeds === null || log === null || !mayHold || this.#isOut(peer)) this.lost(peer);
     else {
       this.#hosts.add(peer);
+      this.#tardy.begins(peer.peer.id);
       feeds.attach(peer.peer.id, log.tag);
     }
     this.flush(peer);
@@ -112,28 +129,35 @@ export class Reach {
 
   /** It has no channel. */
   lost(peer: HomePeer): void {
-    this.#lacked.delete(peer);
+    this.#due.delete(peer);
     if (this.#hosts.delete(peer)) this.#feeds?.detach(peer.peer.id);
   }
 
   /** It is no peer any more. */
   gone(peer: HomePeer): void {
-    this.#lacked.delete(peer);
+    this.#due.delete(peer);
+    this.#notOut(peer);
+    this.#tardy.gone(peer.peer.id);
     this.#hosts.delete(peer);
     this.#waiting.delete(peer);
     this.#feeds?.forget(peer.peer.id);
   }
 
+  /** PR5: whoever opens the session would wait for it. */
+  isAwaited(id: string): boolean {
+    return this.#feeds?.isAwaited(id) === true;
+  }
+
   /** PR5: does something as soon as nobody would wait for one that is gone. */
   whenFree(id: string, run: () => void): void {
-    if (this.#feeds?.isAwaited(id) === true) this.#leaving.set(id, run);
+    if (this.isAwaited(id)) this.#leaving.set(id, run);
     else run();
   }
 
   /** Other hosts are on record, or ready to be told. */
   hostsChanged(): void {
     for (const [id, run] of this.#leaving) {
-      if (this.#feeds?.isAwaited(id) === true) continue;
+      if (this.isAwaited(id)) continue;
       this.#leaving.delete(id);
       run();
     }
@@ -203,14 +227,16 @@ export class Reach {
     this.#cancelLook ??= this.#clock.after(TAKEN_LATE_MS, () => {
       this.#cancelLook = null;
       for (const peer of [...this.#hosts]) this.#look(feeds, peer);
-      if (this.#lacked.size > 0) this.#lookLater(feeds);
+      if (this.#due.size > 0) this.#lookLater(feeds);
     });
   }
 
   #look(feeds: PeerFeeds, peer: HomePeer): void {
-    const { id } = peer.peer, lacks = feeds.untaken(id), before = this.#lacked.get(peer);
-    if (lacks > 0 && lacks !== before) return void this.#lacked.set(peer, lacks);
-    this.#lacked.delete(peer);
-    if (lacks > 0) feeds.late(id);
+    const { id } = peer.peer, lacks = feeds.untaken(id), due = this.#due.get(peer) ?? 0;
+    if (lacks > due) return void this.#due.set(peer, feeds.sent(id));
+    this.#due.delete(peer);
+    if (lacks === 0) return;
+    this.#tardy.late(id);
+    feeds.late(id, this.#isOut(peer));
   }
 }

@@ -85,10 +85,13 @@ interface Feed {
   sent: SentRecord[];
   /** Records of `sent` that are gone from its beginning. */
   cut: number;
-  /** Records of this channel that it has said to hold. */
+  /** Records of this channel that it has said to hold, and the last entry of these. */
   taken: number;
+  held: number;
   /** HF4 */
   isLate: boolean;
+  /** It was late too often, and is to hold nothing for now (functions/peers/tardy_hosts.ts). */
+  isOut: boolean;
   bytes: number;
   records: number;
   /** Of its whole record; 0: that is of an earlier channel. */
@@ -130,14 +133,12 @@ export class HostFeeds {
   /** All disks have the base at an entry. What hosts could not hold may be less now (HF3). */
   based(at: number): void {
     this.#baseAt = at;
-    if (this.#isTooLong) return;
-    for (const [host, feed] of this.#feeds) {
-      if (!feed.isHolding && !feed.isLate) this.#holdAgain(host, feed);
-    }
+    for (const [host, feed] of this.#feeds) this.#holdAgain(host, feed);
   }
 
   /** Its channel is the same, and what it has taken of it counts on. */
   #holdAgain(host: string, feed: Feed): void {
+    if (feed.isHolding || feed.isLate || feed.isOut || this.#isTooLong) return;
     feed.isHolding = true;
     void this.#begin(host, feed, null);
   }
@@ -152,14 +153,27 @@ export class HostFeeds {
     const before = this.#feeds.get(host);
     if (before !== undefined) this.#remember(host, before);
     const end = tag === null ? null : this.#ends.get(host)?.find((one) => isSame(one.tag, tag)) ?? null;
+    const held = before === undefined ? this.#ends.get(host)?.at(-1)?.through ?? 0 : before.held;
     const feed: Feed = {
       from: end,
       ...{ turn: (before?.turn ?? 0) + 1, series: null, first: null, waiting: [], since: [], sent: [] },
-      ...{ cut: 0, taken: 0, isLate: false, bytes: 0, records: 0, wholeBytes: 0, baseAt: 0 },
+      ...{
+        cut: 0,
+        taken: 0,
+        held: 0,
+        isLate: false,
+        isOut: false,
+        bytes: 0,
+        records: 0,
+        wholeBytes: 0,
+        baseAt: 0,
+      },
       ...{ isHolding: true, isRead: false },
     };
     this.#feeds.set(host, feed);
-    if (end === null && this.#isTooLong) this.#overflow(host, feed);
+    // It has less than it was known to have: it counts when it has come to that again (HF2).
+    if ((end?.through ?? 0) < held) this.#home.hosts.drop(host);
+    if (this.#isTooLong) this.#overflow(host, feed);
     else void this.#begin(host, feed, end);
   }
 
@@ -221,13 +235,14 @@ export class HostFeeds {
     const feed = this.#feeds.get(host);
     if (feed?.isLate === true && records === feed.cut) {
       feed.isLate = false;
-      if (!this.#isTooLong) this.#holdAgain(host, feed);
+      this.#holdAgain(host, feed);
     }
     const sent = feed?.sent[records - 1 - feed.cut];
     if (feed === undefined || sent === undefined) return;
     feed.sent.splice(0, records - 1 - feed.cut);
     feed.cut = records - 1;
     feed.taken = records;
+    feed.held = sent.through;
     feed.from = null;
     if (feed.isHolding && !this.#home.hosts.has(host, sent.through)) this.#overflow(host, feed);
   }
@@ -239,14 +254,28 @@ export class HostFeeds {
     return feed.taken < feed.cut + feed.sent.length ? feed.taken + 1 : 0;
   }
 
+  /** Records of its channel that it was sent. */
+  sent(host: string): number {
+    const feed = this.#feeds.get(host);
+    return feed === undefined ? 0 : feed.cut + feed.sent.length;
+  }
+
   /** HF4: it has been waited for long enough. */
-  late(host: string): void {
+  late(host: string, isOut: boolean): void {
     const feed = this.#feeds.get(host);
     if (feed?.isHolding !== true) return;
     feed.cut += feed.sent.length;
     feed.taken = feed.cut;
-    Object.assign(feed, { isLate: true, sent: [] });
+    Object.assign(feed, { isLate: true, isOut, sent: [] });
     this.#overflow(host, feed);
+  }
+
+  /** It may hold the log again. */
+  again(host: string): void {
+    const feed = this.#feeds.get(host);
+    if (feed === undefined) return;
+    feed.isOut = false;
+    this.#holdAgain(host, feed);
   }
 
   /** What an earlier series had not is in the new one. */
@@ -318,8 +347,9 @@ export class HostFeeds {
     return record;
   }
 
-  /** HF3: from the newest base on; until that is ready it goes on as it is. */
+  /** HF3: from the newest base on; until that is ready, or where it is too long, it goes on as it is. */
   #again(host: string, feed: Feed): void {
+    if (this.#isTooLong) return;
     feed.baseAt = this.#baseAt; // once for each base
     feed.turn++; // what was read for the one before is nothing
     void this.#begin(host, feed, null);

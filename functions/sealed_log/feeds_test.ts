@@ -337,7 +337,7 @@ Deno.test("a host that does not take what it was sent holds nothing, and the log
   assert.equal(home.feeds.untaken("c1"), 2);
   home.feeds.taken("c1", 3);
   assert.equal(home.feeds.untaken("c1"), 4);
-  home.feeds.late("c1");
+  home.feeds.late("c1", false);
   assert.deepEqual(home.dropped, ["c1"]);
   home.released = 1;
   assert.deepEqual([home.feeds.reach("c1"), home.feeds.untaken("c1")], [1, 0], "it is told what others are");
@@ -355,6 +355,30 @@ Deno.test("a host that does not take what it was sent holds nothing, and the log
   assert.deepEqual([opened(log).through, log.length], [home.last, 1]);
   home.feeds.taken("c1", 5);
   assert.equal(home.has.get("c1"), home.last);
+});
+
+Deno.test("a host that is to be none for a while is sent nothing of the log, whatever it takes, until it may be again", async () => {
+  for (const isEarly of [false, true]) {
+    const home = new Home(), log = new HostLog();
+    home.feeds.attach("c1", null);
+    await settled();
+    take(log, home.feeds.next("c1"));
+    home.feeds.late("c1", true);
+    if (isEarly) home.feeds.again("c1");
+    else home.feeds.taken("c1", 1);
+    home.commit();
+    home.checkpoint(new Uint8Array(10));
+    await settled();
+    assert.deepEqual(home.feeds.next("c1"), [], "it lacks the one, or the other");
+    if (isEarly) home.feeds.taken("c1", 1);
+    else home.feeds.again("c1");
+    home.released = home.last;
+    await settled();
+    take(log, home.feeds.next("c1"));
+    home.feeds.taken("c1", 2);
+    assert.equal(home.has.get("c1"), home.last);
+    assert.equal(opened(log).through, home.last);
+  }
 });
 
 Deno.test("a host holds few records where bases are small, and is not sent a large one over and over", async () => {
@@ -420,4 +444,50 @@ Deno.test("what a host was told before its log became too long is not taken from
   await settled();
   take(log, home.feeds.next("c1"));
   assert.deepEqual([opened(log).log.base?.at, opened(log).through], [1, 2]);
+});
+
+Deno.test("a log that is too long for hosts is not read for one that comes back, nor from a base that is (HF3)", async () => {
+  const home = new Home(), log = new HostLog();
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.ahead.add("c1");
+  home.commit(new Uint8Array(HOST_LOG_BYTES_MAX / 2 + 1));
+  home.checkpoint(new Uint8Array(HOST_LOG_BYTES_MAX + 1));
+  assert.deepEqual([take(log, home.feeds.next("c1")), home.copies], [[], 1]);
+  home.commit();
+  assert.deepEqual([take(log, home.feeds.next("c1")), home.copies], [[], 1], "it goes on as it is");
+  assert.deepEqual([opened(log).through, home.feeds.reach("c1"), home.dropped], [2, 2, []]);
+  home.feeds.detach("c1");
+  home.released = 2;
+  home.feeds.attach("c1", decodeSummary(log.summary()).tag);
+  await settled();
+  assert.deepEqual([home.copies, home.feeds.next("c1"), home.feeds.reach("c1")], [1, [], 2]);
+});
+
+Deno.test("a host that takes over its own channel counts on, and one that has lost what it said to hold does not (HF2)", async () => {
+  const home = new Home(), log = new HostLog();
+  home.commit();
+  home.released = 1;
+  home.feeds.attach("c1", null);
+  await settled();
+  take(log, home.feeds.next("c1"));
+  home.feeds.taken("c1", 1);
+  home.feeds.attach("c1", decodeSummary(log.summary()).tag);
+  assert.deepEqual(home.dropped, []);
+  await settled();
+  home.commit();
+  home.released = 2;
+  take(log, home.feeds.next("c1"));
+  home.feeds.taken("c1", 1);
+  home.feeds.attach("c1", null);
+  assert.deepEqual(home.dropped, ["c1"]);
+  const { tag, through, bytes, records } = opened(log);
+  const next = new Home(new Map([["c1", { tag, through, bytes, records, baseAt: 0 }]]));
+  next.feeds.attach("c1", tag);
+  assert.deepEqual(next.dropped, []);
+  next.feeds.detach("c1");
+  next.dropped.pop();
+  next.feeds.attach("c1", new Uint8Array(TAG_BYTES));
+  assert.deepEqual(next.dropped, ["c1"], "it said to hold more when it was asked");
 });

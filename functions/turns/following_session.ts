@@ -21,6 +21,7 @@ export type Promotion = Pick<OpenSession, "epoch" | "replica" | "out" | "effects
 /** See the file's header. */
 export class FollowingSession implements Runnable {
   readonly channel: number;
+  readonly received = 0;
   readonly #host: SessionHost;
   readonly #logged: LoggedProgram;
   #pieces: Uint8Array[] = [];

@@ -16,7 +16,8 @@ const HOLD_MS_MAX = 60_000;
 /** The events, in order. */
 export class Inbox {
   #events: Numbered[] = [];
-  #heldSinceMs = 0;
+  /** Since when nothing was taken while somebody came, and waits; null: since then something was. */
+  #heldSinceMs: number | null = null;
 
   get first(): Numbered | undefined {
     return this.#events[0];
@@ -27,6 +28,7 @@ export class Inbox {
   }
 
   take(): Numbered | undefined {
+    this.#heldSinceMs = null;
     return this.#events.shift();
   }
 
@@ -36,7 +38,7 @@ export class Inbox {
 
   /** Another one comes to a session that takes none: whether the first has been waiting for too long. */
   hasWaitedLong(nowMs: number): boolean {
-    if (this.#events.length === 0) this.#heldSinceMs = nowMs;
+    if (this.#events.length === 0 || this.#heldSinceMs === null) this.#heldSinceMs = nowMs;
     return nowMs - this.#heldSinceMs > HOLD_MS_MAX;
   }
 }

@@ -178,6 +178,12 @@ export function readEntries(bytes: Uint8Array): ReadEntry[] {
   return entries;
 }
 
+/** The calls whose results are among the entries. @throws CodecError */
+export const resultsIn = (bytes: Uint8Array): number[] =>
+  readEntries(bytes).flatMap((entry) =>
+    entry.kind === "turn" && entry.input.kind === "result" ? [entry.input.call] : []
+  );
+
 function readEntry(reader: Reader): LogEntry {
   const head = reader.byte();
   const kind = KIND_NAMES.get(head >> 4);

@@ -33,6 +33,8 @@ export type {
   Rejection,
   TimerChange,
 } from "./commit.ts";
+export { resultsIn } from "./log_entry.ts";
+export { writerOf } from "./recovery.ts";
 export type { SessionSink } from "./sink.ts";
 export {
   type CallToSession,
@@ -48,3 +50,4 @@ export {
   type OutsideAnswer,
   type OutsideRequest,
 } from "./call_bytes.ts";
+export type { Act } from "./trace.ts";

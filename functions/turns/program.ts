@@ -39,6 +39,8 @@ export interface ProgramHost {
   readonly cache?: SharedCache;
   /** No log behind this program has seen its env: the next one may be another. */
   unpin?(program: Program): void;
+  /** Where a method of a class is, as a stack frame; "" where that is not known. */
+  placeOf?(className: string, method: string): string;
   /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
   leaked?(program: Program, what: string): Error;
 }
@@ -442,7 +444,8 @@ export class Program implements SessionPort {
   #give(to: string, sequence: number, bytes: Uint8Array): void {
     this.check = checkBytes(checkText(this.check, to), bytes);
     this.#products.outputs.push({ to, sequence, bytes });
-    this.trace?.add(`output ${sequence} to ${to}, ${bytes.length} bytes`);
+    const method = () => this.#host.placeOf?.(this.className, this.handler?.name ?? "") ?? "";
+    this.trace?.add(`output ${sequence} to ${to}, ${bytes.length} bytes`, method);
   }
 
   #runLocal(number: number): void {

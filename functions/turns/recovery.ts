@@ -221,6 +221,22 @@ export class Rerun {
   }
 }
 
+/**
+ * The code that wrote what is behind a checkpoint, as the log itself says it; null: nothing is, and any code goes on from
+ * there (RC1). @throws CodecError
+ */
+export function writerOf(checkpoint: Uint8Array | null, pieces: Iterable<Uint8Array>): string | null {
+  let wrote = checkpoint === null ? null : codeOfCheckpoint(checkpoint);
+  for (const piece of pieces) {
+    for (const entry of readEntries(piece)) {
+      if (entry.kind !== "turn") continue;
+      if (entry.input.kind !== "epoch") return wrote;
+      wrote = entry.input.code;
+    }
+  }
+  return null;
+}
+
 /** RC1. @throws ParkedError `code_differs`, `log_corrupt`. */
 export function requireCode(
   { code, checkpoint, entries }: Pick<OpenSession, "code" | "checkpoint" | "entries">,

@@ -6,6 +6,8 @@ import type { SessionSink } from "./sink.ts";
 export interface Runnable {
   readonly channel: number;
   readonly hasWork: boolean;
+  /** The number of the newest event that has come; 0: none. */
+  readonly received: number;
   /** Does one thing. */
   step(): void;
   /** The executor itself failed. */

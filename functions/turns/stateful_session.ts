@@ -56,6 +56,7 @@ export class StatefulSession implements Runnable, WaitingSession {
   /** The event whose handler runs. */
   #handling: Numbered | null = null;
   #through = 0;
+  #received = 0;
   /** An event whose handler threw, and that is tried again. */
   #retry: { readonly event: Numbered; isDue: boolean } | null = null;
   /** What the next commit tells. */
@@ -86,6 +87,10 @@ export class StatefulSession implements Runnable, WaitingSession {
   /** The program that runs now. */
   get program(): Program {
     return this.#logged.program;
+  }
+
+  get received(): number {
+    return this.#received;
   }
 
   /** Parked, ended or closed. */
@@ -128,6 +133,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     if (this.#isOver) return;
     if (event.kind !== "result") {
       if (this.#isHeld && this.#inbox.hasWaitedLong(this.#host.nowMs())) return this.#parkFull();
+      this.#received = event.number;
       this.#inbox.push(event);
       this.#host.wake(this);
     } else {

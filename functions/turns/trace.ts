@@ -23,8 +23,9 @@ const OWN = /\/functions\/(?:turns|session|calls|tracked)\b/;
 export class Trace {
   readonly acts: Act[] = [];
 
-  add(what: string): void {
-    if (this.acts.length < ACTS_MAX) this.acts.push({ what, at: appFrames() });
+  /** @param otherwise where it comes from, if no code of the app runs. */
+  add(what: string, otherwise: () => string = () => ""): void {
+    if (this.acts.length < ACTS_MAX) this.acts.push({ what, at: appFrames() || otherwise() });
   }
 }
 

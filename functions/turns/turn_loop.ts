@@ -38,11 +38,16 @@ export interface LoopHost {
   enter?(program: Program, run: () => void): void;
   /** Whose code runs; undefined: nobody's, as far as is known. */
   owner?(): Program | undefined;
-  /** Writes down whose turn begins: who reads it finds the session that took the isolate with it. */
-  mark(channel: number): void;
+  /**
+   * Writes down whose turn begins, and the number of the newest event that has come to it: who reads it finds the session
+   * that took the isolate with it, and which of its events can't have done so.
+   */
+  mark(channel: number, received: number): void;
   make(className: string, program: Program): SessionObject;
   envOf(program: Program): unknown;
   unpin?(program: Program): void;
+  /** Where a method of a class is, as a stack frame; "" where that is not known. */
+  placeOf?(className: string, method: string): string;
   readonly cache?: SharedCache;
   /** A state of so many bytes is written down behind what came of its last event (ST7). */
   readonly largeBytes?: number;
@@ -204,6 +209,10 @@ export class TurnLoop implements SessionHost {
     this.#host.unpin?.(program);
   }
 
+  placeOf(className: string, method: string): string {
+    return this.#host.placeOf?.(className, method) ?? "";
+  }
+
   readonly run = (program: Program, input: TurnInput, source: TurnSource): TurnEnd => {
     if (this.#current !== undefined) throw new Error("a turn began within another (TL1)");
     this.#current = program;
@@ -288,7 +297,7 @@ export class TurnLoop implements SessionHost {
         const promotion = this.#promoting.get(session);
         if (!session.hasWork && promotion === undefined) continue;
         this.#channel = session.channel;
-        this.#host.mark(session.channel);
+        this.#host.mark(session.channel, session.received);
         if (promotion !== undefined) this.#promote(session.channel, session, promotion);
         else this.#step(session);
       }

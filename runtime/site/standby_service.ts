@@ -4,8 +4,8 @@ import type { Replica } from "../../store/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
-import { codeOf } from "../stateful/session_host.ts";
 import { Standbys } from "../stateful/standbys.ts";
+import { codeOf, versionOfLog } from "../stateful/versions.ts";
 
 /** What they are made of. */
 export interface StandbyParts {
@@ -33,8 +33,8 @@ export function standbysOf(parts: StandbyParts): Standbys {
       const sessions = apps.get(app)?.current.manifest.sessions ?? {};
       return Object.hasOwn(sessions, className) && sessions[className]?.standby === true;
     },
-    codeOf: async ({ app }, { version }) => {
-      const found = await apps.version(app, version);
+    codeOf: async ({ app }, copy) => {
+      const found = await apps.version(app, versionOfLog(copy));
       return found && { version: found.version, code: codeOf(found.version) };
     },
     follow: async ({ app }, version, session, sink) => {

@@ -164,7 +164,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         chain,
         token,
         call,
-      }),
+      }, true),
   });
   const standbys = opened.standbys = standbysOf({
     ...{ site: config.id, homes, replica, pool: standbyPool, apps, prepared: parts.prepared, appLog },

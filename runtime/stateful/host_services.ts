@@ -6,7 +6,7 @@ import type { Replica, TokenState } from "../../store/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StoreLimits } from "../gateway/session_store.ts";
-import type { StatefulReply } from "../gateway/stateful_calls.ts";
+import type { KeptReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { IsolateApp, StatefulPool } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
@@ -50,7 +50,7 @@ export interface HostServices {
     call: CallToSession,
     request: string,
     token: TokenState,
-  ) => Promise<StatefulReply>;
+  ) => Promise<KeptReply>;
   /** Counts rejected handlers, by what they were for. */
   readonly countRejected: (what: string) => void;
   /** A fault that concerns one session. */

@@ -7,9 +7,14 @@
  * H3  An event in whose handler the isolate was killed counts as one that threw: its request is told so, others are
  *     given up, tried again or the session parked, as its class says. What kills isolates otherwise, KILLS_MAX times,
  *     parks the session.
+ * H4  Where several events were under way none is blamed at first: the next run is given them in single file
+ *     (event_line.ts), so that a second end says in which. Only where it does not, the first is. When all that waited is
+ *     done it was none of that: the next end is a first one.
+ * H5  One that had not been begun is run in the next isolate; where that ends before it is begun, too, it is what ends
+ *     them.
+ * H6  It is the one of its name here (`gone`) as long as a run of it is open, opens, or is to follow one that ends.
  */
 import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
-import { ATTEMPTS_MAX } from "../../functions/turns/when_thrown.ts";
 import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -19,6 +24,7 @@ import type { Channel, ChannelReader, HomeSideStatus, LogAsk, PeerClock } from "
 import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
+import { difference } from "./difference.ts";
 
 /** An answer, and what the stateful session had seen. */
 export interface Answered {
@@ -71,6 +77,8 @@ interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
   /** An isolate was killed in its handler (H3). */
   killed: string | null;
+  /** It was on its way to an isolate that was killed. */
+  wasLost: boolean;
   isSettled: boolean;
 }
 
@@ -78,6 +86,8 @@ interface Waiting extends HostedRequest {
 const WAITING_MAX = 1_000;
 /** In a row, without an event that was done. */
 const KILLS_MAX = 3;
+/** H4: beyond those that were under way, for what comes meanwhile and is given before them. */
+const SINGLE_MORE = 16;
 /** Isolates that end meanwhile, in turns of others. */
 const OPENINGS_MAX = 5;
 /** For so long events wait until other code runs; then they go on with the code that runs. */
@@ -91,10 +101,17 @@ export class Hosted implements RunListener, PeersSession {
   readonly #waiting = new Map<string, Waiting>();
   #run: SessionRun | null = null;
   #opening: Promise<SessionRun> | null = null;
+  /** Those that have it opened when what goes on here is over (H6). */
+  #following = 0;
   /** It is moved without being opened: nobody opens it before that is over. */
   #aside: Promise<void> | null = null;
   #isMoving = false;
   #kills = 0;
+  /** H4: isolates that ended since one was blamed or all was done, and how many events the next run is given in single file. */
+  #unclear = 0;
+  #single = 0;
+  /** Of events that are no requests: one was on its way to an isolate that was killed, and none was done since. */
+  readonly #others = { wasLost: false };
   #parked: string | null = null;
   /** What the next run is told first, in place of what killed the one before (H3). */
   #rejected: HandledEvent | null = null;
@@ -135,7 +152,7 @@ export class Hosted implements RunListener, PeersSession {
       );
     }
     const done = Promise.withResolvers<Answered>();
-    const waiting: Waiting = { ...asked, done, killed: null, isSettled: false };
+    const waiting: Waiting = { ...asked, done, killed: null, wasLost: false, isSettled: false };
     this.#waiting.set(asked.request, waiting);
     void this.#submit(waiting);
     return await done.promise;
@@ -153,15 +170,14 @@ export class Hosted implements RunListener, PeersSession {
     }
     this.#isMoving = true;
     try {
-      if (this.#opening !== null) await this.#opening.catch(() => {});
+      while (this.#opening !== null || this.#run?.isOver === true) await this.#changed();
       const run = this.#run;
-      if (run !== null && !run.isOver) {
+      if (run !== null) {
         const { epoch } = run.home;
-        await moveRun(run, to, drainMs, this.#site.clock);
+        await moveRun(run, to, drainMs, this.#site.clock).catch((error) => this.#notMoved(run, to, error));
         await run.finished;
         return epoch;
       }
-      await run?.finished;
       const moved = unopened();
       this.#aside = moved.then(() => {}, () => {});
       const epoch = await moved;
@@ -174,18 +190,37 @@ export class Hosted implements RunListener, PeersSession {
     }
   }
 
+  /** It is open, or can't be; or a run that was over has ended, and by now it may be opened again. */
+  async #changed(): Promise<void> {
+    const run = this.#run;
+    if (this.#opening !== null) return void await this.#opening.catch(() => {});
+    await run?.finished;
+    if (this.#run === run) this.#run = null;
+  }
+
+  /** Its checkpoint may have shown that it can't go on at all. @throws HomeError */
+  async #notMoved(run: SessionRun, to: string, error: unknown): Promise<never> {
+    if (run.isOver) await run.finished;
+    if (this.#parked === null) throw error;
+    const why = `it stands still: ${this.#parked}`;
+    throw new HomeError("move_refused", `cannot move ${shown(this.name)} to ${to}: ${why}`);
+  }
+
   /** It is open, or opens. @throws as request */
   ensure(): Promise<SessionRun> {
     const run = this.#run;
-    if (run === null && this.#aside !== null) return this.#aside.then(() => this.ensure());
-    if (run?.isOver) return run.finished.then(() => this.#after(run));
+    if (run === null && this.#aside !== null) return this.#follows(this.#aside, null);
+    if (run?.isOver) return this.#follows(run.finished, run);
     if (run !== null) return Promise.resolve(run);
     return this.#opening ??= this.#start().finally(() => this.#opening = null);
   }
 
-  #after(run: SessionRun): Promise<SessionRun> {
+  async #follows(before: Promise<void>, run: SessionRun | null): Promise<SessionRun> {
+    this.#following++;
+    await before;
+    this.#following--;
     if (this.#run === run) this.#run = null;
-    return this.ensure();
+    return await this.ensure();
   }
 
   /** An isolate that ends in the turn of another session is no reason not to open this one in the next (H3). */
@@ -211,6 +246,8 @@ export class Hosted implements RunListener, PeersSession {
     this.#rejected = null;
     this.#site.serves(this.name);
     this.#run = run;
+    run.line.single(this.#single);
+    this.#single = 0;
     const stopped = this.#stopped(run);
     if (stopped !== null) run.deliver(stopped);
     run.serve(rejected);
@@ -282,7 +319,7 @@ export class Hosted implements RunListener, PeersSession {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
         this.peers.runOver(this.#rejected);
         // Also where nobody asks: what killed it would be due again, and kill the next.
-        if (this.#rejected !== null) this.ensure().catch(() => {}); // who asks for it next is told
+        if (this.#rejected !== null || this.#single > 0) this.ensure().catch(() => {}); // who asks for it next is told
         return this.tidy();
       }
     }
@@ -306,6 +343,8 @@ export class Hosted implements RunListener, PeersSession {
 
   done(): void {
     this.#kills = 0;
+    this.#others.wasLost = false;
+    if (this.#waiting.size === 0 && this.#run?.isAllDone === true) this.#unclear = 0; // H4
   }
 
   ending(): Promise<void> {
@@ -325,17 +364,24 @@ export class Hosted implements RunListener, PeersSession {
     this.#site.rejected(subject?.kind ?? "local");
     if (subject?.kind === "request") return;
     const what = subject === null ? "a closure timer" : `${subject.kind} ${JSON.stringify(subject.id)}`;
-    const then = attempt === 0
-      ? "it is given up"
-      : `attempt ${attempt} of ${ATTEMPTS_MAX}, it is tried again`;
+    const then = attempt === 0 ? "it is given up" : `attempt ${attempt}, it is kept to be tried again`; // by itself, or by an operator: as its class says
     this.log("warn", `${shown(this.name)} rejected ${what}, ${then}: ${code}: ${message}`);
   }
 
   /** H3 */
-  #killed(run: SessionRun, { isCause, why }: Extract<RunOver, { kind: "killed" }>): void {
-    if (!isCause) return;
+  #killed(
+    run: SessionRun,
+    { isCause, isUnbegun, underWay, why }: Extract<RunOver, { kind: "killed" }>,
+  ): void {
     const { first } = run;
     const waiting = first?.kind === "request" ? this.#waiting.get(first.request) : undefined;
+    const lost = waiting ?? this.#others;
+    const isLostAgain = isUnbegun && lost.wasLost;
+    if (isUnbegun) lost.wasLost = true;
+    if (!isCause && !isLostAgain) return; // H5
+    this.#single = SINGLE_MORE + 2 * underWay;
+    if (underWay > 1 && this.#unclear++ === 0) return; // H4
+    this.#unclear = 0;
     if (waiting !== undefined) {
       waiting.killed = `the isolate that ran the request was ended: ${why}`;
       return; // Map keeps the order of insertion: it comes before the others, as it did
@@ -377,7 +423,7 @@ export class Hosted implements RunListener, PeersSession {
   #park(reason: Reason): string {
     const why = this.#parked = `${reason.code}: ${reason.message}`;
     this.#site.park(this.name, reason);
-    this.log("error", `${shown(this.name)} stands still: ${why}`);
+    this.log("error", `${shown(this.name)} stands still: ${why}${difference(reason)}`);
     return why;
   }
 
@@ -422,8 +468,8 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   /** Nothing is kept of one that has nothing here. */
-  tidy(): void {
-    const isRunning = this.#run !== null || this.#opening !== null || this.#isMoving;
+  tidy(): void { // H6
+    const isRunning = this.#run !== null || this.#opening !== null || this.#following > 0 || this.#isMoving;
     if (
       this.#waiting.size > 0 || isRunning || this.#rejected !== null || this.#parked !== null ||
       this.peers.isUsed

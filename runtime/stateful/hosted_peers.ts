@@ -5,15 +5,22 @@
  * HP1  What waits for the session opens it. Where it can't be opened here all channels are told to look elsewhere: who
  *      is attached asks again, and hears why.
  * HP2  A home that another one follows tells its channels so, also while it rests.
- * HP3  Where hosts hold the log they come before the session is open, and are asked for it: they wait for the opening,
- *      and are told why there is none.
+ * HP3  Where hosts hold the log they come before the session is open, and are asked for it, where it may be opened: they
+ *      wait for the opening, and are told why there is none. Elsewhere nobody gets a channel: who brings him hears where it
+ *      is, and goes on there.
  * HP4  A class that names an origin has a way to it from its first run here on, until it is not served here any more;
  *      where its host side may hold the log, also before that.
  * HP5  A run may go on when its peers were told to look elsewhere (at a planned stop): what it gives out for them stays
- *      theirs, and is kept for the next home.
+ *      theirs, and is kept for the next home. Who comes meanwhile is told what its log has of him all the same.
  */
 import { HomeError } from "../../functions/homes/mod.ts";
-import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../../functions/peers/mod.ts";
+import {
+  type Channel,
+  type ChannelReader,
+  type HomeSideStatus,
+  type LogAsk,
+  Remembered,
+} from "../../functions/peers/mod.ts";
 import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { OriginWay } from "./origin_way.ts";
@@ -25,7 +32,7 @@ import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
 import type { SessionRun } from "./session_run.ts";
 
 /** What they need of their site. */
-export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "outrun"> {
+export interface PeersSite extends Omit<SessionPeersPorts, "wake" | "outrun" | "remembered"> {
   /** Hosts hold the log of its class. */
   readonly isShared: () => boolean;
   /** To its origin, as the code that is live has it. */
@@ -53,6 +60,8 @@ export class HostedPeers implements RunPeers {
   readonly #session: PeersSession;
   #site: PeersSite | null = null;
   #peers: SessionPeers | null = null;
+  /** Of all of them. */
+  #remembered: Remembered | null = null;
   /** Those that were let go while a run goes on (HP5). */
   #left: SessionPeers | null = null;
   #connecting = 0;
@@ -89,12 +98,12 @@ export class HostedPeers implements RunPeers {
 
   /** @param token what whoever attaches has seen. @throws HomeError, Problem … */
   async connect(channel: Channel, token: TokenState | null): Promise<ChannelReader> {
-    const isWaiting = this.#opened === null && (this.#asking > 0 || this.#ports.isShared());
-    if (isWaiting) return this.#waits(channel, token);
+    if (this.#opened === null && this.#asking > 0) return this.#waits(channel, token);
     this.#connecting++;
     try {
-      if (this.#peers === null || token !== null) {
-        // Hosts may be on record of a class whose hosts hold its log no longer.
+      const isFar = this.#opened === null && this.#ports.isShared();
+      if (this.#peers === null || token !== null || isFar) {
+        // Hosts are asked where it may be opened, and nowhere else: who comes where it may not hears so before all else.
         this.#asked ??= Promise.withResolvers<null>();
         const run = await Promise.race([this.#serving(), this.#asked.promise]);
         if (run === null) return this.#waits(channel, token);
@@ -135,10 +144,6 @@ export class HostedPeers implements RunPeers {
       this.#unseen = null;
       await store.seeAll(unseen);
     }
-  }
-
-  settled(): void {
-    this.#peers?.settled();
   }
 
   appended(entry: number, outputs: Commit["outputs"]): void {
@@ -203,10 +208,12 @@ export class HostedPeers implements RunPeers {
   opened(opened: Opened): void {
     const run = this.#session.run;
     if (run === null) return;
+    if (this.#peers === null) this.noted(opened); // HP5
     // Also where all of them have gone again: they are on record, and are to be waited for no more.
     const peers = (run.shared?.hosts.asked.length ?? 0) > 0 ? this.#here() : this.#peers;
     this.#opened = run;
-    peers?.opened(run.home.epoch, { ...opened, last: opened.sequence }, run);
+    const { epoch, hosts: { leftBehind } } = run.home;
+    peers?.opened(epoch, { ...opened, leftBehind }, run);
     this.#findOrigin(run);
     this.#forgetUnused();
   }
@@ -249,12 +256,13 @@ export class HostedPeers implements RunPeers {
     const peers = this.#peers = new SessionPeers({
       ...this.#ports,
       wake: () => this.#wake(),
+      remembered: this.#remembered ??= new Remembered(() => this.#ports.clock.nowMs()),
       // A home that is none any more finds out by writing to its owners.
       outrun: () => void this.#session.ensure().then((run) => run.checkpoint()).catch(() => {}),
     });
     const run = this.#session.run;
     if (run !== null && this.#opened === run && !run.isOver) {
-      peers.opened(run.home.epoch, { ...NOBODY, last: run.home.sequence }, run);
+      peers.opened(run.home.epoch, { ...NOBODY, leftBehind: [] }, run);
     }
     return peers;
   }

@@ -4,7 +4,8 @@
  *
  * M1  A call ends with an outcome, whatever happens.
  * M2  A call with an effect is made again with the same key after a recovery: an outside request carries it as its
- *     `Idempotency-Key`, a call of another stateful session as its request's id.
+ *     `Idempotency-Key`, a call of another stateful session as its request's id. That one keeps its answer until the
+ *     caller's log has it.
  */
 import {
   type Call,
@@ -21,6 +22,7 @@ import {
   encodeRows,
 } from "../../functions/turns/mod.ts";
 import { CALL_BODY_BYTES_MAX, decodeCall, encodeAnswer } from "../../functions/calls/call.ts";
+import type { KeptReply } from "../gateway/stateful_calls.ts";
 import { CodecError, Writer } from "../../store/codec.ts";
 import { fetchOutside } from "../isolate/egress.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
@@ -33,8 +35,8 @@ export interface CallMaker {
   readonly egress: EgressRules;
   /** Names a call with an effect for ever, among all of the cluster's. */
   keyOf(effect: number): string;
-  /** Calls another stateful session of the app; answers with its answer's bytes. */
-  callSession(call: CallToSession, request: string): Promise<Uint8Array>;
+  /** Calls another stateful session of the app, which keeps its answer (M2). */
+  callSession(call: CallToSession, request: string): Promise<Pick<KeptReply, "answer" | "heard">>;
   /** The HTTP origin of its class; null: it has none. */
   readonly origin: HttpOrigin | null;
 }
@@ -47,14 +49,19 @@ export interface HttpOrigin {
   fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
 }
 
-/** Makes a call (M1). */
-export async function makeCall(maker: CallMaker, call: Call, signal: AbortSignal): Promise<CallOutcome> {
+/** Makes a call (M1). @param kept is told what to call when its outcome is in the log (M2). */
+export async function makeCall(
+  maker: CallMaker,
+  call: Call,
+  signal: AbortSignal,
+  kept: (heard: () => void) => void,
+): Promise<CallOutcome> {
   try {
     const { origin } = maker;
     if (origin !== null && call.kind === "fetch" && isTo(origin.origin, call)) {
       return await origin.fetch(call, call.effect === null ? null : maker.keyOf(call.effect), signal);
     }
-    return { ok: true, bytes: await make(maker, call, signal) };
+    return { ok: true, bytes: await make(maker, call, signal, kept) };
   } catch (error) {
     return failedCall(error);
   }
@@ -74,7 +81,12 @@ function isTo(origin: string, { bytes }: Call): boolean {
   return wanted.kind === "fetch" && URL.canParse(wanted.url) && new URL(wanted.url).origin === origin;
 }
 
-async function make(maker: CallMaker, call: Call, signal: AbortSignal): Promise<Uint8Array> {
+async function make(
+  maker: CallMaker,
+  call: Call,
+  signal: AbortSignal,
+  kept: (heard: () => void) => void,
+): Promise<Uint8Array> {
   const { store } = maker;
   switch (call.kind) {
     case "get": {
@@ -89,7 +101,9 @@ async function make(maker: CallMaker, call: Call, signal: AbortSignal): Promise<
     }
     case "session": {
       const asked = decodeCallToSession(call.bytes);
-      return await maker.callSession(asked, maker.keyOf(call.effect ?? call.call));
+      const reply = await maker.callSession(asked, maker.keyOf(call.effect ?? call.call));
+      kept(() => reply.heard());
+      return reply.answer;
     }
     case "fetch":
       return await fetchFor({ egress: maker.egress, keyOf: (effect) => maker.keyOf(effect), signal }, call);

@@ -26,13 +26,13 @@ export async function moveRun(
 ): Promise<void> {
   const { home } = run;
   await home.prepareMove(to);
-  run.hold();
+  run.line.hold();
   try {
     await drained(run, to, clock.nowMs() + drainMs, clock);
     await home.moveTo(to);
   } catch (error) {
     home.stay(to);
-    run.goOn(); // MV1
+    run.line.goOn(); // MV1
     throw error;
   }
 }

@@ -13,6 +13,7 @@
  */
 import {
   type HeldLog,
+  HOLDING_MS,
   type HostEnd,
   HostSide,
   type Lost,
@@ -187,9 +188,7 @@ export class PlainPeer implements MessageSocket {
     const [code, message] = why.kind === "refused"
       ? [why.code, why.message]
       : ["superseded_home", `its way was lost: ${why.kind}`];
-    // Who holds a log himself may be the one that is waited for.
-    const mayHold = this.#isAttached && this.#ports.log !== undefined;
-    if (!mayHold && this.#isLate(code)) return this.#giveUp(code, message);
+    if (this.#isLate(code)) return this.#giveUp(code, message);
     void this.#look();
   }
 
@@ -215,7 +214,7 @@ export class PlainPeer implements MessageSocket {
   #refused(error: unknown): boolean {
     const code = error instanceof WayRefused ? error.code : "internal";
     const message = error instanceof Error ? error.message : String(error);
-    const mayRetry = this.#isAttached ? !FOR_GOOD.has(code) : PASSING.has(code);
+    const mayRetry = this.#isAttached ? this.#isHolding || !FOR_GOOD.has(code) : PASSING.has(code);
     if (mayRetry && !this.#isLate(code)) return false;
     this.#giveUp(code, message);
     return true;
@@ -223,10 +222,16 @@ export class PlainPeer implements MessageSocket {
 
   #isLate(code: string): boolean {
     const nowMs = this.#clock.nowMs();
+    if (this.#isHolding) return nowMs - (this.#lostMs ?? nowMs) > HOLDING_MS;
     const firstMs = code === "stateful_unreachable" ? UNREACHABLE_MS_MAX : ATTACH_MS_MAX;
     const maxMs = this.#isAttached ? RESUME_MS_MAX : firstMs;
     return nowMs - (this.#lostMs ?? nowMs) > maxMs ||
       (this.#closingMs !== null && nowMs - this.#closingMs > BYE_MS_MAX);
+  }
+
+  /** Who holds a log himself may be the one that is waited for, also when his client has gone. */
+  get #isHolding(): boolean {
+    return (this.#ports.log?.promised ?? 0) > 0;
   }
 
   #giveUp(code: string, message: string): void {

@@ -16,7 +16,7 @@ import { CodecError } from "../../store/codec.ts";
 import { hopTowards, type RequestLinks } from "../gateway/forward.ts";
 import type { LinkReply, LinkRequest } from "../gateway/link_requests.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
-import type { StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
+import type { KeptReply, StatefulCaller, StatefulReply, StatefulRequest } from "../gateway/stateful_calls.ts";
 import { pause, SYSTEM_CLOCK } from "./clock.ts";
 import {
   bodyOf,
@@ -90,10 +90,11 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   }
 
   /**
-   * @param isKept somebody else may ask with the same id: the answer is kept for as long as answers are.
+   * @param isKept somebody may ask with the same id again: the answer is kept for as long as answers are, or until it is
+   *     said to be heard.
    * @throws Problem (T3)
    */
-  async ask(asked: Omit<ForwardedCall, "to" | "hops">, isKept = false): Promise<StatefulReply> {
+  async ask(asked: Omit<ForwardedCall, "to" | "hops">, isKept = false): Promise<KeptReply> {
     if (asked.chain.includes(chainName(asked.name.class, asked.name.id)) || asked.chain.length >= CHAIN_MAX) {
       throw new Problem(
         "cycle",
@@ -105,8 +106,12 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     const cancel = this.#clock.after(this.#services.wallMs, () => late.abort());
     try {
       for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
-        const reply = await this.#attempt(asked, late.signal, isKept);
-        if (reply.kind === "answer") return { answer: reply.answer, token: reply.token };
+        const { reply, at } = await this.#attempt(asked, late.signal);
+        if (reply.kind === "answer") {
+          const heard = () => this.#heard(at, asked);
+          if (!isKept) heard();
+          return { answer: reply.answer, token: reply.token, heard };
+        }
         if (reply.kind === "problem") this.#giveUp(reply, this.#clock.nowMs() - begunMs, late.signal);
         this.#services.count("retried");
         await pause(this.#clock, pauseMs);
@@ -172,8 +177,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   async #attempt(
     asked: Omit<ForwardedCall, "to" | "hops">,
     late: AbortSignal,
-    isKept: boolean,
-  ): Promise<ForwardedReply> {
+  ): Promise<{ readonly reply: ForwardedReply; readonly at: string }> {
     const { site, homes } = this.#services;
     let at = homes.where(asked.name) ?? site;
     let reply: ForwardedReply = { kind: "elsewhere", site: "" };
@@ -181,12 +185,12 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       reply = at === site
         ? await timely(this.#here(asked), late)
         : await this.#there(at, { ...asked, to: at, hops: HOPS_MAX }, late);
-      if (reply.kind === "answer" && !isKept) this.#heard(at, asked);
-      if (reply.kind !== "elsewhere") return reply;
+      if (reply.kind !== "elsewhere") return { reply, at };
       if (at !== site) homes.misled(asked.name);
       at = reply.site === "" || reply.site === at ? site : reply.site;
     }
-    return problem("superseded_home", `${shown(asked.name)} has no home that is reached from ${site}`);
+    reply = problem("superseded_home", `${shown(asked.name)} has no home that is reached from ${site}`);
+    return { reply, at };
   }
 
   /** Nobody will ask for this answer again: who asked is at this site. */

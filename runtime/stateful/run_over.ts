@@ -9,8 +9,17 @@ import type { OwnStore } from "./own_store.ts";
 export type RunOver =
   /** Another site is its home, or will be. */
   | { readonly kind: "moved"; readonly error: HomeError }
-  /** The isolate is gone; `isCause`: in a turn of this session. */
-  | { readonly kind: "killed"; readonly why: string; readonly isCause: boolean }
+  /**
+   * The isolate is gone. `isCause`: in a turn of this session. `isUnbegun`: that had a turn last, was at rest, and its
+   * next event was on its way. `underWay`: the events that may have been what ended it.
+   */
+  | {
+    readonly kind: "killed";
+    readonly why: string;
+    readonly isCause: boolean;
+    readonly isUnbegun: boolean;
+    readonly underWay: number;
+  }
   | { readonly kind: "parked"; readonly parked: Parked }
   /** It called `end()`: its log is gone. */
   | { readonly kind: "ended" }
@@ -27,10 +36,8 @@ export interface RunPeers {
   noted(opened: Opened): void;
   /** What those who attached before it served have seen is to be seen by the session. @throws StoreUnavailable */
   ready(store: Pick<OwnStore, "seeAll">): Promise<void>;
-  /** That is at all owners, or hosts hold the log, too; and what it left open has left. */
+  /** That is at all owners, and what it left open has left. */
   opened(opened: Opened): void;
-  /** That is at all owners. */
-  settled(): void;
   /** A commit was appended, where hosts hold the log: they may be told these of its outputs. */
   appended(entry: number, outputs: Commit["outputs"]): void;
   /** A commit, up to that entry, has left; the events that are done with it, by their numbers. */

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { StatefulName } from "../../functions/homes/mod.ts";
 import type { CallToSession } from "../../functions/turns/mod.ts";
+import type { KeptReply } from "../gateway/stateful_calls.ts";
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { CallMaker, HttpOrigin } from "./made_calls.ts";
@@ -39,10 +40,10 @@ export class SessionCalls implements CallMaker {
     return createHash("sha256").update(this.#seed).update(`${effect}`).digest("hex");
   }
 
-  async callSession(call: CallToSession, request: string): Promise<Uint8Array> {
+  async callSession(call: CallToSession, request: string): Promise<KeptReply> {
     const seen = await this.store.token();
-    const { answer, token } = await this.#services.call(this.#name, call, request, seen);
-    if (token !== null) await this.store.see(token);
-    return answer;
+    const reply = await this.#services.call(this.#name, call, request, seen);
+    if (reply.token !== null) await this.store.see(reply.token);
+    return reply;
   }
 }

@@ -28,10 +28,7 @@ import { SessionCalls } from "./session_calls.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
-import { currentVersion, isShared, VersionParts, writtenBy } from "./versions.ts";
-
-/** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
-export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
+import { codeOf, currentVersion, isShared, versionOfLog, VersionParts, writtenBy } from "./versions.ts";
 
 const lastOf = ({ log, checkpoint }: Opened): number => {
   const piece = log.at(-1);
@@ -197,7 +194,8 @@ export class SessionHost {
     }
     const { waiting, ...state } = run.state;
     const waits = Math.max(waiting, hosted.waiting);
-    return { ...state, attached, apart, peers, waiting: waits, state: "open", problem: parked };
+    const { version } = run;
+    return { ...state, version, attached, apart, peers, waiting: waits, state: "open", problem: parked };
   }
 
   /** Ends a session for good, without asking it; nothing of it is kept. @throws HomeError */
@@ -216,14 +214,14 @@ export class SessionHost {
   async #end(name: StatefulName): Promise<void> {
     const hosted = this.#hosted.get(keyOf(name));
     // What clients hold goes, too: those that do not come back are not waited for.
-    const ensure = () => hosted?.ensure() ?? Promise.reject(new Error("nobody waits for it"));
+    const ensure = () => this.#of(name).ensure();
     const run = hosted?.parked === null ? await this.#openings.forced(name, ensure).catch(() => null) : null;
     if (run !== null) {
       await run.remove();
       return await run.finished;
     }
     const live = this.#services.apps.get(name.app);
-    const home = (await this.#services.homes.open(name, live?.current.version ?? "", true)).start([]);
+    const home = (await this.#services.homes.open(name, live?.current.version ?? "", "ends")).start([]);
     await home.end();
     await this.#services.parked.drop(name);
     hosted?.forgotten();
@@ -397,9 +395,8 @@ export class SessionHost {
    */
   async resume(name: StatefulName, isForced = false): Promise<readonly string[]> {
     await this.#services.parked.drop(name);
-    const hosted = this.#of(name);
-    hosted.unpark();
-    const ensure = () => hosted.ensure();
+    this.#of(name).unpark();
+    const ensure = () => this.#of(name).ensure(); // by then it may be another one (hosted.ts, H6)
     const run = isForced ? await this.#openings.forced(name, ensure) : await ensure();
     return run.home.hosts.leftBehind;
   }
@@ -418,7 +415,7 @@ export class SessionHost {
     let run: SessionRun | undefined, standby: Standby | null = null;
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
-      const version = isAdopted ? current : await writtenBy(this.#services.apps, name, home.version);
+      const version = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
       const seenAtCheckpoint = home.checkpoint && openPiece(home.checkpoint.bytes).token;
       const { token } = joinPieces(seenAtCheckpoint, home.log);
       const prepared = this.#services.prepared(version);

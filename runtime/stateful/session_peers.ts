@@ -23,6 +23,7 @@ import {
   type OutputToPeer,
   type PeerClock,
   type PeerInput,
+  type Remembered,
   type Retry,
 } from "../../functions/peers/mod.ts";
 import { type HostEnd, type OpenedHostLog } from "../../functions/sealed_log/mod.ts";
@@ -48,6 +49,8 @@ export interface SessionPeersPorts {
   wake(): void;
   /** Somebody has seen a newer home: look whether this is one still. */
   outrun(): void;
+  /** It outlives this: there is another one when somebody comes again. */
+  readonly remembered: Remembered;
   /** As HomePorts has them. */
   keysOf(id: string): [Uint8Array, ...Uint8Array[]];
   openLog(host: string, records: readonly Uint8Array[]): OpenedHostLog;
@@ -58,6 +61,11 @@ export interface SessionPeersPorts {
 
 /** What a log says of peers. */
 export type OpenedPeers = Pick<Opened, "peers" | "outputs">;
+
+/** And its home, of the log. */
+interface OpenedLog extends OpenedPeers {
+  readonly leftBehind: readonly string[];
+}
 
 /** For so long events wait until other code runs; then they go on with the code that runs. */
 const SWITCH_MS_MAX = 2_000;
@@ -93,6 +101,7 @@ export class SessionPeers {
       keysOf: (id) => ports.keysOf(id),
       openLog: (host, records) => ports.openLog(host, records),
       outrun: () => ports.outrun(),
+      remembered: ports.remembered,
       deliver: (event) => this.#deliver(event),
       acknowledge: (outputs) => {
         if (this.#run !== null) this.#run.acknowledge(outputs);
@@ -152,23 +161,20 @@ export class SessionPeers {
   }
 
   /** That is at all owners (SP2). What killed the run before was rejected already (SP3). */
-  opened(
-    epoch: number,
-    { peers, outputs, last }: OpenedPeers & { readonly last: number },
-    run: PeersRun,
-  ): void {
+  opened(epoch: number, { peers, outputs, leftBehind }: OpenedLog, run: PeersRun): void {
     this.#epoch = epoch;
     this.#isNoted = false;
     this.#run = run;
-    const ahead = run.shared === null ? {} : { ahead: this.#ahead(run.shared, last) };
+    const ahead = run.shared === null ? {} : { ahead: this.#ahead(run.shared) };
     run.acknowledge(this.#acknowledged);
     this.#acknowledged = {};
-    this.#home.opened({ epoch, peers, outputs: outputs.filter(({ to }) => this.#ids.has(to)), ...ahead });
+    const toPeers = outputs.filter(({ to }) => this.#ids.has(to));
+    this.#home.opened({ epoch, peers, outputs: toPeers, leftBehind, ...ahead });
     this.#killed = null;
   }
 
   /** SP4 */
-  #ahead(home: Home, last: number) {
+  #ahead(home: Home) {
     if (this.#logs?.epoch === home.epoch) this.#logs.runs(home);
     else {
       this.#logs = new HostLogs(home, this.#ends, {
@@ -177,13 +183,8 @@ export class SessionPeers {
         log: (text) => this.#ports.log("warn", text),
       });
     }
-    const { released, hosts: { asked, leftBehind } } = home;
-    return { feeds: this.#logs.feeds, last, released, asked, leftBehind };
-  }
-
-  /** What it was opened with is at all owners. */
-  settled(): void {
-    this.#home.settled();
+    const { released, hosts: { asked } } = home;
+    return { feeds: this.#logs.feeds, released, asked };
   }
 
   /** SP4: of a commit up to that entry. */

@@ -7,6 +7,7 @@
  *
  * R1  A commit's entries are at all owners before anything of it leaves: then its writes are applied, and on disk here,
  *     then its answers leave, then its timers are set and its calls made; one commit after the other (commit.ts, CM1).
+ *     So is all of the log that it was opened with, before what that left open leaves.
  * R2  After it is over nothing of it leaves, and nothing is heard of its isolate.
  * R3  An event is done when a commit says so; those that are not are handed back when it is over.
  * R4  run_checkpoints.ts.
@@ -31,6 +32,7 @@ import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { Ending } from "./ending.ts";
+import { EventLine } from "./event_line.ts";
 import type { CallMaker } from "./made_calls.ts";
 import { type CallingRun, OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
@@ -92,9 +94,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   #over: RunOver | null = null;
   #finished: PromiseWithResolvers<void> | null = null;
   #isFinished = false;
+  /** As the isolate said last. */
   #isQuiescent = false;
-  /** Events that wait: it is to move (moves.ts). */
-  #held: HandledEvent[] | null = null;
+  readonly line: EventLine;
   #usedMs: number;
   #ending: Ending | null = null;
 
@@ -111,6 +113,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.calls = new OpenCalls(parts.calls, this);
     this.releases = new Releases(this);
     this.#checkpoints = new RunCheckpoints(this, parts.home.checkpoint?.at ?? 0);
+    this.line = new EventLine({
+      ...{ give: (event) => this.#give(event), isFree: () => this.first === undefined, nowMs },
+    });
     this.#opening?.promise.catch(() => {});
   }
 
@@ -126,15 +131,17 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   async #begin(opened: Opened): Promise<void> {
-    // Where the disk is gone an opening finds what hosts on record have: they have all of it before anything leaves.
-    await this.shared?.settled();
+    // R1: the end of what was opened may be on one disk only, and be lost with it. Where the disk is gone an opening
+    // finds what hosts on record have: they have all of it, also before anybody is told what the log says of him.
+    const leaves = opened.effects.length > 0 || opened.calls.some(({ effect }) => effect !== null);
+    if (leaves || this.#parts.isShared) await this.home.settled();
     await this.releases.begin(opened);
     if (opened.isEnded) {
       await this.releases.answerAgain(opened);
       this.#endSoon(opened.outputs);
     } else if (this.#checkpoints.isBeginning) {
       await this.#checkpoints.begun();
-      this.goOn();
+      this.line.goOn();
     }
     this.#opening?.resolve();
     this.#opening = null;
@@ -178,6 +185,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.undone.size === 0 && this.#isQuiescent && this.calls.size === 0;
   }
 
+  /** No event waits, or is under way. */
+  get isAllDone(): boolean {
+    return this.undone.size === 0 && this.line.isEmpty;
+  }
+
   /** All of its log is in its checkpoint. */
   get isInCheckpoint(): boolean {
     return this.#home !== null && this.#home.sequence === this.#checkpoints.at;
@@ -202,26 +214,16 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     };
   }
 
-  /** Events wait from now on. */
-  hold(): void {
-    this.#held ??= [];
-  }
-
-  /** What has waited is delivered. */
-  goOn(): void {
-    const held = this.#held ?? [];
-    this.#held = null;
-    for (const event of held) this.deliver(event);
-  }
-
   /** Hands an event to the session. */
   deliver(event: HandledEvent): void {
-    if (this.#ending !== null) return this.#ending.now();
-    if (this.#held !== null) return void this.#held.push(event);
+    if (this.#ending !== null) this.#ending.now();
+    else this.line.push(event);
+  }
+
+  #give(event: HandledEvent): void {
     if (this.#over !== null || this.#checkpoints.isLeaving || this.#at === null) return;
     const number = this.#nextEvent++;
     this.#usedMs = this.#parts.nowMs();
-    this.#isQuiescent = false;
     this.undone.set(number, event);
     const { isolate, channel } = this.#at;
     isolate.deliver(channel, { ...event, number, storeClock: this.store.tick() });
@@ -314,7 +316,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (!isShared) { for (const host of home.hosts.asked) home.hosts.drop(host); }
     if (opened.sequence !== this.#told) return this.#misfit(opened.sequence);
     if (isAdopted) {
-      this.hold();
+      this.line.hold();
       this.#checkpoints.begin();
     }
     this.handling = opened.handling;
@@ -329,14 +331,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       await peers.ready(this.store);
       if (this.#over !== null || opened.isEnded) return;
       peers.opened(opened);
-      if (isShared) this.#tells(home);
+      this.#isTelling = isShared;
     });
-  }
-
-  /** R6 */
-  #tells(home: Home): void {
-    this.#isTelling = true;
-    home.settled().then(() => this.isOver ? undefined : this.listener.peers.settled(), () => {}); // over
   }
 
   /** By itself: what is kept until then keeps nothing of the opening. */
@@ -356,33 +352,36 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (this.#over !== null || home === null) return;
     if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfit(commit.first);
     this.#told += commit.count;
+    const before = this.#through;
     this.#through = commit.through;
     this.#isQuiescent = commit.isQuiescent;
     for (const [number, event] of this.undone) {
       if (number > commit.through) break;
-      if (event.kind === "timer") this.timers.fired(event.name, event.dueMs);
+      // Those of commits before, too: what they did may not have left, and their timers are set anew since.
+      if (number > before && event.kind === "timer") this.timers.fired(event.name, event.dueMs);
     }
     for (const { name, dueMs } of commit.timers) this.timers.plan(name, dueMs);
+    this.line.advance();
     const piece = {
       count: commit.count,
       entries: wrapPiece(this.releases.takeSeen(), commit.entries),
       answers: this.#answersOf(commit.outputs),
       wakeAtMs: this.timers.earliest,
     };
-    // One without entries follows from all before it, which may not be held yet where hosts hold the log.
-    const appended = commit.count > 0
-      ? home.commit(piece)
-      : this.#parts.isShared
-      ? home.settled()
-      : Promise.resolve();
+    // One without entries follows from those before it, after which it leaves.
+    const appended = commit.count > 0 ? home.commit(piece) : Promise.resolve();
     appended.catch(() => {});
     const entry = home.sequence;
-    const isTold = this.#isTelling && this.#untold === 0 && commit.effects.length === 0; // R6
+    // What there is no room for, or no home any more, follows from nothing that anybody has: the run ends with it.
+    const isAppended = entry === this.#told;
+    const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
     if (!isTold) this.#untold++;
     // The log itself goes to hosts in any case: what others are told may wait for them.
-    if (this.#isTelling) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
+    if (this.#isTelling && isAppended) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
+    const heard = this.calls.logged(commit.entries, commit.isQuiescent);
     this.releases.afterwards(async () => {
       await appended;
+      heard();
       await this.releases.release(commit, entry);
       if (!isTold) this.#untold--;
       this.#usedMs = this.#parts.nowMs();
@@ -416,9 +415,13 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   ended(end: StatefulEnd, isCause: boolean): void {
+    const left = [...this.undone.keys()].filter((number) => number > this.#through);
+    const begun = left.filter((number) => number <= end.received).length;
     // What was at rest was not what ran, though its turn was the last.
-    const wasAtRest = this.isIdle && !this.#checkpoints.isAsked;
-    this.#end({ kind: "killed", why: end.why, isCause: isCause && !wasAtRest });
+    const wasAtRest = this.#isQuiescent && this.calls.size === 0 && begun === 0 && !this.#checkpoints.isAsked;
+    const isUnbegun = isCause && wasAtRest && left.length > 0;
+    const underWay = begun || left.length;
+    this.#end({ kind: "killed", why: end.why, isCause: isCause && !wasAtRest, isUnbegun, underWay });
   }
 
   /** R5 */

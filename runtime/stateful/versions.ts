@@ -2,12 +2,18 @@
 import type { EgressRules } from "../isolate/egress_rules.ts";
 import type { HostServices } from "./host_services.ts";
 import type { OwnStoreServices } from "./own_store.ts";
-import type { StatefulName } from "../../functions/homes/mod.ts";
+import type { Opened, StatefulName } from "../../functions/homes/mod.ts";
+import { writerOf } from "../../functions/turns/mod.ts";
+import { CodecError } from "../../store/codec.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import { Problem } from "../gateway/problem.ts";
+import { openPiece } from "./pieces.ts";
 
 /** The version that serves its app. @throws Problem */
-export function currentVersion(apps: Pick<AppTable, "get">, name: StatefulName): LiveVersion {
+export function currentVersion(
+  apps: Pick<AppTable, "get">,
+  name: Pick<StatefulName, "app" | "class">,
+): LiveVersion {
   const live = apps.get(name.app);
   if (live === undefined) throw new Problem("app_unknown", `no app is called ${name.app} here`);
   const classes = Object.keys(live.current.manifest.sessions);
@@ -33,6 +39,27 @@ export async function writtenBy(
     } of ${name.app}, which is there no more: deploy it again, or delete the session`,
   );
 }
+
+/** What a log is replayed by: a version of the app, in one build of Deno on one architecture. */
+export const codeOf = (version: string): string => `${version} deno ${Deno.version.deno} ${Deno.build.arch}`;
+
+/**
+ * The version that a log goes on with: the one that wrote what is behind its checkpoint, as that says by itself. The
+ * checkpoint names the code that was to read it; where that never came to it, other code has gone on. So has other code
+ * than the first with a session that had no entry.
+ */
+export function versionOfLog({ version, checkpoint, log }: KeptOpening): string {
+  try {
+    const pieces = log.values().map(({ bytes }) => openPiece(bytes).bytes);
+    const code = writerOf(checkpoint && openPiece(checkpoint.bytes).bytes, pieces);
+    return code?.slice(0, code.indexOf(" ")) ?? version;
+  } catch (error) {
+    if (error instanceof CodecError) return version; // who replays it says so
+    throw error;
+  }
+}
+
+type KeptOpening = Pick<Opened, "version" | "checkpoint" | "log">;
 
 /** What all sessions of a version share, made once: there may be many. */
 export class VersionParts {

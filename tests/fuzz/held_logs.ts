@@ -149,7 +149,7 @@ class LyingHostsRun {
     this.side.opened({
       ...{ epoch: 2, outputs: [], peers: [{ ...NOBODY, id: "honest" }, { ...NOBODY, id: "own" }] },
       ahead: {
-        ...{ feeds: this.#feeds, last: COMMITS, released: COMMITS, leftBehind: [] },
+        ...{ feeds: this.#feeds, released: COMMITS },
         asked: ["honest", "own"],
       },
     });
@@ -278,6 +278,10 @@ class WatchedLog implements HeldLog {
   /** Records held of this channel. */
   held = 0;
   fences: { readonly epoch: number; readonly records: number | null }[] = [];
+
+  get promised(): number {
+    return this.log.promised;
+  }
 
   summary(): Uint8Array {
     return this.log.summary();

@@ -181,6 +181,33 @@ Deno.test("a message in whose handler the isolate ended is given up, and those a
   }
 });
 
+Deno.test("a message in whose handler isolates end is given up, and none that came with it (SP3, H4)", async () => {
+  const held: { host?: MemoryHost } = {};
+  let ends = 0;
+  class Poisoned extends Robot {
+    override onMessage(message: string | Uint8Array, from: From) {
+      if (message !== "poison") return super.onMessage(message, from);
+      ends++;
+      held.host?.hang("r"); // what was done before it has not left yet
+    }
+  }
+  await using host = held.host = await memoryHost(() => new Poisoned() as unknown as SessionObject);
+  await using attacher = gateway(() => host);
+  const client = await attacher.at();
+  await client.until(() => client.id !== "");
+  const said: string[] = [];
+  for (const [round, before] of [0, 1, 5, 40].entries()) {
+    const words = Array.from({ length: before + 5 }, (_, i) => `${round}.${i}`);
+    said.push(...words);
+    const all = words.toSpliced(before, 0, "poison", ...round === 2 ? ["poison"] : []);
+    await Promise.all(all.map((word) => client.socket.send(word)));
+    await client.until(() => client.own.at(-1) === words.at(-1) || ends > 20);
+    assert.deepEqual(client.own, said);
+    oneAfterTheOther(client.numbers);
+  }
+  assert.ok(ends <= 2 + 2 + 3 + 2, `${ends} isolates ended for 5 messages`);
+});
+
 Deno.test("clients go on with other code", async () => {
   await using host = await memoryHost(robot);
   await using attacher = gateway(() => host);

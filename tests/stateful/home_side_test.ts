@@ -234,7 +234,7 @@ Deno.test("a peer that leaves is detached after what it sent, and told when that
 
 Deno.test("a host that leaves says on what it has taken, and is told that it has left when it is off the record", () => {
   const home = new HandHome(new HandClock()), feeds = new HandFeeds();
-  home.side.opened({ ...nobody, ahead: { feeds, last: 0, released: 0, asked: [], leftBehind: [] } });
+  home.side.opened({ ...nobody, ahead: { feeds, released: 0, asked: [] } });
   const line = home.line();
   line.say(hello({ log: encodeSummary({ promised: 0, tag: null }) }));
   home.done();
@@ -251,6 +251,28 @@ Deno.test("a host that leaves says on what it has taken, and is told that it has
   feeds.awaited.delete("p1");
   home.side.hostsChanged();
   assert.deepEqual(line.heard(), [{ kind: "bye", code: 1000, reason: "" }]);
+});
+
+Deno.test("a host whose program comes back with what it had long ago is told so when it is off the record", () => {
+  const home = new HandHome(new HandClock()), feeds = new HandFeeds();
+  home.side.opened({ ...nobody, ahead: { feeds, released: 0, asked: [] } });
+  const log = encodeSummary({ promised: 0, tag: null }), line = home.line();
+  line.say(hello({ log }));
+  home.done({ p1: ["one"] });
+  line.say({ kind: "ack", received: 1 });
+  feeds.awaited.add("p1");
+  const old = () => {
+    const line = home.line();
+    line.say(hello({ instance: 2, identity: identity("p1"), epoch: 1, log }));
+    return line;
+  };
+  assert.equal(old().heard()[0]?.kind, "refused", "what is waited for another program holds");
+  line.reader.broken();
+  const back = old();
+  assert.deepEqual([back.heard(), back.end.closed], [[], null]);
+  feeds.awaited.delete("p1");
+  home.side.hostsChanged();
+  assert.deepEqual(back.heard().map((frame) => "code" in frame && frame.code), ["peer_behind"]);
 });
 
 Deno.test("a peer that takes nothing is detached as too slow, and the others go on", () => {
@@ -453,47 +475,12 @@ Deno.test("a host and a home meet over any number of broken channels", () => {
   assert.deepEqual(home.acknowledged.at(-1), { p1: 3 });
 });
 
-/** A home that is being opened, and a host on record that says hello to it. */
-function asked(isForced: boolean) {
-  const opened: number[] = [];
-  const home = new HandHome(new HandClock(), {
-    openLog: (_, records) => {
-      opened.push(records.length);
-      return { ok: false, code: "log_forged", message: "it does not open" };
-    },
-  });
-  let answers: unknown = null;
-  void home.side.ask({ epoch: 7, hosts: ["p1", "p2"], withinMs: 500, isForced }).then((all) => answers = all);
-  const line = home.line();
-  line.say(
-    hello({
-      identity: identity("p1"),
-      epoch: 3,
-      received: 0,
-      log: encodeSummary({ promised: 3, tag: null }),
-    }),
-  );
-  assert.deepEqual(line.heard(), [{ kind: "fence", epoch: 7 }]);
-  const later = async () => {
-    home.clock.turn(600);
-    await new Promise<void>((resolve) => queueMicrotask(resolve));
-    return answers;
-  };
-  return { line, later, opened };
-}
-
-Deno.test("a host that has promised a later epoch ends an opening, but not one without those that do not come back", async () => {
-  for (const isForced of [false, true]) {
-    const { line, later } = asked(isForced);
-    line.say({ kind: "log", epoch: 7, records: null });
-    assert.deepEqual(await later(), isForced ? new Map() : "superseded");
-  }
-});
-
-Deno.test("a host gives its log once for each time that it is asked", () => {
-  const { line, opened } = asked(false);
-  line.say({ kind: "log", epoch: 6, records: [new Uint8Array(20)] });
-  assert.deepEqual([opened, line.end.closed], [[], null], "of an opening before");
-  line.say({ kind: "log", epoch: 7, records: [new Uint8Array(20)] });
-  assert.deepEqual([opened, line.heard()[0]?.kind, line.end.closed], [[], "refused", 4000]);
+Deno.test("who was left behind is no peer any more, also where hosts hold the log no longer", () => {
+  const home = new HandHome();
+  const peers = ["p1", "p2"].map((id) => ({
+    kind: "client" as const,
+    ...{ id, sent: 0, received: 0, isClosed: false },
+  }));
+  home.side.opened({ ...nobody, peers, leftBehind: ["p2"] });
+  assert.deepEqual(home.events, [{ kind: "detach", peer: "p2" }]);
 });

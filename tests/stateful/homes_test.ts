@@ -178,7 +178,9 @@ Deno.test("a session moves on purpose, and back", async () => {
     await all.pass(50);
     assert.deepEqual(new Set(all.due), new Set([`s${to} x`]), "it is told to open it");
     all.due.length = 0;
-    const opened = await all.open(to, "x");
+    const opening = all.open(to, "x");
+    assert.equal(all.homes(to).where(name("x")), `s${to}`, "who comes waits there, and is not sent back");
+    const opened = await opening;
     assert.deepEqual([opened.epoch, opened.log.length], [epoch, 1]);
     home = opened.start([]);
     await all.pass(200);
@@ -400,6 +402,34 @@ Deno.test("a timer that is due is told where the session rests, and by the owner
   await all.pass(6_000);
   const owner = all.sites.findIndex((site, at) => site.isUp && all.logs(at).includes("x"));
   assert.deepEqual([...new Set(all.due)], [`s${owner} x`]);
+});
+
+Deno.test("a timer that is due is told to a home that is back without its disk, by who has it", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r1", all.wallMs + 1_000)));
+  all.site(1).crash(true);
+  void all.site(1).start();
+  await all.pass(4_000);
+  assert.deepEqual(all.due, [], "it may have it open");
+  await all.pass(4_000);
+  assert.deepEqual([...new Set(all.due)], ["s1 x"]);
+  const opened = await all.open(1, "x");
+  assert.equal(opened.log.length, 1);
+});
+
+Deno.test("a checkpoint says of timers what was so at its entry, whatever is committed meanwhile", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  const dueMs = Math.ceil(all.wallMs) + 60_000;
+  void home.commit(commitOf("r1", dueMs)).catch(() => {});
+  const written = home.checkpoint({ at: 1, bytes: encode("one"), version: "v1" });
+  const later = home.commit(commitOf("r2"));
+  await all.of(written);
+  const log = all.homes(1).debugLog(home.name);
+  assert.deepEqual([log?.base?.at, log?.base?.wakeAtMs], [1, dueMs]);
+  await all.of(later);
+  assert.equal(log?.wakeAtMs, 0);
 });
 
 Deno.test("a log that this site is no owner of any more is dropped after a while", async () => {

@@ -1,5 +1,6 @@
 /** Stateful sessions whose hosts hold the log, over the host of stateful sessions: its runs, real homes, and a disk that is lost. */
 import assert from "node:assert/strict";
+import { PIECE_BYTES_MAX } from "../../functions/homes/limits.ts";
 import { type From, Session } from "../../functions/session.ts";
 import type { PeerFeeds } from "../../functions/peers/mod.ts";
 import { tag } from "../../functions/peers/frame_bytes.ts";
@@ -283,17 +284,45 @@ Deno.test("an operator opens a session without a client that holds its log and d
   await dead;
 });
 
+Deno.test("nobody is told of a commit that could not be appended", async () => {
+  await using host = await memoryHost(counter, { ...hosts });
+  const client = holder(host, 1);
+  client.connect();
+  client.side.send("m1");
+  await until("its host is on record", () => isAhead(host) > 1 && client.side.acknowledged === 1);
+  let tries = 0;
+  host.twist((commit) => {
+    if (commit.outputs.length === 0) return commit;
+    tries++;
+    return { ...commit, entries: new Uint8Array(PIECE_BYTES_MAX + 1) };
+  });
+  client.side.send("m2");
+  await until("it was tried", () => tries > 1);
+  assert.deepEqual(client.heard, ["1 m1"]);
+  host.twist((commit) => commit);
+  await until("it goes on", () => client.heard.length === 2 && client.side.acknowledged === 2);
+  check([client], [["m1", "m2"]]);
+  await client.end();
+});
+
 Deno.test("commits that come at one go leave to a host in one record, with the first of their outputs", async () => {
   const home = new HandHome();
   let last = 0, told = 0;
   const feeds: PeerFeeds = {
     isAwaited: () => false,
-    ...{ attach: () => {}, detach: () => {}, forget: () => {}, taken: () => {}, late: () => {} },
-    ...{ untaken: () => 0, reach: () => last },
+    ...{
+      attach: () => {},
+      detach: () => {},
+      forget: () => {},
+      taken: () => {},
+      late: () => {},
+      again: () => {},
+    },
+    ...{ untaken: () => 0, sent: () => 0, reach: () => last },
     next: () => told === last ? [] : [Uint8Array.of(told = last)],
   };
   home.side.opened({
-    ...{ epoch: 1, outputs: [], ahead: { feeds, last: 0, released: 0, asked: [], leftBehind: [] } },
+    ...{ epoch: 1, outputs: [], ahead: { feeds, released: 0, asked: [] } },
     peers: [{ kind: "client", id: "p", sent: 0, received: 0, isClosed: false }],
   });
   const line = home.line();

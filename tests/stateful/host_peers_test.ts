@@ -1,10 +1,13 @@
 /** Peers over the host of stateful sessions: its runs, real homes and logs; isolates are lost, and channels break. */
 import assert from "node:assert/strict";
+import { HomeError } from "../../functions/homes/mod.ts";
+import { type Channel, decodeToHost, encodeToHome } from "../../functions/peers/mod.ts";
 import { type From, Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, soon, until } from "./host_client.ts";
 import { Disks, memoryHost } from "./memory_host.ts";
+import { HandClock, hello, keyOf } from "./peer_pair.ts";
 import type { Commit, Opened } from "../../functions/turns/mod.ts";
 import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
 import { HostedPeers, type PeersSession } from "../../runtime/stateful/hosted_peers.ts";
@@ -143,4 +146,73 @@ Deno.test("what a run gives out for peers is theirs from its opening on, also wh
   assert.equal(peers.isPeer("a"), true, "not an answer, which would be let go");
   peers.noted(opened([]));
   assert.equal(peers.isPeer("a"), false);
+});
+
+Deno.test("who comes to a run that opened while its site began to stop goes on as its log says (HP5)", async () => {
+  const run = {
+    ...{ version: "v1", originWay: null, shared: null, acknowledge: () => {}, isEnding: false },
+    home: { epoch: 2, hosts: { asked: [], leftBehind: [] } },
+  };
+  const site = { clock: new HandClock(), isShared: () => false, keysOf: (id: string) => [keyOf(id)] };
+  const peers = new HostedPeers({
+    ...{ run, ensure: () => Promise.resolve(run), peersSite: () => site },
+  } as unknown as PeersSession);
+  const a = { kind: "client", id: "a", sent: 0, received: 0, isClosed: false };
+  const opened = { peers: [a], outputs: [] } as unknown as Opened;
+  peers.noted(opened);
+  peers.over(null); // its channels are told to look elsewhere
+  peers.opened(opened);
+  const told: string[] = [];
+  const send = (frame: Uint8Array) => void told.push(decodeToHost(frame).kind);
+  const reader = await peers.connect({ send, close: () => {} } as unknown as Channel, null);
+  reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 1 })));
+  assert.deepEqual(told, ["welcome"]);
+  reader.broken();
+});
+
+Deno.test("who says with an old key that there is a newer home has it looked for less and less often, also where nobody else is attached (OR1)", async () => {
+  const clock = new HandClock();
+  let looks = 0;
+  const run = {
+    ...{ version: "v1", originWay: null, shared: null, acknowledge: () => {}, checkpoint: () => ++looks },
+    home: { epoch: 1, hosts: { asked: [], leftBehind: [] } },
+  };
+  const site = { clock, isShared: () => false, origin: () => null, keysOf: (id: string) => [keyOf(id)] };
+  const peers = new HostedPeers({
+    ...{ run, ensure: () => Promise.resolve(run), peersSite: () => site },
+  } as unknown as PeersSession);
+  peers.opened({ peers: [], outputs: [] } as unknown as Opened);
+  for (let time = 0; time < 10; time++) {
+    const reader = await peers.connect({ send: () => {}, close: () => {} }, null);
+    reader.frame(encodeToHome(hello({ identity: { id: "a", key: keyOf("a") }, epoch: 9 })));
+    reader.broken();
+    assert.equal(peers.isUsed, false);
+    await Promise.resolve();
+    clock.turn(1_000);
+  }
+  assert.equal(looks, 4); // at 0, 1, 3 and 7 s
+});
+
+Deno.test("who comes for a session whose hosts hold its log waits where it is opened, and hears before he has a channel where it is not (HP3)", async () => {
+  const site = {
+    ...{ clock: SYSTEM_CLOCK, newId: () => "b", failed: () => {}, isShared: () => true },
+    ...{ origin: () => null, keysOf: () => [new Uint8Array(16)] },
+  };
+  const hosted = (opening: Promise<never>) =>
+    new HostedPeers({
+      run: null,
+      ensure: () => opening,
+      peersSite: () => site as unknown as ReturnType<PeersSession["peersSite"]>,
+    });
+  const told: unknown[] = [];
+  const channel = { send: (frame: unknown) => void told.push(frame), close: () => void told.push("closed") };
+  const here = hosted(new Promise(() => {}));
+  const early = [here.connect(channel, null), here.connect(channel, null)];
+  const asked = here.ask({ epoch: 2, hosts: ["a"], withinMs: 0 });
+  const readers = await Promise.all([...early, here.connect(channel, null)]);
+  await asked;
+  for (const reader of readers) reader.broken();
+  const elsewhere = hosted(Promise.reject(new HomeError("elsewhere", "its home is there", "there")));
+  await assert.rejects(elsewhere.connect(channel, null), { code: "elsewhere", site: "there" });
+  assert.deepEqual(told, []);
 });

@@ -41,7 +41,9 @@ export interface MemoryHost {
   /** Openings so far, as far as something holds them still. */
   readonly runs: readonly WeakRef<ChannelSink>[];
   /** All isolates are gone; `cause` names the session whose turn it was. */
-  loseIsolates(cause?: string): void;
+  loseIsolates(cause?: string, received?: number): void;
+  /** The turn that runs never ends: nothing leaves the isolates any more, and they are lost for it. */
+  hang(cause: string): void;
   /** For which an isolate was wanted before their log was there, by id. */
   readonly prepared: readonly string[];
   /** What isolates say of commits from now on. */
@@ -183,7 +185,8 @@ export async function memoryHost(
   });
   return {
     ...{ host, homes, replica, lines, parked, apps, runs: pool.runs },
-    loseIsolates: (cause) => pool.lose(cause),
+    loseIsolates: (cause, received) => pool.lose(cause, received),
+    hang: (cause) => pool.hang(cause),
     prepared,
     twist: (change) => void (pool.twist = change),
     deploy: (version, made) => {
@@ -248,13 +251,20 @@ class MemoryPool implements Pool {
     });
   };
 
-  lose(cause?: string): void {
+  hang(cause: string): void {
+    for (const loop of this.#loops.values()) loops.delete(loop);
+    this.#loops.clear();
+    setTimeout(() => this.lose(cause));
+  }
+
+  /** @param received events of the cause that had come there; all that were sent, where it is left out. */
+  lose(cause?: string, received = Infinity): void {
     const sinks = [...this.#sinks];
     this.#sinks.clear();
     for (const loop of this.#loops.values()) loops.delete(loop);
     this.#loops.clear();
     for (const [channel, { sink, id }] of sinks) {
-      sink.ended({ isPlanned: false, why: "it was lost", channel }, id === cause);
+      sink.ended({ isPlanned: false, why: "it was lost", channel, received }, id === cause);
     }
   }
 
@@ -264,8 +274,11 @@ class MemoryPool implements Pool {
       channel: number,
       ...args: A
     ) => {
-      const open = this.#sinks.get(channel);
-      if (open !== undefined && this.#loops.get(version) === loop) say(open.sink, ...args);
+      // As frames do, it leaves when turns let the event loop go on.
+      setTimeout(() => {
+        const open = this.#sinks.get(channel);
+        if (open !== undefined && this.#loops.get(version) === loop) say(open.sink, ...args);
+      });
     };
     const sink: SessionSink = {
       opened: to((sink, opened) => sink.opened(opened)),

@@ -136,6 +136,9 @@ export class HandFeeds implements PeerFeeds {
   readonly attached: string[] = [];
   readonly took: number[] = [];
   readonly awaited = new Set<string>();
+  /** Those that do not take what they are sent, and what became of them. */
+  readonly lacks = new Set<string>();
+  readonly lates: string[] = [];
   last = 0;
   records: Uint8Array[] = [];
 
@@ -160,10 +163,18 @@ export class HandFeeds implements PeerFeeds {
   taken(_host: string, records: number): void {
     this.took.push(records);
   }
-  untaken(): number {
-    return 0;
+  untaken(host: string): number {
+    return this.lacks.has(host) ? 1 : 0;
   }
-  late(): void {}
+  late(host: string, isOut: boolean): void {
+    this.lates.push(isOut ? `${host}, out` : host);
+  }
+  again(host: string): void {
+    this.lates.push(`${host} again`);
+  }
+  sent(): number {
+    return 1;
+  }
 }
 
 export const keyOf = (id: string): Uint8Array => new TextEncoder().encode(id.padEnd(32, "."));

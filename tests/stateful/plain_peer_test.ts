@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import type { Problem } from "../../runtime/gateway/problem.ts";
 import { channelOf, feed, type FrameWay, localWay } from "../../runtime/stateful/frame_way.ts";
 import { WayRefused } from "../../runtime/stateful/peer_ways.ts";
-import { PlainPeer } from "../../runtime/stateful/plain_peer.ts";
+import { encodeSummary } from "../../functions/sealed_log/mod.ts";
+import { PlainPeer, type PlainPeerPorts } from "../../runtime/stateful/plain_peer.ts";
 import { HandClock, HandHome } from "./peer_pair.ts";
 
 /** A home that is found, as often as it is asked for. */
@@ -31,16 +32,17 @@ class Place {
     return Promise.resolve(mine);
   };
 
-  attach(): Promise<PlainPeer> {
+  attach(more: Partial<PlainPeerPorts> = {}): Promise<PlainPeer> {
     return PlainPeer.attach({
+      ...more,
       ...{ open: this.open, instance: 7, count: (what) => void this.counted.push(what) },
       failed: (error) => void this.faults.push(error),
     });
   }
 
   /** A client that is attached. */
-  async attached(): Promise<PlainPeer> {
-    const peer = this.attach();
+  async attached(more: Partial<PlainPeerPorts> = {}): Promise<PlainPeer> {
+    const peer = this.attach(more);
     await until(() => this.home.events.length === 1);
     this.home.done();
     return await peer;
@@ -187,6 +189,71 @@ Deno.test("a plain client hears how its session sends it away, ends, or forgets 
   assert.deepEqual([event.kind, event.kind === "close" && event.code], ["close", 1012]);
 });
 
+/** Time that goes so many times as fast. */
+const clockAt = (pace: number) => ({
+  nowMs: () => performance.now() * pace,
+  after: (ms: number, run: () => void) => {
+    const timer = setTimeout(run, ms / pace);
+    return () => clearTimeout(timer);
+  },
+});
+
+Deno.test("a client whose agent holds its session's log keeps on looking for a home, one without does not", async () => {
+  for (const promised of [1, 0]) {
+    const place = new Place();
+    const summary = encodeSummary({ promised, tag: null });
+    const log = {
+      promised,
+      summary: () => summary,
+      promise: () => [],
+      take: () => "held" as const,
+      drop: () => {},
+    };
+    const peer = await place.attached({ clock: clockAt(1_000), log });
+    place.refusal = new WayRefused("stateful_unreachable", "no site answers");
+    const asked = place.asked;
+    place.break();
+    if (promised === 0) {
+      const event = await peer.next();
+      assert.deepEqual([event.kind === "close" && event.code, place.counted.includes("lost")], [1013, true]);
+      continue;
+    }
+    await until(() => place.asked > asked + 150); // two and a half minutes at least
+    place.refusal = new WayRefused("app_unknown", "that site knows nothing yet");
+    const knows = place.asked;
+    await until(() => place.asked > knows + 10);
+    place.refusal = null;
+    await until(() => place.counted.includes("resumed"));
+    await leave(place, peer);
+  }
+});
+
+Deno.test("an agent gives up a connection whose session had no home for a day, though it holds the log", async () => {
+  const place = new Place(), real = clockAt(1_000);
+  const [summary, day] = [encodeSummary({ promised: 1, tag: null }), 24 * 3_600_000];
+  let later = 0;
+  const log = {
+    promised: 1,
+    summary: () => summary,
+    promise: () => [],
+    take: () => "held" as const,
+    drop: () => {},
+  };
+  const peer = await place.attached({ clock: { ...real, nowMs: () => real.nowMs() + later }, log });
+  place.refusal = new WayRefused("app_unknown", "the app was deleted");
+  place.break();
+  const asked = place.asked;
+  await until(() => place.asked > asked + 1);
+  later = day / 2;
+  await until(() => place.asked > asked + 10);
+  later = day + 60_000;
+  const event = await peer.next();
+  assert.deepEqual([event.kind === "close" && event.code, event.kind === "close" && event.reason], [
+    1013,
+    "app_unknown",
+  ]);
+});
+
 Deno.test("a plain client does not wait for ever for a session that waits for others who hold its log", async () => {
   const home = new HandHome();
   let asked = 0;
@@ -197,13 +264,7 @@ Deno.test("a plain client does not wait for ever for a session that waits for ot
     setTimeout(() => home.side.unavailable("stateful_unreachable", "c1 has not come back", "retry"), 1);
     return Promise.resolve(mine);
   };
-  const clock = {
-    nowMs: () => performance.now() * 50,
-    after: (ms: number, run: () => void) => {
-      const timer = setTimeout(run, ms / 50);
-      return () => clearTimeout(timer);
-    },
-  };
+  const clock = clockAt(50);
   const attached = PlainPeer.attach({ open, instance: 7, count: () => {}, failed: () => {}, clock });
   await assert.rejects(attached, { code: "stateful_unreachable", message: /c1 has not come back/ });
   assert.ok(asked > 1, "it was tried again");

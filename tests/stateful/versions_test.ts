@@ -88,6 +88,21 @@ Deno.test("a session at rest goes on with other code, and outlives the loss of i
   }
 });
 
+Deno.test("code that comes back before the next one ran a session goes on with it, and can be replayed", async () => {
+  await using host = await memoryHost(make(Card));
+  for (let stamps = 1; stamps < 8;) {
+    assert.equal(await ask(host, "stamp", "mocha"), stamps++);
+    // Its checkpoint is for the next version, which nobody asks it for anything with.
+    host.deploy(`next ${stamps}`, make(Card));
+    for (let i = 0; i < 500 && host.host.counts.open > 0; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    host.deploy("v1", make(Card));
+    assert.equal(await ask(host, "stamp", "mocha"), stamps++);
+    host.loseIsolates();
+  }
+});
+
 Deno.test("code with a lower shape leaves a session as it is, says so, and the newer one goes on", async () => {
   await using host = await memoryHost(make(Card));
   await ask(host, "stamp", "mocha");

@@ -148,6 +148,20 @@ Deno.test("a handler that never settles is parked at the log's limit, by name", 
     assert.ok(solo.calls.length < 50, `${solo.calls.length} calls`);
   }));
 
+Deno.test("a session whose log is long is not parked for those who have been waiting no minute yet, however long it has run", () =>
+  inMacrotask(() => {
+    const solo = open().deliver(request("forever"));
+    // They came when nothing kept them from being handled but the one before.
+    for (let i = 0; i < 2; i++) solo.deliver(request("add"));
+    for (let call = 1; call <= 12; call++) solo.result(call, new Uint8Array(100_000)); // it takes no more from 1 MiB on
+    solo.deliver(request("add"));
+    assert.equal(solo.parked, null);
+    solo.nowMs += 59_000;
+    assert.equal(solo.deliver(request("add")).parked, null);
+    solo.nowMs += 2_000;
+    assert.equal(solo.deliver(request("add")).parked?.code, "log_full");
+  }));
+
 Deno.test("a pending setTimeout waits what is left of its time after a recovery, and never less", () =>
   inMacrotask(() => {
     const rows = [

@@ -120,9 +120,9 @@ export function runSeed(seed: string, breaks?: Breaks, bias: Bias = {}): Outcome
   }
   drawSitters(draws.fork("sitters"), site);
   site.at(2000, () => site.calm());
-  // Who comes last hears who is there.
-  site.at(50_000, () => site.sitters.come("z", []));
-  site.runUntil(BEGIN_MS + 60_000);
+  // Who comes last hears who is there. What throws is tried again for ten seconds, and by operators after that.
+  site.at(590_000, () => site.sitters.come("z", []));
+  site.runUntil(BEGIN_MS + 600_000);
   return { wrong: [...check(site.seen), ...site.sitters.wrong], site };
 }
 

@@ -407,7 +407,9 @@ class HostExplorer {
     const disks = single ? [diskOwner(home.own)] : disksOf(recorded);
     const kept = this.#broken === "left early" ? Infinity : this.#kept(home, disks);
     const wanted = { released: this.#broken === "recorded first" ? 0 : released, kept, disks: disks.length };
-    const owners = [...disks, ...ownersOf(home).wanted(wanted)];
+    const hosts = ownersOf(home).wanted(wanted);
+    if (hosts === null) return;
+    const owners = [...disks, ...hosts];
     if (sameOwners(owners, recorded) || changes >= this.#what.changesMax) return;
     add(
       `e${epoch} proposes ${owners.map(({ site }) => site).join(" ")}`,

@@ -6,6 +6,7 @@ import { Lobby } from "../../../functions/peers/lobby.ts";
 import { Reach } from "../../../functions/peers/reach.ts";
 import { peerKeys } from "../../../runtime/stateful/host_logs.ts";
 import type { Violation } from "./check.ts";
+import { contested, forced, wiped } from "./hard.ts";
 import type { HostsPlan } from "./plan.ts";
 import { NAME } from "./session_at.ts";
 import { type HostsOptions, SECRET } from "./simulation.ts";
@@ -21,15 +22,6 @@ export interface Variant {
   readonly caughtBy: readonly Violation["checker"][];
 }
 
-/** Slow disks, so that hosts are ahead of them; homes that change all the time; nothing else. */
-export const contested = (plan: HostsPlan): HostsPlan => ({
-  ...plan,
-  ...{ sites: 3, f: 0, clients: 2, plain: 0, messages: 60, bytes: 0, requests: 10, safetyMs: 4_000 },
-  ...{ crashes: 5, wipes: 0, partitions: 4, breaks: 8, late: 0.5, commitMs: [60, 160], lie: "none" },
-  ...{ kills: 0, idleMs: 1e6, moves: 0, restarts: 0, forgets: 0, leaves: 0, aways: 0, deploys: 0 },
-  ...{ forces: 0, strangers: 0, idleCommits: 0 },
-});
-const wiped = (plan: HostsPlan): HostsPlan => ({ ...contested(plan), wipes: 5, requests: 60 });
 /** Another member in place of one of a class, until the result is called. */
 function replaced(of: object, member: string, other: (own: PropertyDescriptor) => PropertyDescriptor) {
   const own = Object.getOwnPropertyDescriptor(of, member);
@@ -94,6 +86,7 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "of a host's log the end is left out",
+    first: 200,
     wrongs: { givesLess: true },
     change: contested,
     caughtBy: ["contradicted"],
@@ -130,7 +123,7 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "a message counts as in the log when the session has it",
     patch: () =>
-      replaced(HomePeer.prototype, "tellable", () => ({
+      replaced(HomePeer.prototype, "received", () => ({
         get(this: HomePeer) {
           return this.taken - this.waiting.filter(({ event }) => event.kind === "message").length +
             Math.min(this.handed, this.waiting.length);
@@ -207,5 +200,12 @@ export const VARIANTS: readonly Variant[] = [
       })),
     change: (plan) => ({ ...contested(plan), crashes: 0, partitions: 0, breaks: 0 }),
     caughtBy: ["liveness"],
+  },
+  {
+    name: "who was left behind is a peer all the same",
+    first: 20,
+    wrongs: { keepsLeftBehind: true },
+    change: forced,
+    caughtBy: ["contradicted", "fault"],
   },
 ];

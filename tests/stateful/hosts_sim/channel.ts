@@ -56,10 +56,11 @@ export class Line {
   readonly down: Way;
   isBroken = false;
 
-  constructor(world: World, draws: Draws, late: number) {
+  /** @param slowMs that a frame takes at most. */
+  constructor(world: World, draws: Draws, late: number, slowMs = 12) {
     this.#world = world;
     this.#draws = draws;
-    const delay = () => draws.between(1, 12);
+    const delay = () => draws.between(1, slowMs);
     this.up = new Way(this, world, delay, () => false);
     this.down = new Way(this, world, delay, () => draws.chance(late));
   }

@@ -12,6 +12,7 @@ import { HostLog, openHostLog } from "../../../functions/sealed_log/mod.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
 import type { Line } from "./channel.ts";
+import type { Held } from "./ledger.ts";
 import { decodeEntries, decodeState, digestAfter } from "./program.ts";
 import { NAME } from "./session_at.ts";
 import { openPiece } from "../../../runtime/stateful/pieces.ts";
@@ -47,9 +48,8 @@ export interface ClientPorts {
   readonly bytes: number;
   /** A channel to some site, or to this one; null: it is down. */
   connect(client: Client, site: string | null): Line | null;
-  /** @param held digests of what it holds; null: it holds no log */
-  given(peer: string, sequence: number, text: string, held: ReadonlySet<string> | null): void;
-  acknowledged(peer: string, count: number, held: ReadonlySet<string> | null): void;
+  given(peer: string, sequence: number, text: string, held: Held): void;
+  acknowledged(peer: string, count: number, held: Held): void;
   /** A message was given up: an isolate was lost in its handler. */
   rejected(peer: string, sequence: number): void;
   ended(client: Client, end: HostEnd): void;
@@ -122,11 +122,11 @@ export class Client {
         opened: () => this.#retryMs = RETRY_MS,
         message: (message, sequence) => {
           if (this.#side === side) {
-            this.#ports.given(this.peer ?? "", sequence, String(message), this.#holds());
+            this.#ports.given(this.peer ?? "", sequence, String(message), () => this.#holds());
           }
         },
         acknowledged: (count) => {
-          if (this.#side === side) this.#ports.acknowledged(this.peer ?? "", count, this.#holds());
+          if (this.#side === side) this.#ports.acknowledged(this.peer ?? "", count, () => this.#holds());
         },
         rejected: (sequence) => this.#ports.rejected(this.peer ?? "", sequence),
         lost: (why) => {
@@ -216,6 +216,20 @@ export class Client {
     this.#look(null);
   }
 
+  /** What it has stored as it is now: the function that it returns has its program begin again with that. */
+  stored(): () => void {
+    const saved = this.#side.save(), { promised } = this.#log, { records } = this;
+    return () => {
+      if (saved === null || this.isOver || this.isLeaving) return;
+      this.#side.abandon();
+      this.#line?.break();
+      this.#line = null;
+      this.#log = HostLog.restore(promised, records);
+      this.#side = this.#begin(saved);
+      this.#look(null);
+    };
+  }
+
   // ── The log ──
 
   /** What it holds, as it is. */
@@ -225,7 +239,11 @@ export class Client {
 
   #held(): HeldLog {
     const { wrongs, world, told } = this.#ports;
+    const promised = () => this.#log.promised;
     return {
+      get promised() {
+        return promised();
+      },
       summary: () => this.#log.summary(),
       promise: (epoch) => {
         const records = this.#log.promise(epoch);
@@ -246,8 +264,7 @@ export class Client {
   }
 
   /** Digests of the entries that it holds. */
-  #holds(): ReadonlySet<string> | null {
-    if (!this.#ports.holdsLog) return null;
+  #holds(): ReadonlySet<string> {
     const digests = new Set<string>();
     const { records } = this, { secret } = this.#ports;
     const opened = records.length === 0

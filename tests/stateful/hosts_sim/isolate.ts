@@ -36,6 +36,8 @@ export interface IsolatePorts {
   readonly wrongs: IsolateWrongs;
   /** Chance that after an event it says once more that all is done. */
   readonly idleCommits: number;
+  /** Of every second twenty entries' checkpoints: what they are longer by. */
+  readonly stateBytes: number;
   made(before: State, after: State, entry: Entry): void;
   /** A session is open, and stands there. */
   stands(state: State): void;
@@ -119,7 +121,8 @@ export class Isolate {
     for (const [channel, { sink, queue }] of lost) {
       const kind = queue[0]?.kind;
       const isCause = isBlamed && (kind === "message" || kind === "request");
-      sink.ended({ isPlanned: false, why: "it was lost", channel }, isCause);
+      const received = queue[0]?.number ?? 0;
+      sink.ended({ isPlanned: false, why: "it was lost", channel, received }, isCause);
     }
   }
 
@@ -188,7 +191,9 @@ export class Isolate {
     session.isAsked = false;
     const { state } = session;
     const kept = this.#ports.wrongs.forgetsKept === true ? { ...state, kept: [] } : state;
-    session.sink.checkpointed({ at: state.entries, on: null, bytes: encodeState(kept), state: [] });
+    const isLarge = Math.floor(state.entries / 20) % 2 === 1;
+    const bytes = encodeState(kept, isLarge ? this.#ports.stateBytes : 0);
+    session.sink.checkpointed({ at: state.entries, on: null, bytes, state: [] });
   }
 
   #twisted(commit: Commit): Commit {

@@ -15,6 +15,9 @@ interface Made {
   readonly written: string;
 }
 
+/** Digests of the entries that a client holds: to find them takes time, and most are released. */
+export type Held = () => ReadonlySet<string>;
+
 export class Ledger {
   readonly made = new Map<string, Made>();
   /** By digest: released by some home. */
@@ -76,17 +79,19 @@ export class Ledger {
     this.complain("contradicted", `${peer} is told ${text} ahead, and is not on record`);
   }
 
-  /** A client gives out an output that it was sent. @param held its log as it is, if it holds one */
-  given(peer: string, text: string, held: ReadonlySet<string> | null): void {
+  /** A client gives out an output that it was sent. @param held its log as it is: nothing, where it holds none */
+  given(peer: string, text: string, held: Held): void {
     const [, digest = ""] = numbered(text);
-    if (this.#released.has(digest) || held?.has(digest) === true) return;
+    if (this.#released.has(digest) || held().has(digest)) return;
     this.complain("contradicted", `${peer} gives out ${text}, which was not released, and does not hold it`);
   }
 
   /** A client hears that its messages up to one are in the log (HO5). */
-  acknowledged(peer: string, count: number, held: ReadonlySet<string> | null): void {
+  acknowledged(peer: string, count: number, held: Held): void {
     const digests = this.#messages.get(`${peer} ${count}`) ?? [];
-    if (digests.some((one) => this.#released.has(one) || held?.has(one) === true)) return;
+    if (digests.some((one) => this.#released.has(one))) return;
+    const has = held();
+    if (digests.some((one) => has.has(one))) return;
     this.complain(
       "lost",
       `${peer} is told that ${count} are in the log, and that is not released nor with it`,

@@ -1,19 +1,44 @@
 /**
- * Runs seeds by hand: `deno run -A tests/stateful/hosts_sim/main.ts SEEDS [FIRST]`; with LOG in the environment, what
- * happened in them.
+ * Runs seeds by hand: `deno run -A tests/stateful/hosts_sim/main.ts SEEDS [FIRST] [PLAN]`; with LOG in the environment,
+ * what happened in them. PLAN: one of the hard ones (hard.ts), or the one in which a broken variant is found
+ * (broken.ts), by a part of its name; `hard`: each of these. Nothing is broken.
  */
-import { simulateHosts } from "./simulation.ts";
+import { VARIANTS } from "./broken.ts";
+import { HARD_PLANS } from "./hard.ts";
+import { type HostsOptions, simulateHosts } from "./simulation.ts";
 
-const [seeds = 100, first = 0] = Deno.args.map(Number);
-const options = Deno.env.has("LOG") ? { log: console.log } : {};
-const probes: Record<string, number> = {};
-let wrong = 0;
-for (let seed = first; seed < first + seeds; seed++) {
-  const run = await simulateHosts(seed, options);
-  for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
-  if (run.violations.length > 0) wrong++;
-  for (const { checker, message } of run.violations.slice(0, 3)) {
-    console.log(`seed ${seed}: ${checker}: ${message}`);
+type Change = NonNullable<HostsOptions["change"]>;
+
+/** Of variants that share a plan the first one's name stands for it. */
+function hardPlans(): Map<string, Change> {
+  const plans = new Map(Object.entries(HARD_PLANS));
+  const seen = new Set<string>(plans.values().map(String));
+  for (const { name, change } of VARIANTS) {
+    if (!seen.has(String(change))) plans.set(`variant: ${name}`, change);
+    seen.add(String(change));
+  }
+  return plans;
+}
+
+async function runSeeds(name: string, seeds: number, first: number, change: Change): Promise<void> {
+  const log = Deno.env.has("LOG") ? { log: console.log } : {};
+  const probes: Record<string, number> = {};
+  let wrong = 0;
+  for (let seed = first; seed < first + seeds; seed++) {
+    const run = await simulateHosts(seed, { ...log, change });
+    for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
+    if (run.violations.length > 0) wrong++;
+    for (const { checker, message } of run.violations.slice(0, 3)) {
+      console.log(`seed ${seed}, ${name}: ${checker}: ${message}`);
+    }
+  }
+  console.log(JSON.stringify({ name, seeds, first, wrong, probes }));
+}
+
+const [seeds = 100, first = 0] = Deno.args.slice(0, 2).map(Number), wanted = Deno.args[2];
+if (wanted === undefined) await runSeeds("ordinary", seeds, first, (plan) => plan);
+else {
+  for (const [name, change] of hardPlans()) {
+    if (wanted === "hard" || name.includes(wanted)) await runSeeds(name, seeds, first, change);
   }
 }
-console.log(JSON.stringify({ seeds, first, wrong, probes }, null, 1));

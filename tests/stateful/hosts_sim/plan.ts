@@ -39,9 +39,30 @@ export interface HostsPlan {
   readonly commitMs: readonly [number, number];
   /** What the last client makes of its log when it is asked for it. */
   readonly lie: Lie;
+  /** Times that `f` is another: 0 and 1 by turns. */
+  readonly refits: number;
+  /** Clients that stay away for so long that homes come and go meanwhile. */
+  readonly absences: number;
+  /** Clients that begin again with what they had stored a while before. */
+  readonly relapses: number;
+  /** The last client's channels take up to so long for a frame. */
+  readonly slowMs: number;
+  /** Of every second twenty entries' checkpoints: what they are longer by. */
+  readonly stateBytes: number;
+  /** Sites whose clocks are set. */
+  readonly jumps: number;
 }
 
-const LIES = ["nothing", "an older one", "a changed one", "another's", "one without its middle"] as const;
+/** None of what only hard plans have. */
+const PLAIN = { refits: 0, absences: 0, relapses: 0, slowMs: 0, stateBytes: 0, jumps: 0 };
+
+export const LIES = [
+  "nothing",
+  "an older one",
+  "a changed one",
+  "another's",
+  "one without its middle",
+] as const;
 
 export function drawHostsPlan(seed: number): HostsPlan {
   const draws = new Draws(`hosts plan ${seed}`);
@@ -73,6 +94,7 @@ export function drawHostsPlan(seed: number): HostsPlan {
     idleCommits: draws.pick([0, 0.3]),
     commitMs: draws.pick([[0.1, 0.4], [5, 30], [40, 120]] as const),
     lie: "none" as const,
+    ...PLAIN,
   };
   // Where the only disk is lost a client's log is all there is of what it knows.
   if (f === 0 && plan.wipes > 0) return { ...plan, forgets: 0 };

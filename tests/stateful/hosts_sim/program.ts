@@ -53,7 +53,8 @@ const utf8 = new TextEncoder(), text = new TextDecoder();
 export const encodeEntry = (entry: Entry): Uint8Array => utf8.encode(`${JSON.stringify(entry)}\n`);
 export const decodeEntries = (bytes: Uint8Array): Entry[] =>
   text.decode(bytes).split("\n").slice(0, -1).map((line) => JSON.parse(line));
-export const encodeState = (state: State): Uint8Array => utf8.encode(JSON.stringify(state));
+export const encodeState = (state: State, more = 0): Uint8Array =>
+  utf8.encode(JSON.stringify(state) + " ".repeat(more));
 export const decodeState = (bytes: Uint8Array): State => JSON.parse(text.decode(bytes));
 
 /** FNV-1a, 64 bits in two halves. */

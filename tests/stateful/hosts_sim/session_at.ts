@@ -40,13 +40,17 @@ export interface Surroundings {
   readonly ledger: Ledger;
   readonly idleMs: number;
   readonly idleCommits: number;
+  readonly stateBytes: number;
   /** The version of the app that serves it, and who hears that it is another. */
   readonly version: () => string;
   readonly followers: Set<() => void>;
   /** An operator has had enough of waiting (HO8). */
   readonly isForced: () => boolean;
-  readonly forced: (leftBehind: readonly string[]) => void;
+  readonly leftBehind: (peers: readonly string[], isForced: boolean) => void;
   readonly newPeer: () => string;
+  readonly isLiar: (peer: string) => boolean;
+  /** A log is begun from what a liar gave, and nobody else was there who could know better. */
+  readonly believed: () => void;
   /** A peer that is a host, as far as it says. */
   readonly isHost: (line: Line) => boolean;
   readonly probe: (what: string) => void;
@@ -83,6 +87,8 @@ export class SiteProcess {
   readonly #parts: ProcessParts;
   /** The last one that this process was. */
   home: Home | null = null;
+  /** Who gave a log when they were last asked. */
+  #gave: readonly string[] = [];
   /** Where its session stands, or stood when it was last in memory. */
   #digest = "0";
 
@@ -90,7 +96,8 @@ export class SiteProcess {
     const { around, clock, draws, isAlive } = this.#parts = parts;
     this.isolate = new Isolate({
       after: (ms, run) => void clock.after(ms, () => isAlive() ? run() : undefined),
-      ...{ draws: draws.fork("isolate"), wrongs: around.wrongs, idleCommits: around.idleCommits },
+      ...{ draws: draws.fork("isolate"), wrongs: around.wrongs },
+      ...{ idleCommits: around.idleCommits, stateBytes: around.stateBytes },
       made: (before, after, entry) => {
         around.ledger.add(before, after, entry);
         this.#digest = after.digest;
@@ -150,8 +157,12 @@ export class SiteProcess {
       get: (target, key) => {
         if (key === "open") {
           return async (name: StatefulName, version: string) => {
-            const isForced = this.#parts.around.isForced();
-            return this.#watched(await target.open(name, version, isForced), isForced);
+            const { around } = this.#parts, isForced = around.isForced();
+            const fromHosts = () => target.status().counters["from_hosts"] ?? 0;
+            const before = fromHosts();
+            const opened = await target.open(name, version, isForced);
+            if (fromHosts() > before && this.#gave.every((peer) => around.isLiar(peer))) around.believed();
+            return this.#watched(opened, isForced);
           };
         }
         const value = Reflect.get(target, key, target);
@@ -166,8 +177,8 @@ export class SiteProcess {
     opened.start = (answers) => {
       const home = this.home = start(answers);
       around.probe(`opened in ${home.epoch > 1 ? "a later" : "the first"} epoch`);
-      const isLeft = isForced && wrongs.keepsLeftBehind !== true;
-      if (isLeft && home.hosts.leftBehind.length > 0) around.forced(home.hosts.leftBehind);
+      const { leftBehind } = home.hosts;
+      if (wrongs.keepsLeftBehind !== true && leftBehind.length > 0) around.leftBehind(leftBehind, isForced);
       if (wrongs.keepsLeftBehind === true) {
         const { hosts } = home;
         const twisted = new Proxy(hosts, {
@@ -274,6 +285,7 @@ export class SiteProcess {
       if (asksNobody) return new Map(hosts.map((host) => [host, null]));
       const answers = await this.host.hosts.ask(...asked);
       if (answers === "superseded") return answers;
+      this.#gave = [...answers].flatMap(([host, log]) => log === null ? [] : [host]);
       for (const [, log] of answers) probe(log === null ? "host with nothing" : "host asked");
       if (!asksOne || answers.size === 0) return answers;
       return new Map(hosts.map((host) => [host, answers.get(host) ?? null]));

@@ -75,6 +75,9 @@ const MOVE_MS = 800;
 const PART_INPUTS = 2, WHOLE_EVERY = 5;
 const no = (value: string): Answered => ({ ok: false, value });
 
+/** What a move ends with that leaves the session where it is: a checkpoint may go on from one that was refused. */
+const GOES_ON: ReadonlySet<string> = new Set(["move_refused", "limit_stateful"]);
+
 export class Host {
   readonly #ports: HostPorts;
   readonly #running = new Map<string, Running>();
@@ -238,7 +241,7 @@ export class Host {
       this.#probe("moves");
     } catch (error) {
       this.#unexpected(error);
-      if (error instanceof HomeError && error.code === "move_refused") {
+      if (error instanceof HomeError && GOES_ON.has(error.code)) {
         this.#probe("moves refused");
         if (running.isMoving && this.#running.get(keyOf(home.name)) === running) running.isMoving = false;
         return;

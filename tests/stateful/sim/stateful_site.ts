@@ -44,6 +44,8 @@ export interface StatefulSiteOptions {
   readonly echoChance: number;
   readonly heard: (heard: Heard) => void;
   readonly complain: (text: string) => void;
+  /** Hears that a home is over. */
+  readonly onOver?: HomesPorts["onOver"];
   /** Hears what is due, instead of the host. */
   readonly due?: (site: SiteId, name: StatefulName) => void;
   /** Logs that its disk has room for. */
@@ -185,6 +187,7 @@ export class StatefulSite {
       ...(this.options.keptMax === undefined ? {} : { keptMax: this.options.keptMax }),
       ...this.options.bounds,
       ...(this.options.hosts === undefined ? {} : { hosts: this.options.hosts }),
+      ...(this.options.onOver === undefined ? {} : { onOver: this.options.onOver }),
       note: () => {},
       fatal: (error) => {
         if (isCurrent()) complain(`${id} fails: ${error.stack ?? error.message}`);
@@ -329,10 +332,13 @@ export class StatefulSite {
   }
 
   #fellows(detector: Detector): HomesPorts["fellows"] {
-    const { id, sites, f } = this.options;
+    const { id, sites } = this.options, options = this.options;
     return {
-      f,
+      get f() {
+        return options.f;
+      },
       choose: (kept, without, last) => {
+        const { f } = options;
         checkOwners(id, { f, sites: null }, sites);
         const candidates: Candidate[] = detector.list().map(({ site, rttMs, standing }) => ({
           id: site,

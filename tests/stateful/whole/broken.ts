@@ -37,6 +37,7 @@ const contested = (plan: WholePlan): WholePlan => ({
   ...{ n: 3, f: 1, delaysMs: [1, 5, 2], classes: ["whole"], devices: 2, plain: 0, callers: 1 },
   ...{ messages: 20, requests: 6, safetyMs: 2_500, commitMs: [5, 30], idleMs: 60_000 },
   ...{ crashes: 4, wipes: 0, stops: 0, partitions: 2, kills: 0, stands: 0, sets: 0, moves: 0, moveAtOnce: 0 },
+  deploys: 0,
   ...{ roams: 3, cuts: 3, breaks: 0.01, garbles: 0, deaths: 0, closes: 0, hasStandbys: false },
   ops: plan.ops.filter((op) => op !== "kick" && op !== "throw"),
 });

@@ -11,6 +11,8 @@
  * WC6  What was written was written under one version, and is what the log says, no more and no less. A write with a
  *      check is done once for each time that a handler asked for it.
  * WC7  The server outside did once what a handler asked for once, whoever asked again.
+ * WC9  What a session asked another for was run there once for each time that a handler asked, and it was told what that
+ *      one answered, or that it was not run.
  * WC8  In the end everybody is attached who wants to be, and has heard all; all that was sent is in the log; every timer
  *      that was set was called, or given up.
  */
@@ -53,6 +55,28 @@ export interface Violation {
 
 type Say = (checker: string, message: string) => void;
 
+/** What sessions asked each other for (WC9). */
+export function checkCalls(ledgers: readonly Ledger[]): Violation[] {
+  const found: Violation[] = [];
+  const say = (message: string) => found.push({ checker: "WC9", message });
+  const made = new Map<string, string[]>();
+  for (const answer of ledgers.flatMap(({ answers }) => [...answers.values()].flat())) {
+    const asked = /:(x\d+!c\S+) all$/.exec(answer)?.[1];
+    if (asked !== undefined) made.set(asked, [...made.get(asked) ?? [], answer]);
+  }
+  for (const ledger of ledgers) {
+    for (const { asked, told, what } of ledger.called) {
+      const answers = made.get(asked) ?? [];
+      const wasRun = told.startsWith("failed: ") ? told.endsWith("superseded") : true;
+      if (wasRun && !answers.includes(`value ${told}`)) say(`${asked} was told ${short(told)}`);
+      if (answers.length > 1 + (ledger.undone.get(what) ?? 0)) {
+        say(`${asked} was run ${answers.length} times`);
+      }
+    }
+  }
+  return found;
+}
+
 /** All that is wrong of a session. */
 export function check(seen: SessionSeen): Violation[] {
   const found: Violation[] = [];
@@ -80,7 +104,10 @@ const short = (text: string | null | undefined): string => JSON.stringify(text?.
 function checkNameless(party: Party, say: Say): void {
   if (party.heard.length > 0) say("WC1", `${party.name} heard something, and has no name`);
   if (party.isLive && !party.isClosing) say("WC8", `${party.name} was never welcome`);
-  if (party.end?.isRefused) say("WC8", `${party.name} was refused: ${party.end.code}`);
+  // An isolate that is lost in its onOpen counts as one that threw: then it is not attached.
+  if (party.end?.isRefused && party.end.code !== "isolate_killed") {
+    say("WC8", `${party.name} was refused: ${party.end.code}`);
+  }
 }
 
 /** WC1 */

@@ -11,6 +11,7 @@ const small = (plan: WholePlan): WholePlan => ({
   ...plan,
   ...{ n: 3, f: 1, classes: ["whole"], devices: 1, plain: 0, callers: 1, messages: 4, requests: 1 },
   ...{ safetyMs: 400, crashes: 0, wipes: 0, stops: 0, partitions: 0, kills: 0, stands: 0, sets: 0, moves: 1 },
+  deploys: 0,
   ...{ moveAtOnce: 0, roams: 1, cuts: 0, originBreaks: 0, originLeaves: 0, deaths: 0, closes: 0 },
   ...{ lateChance: 0.5, echoChance: 0, mistakes: 0, hasStandbys: true, idleMs: 60_000, commitMs: [1, 4] },
   ...{

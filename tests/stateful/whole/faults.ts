@@ -3,6 +3,7 @@ import type { SiteId } from "../../../store/ports.ts";
 import type { SimNetwork } from "../../sim/network.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { World } from "../../sim/world.ts";
+import type { Deployed } from "./deployed.ts";
 import type { WholePlan } from "./plan.ts";
 import type { SimSession } from "./session.ts";
 import type { Site } from "./site.ts";
@@ -15,16 +16,25 @@ export interface FaultPorts {
   readonly plan: WholePlan;
   readonly sites: ReadonlyMap<SiteId, Site>;
   readonly sessions: readonly SimSession[];
+  readonly deployed: Deployed;
   readonly probe: (name: string) => void;
+  readonly complain: (text: string) => void;
 }
 
 const MOVE_DRAIN_MS = 400;
 /** In the safety phase an operator looks so often. */
 const MENDS = 8;
+/** A wall clock is set by so much, at most; a process stands still for so long. */
+const SET_MS_MAX = 60_000, STANDS_MS = [300, 3_000, 20_000];
+/** All processes of a site together: an answer that nobody heard may go after a minute (functions/homes, R3). */
+const STOOD_MS_MAX = 40_000;
+/** So long a version is on its way to a site, at most. */
+const DEPLOY_MS = 400;
 
 /** See the file's header. */
 export class Faults {
   readonly #ports: FaultPorts;
+  readonly #stoodMs = new Map<SiteId, number>();
   #isOver = false;
 
   constructor(ports: FaultPorts) {
@@ -35,10 +45,21 @@ export class Faults {
     return this.#isOver;
   }
 
-  /** Nothing goes wrong any more. */
+  /**
+   * How far a session's clock may be ahead of the right time, from a site whose clock was: what it sets is due as much
+   * later (runtime/stateful/timers.ts, T2).
+   */
+  get aheadMsMax(): number {
+    const { sets, stands } = this.#ports.plan;
+    return sets * SET_MS_MAX + stands * Math.max(...STANDS_MS);
+  }
+
+  /** Nothing goes wrong any more, and all clocks are put right. */
   end(): void {
     this.#isOver = true;
+    for (const site of this.#ports.sites.values()) site.setRight();
     this.#ports.network.heal();
+    for (const site of this.#ports.sites.keys()) this.#ports.deployed.comes(site);
   }
 
   /** Draws what happens. */
@@ -57,13 +78,14 @@ export class Faults {
     times(plan.stops, () => this.#stop(draws.pick(sites)));
     times(plan.partitions, () => this.#part(draws.pick([50, 500, 2_000])));
     times(plan.kills, () => this.#kill(draws.pick(sites)));
-    times(plan.stands, () => draws.pick(sites).standStill(draws.pick([300, 3_000, 20_000])));
-    times(plan.sets, () => draws.pick(sites).set(draws.integer(-60_000, 60_000)));
+    times(plan.stands, () => this.#standStill(draws.pick(sites), draws.pick(STANDS_MS)));
+    times(plan.sets, () => draws.pick(sites).set(draws.integer(-SET_MS_MAX, SET_MS_MAX)));
     times(plan.moves, () => this.move(draws.pick(sessions)));
     times(plan.roams, () => device().roam());
     times(plan.cuts, () => device().cut());
     times(plan.originLeaves, () => draws.pick(sessions).programs.at(-1)?.leave());
     times(MENDS, () => this.mend());
+    times(plan.deploys, () => this.#deploy());
   }
 
   crash(id: SiteId, wipe: boolean, downMs: number): void {
@@ -76,14 +98,17 @@ export class Faults {
 
   /** Moves a session from where it is open to somewhere else. */
   move({ name }: SimSession): void {
-    const { sites, draws, probe } = this.#ports;
+    const { sites, draws, probe, complain } = this.#ports;
     for (const site of sites.values()) {
       const host = site.process?.host;
       if (this.#isOver || host?.look(name)?.state !== "open") continue;
       const others = [...sites.keys()].filter((id) => id !== site.id);
       host.move(name, draws.pick(others), MOVE_DRAIN_MS).then(
         () => probe("moved"),
-        (error) => probe(`move: ${error?.code ?? error}`),
+        (error) => {
+          probe(`move: ${error.code}`);
+          if (error.code === undefined) complain(`a move fails: ${error.stack}`);
+        },
       );
     }
   }
@@ -97,6 +122,23 @@ export class Faults {
         process.host.resume(name).catch(() => {}); // it is looked at again
       }
     }
+  }
+
+  /** Sites have it one after the other; meanwhile a session may move between two of them. */
+  #deploy(): void {
+    const { deployed, draws, world, sites, probe } = this.#ports;
+    const number = deployed.deploy();
+    for (const site of sites.keys()) {
+      world.after(draws.between(0, DEPLOY_MS), () => deployed.comes(site, number));
+    }
+    probe("deployed");
+  }
+
+  #standStill(site: Site, ms: number): void {
+    const stoodMs = (this.#stoodMs.get(site.id) ?? 0) + ms;
+    if (stoodMs > STOOD_MS_MAX) return;
+    this.#stoodMs.set(site.id, stoodMs);
+    site.standStill(ms);
   }
 
   #stop(site: Site): void {

@@ -69,6 +69,8 @@ export class Isolates {
   #loop: TurnLoop | null = null;
   #life = 0;
   #next = 1;
+  /** By channel: the newest event that had come when its last turn began. */
+  readonly #received = new Map<number, number>();
   readonly #sessions = new Map<number, Session>();
   readonly #pipes = { in: [] as (() => void)[], out: [] as (() => void)[] };
 
@@ -107,7 +109,8 @@ export class Isolates {
     const cause = isCause && lost.length > 0 ? this.#ports.draws.pick(lost)[0] : 0;
     for (const [channel, { sink }] of lost) {
       this.#ports.after(PIPE_MS, () => {
-        sink.ended({ isPlanned: false, why: LOST, channel }, channel === cause);
+        const received = this.#received.get(channel) ?? 0;
+        sink.ended({ isPlanned: false, why: LOST, channel, received }, channel === cause);
       });
     }
   }
@@ -203,7 +206,7 @@ export class Isolates {
       drain: () => core.runMicrotasks(),
       schedule: (run) => void after(0, alive(run)),
       after: (ms, run) => after(ms, alive(run)),
-      mark: () => {},
+      mark: (channel, received) => void this.#received.set(channel, received),
       make: (className, program) => {
         const slot: SessionSlot = { making: program };
         (globalThis as { [SESSION_SLOT]?: SessionSlot })[SESSION_SLOT] = slot;

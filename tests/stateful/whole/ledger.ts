@@ -5,7 +5,7 @@
  * It knows the words of the program (program.ts) and reads the bytes of calls and results; it shares nothing else with
  * what it is compared to: it has its own arithmetic, its own way through a log, and its own idea of a handler that waits.
  */
-import { decodeCall } from "../../../functions/calls/call.ts";
+import { decodeAnswer, decodeCall } from "../../../functions/calls/call.ts";
 import { decodeCommitResult, decodeOutsideAnswer, decodeRows } from "../../../functions/turns/call_bytes.ts";
 import type { LogEntry } from "../../../functions/turns/log_entry.ts";
 import { decodeValue } from "../../../functions/value.ts";
@@ -58,6 +58,8 @@ export class Ledger {
   /** Writes with checks, and requests outside: each that a handler, which may have been undone, has begun. */
   readonly swapped: string[] = [];
   readonly posted: Asked[] = [];
+  /** What it asked other sessions for, that it was told, and in the handler of what. */
+  readonly called: { readonly asked: string; readonly told: string; readonly what: string }[] = [];
   /** How often the handler of something was undone when it had begun something: by what it was. */
   readonly undone = new Map<string, number>();
   rejections = 0;
@@ -68,6 +70,8 @@ export class Ledger {
   #chain = 0;
   readonly #heard = new Map<string, number>();
   #handler: Handler | null = null;
+  /** How often `soon` is set again. */
+  #soon = 0;
   #waits: "result" | "local" | null = null;
 
   /** @param id of the session. */
@@ -92,7 +96,11 @@ export class Ledger {
         return this.#detach(input.peer);
       case "timer":
         this.timers.delete(input.name);
-        return this.#all(`timer ${input.name}`);
+        this.#all(`timer ${input.name}`);
+        if (input.name !== "soon" || this.#soon === 0) return;
+        this.#soon--;
+        this.timers.add(input.name);
+        return;
       case "result":
       case "error":
       case "local":
@@ -165,8 +173,12 @@ export class Ledger {
     else if (op === "all") this.#all(what);
     else if (op === "quiet") this.#said++;
     else if (op === "tick" || op === "jolt") this.timers.add(op);
-    else if (op === "put") this.written.push(this.#link(`put ${what}`));
-    else if (op === "slow") yield* this.#wait("local");
+    else if (op === "soon") {
+      this.#soon = 3;
+      this.timers.add(op);
+    } else if (op === "put") this.written.push(this.#link(`put ${what}`));
+    else if (op === "slow" || op === "long") yield* this.#wait("local");
+    else if (op.startsWith("call:")) yield* this.#call(op.slice(5), what);
     else if (op === "swap") yield* this.#swap(what);
     else if (op === "post") yield* this.#post(what);
     else if (op === "origin") {
@@ -192,6 +204,20 @@ export class Ledger {
     const { ok } = decodeCommitResult(resultOf(yield* this.#wait("result")));
     if (ok) this.swapped.push(value);
     this.#link(`swapped ${ok} ${was}`);
+  }
+
+  *#call(target: string, what: string): Handler {
+    this.#link(`call ${target} for ${what}`);
+    const asked = `${this.id}!c${this.#said}.${this.#chain}`;
+    const came = yield* this.#wait("result");
+    let told: string;
+    if (came.kind === "error") told = `failed: ${came.code}`;
+    else {
+      const answer = decodeAnswer(resultOf(came));
+      told = answer.kind === "value" ? `${decodeValue(answer.value)}` : `failed: ${answer.kind}`;
+    }
+    this.called.push({ asked, told, what });
+    this.#link(`told ${told}`);
   }
 
   *#post(what: string): Handler {

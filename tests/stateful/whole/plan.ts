@@ -22,6 +22,8 @@ export interface WholePlan extends WirePlan {
   /** Processes that stand still, and wall clocks that are set. */
   readonly stands: number;
   readonly sets: number;
+  /** Other versions of the app. */
+  readonly deploys: number;
   readonly moves: number;
   /** That a session is moved as soon as it was opened somewhere. */
   readonly moveAtOnce: number;
@@ -80,6 +82,9 @@ export function drawWholePlan(seed: number): WholePlan {
       ...OPS,
       ...(draws.chance(0.4) ? ["throw" as const] : []),
       ...(draws.chance(0.1) ? ["kick" as const] : []),
+      ...(draws.chance(0.3) ? ["soon" as const, "soon" as const] : []),
+      ...(draws.chance(0.3) ? ["call" as const, "call" as const, "long" as const] : []),
     ],
+    deploys: some(0.3, 3),
   };
 }

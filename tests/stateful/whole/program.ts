@@ -4,18 +4,25 @@
  * (ledger.ts) says by itself what must come of the same inputs; nothing is shared but these words.
  */
 import { type From, Session } from "../../../functions/session.ts";
-import { encodeCall } from "../../../functions/calls/call.ts";
+import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import { map } from "../../../functions/tracked/mod.ts";
-import { decodeOutsideAnswer, encodeOutside } from "../../../functions/turns/call_bytes.ts";
+import {
+  decodeOutsideAnswer,
+  encodeCallToSession,
+  encodeOutside,
+} from "../../../functions/turns/call_bytes.ts";
+import { chainName } from "../../../functions/turns/event.ts";
 import type { Program } from "../../../functions/turns/program.ts";
 import type { SessionStore } from "../../../functions/turns/session_store.ts";
 import type { TurnLoop } from "../../../functions/turns/turn_loop.ts";
 import type { WhenThrown } from "../../../functions/turns/when_thrown.ts";
+import { decodeValue, encodeValue } from "../../../functions/value.ts";
 import { packKey } from "../../../store/key.ts";
 
 /**
  * One word of a message. `tick` and `jolt` set a timer (the second throws, as `balk` does, unless the time is right),
- * `slow` waits within its handler, `put` writes, `swap` writes with a check, `post` asks the server outside for
+ * `soon` one that is due at once and is set again when it is called, a few times,
+ * `slow` and `long` wait within their handler, `call` asks another session for something (`call:CLASS/ID`), `put` writes, `swap` writes with a check, `post` asks the server outside for
  * something that it is to do once, `kick` sends its sender away.
  */
 export type Op =
@@ -26,6 +33,9 @@ export type Op =
   | "slow"
   | "tick"
   | "jolt"
+  | "soon"
+  | "long"
+  | "call"
   | "put"
   | "swap"
   | "post"
@@ -45,6 +55,7 @@ function here(): Program {
   return program;
 }
 
+const AGAIN = 3, LONG_MS = 600;
 const text = new TextDecoder(), utf8 = new TextEncoder();
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => here().setLocal(ms, resolve));
 
@@ -58,6 +69,26 @@ function post(what: string): Promise<string> {
       bytes: encodeOutside({ redirect: "follow", call }),
       name: `post ${what}`,
       done: (bytes) => resolve(text.decode(decodeOutsideAnswer(bytes).answer)),
+      failed: (code) => resolve(`failed: ${code}`),
+    }, true);
+  });
+}
+
+/** Has another session run something; what it says. */
+function call(to: string, what: string): Promise<string> {
+  const [className = "", id = ""] = to.split("/");
+  const program = here();
+  const chain = [...program.handler?.chain ?? [], chainName(program.className, program.id)];
+  const bytes = encodeCall({ kind: "rpc", method: "run", args: encodeValue([what]) });
+  return new Promise((resolve) => {
+    program.call({
+      kind: "session",
+      bytes: encodeCallToSession({ target: { class: className, id }, chain, call: bytes }),
+      name: `call of ${to}`,
+      done: (bytes) => {
+        const answer = decodeAnswer(bytes);
+        resolve(answer.kind === "value" ? `${decodeValue(answer.value)}` : `failed: ${answer.kind}`);
+      },
       failed: (code) => resolve(`failed: ${code}`),
     }, true);
   });
@@ -77,6 +108,8 @@ export class Whole extends Session<SessionStore> {
   chain = 0;
   /** How often each sender was heard. */
   heard = map<string, number>();
+  /** How often `soon` is to be set again. */
+  again = 0;
 
   async run(what: string): Promise<string> {
     await this.#obey(what, null);
@@ -96,6 +129,9 @@ export class Whole extends Session<SessionStore> {
   override onTimer(name: string): void {
     if (name === "jolt") this.#balk();
     this.#all(`timer ${name}`);
+    if (name !== "soon" || this.again === 0) return;
+    this.again--;
+    this.setTimer(name, 0);
   }
 
   override onClose(from: From): void {
@@ -108,6 +144,7 @@ export class Whole extends Session<SessionStore> {
   }
 
   async #do(op: Op, what: string, from: From | null): Promise<void> {
+    if (op.startsWith("call:")) return await this.#call(op.slice("call:".length), what);
     switch (op) {
       case "echo":
         from?.send(this.#link(what));
@@ -122,9 +159,14 @@ export class Whole extends Session<SessionStore> {
         return;
       case "slow":
         return await sleep(15);
+      case "long":
+        return await sleep(LONG_MS);
       case "tick":
       case "jolt":
         return this.setTimer(op, 40);
+      case "soon":
+        this.again = AGAIN;
+        return this.setTimer(op, 0);
       case "put": {
         const value = utf8.encode(this.#link(`put ${what}`));
         await this.env.commit([], [{ kind: "set", key: packKey(["put", this.id, this.said % 3]), value }]);
@@ -143,6 +185,12 @@ export class Whole extends Session<SessionStore> {
       case "kick":
         return from?.close(KICK.code, KICK.reason);
     }
+  }
+
+  async #call(target: string, what: string): Promise<void> {
+    this.#link(`call ${target} for ${what}`);
+    const asked = `${this.id}!c${this.said}.${this.chain}`;
+    this.#link(`told ${await call(target, `${asked} all`)}`);
   }
 
   /** A write with a check that nobody else makes fail. */

@@ -44,7 +44,8 @@ export class SimSession {
       this.programs.some(({ isOver }) => !isOver);
   }
 
-  judge(rows: Rows, server: Server): Judged {
+  /** @param kept the last entry that any disk has: one that was never opened again has lost what came after it. */
+  judge(rows: Rows, server: Server, kept: number): Judged {
     const { name, log, answered } = this;
     const parties = [
       ...this.devices.map(deviceParty),
@@ -54,7 +55,7 @@ export class SimSession {
     const wrong = log.wrong.map((message) => ({ checker: "log", message: `${name.id}: ${message}` }));
     let ledger: Ledger;
     try {
-      ledger = new Ledger(name.id, log.entries);
+      ledger = new Ledger(name.id, log.entries.slice(0, kept));
     } catch (error) {
       const message = `the log of ${name.id} can't be run: ${error}`;
       return { violations: [...wrong, { checker: "log", message }], ledger: null, parties };

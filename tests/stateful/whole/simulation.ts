@@ -3,7 +3,8 @@
  * with both kinds of host side, callers that ask until they are answered, programs behind the sessions, and faults drawn
  * from the seed.
  *
- * Stages: safety phase → healing: everybody has what is theirs, and nothing is under way → the checker.
+ * Stages: safety phase → healing: everybody has what is theirs, and nothing is under way → somebody asks each session
+ * once more → the checker.
  */
 import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
 import { decodeValue, encodeValue, useOneForm } from "../../../functions/value.ts";
@@ -11,15 +12,16 @@ import type { SiteId } from "../../../store/ports.ts";
 import { SimNetwork } from "../../sim/network.ts";
 import { Draws } from "../../sim/random.ts";
 import { World } from "../../sim/world.ts";
-import type { Violation } from "./checker.ts";
+import { checkCalls, type Violation } from "./checker.ts";
 import { type ClientPorts, Device, PlainClient } from "./device.ts";
 import { Faults } from "./faults.ts";
+import type { Ledger } from "./ledger.ts";
 import { OriginProgram, Server } from "./outside.ts";
 import { drawWholePlan, type WholePlan } from "./plan.ts";
-import { APP } from "./process.ts";
+import { APP, Deployed } from "./deployed.ts";
 import type { Op } from "./program.ts";
 import { Rows } from "./rows.ts";
-import { SimSession } from "./session.ts";
+import { type Judged, SimSession } from "./session.ts";
 import { Site } from "./site.ts";
 import type { Surroundings, Wrongs } from "./surroundings.ts";
 import { Wire, type WireParts } from "./wire.ts";
@@ -70,6 +72,7 @@ class Simulation {
   readonly #faults: Faults;
   readonly #rows = new Rows();
   readonly #server = new Server();
+  readonly #deployed = new Deployed();
   readonly #found: Violation[] = [];
   readonly #probes: Record<string, number> = {};
   readonly #wires = new Map<SiteId, Wire[]>();
@@ -99,7 +102,9 @@ class Simulation {
     }
     this.#faults = new Faults({
       ...{ world, network: this.#network, draws: this.#draws.fork("faults"), plan },
-      ...{ sites: this.#sites, sessions: this.#sessions, probe: (name) => this.#probe(name) },
+      ...{ sites: this.#sites, sessions: this.#sessions, deployed: this.#deployed },
+      probe: (name) => this.#probe(name),
+      complain: (text) => this.#say("fault", text),
     });
   }
 
@@ -109,7 +114,13 @@ class Simulation {
     const draws = this.#draws.fork("origins");
     return {
       ...{ sites, peers: this.#sites, f, hasStandbys, idleMs, commitMs, echoChance, mistakes, wrongs },
-      ...{ world: this.#world, network: this.#network, rows: this.#rows, server: this.#server },
+      ...{
+        world: this.#world,
+        network: this.#network,
+        rows: this.#rows,
+        server: this.#server,
+        deployed: this.#deployed,
+      },
       ...{ numbers: { next: 0 }, ...(logs === undefined ? {} : { logs }) },
       tap: {
         opened: (of, epoch, at, pieces) => this.#opened(of, epoch, at, pieces),
@@ -173,7 +184,9 @@ class Simulation {
       for (const [name, count] of Object.entries(counters)) this.#probe(name, count);
     }
     const seen: unknown[] = [];
-    for (const session of this.#sessions) seen.push(this.#judge(session));
+    const ledgers: Ledger[] = [];
+    for (const session of this.#sessions) seen.push(this.#judge(session, ledgers));
+    this.#found.push(...checkCalls(ledgers));
     const violations = this.#found;
     const { events } = world;
     return {
@@ -192,7 +205,25 @@ class Simulation {
       world.after(MEND_MS, mend);
     };
     mend();
-    const untilMs = world.nowMs + HEAL_MS;
+    await this.#settled();
+    // Timers are called whether or not anybody asks; what a home had committed and not let out when it died leaves when
+    // somebody does.
+    for (const session of this.#sessions) {
+      const { violations } = this.#judged(session);
+      this.#found.push(...violations.filter(({ message }) => message.endsWith("was never called")));
+    }
+    for (const session of this.#sessions) {
+      const last = `${session.name.id}!last`;
+      this.#open++;
+      this.#request(this.#draws.fork(last), session, last, `${last} quiet`);
+    }
+    await this.#settled();
+    if (this.#open > 0) this.#say("WC8", `${this.#open} requests are not answered`);
+  }
+
+  async #settled(): Promise<void> {
+    const world = this.#world;
+    const untilMs = world.nowMs + HEAL_MS + this.#faults.aheadMsMax;
     let quietMs = world.nowMs, before = "";
     while (world.nowMs < untilMs) {
       await world.run(world.nowMs + POLL_MS);
@@ -201,18 +232,24 @@ class Simulation {
       before = now;
       if (world.nowMs - quietMs >= QUIET_MS && this.#isDone) return;
     }
-    if (this.#open > 0) this.#say("WC8", `${this.#open} requests are not answered`);
   }
 
   /** Everybody has what is theirs. A handler that is tried again, or an origin that is, may take some seconds. */
   get #isDone(): boolean {
     const isWhole = (session: SimSession) =>
-      session.judge(this.#rows, this.#server).violations.every(({ checker }) => checker !== "WC8");
+      this.#judged(session).violations.every(({ checker }) => checker !== "WC8");
     return this.#sessions.every((session) => session.isSettled && isWhole(session));
   }
 
-  #judge(session: SimSession): unknown {
-    const { violations, ledger, parties } = session.judge(this.#rows, this.#server);
+  #judged(session: SimSession): Judged {
+    const kept = [...this.#sites.values()].map(({ homes }) => homes?.debugLog(session.name)?.last ?? 0);
+    return session.judge(this.#rows, this.#server, Math.max(...kept));
+  }
+
+  #judge(session: SimSession, ledgers: Ledger[]): unknown {
+    const { violations, ledger, parties } = this.#judged(session);
+    if (ledger !== null) ledgers.push(ledger);
+    this.#probe("called", ledger?.called.length);
     this.#found.push(...violations);
     const { log, answered } = session;
     this.#probe("entries", log.entries.length);
@@ -230,7 +267,11 @@ class Simulation {
   #ops(draws: Draws, { name }: SimSession): string {
     const { ops: all } = this.#plan;
     const ops = name.class === "whole" ? all : all.filter((op) => op !== "throw");
-    return Array.from({ length: draws.integer(1, 3) }, () => draws.pick<Op>(ops)).join(" ");
+    const words = Array.from({ length: draws.integer(1, 3) }, () => draws.pick<Op>(ops));
+    // None is called by one that it calls.
+    const other = this.#sessions[this.#sessions.findIndex((one) => one.name === name) + 1]?.name;
+    const called = other === undefined ? "quiet" : `call:${other.class}/${other.id}`;
+    return words.map((op) => op === "call" ? called : op).join(" ");
   }
 
   #people(): void {

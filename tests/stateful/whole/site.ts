@@ -213,6 +213,11 @@ export class Site {
     this.#setMs += ms;
   }
 
+  /** Its wall clock is put right. */
+  setRight(): void {
+    this.#setMs = 0;
+  }
+
   #receive(running: Running, from: SiteId, bytes: Uint8Array, pass: (point: string) => void): void {
     if (!running.alive) return;
     running.detector.heard(from);

@@ -5,6 +5,7 @@ import type { HostServices } from "../../../runtime/stateful/host_services.ts";
 import type { SiteId, Storage } from "../../../store/ports.ts";
 import type { SimNetwork } from "../../sim/network.ts";
 import type { World } from "../../sim/world.ts";
+import type { Deployed } from "./deployed.ts";
 import type { IsolateWrongs, LogTap } from "./isolates.ts";
 import type { Numbers } from "./links.ts";
 import type { OriginProgram, Server } from "./outside.ts";
@@ -31,6 +32,7 @@ export interface Surroundings {
   readonly network: SimNetwork;
   readonly rows: Rows;
   readonly server: Server;
+  readonly deployed: Deployed;
   readonly numbers: Numbers;
   readonly tap: LogTap;
   readonly hasStandbys: boolean;

@@ -1,0 +1,82 @@
+/**
+ * Hosts that did not take what they were sent of the log, and for how long each holds none of it then: at f = 0 everybody
+ * else waits for a host for some seconds, each time (docs/protocol/hosts.md, HO3).
+ *
+ * TH1  Who was late once is a host again as soon as it has taken what it lacked. From the second time on it is none for a
+ *      while, twice as long each time.
+ * TH2  Who has not been a host for long and is late counts against all who have not: a client that is sent away, or goes,
+ *      comes back under another id. That is remembered when nobody else is there, too (remembered.ts).
+ * TH3  All that are late at one time are so by one incident; and what was long ago is forgotten.
+ */
+import {
+  LATE_AGAIN_MS,
+  LATE_FORGOTTEN_MS,
+  LATE_INCIDENT_MS,
+  LATE_OUT_MS,
+  LATE_OUT_MS_MAX,
+} from "./limits.ts";
+
+interface Late {
+  readonly times: number;
+  /** Of the last time, and until when it holds nothing by that. */
+  readonly atMs: number;
+  readonly untilMs: number;
+}
+
+/** No peer's id. */
+const NEWCOMERS = "";
+
+/** See the file's header. */
+export class TardyHosts {
+  readonly #nowMs: () => number;
+  readonly #late = new Map<string, Late>();
+  /** When each became a host, since it was last late. */
+  readonly #since = new Map<string, number>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** It is a host. */
+  begins(id: string): void {
+    if (!this.#since.has(id)) this.#since.set(id, this.#nowMs());
+  }
+
+  /** It was late. */
+  late(id: string): void {
+    const isNew = this.#isNew(id);
+    this.#since.delete(id);
+    this.#count(id);
+    if (isNew) this.#count(NEWCOMERS);
+  }
+
+  /** For so many milliseconds it is to hold nothing; 0: it may. */
+  outMs(id: string): number {
+    const untilMs = Math.max(this.#untilMs(id), this.#isNew(id) ? this.#untilMs(NEWCOMERS) : 0);
+    return Math.max(0, untilMs - this.#nowMs());
+  }
+
+  /** It is no peer any more. */
+  gone(id: string): void {
+    this.#since.delete(id);
+    this.#late.delete(id);
+  }
+
+  #isNew(id: string): boolean {
+    const since = this.#since.get(id);
+    return since === undefined || this.#nowMs() - since < LATE_AGAIN_MS;
+  }
+
+  #untilMs(id: string): number {
+    return this.#late.get(id)?.untilMs ?? 0;
+  }
+
+  #count(id: string): void {
+    const nowMs = this.#nowMs(), last = this.#late.get(id);
+    const agoMs = last === undefined ? Infinity : nowMs - last.atMs;
+    if (agoMs < LATE_INCIDENT_MS) return; // TH3
+    const times = agoMs > LATE_FORGOTTEN_MS ? 1 : (last?.times ?? 0) + 1;
+    const outMs = times === 1 ? 0 : Math.min(LATE_OUT_MS * 2 ** (times - 2), LATE_OUT_MS_MAX); // TH1
+    this.#late.set(id, { times, atMs: nowMs, untilMs: nowMs + outMs });
+  }
+}

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import type { HandledEvent } from "../../functions/turns/mod.ts";
+import { EventLine } from "../../runtime/stateful/event_line.ts";
+
+const timer = (name: string): HandledEvent => ({ kind: "timer", name, dueMs: 0 });
+
+function setUp() {
+  const given: string[] = [];
+  const run = { isFree: true, nowMs: 0 };
+  const line = new EventLine({
+    give: (event) => {
+      given.push(event.kind === "timer" ? event.name : "");
+      run.isFree = false;
+    },
+    isFree: () => run.isFree,
+    nowMs: () => run.nowMs,
+  });
+  const done = () => {
+    run.isFree = true;
+    line.advance();
+  };
+  const push = (names: string) => [...names].forEach((name) => line.push(timer(name)));
+  return { given, line, push, done, run };
+}
+
+Deno.test("events are given at once, in order, but where they are held (LI1)", () => {
+  const { given, line, push } = setUp();
+  push("ab");
+  line.hold();
+  push("cd");
+  assert.equal(given.join(""), "ab");
+  line.goOn();
+  push("e");
+  assert.equal(given.join(""), "abcde");
+});
+
+Deno.test("in single file the next event is given when the one before is done, so many times (LI2, LI3)", () => {
+  const { given, line, push, done } = setUp();
+  line.single(3);
+  push("abcdef");
+  for (const so of ["a", "ab", "abc"]) {
+    assert.equal(given.join(""), so);
+    done();
+  }
+  assert.equal(given.join(""), "abcdef");
+});
+
+Deno.test("a handler that waits for something ends single file (LI3)", () => {
+  const { given, line, push, run } = setUp();
+  line.single(10);
+  push("abc");
+  run.nowMs = 10_000;
+  push("d");
+  assert.equal(given.join(""), "a");
+  run.nowMs = 10_001;
+  push("e");
+  assert.equal(given.join(""), "abcde");
+});

@@ -1,0 +1,112 @@
+/** A stateful session that a site serves, over runs by hand. */
+import { strict as assert } from "node:assert";
+import { HomeError } from "../../functions/homes/mod.ts";
+import type { HostServices } from "../../runtime/stateful/host_services.ts";
+import { Hosted, type HostedSite } from "../../runtime/stateful/hosted.ts";
+import { SessionHost } from "../../runtime/stateful/session_host.ts";
+import type { SessionRun } from "../../runtime/stateful/session_run.ts";
+
+const name = { app: "shop", class: "cart", id: "x" };
+
+/** A run that ends when a test says so. */
+function aRun() {
+  const finished = Promise.withResolvers<void>();
+  const run = {
+    isOver: false,
+    handling: null,
+    first: undefined,
+    finished: finished.promise,
+    finish: finished.resolve,
+    line: { single: () => {} },
+    isAllDone: true,
+    rejected: undefined as unknown,
+    serve: (rejected: unknown) => void (run.rejected = rejected),
+  };
+  return run as typeof run & SessionRun;
+}
+
+function served() {
+  const runs: ReturnType<typeof aRun>[] = [];
+  let gone = 0;
+  const site = {
+    why: () => null,
+    serves: () => {},
+    gone: () => gone++,
+    open: () => {
+      const run = aRun();
+      runs.push(run);
+      return Promise.resolve(run);
+    },
+  } as unknown as HostedSite;
+  const hosted = new Hosted(name, site);
+  return { hosted, runs, gone: () => gone };
+}
+
+Deno.test("a session that is to be opened when its run has ended is not forgotten meanwhile (H6)", async () => {
+  const { hosted, runs, gone } = served();
+  const first = await hosted.ensure();
+  assert.equal(first, runs[0]);
+  Object.assign(first, { isOver: true }); // its last commits are on their way to its owners
+  const next = hosted.ensure(); // by a timer that is due, or who is attached: nobody asks it anything
+  hosted.over(first, { kind: "rested" });
+  assert.equal(gone(), 0);
+  runs[0]?.finish();
+  assert.equal(await next, runs[1]);
+  hosted.tidy();
+  assert.equal(gone(), 0);
+  hosted.over(await next, { kind: "rested" });
+  assert.equal(gone(), 1);
+});
+
+for (const [what, isAllDone] of [["is none of these", true], ["may be one of these", false]] as const) {
+  Deno.test(`what an isolate ends for ${what} when ${isAllDone ? "all" : "some"} have been done since (H4)`, async () => {
+    const { hosted, runs } = served();
+    await hosted.ensure();
+    for (const next of [1, 2]) {
+      const run = runs[next - 1];
+      assert.ok(run !== undefined);
+      Object.assign(run, { isOver: true, first: { kind: "timer", name: `t${next}`, dueMs: 0 } });
+      const how = { isCause: true, isUnbegun: false, underWay: 2, why: "out of memory" } as const;
+      hosted.over(run, { kind: "killed", ...how });
+      const follows = await hosted.ensure();
+      Object.assign(follows, { isAllDone });
+      hosted.done();
+    }
+    assert.equal(runs[1]?.rejected, null);
+    assert.deepEqual(runs[2]?.rejected === null, isAllDone);
+  });
+}
+
+Deno.test("who asks while an operator has a session opened without its clients waits for that opening (H6)", async () => {
+  const openings: PromiseWithResolvers<never>[] = [];
+  const nothing = () => () => {};
+  const current = { app: name.app, version: "v1", manifest: { sessions: { cart: { methods: null } } } };
+  const host = new SessionHost({
+    homes: {
+      open: () => {
+        openings.push(Promise.withResolvers());
+        return openings.at(-1)?.promise;
+      },
+      followable: { log: () => undefined },
+    },
+    apps: { get: () => ({ current }), onChange: nothing },
+    parked: { get: () => null, onDrop: nothing, drop: () => Promise.resolve() },
+    clock: { nowMs: () => 0, after: nothing },
+  } as unknown as HostServices);
+  const ask = (request: string) =>
+    host.request(name, { request, chain: [], bytes: new Uint8Array(), token: null }).catch(({ code }) =>
+      code
+    );
+  const before = ask("r1");
+  const resumed = host.resume(name, true).catch(({ code }) => code);
+  const missing = new HomeError("stateful_unreachable", "a client that holds its log has not come back");
+  openings[0]?.reject(missing);
+  assert.equal(await before, "stateful_unreachable");
+  await new Promise<void>((resolve) => setTimeout(resolve));
+  assert.equal(openings.length, 2, "without them, now");
+  const meanwhile = ask("r2");
+  await new Promise<void>((resolve) => setTimeout(resolve));
+  assert.equal(openings.length, 2);
+  openings[1]?.reject(missing);
+  assert.deepEqual(await Promise.all([resumed, meanwhile]), [missing.code, missing.code]);
+});

@@ -1,0 +1,33 @@
+/** Why a stateful session is not moved, over real homes, logs and replays, without processes. */
+import assert from "node:assert/strict";
+import { encodeCall } from "../../functions/calls/call.ts";
+import { OpenHome } from "../../functions/homes/open_home.ts";
+import { Session } from "../../functions/session.ts";
+import type { SessionObject } from "../../functions/turns/handler.ts";
+import { encodeValue } from "../../functions/value.ts";
+import { memoryHost } from "./memory_host.ts";
+
+const NAME = { app: "shop", class: "robot", id: "r" };
+
+class Robot extends Session {
+  kept: unknown = null;
+  keep(): void {
+    this.kept = { deep: [() => {}] };
+  }
+}
+
+Deno.test("a session whose state can't be written down is not moved, and it is said why", async () => {
+  await using host = await memoryHost(() => new Robot() as unknown as SessionObject);
+  const bytes = encodeCall({ kind: "rpc", method: "keep", args: encodeValue([]) });
+  await host.host.request(NAME, { request: "first", chain: [], bytes, token: null });
+  const { prepareMove } = OpenHome.prototype;
+  OpenHome.prototype.prepareMove = () => Promise.resolve(); // there is no other site here
+  try {
+    await assert.rejects(host.host.move(NAME, "edge-2", 5_000), {
+      code: "move_refused",
+      message: /stands still: state_invalid: can't keep kept\.deep\[0\]/,
+    });
+  } finally {
+    OpenHome.prototype.prepareMove = prepareMove;
+  }
+});

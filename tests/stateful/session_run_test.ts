@@ -1,0 +1,116 @@
+/** What leaves of one opening of a stateful session, and when (R1). */
+import assert from "node:assert/strict";
+import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
+import { encodeCallToSession } from "../../functions/turns/call_bytes.ts";
+import { writeTurn } from "../../functions/turns/log_entry.ts";
+import type { Effect, Opened } from "../../functions/turns/mod.ts";
+import type { OwnStore } from "../../runtime/stateful/own_store.ts";
+import type { RunListener } from "../../runtime/stateful/run_over.ts";
+import { SessionRun } from "../../runtime/stateful/session_run.ts";
+import { Writer } from "../../store/codec.ts";
+import { SystemClock } from "../../runtime/site/system_ports.ts";
+
+const NOTHING: Opened = {
+  ...{ sequence: 3, peers: [], outputs: [], effects: [], timers: [], calls: [], handling: null },
+  ...{ isQuiescent: true, isEnded: false },
+};
+const EFFECT: Effect = { effect: 1, clock: 1, replica: 1, atMs: 1, mutations: [] };
+const SEEN = { session: new Uint8Array(16), sequence: 0, replica: 1, clock: 0, open: false, path: [0] };
+const asked = encodeCallToSession({
+  ...{ target: { class: "cart", id: "x" }, chain: [], call: new Uint8Array() },
+});
+
+/** A run over a home of which nothing is held until it is said; what has left of it. */
+function running() {
+  const left: string[] = [];
+  const held = Promise.withResolvers<void>();
+  const over = new Promise(() => {});
+  const appended = Promise.withResolvers<void>();
+  const home = {
+    ...{ sequence: 3, epoch: 2, over, logBytes: 0 },
+    hosts: { asked: [] },
+    settled: () => held.promise,
+    commit: () => {
+      home.sequence++;
+      return appended.promise;
+    },
+  };
+  const store = {
+    apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
+    token: () => Promise.resolve(SEEN),
+    tick: () => 1,
+  } as unknown as OwnStore;
+  const peers = {
+    ...{ noted() {}, opened() {}, released() {}, ready: () => Promise.resolve(), isPeer: () => false },
+  };
+  const answered = Promise.withResolvers<void>();
+  const clock = new SystemClock();
+  const run = new SessionRun({
+    home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
+    ...{ version: "v1", store, clock, nowMs: () => clock.nowMs(), isShared: false, isAdopted: false },
+    listener: { peers } as unknown as RunListener,
+    originWay: null,
+    calls: {
+      ...{ store, egress: null as never, origin: null, keyOf: (effect: number) => `key ${effect}` },
+      callSession: (_, request) => {
+        left.push(request);
+        return answered.promise.then(() => ({
+          ...{ answer: new Uint8Array([1]), heard: () => void left.push("heard") },
+        }));
+      },
+    },
+  });
+  const isolate = { acknowledge() {}, deliver() {}, closeChannel() {}, checkpointNow() {} };
+  const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
+  const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
+  return { run, left, now, started };
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+Deno.test("what a log left open leaves when all owners have it, and not before: it may be lost with this disk (R1)", async () => {
+  const { run, left, now, started } = running();
+  await turn();
+  const call = { call: 1, kind: "session", bytes: asked, effect: 1 } as const;
+  run.opened({ ...NOTHING, effects: [EFFECT], calls: [call], isQuiescent: false });
+  await turn();
+  assert.deepEqual(left, []);
+  now.held();
+  await started;
+  assert.deepEqual(left, ["effect 1", "key 1"]);
+});
+
+Deno.test("a session of which nothing was left open serves before all owners have its log", async () => {
+  const { run, left, started } = running();
+  await turn();
+  const read = { call: 1, kind: "session", bytes: asked, effect: null } as const;
+  run.opened({ ...NOTHING, calls: [read] });
+  await started;
+  await turn();
+  assert.deepEqual(left, ["key 1"]);
+});
+
+Deno.test("an answer of another session is heard when the log that has it is at all owners, and not before", async () => {
+  const { run, left, now, started } = running();
+  await turn();
+  const call = { call: 1, kind: "session", bytes: asked, effect: 1 } as const;
+  run.opened({ ...NOTHING, calls: [call], isQuiescent: false });
+  now.held();
+  await started;
+  run.serve(null);
+  now.answered();
+  await turn();
+  assert.deepEqual(left, ["key 1"], "it may be asked for again");
+  const entries = new Writer();
+  const end = { clocks: [], storeClock: null, check: 0 };
+  writeTurn(entries, { kind: "result", call: 1, bytes: new Uint8Array([1]) }, end, 0);
+  run.commit({
+    ...{ first: 4, count: 1, entries: entries.done(), through: 0, isPoint: true, outputs: [], effects: [] },
+    ...{ timers: [], calls: [], rejected: null, isQuiescent: true, check: 0, isEnded: false },
+  });
+  await turn();
+  assert.deepEqual(left, ["key 1"]);
+  now.appended();
+  await turn();
+  assert.deepEqual(left, ["key 1", "heard"]);
+});
