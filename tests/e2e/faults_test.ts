@@ -127,6 +127,10 @@ async function lostWrite(cluster: TestCluster): Promise<void> {
   const told = await browser.fetch(note(cluster, "edge-2", "doomed"));
   assert.match(`${told.status} ${told.text}`, /^410 .*"code":"source_lost".*"retry":"reset"/);
   assert.equal((await browser.fetch(note(cluster, "edge-2", "doomed"))).status, 410, "until it is asked to");
+  const page = await browser.fetch(note(cluster, "edge-2", "doomed"), {
+    headers: { accept: "text/html,*/*" },
+  });
+  assert.match(`${page.status} ${page.text}`, /^410 <!doctype html>.*action="\/_sojourn\/session\/reset"/s);
   const reset = await browser.fetch(`${cluster.url("edge-2")}/_sojourn/session/reset`, { method: "POST" });
   assert.equal(reset.status, 204);
   assert.equal(

@@ -170,6 +170,23 @@ export async function losesTheSite(cluster: TestCluster): Promise<void> {
   for (const each of players) await each.client.close();
 }
 
+/** Somebody new hears by his socket who is missing, and is not kept waiting. */
+async function isToldWhy(cluster: TestCluster, id: string, missing: string): Promise<void> {
+  const client = await connect({ sites: [`${cluster.url("edge-2")}/duel`] });
+  const socket = new client.WebSocket(`/${id}`);
+  const told: string[] = [];
+  socket.addEventListener("refused", (event) => {
+    const { code, message } = (event as CustomEvent<{ code: string; message: string }>).detail;
+    told.push(`${code}: ${message}`);
+  });
+  const { promise, resolve } = Promise.withResolvers<CloseEvent>();
+  socket.onclose = resolve;
+  const { code, reason } = await promise;
+  assert.deepEqual([code, reason], [1013, "stateful_unreachable"], told.join());
+  assert(told.some((each) => each.startsWith(reason) && each.includes(missing)), told.join());
+  await client.close();
+}
+
 /** One of the players is lost together with the home: the other waits, until an operator goes on without him. */
 export async function losesAPlayer(cluster: TestCluster): Promise<void> {
   const id = "player";
@@ -195,6 +212,8 @@ export async function losesAPlayer(cluster: TestCluster): Promise<void> {
   );
   assert.equal(lost.length, 1, `who is missing is named: ${why}`);
   assert.equal(ben.got.length, 5);
+  await isToldWhy(cluster, id, lost[0]?.slice(1) ?? "");
+  assert.equal(ben.socket.readyState, WebSocket.OPEN, "who holds the log waits");
   await eventually("an operator sees who is missing", async () => {
     const { out } = await sessions(cluster, "show", "duel", "duel", id);
     return /^held by +2 clients or agents, on record$/m.test(out) &&

@@ -8,7 +8,6 @@ import { eventually, PROBE } from "./cluster.ts";
 
 const ROOT = resolve(import.meta.dirname ?? ".", "..", "..");
 const TOKEN = "admin-token-of-this-test";
-const free = new FreePorts();
 
 /** `sojourn …` as a process; what it says goes to `heard`. */
 function sojourn(args: string[], heard: (text: string) => void, env: Record<string, string> = {}) {
@@ -38,6 +37,7 @@ function sojourn(args: string[], heard: (text: string) => void, env: Record<stri
 /** Sites of one cluster, as an operator starts them: a file and a process each. */
 class Sites {
   readonly #running: ReturnType<typeof sojourn>[] = [];
+  readonly #free = new FreePorts();
   log = "";
 
   private constructor(readonly folder: string) {}
@@ -47,6 +47,11 @@ class Sites {
     await Deno.writeTextFile(join(folder, "secret"), "the secret of this test's cluster\n");
     await Deno.writeTextFile(join(folder, "tokens"), `admin ${TOKEN}\n`);
     return new Sites(folder);
+  }
+
+  /** Where a site may listen. */
+  async draw(): Promise<{ http: string; link: string }> {
+    return { http: `127.0.0.1:${await this.#free.draw()}`, link: `127.0.0.1:${await this.#free.draw()}` };
   }
 
   /** Starts a site; resolves at once. */
@@ -75,12 +80,10 @@ class Sites {
       child.kill("SIGTERM");
     }
     await Promise.all(this.#running.map(({ ended }) => ended));
+    this.#free[Symbol.dispose]();
     await Deno.remove(this.folder, { recursive: true });
   }
 }
-
-const local = (port: number) => `127.0.0.1:${port}`;
-const draw = () => ({ http: local(free.draw()), link: local(free.draw()) });
 
 interface Status {
   readonly parent: { readonly connected: boolean } | null;
@@ -123,7 +126,12 @@ Deno.test({
   fn: async () => {
     await using sites = await Sites.create();
     await certify(sites.folder);
-    const [cloud, edge, indoors, stranger] = [draw(), draw(), draw(), draw()];
+    const [cloud, edge, indoors, stranger] = [
+      await sites.draw(),
+      await sites.draw(),
+      await sites.draw(),
+      await sites.draw(),
+    ];
     const tls = { cert: "site.pem", key: "site.key", ca: "ca.pem" };
     const parent = { id: "cloud", url: `tls://${cloud.link}` };
     await sites.start({ id: "edge", parent, listen: edge, tls });
@@ -177,7 +185,7 @@ Deno.test({
 
 Deno.test("links: a parent that is reached where only HTTP passes", async () => {
   await using sites = await Sites.create();
-  const [cloud, edge, other] = [draw(), draw(), draw()];
+  const [cloud, edge, other] = [await sites.draw(), await sites.draw(), await sites.draw()];
   const overHttp = (listen: { http: string }) => `ws://${listen.http}/_sojourn/link`;
   const parent = { id: "cloud", url: overHttp(cloud) };
   await sites.start({ id: "cloud", parent: null, listen: cloud });

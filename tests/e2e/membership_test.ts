@@ -156,10 +156,12 @@ async function drains(cluster: TestCluster): Promise<void> {
   };
   assert.deepEqual([drained.site, drained.pending, drained.complete], ["edge-1", 0, true]);
   assert.ok(Math.abs(drained.untilMs - Date.now() - 300_000) < 60_000);
-  await eventually(
-    "its process has ended",
-    () => ask(`${cluster.url("edge-1")}/_sojourn/healthz`).then(() => false, () => true),
-  );
+  await eventually("its process has ended", async () => {
+    const { down } = JSON.parse((await ask(`${cluster.url("edge-2")}/_sojourn/admin/chaos`)).text) as {
+      down: string[];
+    };
+    return down.includes("edge-1"); // its door closes before
+  });
   const moved = await client.fetch(note(cluster, "edge-3", "drained"));
   assert.deepEqual([moved.status, moved.text], [200, "written just before"]);
   const after = await counters(cluster, "edge-3");

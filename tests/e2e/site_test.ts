@@ -25,21 +25,32 @@ interface RunningSite {
 class Pair {
   readonly #folder: string;
   readonly #ports: Record<string, { http: number; link: number }>;
+  readonly #free: FreePorts;
   readonly #running = new Set<RunningSite>();
 
-  private constructor(folder: string) {
+  private constructor(
+    folder: string,
+    free: FreePorts,
+    ports: Record<string, { http: number; link: number }>,
+  ) {
     this.#folder = folder;
-    const free = new FreePorts();
-    const two = () => ({ http: free.draw(), link: free.draw() });
-    this.#ports = { root: two(), edge: two() };
+    this.#free = free;
+    this.#ports = ports;
   }
 
   static async make(): Promise<Pair> {
-    const pair = new Pair(await Deno.makeTempDir());
+    const free = new FreePorts();
+    const two = async () => ({ http: await free.draw(), link: await free.draw() });
+    const pair = new Pair(await Deno.makeTempDir(), free, { root: await two(), edge: await two() });
     await pair.write("secret", "the secret of this cluster\n");
     await pair.write("other-secret", "the secret of another cluster\n");
     await pair.write("tokens", `${TOKENS.admin}\nread ${TOKENS.read}\nagent:shop/till ${TOKENS.agent}\n`);
     return pair;
+  }
+
+  /** An address that is nobody's. */
+  async address(): Promise<string> {
+    return `127.0.0.1:${await this.#free.draw()}`;
   }
 
   async write(name: string, text: string): Promise<void> {
@@ -105,6 +116,7 @@ class Pair {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const site of [...this.#running]) await site.end("SIGKILL");
+    this.#free[Symbol.dispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }
 }
@@ -194,9 +206,8 @@ Deno.test("a disk has one owner, and a cluster one secret", async () => {
   await using pair = await Pair.make();
   const root = await pair.start("root");
   await ready(root);
-  const free = new FreePorts();
   const second = await pair.start("root", {
-    listen: { http: `127.0.0.1:${free.draw()}`, link: `127.0.0.1:${free.draw()}` },
+    listen: { http: await pair.address(), link: await pair.address() },
   });
   await eventually(
     "the second owner is refused",
@@ -229,11 +240,9 @@ Deno.test("of two sites with one id the second is refused while the first is the
     const status = await ask(`${site.url}/_sojourn/status`, bearer(TOKENS.read));
     return (JSON.parse(status.text) as { parent: { connected: boolean } }).parent.connected;
   };
-  const free = new FreePorts();
-  const http = free.draw();
   const second = await pair.start("edge", { data: "data-second" }, {
-    SOJOURN_LISTEN_HTTP: `127.0.0.1:${http}`,
-    SOJOURN_LISTEN_LINK: `127.0.0.1:${free.draw()}`,
+    SOJOURN_LISTEN_HTTP: await pair.address(),
+    SOJOURN_LISTEN_LINK: await pair.address(),
   });
   await says(
     second,

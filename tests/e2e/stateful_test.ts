@@ -344,6 +344,12 @@ async function standsStill(cluster: TestCluster): Promise<void> {
     (await sessionsCommand(cluster, "log", "jon", "--ended")).out,
     /^\{"kind":"log",.*"ended":"20/,
   );
+  const { home } = await shown(cluster, "jon");
+  const other = home === "core-1" ? "edge-1" : "core-1";
+  assert.equal((await move(cluster, "jon", other)).code, 0);
+  const elsewhere = await sessionsCommand(cluster, "log", "jon", "--ended");
+  assert.deepEqual([elsewhere.code, JSON.parse(elsewhere.out.split("\n", 1)[0] ?? "").by], [0, home]);
+  assert.match(elsewhere.err, /not asked: edge-2: /, "which is down");
   assert.equal(await call(cluster, "edge-3", "jon", "get"), 0);
   await cluster.control("start", "edge-2");
   await cluster.ready("edge-2");

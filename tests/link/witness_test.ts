@@ -65,10 +65,8 @@ async function pair(
 
 Deno.test("links: a process that is killed is found gone at once, also by a peer that asks for it", () =>
   pair(async (root, _edge, process) => {
-    const killedMs = performance.now();
     process.kill();
     await until("the root finds it gone", () => root.refused.includes("edge"));
-    assert.ok(performance.now() - killedMs < 1_000);
     assert.equal(root.isConnected("edge"), false);
     root.refused.length = 0;
     await assert.rejects(root.hub.request("edge", "echo", bytes("x")));
@@ -76,7 +74,7 @@ Deno.test("links: a process that is killed is found gone at once, also by a peer
     root.refused.length = 0;
     root.hub.look("edge");
     await until("who looks for it", () => root.refused.length > 0);
-  }));
+  }, { limits: { deadMs: 600_000 } })); // by its silence nobody would find it
 
 Deno.test("links: a site that stops as planned is found gone when it has", () =>
   pair(async (root, edge) => {
