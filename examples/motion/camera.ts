@@ -32,6 +32,9 @@ export function cameraOptions(args: readonly string[]) {
   };
 }
 
+/** The try at which it is said that none was answered: some two seconds, which a site that was killed takes. */
+const SAID_AT = 8;
+
 /**
  * Sends one frame until it is answered. Where nothing is known of what became of it, it is sent again with the same key;
  * after a 502 it was not counted, and this is told to whoever asks with that key: it has another one then.
@@ -48,14 +51,24 @@ export async function sendFrame(
     const answer = await fetch(url, { method: "POST", body: pgm, headers }).catch(() => null);
     if (answer?.ok) return await answer.json();
     const text = await answer?.text();
+    if (tries === SAID_AT) console.error(`${url}: ${answer === null ? "no answer" : text}; trying on`);
     if (answer !== null && answer.status < 500) throw new Error(`${url}: ${answer.status} ${text}`);
     if (answer?.status === 502) failed++;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
 }
 
+function optionsOrExit(): ReturnType<typeof cameraOptions> {
+  try {
+    return cameraOptions(Deno.args);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    Deno.exit(2);
+  }
+}
+
 if (import.meta.main) {
-  const { to, files, frames, seed, size, fps } = cameraOptions(Deno.args);
+  const { to, files, frames, seed, size, fps } = optionsOrExit();
   const scene = new Scene(size, { seed, movers: 3 });
   const count = files.length > 0 ? files.length : frames;
   const begun = performance.now(), run = crypto.randomUUID();

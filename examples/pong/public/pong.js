@@ -17,7 +17,8 @@ const PULSE_MS = 250;
 
 const $ = (id) => document.getElementById(id);
 const canvas = document.querySelector("canvas"), pen = canvas.getContext("2d");
-const key = sessionStorage.getItem("key") ?? crypto.randomUUID();
+// A page that came over plain HTTP has no crypto.randomUUID.
+const key = sessionStorage.getItem("key") ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
 sessionStorage.setItem("key", key);
 $("name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
 

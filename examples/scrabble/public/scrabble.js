@@ -17,7 +17,8 @@ const VALUES = {
 const $ = (id) => document.getElementById(id);
 const board = $("board"), rack = $("rack");
 const squares = [...board.children];
-const key = sessionStorage.getItem("key") ?? crypto.randomUUID();
+// A page that came over plain HTTP has no crypto.randomUUID.
+const key = sessionStorage.getItem("key") ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
 sessionStorage.setItem("key", key);
 $("name").value = sessionStorage.getItem("name") ?? localStorage.getItem("name") ?? "";
 
