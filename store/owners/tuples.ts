@@ -119,6 +119,8 @@ export class Tuples {
   /** As of the last tick. */
   #f = -1;
   #awake = false;
+  /** No step begins any more but the last one. */
+  #isClosing = false;
   #pumping: Promise<void> = Promise.resolve();
   #cancelTick: () => void = () => {};
   #forget: () => void = () => {};
@@ -262,11 +264,12 @@ export class Tuples {
     return [...this.#custody.tuples.values()].map((tuple) => tuple.entry());
   }
 
-  /** Writes what has gathered, and stops. */
+  /** Writes what has gathered, and stops. What comes meanwhile is not taken, nor answered. */
   async close(): Promise<void> {
     if (this.#failure !== null) return;
+    this.#isClosing = true;
     await this.#pumping;
-    await this.#shelf.commit();
+    await this.#step();
     this.#stop(new TupleRefused("closed", `site ${this.#ports.site} is stopping`));
   }
 
@@ -330,7 +333,7 @@ export class Tuples {
   // ── The pump ──
 
   #wake(): void {
-    if (this.#awake || this.#failure !== null) return;
+    if (this.#awake || this.#isClosing || this.#failure !== null) return;
     this.#awake = true;
     this.#pumping = this.#pumping.then(() => this.#pump()).catch((error) => this.#fail(error));
   }
@@ -338,6 +341,11 @@ export class Tuples {
   async #pump(): Promise<void> {
     await this.#ports.clock.turn();
     this.#awake = false;
+    await this.#step();
+  }
+
+  /** One step of the disk, and what may be said before and after it; one at a time. */
+  async #step(): Promise<void> {
     if (this.#failure !== null) return;
     this.#custody.considerSome();
     const outgoing = this.#exchange.freeze();

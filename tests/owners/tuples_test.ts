@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { decodePacket, encodePacket, type Packet } from "../../store/owners/packet.ts";
 import { Tuples, type TuplesPorts } from "../../store/owners/tuples.ts";
-import type { Storage } from "../../store/ports.ts";
+import type { Commit, Storage } from "../../store/ports.ts";
 import { World } from "../sim/world.ts";
 
 const BOOT = 1, OTHER_BOOT = 2;
@@ -17,9 +17,9 @@ class Site {
   heard: (packet: Packet) => void = () => {};
   tuples: Tuples | null = null;
 
-  async start(storage: Storage): Promise<Tuples> {
+  ports(storage: Storage): TuplesPorts {
     const { world } = this;
-    const ports: TuplesPorts = {
+    return {
       site: "a",
       boot: BOOT,
       clock: {
@@ -51,6 +51,10 @@ class Site {
         throw error;
       },
     };
+  }
+
+  async start(storage: Storage): Promise<Tuples> {
+    const ports = this.ports(storage);
     return this.tuples = await Tuples.open(ports, { mine: (id) => void this.acted.push(id), lost: () => {} });
   }
 
@@ -190,4 +194,50 @@ Deno.test("tuples: a site that returns acts on its own when the other owner was 
   };
   await site.world.run(site.world.nowMs + 10_000);
   assert.deepEqual(site.acted, ["x"]);
+});
+
+Deno.test("tuples: what comes while a site stops begins no step beside its last one (H1)", async () => {
+  class SlowStorage extends MemoryStorage {
+    steps = 0;
+    written = Promise.withResolvers<void>();
+    override async commit(step: Commit): Promise<void> {
+      assert.equal(++this.steps, 1, "one at a time");
+      await this.written.promise;
+      await super.commit(step);
+      this.steps--;
+    }
+  }
+  const site = new Site(), storage = new SlowStorage();
+  const tuples = await site.start(storage);
+  storage.written.resolve();
+  site.answers = true;
+  assert.equal(await site.within(1_000, tuples.store(payload, "x")), "x");
+  const receipts: number[] = [];
+  site.heard = (packet) => void receipts.push(...packet.receipts.map(({ seq }) => seq));
+  let seq = 9;
+  const offer = () => {
+    const entry = { id: `y${++seq}`, version: 1, owners: ["b", "a"], gone: false, payload };
+    tuples.received("b", encodePacket({ ...HEAD, ...NONE, boot: OTHER_BOOT, seq, entries: [entry] }));
+  };
+  storage.written = Promise.withResolvers();
+  const removed = tuples.remove("x");
+  await site.world.run(site.world.nowMs + 100);
+  let isClosed = false;
+  const closing = tuples.close().then(() => isClosed = true);
+  for (let steps = 1; !isClosed; steps++) {
+    assert.ok(steps <= 5, "it does not wait for what comes");
+    offer();
+    site.world.after(50, offer);
+    const { resolve } = storage.written;
+    storage.written = Promise.withResolvers();
+    resolve();
+    await site.world.run(site.world.nowMs + 100);
+  }
+  await closing;
+  await removed;
+  assert.ok(receipts.length > 0 && receipts.length < seq - 9, "not the last one, at least");
+  storage.written.resolve();
+  const kept = await Tuples.open(site.ports(storage), { mine: () => {}, lost: () => {} });
+  const ids = kept.debugEntries().map(({ id }) => id);
+  for (const told of receipts) assert.ok(ids.includes(`y${told}`), `y${told} was said to be on disk`);
 });
