@@ -86,21 +86,23 @@ export async function main(args: readonly string[]): Promise<number> {
   }
   console.error(machineLine());
   const records: BenchRecord[] = [];
-  let failed = false;
+  const failures: string[] = [];
   for (const [name, load] of Object.entries(BENCHES)) {
     const { bench } = await load();
     if (command.names.length > 0 ? !command.names.includes(name) : !bench.byDefault) continue;
     try {
       records.push(...await runOne(bench, command));
     } catch (error) {
-      failed = true;
-      console.error(`[${name}] failed:`, error);
+      failures.push(`[${name}] failed: ${Deno.inspect(error)}`);
+      console.error(failures.at(-1));
     }
   }
   const json = JSON.stringify(records, null, 1);
   if (command.out !== null) await Deno.writeTextFile(command.out, json + "\n");
   console.log(command.json ? json : table(records));
-  return failed ? 1 : 0;
+  // Again, where it is found: the benchmarks after it wrote much.
+  for (const failure of failures) console.error(failure);
+  return failures.length > 0 ? 1 : 0;
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -7,11 +7,17 @@
  *
  * It exists so that "is it whole?" has one answer: the same here, on a laptop and in CI.
  */
+import { join } from "node:path";
 import { type Outcome, runSteps } from "./run.ts";
 import { type Step, STEPS } from "./steps.ts";
 
-/** What is shown of each output of a failed step: the end, where the failures are. */
-const SHOWN_CHARS = 15_000;
+/**
+ * What is shown of each output of a failed step: the end, where tools sum up what failed. More would push that out
+ * of the window that readers of CI logs are shown; the whole of it is in a file.
+ */
+const SHOWN_CHARS = 3_000;
+/** Where the whole output of failed steps is kept until the next run. */
+const OUTPUT_FOLDER = ".cache/gate";
 
 function line(outcome: Outcome): string {
   const { step, ok, passed, failed, ms } = outcome;
@@ -71,7 +77,14 @@ export async function main(args: readonly string[]): Promise<number> {
 function show(outcome: Outcome): void {
   console.log(line(outcome));
   if (outcome.ok) return;
-  for (const output of outcome.output) console.log(indent(output.slice(-SHOWN_CHARS)));
+  const file = join(OUTPUT_FOLDER, `${outcome.step.name}.txt`);
+  Deno.mkdirSync(OUTPUT_FOLDER, { recursive: true });
+  Deno.writeTextFileSync(file, outcome.output.join("\n"));
+  // What went wrong comes last in both, and standard error says it in fewer words.
+  for (const output of outcome.output.toReversed()) {
+    if (output.trim() !== "") console.log(indent(output.trimEnd().slice(-SHOWN_CHARS)));
+  }
+  console.log(`    (the whole of it: ${file})`);
 }
 
 const indent = (text: string): string => text.trimEnd().split("\n").map((each) => `    ${each}`).join("\n");
