@@ -12,6 +12,7 @@
  * A4  An answer leaves when what it says is on disk. One batch at a time: all asks that came while the one before was
  *     written.
  * A5  Of an app at most `perAppMax` rows live; what is on record already is opened and taken over beyond that, too.
+ * A6  After `close` nothing is read, written or answered any more.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { type Key, packKey } from "../../store/key.ts";
@@ -62,7 +63,9 @@ export class Arbiter {
   readonly #ports: ArbiterPorts;
   #waiting: Waiting[] = [];
   #isRunning = false;
-  #hasFailed = false;
+  #running: Promise<void> = Promise.resolve();
+  /** A6, or its disk has failed. */
+  #isOver = false;
   #position = 0;
   /** Rows that live, by app (A5). */
   readonly #living = new Map<string, number>();
@@ -82,14 +85,20 @@ export class Arbiter {
     return arbiter;
   }
 
-  /** Answers when it is on disk (A4); not at all once the disk has failed. */
+  /** Answers when it is on disk (A4); not at all once the disk has failed, or it is closed. */
   handle(from: SiteId, ask: ArbiterAsk): Promise<Reply> {
     const { promise, resolve } = Promise.withResolvers<Reply>();
     this.#waiting.push({ from, ask, resolve });
-    if (this.#isRunning || this.#hasFailed) return promise;
+    if (this.#isRunning || this.#isOver) return promise;
     this.#isRunning = true;
-    void this.#run();
+    this.#running = this.#run();
     return promise;
+  }
+
+  /** Resolves when the batch that was begun is answered. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await this.#running;
   }
 
   /** Rows by name. */
@@ -126,14 +135,14 @@ export class Arbiter {
   async #run(): Promise<void> {
     try {
       await this.#ports.clock.turn();
-      while (this.#waiting.length > 0) {
+      while (this.#waiting.length > 0 && !this.#isOver) {
         const batch = this.#waiting;
         this.#waiting = [];
         await this.#answer(batch);
       }
       this.#isRunning = false;
     } catch (error) {
-      this.#hasFailed = true;
+      this.#isOver = true;
       this.#ports.fatal(asError(error));
     }
   }

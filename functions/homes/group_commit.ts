@@ -5,6 +5,7 @@
  * G1  `durable` resolves when everything put before the call is on disk, and only then.
  * G2  Steps are in the order of the puts: after a crash the disk has a prefix of them (storage contract S2).
  * G3  A step that fails ends it: nothing is ever durable again.
+ * G4  After `close` no step begins: what is put then is not written, and never durable.
  */
 import type { Key } from "../../store/key.ts";
 import type { Clock, Storage } from "../../store/ports.ts";
@@ -31,6 +32,7 @@ export class GroupCommit {
   /** The newest step that was begun. */
   #last: Promise<void> = Promise.resolve();
   #writing = false;
+  #isClosing = false;
   #failure: Error | null = null;
   /** Steps written. */
   steps = 0;
@@ -47,6 +49,7 @@ export class GroupCommit {
   }
 
   put(key: Key, value: Uint8Array): void {
+    if (this.#isClosing) return;
     const { rows, drop } = this.#next;
     rows.delete(key); // rows of a step rise by position
     rows.set(key, {
@@ -63,6 +66,7 @@ export class GroupCommit {
   }
 
   drop(key: Key): void {
+    if (this.#isClosing) return;
     this.#next.rows.delete(key);
     this.#next.drop.add(key);
     this.#wake();
@@ -71,7 +75,17 @@ export class GroupCommit {
   /** G1. @throws what the disk said. */
   durable(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
+    return this.#isClosing ? new Promise(() => {}) : this.#written;
+  }
+
+  get #written(): Promise<void> {
     return this.#isEmpty ? this.#last : this.#next.done.promise;
+  }
+
+  /** Writes what has gathered, and stops (G4). Resolves when the disk is left alone, also where it has failed. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#failure === null) await this.#written.catch(() => {}); // whoever put it is told
   }
 
   get #isEmpty(): boolean {

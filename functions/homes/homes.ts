@@ -474,7 +474,7 @@ export class Homes {
     return keptCopy(this.#keepers, name);
   }
 
-  /** Resolves when all that was appended is held, or has waited `waitMs`; nothing is served any more. */
+  /** Serves nothing any more. Resolves when all that was appended is held, or has waited `waitMs`, and nothing is written. */
   async close(waitMs = 2_000): Promise<void> {
     if (this.#closing !== null) return;
     const error = this.#closing = new HomeError("closed", `site ${this.#ports.site} is stopping`);
@@ -490,6 +490,7 @@ export class Homes {
     this.#watches.close();
     this.#asked?.close();
     this.#exchange.close();
+    await Promise.all([this.#keepers.close(), this.#arbiter?.close()]);
   }
 
   #count(name: string, by = 1): void {

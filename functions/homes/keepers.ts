@@ -166,6 +166,11 @@ export class Keepers {
     return row?.value ? decodeBase(row.value).base : null;
   }
 
+  /** Writes what has gathered, and stops: nothing is taken or answered any more. */
+  close(): Promise<void> {
+    return this.#ports.disk.close();
+  }
+
   /** Does what is asked, and answers when it is on disk. @throws what the disk says. */
   async handle(from: SiteId, ask: KeeperAsk): Promise<Reply> {
     if (ask.kind === "greet") {

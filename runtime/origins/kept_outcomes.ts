@@ -45,13 +45,13 @@ export class KeptOutcomes {
   readonly #kept = new Map<string, Kept>();
   readonly #nowMs: () => number;
   readonly #bytesMax: number;
-  readonly #disk: Pick<GroupCommit, "put" | "drop" | "durable"> | null;
+  readonly #disk: Pick<GroupCommit, "put" | "drop" | "durable" | "close"> | null;
   #bytes = 0;
 
   constructor(
     nowMs: () => number,
     bytesMax = KEPT_BYTES_MAX,
-    disk: Pick<GroupCommit, "put" | "drop" | "durable"> | null = null,
+    disk: Pick<GroupCommit, "put" | "drop" | "durable" | "close"> | null = null,
   ) {
     this.#nowMs = nowMs;
     this.#bytesMax = bytesMax;
@@ -98,9 +98,9 @@ export class KeptOutcomes {
     return outcome;
   }
 
-  /** Resolves when all that ended so far is on the disk. */
-  async settled(): Promise<void> {
-    await this.#disk?.durable().catch(() => {}); // the site knows that its disk has failed
+  /** Resolves when all that ended so far is on the disk; what ends later is not kept, and nobody hears of it. */
+  async close(): Promise<void> {
+    await this.#disk?.close();
   }
 
   /** KO2 */

@@ -222,7 +222,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         await arbiterStorage?.close();
         await endedLogs.settled();
         await endedStorage.close();
-        await kept.settled();
+        await kept.close();
         await outcomeStorage?.close();
       })(),
   };

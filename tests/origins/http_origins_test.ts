@@ -178,7 +178,7 @@ Deno.test("a request is not made again by a root that was restarted, nor by anot
   nowMs += 10 * 60_000 + 1;
   const late = await open();
   assert.equal(late.size, 0, "for ten minutes");
-  await late.settled();
+  await late.close();
   assert.equal(await storage.bytes(), 0);
 });
 
@@ -205,4 +205,19 @@ Deno.test("an outcome leaves when it is on disk, and not where the disk has fail
   storage.commit = () => Promise.reject(new Error("a disk that is full"));
   const outcome = await kept.once("k2", () => Promise.resolve(answer("k2")));
   assert.deepEqual([outcome.ok, fatal], [false, ["a disk that is full"]]);
+});
+
+Deno.test("what an origin answers when the root has stopped is not written to its closed disk", async () => {
+  const storage = new MemoryStorage();
+  const clock = { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
+  const fatal = (error: Error) => assert.fail(error.message);
+  const kept = await KeptOutcomes.open({ storage, clock, fatal });
+  const answered = Promise.withResolvers<ReturnType<typeof answer>>();
+  await kept.once("k1", () => Promise.resolve(answer("k1")));
+  void kept.once("k2", () => answered.promise);
+  await kept.close();
+  assert.ok(await storage.bytes() > 0, "what ended before is kept");
+  storage.commit = () => Promise.reject(new Error("a step of a disk that is closed"));
+  answered.resolve(answer("k2"));
+  await new Promise((resolve) => setTimeout(resolve));
 });

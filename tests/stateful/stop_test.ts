@@ -1,0 +1,22 @@
+/** A site that stops while others write to it. */
+import { strict as assert } from "node:assert";
+import { Cluster, commitOf, name } from "./cluster.ts";
+
+for (const what of ["disk", "arbiterDisk"] as const) {
+  Deno.test(`a site that stops under traffic leaves its ${what} alone when it has stopped`, async () => {
+    const all = await Cluster.start(2, 1);
+    const home = await all.home(1, "x"), root = all.site(0);
+    await all.of(home.commit(commitOf("r")));
+    for (let i = 0; i < 40; i++) {
+      all.world.after(i, () => void home.commit(commitOf(`r${i}`)).catch(() => {}));
+      all.world.after(i, () => void all.homes(1).open(name(`y${i}`), "v1").catch(() => {}));
+    }
+    await all.pass(20);
+    const { commits } = root[what] ?? { commits: 0 };
+    await all.of(all.homes(0).close());
+    assert.ok(commits > 10, "it is busy");
+    // As one that is closed: a step that begins now, or is under way, stops the site as a fault does.
+    root[what]?.fail("it is closed");
+    await all.pass(50);
+  });
+}
