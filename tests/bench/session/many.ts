@@ -35,11 +35,11 @@ async function weighed(cluster: TestCluster, context: BenchContext): Promise<Ben
     return { live: await liveOf(pid, context.folder), site, isolates };
   };
   const askers = await Promise.all(Array.from({ length: 32 }, () => connect(cluster, "edge-1")));
-  for (const asker of askers) await asker.ask("/count?s=first");
+  for (const asker of askers) await asker.insist("/count?s=first");
   const before = await weigh();
   let next = 0;
   await Promise.all(askers.map(async (asker) => {
-    while (next < sessions) await asker.ask(`/count?s=idle-${next++}`);
+    while (next < sessions) await asker.insist(`/count?s=idle-${next++}`);
   }));
   const [opened, counted] = [await weigh(), await open()];
   for (const asker of askers) asker.close();
