@@ -53,8 +53,8 @@ export interface HostedSite {
   readonly clock: PeerClock;
   /** Opens a run. */
   open(name: StatefulName, listener: RunListener): Promise<SessionRun>;
-  /** Nothing is left of it here. */
-  gone(name: StatefulName): void;
+  /** Nothing is left of it here. It may be said again, by one whose name another has by now. */
+  gone(one: Hosted): void;
   log(name: StatefulName, level: string, text: string): void;
   /** Counts a rejected handler, by what it was for. */
   rejected(what: string): void;
@@ -457,9 +457,13 @@ export class Hosted implements RunListener, PeersSession {
     return this.#site.peersOf(this.name);
   }
 
-  /** It was ended while no run was open: who is attached begins anew. */
+  /** It was ended while no run was open: who is attached begins anew, and nothing that was to come next does. */
   forgotten(): void {
+    this.unpark();
+    this.#rejected = null;
+    this.#single = 0;
     this.peers.ended();
+    this.tidy();
   }
 
   /** This site stops. */
@@ -475,7 +479,7 @@ export class Hosted implements RunListener, PeersSession {
       this.peers.isUsed
     ) return;
     this.peers.close();
-    this.#site.gone(this.name);
+    this.#site.gone(this);
   }
 }
 

@@ -143,8 +143,11 @@ export class Mending {
       if (isTrial || told.entries === 0) return told;
       const home = opened.start([]);
       const on = { on: checkpoint.at, version: opened.version };
-      await home.checkpoint({ at: home.sequence, bytes: rewritten, ...on });
-      await home.rest();
+      try {
+        await home.checkpoint({ at: home.sequence, bytes: rewritten, ...on });
+      } finally {
+        await home.rest().catch(() => {}); // where it is over it need not
+      }
       return told;
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;

@@ -223,9 +223,8 @@ export class SessionHost {
     const live = this.#services.apps.get(name.app);
     const home = (await this.#services.homes.open(name, live?.current.version ?? "", "ends")).start([]);
     await home.end();
+    this.#hosted.get(keyOf(name))?.forgotten(); // before anybody can begin it anew
     await this.#services.parked.drop(name);
-    hosted?.forgotten();
-    this.#hosted.delete(keyOf(name));
   }
 
   /**
@@ -327,7 +326,9 @@ export class SessionHost {
     return {
       clock: this.#clock,
       open: (name, listener) => this.#open(name, listener),
-      gone: (name) => void this.#hosted.delete(keyOf(name)),
+      gone: (one) => { // of two of one name the later one is served
+        if (this.#hosted.get(keyOf(one.name)) === one) this.#hosted.delete(keyOf(one.name));
+      },
       log: (name, level, text) => this.#log(name, level, text),
       rejected: countRejected,
       failed,

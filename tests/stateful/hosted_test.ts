@@ -1,10 +1,15 @@
 /** A stateful session that a site serves, over runs by hand. */
 import { strict as assert } from "node:assert";
+import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
+import { Session } from "../../functions/session.ts";
+import type { SessionObject } from "../../functions/turns/handler.ts";
+import { decodeValue, encodeValue } from "../../functions/value.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { Hosted, type HostedSite } from "../../runtime/stateful/hosted.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import type { SessionRun } from "../../runtime/stateful/session_run.ts";
+import { memoryHost } from "./memory_host.ts";
 
 const name = { app: "shop", class: "cart", id: "x" };
 
@@ -109,4 +114,37 @@ Deno.test("who asks while an operator has a session opened without its clients w
   assert.equal(openings.length, 2);
   openings[1]?.reject(missing);
   assert.deepEqual(await Promise.all([resumed, meanwhile]), [missing.code, missing.code]);
+});
+
+class Counter extends Session {
+  count = 0;
+  add(by: number): number {
+    return this.count += by;
+  }
+  close(): void {
+    this.end();
+  }
+}
+
+Deno.test("a session that began anew is served when a request of the one before fails (H6)", async () => {
+  await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
+  const { host, replica } = memory, name = { app: "shop", class: "robot", id: "r" };
+  const ask = async (request: string, method: string, args: unknown[], hasSeen = false) => {
+    const token = hasSeen ? (await replica.attach(null)).token(false) : null;
+    const bytes = encodeCall({ kind: "rpc", method, args: encodeValue(args) });
+    const { answer } = await host.request(name, { request, chain: [], bytes, token });
+    host.received(name, request);
+    const told = decodeAnswer(answer);
+    return told.kind === "value" ? decodeValue(told.value) : told;
+  };
+  assert.equal(await ask("r1", "add", [1]), 1);
+  const attached = Promise.withResolvers<never>();
+  Object.assign(replica, { attachAll: () => attached.promise });
+  const late = ask("r2", "add", [1], true).catch(({ message }) => message);
+  await ask("r3", "close", []);
+  assert.match(await late, /has ended/);
+  assert.equal(await ask("r4", "add", [1]), 1);
+  attached.reject(new Error("a source that is not there"));
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(await ask("r5", "add", [1]), 2);
 });

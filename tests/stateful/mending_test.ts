@@ -5,6 +5,7 @@ import { Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import type { StoreClient } from "../../functions/store_client.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
+import type { Homes } from "../../functions/homes/mod.ts";
 import { EndedLogs } from "../../runtime/stateful/ended_logs.ts";
 import { Mending } from "../../runtime/stateful/mending.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
@@ -160,4 +161,42 @@ Deno.test("a log is shown with what was called, large contents shortened, and no
   await assert.rejects(mending.log({ ...NAME, id: "none" }, { from: 1, isEnded: false }), {
     code: "not_found",
   });
+});
+
+Deno.test("a session that is asked while it is deleted is served then, and afterwards", async () => {
+  const disks = new Disks();
+  await diverged(disks);
+  await using host = await memoryHost(make, { disks });
+  const written = Promise.withResolvers<void>(), drop = host.parked.drop.bind(host.parked);
+  host.parked.drop = (name) => drop(name).then(() => written.promise);
+  const removed = host.host.remove(NAME);
+  for (let i = 0; i < 1_000 && host.parked.get(NAME) !== null; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const asked = ask(host, "add", 1);
+  for (let i = 0; i < 300 && host.host.counts.open === 0; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.equal(host.host.counts.open, 1);
+  written.resolve();
+  await removed;
+  assert.equal(await asked, 1);
+  assert.equal(await ask(host, "add", 1), 2);
+});
+
+Deno.test("a session whose log could not be taken back can be resumed all the same", async () => {
+  const disks = new Disks();
+  await diverged(disks);
+  await using host = await memoryHost(make, { disks });
+  const open: Homes["open"] = async (...asked) => {
+    const opened = await host.homes.open(...asked);
+    const start = opened.start.bind(opened);
+    opened.start = (answers) =>
+      Object.assign(start(answers), { checkpoint: () => Promise.reject(new Error("a disk that is full")) });
+    return opened;
+  };
+  const taking = { fromCheckpoint: true, isTrial: false, withoutClients: false };
+  const full = new Mending({ ...host, homes: { open, kept: (name) => host.homes.kept(name) } });
+  await assert.rejects(full.resume(NAME, taking), /a disk that is full/);
+  assert.equal((await mendingOf(host).resume(NAME, taking)).state, "open");
 });
