@@ -142,7 +142,7 @@ Deno.test("a session that began anew is served when a request of the one before 
   Object.assign(replica, { attachAll: () => attached.promise });
   const late = ask("r2", "add", [1], true).catch(({ message }) => message);
   await ask("r3", "close", []);
-  assert.match(await late, /has ended/);
+  assert.match(String(await late), /has ended/);
   assert.equal(await ask("r4", "add", [1]), 1);
   attached.reject(new Error("a source that is not there"));
   await new Promise((resolve) => setTimeout(resolve));
