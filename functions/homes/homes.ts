@@ -11,6 +11,7 @@ import { alignOwn, overtaken } from "./align_own.ts";
 import { AnswerRoom } from "./answer_room.ts";
 import { Arbiter } from "./arbiter.ts";
 import { type Ask, isForArbiter, type LogCopy, type Reply } from "./asks.ts";
+import { AtHome } from "./at_home.ts";
 import { Audit } from "./audit.ts";
 import { Births } from "./births.ts";
 import { Due, type DuePorts } from "./due.ts";
@@ -40,11 +41,6 @@ import { Watches } from "./watches.ts";
 
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
 
-interface AtHome {
-  readonly live: LiveHome;
-  isResting: boolean;
-}
-
 const TICK_MS = 250;
 
 /** See the file's header. */
@@ -61,7 +57,7 @@ export class Homes {
   readonly #audit: Audit;
   /** What is on this disk of other sites' sessions. */
   readonly followable: Followable;
-  readonly #homes = new Map<string, AtHome>();
+  readonly #homes = new AtHome();
   readonly #opening = new Set<string>();
   #isLeaving = false;
   readonly #live: LiveHomePorts<LiveHome>;
@@ -175,7 +171,7 @@ export class Homes {
     checkName(name);
     this.#room.checkFor(`open ${shown(name)}`);
     const key = keyOf("", name);
-    const resting = this.#homes.get(key);
+    const resting = this.#homes.get(name);
     if (this.#opening.has(key) || resting?.isResting === false) {
       throw new Error(`${shown(name)} is open here, or being opened`);
     }
@@ -238,8 +234,7 @@ export class Homes {
     if (live.overBy !== null) throw live.overBy;
     if (copy === null) throw unreadable(live.name);
     this.#count("woken");
-    const entry = this.#homes.get(keyOf("", live.name));
-    if (entry !== undefined) entry.isResting = false;
+    this.#homes.wakes(live);
     return this.#opened(live, copy);
   }
 
@@ -248,9 +243,8 @@ export class Homes {
       readonly copy: LogCopy;
     },
   ): LiveHome {
-    const { name } = start;
     const live = new LiveHome(this.#live, { ...start, seed, version, disk: this.#keepers.disk });
-    this.#homes.set(keyOf("", name), { live, isResting: false });
+    this.#homes.begins(live);
     return live;
   }
 
@@ -264,10 +258,7 @@ export class Homes {
       ...{ nowMs, batchBytes, disk: this.#keepers.disk, room: this.#room },
       own: (ask) => this.#keepers.handle(site, ask),
       log: (name) => this.#keepers.log(name),
-      rested: (live) => {
-        const entry = this.#homes.get(keyOf("", live.name));
-        if (entry?.live === live) entry.isResting = true;
-      },
+      rested: (live) => this.#homes.rests(live),
       invite: (to, name) => void this.#invite(to, name),
       moveArbiter: this.#moveArbiter(),
     };
@@ -361,17 +352,16 @@ export class Homes {
 
   #over(live: LiveHome, error: HomeError): void {
     const { code, site } = error;
-    const key = keyOf("", live.name);
-    if (this.#homes.get(key)?.live === live) this.#homes.delete(key);
+    this.#homes.over(live);
     // This disk may not have heard of the next home.
-    if (code === "superseded") this.#routes.set(key, site);
+    if (code === "superseded") this.#routes.set(keyOf("", live.name), site);
     // Whoever ended it is in the middle of something.
     queueMicrotask(() => this.#ports.onOver?.(live.name, live.epoch, error));
   }
 
   /** Another site has the promise of a log on this disk. */
   #fenced(name: StatefulName, epoch: number, by: SiteId): void {
-    const entry = this.#homes.get(keyOf("", name));
+    const entry = this.#homes.get(name);
     if (entry !== undefined && epoch > entry.live.epoch) {
       entry.live.supersede(`${by} has promised epoch ${epoch}`, by);
     }
@@ -388,8 +378,7 @@ export class Homes {
   }
 
   #isAtHome(name: StatefulName): boolean {
-    const key = keyOf("", name);
-    return this.#homes.has(key) || this.#opening.has(key);
+    return this.#homes.get(name) !== undefined || this.#opening.has(keyOf("", name));
   }
 
   #duePorts(): DuePorts {
@@ -398,13 +387,15 @@ export class Homes {
     return {
       ...{ site, isLost, open: due, tell: (one, name) => void this.#invite(one, name) },
       whose: (name) => {
-        const key = keyOf("", name), entry = this.#homes.get(key);
-        if (this.#opening.has(key) || this.#closing !== null || entry?.isResting === false) return null;
+        const entry = this.#homes.get(name);
+        if (this.#opening.has(keyOf("", name)) || this.#closing !== null || entry?.isResting === false) {
+          return null;
+        }
         const by = this.#keepers.log(name)?.head.by ?? null;
         return entry !== undefined || (by !== null && isLost(by)) ? site : by;
       },
       // One that has ended is not begun again by a timer that its log still has.
-      recorded: async (name) => this.#homes.has(keyOf("", name)) ? site : await this.#audit.home(name),
+      recorded: async (name) => this.#homes.get(name) !== undefined ? site : await this.#audit.home(name),
     };
   }
 
@@ -429,7 +420,7 @@ export class Homes {
 
   #standing(site: SiteId, standing: Standing): void {
     if (standing === "alive") this.#exchange.again(site);
-    for (const { live } of this.#homes.values()) live.changed(site);
+    for (const live of this.#homes.all()) live.changed(site);
   }
 
   #tickLater(): void {
@@ -439,7 +430,7 @@ export class Homes {
       this.#watches.tick();
       this.#due.tick(this.#ports.clock.nowMs());
       this.#audit.tick(this.#arbiter);
-      for (const { live } of this.#homes.values()) live.tick();
+      this.#homes.tick();
     });
   }
 
@@ -459,14 +450,8 @@ export class Homes {
   }
 
   status(): HomesStatus {
-    let open = 0, resting = 0, stalled = 0;
-    for (const { live, isResting } of this.#homes.values()) {
-      if (isResting) resting++;
-      else open++;
-      if (live.isStalled) stalled++;
-    }
     const { disk, size: kept, bytes: keptBytes } = this.#keepers;
-    return { disk, open, resting, stalled, kept, keptBytes, counters: { ...this.#counters } };
+    return { disk, ...this.#homes.counts, kept, keptBytes, counters: { ...this.#counters } };
   }
 
   /** A log as this disk has it; null: there is none here. */
@@ -480,11 +465,11 @@ export class Homes {
     const error = this.#closing = new HomeError("closed", `site ${this.#ports.site} is stopping`);
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const cancel = this.#ports.clock.after(waitMs, resolve);
-    const settled = [...this.#homes.values()].map(({ live }) => live.whenHeld(live.last).catch(() => {}));
+    const settled = [...this.#homes.all()].map((live) => live.whenHeld(live.last).catch(() => {}));
     await Promise.race([Promise.all(settled), late]);
     cancel();
     this.#isClosed = true;
-    for (const { live } of [...this.#homes.values()]) live.end(error);
+    for (const live of [...this.#homes.all()]) live.end(error);
     this.#cancelTick();
     this.#forget();
     this.#watches.close();
