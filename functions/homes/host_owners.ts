@@ -57,6 +57,8 @@ const NOBODY: readonly string[] = [], NONE: ReadonlySet<string> = new Set(), NOT
 export class HostOwners implements HomeHosts {
   #recorded: ReadonlySet<string>;
   #isSingle: boolean;
+  /** As it is to be on record. */
+  #isSingleNext: boolean;
   #proposed: { readonly hosts: ReadonlySet<string>; readonly isSingle: boolean } | null = null;
   /** Those that are to be on record, and the last entry that each is known to have. */
   #has: Map<string, number> | null = null;
@@ -84,7 +86,7 @@ export class HostOwners implements HomeHosts {
   ) {
     this.#home = home;
     this.#recorded = recordedOf(recorded);
-    this.#isSingle = disksOf(recorded).length <= 1;
+    this.#isSingle = this.#isSingleNext = disksOf(recorded).length <= 1;
     this.asked = has === null || has.size === 0 ? NOBODY : [...has.keys()];
     const isBlank = this.#recorded.size === 0;
     this.leftBehind = isBlank ? NOBODY : [...this.#recorded].filter((host) => !has?.has(host));
@@ -111,10 +113,20 @@ export class HostOwners implements HomeHosts {
     const before = all.get(host);
     if (before === undefined && all.size >= HOSTS_MAX) return false;
     if (before === undefined || through > before) {
+      const { held } = this;
       all.set(host, through);
-      this.#home?.advanced();
+      // Each host says so of each commit: most change nothing.
+      if (before === undefined || held !== this.held || this.#isChanging) this.#home?.advanced();
     }
     return true;
+  }
+
+  /** Who is to be on record may hang on what hosts have: others are there than are on it, or fewer disks are to be. */
+  get #isChanging(): boolean {
+    if (this.#isSingleNext !== this.#isSingle || this.#proposed !== null) return true;
+    if (this.#has?.size !== this.#recorded.size) return true;
+    for (const host of this.#recorded) if (!this.#has.has(host)) return true;
+    return false;
   }
 
   /** It can't be reached, or holds no more: it is to be on record no longer. */
@@ -147,7 +159,7 @@ export class HostOwners implements HomeHosts {
    */
   wanted({ released, kept, disks }: { released: number; kept: number; disks: number }): Owner[] | null {
     if (this.#has === null && this.#recorded.size === 0) return [];
-    const isSingle = disks <= 1, before = Math.max(released, this.#floor);
+    const isSingle = this.#isSingleNext = disks <= 1, before = Math.max(released, this.#floor);
     const ready = [...this.#has ?? []]
       .filter(([host, through]) =>
         !isSingle || through >= before || (this.#isSingle && this.#recorded.has(host))
@@ -175,9 +187,14 @@ export class HostOwners implements HomeHosts {
     if (!this.#isSingle && this.#proposed?.isSingle !== true) return Infinity;
     // Those that are to be on record are waited for, too: else a busy session would always be ahead of them. Not those
     // that lack some of what the home was opened with: they are sent it when it is released.
-    const coming = [...this.#has ?? []].filter(([, through]) => through >= this.#floor).map(([host]) => host);
-    const counted = [...this.#recorded, ...this.#proposed?.hosts ?? [], ...coming];
-    return counted.reduce((least, host) => Math.min(least, this.#has?.get(host) ?? 0), Infinity);
+    let least = Infinity;
+    for (const hosts of [this.#recorded, this.#proposed?.hosts ?? NONE]) {
+      for (const host of hosts) least = Math.min(least, this.#has?.get(host) ?? 0);
+    }
+    for (const through of this.#has?.values() ?? []) {
+      if (through >= this.#floor) least = Math.min(least, through);
+    }
+    return least;
   }
 
   /** The arbiter is asked for other owners. */

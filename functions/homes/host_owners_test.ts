@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { disksOf, hostOwner, HostOwners, hostsAreEnough, hostsOf, missing } from "./host_owners.ts";
+import {
+  disksOf,
+  hostOwner,
+  HostOwners,
+  HOSTS_MAX,
+  hostsAreEnough,
+  hostsOf,
+  missing,
+} from "./host_owners.ts";
 
 const ONE = [{ site: "s1", disk: 1 }];
 const TWO = [...ONE, { site: "s2", disk: 2 }];
@@ -119,4 +127,24 @@ Deno.test("a host leaves the record when those that stay have all that it was to
   assert.deepEqual(ids(back.wanted({ released: 3, kept: 3, disks: 1 })), ["a", "b"]);
   back.drop("a");
   assert.deepEqual(ids(back.wanted({ released: 3, kept: 3, disks: 1 })), ["b"], "that was before it left");
+});
+
+Deno.test("a commit that all hosts take is looked at once, and as often as somebody is to leave or come", () => {
+  const all = Array.from({ length: HOSTS_MAX }, (_, i) => `h${i}`);
+  const looksAt = (disks: typeof ONE, before: (hosts: HostOwners) => void) => {
+    let looks = 0;
+    const has = new Map(all.map((host) => [host, 1]));
+    const home = { advanced: () => void looks++ };
+    const hosts = new HostOwners([...disks, ...all.map(hostOwner)], has, home);
+    hosts.opened(1);
+    before(hosts);
+    looks = 0;
+    for (const host of all) if (hosts.isAhead(host)) hosts.has(host, 2);
+    return looks;
+  };
+  assert.equal(looksAt(ONE, () => {}), 1, "with the last one others may be told");
+  assert.equal(looksAt(TWO, () => {}), 0);
+  assert.equal(looksAt(TWO, (hosts) => hosts.drop("h0")), HOSTS_MAX - 1);
+  assert.equal(looksAt(TWO, (hosts) => hosts.wanted({ released: 1, kept: 1, disks: 1 })), HOSTS_MAX);
+  assert.equal(looksAt(TWO, (hosts) => hosts.proposed([...TWO, ...all.map(hostOwner)])), HOSTS_MAX);
 });
