@@ -27,10 +27,16 @@ export default {
     if (event.name === "held") {
       while ((await env.kv.get(["go"])).value !== true) await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    const { value: runs } = await env.kv.get(["runs"]);
-    ctx.waitUntil(env.kv.set(["runs"], [...(runs ?? []), [event.name, event.scheduledTime]]));
+    ctx.waitUntil(noteRun(env.kv, [event.name, event.scheduledTime]));
   },
-};`;
+};
+/** Jobs run beside each other. */
+async function noteRun(kv, run) {
+  for (let ok = false; !ok;) {
+    const { key, value, versionstamp } = await kv.get(["runs"]);
+    ({ ok } = await kv.atomic().check({ key, versionstamp }).set(key, [...(value ?? []), run]).commit());
+  }
+}`;
 
 async function cron(cluster: TestCluster, ...args: string[]) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
