@@ -100,7 +100,12 @@ async function eachAgainst(url: string, code: string) {
         SOJOURN_TOKEN: "wrong-token",
       });
       assert.equal(result.code, EXIT.failed, `${name}: ${result.err}`);
-      assert.match(result.err, new RegExp(`^(?:${code}): `), `${name}: ${result.err}`);
+      // Where bundling takes longer than a moment, that is told first.
+      assert.match(
+        result.err,
+        new RegExp(`^(?: +\\d+\\.\\d s .*\n)*(?:${code}): `),
+        `${name}: ${result.err}`,
+      );
       assert.match(JSON.parse(result.out).error.code, new RegExp(`^(?:${code})$`), name);
       await assert.rejects(Deno.stat(out), Deno.errors.NotFound, `${name} leaves no file`);
     }
@@ -110,10 +115,7 @@ async function eachAgainst(url: string, code: string) {
 }
 
 Deno.test("every command says that a dead site is unreachable, with exit 1", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  await eachAgainst(`http://127.0.0.1:${port}`, "site_unreachable");
+  await eachAgainst("http://127.0.0.1:1", "site_unreachable");
 });
 
 Deno.test("every command says that its token is wrong, with exit 1", async () => {

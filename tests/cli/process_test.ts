@@ -82,7 +82,12 @@ Deno.test("Ctrl-C while a deploy bundles leaves no folder behind", async () => {
     assert.ok(!hasEnded, "it ended before it bundled");
     child.kill("SIGINT");
     const { code, stderr } = await child.output();
-    assert.deepEqual([code, new TextDecoder().decode(stderr)], [1, "interrupted: nothing was changed\n"]);
+    assert.equal(code, 1);
+    // Where bundling takes longer than a moment, that is told first.
+    assert.match(
+      new TextDecoder().decode(stderr),
+      /^(?: +\d+\.\d s .*\n)*interrupted: nothing was changed\n$/,
+    );
     assert.deepEqual((await names()).filter((name) => name.startsWith("sojourn-")), []);
   } finally {
     await Deno.remove(folder, { recursive: true });

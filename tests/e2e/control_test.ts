@@ -250,7 +250,7 @@ async function hosts(control: Control) {
   assert.match(await at("edge-1", "/_sojourn/healthz"), /"site":"edge-1"/);
   const taken = await control.sojourn("routes", "gradual", "add", "shop.example");
   assert.equal(taken.code, 1);
-  assert.match(taken.err, /^host_taken: shop\.example is taken by app shop/);
+  assert.match(taken.err, /^host_taken: shop\.example is taken by app shop/m);
   assert.equal((await control.sojourn("routes", "shop", "remove", "shop.example")).code, 0);
   assert.match(await at("edge-2", "/gradual/"), /\r\none/);
 }
