@@ -1,6 +1,7 @@
 /** Traces and metrics of a running cluster, as a collector and a scraper see them. */
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
+import { FreePorts } from "../../runtime/dev/free_port.ts";
 import { readExposition } from "../telemetry/exposition.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
@@ -13,6 +14,8 @@ const CLIENT = 3;
 interface Setting {
   readonly cluster: TestCluster;
   readonly collector: Collector;
+  /** That the app may ask: in the configuration before the cluster starts. */
+  readonly otherPort: number;
 }
 
 let traces = 0;
@@ -173,13 +176,16 @@ async function fetches(setting: Setting): Promise<void> {
 /** What an app asks of others is part of the trace, at both ends. */
 async function asksOthers(setting: Setting): Promise<void> {
   const heard: (string | null)[] = [];
-  const other = Deno.serve({ hostname: "127.0.0.1", port: OTHER_PORT, onListen: () => {} }, (request) => {
-    heard.push(request.headers.get("traceparent"));
-    return new Response("heard");
-  });
+  const other = Deno.serve(
+    { hostname: "127.0.0.1", port: setting.otherPort, onListen: () => {} },
+    (request) => {
+      heard.push(request.headers.get("traceparent"));
+      return new Response("heard");
+    },
+  );
   try {
     const { traceId, headers } = caller();
-    const url = `${setting.cluster.url("edge-3")}/traced/ask/${OTHER_PORT}`;
+    const url = `${setting.cluster.url("edge-3")}/traced/ask/${setting.otherPort}`;
     assert.equal((await ask(url, { headers })).text, "heard");
     const spans = await traceOf(setting, traceId, parts(1));
     const asked = find(spans, "edge-3", "GET");
@@ -188,7 +194,7 @@ async function asksOthers(setting: Setting): Promise<void> {
     assert.deepEqual([asked.kind, asked.attributes], [CLIENT, {
       "http.request.method": "GET",
       "server.address": "127.0.0.1",
-      "server.port": OTHER_PORT,
+      "server.port": setting.otherPort,
       "http.response.status_code": 200,
     }]);
     const unsampled = caller(false);
@@ -207,16 +213,19 @@ async function asksOthers(setting: Setting): Promise<void> {
 /** Spans that an app makes by OpenTelemetry's API, in an isolate without a network, are in the trace. */
 async function spansOfApps(setting: Setting): Promise<void> {
   const heard: (string | null)[] = [];
-  const other = Deno.serve({ hostname: "127.0.0.1", port: OTHER_PORT, onListen: () => {} }, (request) => {
-    heard.push(request.headers.get("traceparent"));
-    return new Response("heard");
-  });
+  const other = Deno.serve(
+    { hostname: "127.0.0.1", port: setting.otherPort, onListen: () => {} },
+    (request) => {
+      heard.push(request.headers.get("traceparent"));
+      return new Response("heard");
+    },
+  );
   try {
     const site = setting.cluster.url("edge-3");
     await ask(`${site}/_sojourn/admin/apps/traced/secrets/KEY`, { method: "PUT", body: "hidden-secret" });
     await eventually("the secret is there", async () => (await ask(`${site}/traced/has-key`)).status === 200);
     const { traceId, headers } = caller();
-    const url = `${site}/traced/work/${OTHER_PORT}`;
+    const url = `${site}/traced/work/${setting.otherPort}`;
     const told = JSON.parse((await ask(url, { headers })).text);
     const spans = await traceOf(setting, traceId, parts(1));
     const call = find(spans, "edge-3", "traced fetch");
@@ -362,16 +371,10 @@ async function counts({ cluster, collector }: Setting): Promise<void> {
   }
 }
 
-/** A port that the app may ask: in the configuration before the cluster starts. */
-const OTHER_PORT = (() => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr;
-  listener.close();
-  return port;
-})();
-
 Deno.test("telemetry of a cluster", async (t) => {
   const collector = new Collector();
+  using ports = new FreePorts();
+  const otherPort = await ports.draw();
   const cluster = await startCluster({
     apps: [TRACED],
     env: {
@@ -379,10 +382,10 @@ Deno.test("telemetry of a cluster", async (t) => {
       COLLECTOR_HEADERS: "x-key=the%20key",
       OTEL_BSP_SCHEDULE_DELAY: "200",
       OTEL_METRIC_EXPORT_INTERVAL: "1000",
-      SOJOURN_EGRESS_PRIVATE: JSON.stringify([`127.0.0.1:${OTHER_PORT}`]),
+      SOJOURN_EGRESS_PRIVATE: JSON.stringify([`127.0.0.1:${otherPort}`]),
     },
   });
-  const setting = { cluster, collector };
+  const setting = { cluster, collector, otherPort };
   try {
     await t.step(
       "a request that is pinned to the root is one trace over the sites",
