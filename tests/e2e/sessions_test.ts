@@ -127,7 +127,7 @@ async function sourceUnreachable(cluster: TestCluster): Promise<void> {
   assert.equal(answer.status, 503, answer.text);
   assert.equal((JSON.parse(answer.text) as { code: string }).code, "source_unreachable");
   assert.ok(answer.headers.get("retry-after"));
-  assert.ok(tookMs > 1_500 && tookMs < 6_000, `refused after ${tookMs} ms`);
+  assert.ok(tookMs > 1_500 && tookMs < 20_000, `refused after ${tookMs} ms`);
   await eventually(
     "the session goes on once its source is back",
     async () => (await client.fetch(`${cluster.url("edge-3")}/probe/notes/u1`)).text === "only at edge-1",

@@ -77,8 +77,8 @@ http.get("/later", (c) => {
 });
 http.get("/forever", (c) => forever(() => c.env.kv.set(["cancelled"], "forever")));
 http.get("/root/forever", (c) => forever(() => c.env.kv.set(["cancelled"], "root")));
-http.get("/slow", (c) => untilGone(c.req.raw.signal, () => c.env.kv.set(["gone"], "slow")));
-http.get("/root/slow", (c) => untilGone(c.req.raw.signal, () => c.env.kv.set(["gone"], "root")));
+http.get("/slow", (c) => untilGone(c.req.raw.signal, (word) => c.env.kv.set(["gone"], `slow${word}`)));
+http.get("/root/slow", (c) => untilGone(c.req.raw.signal, (word) => c.env.kv.set(["gone"], `root${word}`)));
 http.get("/kv/:key", async (c) => c.json({ value: (await c.env.kv.get([c.req.param("key")])).value }));
 /** Three events, one after the other. */
 function events(): Response {
@@ -107,10 +107,12 @@ function forever(cancelled: () => Promise<unknown>): Response {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** An answer that waits for its client to leave. */
-async function untilGone(signal: AbortSignal, gone: () => Promise<unknown>): Promise<Response> {
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-  await gone();
+/** An answer that waits for its client to leave, and notes both. */
+async function untilGone(signal: AbortSignal, note: (word: string) => Promise<unknown>): Promise<Response> {
+  const gone = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  await note(" waits");
+  await gone;
+  await note("");
   return new Response("nobody reads this");
 }
 
