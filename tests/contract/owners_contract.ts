@@ -204,7 +204,7 @@ class Site {
   }
 }
 
-const WAIT_MS_MAX = 20_000;
+const WAIT_MS_MAX = 60_000;
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 async function eventually(what: string, done: () => boolean): Promise<void> {

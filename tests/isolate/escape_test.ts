@@ -144,7 +144,7 @@ Deno.test("isolates end with the process that started them, also while they loop
     assert.ok(pid > 0);
     host.kill("SIGKILL");
     await host.status;
-    const deadlineMs = performance.now() + 5_000;
+    const deadlineMs = performance.now() + 60_000;
     while (await isRunning(pid)) {
       assert.ok(performance.now() < deadlineMs, `process ${pid} goes on without its site`);
       await new Promise((r) => setTimeout(r, 20));

@@ -37,7 +37,7 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
       assert.ok(sent <= bound, `${sent} messages were accepted, more than ${bound}`);
       gate.resolve();
       await sending;
-      await until("all of them were taken", () => taken === 1_000, 30_000);
+      await until("all of them were taken", () => taken === 1_000);
     }));
 
   Deno.test(`link over ${name}: a body that nobody reads stops its source, and other bodies go on`, () =>
@@ -73,17 +73,11 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
       await child.connected("core");
       await child.hub.request("core", "echo", bytes("warm"));
       const sent = child.hub.send("core", new Uint8Array(64_000_000));
-      const times: number[] = [];
-      while (parent.messages.length === 0) {
-        const startMs = performance.now();
-        await child.hub.request("core", "echo", bytes("x"));
-        times.push(performance.now() - startMs);
-      }
+      let answered = 0;
+      for (; parent.messages.length === 0; answered++) await child.hub.request("core", "echo", bytes("x"));
       await sent;
-      times.sort((a, b) => a - b);
-      // One window of the store's messages may be ahead of it: 4 MiB, milliseconds.
-      const median = times[times.length >> 1] ?? Infinity;
-      assert.ok(times.length >= 3 && median < 100, `${times.length} requests, median ${median} ms`);
+      // Of the message one window may be ahead of each, 4 MiB: it has fifteen.
+      assert.ok(answered >= 10, `${answered} requests were answered beside it`);
     }));
 
   Deno.test(`link over ${name}: a sender that ignores the room loses the link, not the site`, () =>

@@ -13,7 +13,7 @@ import {
 export const SECRET: Uint8Array = new TextEncoder().encode("a secret of the test cluster only");
 
 /** Polls until the condition holds. @throws after `ms`, naming what did not happen. */
-export async function until(what: string, condition: () => boolean, ms = 10_000): Promise<void> {
+export async function until(what: string, condition: () => boolean, ms = 60_000): Promise<void> {
   const endMs = performance.now() + ms;
   while (!condition()) {
     if (performance.now() > endMs) throw new Error(`Not within ${ms} ms: ${what}`);

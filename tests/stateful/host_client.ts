@@ -8,7 +8,7 @@ export const soon = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolv
 
 /** Resolves when something holds. */
 export async function until(what: string, holds: () => boolean): Promise<void> {
-  for (const endMs = Date.now() + 20_000; !holds();) {
+  for (const endMs = Date.now() + 60_000; !holds();) {
     assert.ok(Date.now() < endMs, `waited for too long: ${what}`);
     await soon(2);
   }

@@ -39,7 +39,7 @@ async function askAll({ host }: MemoryHost, method: string): Promise<void> {
 }
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let i = 0; i < 1_000 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let i = 0; i < 3_000 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 20));
   assert.ok(holds(), what);
 }
 

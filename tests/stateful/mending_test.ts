@@ -47,7 +47,7 @@ async function ask(host: MemoryHost, method: string, ...args: unknown[]): Promis
 const mendingOf = ({ homes, host, apps }: MemoryHost) => new Mending({ homes, host, apps });
 
 async function rested(host: MemoryHost): Promise<void> {
-  for (let i = 0; i < 300 && host.host.counts.open > 0; i++) {
+  for (let i = 0; i < 3_000 && host.host.counts.open > 0; i++) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.equal(host.host.counts.open, 0);
@@ -133,7 +133,7 @@ Deno.test("the log of a session that has called end() can be read until it is fo
   const mending = new Mending({ ...host, endedLogs });
   await ask(host, "add", 7);
   await ask(host, "close");
-  for (let i = 0; i < 1_000 && (await host.homes.rows({ limit: 1 }))[0]?.ended !== true; i++) {
+  for (let i = 0; i < 100_000 && (await host.homes.rows({ limit: 1 }))[0]?.ended !== true; i++) {
     await new Promise((resolve) => setImmediate(resolve));
   }
   const { endedMs, entries } = await mending.log(NAME, { from: 1, isEnded: false });

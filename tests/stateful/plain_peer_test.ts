@@ -59,7 +59,7 @@ class Place {
 }
 
 async function until(holds: () => boolean): Promise<void> {
-  for (const endMs = Date.now() + 20_000; !holds();) {
+  for (const endMs = Date.now() + 60_000; !holds();) {
     assert.ok(Date.now() < endMs, "waited for too long");
     await new Promise((resolve) => setTimeout(resolve, 1));
   }

@@ -112,9 +112,9 @@ class Site {
   }
 
   async until(what: string, holds: () => boolean): Promise<void> {
-    const endMs = performance.now() + 10_000;
+    const endMs = performance.now() + 60_000;
     while (!holds()) {
-      if (performance.now() > endMs) throw new Error(`not within 10 s: ${what}`);
+      if (performance.now() > endMs) throw new Error(`not within a minute: ${what}`);
       this.nowMs += 100;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }

@@ -94,7 +94,7 @@ Deno.test("code that comes back before the next one ran a session goes on with i
     assert.equal(await ask(host, "stamp", "mocha"), stamps++);
     // Its checkpoint is for the next version, which nobody asks it for anything with.
     host.deploy(`next ${stamps}`, make(Card));
-    for (let i = 0; i < 500 && host.host.counts.open > 0; i++) {
+    for (let i = 0; i < 6_000 && host.host.counts.open > 0; i++) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     host.deploy("v1", make(Card));
