@@ -3,7 +3,8 @@
  * will be asked for next, with that one loaded. Where an isolate is lost its sessions are back without the start of a
  * process.
  *
- * Life: nothing → `take` gives what waits, or starts one, and has the next started behind it → `close`.
+ * Life: nothing → `take` gives what waits, or starts one, and has the next started behind it; `keep` has one wait before
+ * any was taken → `release`: nothing, until the next of both → `close`.
  *
  * SP1  What waits has the sizes of the last that was taken: a site's apps mostly have one.
  * SP2  One that has ended while it waited, or has another app, is not given.
@@ -48,7 +49,9 @@ interface Waiting {
 export class SpareIsolate {
   readonly #options: SpareOptions;
   #waiting: Waiting | null = null;
+  /** One is about to be started. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #ending = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: SpareOptions) {
@@ -70,9 +73,24 @@ export class SpareIsolate {
         waiting.lines.tell(log);
         return spare;
       }
-      void end(spare);
+      this.#end(waiting);
     }
     return { kind: "process", process: await this.#options.start(sizes) };
+  }
+
+  /** One waits, of these sizes where none did: what has ended, or has an app that is not likely any more, is replaced. */
+  keep(sizes: ProcessSizes): void {
+    if (this.#timer !== undefined) return;
+    const waiting = this.#waiting;
+    if (waiting !== null && !waiting.hasEnded && this.#isLikely(waiting.app)) return;
+    this.#endWaiting();
+    this.#refill(sizes);
+  }
+
+  /** None waits, until one is taken or kept again. */
+  release(): void {
+    this.#clear();
+    this.#endWaiting();
   }
 
   /** An app's secrets have changed. */
@@ -86,21 +104,41 @@ export class SpareIsolate {
   /** Resolves when what waited has ended. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.release();
+    await Promise.all(this.#ending);
+  }
+
+  #isLikely(app: IsolateApp | null): boolean {
+    const likely = this.#options.likely();
+    return app === null || (likely !== null && isSame(app, likely));
+  }
+
+  #clear(): void {
     clearTimeout(this.#timer);
-    const spare = await this.#waiting?.spare.catch(() => null);
+    this.#timer = undefined;
+  }
+
+  #endWaiting(): void {
+    if (this.#waiting !== null) this.#end(this.#waiting);
     this.#waiting = null;
-    if (spare) await end(spare);
+  }
+
+  #end({ spare }: Waiting): void {
+    const ending = spare.then(end, () => {}); // it was never there
+    this.#ending.add(ending);
+    void ending.finally(() => this.#ending.delete(ending));
   }
 
   #refill(sizes: ProcessSizes): void {
-    clearTimeout(this.#timer);
+    this.#clear();
     if (this.#closed) return;
     this.#timer = setTimeout(() => {
+      this.#timer = undefined;
       const app = this.#options.likely(), lines = new Lines();
       const waiting: Waiting = { sizes, app, spare: this.#start(sizes, app, lines), lines, hasEnded: false };
       const ended = (spare: Spare): Promise<unknown> =>
         spare.kind === "loaded" ? spare.isolate.ended : spare.process.exited;
-      waiting.spare.then((spare) => ended(spare).then(() => waiting.hasEnded = true)).catch(() => {});
+      waiting.spare.then(ended).catch(() => {}).finally(() => waiting.hasEnded = true); // or it never began
       this.#waiting = waiting;
     }, this.#options.afterMs);
   }

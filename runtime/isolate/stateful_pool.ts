@@ -30,7 +30,7 @@ export interface StatefulPoolOptions {
   readonly cacheFolder?: string;
   /** An isolate without sessions is given back after this long. */
   readonly idleMs?: number;
-  /** A process waits for the loss of an isolate, once there was one: some 40 MiB. */
+  /** A process waits for the loss of an isolate, once there was one, and for what `expect` names: some 40 MiB. */
   readonly hasSpare?: boolean;
   /** SESSIONS_A_CORE */
   readonly sessionsEach?: number;
@@ -81,6 +81,8 @@ export class StatefulPool {
   readonly #starting = new Set<Promise<unknown>>();
   readonly #alone = new Set<StatefulIsolate>();
   readonly #spare: SpareIsolate;
+  /** By name, as fleets are. */
+  #expected: ReadonlyMap<string, IsolateApp> = new Map();
   #folder: Promise<string> | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   #closed = false;
@@ -90,8 +92,7 @@ export class StatefulPool {
     this.#spare = new SpareIsolate({
       start: async (sizes) => await startProcess({ ...await this.#files(), ...sizes }),
       load: (process, app, log) => this.#load(process, app, log),
-      // With several versions it would mostly be the wrong one, which is none.
-      likely: () => this.#fleets.size === 1 ? [...this.#fleets.values()][0]?.app ?? null : null,
+      likely: () => this.#likely(),
       afterMs: SPARE_AFTER_MS,
     });
   }
@@ -109,6 +110,24 @@ export class StatefulPool {
   /** Whoever opens a session next finds an isolate of the version, or its start under way. */
   prepare(app: IsolateApp): void {
     this.#isolate(app).catch(() => {}); // whoever opens it hears why
+  }
+
+  /**
+   * Sessions of these apps may have to be opened here at any time, in haste: one process waits for that, with the app
+   * where there is but one. It stays when nothing is expected any more (`release`).
+   */
+  expect(apps: readonly IsolateApp[]): void {
+    this.#expected = new Map(apps.map((app) => [nameOf(app), fitted(app)]));
+    const [first] = this.#expected.values();
+    if (first === undefined || this.#options.hasSpare !== true) return;
+    const { heapMib, buffersMib } = first.limits;
+    this.#spare.keep({ heapMib, buffersMib });
+  }
+
+  /** No process waits, until a session is opened here or expected. */
+  release(): void {
+    this.#expected = new Map();
+    this.#spare.release();
   }
 
   /**
@@ -207,16 +226,22 @@ export class StatefulPool {
   }
 
   #fleet(app: IsolateApp): Fleet {
-    const name = `${app.app} ${app.version}`;
+    const name = nameOf(app);
     let fleet = this.#fleets.get(name);
     if (fleet === undefined) {
-      const buffersMib = Math.max(app.limits.buffersMib, STATEFUL_BUFFERS_MIB);
-      app = { ...app, limits: { ...app.limits, buffersMib } };
-      fleet = { app, isolates: new Set(), opening: null, usedMs: 0 };
+      fleet = { app: fitted(app), isolates: new Set(), opening: null, usedMs: 0 };
       this.#fleets.set(name, fleet);
       this.#timer ??= setInterval(() => this.#giveBack(), this.#idleMs / 4);
     }
     return fleet;
+  }
+
+  /** With several versions it would mostly be the wrong one, which is none. */
+  #likely(): IsolateApp | null {
+    const names = new Set([...this.#fleets.keys(), ...this.#expected.keys()]);
+    const [name] = names;
+    if (name === undefined || names.size > 1) return null;
+    return this.#fleets.get(name)?.app ?? this.#expected.get(name) ?? null;
   }
 
   get #idleMs(): number {
@@ -290,4 +315,12 @@ export class StatefulPool {
       this.#options.note("stateful_isolate_ended", { app, version, pid: isolate.pid, why: end.why });
     });
   }
+}
+
+const nameOf = ({ app, version }: IsolateApp): string => `${app} ${version}`;
+
+/** With what isolates of stateful sessions have at least. */
+function fitted(app: IsolateApp): IsolateApp {
+  const buffersMib = Math.max(app.limits.buffersMib, STATEFUL_BUFFERS_MIB);
+  return { ...app, limits: { ...app.limits, buffersMib } };
 }

@@ -1,9 +1,13 @@
-/** The standbys of a site, over isolates of their own (runtime/stateful/standbys.ts). */
-import type { Homes } from "../../functions/homes/mod.ts";
+/**
+ * What a site has ready for the sessions of others: standbys, over isolates of their own (runtime/stateful/standbys.ts),
+ * and a process that waits (runtime/stateful/readiness.ts).
+ */
+import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StatefulPool } from "../isolate/mod.ts";
+import { Readiness } from "../stateful/readiness.ts";
 import { Standbys } from "../stateful/standbys.ts";
 import { codeOf, versionOfLog } from "../stateful/versions.ts";
 
@@ -19,6 +23,24 @@ export interface StandbyParts {
   readonly appLog: (line: { app: string; version: string; level: string; text: string }) => void;
 }
 
+/** Whether its class says so. */
+function hasStandby(apps: AppTable, { app, class: className }: StatefulName): boolean {
+  const sessions = apps.get(app)?.current.manifest.sessions ?? {};
+  return Object.hasOwn(sessions, className) && sessions[className]?.standby === true;
+}
+
+/** What waits at this site for others' sessions; `Homes` tells it of logs. */
+export function readinessOf({ site, homes, apps, prepared }: StandbyParts, pool: StatefulPool): Readiness {
+  return new Readiness({
+    ...{ site, pool, logs: homes.followable },
+    hasStandby: (name) => hasStandby(apps, name),
+    appOf: (app) => {
+      const live = apps.get(app)?.current;
+      return live && prepared(live).app;
+    },
+  });
+}
+
 /** Makes them; `Homes` tells them of logs. */
 export function standbysOf(parts: StandbyParts): Standbys {
   const { site, homes, pool, apps, takeOver } = parts;
@@ -29,10 +51,7 @@ export function standbysOf(parts: StandbyParts): Standbys {
       apps.list().some(({ current }) =>
         Object.values(current.manifest.sessions).some(({ standby }) => standby)
       ),
-    wants: ({ app, class: className }) => {
-      const sessions = apps.get(app)?.current.manifest.sessions ?? {};
-      return Object.hasOwn(sessions, className) && sessions[className]?.standby === true;
-    },
+    wants: (name) => hasStandby(apps, name),
     codeOf: async ({ app }, copy) => {
       const found = await apps.version(app, versionOfLog(copy));
       return found && { version: found.version, code: codeOf(found.version) };

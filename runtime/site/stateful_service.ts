@@ -22,12 +22,13 @@ import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { CheckedPool } from "../stateful/shadow.ts";
 import { SessionHost } from "../stateful/session_host.ts";
+import type { Readiness } from "../stateful/readiness.ts";
 import type { Standbys } from "../stateful/standbys.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
-import { standbysOf } from "./standby_service.ts";
+import { readinessOf, standbysOf } from "./standby_service.ts";
 import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
 import { openOrigins, type OriginService } from "./origin_service.ts";
@@ -86,7 +87,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
   const { storage, arbiterStorage, endedStorage, outcomeStorage } = openDisks(config);
   const early: [string, Uint8Array][] = [];
-  const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys } = {};
+  const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys; readiness?: Readiness } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
     if (opened.homes === undefined) early.push([from, packet]);
     else opened.homes.received(from, packet);
@@ -103,7 +104,10 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       ask: async (...asked) => await opened.host?.hosts.ask(...asked) ?? new Map<string, null>(),
     },
     onOver: (name, epoch, error) => opened.host?.homeOver(name, epoch, error),
-    onLog: (log, news) => opened.standbys?.onLog(log, news),
+    onLog: (log, news) => {
+      opened.standbys?.onLog(log, news);
+      opened.readiness?.onLog(log, news);
+    },
     fatal: parts.fatal,
   });
   for (const [from, packet] of early) homes.received(from, packet);
@@ -116,7 +120,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
       note,
     });
-  const pool = newPool(true), standbyPool = newPool(false);
+  const pool = newPool(config.limits.isolatesWarm > 0), standbyPool = newPool(false);
   const parked = new ParkedTable(replica.system, note);
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
@@ -166,10 +170,12 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
         call,
       }, true),
   });
-  const standbys = opened.standbys = standbysOf({
+  const others = {
     ...{ site: config.id, homes, replica, pool: standbyPool, apps, prepared: parts.prepared, appLog },
-    takeOver: (name) => host.wake(name),
-  });
+    takeOver: (name: StatefulName) => host.wake(name),
+  };
+  const standbys = opened.standbys = standbysOf(others);
+  const readiness = opened.readiness = readinessOf(others, pool);
   const router: StatefulRouter = new StatefulRouter({
     ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
     sites,
@@ -211,6 +217,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       closing ??= (async () => {
         origins.close();
         standbys.close();
+        readiness.close();
         await host.close();
         parked.close();
         router.close();

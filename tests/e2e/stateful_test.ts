@@ -5,6 +5,7 @@ import { runCli } from "../../runtime/cli/mod.ts";
 import { ask, HeaderClient } from "./client.ts";
 import { loseTheHome, refuseSockets, restUnderSockets, sit } from "./attach_walk.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
+import { isReadied } from "./readiness_walk.ts";
 import { losesAPlayer, losesTheDisk, losesTheSite } from "./hosts_walk.ts";
 
 const APP = join(import.meta.dirname ?? ".", "apps", "counter");
@@ -439,6 +440,7 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
     },
   });
   await Deno.remove(folder, { recursive: true });
+  await t.step("a process waits where the first log is kept", () => isReadied(cluster));
   await t.step("a counter has one home, by RPC and HTTP, from every site", () => oneHome(cluster));
   await t.step(
     "a handler that throws, loops or calls in a circle changes nothing",

@@ -19,6 +19,8 @@ interface Bench {
   /** Resolves when so many processes were asked for. */
   started(count: number): Promise<void>;
   readonly taken: Spare[];
+  /** Of all that were started. */
+  readonly pids: number[];
   /** What the next one is for. */
   likely: IsolateApp | null;
 }
@@ -31,9 +33,11 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
     for (let i = 0; i < 4_000 && !is(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
   };
   const spare = new SpareIsolate({
-    start: (sizes) => {
+    start: async (sizes) => {
       starts++;
-      return startProcess({ bootstrap, folder, ...sizes });
+      const process = await startProcess({ bootstrap, folder, ...sizes });
+      bench.pids.push(process.pid);
+      return process;
     },
     load: async (process, app, log) => {
       const isolate = new StatefulIsolate(process, app, log);
@@ -48,7 +52,7 @@ async function withSpare(run: (bench: Bench) => Promise<void>): Promise<void> {
   const bench: Bench = {
     spare,
     likely: null,
-    taken: [],
+    ...{ taken: [], pids: [] },
     started: async (count) => {
       await until(() => starts >= count);
       assert.equal(starts, count);
@@ -148,3 +152,57 @@ Deno.test("one that has ended while it waited, or has other sizes, is not given"
     taken.push(await spare.take(SMALLER, quiet));
     await started(8); // after it was closed nothing waits
   }));
+
+Deno.test("one waits before any was taken where it is kept, until it is released", () =>
+  withSpare(async (bench) => {
+    const { spare, started, taken } = bench;
+    const app = appOf("export default {};");
+    const { heapMib, buffersMib } = app.limits, sizes = { heapMib, buffersMib };
+    bench.likely = app;
+    spare.keep(sizes);
+    spare.keep(sizes); // it is about to be started
+    await started(1);
+    spare.keep(sizes);
+    const first = await spare.take(app, quiet);
+    taken.push(first);
+    assert.equal(first.kind, "loaded");
+    await started(2); // behind it
+    await until(() => Promise.resolve(bench.pids.length === 2));
+    const behind = bench.pids.find((pid) => pid !== pidOf(first)) ?? 0;
+    spare.release();
+    await until(async () => !(await children()).includes(behind));
+    assert.ok((await children()).includes(pidOf(first)));
+    taken.push(await spare.take(app, quiet));
+    await started(4); // none waited
+    spare.release();
+    spare.keep(sizes);
+    await started(5);
+  }));
+
+Deno.test("one that is kept is another when it has ended, or another app is likely", () =>
+  withSpare(async (bench) => {
+    const { spare, started, pids } = bench;
+    const { heapMib, buffersMib } = ANY.limits, sizes = { heapMib, buffersMib };
+    bench.likely = ANY;
+    spare.keep(sizes);
+    await until(() => Promise.resolve(pids.length === 1));
+    bench.likely = appOf("export default { a: 1 };");
+    spare.keep(sizes);
+    await started(2);
+    await until(async () => pids.length === 2 && !(await children()).includes(pids[0] ?? 0));
+    Deno.kill(pids[1] ?? 0, "SIGKILL");
+    // Who is told of its end acts on it in his own time.
+    await until(() => {
+      spare.keep(sizes);
+      return Promise.resolve(pids.length === 3);
+    });
+    await started(3);
+  }));
+
+async function until(is: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + 20_000;
+  while (!await is()) {
+    if (performance.now() > endMs) throw new Error("not within 20 s");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -16,9 +16,9 @@ const bundled = await runDenoBundle({
 if (bundled.kind === "failed") throw new Error(bundled.message);
 const app = appOf(new TextDecoder().decode(bundled.code), { limits: { cpuMs: 300 } });
 
-async function withPool(run: (pool: StatefulPool) => Promise<void>): Promise<void> {
+async function withPool(run: (pool: StatefulPool) => Promise<void>, hasSpare = false): Promise<void> {
   const pool = new StatefulPool({
-    site: "edge-1",
+    ...{ site: "edge-1", hasSpare },
     log: (_, level, text) => console.log(level, text),
     note: () => {},
   });
@@ -271,3 +271,34 @@ Deno.test("an isolate that was to share the work is noted, and hurts nobody, whe
     await pool.close();
   }
 });
+
+/** The app, and how often an isolate was given it. */
+function counted(): { readonly app: typeof app; readonly loads: { count: number } } {
+  const loads = { count: 0 };
+  const bundle = () => {
+    loads.count++;
+    return app.bundle();
+  };
+  return { app: { ...app, bundle }, loads };
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+Deno.test("a pool that expects sessions of an app has it loaded before the first comes", () =>
+  withPool(async (pool) => {
+    const { app, loads } = counted();
+    pool.expect([app]);
+    for (let i = 0; i < 2_000 && loads.count === 0; i++) await pause(10);
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    assert.equal(loads.count, 1);
+    assert.equal(await home.value("count", "x"), 1);
+  }, true));
+
+Deno.test("a pool without a process that waits expects nothing", () =>
+  withPool(async (pool) => {
+    const { app, loads } = counted();
+    pool.expect([app]);
+    await pause(600); // twice as long as one is begun behind what is needed
+    assert.equal(loads.count, 0);
+  }));
