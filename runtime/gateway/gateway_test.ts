@@ -6,15 +6,9 @@ import { Gateway } from "./gateway.ts";
 import { Problem } from "./problem.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
-/** A gateway whose site takes every token for a forged one: nothing behind the tokens is ever asked for. */
-function refusingGateway(): Gateway {
-  const tokens = new SessionTokens({
-    seal: () => "",
-    open: () => ({ ok: false, code: "token_forged", message: "made up" }),
-  }, () => 0);
-  const services = { tokens, headerBytesMax: 1_000, bodyBytesMax: 1_000 } as AppGatewayServices;
-  const apps = new AppGateway(services);
-  return new Gateway({
+/** What a gateway with these apps behind it answers. */
+async function answerOf(request: Request, apps: AppGateway): Promise<Response> {
+  const gateway = new Gateway({
     telemetry: new RequestTelemetry("edge-1", INERT),
     apps: () => apps,
     sites: () => [],
@@ -23,15 +17,25 @@ function refusingGateway(): Gateway {
     link: () => Promise.resolve(),
     fault: () => {},
   });
-}
-
-async function locationFor(url: string): Promise<URL> {
-  const request = new Request(url, { headers: { accept: "text/html", cookie: "sojourn_session=x" } });
-  const gateway = refusingGateway();
   const answer = await gateway.handle(request, {
     remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 },
   });
   gateway.close();
+  return answer;
+}
+
+/** Apps of a site that takes every token for a forged one: nothing behind the tokens is ever asked for. */
+function refusingApps(): AppGateway {
+  const tokens = new SessionTokens({
+    seal: () => "",
+    open: () => ({ ok: false, code: "token_forged", message: "made up" }),
+  }, () => 0);
+  return new AppGateway({ tokens, headerBytesMax: 1_000, bodyBytesMax: 1_000 } as AppGatewayServices);
+}
+
+async function locationFor(url: string): Promise<URL> {
+  const request = new Request(url, { headers: { accept: "text/html", cookie: "sojourn_session=x" } });
+  const answer = await answerOf(request, refusingApps());
   assert.equal(answer.status, 303);
   return new URL(answer.headers.get("location") ?? "", url);
 }
@@ -53,19 +57,7 @@ async function stuck(
     handle: () =>
       Promise.reject(new Problem(code, "the disk of <edge-1> is lost", { mayBeLost: { site: "edge-1" } })),
   } as unknown as AppGateway;
-  const gateway = new Gateway({
-    telemetry: new RequestTelemetry("edge-1", INERT),
-    apps: () => apps,
-    sites: () => [],
-    platform: () => new Response(),
-    front: () => new Response(),
-    link: () => Promise.resolve(),
-    fault: () => {},
-  });
-  const answer = await gateway.handle(new Request("http://h/app/x", { headers }), {
-    remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 9 },
-  });
-  gateway.close();
+  const answer = await answerOf(new Request("http://h/app/x", { headers }), apps);
   return {
     status: answer.status,
     type: answer.headers.get("content-type"),
