@@ -20,6 +20,8 @@ export class ListPart<T> extends Container implements TrackedList<T> {
     return "list";
   }
   #cells: Cell[] = [];
+  /** Some cells may be pages: nothing has moved since they were read. */
+  #hasPages = false;
   readonly #origins = new Origins();
 
   get length(): number {
@@ -120,7 +122,8 @@ export class ListPart<T> extends Container implements TrackedList<T> {
 
   #permute(order: readonly number[]): this {
     if (order.every((from, i) => from === i)) return this;
-    this.#cells = order.map((from) => this.#cell(from));
+    this.#settle();
+    this.#cells = order.map((from) => this.#cells[from]);
     this.#origins.permuted(order);
     this.touch();
     return this;
@@ -203,6 +206,8 @@ export class ListPart<T> extends Container implements TrackedList<T> {
 
   /** To be called before anything moves: pages know by the places which values are where. */
   #settle(): void {
+    if (!this.#hasPages) return;
+    this.#hasPages = false;
     for (let i = 0; i < this.#cells.length; i++) this.#cells[i] = this.#cell(i);
   }
 
@@ -251,6 +256,7 @@ export class ListPart<T> extends Container implements TrackedList<T> {
   protected override read(segment: Uint8Array): void {
     const r = new Reader(segment);
     const before = this.#cells;
+    this.#hasPages = true;
     const runs = r.list(() => {
       const head = r.uint();
       return { from: head % 2 === 1 ? r.uint() : -1, count: Math.floor(head / 2) };
