@@ -76,6 +76,8 @@ const STANDBYS_MAX = 1_000;
 /** Those that others are nearer to are known, too: some 500 bytes each. */
 const KNOWN_MAX = 20_000;
 const SWEEP_MS = 1_000;
+/** Sweeps that go through all logs, of which there may be 200,000: what begins in between is told. */
+const ALL_EVERY = 10;
 /** Owners that are on record a moment later, isolates that did not start: looked at again. */
 const AGAIN_MS = 1_000;
 /** Others are nearer: that changes when one of them is lost. */
@@ -117,7 +119,7 @@ export class Standbys {
     const entry = this.#entries.get(keyOf(log.name));
     if (news.kind === "gone") return entry === undefined ? undefined : this.#forget(entry);
     if (entry === undefined) {
-      if (news.kind === "begun" && log.head.by !== this.#services.site) this.#sweepSoon();
+      if (news.kind === "begun" && this.#found(log)) this.#lookSoon();
       return;
     }
     const { standby } = entry;
@@ -168,7 +170,9 @@ export class Standbys {
 
   // ── Who is followed ──
 
-  #isSwept = false;
+  #isLooking = false;
+  /** Of sweeps, since all logs were looked through; 0: they are with the next. */
+  #sweeps = 0;
 
   #sweepLater(): void {
     this.#cancelSweep = this.#clock.after(this.#sweepMs, () => {
@@ -177,52 +181,57 @@ export class Standbys {
     });
   }
 
-  #sweepSoon(): void {
-    if (this.#isSwept) return;
-    this.#isSwept = true;
+  #lookSoon(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
     this.#clock.after(this.#sweepMs / 10, () => {
-      this.#isSwept = false;
-      this.#sweep();
+      this.#isLooking = false;
+      this.#look();
     });
   }
 
   #sweep(): void {
+    const { logs, wantsAny } = this.#services;
+    if (!wantsAny()) this.#sweeps = 0;
+    else {
+      if (this.#sweeps === 0) { for (const log of logs.all()) this.#found(log); }
+      this.#sweeps = (this.#sweeps + 1) % ALL_EVERY;
+    }
+    this.#look();
+  }
+
+  /** Whether a log is one to be followed, and not known so far: now it is. */
+  #found({ name, head: { by: home } }: Pick<KeptLog, "name" | "head">): boolean {
+    const { site, wants, fellows } = this.#services;
+    if (home === site || !wants(name) || this.#entries.size >= KNOWN_MAX) return false;
+    const key = keyOf(name);
+    if (this.#entries.has(key)) return false;
+    this.#entries.set(key, {
+      ...{ name, home, standby: null, isOpening: false, isStale: false, againMs: 0, isRefused: false },
+      early: [],
+      unwatch: fellows.watch(home),
+    });
+    return true;
+  }
+
+  #look(): void {
     if (this.#closed) return;
-    const { logs, wants, wantsAny, site } = this.#services;
+    const { site, wants, fellows, takeOver } = this.#services;
+    const nowMs = this.#clock.nowMs();
     let followed = 0;
     for (const { standby, isOpening } of this.#entries.values()) {
       if (standby !== null || isOpening) followed++;
     }
-    // There may be 200,000 logs.
-    for (const { name, head } of wantsAny() ? logs.all() : []) {
-      if (head.by === site || !wants(name)) continue;
-      const key = keyOf(name);
-      const known = this.#entries.get(key);
-      if (known === undefined && this.#entries.size >= KNOWN_MAX) continue;
-      const entry = known ?? this.#add(name, head.by);
-      const isDue = entry.standby === null && !entry.isOpening && !entry.isRefused &&
-        this.#clock.nowMs() >= entry.againMs;
-      if (!isDue || followed >= this.#max) continue; // SS3
-      followed++;
-      void this.#open(entry);
-    }
     for (const entry of [...this.#entries.values()]) {
-      if (!wants(entry.name)) this.#forget(entry);
+      const { name, home, standby, isOpening, isRefused, againMs } = entry;
+      if (!wants(name)) this.#forget(entry);
       // The arbiter could not be asked, or was not sure.
-      else if (entry.standby !== null && this.#services.fellows.isLost(entry.home)) {
-        this.#services.takeOver(entry.name);
+      else if (standby !== null) { if (fellows.isLost(home)) takeOver(name); }
+      else if (home !== site && !isOpening && !isRefused && nowMs >= againMs && followed < this.#max) { // SS3
+        followed++;
+        void this.#open(entry);
       }
     }
-  }
-
-  #add(name: StatefulName, home: string): Entry {
-    const entry: Entry = {
-      ...{ name, home, standby: null, isOpening: false, isStale: false, againMs: 0, isRefused: false },
-      early: [],
-      unwatch: this.#services.fellows.watch(home),
-    };
-    this.#entries.set(keyOf(name), entry);
-    return entry;
   }
 
   #isAt(entry: Entry, home: string): void {
@@ -237,7 +246,7 @@ export class Standbys {
     entry.standby = null;
     entry.isStale = true;
     entry.againMs = 0;
-    this.#sweepSoon();
+    this.#lookSoon();
   }
 
   #forget(entry: Entry): void {

@@ -286,3 +286,46 @@ Deno.test("a promotion that fails before it serves fails alone", () =>
     assert.deepEqual([parked, site.told.at(-1)], [[], "close 1"]);
     await assert.rejects(standby?.promote(promotion, nothing) ?? Promise.resolve(), StandbyFailed);
   }));
+
+Deno.test("logs are looked through now and then, and those that begin in between are found by themselves", () => {
+  const due: (() => void)[] = [], asked: string[] = [];
+  let looks = 0, wantsAny = false;
+  const log = (id: string, name: string, by: string) => ({
+    name: { app: "shop", class: name, id },
+    head: { by },
+  });
+  const site = new Standbys({
+    site: "s1",
+    logs: {
+      all: () => {
+        looks++;
+        return [log("a", "hot", "s2"), log("b", "cold", "s2"), log("c", "hot", "s1")].values();
+      },
+      rank: ({ id }: StatefulName) => {
+        asked.push(id);
+        return Promise.resolve(1);
+      },
+    } as unknown as Followable,
+    wantsAny: () => wantsAny,
+    wants: (name) => name.class === "hot",
+    codeOf: () => Promise.resolve(undefined),
+    follow: () => Promise.reject(new Error("none is followed")),
+    fellows: { isLost: () => false, watch: () => () => {}, onChange: () => () => {} },
+    takeOver: () => {},
+    log: () => {},
+    clock: { nowMs: () => 0, after: (_, run) => (due.push(run), () => {}) },
+  });
+  const pass = () => due.splice(0).forEach((run) => run());
+  pass();
+  assert.deepEqual([looks, asked], [0, []]);
+  wantsAny = true;
+  for (let i = 0; i < 10; i++) pass();
+  assert.deepEqual([looks, asked], [1, ["a"]]);
+  for (const [id, name] of [["d", "cold"], ["e", "hot"]] as const) {
+    site.onLog(log(id, name, "s3") as unknown as KeptLog, { kind: "begun", isSame: false });
+  }
+  due.splice(0, due.length - 1);
+  pass();
+  assert.deepEqual([looks, asked], [1, ["a", "e"]]);
+  site.close();
+});
