@@ -261,8 +261,9 @@ export class Hosted implements RunListener, PeersSession {
   }
 
   async #submit(waiting: Waiting): Promise<void> {
+    let run: SessionRun | undefined;
     try {
-      const run = await this.ensure();
+      run = await this.ensure();
       if (run.isOver) return void this.#submit(waiting);
       if (run.isSwitching) await this.#switched(run);
       if (waiting.token !== null && waiting.killed === null) await run.store.see(waiting.token);
@@ -278,6 +279,7 @@ export class Hosted implements RunListener, PeersSession {
       const { request, chain, bytes } = waiting;
       run.deliver(killedOf(waiting) ?? { kind: "request", request, chain, bytes });
     } catch (error) {
+      if (run?.isOver === true) return; // H2
       this.#settle(waiting.request, (w) => w.done.reject(error));
       this.tidy();
     }

@@ -103,11 +103,7 @@ export class HostedPeers implements RunPeers {
     try {
       const isFar = this.#opened === null && this.#ports.isShared();
       if (this.#peers === null || token !== null || isFar) {
-        // Hosts are asked where it may be opened, and nowhere else: who comes where it may not hears so before all else.
-        this.#asked ??= Promise.withResolvers<null>();
-        const run = await Promise.race([this.#serving(), this.#asked.promise]);
-        if (run === null) return this.#waits(channel, token);
-        if (token !== null) await run.store.seeAll([token]);
+        if (!await this.#isServed(token)) return this.#waits(channel, token);
       }
     } finally {
       if (--this.#connecting === 0) this.#asked = null;
@@ -154,6 +150,20 @@ export class HostedPeers implements RunPeers {
   close(): void {
     this.#way?.way.close();
     this.#way = null;
+  }
+
+  /**
+   * A run serves, and has seen what whoever comes has; false: hosts are asked for the log. That is done where it may be
+   * opened, and nowhere else: who comes where it may not hears so before all else.
+   */
+  async #isServed(token: TokenState | null): Promise<boolean> {
+    for (;;) {
+      this.#asked ??= Promise.withResolvers<null>();
+      const run = await Promise.race([this.#serving(), this.#asked.promise]);
+      if (run === null) return false;
+      if (token !== null) await run.store.seeAll([token]);
+      if (!run.isOver) return true; // else nobody would look after who has a channel now
+    }
   }
 
   /** A run that takes events: one that ends makes room for the next. */

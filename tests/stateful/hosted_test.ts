@@ -9,7 +9,7 @@ import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { Hosted, type HostedSite } from "../../runtime/stateful/hosted.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import type { SessionRun } from "../../runtime/stateful/session_run.ts";
-import { memoryHost } from "./memory_host.ts";
+import { type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
 const name = { app: "shop", class: "cart", id: "x" };
 
@@ -121,22 +121,30 @@ class Counter extends Session {
   add(by: number): number {
     return this.count += by;
   }
+  async slowly(by: number): Promise<number> {
+    await sleep(50);
+    return this.add(by);
+  }
   close(): void {
     this.end();
   }
 }
 
-Deno.test("a session that began anew is served when a request of the one before fails (H6)", async () => {
-  await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
-  const { host, replica } = memory, name = { app: "shop", class: "robot", id: "r" };
-  const ask = async (request: string, method: string, args: unknown[], hasSeen = false) => {
+const robot = { app: "shop", class: "robot", id: "r" };
+const asks =
+  ({ host, replica }: MemoryHost) =>
+  async (request: string, method: string, args: unknown[], hasSeen = false) => {
     const token = hasSeen ? (await replica.attach(null)).token(false) : null;
     const bytes = encodeCall({ kind: "rpc", method, args: encodeValue(args) });
-    const { answer } = await host.request(name, { request, chain: [], bytes, token });
-    host.received(name, request);
+    const { answer } = await host.request(robot, { request, chain: [], bytes, token });
+    host.received(robot, request);
     const told = decodeAnswer(answer);
     return told.kind === "value" ? decodeValue(told.value) : told;
   };
+
+Deno.test("a session that began anew is served when a request of the one before fails (H6)", async () => {
+  await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
+  const ask = asks(memory), { replica } = memory;
   assert.equal(await ask("r1", "add", [1]), 1);
   const attached = Promise.withResolvers<never>();
   Object.assign(replica, { attachAll: () => attached.promise });
@@ -147,4 +155,27 @@ Deno.test("a session that began anew is served when a request of the one before 
   attached.reject(new Error("a source that is not there"));
   await new Promise((resolve) => setTimeout(resolve));
   assert.equal(await ask("r5", "add", [1]), 2);
+});
+
+Deno.test("a request that failed to reach one run has the answer of the next (H2)", async () => {
+  await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
+  const ask = asks(memory), { host, replica } = memory;
+  assert.equal(await ask("r1", "add", [1]), 1);
+  const attached = Promise.withResolvers<never>(), attachAll = replica.attachAll.bind(replica);
+  let isFirst = true;
+  Object.assign(replica, {
+    attachAll: (...all: Parameters<typeof attachAll>) => {
+      if (!isFirst) return attachAll(...all);
+      isFirst = false;
+      return attached.promise;
+    },
+  });
+  const asked = ask("r2", "slowly", [1], true);
+  while (isFirst) await new Promise((resolve) => setTimeout(resolve));
+  memory.loseIsolates();
+  for (let i = 0; i < 300 && !(host.look(robot)?.waiting === 1 && host.counts.open === 1); i++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  attached.reject(new Error("a source that was not there"));
+  assert.equal(await asked, 2);
 });
