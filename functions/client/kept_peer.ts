@@ -4,6 +4,7 @@
  *
  *   ws/NAME/head        text id, bytes key, varints epoch, received, first
  *   ws/NAME/m/SEQUENCE  a message, tagged as host sides keep them
+ *   ws/NAME/program     varint: how many programs have begun with what is kept, the last one among them
  *   ws/NAME/log, r/…    the session's log, where its hosts hold it (kept_log.ts)
  *
  * K1  Nothing leaves before what it says is kept: an acknowledgement before what was received is counted here, a
@@ -13,8 +14,12 @@
  * K3  Identity, messages and log are found together or not at all: where one of them is not whole, nothing is there.
  * K4  Where nothing can be kept any more, a side that holds a log says nothing any more: what is kept is what it stands
  *     for. Another goes on in memory.
+ * K5  A program that goes on with what is kept has a higher number than all before it, before it says anything: a home
+ *     that hears of both knows which is the later one. Where a storage was put back, or copied, it may be the number of
+ *     another one.
  */
 import type { Channel, HostState } from "../peers/mod.ts";
+import { PROGRAMS_MAX } from "../peers/limits.ts";
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { KeptLog } from "./kept_log.ts";
 import type { ClientStorage, StorageChange } from "./ports.ts";
@@ -31,6 +36,9 @@ export class KeptPeer {
   readonly #release: () => void;
   #saved: HostState | null;
   #log: KeptLog;
+  /** K5 */
+  readonly program: number;
+  #isNumbered = false;
   #changes = new Map<string, Uint8Array | null>();
   #last: Promise<unknown> = Promise.resolve();
   /** The commit that waits for that one. */
@@ -49,7 +57,9 @@ export class KeptPeer {
     this.#storage = storage;
     this.#name = own.name;
     this.#release = own.release;
+    let programs = 0;
     try {
+      programs = programsIn(own.name, kept);
       this.#saved = savedIn(own.name, kept);
       this.#log = this.#logOf(this.#saved === null ? [] : kept);
       // No home of an earlier epoch than was promised is heard, whatever was seen of later ones.
@@ -58,7 +68,9 @@ export class KeptPeer {
       this.#saved = null;
       this.#log = this.#logOf([]);
     }
+    this.program = Math.min(programs + 1, PROGRAMS_MAX);
     if (this.#saved !== null) {
+      this.#number();
       this.#first = this.#saved.first;
       this.#end = this.#first + this.#saved.messages.length;
     } else for (const [name] of kept) this.#put(name, null); // K3: nothing of it is taken for the next one's
@@ -103,6 +115,7 @@ export class KeptPeer {
     first: number,
   ): void {
     for (; this.#first < first; this.#first++) this.#put(messageName(this.#name, this.#first), null);
+    this.#number();
     const w = new Writer().text(identity.id).bytes(identity.key).uint(epoch).uint(received).uint(first);
     this.#put(`${this.#name}head`, w.done());
   }
@@ -152,6 +165,8 @@ export class KeptPeer {
     for (const name of this.#changes.keys()) this.#put(name, null);
     for (; this.#first < this.#end; this.#first++) this.#put(messageName(this.#name, this.#first), null);
     this.#put(`${this.#name}head`, null);
+    this.#put(`${this.#name}program`, null);
+    this.#isNumbered = false;
     this.#log.drop();
     this.#first = this.#end = 1;
     await this.#flush();
@@ -171,6 +186,12 @@ export class KeptPeer {
     this.#isOver = true;
     await this.#flush().catch(() => {});
     this.#release();
+  }
+
+  #number(): void {
+    if (this.#isNumbered) return;
+    this.#isNumbered = true;
+    this.#put(`${this.#name}program`, new Writer(8).uint(this.program).done());
   }
 
   #logOf(kept: readonly (readonly [string, Uint8Array])[]): KeptLog {
@@ -195,6 +216,17 @@ export class KeptPeer {
 
 const messageName = (name: string, sequence: number): string =>
   `${name}m/${String(sequence).padStart(DIGITS, "0")}`;
+
+/** 0: none was counted. @throws CodecError for what is not whole. */
+function programsIn(name: string, kept: readonly (readonly [string, Uint8Array])[]): number {
+  const programs = kept.find(([each]) => each === `${name}program`)?.[1];
+  if (programs === undefined) return 0;
+  const r = new Reader(programs);
+  const count = r.uint();
+  r.end();
+  if (count > PROGRAMS_MAX) throw new CodecError(`${count} programs: up to ${PROGRAMS_MAX} are counted`);
+  return count;
+}
 
 /** @throws CodecError for what is not whole. */
 function savedIn(name: string, kept: readonly (readonly [string, Uint8Array])[]): HostState | null {

@@ -315,6 +315,7 @@ export class Line {
       instance: host.number(),
       clock: host,
       saved: this.#kept?.saved ?? undefined,
+      program: this.#kept?.program ?? 0,
       log: this.#log,
       silentMs: limits.SILENT_MS,
       stalledMs: limits.STALLED_MS,

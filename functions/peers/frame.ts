@@ -22,7 +22,10 @@ export interface Hello {
   readonly identity: PeerIdentity | null;
   /** 1 to 2^53 − 1, drawn by this host side when it was made: nobody else knows it. */
   readonly instance: number;
-  /** 1, 2, 3 … for each channel of this host side: of two hellos the later one holds, in whatever order they come. */
+  /**
+   * 1, 2, 3 … for each channel of this host side: of two hellos the later one holds, in whatever order they come. Where
+   * programs that went on with one storage are numbered, program n's begin beyond n times PROGRAM_ATTEMPTS (limits.ts).
+   */
   readonly attempt: number;
   /** The newest epoch that it has seen; 0 without an identity. */
   readonly epoch: number;

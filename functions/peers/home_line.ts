@@ -129,6 +129,11 @@ export class HomeLine<P> implements ChannelReader {
     );
   }
 
+  /** It is over here: whose program lives says hello again. */
+  sendOn(): void {
+    this.farewell({ kind: "moved", site: null });
+  }
+
   #last(frame: ToHost, close: number): void {
     if (this.#isOver) return;
     this.send(frame);

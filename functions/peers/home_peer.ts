@@ -14,7 +14,14 @@ import type { Peer } from "../turns/event.ts";
 import type { Hello, MessageFrame } from "./frame.ts";
 import { COUNT_STEP_MAX, countFrom, DISMISSAL, encodeKept, isSequence } from "./frame_bytes.ts";
 import type { HomeLine } from "./home_line.ts";
-import { HANDED_MAX, OUTBOX_BYTES_MAX, OUTBOX_OUTPUTS_MAX, WINDOW_BYTES, WINDOW_MESSAGES } from "./limits.ts";
+import {
+  HANDED_MAX,
+  OUTBOX_BYTES_MAX,
+  OUTBOX_OUTPUTS_MAX,
+  PROGRAM_ATTEMPTS,
+  WINDOW_BYTES,
+  WINDOW_MESSAGES,
+} from "./limits.ts";
 import type { OutputToPeer, PeerInput } from "./ports.ts";
 
 /** An output, and the entry of the log that it follows from. */
@@ -143,12 +150,21 @@ export class HomePeer {
     return this.#before.includes(instance);
   }
 
+  /**
+   * The host side that speaks for it is of a later program than that one: it may come again, where it lives. Numbers are
+   * compared where both have one (docs/protocol/session-frames.md, Programs that speak for one peer).
+   */
+  isLaterThan({ instance, attempt }: Hello): boolean {
+    const own = programOf(this.attempt), other = programOf(attempt);
+    return instance !== this.instance && other > 0 && own > other;
+  }
+
   /** A line is its line, where its hello fits. What it says of outputs is taken. */
   bind(line: HomeLine<HomePeer>, hello: Hello): void {
     this.cancelGrace?.();
     this.cancelGrace = null;
     this.line = line;
-    if (this.instance !== 0 && this.instance !== hello.instance) {
+    if (this.instance !== 0 && this.instance !== hello.instance && !this.isLaterThan(hello)) {
       this.#before = [this.instance, ...this.#before].slice(0, BEFORE_MAX);
     }
     this.instance = hello.instance;
@@ -311,5 +327,8 @@ export class HomePeer {
     return true;
   }
 }
+
+/** 0: it is not known. */
+const programOf = (attempt: number): number => Math.floor(attempt / PROGRAM_ATTEMPTS);
 
 const sizeOf = ({ bytes }: OutputToPeer): number => bytes.length;

@@ -13,7 +13,8 @@
  *      the log themselves: outputs leave to them as `appended` says (reach.ts).
  * HM2  A message is handed to the session once in the life of a home, and what the log has is counted from it: so each
  *      is in the log once, in the order in which its peer sent it, whatever breaks.
- * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late.
+ * HM3  A peer has one line. A later hello takes it over, unless an older attempt of the same host side comes late. From an
+ *      older program a newer one takes it back, and not the other way.
  * HM4  Who has no line stays attached for its grace, or until others need its room (peer_room.ts); who left, was sent
  *      away and knows it, or does not keep up, does not.
  * HM5  Whatever comes of a channel is refused or has its effect on that peer alone.
@@ -111,7 +112,7 @@ export class HomeSide {
       const own = logged.get(id);
       if (own === undefined) this.#isNotInLog(peer);
       else if (this.#goesOn(peer, own, given.get(id) ?? [])) logged.delete(id);
-      else this.#remove(peer, (line) => line.farewell({ kind: "moved", site: null }));
+      else this.#remove(peer, (line) => line.sendOn());
     }
     for (const each of logged.values()) {
       const { kind, id } = each;
@@ -321,7 +322,7 @@ export class HomeSide {
 
   /** Whoever has no key of this session's may be right, as one of its next life; but nothing is done at his word. */
   #outrun(line: Line, isKnown: boolean, epoch: number): void {
-    line.farewell({ kind: "moved", site: null });
+    line.sendOn();
     if (isKnown && this.#remembered.outran.told()) this.#ports.outrun(epoch);
   }
 
@@ -353,9 +354,9 @@ export class HomeSide {
     if (hello.instance === peer.instance && hello.attempt <= peer.attempt) {
       return line.refuse("superseded", `peer ${id} has opened another channel since`, "retry");
     }
-    if (peer.hasTakenFrom(hello.instance)) {
-      return line.refuse("superseded", `another program speaks for peer ${id}`, "fix");
-    }
+    const isTaken = (from: Line | null, retry: Retry) =>
+      from?.refuse("superseded", `another program speaks for peer ${id}`, retry);
+    if (peer.hasTakenFrom(hello.instance)) return isTaken(line, "fix");
     const misfit = peer.misfit(hello);
     if (misfit !== null) {
       const refuse = () => line.refuse(misfit.code, misfit.message, "reset");
@@ -363,11 +364,11 @@ export class HomeSide {
       return peer.line === null ? this.#reach.whenFree(id, refuse) : refuse();
     }
     const old = peer.line;
-    // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer.
-    const isOwn = hello.instance === peer.instance;
+    // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer, or may have.
+    const isOwn = hello.instance === peer.instance, isLater = peer.isLaterThan(hello);
     peer.bind(line, hello);
     this.#room.found(peer);
-    old?.refuse("superseded", `another program speaks for peer ${id}`, isOwn ? "retry" : "fix");
+    isLater ? old?.sendOn() : isTaken(old, isOwn ? "retry" : "fix");
     if (peer.stage === "attached") this.#welcome(peer);
     this.#touch(peer);
     this.#seeOff(peer);

@@ -54,6 +54,11 @@ export interface HostOptions {
   readonly clock: PeerClock;
   readonly listener: HostListener;
   readonly saved?: HostState | undefined;
+  /**
+   * So many programs have begun with what it goes on from, this one among them; 0 (default): nobody counts. A home lets
+   * none take the peer from a later one that lives. 1 to PROGRAMS_MAX.
+   */
+  readonly program?: number;
   readonly bufferBytesMax?: number;
   /** A home that says nothing for so long, though it is asked, is lost; 0 (default): whoever reads the channel knows. */
   readonly silentMs?: number;
@@ -85,7 +90,7 @@ export class HostSide {
   #received: number;
   #stage: Stage = "apart";
   #channel: Channel | null = null;
-  #attempt = 0;
+  #attempt: number;
   /** Outputs of which the home was told on this channel. */
   #told = 0;
   /** Messages of which the home said on this channel that they are in the log. */
@@ -100,8 +105,9 @@ export class HostSide {
   readonly #watch: HomeWatch;
 
   constructor(options: HostOptions) {
-    const { saved } = options;
+    const { saved, program = 0 } = options;
     this.#options = options;
+    this.#attempt = program * limits.PROGRAM_ATTEMPTS;
     this.#identity = saved?.identity ?? null;
     this.#epoch = saved?.epoch ?? 0;
     this.#received = saved?.received ?? 0;

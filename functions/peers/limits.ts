@@ -25,6 +25,14 @@ export const TEXT_BYTES_MAX = 1 << 10;
 /** A WebSocket's close reason. */
 export const REASON_BYTES_MAX = 123;
 
+/**
+ * Attempts of one program, of those that went on with one storage: the first of program n is n times that, and 1. Who comes
+ * again every 50 ms does so for ten days; and a page that is loaded every second reaches the last number after 17 years.
+ */
+export const PROGRAM_ATTEMPTS = 2 ** 24;
+/** From then on they are not told apart. */
+export const PROGRAMS_MAX = 2 ** 29 - 1;
+
 /** Messages that are on their way and not acknowledged: as many as 64 in flight need at sixteen times the pace. */
 export const WINDOW_MESSAGES = 1_024;
 /** One message always goes; more of them up to so much. */

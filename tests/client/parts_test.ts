@@ -13,6 +13,7 @@ import { MemoryStorage } from "../../functions/client/storage.ts";
 import { type Presented, TokenSet } from "../../functions/client/token_set.ts";
 import { verdictOf, wayMs } from "../../functions/client/verdict.ts";
 import { problem } from "./virtual_host.ts";
+import { Writer } from "../../store/codec.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -274,7 +275,7 @@ Deno.test("a peer is kept with what it sent, one page each, and what is not whol
   channel.send(bytes("frame"));
   assert.deepEqual(sent, [], "nothing leaves before it is kept (K1)");
   await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual([sent, (await storage.list("ws/")).length], [["frame"], 3]);
+  assert.deepEqual([sent, (await storage.list("ws/")).length], [["frame"], 4]);
   first.head({ identity, epoch: 3, received: 9 }, 2);
   const other = await KeptPeer.open(storage, "/table/7");
   assert.equal(other?.saved, null, "another page is another peer");
@@ -294,6 +295,47 @@ Deno.test("a peer is kept with what it sent, one page each, and what is not whol
   );
 });
 
+Deno.test("programs that go on with a peer are numbered before they say anything, also after one that was not (K5)", async () => {
+  const storage = new MemoryStorage(), path = "/table/7", number = "ws/%2Ftable%2F7/0/program";
+  const identity = { id: "p1", key: new Uint8Array(32).fill(1) };
+  const programs: number[] = [];
+  /** @param gone while its first frame is on its way. */
+  const next = async (gone = false) => {
+    const peer = await KeptPeer.open(storage, path) ?? assert.fail();
+    programs.push(peer.program);
+    if (gone) {
+      const kept = new Promise<void>((sent) =>
+        peer.channel({ send: () => sent(), close: () => {} }, () => assert.fail()).send(bytes("hello"))
+      );
+      await kept;
+      const left = await storage.list("ws/");
+      await peer.end();
+      await storage.commit(left);
+    } else {
+      peer.head({ identity, epoch: 1, received: 0 }, 1);
+      await peer.leave();
+    }
+  };
+  for (const gone of [false, false, true, false]) await next(gone);
+  assert.deepEqual(programs, [1, 2, 3, 4]);
+  await storage.commit([[number, null]]);
+  await next();
+  await next();
+  assert.deepEqual(programs.slice(4), [1, 2], "an earlier version's counts none");
+  const peer = await KeptPeer.open(storage, path) ?? assert.fail();
+  await peer.forget();
+  assert.deepEqual(await storage.list("ws/"), []);
+  peer.head({ identity: { ...identity, id: "p2" }, epoch: 1, received: 0 }, 1);
+  await peer.leave();
+  await next();
+  assert.deepEqual([peer.program, programs.at(-1)], [3, 4], "who begins anew is counted on");
+  await storage.commit([[number, new Writer(8).uint(2 ** 29 - 1).done()]]);
+  await next();
+  assert.equal(programs.at(-1), 2 ** 29 - 1, "the last number is that of all that follow");
+  await storage.commit([[number, new Writer(8).uint(2 ** 29).done()]]);
+  assert.deepEqual((await KeptPeer.open(storage, path))?.saved, null, "what is no number leaves nobody (K3)");
+});
+
 Deno.test("what earlier pages left is forgotten, and not what a page has open, when somebody logs out", async () => {
   const storage = new MemoryStorage();
   const identity = { id: "p1", key: new Uint8Array(32) };
@@ -304,7 +346,7 @@ Deno.test("what earlier pages left is forgotten, and not what a page has open, w
     await new Promise((resolve) => setImmediate(resolve));
   }
   await left?.leave();
-  assert.equal((await storage.list("ws/")).length, 4, "of each a head and a message");
+  assert.equal((await storage.list("ws/")).length, 6, "of each a head, a message and its program's number");
   await KeptPeer.forgetAll(storage);
   const kept = (await storage.list("ws/")).map(([name]) => name);
   assert.ok(kept.length > 0 && kept.every((name) => name.includes("/1/")), `${kept}`);

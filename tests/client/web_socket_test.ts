@@ -291,3 +291,29 @@ Deno.test("a page that comes back when its session has forgotten it begins as so
   assert.deepEqual((await kept.list("ws/")).map(([name]) => name), [], "nothing is left of it");
   await second.client.close();
 });
+
+Deno.test("a page that was loaded again keeps its peer when the last connection of the one before comes late (K5)", async () => {
+  const world = new VirtualHost(), session = new FakeSession(world), site = world.at("edge-1");
+  let kept: ClientStorage = new MemoryStorage();
+  const first = pageOf(world);
+  const before = await opened(world, first.host, { storage: kept });
+  await until(world, () => before.socket.readyState === 1, "it opens");
+  before.socket.send("one");
+  await until(world, () => before.got.length === 1, "an answer");
+  await world.pass(100);
+  site.rttMs = 1_000;
+  session.kill(0);
+  await until(world, () => session.offered.length === 2, "it comes again");
+  await world.pass(1_050); // its connection is there, and its hello on the way
+  first.gone();
+  kept = new MemoryStorage(await kept.list(""));
+  site.rttMs = 10;
+  const second = await opened(world, world, { storage: kept });
+  await until(world, () => second.socket.readyState === 1, "it opens");
+  await world.pass(2_000);
+  assert.deepEqual([second.events, second.socket.readyState], [["open", "away", "back"], 1]);
+  second.socket.send("two");
+  await until(world, () => second.got.length === 1, "an answer");
+  assert.deepEqual([session.heard, session.seen], [["one", "two"], ["+peer-1"]]);
+  await world.run(second.client.close());
+});

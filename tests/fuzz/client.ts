@@ -89,7 +89,7 @@ export const keptPeers: Target = {
         const sent: Uint8Array[] = [];
         const channel: Channel = { send: (frame) => void sent.push(frame), close: () => {} };
         const side = new HostSide({
-          ...{ kind: "client", instance: 1, saved } as const,
+          ...{ kind: "client", instance: 1, saved, program: peer?.program ?? 0 } as const,
           clock: { nowMs: () => 0, after: () => () => {} },
           listener: { message: () => {}, lost: () => {}, closed: () => {} },
         });

@@ -214,7 +214,8 @@ function lyingHello(dice: Dice): Uint8Array {
   ]);
   const id = dice.pick(["own", "own", "own", "honest"]);
   const identity = { id, key: keyOf(id === "honest" ? "forged" : id) };
-  const counts = { epoch: dice.below(4), received: 0, first: 1, attempt: 1 + dice.below(3) };
+  const attempt = 1 + dice.below(3) + dice.below(3) * 2 ** 24;
+  const counts = { epoch: dice.below(4), received: 0, first: 1, attempt };
   const bytes = encodeToHome(hello({ identity, instance: 1 + dice.below(3), ...counts, log }));
   return dice.below(8) === 0 ? Uint8Array.from(mutateBytes(dice, bytes)) : bytes;
 }

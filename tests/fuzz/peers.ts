@@ -67,7 +67,7 @@ function greeting(dice: Dice): Uint8Array {
   const isNew = dice.below(3) === 0;
   const named = isNew ? {} : { identity: { id, key }, ...counts };
   const bytes = encodeToHome(
-    hello({ ...named, instance: 1 + dice.below(3), attempt: 1 + dice.below(5) }),
+    hello({ ...named, instance: 1 + dice.below(3), attempt: 1 + dice.below(5) + dice.below(3) * 2 ** 24 }),
   );
   return dice.below(6) === 0 ? Uint8Array.from(mutateBytes(dice, bytes)) : bytes;
 }

@@ -103,7 +103,7 @@ def to_home():
     known = {**new, "identity": {"id": "p-é", "key": KEY}, "instance": LARGE, "attempt": 300, "epoch": 7,
              "received": 128, "first": LARGE}
     return [
-        new, known, {**known, "peer": "origin", "received": 0, "first": 1, "log": "c0ffee"}, {**new, "log": ""},
+        new, known, {**known, "attempt": 3 * 2**24 + 2}, {**known, "peer": "origin", "received": 0, "first": 1, "log": "c0ffee"}, {**new, "log": ""},
         {"kind": "message", "sequence": 1, "received": 0, "payload": {"text": "hello"}},
         {"kind": "message", "sequence": 31, "received": 255, "payload": {"text": ""}},
         {"kind": "message", "sequence": 0, "received": 127, "payload": {"hex": "ff00"}},

@@ -121,21 +121,6 @@ Deno.test("a home of an older epoch than its peer has seen sends it away and loo
   assert.deepEqual(home.outrun, [2, 1_000], "and nobody has it looked for all the time");
 });
 
-Deno.test("a peer taken over by another program is told, and does not take it back", () => {
-  const { home, line } = attached();
-  const second = home.line();
-  second.say(hello({ identity: identity("p1"), instance: 2 }));
-  assert.equal(second.heard()[0]?.kind, "welcome");
-  const [told] = line.heard();
-  assert.deepEqual(told?.kind === "refused" && [told.code, told.retry], ["superseded", "fix"]);
-  const third = home.line();
-  third.say(hello({ identity: identity("p1"), instance: 1, attempt: 7 }));
-  const [again] = third.heard();
-  assert.deepEqual(again?.kind === "refused" && [again.code, again.retry], ["superseded", "fix"]);
-  second.say(message(1));
-  assert.deepEqual(kinds(home.events), ["message"]);
-});
-
 Deno.test("a home hands a message to the session once, whatever its peer sends again", () => {
   const { home, line } = attached();
   line.say(message(1, "a"));
@@ -251,28 +236,6 @@ Deno.test("a host that leaves says on what it has taken, and is told that it has
   feeds.awaited.delete("p1");
   home.side.hostsChanged();
   assert.deepEqual(line.heard(), [{ kind: "bye", code: 1000, reason: "" }]);
-});
-
-Deno.test("a host whose program comes back with what it had long ago is told so when it is off the record", () => {
-  const home = new HandHome(new HandClock()), feeds = new HandFeeds();
-  home.side.opened({ ...nobody, ahead: { feeds, released: 0, asked: [] } });
-  const log = encodeSummary({ promised: 0, tag: null }), line = home.line();
-  line.say(hello({ log }));
-  home.done({ p1: ["one"] });
-  line.say({ kind: "ack", received: 1 });
-  feeds.awaited.add("p1");
-  const old = () => {
-    const line = home.line();
-    line.say(hello({ instance: 2, identity: identity("p1"), epoch: 1, log }));
-    return line;
-  };
-  assert.equal(old().heard()[0]?.kind, "refused", "what is waited for another program holds");
-  line.reader.broken();
-  const back = old();
-  assert.deepEqual([back.heard(), back.end.closed], [[], null]);
-  feeds.awaited.delete("p1");
-  home.side.hostsChanged();
-  assert.deepEqual(back.heard().map((frame) => "code" in frame && frame.code), ["peer_behind"]);
 });
 
 Deno.test("a peer that takes nothing is detached as too slow, and the others go on", () => {

@@ -67,6 +67,15 @@ Deno.test("a host says hello first, and sends what it kept when it is welcome", 
   assert.deepEqual(host.side.identity, identity);
 });
 
+Deno.test("attempts of a host whose program has a number are behind all of the program before", () => {
+  const host = new HandHost(new HandClock(), { program: 3 });
+  const attempts = [1, 2].map(() => {
+    const [hello] = connected(host).sent();
+    return hello?.kind === "hello" && hello.attempt;
+  });
+  assert.deepEqual(attempts, [3 * 2 ** 24 + 1, 3 * 2 ** 24 + 2]);
+});
+
 Deno.test("a host sends again what is not in the log, and nothing else", () => {
   const { host, line } = welcomed();
   for (const text of ["a", "b", "c", "d"]) host.side.send(text);

@@ -191,6 +191,13 @@ export const VARIANTS: readonly Variant[] = [
     caughtBy: ["liveness"],
   },
   {
+    name: "of two programs of one peer the one that came later is taken for the later one",
+    first: 620_574,
+    patch: () => replaced(HomePeer.prototype, "isLaterThan", () => ({ value: () => false })),
+    change: (plan) => plan,
+    caughtBy: ["fault"],
+  },
+  {
     name: "what is not told ahead is not sent to hosts, though others wait for them",
     patch: () =>
       replaced(HomeSide.prototype, "appended", ({ value }) => ({

@@ -68,6 +68,8 @@ export class Client {
   #log: HostLog;
   #side: HostSide;
   #line: Line | null = null;
+  /** How many programs have begun with what it has stored. */
+  #program = 1;
   #retryMs = RETRY_MS;
   #isLooking = false;
   /** It is away: it looks for no site. */
@@ -116,6 +118,7 @@ export class Client {
     const { world, draws, holdsLog, probe } = this.#ports;
     const side: HostSide = new HostSide({
       ...{ kind: "client", instance: draws.integer(1, 2 ** 40), silentMs: SILENT_MS, saved },
+      program: this.#program,
       clock: { nowMs: () => world.nowMs, after: (ms, run) => world.after(ms, run) },
       ...(holdsLog ? { log: this.#held() } : {}),
       listener: {
@@ -212,19 +215,21 @@ export class Client {
     this.#line?.break();
     this.#line = null;
     if (!keepsLog) this.#log = new HostLog();
+    this.#program++;
     this.#side = this.#begin(saved);
     this.#look(null);
   }
 
   /** What it has stored as it is now: the function that it returns has its program begin again with that. */
   stored(): () => void {
-    const saved = this.#side.save(), { promised } = this.#log, { records } = this;
+    const saved = this.#side.save(), { promised } = this.#log, { records } = this, program = this.#program;
     return () => {
       if (saved === null || this.isOver || this.isLeaving) return;
       this.#side.abandon();
       this.#line?.break();
       this.#line = null;
       this.#log = HostLog.restore(promised, records);
+      this.#program = program + 1;
       this.#side = this.#begin(saved);
       this.#look(null);
     };

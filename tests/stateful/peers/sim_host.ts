@@ -50,6 +50,8 @@ export class SimHost {
   wire: Wire | null = null;
   /** Devices that were made of what this one had saved. */
   readonly origin: SimHost | null;
+  /** How many programs have begun with what it goes on from. */
+  readonly program: number;
   readonly #net: Net;
   readonly #draws: Draws;
   #isConnecting = false;
@@ -65,6 +67,7 @@ export class SimHost {
     this.#draws = draws;
     this.origin = saved?.of ?? null;
     const { of, state } = saved ?? {};
+    this.program = (of?.program ?? 0) + 1;
     this.firstSent = 1;
     if (of !== undefined && state !== undefined) {
       this.sent.push(...of.sent.slice(0, state.first - 1 + state.messages.length));
@@ -77,6 +80,7 @@ export class SimHost {
       stalledMs: 4_000,
       silentMs: 1_500,
       saved: state,
+      program: this.program,
       listener: {
         message: (message, sequence) => {
           const content = typeof message === "string"
