@@ -359,9 +359,9 @@ export class HomeSide {
     if (peer.hasTakenFrom(hello.instance)) return isTaken(line, "fix");
     const misfit = peer.misfit(hello);
     if (misfit !== null) {
-      const refuse = () => line.refuse(misfit.code, misfit.message, "reset");
-      // It drops its log with that: not while it is waited for, unless it is another program's that is.
-      return peer.line === null ? this.#reach.whenFree(id, refuse) : refuse();
+      // It drops its log with that: not while that may be waited for. A program whose line this is comes again, if it lives.
+      if (this.#reach.isAwaited(id)) peer.line?.sendOn();
+      return this.#reach.whenFree(id, () => line.refuse(misfit.code, misfit.message, "reset"));
     }
     const old = peer.line;
     // HM3. Its own host side does not listen to it any more; another one is told that it has lost the peer, or may have.

@@ -11,7 +11,8 @@
  * PR4  Who does not take what he is sent, each record in its time, is no host until he does: nobody waits for him, and
  *      what is kept of records that are on their way is bounded. Who does so again is none for a while (tardy_hosts.ts).
  * PR5  Who leaves is told that it has left when it is off the record: it drops what it holds then, and an opening would
- *      wait for it for ever.
+ *      wait for it for ever. So is who says to be a peer on record, and can't go on as it; or when another program has
+ *      shown to hold that peer's log.
  */
 import { HOSTS_MAX } from "../homes/host_owners.ts";
 import type { HomePeer } from "./home_peer.ts";
@@ -156,12 +157,14 @@ export class Reach {
 
   /** Other hosts are on record, or ready to be told. */
   hostsChanged(): void {
-    for (const [id, run] of this.#leaving) {
-      if (this.isAwaited(id)) continue;
-      this.#leaving.delete(id);
-      run();
-    }
+    for (const id of [...this.#leaving.keys()]) if (!this.isAwaited(id)) this.#free(id);
     this.flushHosts();
+  }
+
+  #free(id: string): void {
+    const run = this.#leaving.get(id);
+    this.#leaving.delete(id);
+    run?.();
   }
 
   taken(peer: HomePeer, records: number): void {
@@ -169,6 +172,7 @@ export class Reach {
     if (feeds === null || !this.#hosts.has(peer)) return;
     const before = feeds.reach(id);
     feeds.taken(id, records);
+    this.#free(id);
     // One that was on record before it came back is ahead as soon as it counts.
     if (feeds.reach(id) !== before) this.flush(peer);
   }

@@ -127,10 +127,27 @@ function onRecord() {
 
 Deno.test("a host whose program comes back with what it had long ago is told so when it is off the record", () => {
   const { line, comes, offRecord, codes } = onRecord();
-  assert.deepEqual(codes(comes(2, 0)), ["peer_behind"], "what is waited for another program holds");
   line.reader.broken();
   const back = comes(2, 0);
   assert.deepEqual([back.heard(), back.end.closed], [[], null]);
   offRecord();
   assert.deepEqual(codes(back), ["peer_behind"]);
+});
+
+Deno.test("who comes back with what it had long ago keeps it while nobody knows that its channel before is dead", () => {
+  const { line, comes, offRecord, codes } = onRecord();
+  const back = comes(2, 0);
+  assert.deepEqual([back.heard(), back.end.closed], [[], null]);
+  assert.deepEqual(line.heard(), [{ kind: "moved", site: null }], "whoever lives comes again");
+  offRecord();
+  assert.deepEqual(codes(back), ["peer_behind"]);
+});
+
+Deno.test("who comes with what another program of its peer had long ago is told so when that one holds the log", () => {
+  const { comes, codes } = onRecord();
+  const other = comes(2, 0);
+  const first = comes(1, 1, 2);
+  assert.deepEqual([codes(first), codes(other)], [["welcome"], []], "it may have lost what it held");
+  first.say({ kind: "taken", records: 1 });
+  assert.deepEqual([codes(other), first.end.closed], [["peer_behind"], null]);
 });
