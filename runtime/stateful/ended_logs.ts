@@ -53,7 +53,7 @@ const HEADS = "i", LOGS = "l";
 export class EndedLogs {
   readonly #services: EndedLogsServices;
   /** By key, in the order in which they ended. */
-  readonly #heads = new Map<string, Head>();
+  readonly #heads = new Map<string, Head & { readonly app: string }>();
   #bytes = 0;
   #position = 0;
   #tail: Promise<unknown> = Promise.resolve();
@@ -133,14 +133,13 @@ export class EndedLogs {
     return head.untilMs > this.#services.nowMs();
   }
 
-  /** Drops those whose time is up, or whose app is gone. */
+  /** Drops those whose time is up, or whose app is gone. Call it as often as once a second. */
   async sweep(): Promise<void> {
     const { nowMs, isApp, note } = this.#services;
-    const over = [...this.#heads].filter(([key, { untilMs }]) =>
-      untilMs <= nowMs() || !isApp(String((JSON.parse(key) as unknown[])[0]))
-    );
+    const now = nowMs(), over: string[] = [];
+    for (const [key, { untilMs, app }] of this.#heads) if (untilMs <= now || !isApp(app)) over.push(key);
     if (over.length === 0) return;
-    await this.#commit([], this.#forget(over.map(([key]) => key))).catch((error) =>
+    await this.#commit([], this.#forget(over)).catch((error) =>
       note("ended_logs_undropped", { error: String(error) })
     );
   }
@@ -173,7 +172,8 @@ export class EndedLogs {
   #add(key: string, head: Head): void {
     this.#bytes += head.bytes - (this.#heads.get(key)?.bytes ?? 0);
     this.#heads.delete(key); // it is the newest
-    this.#heads.set(key, head);
+    const [app = ""] = JSON.parse(key) as string[];
+    this.#heads.set(key, { ...head, app });
   }
 
   #row(key: Key, value: Uint8Array): Row {
