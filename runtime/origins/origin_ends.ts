@@ -46,6 +46,7 @@ export interface OriginEndsServices {
 export class OriginEnds {
   readonly #services: OriginEndsServices;
   readonly #ends = new Map<string, OriginEnd>();
+  #isClosed = false;
 
   constructor(services: OriginEndsServices) {
     this.#services = services;
@@ -73,7 +74,9 @@ export class OriginEnds {
     return { head: new Uint8Array(), body: way.outgoing };
   }
 
+  /** The site stops: homes that still ask for a way are to ask where it comes back. */
   close(): void {
+    this.#isClosed = true;
     for (const end of [...this.#ends.values()]) end.close();
   }
 
@@ -87,8 +90,10 @@ export class OriginEnds {
 
   /** OS2 */
   async #take(wanted: OriginWanted, way: FrameWay): Promise<void> {
+    if (this.#isClosed) return way.close();
     if (this.#services.toAgent(wanted, way)) return;
     const origin = await this.#services.originOf(wanted);
+    if (this.#isClosed) return way.close();
     if (origin === null) {
       this.#services.log(
         wanted,

@@ -309,3 +309,26 @@ Deno.test("an end at an agent holds its session's log and gives it back when the
   time.pass(24 * 3_600_000);
   assert.equal(ends.size, 0);
 });
+
+Deno.test("an origin has no new connection of a site that stops, however its home asks for one", async () => {
+  using time = slowClock();
+  const looked = Promise.withResolvers<void>();
+  let connections = 0;
+  const ends = new OriginEnds({
+    ...{ clock: time.clock, draw: () => 1, holdsLogs: false, toAgent: () => false, log: () => {} },
+    originOf: async () => {
+      await looked.promise;
+      return originAddress("tcp://127.0.0.1:1");
+    },
+    connect: () => {
+      connections++;
+      return Promise.reject(new Error("nobody is there"));
+    },
+  });
+  const before = ends.open(WANTED);
+  ends.close();
+  looked.resolve();
+  const after = ends.open(WANTED);
+  assert.deepEqual([await before.next(), await after.next()], [null, null]);
+  assert.deepEqual([connections, ends.size], [0, 0]);
+});
