@@ -198,14 +198,18 @@ export async function losesAPlayer(cluster: TestCluster): Promise<void> {
   say(ben, ...said);
   await heard("before", [ann, ben], "b4");
   await onRecord(cluster, id, 2);
+  // Before she can take what she holds elsewhere, and before the home knows that she has gone.
+  await cluster.control("pause", HOME);
+  const gone = ann.client.close(); // without a storage: what she held is gone
   await lose(cluster, "site and disk");
-  await ann.client.close(); // without a storage: what she held is gone
+  await gone;
   say(ben, "b5");
   let why = "";
   await eventually("callers are told why", async () => {
     const answer = await ask(`${cluster.url("edge-1")}/duel/${id}`);
     why = answer.text;
-    return answer.status === 503 && why.includes("have not come back");
+    assert.ok(answer.status === 503 && why.includes("have not come back"), `${answer.status} ${why}`);
+    return true;
   });
   const lost = (await shown(cluster, id)).filter((owner) =>
     owner.startsWith("@") && why.includes(owner.slice(1))
