@@ -266,14 +266,19 @@ export class Homes {
 
   /** Where it is not heard, whoever asks the arbiter says it again. Resolves when it says that it does not. */
   #invite(to: SiteId, name: StatefulName): Promise<void> {
-    const asking = this.#exchange.ask(to, { kind: "invite", name });
-    const cancel = this.#ports.clock.after(OPEN_MS_MAX, () => asking.cancel());
     const { promise, resolve } = Promise.withResolvers<void>();
-    void asking.reply.then((reply) => {
-      cancel();
+    void this.#tell(to, { kind: "invite", name }).then((reply) => {
       if (reply.kind === "nobody") resolve();
     });
     return promise;
+  }
+
+  /** Asks for as long as an opening may take; the promise never settles then. */
+  #tell(to: SiteId, ask: Ask): Promise<Reply> {
+    const asking = this.#exchange.ask(to, ask);
+    const cancel = this.#ports.clock.after(OPEN_MS_MAX, () => asking.cancel());
+    void asking.reply.then(cancel);
+    return asking.reply;
   }
 
   /**
@@ -338,6 +343,7 @@ export class Homes {
       arbiter,
       note,
       ask: (to, what) => this.#exchange.ask(to, what),
+      tell: (to, what) => void this.#tell(to, what),
       f: () => fellows.f,
       // With the arbiter as its owner a home that loses it could ask nobody for another.
       choose: (kept, without) => fellows.choose(kept, without, arbiter()),

@@ -479,11 +479,10 @@ export class LiveHome implements FollowerHome {
   async forgetAll(): Promise<void> {
     const { name, epoch } = this;
     const told = this.#followers.filter((one) => one.disk !== 0 && !this.#isUseless(one));
-    const asked = told.map(({ site, disk, turn, isOwn }) => ({
-      isOwn,
-      asking: this.#ports.ask(site, { kind: "forget", name, disk, epoch, turn }),
+    await Promise.all(told.map(({ site, disk, turn, isOwn }) => {
+      const ask = { kind: "forget", name, disk, epoch, turn } as const;
+      return isOwn ? this.#ports.ask(site, ask).reply : this.#ports.tell(site, ask);
     }));
-    await Promise.all(asked.map(({ isOwn, asking }) => isOwn ? asking.reply : null));
   }
 
   /** H6: an owner on record does not know the log. */

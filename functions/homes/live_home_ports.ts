@@ -13,6 +13,8 @@ export interface LiveHomePorts<Home> {
   readonly site: SiteId;
   readonly nowMs: () => number;
   ask(to: SiteId, ask: Ask): Asking;
+  /** Asks for a while only: who does not hear of it then finds out. */
+  tell(to: SiteId, ask: Ask): void;
   arbiter(): SiteId;
   readonly f: () => number;
   /** @throws OwnersError */

@@ -1,4 +1,4 @@
-/** A site that stops while others write to it. */
+/** Sites that stop while others write to them, and sites that are lost while they are written to. */
 import { strict as assert } from "node:assert";
 import { Cluster, commitOf, name } from "./cluster.ts";
 
@@ -20,3 +20,16 @@ for (const what of ["disk", "arbiterDisk"] as const) {
     await all.pass(50);
   });
 }
+
+Deno.test("an owner that is lost as a session ends is not told so for ever", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  await all.of(home.commit(commitOf("r")));
+  assert.deepEqual(all.logs(2), ["x"]);
+  all.site(2).crash(false);
+  await all.of(home.end()); // before it is suspected
+  await all.pass(30_000);
+  const { packets } = all;
+  await all.pass(30_000);
+  assert.equal(all.packets - packets, 0);
+});
