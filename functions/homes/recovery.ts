@@ -386,6 +386,7 @@ export class Recovery {
       return ofDisks ?? this.#blank();
     }
     this.#ports.count("from_hosts");
+    if (ofDisks === null) this.#ports.count("from_hosts_alone");
     return ofHosts;
   }
 

@@ -51,6 +51,8 @@ export interface Surroundings {
   readonly isLiar: (peer: string) => boolean;
   /** A log is begun from what a liar gave, and nobody else was there who could know better. */
   readonly believed: () => void;
+  /** A log of so many entries is opened by force from what hosts have, and no disk was asked (HO8). */
+  readonly withoutDisks: (entries: number) => void;
   /** A peer that is a host, as far as it says. */
   readonly isHost: (line: Line) => boolean;
   readonly probe: (what: string) => void;
@@ -158,11 +160,11 @@ export class SiteProcess {
         if (key === "open") {
           return async (name: StatefulName, version: string) => {
             const { around } = this.#parts, isForced = around.isForced();
-            const fromHosts = () => target.status().counters["from_hosts"] ?? 0;
-            const before = fromHosts();
+            const { from_hosts: before, from_hosts_alone: aloneBefore } = target.status().counters;
             const opened = await target.open(name, version, isForced);
-            if (fromHosts() > before && this.#gave.every((peer) => around.isLiar(peer))) around.believed();
-            return this.#watched(opened, isForced);
+            const { from_hosts: after, from_hosts_alone: aloneAfter } = target.status().counters;
+            if (after !== before && this.#gave.every((peer) => around.isLiar(peer))) around.believed();
+            return this.#watched(opened, isForced, isForced && aloneAfter !== aloneBefore);
           };
         }
         const value = Reflect.get(target, key, target);
@@ -171,11 +173,12 @@ export class SiteProcess {
     });
   }
 
-  #watched(opened: Opened, isForced: boolean): Opened {
+  #watched(opened: Opened, isForced: boolean, isWithoutDisks: boolean): Opened {
     const { around } = this.#parts, { wrongs } = around;
     const start = opened.start.bind(opened);
     opened.start = (answers) => {
       const home = this.home = start(answers);
+      if (isWithoutDisks) around.withoutDisks(home.sequence);
       around.probe(`opened in ${home.epoch > 1 ? "a later" : "the first"} epoch`);
       const { leftBehind } = home.hosts;
       if (wrongs.keepsLeftBehind !== true && leftBehind.length > 0) around.leftBehind(leftBehind, isForced);

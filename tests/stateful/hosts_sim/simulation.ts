@@ -66,6 +66,8 @@ class Simulation {
   readonly #answers = new Map<string, string>();
   /** Peers that an operator went on without, and those whose host lies, or has lost its log: nothing is promised them. */
   readonly #excused = new Set<string>();
+  /** Where logs ended that were opened without any disk: what only disks knew may be otherwise (HO8). */
+  readonly #forks = new Set<number>();
   #asked = 0;
   /** Requests whose answers are not kept any more. */
   readonly #past = new Set<string>();
@@ -103,6 +105,10 @@ class Simulation {
       believed: () => {
         this.#probe("a liar is believed");
         this.#isDeceived = true;
+      },
+      withoutDisks: (entries) => {
+        this.#probe("opened without any disk");
+        this.#forks.add(entries);
       },
       isHost: (line) => this.#hostLines.has(line),
       probe: (what) => this.#probe(what),
@@ -325,7 +331,7 @@ class Simulation {
         made: this.#ledger.made,
         given: this.#given,
         acknowledged: this.#acknowledged,
-        answers: this.#answers,
+        ...{ answers: this.#answers, forks: this.#forks },
       },
       ...{ rejected: this.#rejected, written: this.#ledger.written, mayReject: this.#plan.kills > 0 },
       last: last.digest,
