@@ -15,63 +15,17 @@
  * H6  It is the one of its name here (`gone`) as long as a run of it is open, opens, or is to follow one that ends.
  */
 import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
-import type { HandledEvent, Parked, Rejection } from "../../functions/turns/mod.ts";
+import type { HandledEvent, Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { ChannelSink } from "../isolate/mod.ts";
 import { moveRun } from "./moves.ts";
-import type { Channel, ChannelReader, HomeSideStatus, LogAsk, PeerClock } from "../../functions/peers/mod.ts";
+import type { Channel, ChannelReader, HomeSideStatus, LogAsk } from "../../functions/peers/mod.ts";
 import { HostedPeers, type PeersSession, type PeersSite } from "./hosted_peers.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference } from "./difference.ts";
-
-/** An answer, and what the stateful session had seen. */
-export interface Answered {
-  readonly answer: Uint8Array;
-  readonly token: TokenState | null;
-}
-
-/** A request for a stateful session. */
-export interface HostedRequest {
-  /** Drawn by whoever asks, the same when it asks again. */
-  readonly request: string;
-  /** Stateful sessions that wait for it, outermost first. */
-  readonly chain: readonly string[];
-  readonly bytes: Uint8Array;
-  /** What the caller had seen. */
-  readonly token: TokenState | null;
-}
-
-/** Why a stateful session stands still. */
-export type Reason = Pick<Parked, "message" | "detail"> & {
-  readonly code: Parked["code"] | "isolate_killed";
-};
-
-/** What hosted sessions need of their site: the same for all, for there may be many. */
-export interface HostedSite {
-  readonly clock: PeerClock;
-  /** Opens a run. */
-  open(name: StatefulName, listener: RunListener): Promise<SessionRun>;
-  /** Nothing is left of it here. It may be said again, by one whose name another has by now. */
-  gone(one: Hosted): void;
-  log(name: StatefulName, level: string, text: string): void;
-  /** Counts a rejected handler, by what it was for. */
-  rejected(what: string): void;
-  /** A fault of what goes on around it, of this session only. */
-  failed(name: StatefulName, error: unknown): void;
-  /** What is on record of one that stands still, wherever it did (parked_table.ts); null: it does not. */
-  why(name: StatefulName): string | null;
-  park(name: StatefulName, reason: Reason): void;
-  /** It goes on. */
-  serves(name: StatefulName): void;
-  /** It has ended, and its log is about to go; resolves when it may. Never rejects. */
-  ending(name: StatefulName): Promise<void>;
-  /** Of the one that has ended: answers that nobody has heard. */
-  answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
-  /** For those attached. */
-  peersOf(name: StatefulName): PeersSite;
-}
+import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
 
 interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
@@ -103,7 +57,7 @@ export class Hosted implements RunListener, PeersSession {
   #opening: Promise<SessionRun> | null = null;
   /** Those that have it opened when what goes on here is over (H6). */
   #following = 0;
-  /** It is moved without being opened: nobody opens it before that is over. */
+  /** `apart` */
   #aside: Promise<void> | null = null;
   #isMoving = false;
   #kills = 0;
@@ -178,14 +132,23 @@ export class Hosted implements RunListener, PeersSession {
         await run.finished;
         return epoch;
       }
-      const moved = unopened();
-      this.#aside = moved.then(() => {}, () => {});
-      const epoch = await moved;
+      const epoch = await this.apart(unopened);
       this.unpark();
       return epoch;
     } finally {
       this.#isMoving = false;
-      this.#aside = null;
+      this.tidy();
+    }
+  }
+
+  /** Something is done to its home while no run is open or opens: nobody opens it before that is over. */
+  async apart<T>(work: () => Promise<T>): Promise<T> {
+    const done = work();
+    const aside = this.#aside = done.then(() => {}, () => {});
+    try {
+      return await done;
+    } finally {
+      if (this.#aside === aside) this.#aside = null;
       this.tidy();
     }
   }
@@ -475,7 +438,8 @@ export class Hosted implements RunListener, PeersSession {
 
   /** Nothing is kept of one that has nothing here. */
   tidy(): void { // H6
-    const isRunning = this.#run !== null || this.#opening !== null || this.#following > 0 || this.#isMoving;
+    const isRunning = this.#run !== null || this.#opening !== null || this.#following > 0 || this.#isMoving ||
+      this.#aside !== null;
     if (
       this.#waiting.size > 0 || isRunning || this.#rejected !== null || this.#parked !== null ||
       this.peers.isUsed

@@ -15,7 +15,8 @@ import type { TokenState } from "../../store/api.ts";
 import { CodecError } from "../../store/codec.ts";
 import { Problem } from "../gateway/problem.ts";
 import { guarded, pause, SYSTEM_CLOCK } from "./clock.ts";
-import { type Answered, Hosted, type HostedRequest, type HostedSite, type Reason, shown } from "./hosted.ts";
+import { Hosted, shown } from "./hosted.ts";
+import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
 import type { HostServices } from "./host_services.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import { peerKeys } from "./host_logs.ts";
@@ -212,19 +213,20 @@ export class SessionHost {
   }
 
   async #end(name: StatefulName): Promise<void> {
-    const hosted = this.#hosted.get(keyOf(name));
-    // What clients hold goes, too: those that do not come back are not waited for.
-    const ensure = () => this.#of(name).ensure();
-    const run = hosted?.parked === null ? await this.#openings.forced(name, ensure).catch(() => null) : null;
-    if (run !== null) {
-      await run.remove();
-      return await run.finished;
+    if (this.#hosted.get(keyOf(name))?.parked === null) {
+      // What clients hold goes, too: those that do not come back are not waited for.
+      const run = await this.#openings.forced(name, () => this.#of(name).ensure()).catch(() => null);
+      await run?.remove();
+      if (run !== null) return await run.finished;
     }
-    const live = this.#services.apps.get(name.app);
-    const home = (await this.#services.homes.open(name, live?.current.version ?? "", "ends")).start([]);
-    await home.end();
-    this.#hosted.get(keyOf(name))?.forgotten(); // before anybody can begin it anew
-    await this.#services.parked.drop(name);
+    const { apps, homes, parked } = this.#services, one = this.#of(name);
+    const dropped = await one.apart(async () => {
+      const home = (await homes.open(name, apps.get(name.app)?.current.version ?? "", "ends")).start([]);
+      await home.end();
+      one.forgotten();
+      return { done: parked.drop(name) }; // who comes does not wait for that
+    });
+    await dropped.done;
   }
 
   /**

@@ -1,5 +1,5 @@
 /** Why a stateful session stands still, in the words of its app's sources: places mapped, secrets taken out. */
-import type { Reason } from "./hosted.ts";
+import type { Reason } from "./hosted_site.ts";
 
 /** A reason with all its texts told otherwise. */
 export async function toldTexts(reason: Reason, told: (text: string) => Promise<string>): Promise<Reason> {

@@ -200,3 +200,18 @@ Deno.test("a session whose log could not be taken back can be resumed all the sa
   await assert.rejects(full.resume(NAME, taking), /a disk that is full/);
   assert.equal((await mendingOf(host).resume(NAME, taking)).state, "open");
 });
+
+Deno.test("who asks for a session that rests while it is deleted begins it anew", async () => {
+  const disks = new Disks();
+  await using host = await memoryHost(make, { disks, idleMs: 0 });
+  assert.equal(await ask(host, "add", 7), 7);
+  await rested(host);
+  const goOn = disks.arbiter.hold();
+  const removed = host.host.remove(NAME);
+  await new Promise((resolve) => setTimeout(resolve));
+  const asked = ask(host, "add", 1);
+  await new Promise((resolve) => setTimeout(resolve));
+  goOn();
+  await removed;
+  assert.equal(await asked, 1);
+});

@@ -4,7 +4,7 @@ import { HomeError } from "../../functions/homes/mod.ts";
 import type { LinkReply, LinkRequest } from "../../runtime/gateway/link_requests.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { LinkError } from "../../runtime/link/mod.ts";
-import type { HostedRequest } from "../../runtime/stateful/hosted.ts";
+import type { HostedRequest } from "../../runtime/stateful/hosted_site.ts";
 import { type RouterServices, StatefulRouter } from "../../runtime/stateful/router.ts";
 
 const NAME = { app: "shop", class: "cart", id: "ann" };
