@@ -59,7 +59,8 @@ export class AtHome {
   /** Call it a few times a second (AH1). */
   tick(): void {
     for (const live of this.#open) live.tick();
-    for (let left = Math.ceil(this.#all.size / RESTING_TICKS); left > 0; left--) {
+    // Where none is left it goes on, too: until then it would hold all that were there.
+    for (let left = Math.max(1, Math.ceil(this.#all.size / RESTING_TICKS)); left > 0; left--) {
       const next = this.#round.next();
       if (next.done === true) {
         this.#round = this.#all.values();
