@@ -123,9 +123,16 @@ export class Writer {
     return this;
   }
 
-  /** What was written, as it stands: valid until something else is. */
-  view(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
+  /** Goes on behind the first so many bytes. */
+  cut(length: number): this {
+    if (length > this.#length) throw new RangeError(`${length} of ${this.#length} bytes`);
+    this.#length = length;
+    return this;
+  }
+
+  /** What was written, as it stands: valid until something else is written there. */
+  view(from = 0, to = this.#length): Uint8Array {
+    return this.#bytes.subarray(from, to);
   }
 
   /** What was written. */

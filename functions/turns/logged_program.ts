@@ -17,7 +17,6 @@ import { type CheckpointPolicy, checkpointPolicyOf } from "./checkpoint_policy.t
 import type { Checkpoint, Effect, Output, TimerChange } from "./commit.ts";
 import type { KeptCheckpoint, OpenSession } from "./event.ts";
 import { type Clocks, LiveSource } from "./live_source.ts";
-import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
 import { shapeOf } from "./migration.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import {
@@ -48,9 +47,6 @@ const FOLLOWED_BYTES = 4096;
 
 /** A state of so many bytes, changed all over, is written in half a millisecond: as long as a commit takes. */
 const LARGE_BYTES = 256 * 1024;
-
-/** The entries of a turn on their way into a log. */
-const entries = new Writer(4096);
 
 const NO_ENTRIES = new Uint8Array(0);
 
@@ -194,8 +190,7 @@ export class LoggedProgram {
     const end = this.#host.run(program, input, new LiveSource(this.#host, storeClock));
     this.#turnsMs += this.#host.nowMs() - begunMs;
     if (program.failure !== null) return false;
-    entries.clear();
-    this.#log.append(entries, writeTurn(entries, input, end, beforeMs));
+    this.#log.turn(input, end, beforeMs);
     return true;
   }
 
@@ -278,8 +273,7 @@ export class LoggedProgram {
     const on = isWhole ? null : this.#has?.at ?? null;
     const state = this.#segments.all.slice(isWhole ? 0 : this.#has?.segments);
     const bytes = encodeCheckpoint(this.#program, { ...kept, shape: shapeOf(this.#program.object) });
-    writeCheckpointEntry(entries.clear(), digestOf(bytes, state));
-    this.#log.append(entries, 1);
+    this.#log.checkpoint(digestOf(bytes, state));
     this.#log.point();
     const at = this.#log.sequence;
     this.#checkpoint = { at, bytes, state: this.#segments.all };

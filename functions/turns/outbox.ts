@@ -25,6 +25,8 @@ export interface Made extends Leaving {
   readonly left: readonly string[];
 }
 
+const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
+
 /** Who knows which outputs are for peers: the others are answers. */
 interface Addressees {
   readonly program: { readonly peers: { has(id: string): boolean } };
@@ -97,8 +99,9 @@ export class Outbox {
     return intents;
   }
 
-  /** All that was made leaves, and is kept. */
-  take(): Leaving {
+  /** All that was made leaves, and is kept; nothing where this is no commit point (OB1). */
+  take(isPoint: boolean): Leaving {
+    if (!isPoint) return NOTHING;
     const made = { outputs: this.#outputs, effects: this.#effects, timers: this.#timers };
     this.#outputs = [];
     this.#effects = [];
@@ -133,21 +136,30 @@ export class Outbox {
       if (first < 0) this.#toPeers?.delete(to);
       else toPeer.splice(0, first);
     }
-    this.#keptEffects = this.#keptEffects.filter(({ effect }) => effect > effects);
+    if (this.#keptEffects.length > 0) {
+      this.#keptEffects = this.#keptEffects.filter(({ effect }) => effect > effects);
+    }
   }
 
   #keepAnswer(output: Output): void {
     this.#forgetAnswer(output.to);
     this.#answers.set(output.to, output);
     this.#answerBytes += output.bytes.length;
+    if (!this.#isFull) return;
     for (const to of this.#answers.keys()) {
-      if (this.#answers.size <= KEPT_ANSWERS_MAX && this.#answerBytes <= KEPT_ANSWER_BYTES_MAX) return;
       this.#forgetAnswer(to);
+      if (!this.#isFull) return;
     }
   }
 
+  get #isFull(): boolean {
+    return this.#answers.size > KEPT_ANSWERS_MAX || this.#answerBytes > KEPT_ANSWER_BYTES_MAX;
+  }
+
   #forgetAnswer(to: string): void {
-    this.#answerBytes -= this.#answers.get(to)?.bytes.length ?? 0;
+    const answer = this.#answers.get(to);
+    if (answer === undefined) return;
+    this.#answerBytes -= answer.bytes.length;
     this.#answers.delete(to);
   }
 }

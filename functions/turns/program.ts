@@ -444,8 +444,10 @@ export class Program implements SessionPort {
   #give(to: string, sequence: number, bytes: Uint8Array): void {
     this.check = checkBytes(checkText(this.check, to), bytes);
     this.#products.outputs.push({ to, sequence, bytes });
-    const method = () => this.#host.placeOf?.(this.className, this.handler?.name ?? "") ?? "";
-    this.trace?.add(`output ${sequence} to ${to}, ${bytes.length} bytes`, method);
+    this.trace?.add(
+      `output ${sequence} to ${to}, ${bytes.length} bytes`,
+      () => this.#host.placeOf?.(this.className, this.handler?.name ?? "") ?? "",
+    );
   }
 
   #runLocal(number: number): void {

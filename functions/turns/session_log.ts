@@ -6,15 +6,18 @@
  * SL2  `cut` takes back what was not given out since the last commit point, and says how many entries that were
  *      given out are void with it.
  */
-import type { Writer } from "../../store/codec.ts";
+import { Writer } from "../../store/codec.ts";
+import { writeCheckpointEntry, writeTurn } from "./log_entry.ts";
 import type { LogMark } from "./replay.ts";
+import type { TurnEnd, TurnInput } from "./turn.ts";
 
 /** A new log's buffer: a few entries, since most sessions of an isolate are idle. */
 const BUFFER_BYTES = 64;
 
 /** The entries since the newest checkpoint. */
 export class SessionLog {
-  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  /** Behind its end there may be what was cut, or was not written to its end. */
+  #writer: Writer;
   /** The end of the log. */
   #end: LogMark;
   /** How far it was given out. */
@@ -27,7 +30,7 @@ export class SessionLog {
   /** @param at the number of the last entry before these, which are given out already. */
   constructor(at: number, entries: Uint8Array, count: number) {
     this.#first = at + 1;
-    this.#bytes = entries as Uint8Array<ArrayBuffer>;
+    this.#writer = new Writer(Math.max(entries.length, BUFFER_BYTES)).raw(entries);
     this.#end = this.#given = this.#point = { bytes: entries.length, sequence: at + count };
   }
 
@@ -48,16 +51,20 @@ export class SessionLog {
     return this.#end.sequence - this.#first + 1;
   }
 
-  append(entries: Writer, count: number): void {
-    const bytes = entries.view();
-    const need = this.#end.bytes + bytes.length;
-    if (need > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(need, this.#bytes.length * 2, BUFFER_BYTES));
-      grown.set(this.#bytes.subarray(0, this.#end.bytes));
-      this.#bytes = grown;
-    }
-    this.#bytes.set(bytes, this.#end.bytes);
-    this.#end = { bytes: need, sequence: this.#end.sequence + count };
+  /** Appends the entries of a turn. `beforeMs` is the last reading of the clock before it. */
+  turn(input: TurnInput, end: TurnEnd, beforeMs: number): void {
+    this.#writer.cut(this.#end.bytes);
+    this.#appended(writeTurn(this.#writer, input, end, beforeMs));
+  }
+
+  /** Appends the entry of a checkpoint. */
+  checkpoint(digest: number): void {
+    writeCheckpointEntry(this.#writer.cut(this.#end.bytes), digest);
+    this.#appended(1);
+  }
+
+  #appended(count: number): void {
+    this.#end = { bytes: this.#writer.length, sequence: this.#end.sequence + count };
   }
 
   /** The last commit point is here, or at the end. */
@@ -70,14 +77,14 @@ export class SessionLog {
     return this.#end.sequence > this.#given.sequence;
   }
 
-  /** What was not given out yet is. */
+  /** What was not given out yet is: a view, of bytes that stay as they are (SL2). */
   give(): { readonly first: number; readonly count: number; readonly entries: Uint8Array } {
     const given = this.#given;
     this.#given = this.#end;
     return {
       first: given.sequence + 1,
       count: this.#end.sequence - given.sequence,
-      entries: this.#bytes.slice(given.bytes, this.#end.bytes),
+      entries: this.#writer.view(given.bytes, this.#end.bytes),
     };
   }
 
@@ -90,12 +97,12 @@ export class SessionLog {
 
   /** The entries up to the last commit point. */
   upToPoint(): Uint8Array {
-    return this.#bytes.subarray(0, this.#point.bytes);
+    return this.#writer.view(0, this.#point.bytes);
   }
 
   /** All that it holds. */
   all(): Uint8Array {
-    return this.#bytes.subarray(0, this.#end.bytes);
+    return this.#writer.view(0, this.#end.bytes);
   }
 
   /** The number of the last entry before what the handler that runs has done. */
@@ -106,7 +113,7 @@ export class SessionLog {
   /** A checkpoint stands for all of it. */
   restart(): void {
     this.#first = this.#end.sequence + 1;
-    this.#bytes = new Uint8Array(0);
+    this.#writer = new Writer(BUFFER_BYTES);
     this.#end = this.#given = this.#point = { bytes: 0, sequence: this.#end.sequence };
   }
 }

@@ -27,7 +27,7 @@ import { begunOf, HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
 import { arrivalOf, inputOf } from "./inputs.ts";
 import { type Leak, sharedState } from "./leak.ts";
 import type { LoggedProgram } from "./logged_program.ts";
-import { type Leaving, Outbox } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 import { openedPeers } from "./peers.ts";
 import { type Failure, handlerThrew, logFull, stateInvalid, waitsUnrecorded } from "./parking.ts";
 import { parkedError } from "./recovery.ts";
@@ -39,7 +39,6 @@ import { attemptOf, policyOf, sameSubject, verdictOf } from "./when_thrown.ts";
 
 /** A session that does not rest is parked at so many. */
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
-const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
 /** The number of the alarm for the next attempt; closure timers are numbered from 1. */
 const RETRY_ALARM = 0;
 
@@ -308,17 +307,22 @@ export class StatefulSession implements Runnable, WaitingSession {
   }
 
   #give(isPoint: boolean): void {
-    const { program } = this;
+    const { first, count, entries } = this.#logged.log.give();
+    const { outputs, effects, timers } = this.#outbox.take(isPoint);
     this.#host.sink.commit(this.channel, {
-      ...this.#logged.log.give(),
+      first, // one by one: spread, they cost three times as much
+      count,
+      entries,
       through: this.#through,
       isPoint,
-      ...isPoint ? this.#outbox.take() : NOTHING,
+      outputs,
+      effects,
+      timers,
       calls: this.#outbox.takeIntents(),
       rejected: this.#rejection,
       isQuiescent: this.#isAtRest,
-      check: program.check,
-      isEnded: program.isEnded,
+      check: this.program.check,
+      isEnded: this.program.isEnded,
     });
     this.#rejection = null;
   }

@@ -294,7 +294,7 @@ export class TurnLoop implements SessionHost {
         const session = this.#ready.shift();
         if (session === undefined) break;
         this.#isReady.delete(session);
-        const promotion = this.#promoting.get(session);
+        const promotion = this.#promoting.size === 0 ? undefined : this.#promoting.get(session);
         if (!session.hasWork && promotion === undefined) continue;
         this.#channel = session.channel;
         this.#host.mark(session.channel, session.received);
