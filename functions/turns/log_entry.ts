@@ -174,7 +174,7 @@ export type ReadEntry = LogEntry & { readonly end: number };
 export function readEntries(bytes: Uint8Array): ReadEntry[] {
   const reader = new Reader(bytes);
   const entries: ReadEntry[] = [];
-  while (!reader.isAtEnd) entries.push({ ...readEntry(reader), end: reader.position });
+  while (!reader.isAtEnd) entries.push(readEntry(reader));
   return entries;
 }
 
@@ -184,7 +184,7 @@ export const resultsIn = (bytes: Uint8Array): number[] =>
     entry.kind === "turn" && entry.input.kind === "result" ? [entry.input.call] : []
   );
 
-function readEntry(reader: Reader): LogEntry {
+function readEntry(reader: Reader): ReadEntry {
   const head = reader.byte();
   const kind = KIND_NAMES.get(head >> 4);
   if (kind === undefined) throw new CodecError(`there is no log entry of kind ${head >> 4}`);
@@ -192,16 +192,16 @@ function readEntry(reader: Reader): LogEntry {
   switch (kind) {
     case "clock":
       if (dt === null) throw new CodecError("a clock entry has no time");
-      return { kind, dt };
+      return { kind, dt, end: reader.position };
     case "effect":
       if (dt !== null) throw new CodecError("an effect has no time of its own");
-      return { kind, clock: reader.uint() };
+      return { kind, clock: reader.uint(), end: reader.position };
     case "checkpoint":
       if (dt !== null) throw new CodecError("a checkpoint has no time of its own");
-      return { kind, digest: reader.uint() };
+      return { kind, digest: reader.uint(), end: reader.position };
     default: {
       const input = readInput(reader, kind);
-      return { kind: "turn", input, dt, check: reader.byte() };
+      return { kind: "turn", input, dt, check: reader.byte(), end: reader.position };
     }
   }
 }

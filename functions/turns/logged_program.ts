@@ -17,6 +17,7 @@ import { type CheckpointPolicy, checkpointPolicyOf } from "./checkpoint_policy.t
 import type { Checkpoint, Effect, Output, TimerChange } from "./commit.ts";
 import type { KeptCheckpoint, OpenSession } from "./event.ts";
 import { type Clocks, LiveSource } from "./live_source.ts";
+import { readEntries } from "./log_entry.ts";
 import { shapeOf } from "./migration.ts";
 import { Program, type ProgramHost } from "./program.ts";
 import {
@@ -124,8 +125,8 @@ export class LoggedProgram {
 
   #replayed(): { readonly recovered: Recovered; readonly entries: Uint8Array } {
     const { checkpoint, entries } = this.#open;
-    requireCode(this.#open);
-    return { recovered: recover(this.#host, { ...this.#recorded, checkpoint, entries }), entries };
+    const read = requireCode(this.#open);
+    return { recovered: recover(this.#host, { ...this.#recorded, checkpoint, entries, read }), entries };
   }
 
   #taken({ rerun, log }: { readonly rerun: Rerun; readonly log: Writer }) {
@@ -150,8 +151,9 @@ export class LoggedProgram {
     if (followed === null) throw new Error("a piece of a log that is not followed");
     followed.log.raw(bytes);
     try {
-      requireSameCode(bytes, this.#open.code);
-      if (followed.rerun.feed(bytes)) return;
+      const entries = readEntries(bytes);
+      requireSameCode(entries, this.#open.code);
+      if (followed.rerun.feed(bytes, entries)) return;
       // It takes back what was followed: once more from the checkpoint on.
       followed.rerun = this.#rerun();
       followed.rerun.feed(followed.log.view());

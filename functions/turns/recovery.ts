@@ -28,6 +28,8 @@ export interface Recorded {
   readonly entries: Uint8Array;
   /** What runs it. */
   readonly code: string;
+  /** The same entries, where they have been read already. */
+  readonly read?: readonly ReadEntry[];
 }
 
 /** What was made of it. */
@@ -111,7 +113,7 @@ function recovered(
   trace: Tracing | null,
 ): Recovered {
   const rerun = new Rerun(host, recorded);
-  rerun.feed(recorded.entries, trace);
+  rerun.feed(recorded.entries, recorded.read, trace);
   return rerun.recovered;
 }
 
@@ -156,8 +158,11 @@ export class Rerun {
    *
    * @throws ParkedError `diverged`, CodecError
    */
-  feed(bytes: Uint8Array, trace: Tracing | null = null): boolean {
-    const entries = readEntries(bytes);
+  feed(
+    bytes: Uint8Array,
+    entries: readonly ReadEntry[] = readEntries(bytes),
+    trace: Tracing | null = null,
+  ): boolean {
     const reaches = entries.some((entry, i) =>
       entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > i
     );
@@ -237,12 +242,12 @@ export function writerOf(checkpoint: Uint8Array | null, pieces: Iterable<Uint8Ar
   return null;
 }
 
-/** RC1. @throws ParkedError `code_differs`, `log_corrupt`. */
+/** RC1; the entries, as they were read for it. @throws ParkedError `code_differs`, `log_corrupt`. */
 export function requireCode(
   { code, checkpoint, entries }: Pick<OpenSession, "code" | "checkpoint" | "entries">,
-): void {
+): ReadEntry[] {
   let wrote: string | null;
-  let read: readonly ReadEntry[];
+  let read: ReadEntry[];
   try {
     wrote = checkpoint === null ? null : codeOfCheckpoint(checkpoint.bytes);
     read = readEntries(entries);
@@ -256,11 +261,12 @@ export function requireCode(
       throw codeDiffers(wrote, code);
     }
   }
+  return read;
 }
 
-/** RC1, for what follows a log. @throws ParkedError `code_differs`, CodecError */
-export function requireSameCode(entries: Uint8Array, code: string): void {
-  for (const entry of readEntries(entries)) {
+/** RC1, for what follows a log. @throws ParkedError `code_differs` */
+export function requireSameCode(entries: readonly ReadEntry[], code: string): void {
+  for (const entry of entries) {
     if (entry.kind !== "turn" || entry.input.kind !== "epoch" || entry.input.code === code) continue;
     throw new ParkedError(
       "code_differs",

@@ -54,7 +54,7 @@ export interface LoggedTurn {
 
 /** The turns of a log that count (RP1). `first` is the number of the first entry. */
 export function turnsOf(entries: readonly ReadEntry[], first: number): LoggedTurn[] {
-  const kept: { readonly entry: ReadEntry; readonly sequence: number }[] = [];
+  const kept: ReadEntry[] = [], sequences: number[] = [];
   let sequence = first;
   for (const entry of entries) {
     if (entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > 0) {
@@ -68,12 +68,14 @@ export function turnsOf(entries: readonly ReadEntry[], first: number): LoggedTur
           },
         );
       }
-      kept.length -= voids;
+      kept.length = sequences.length -= voids;
     }
-    kept.push({ entry, sequence: sequence++ });
+    kept.push(entry);
+    sequences.push(sequence++);
   }
   const turns: LoggedTurn[] = [];
-  for (const { entry, sequence } of kept) {
+  for (const [i, entry] of kept.entries()) {
+    const sequence = sequences[i] ?? first;
     const end = { sequence, bytes: entry.end };
     if (entry.kind === "turn") {
       const { input, check, dt } = entry;
