@@ -85,9 +85,7 @@ export function decodeCall(bytes: Uint8Array): SessionCall {
 
 /** An answer's bytes. */
 export function encodeAnswer(answer: SessionAnswer): Uint8Array<ArrayBuffer> {
-  if (answer.kind === "value") {
-    return new Writer(answer.value.length + 8).byte(ANSWER.value).bytes(answer.value).done();
-  }
+  if (answer.kind === "value") return valueAnswer(answer.value);
   const writer = new Writer();
   if (answer.kind === "error") {
     return writer.byte(ANSWER.error).text(answer.code).text(answer.message.toWellFormed()).done();
@@ -96,6 +94,17 @@ export function encodeAnswer(answer: SessionAnswer): Uint8Array<ArrayBuffer> {
   writeHeaders(writer, answer.headers);
   writeBody(writer, answer.body);
   return writer.done();
+}
+
+/** Most are short: a writer, and a copy of what it wrote, would cost more than all else. */
+function valueAnswer(value: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { length } = value;
+  if (length >= 0x80) return new Writer(length + 8).byte(ANSWER.value).bytes(value).done();
+  const bytes = new Uint8Array(2 + length);
+  bytes[0] = ANSWER.value;
+  bytes[1] = length;
+  bytes.set(value, 2);
+  return bytes;
 }
 
 /** The answer that bytes are. @throws CodecError (K1) */
