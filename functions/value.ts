@@ -15,6 +15,7 @@
  */
 import { Buffer } from "node:buffer";
 import { DefaultDeserializer, deserialize, serialize } from "node:v8";
+import { shortAscii } from "../store/codec.ts";
 import { VALUE_TAG } from "../store/value.ts";
 import { AppError, KvTypeError } from "./errors.ts";
 import { isKvU64, KvU64 } from "./kv_u64.ts";
@@ -78,13 +79,14 @@ function tagged(tag: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
   return out;
 }
 
+/** A view of its own for each number would cost as much as the rest. */
+const number = Uint8Array.of(VALUE_TAG.number, 0, 0, 0, 0, 0, 0, 0, 0);
+const numberView = new DataView(number.buffer);
+
 function encodeNumber(value: number): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(9);
-  out[0] = VALUE_TAG.number;
-  const view = new DataView(out.buffer);
-  if (Number.isNaN(value)) view.setUint16(7, 0x7ff8, true); // one of its many forms (V4)
-  else view.setFloat64(1, value, true);
-  return out;
+  if (Number.isNaN(value)) numberView.setBigUint64(1, 0x7ff8n << 48n, true); // one of its many forms (V4)
+  else numberView.setFloat64(1, value, true);
+  return number.slice();
 }
 
 function encodeU64(value: bigint): Uint8Array<ArrayBuffer> {
@@ -195,7 +197,7 @@ const corrupt = (why: string): AppError =>
 function decode(bytes: Uint8Array): unknown {
   switch (bytes[0]) {
     case VALUE_TAG.json:
-      return JSON.parse(utf8Strict.decode(bytes.subarray(1)));
+      return JSON.parse(shortAscii(bytes, 1, bytes.length) ?? utf8Strict.decode(bytes.subarray(1)));
     case VALUE_TAG.text:
       return utf8Strict.decode(bytes.subarray(1));
     case VALUE_TAG.bytes:

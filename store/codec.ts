@@ -214,11 +214,14 @@ export class Reader {
   }
 
   text(): string {
-    const bytes = this.view();
-    const short = bytes.length <= SHORT_TEXT_MAX ? asciiOf(bytes) : null;
+    const length = this.uint();
+    if (length > this.#bytes.length - this.#at) throw new CodecError("a length is beyond the message");
+    const from = this.#at;
+    this.#at += length;
+    const short = shortAscii(this.#bytes, from, this.#at);
     if (short !== null) return short;
     try {
-      return utf8Strict.decode(bytes);
+      return utf8Strict.decode(this.#bytes.subarray(from, this.#at));
     } catch {
       throw new CodecError("a text is not UTF-8");
     }
@@ -246,10 +249,11 @@ export class Reader {
   }
 }
 
-/** A text, where it is ASCII. */
-function asciiOf(bytes: Uint8Array): string | null {
+/** The text in a part of bytes, where it is short, and ASCII. */
+export function shortAscii(bytes: Uint8Array, from: number, to: number): string | null {
+  if (to - from > SHORT_TEXT_MAX) return null;
   let text = "";
-  for (let i = 0; i < bytes.length; i++) {
+  for (let i = from; i < to; i++) {
     const unit = bytes[i] ?? 0;
     if (unit >= 0x80) return null;
     text += String.fromCharCode(unit);
