@@ -50,12 +50,11 @@ export type Handled = Extract<
   { readonly kind: "request" | "attach" | "message" | "detach" | "timer" }
 >;
 
-/** Who is told of a handler's life. */
+/** Whose handlers run, and who is told of their lives. */
 interface Running {
-  readonly handler: Handler;
-  peer(id: string): SessionPeer;
-  ended(answer: Uint8Array | null): void;
-  failed(error: unknown): void;
+  readonly peers: { asSeen(id: string): SessionPeer };
+  ended(handler: Handler, answer: Uint8Array | null): void;
+  fail(error: unknown): void;
 }
 
 /** Whether an input begins a handler. */
@@ -65,73 +64,91 @@ export const isHandled = (input: TurnInput): input is Handled =>
   input.kind === "timer";
 
 /** Begins a handler: runs it up to its first wait. */
-export function begun(object: SessionObject, input: Handled, running: Running): void {
-  const { handler } = running;
+export function begun(object: SessionObject, handler: Handler, running: Running): void {
+  const { input } = handler;
+  const { peers } = running;
   switch (input.kind) {
     case "attach":
       handler.name = "onOpen";
-      return settle(() => object.onOpen?.(running.peer(input.peer.id)), () => null, running);
+      return settle(() => object.onOpen?.(peers.asSeen(input.peer.id)), nothing, handler, running);
     case "message":
       handler.name = "onMessage";
-      return settle(() => object.onMessage?.(input.message, running.peer(input.peer)), () => null, running);
+      return settle(
+        () => object.onMessage?.(input.message, peers.asSeen(input.peer)),
+        nothing,
+        handler,
+        running,
+      );
     case "detach":
       handler.name = "onClose";
-      return settle(() => object.onClose?.(running.peer(input.peer)), () => null, running);
+      return settle(() => object.onClose?.(peers.asSeen(input.peer)), nothing, handler, running);
     case "timer":
       handler.name = `onTimer(${JSON.stringify(input.name)})`;
-      return settle(() => object.onTimer?.(input.name), () => null, running);
+      return settle(() => object.onTimer?.(input.name), nothing, handler, running);
     case "request":
       handler.request = input.request;
       handler.chain = input.chain;
-      return begunRequest(object, input.bytes, running);
+      return begunRequest(object, input.bytes, handler, running);
   }
 }
 
-function begunRequest(object: SessionObject, bytes: Uint8Array, running: Running): void {
+function begunRequest(object: SessionObject, bytes: Uint8Array, handler: Handler, running: Running): void {
   let call: SessionCall;
   try {
     call = decodeCall(bytes);
   } catch (error) {
-    return running.failed(error);
+    return running.fail(error);
   }
   if (call.kind === "fetch") {
     const { fetch } = object;
-    running.handler.name = "fetch";
+    handler.name = "fetch";
     if (typeof fetch !== "function") {
-      return running.ended(errorAnswer("not_available", "the class of this stateful session has no fetch"));
+      const answer = errorAnswer("not_available", "the class of this stateful session has no fetch");
+      return running.ended(handler, answer);
     }
-    return settle(async () => await responseAnswer(await fetch.call(object, requestOf(call))), asIs, running);
+    const work = async () => await responseAnswer(await fetch.call(object, requestOf(call)));
+    return settle(work, asIs, handler, running);
   }
   const { method, args } = call;
-  running.handler.name = method;
+  handler.name = method;
   const own = methodOf(object, method);
   if (own === undefined) {
-    return running.ended(errorAnswer("not_available", `this stateful session has no method ${method}`));
+    const answer = errorAnswer("not_available", `this stateful session has no method ${method}`);
+    return running.ended(handler, answer);
   }
   settle(
     () => Reflect.apply(own, object, Array.from(decodeValue(args, CALL_BYTES_MAX) as unknown[])),
-    (value) => encodeAnswer({ kind: "value", value: encodeValue(value) }),
+    valueAnswer,
+    handler,
     running,
   );
 }
 
-const asIs = (value: unknown): Uint8Array | null => value as Uint8Array | null;
+/** What a handler comes to, as its answer. */
+type Answering = (value: unknown) => Uint8Array | null;
+const nothing: Answering = () => null;
+const asIs: Answering = (value) => value as Uint8Array | null;
+const valueAnswer: Answering = (value) => encodeAnswer({ kind: "value", value: encodeValue(value) });
 
 /** Runs `work`; what it comes to is the answer. */
-function settle(work: () => unknown, answer: (value: unknown) => Uint8Array | null, running: Running): void {
-  const done = (value: unknown): void => {
-    try {
-      running.ended(answer(value));
-    } catch (error) {
-      running.failed(error);
-    }
-  };
+function settle(work: () => unknown, answer: Answering, handler: Handler, running: Running): void {
   try {
     const value = work();
-    if (isThenable(value)) Promise.resolve(value).then(done, running.failed);
-    else done(value);
+    if (!isThenable(value)) return done(value, answer, handler, running);
+    Promise.resolve(value).then(
+      (value) => done(value, answer, handler, running),
+      (error) => running.fail(error),
+    );
   } catch (error) {
-    running.failed(error);
+    running.fail(error);
+  }
+}
+
+function done(value: unknown, answer: Answering, handler: Handler, running: Running): void {
+  try {
+    running.ended(handler, answer(value));
+  } catch (error) {
+    running.fail(error);
   }
 }
 

@@ -19,13 +19,17 @@ export interface Leaving {
   readonly timers: readonly TimerChange[];
 }
 
-/** What a handler makes besides calls. */
-export interface Made extends Leaving {
+/** What a handler makes besides calls: arrays of which whoever is given them may make his own. */
+export interface Made {
+  readonly outputs: Output[];
+  readonly effects: Effect[];
+  readonly timers: TimerChange[];
   /** Peers that have gone. */
-  readonly left: readonly string[];
+  readonly left: string[];
 }
 
-const NOTHING: Leaving = { outputs: [], effects: [], timers: [] };
+const NONE = Object.freeze([]) as unknown as never[];
+const NOTHING: Leaving = { outputs: NONE, effects: NONE, timers: NONE };
 
 /** Who knows which outputs are for peers: the others are answers. */
 interface Addressees {
@@ -35,12 +39,12 @@ interface Addressees {
 /** See the file's header. */
 export class Outbox {
   readonly #logged: Addressees;
-  #outputs: Output[] = [];
-  #effects: Effect[] = [];
-  #timers: TimerChange[] = [];
-  #left: string[] = [];
+  #outputs: Output[] = NONE;
+  #effects: Effect[] = NONE;
+  #timers: TimerChange[] = NONE;
+  #left: string[] = NONE;
   /** Calls with an effect that wait for their intent to be given out. */
-  #intents: Call[] = [];
+  #intents: Call[] = NONE;
   readonly #answers = new Map<string, Output>();
   #answerBytes = 0;
   /** By peer, oldest first; null: there was none. */
@@ -74,28 +78,28 @@ export class Outbox {
   }
 
   add({ outputs, effects, timers, left }: Made): void {
-    if (outputs.length > 0) this.#outputs.push(...outputs);
-    if (effects.length > 0) this.#effects.push(...effects);
-    if (timers.length > 0) this.#timers.push(...timers);
-    if (left.length > 0) this.#left.push(...left);
+    this.#outputs = joined(this.#outputs, outputs);
+    this.#effects = joined(this.#effects, effects);
+    this.#timers = joined(this.#timers, timers);
+    this.#left = joined(this.#left, left);
   }
 
   addIntent(call: Call): void {
-    this.#intents.push(call);
+    this.#intents = joined(this.#intents, [call]);
   }
 
   /** The handler was rejected: nothing of it leaves. */
   drop(): void {
-    this.#outputs = [];
-    this.#effects = [];
-    this.#timers = [];
-    this.#left = [];
-    this.#intents = [];
+    this.#outputs = NONE;
+    this.#effects = NONE;
+    this.#timers = NONE;
+    this.#left = NONE;
+    this.#intents = NONE;
   }
 
   takeIntents(): readonly Call[] {
     const intents = this.#intents;
-    this.#intents = [];
+    this.#intents = NONE;
     return intents;
   }
 
@@ -103,9 +107,7 @@ export class Outbox {
   take(isPoint: boolean): Leaving {
     if (!isPoint) return NOTHING;
     const made = { outputs: this.#outputs, effects: this.#effects, timers: this.#timers };
-    this.#outputs = [];
-    this.#effects = [];
-    this.#timers = [];
+    this.#outputs = this.#effects = this.#timers = NONE;
     return made;
   }
 
@@ -113,7 +115,7 @@ export class Outbox {
   keep(): void {
     this.keepAll(this.#outputs, this.#effects);
     for (const peer of this.#left) this.#toPeers?.delete(peer);
-    this.#left = [];
+    this.#left = NONE;
   }
 
   keepAll(outputs: readonly Output[], effects: readonly Effect[]): void {
@@ -162,4 +164,11 @@ export class Outbox {
     this.#answerBytes -= answer.bytes.length;
     this.#answers.delete(to);
   }
+}
+
+/** Mostly there was nothing before, and what was made is taken as it is. */
+function joined<T>(before: T[], more: T[]): T[] {
+  if (before.length === 0) return more;
+  if (more.length > 0) before.push(...more);
+  return before;
 }

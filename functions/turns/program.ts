@@ -242,19 +242,16 @@ export class Program implements SessionPort {
     if (object === null) throw new Error("a handler was begun before its session was born");
     const handler: Handler = { name: "", subject: subjectOf(input), input, request: null, chain: [] };
     this.handler = handler;
-    const ended = (answer: Uint8Array | null) => {
-      if (this.handler !== handler) return;
-      if (this.#turn === null) return void this.#host.leaked?.(this, `the end of ${handler.name}`);
-      if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
-      this.handler = null;
-      this.failed = null;
-    };
-    begun(object, input, {
-      handler,
-      peer: (id) => this.peers.asSeen(id),
-      ended,
-      failed: (error) => this.fail(error),
-    });
+    begun(object, handler, this);
+  }
+
+  /** A handler has come to its end. */
+  ended(handler: Handler, answer: Uint8Array | null): void {
+    if (this.handler !== handler) return;
+    if (this.#turn === null) return void this.#host.leaked?.(this, `the end of ${handler.name}`);
+    if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
+    this.handler = null;
+    this.failed = null;
   }
 
   /** In place of a handler: its subject is done with, unless it is tried again. */

@@ -295,7 +295,7 @@ export class StatefulSession implements Runnable, WaitingSession {
     const { program } = this;
     if (this.#handling !== null) this.#through = this.#handling.number;
     this.#handling = null;
-    this.#held = [];
+    if (this.#held.length > 0) this.#held = [];
     this.#logged.log.point();
     this.#outbox.keep();
     const isDue = this.#wantsCheckpoint || this.#logged.isCheckpointDue;
