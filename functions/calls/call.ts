@@ -62,7 +62,7 @@ export function encodeCall(call: SessionCall): Uint8Array<ArrayBuffer> {
   return writer.done();
 }
 
-/** The call that bytes are. @throws CodecError (K1) */
+/** The call that bytes are; its arguments are a view of them. @throws CodecError (K1) */
 export function decodeCall(bytes: Uint8Array): SessionCall {
   const reader = readerOf(bytes);
   const kind = reader.byte();
@@ -72,7 +72,7 @@ export function decodeCall(bytes: Uint8Array): SessionCall {
       `a method's name has 1 to ${METHOD_CHARS_MAX} characters, this one has ${method.length}`,
     );
   }
-  if (kind === CALL.rpc) return ended(reader, { kind: "rpc", method, args: reader.bytes() });
+  if (kind === CALL.rpc) return ended(reader, { kind: "rpc", method, args: reader.view() });
   if (kind !== CALL.fetch) throw new CodecError(`there is no call of kind ${kind}`);
   return ended(reader, {
     kind: "fetch",
