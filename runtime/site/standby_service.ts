@@ -16,7 +16,9 @@ export interface StandbyParts {
   readonly site: string;
   readonly homes: Homes;
   readonly replica: Pick<Replica, "owners">;
+  /** Of those that are followed, and of those that are at home here. */
   readonly pool: StatefulPool;
+  readonly homePool: StatefulPool;
   readonly apps: AppTable;
   readonly prepared: (version: LiveVersion) => Prepared;
   readonly takeOver: (name: Parameters<Standbys["take"]>[0]) => void;
@@ -30,9 +32,9 @@ function hasStandby(apps: AppTable, { app, class: className }: StatefulName): bo
 }
 
 /** What waits at this site for others' sessions; `Homes` tells it of logs. */
-export function readinessOf({ site, homes, apps, prepared }: StandbyParts, pool: StatefulPool): Readiness {
+export function readinessOf({ site, homes, apps, prepared, homePool }: StandbyParts): Readiness {
   return new Readiness({
-    ...{ site, pool, logs: homes.followable },
+    ...{ site, pool: homePool, logs: homes.followable },
     hasStandby: (name) => hasStandby(apps, name),
     appOf: (app) => {
       const live = apps.get(app)?.current;
@@ -43,7 +45,7 @@ export function readinessOf({ site, homes, apps, prepared }: StandbyParts, pool:
 
 /** Makes them; `Homes` tells them of logs. */
 export function standbysOf(parts: StandbyParts): Standbys {
-  const { site, homes, pool, apps, takeOver } = parts;
+  const { site, homes, pool, homePool, apps, takeOver } = parts;
   const { owners } = parts.replica, { detector } = owners;
   return new Standbys({
     ...{ site, takeOver, logs: homes.followable },
@@ -56,10 +58,10 @@ export function standbysOf(parts: StandbyParts): Standbys {
       const found = await apps.version(app, versionOfLog(copy));
       return found && { version: found.version, code: codeOf(found.version) };
     },
-    follow: async ({ app }, version, session, sink) => {
+    follow: async ({ app }, version, session, sink, isAhead) => {
       const found = await apps.version(app, version);
       if (found === undefined) throw new Error(`version ${version.slice(0, 8)} of ${app} is there no more`);
-      return await pool.follow(parts.prepared(found).app, session, sink);
+      return await (isAhead ? homePool : pool).follow(parts.prepared(found).app, session, sink);
     },
     fellows: {
       isLost: (one) => !owners.isKnown(one) || ["suspected", "dead"].includes(detector.presence(one)),

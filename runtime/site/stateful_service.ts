@@ -145,8 +145,13 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const host = opened.host = new SessionHost({
     ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
-    standby: (name, version, last) => opened.standbys?.take(name, version, last) ?? null,
-    prepare: (name, app) => opened.standbys?.follows(name) ? undefined : pool.prepare(app),
+    standby: async (name, version, last) => await opened.standbys?.take(name, version, last) ?? null,
+    prepare: (name, app) => {
+      // Each of its messages is to be replayed by itself: not of one that was followed.
+      const isFollowed = opened.standbys?.follows(name) ||
+        (!config.checkDeterminism && opened.standbys?.ahead(name));
+      if (!isFollowed) pool.prepare(app);
+    },
     ...{ prepared: parts.prepared, limits: config.limits, log: appLog },
     egressOf: ({ manifest: { fetchHosts } }) => origins.rulesOf(fetchHosts),
     originOf: (name, version) => origins.http(name, version),
@@ -171,11 +176,12 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       }, true),
   });
   const others = {
-    ...{ site: config.id, homes, replica, pool: standbyPool, apps, prepared: parts.prepared, appLog },
+    ...{ site: config.id, homes, replica, apps, prepared: parts.prepared, appLog },
+    ...{ pool: standbyPool, homePool: pool },
     takeOver: (name: StatefulName) => host.wake(name),
   };
   const standbys = opened.standbys = standbysOf(others);
-  const readiness = opened.readiness = readinessOf(others, pool);
+  const readiness = opened.readiness = readinessOf(others);
   const router: StatefulRouter = new StatefulRouter({
     ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
     sites,

@@ -22,7 +22,7 @@ export interface HostServices {
   /** A session whose log is here is being opened: an isolate is likely to be needed. */
   readonly prepare?: (name: StatefulName, app: IsolateApp) => void;
   /** Who has followed a session up to that entry, with that code (standbys.ts). */
-  readonly standby: (name: StatefulName, version: string, last: number) => Standby | null;
+  readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
   readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;
   readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
   /** What all runs of a version share. */

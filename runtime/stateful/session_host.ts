@@ -415,7 +415,7 @@ export class SessionHost {
     // What it runs in starts meanwhile, where it is likely to run here.
     if (homes.followable.log(name) !== undefined) prepare?.(name, this.#services.prepared(current).app);
     const home = await this.#openings.open(name, current.version);
-    let run: SessionRun | undefined, standby: Standby | null = null;
+    let run: SessionRun | undefined, standby: Promise<Standby | null> | undefined;
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
       const version = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
@@ -429,7 +429,7 @@ export class SessionHost {
       const services = isShared(version, name) ? { ...stores, missed } : stores;
       standby = this.#services.standby(name, version.version, lastOf(home));
       const [from, store] = await Promise.all([
-        standby ?? this.#sessionOf(name, home),
+        standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
         OwnStore.open(services, { ...name, birth }, token),
       ]);
       const { seed } = home, origin = this.#services.originOf(name, version);
@@ -452,7 +452,7 @@ export class SessionHost {
       );
       return run;
     } catch (error) {
-      if (run === undefined) standby?.close();
+      if (run === undefined) void standby?.then((standby) => standby?.close());
       if (run === undefined) home.abandon();
       else await run.finished;
       if (error instanceof StandbyFailed) return await this.#open(name, listener);

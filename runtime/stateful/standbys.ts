@@ -10,6 +10,8 @@
  *      based on another checkpoint: its home is not concerned.
  * SS3  At most STANDBYS_MAX are followed, in isolates of their own: one that takes its isolate with it takes no session
  *      that is at home here.
+ * SS4  What is about to be opened here is followed meanwhile, of whatever class (`ahead`): its state is made anew while its
+ *      epoch is asked for. Of that nobody is told, and it is let go of where nothing comes of it.
  */
 import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
@@ -31,12 +33,13 @@ export interface StandbyServices {
     name: StatefulName,
     copy: FollowedLog,
   ) => Promise<{ readonly version: string; readonly code: string } | undefined>;
-  /** Opens a follower in an isolate of a version. */
+  /** Opens a follower in an isolate of a version: one of those of the sessions at home here where it is about to be one. */
   readonly follow: (
     name: StatefulName,
     version: string,
     session: OpenSession,
     sink: ChannelSink,
+    isAhead: boolean,
   ) => Promise<FollowedChannel>;
   readonly fellows: {
     isLost(site: string): boolean;
@@ -60,7 +63,10 @@ interface Entry {
   home: string;
   unwatch: () => void;
   standby: Standby | null;
-  isOpening: boolean;
+  /** Resolves when it is followed, or can't be. */
+  opening: Promise<void> | null;
+  /** Until then it may be about to be opened here (SS4); 0: it was not. */
+  aheadUntilMs: number;
   /** Its log has changed in a way that can't be followed, while it was being opened. */
   isStale: boolean;
   /** What was appended meanwhile. */
@@ -80,6 +86,10 @@ const SWEEP_MS = 1_000;
 const ALL_EVERY = 10;
 /** Owners that are on record a moment later, isolates that did not start: looked at again. */
 const AGAIN_MS = 1_000;
+/** What is asked for again and again, and can't be opened, is not made anew each time (SS4). */
+const AHEAD_MS = 10_000;
+/** Where there are more to be opened at once it is the processor that they wait for. */
+const AHEAD_MAX = 8;
 /** Others are nearer: that changes when one of them is lost. */
 const FAR_MS = 30_000;
 
@@ -89,6 +99,7 @@ const keyOf = (name: StatefulName): string => JSON.stringify([name.app, name.cla
 export class Standbys {
   readonly #services: StandbyServices;
   readonly #entries = new Map<string, Entry>();
+  readonly #ahead = new Set<Entry>();
   readonly #unlisten: () => void;
   readonly #clock: PeerClock;
   #cancelSweep: () => void = () => {};
@@ -109,8 +120,9 @@ export class Standbys {
 
   /** For status and metrics. */
   get counts(): { readonly standbys: number; readonly diverged: number; readonly promoted: number } {
+    const { wants } = this.#services;
     let standbys = 0;
-    for (const { standby } of this.#entries.values()) if (standby !== null) standbys++;
+    for (const { standby, name } of this.#entries.values()) if (standby !== null && wants(name)) standbys++;
     return { standbys, diverged: this.#diverged, promoted: this.#promoted };
   }
 
@@ -129,7 +141,7 @@ export class Standbys {
         if (!news.isSame) this.#drop(entry);
         return;
       case "appended":
-        if (standby === null && entry.isOpening) entry.early.push(news);
+        if (standby === null && entry.opening !== null) entry.early.push(news);
         if (standby !== null && !standby.appended(news)) this.#drop(entry);
         return;
       case "based":
@@ -142,19 +154,37 @@ export class Standbys {
   /** Whether a session is followed here, or about to be. */
   follows(name: StatefulName): boolean {
     const entry = this.#entries.get(keyOf(name));
-    return entry !== undefined && (entry.isOpening || entry.standby !== null);
+    return entry !== undefined && (entry.opening !== null || entry.standby !== null);
+  }
+
+  /** SS4. A session of another site is about to be opened here; false: it is not followed for that. */
+  ahead(name: StatefulName): boolean {
+    const { logs, site } = this.#services;
+    const by = logs.log(name)?.head.by ?? site;
+    const known = this.#entries.get(keyOf(name));
+    if (this.#closed || by === site || known?.isRefused) return false;
+    const isFollowed = this.follows(name);
+    if (!isFollowed && this.#ahead.size >= AHEAD_MAX) return false;
+    const entry = known ?? this.#add(name, by);
+    entry.aheadUntilMs = this.#clock.nowMs() + AHEAD_MS;
+    this.#ahead.add(entry);
+    if (!isFollowed) this.#open(entry);
+    return true;
   }
 
   /** The standby of a session that this site has just become the home of; null: there is none that is as far. */
-  take(name: StatefulName, version: string, last: number): Standby | null {
+  async take(name: StatefulName, version: string, last: number): Promise<Standby | null> {
     const entry = this.#entries.get(keyOf(name));
     if (entry === undefined) return null;
+    // Whoever opens it otherwise begins with the same.
+    if (this.#ahead.has(entry)) await entry.opening;
+    if (this.#entries.get(keyOf(name)) !== entry) return null;
     const { standby } = entry;
     entry.standby = null;
     this.#forget(entry);
     if (standby === null || standby.isOver) return null;
     if (standby.version === version && standby.last === last) {
-      this.#promoted++;
+      if (this.#services.wants(name)) this.#promoted++;
       return standby;
     }
     standby.close();
@@ -202,15 +232,10 @@ export class Standbys {
 
   /** Whether a log is one to be followed, and not known so far: now it is. */
   #found({ name, head: { by: home } }: Pick<KeptLog, "name" | "head">): boolean {
-    const { site, wants, fellows } = this.#services;
+    const { site, wants } = this.#services;
     if (home === site || !wants(name) || this.#entries.size >= KNOWN_MAX) return false;
-    const key = keyOf(name);
-    if (this.#entries.has(key)) return false;
-    this.#entries.set(key, {
-      ...{ name, home, standby: null, isOpening: false, isStale: false, againMs: 0, isRefused: false },
-      early: [],
-      unwatch: fellows.watch(home),
-    });
+    if (this.#entries.has(keyOf(name))) return false;
+    this.#add(name, home);
     return true;
   }
 
@@ -219,19 +244,31 @@ export class Standbys {
     const { site, wants, fellows, takeOver } = this.#services;
     const nowMs = this.#clock.nowMs();
     let followed = 0;
-    for (const { standby, isOpening } of this.#entries.values()) {
-      if (standby !== null || isOpening) followed++;
+    for (const { standby, opening } of this.#entries.values()) {
+      if (standby !== null || opening !== null) followed++;
     }
     for (const entry of [...this.#entries.values()]) {
-      const { name, home, standby, isOpening, isRefused, againMs } = entry;
-      if (!wants(name)) this.#forget(entry);
+      const { name, home, standby, opening, isRefused, againMs } = entry;
+      const isAhead = entry.aheadUntilMs > nowMs;
+      if (!isAhead) this.#ahead.delete(entry);
+      if (!wants(name)) { if (!isAhead) this.#forget(entry); }
       // The arbiter could not be asked, or was not sure.
       else if (standby !== null) { if (fellows.isLost(home)) takeOver(name); }
-      else if (home !== site && !isOpening && !isRefused && nowMs >= againMs && followed < this.#max) { // SS3
+      else if (home !== site && opening === null && !isRefused && nowMs >= againMs && followed < this.#max) { // SS3
         followed++;
-        void this.#open(entry);
+        this.#open(entry);
       }
     }
+  }
+
+  #add(name: StatefulName, home: string): Entry {
+    const entry: Entry = {
+      ...{ name, home, standby: null, opening: null, isStale: false, againMs: 0, isRefused: false },
+      ...{ early: [], aheadUntilMs: 0 },
+      unwatch: this.#services.fellows.watch(home),
+    };
+    this.#entries.set(keyOf(name), entry);
+    return entry;
   }
 
   #isAt(entry: Entry, home: string): void {
@@ -254,12 +291,19 @@ export class Standbys {
     entry.standby = null;
     entry.isStale = true;
     entry.unwatch();
+    this.#ahead.delete(entry);
     this.#entries.delete(keyOf(entry.name));
   }
 
-  async #open(entry: Entry): Promise<void> {
-    const { log } = this.#services;
-    entry.isOpening = true;
+  #open(entry: Entry): void {
+    entry.opening = this.#opening(entry).finally(() => {
+      entry.opening = null;
+      entry.early = [];
+    });
+  }
+
+  async #opening(entry: Entry): Promise<void> {
+    const { log, wants } = this.#services;
     entry.isStale = false;
     entry.early = [];
     entry.againMs = this.#clock.nowMs() + AGAIN_MS;
@@ -268,18 +312,16 @@ export class Standbys {
     } catch (error) {
       entry.standby?.close();
       entry.standby = null;
+      if (!wants(entry.name)) return; // whoever opens it hears of it
       log(entry.name, "warn", `${shown(entry.name)} has no standby for now: ${error}`);
-    } finally {
-      entry.isOpening = false;
-      entry.early = [];
     }
   }
 
   /** SB1 */
   async #follow(entry: Entry): Promise<void> {
     const { logs, codeOf, follow } = this.#services;
-    const { name } = entry;
-    const rank = await logs.rank(name);
+    const { name } = entry, isAhead = this.#ahead.has(entry);
+    const rank = isAhead ? 0 : await logs.rank(name);
     if (rank === null) return;
     if (rank > 0) {
       entry.againMs = this.#clock.nowMs() + FAR_MS;
@@ -298,12 +340,13 @@ export class Standbys {
     );
     if (this.#closed || entry.isStale || !entry.early.every((news) => standby.appended(news))) return;
     entry.standby = standby;
-    standby.opened(await follow(name, code.version, session, standby.sink));
+    standby.opened(await follow(name, code.version, session, standby.sink, isAhead));
   }
 
   /** SS2 */
   #ended(entry: Entry, end: StandbyEnd): void {
     entry.standby = null;
+    if (!this.#services.wants(entry.name)) return this.#forget(entry);
     // Other code has gone on with it from a checkpoint: from there it can be followed.
     entry.isRefused = !(end.kind === "parked" && end.parked.code === "code_differs");
     if (!entry.isRefused) return;
@@ -317,8 +360,9 @@ export class Standbys {
 
   #changed(site: string): void {
     if (this.#closed || !this.#services.fellows.isLost(site)) return;
+    const { wants, takeOver } = this.#services;
     for (const { home, standby, name } of this.#entries.values()) {
-      if (home === site && standby !== null) this.#services.takeOver(name);
+      if (home === site && standby !== null && wants(name)) takeOver(name);
     }
   }
 }

@@ -164,7 +164,7 @@ export async function memoryHost(
     ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000 },
     newPeer: () => random.bytes(16).toHex(),
     secrets: [new Uint8Array(32).fill(9)],
-    standby: () => null,
+    standby: () => Promise.resolve(null),
     prepare: ({ id }) => void prepared.push(id),
     apps,
     prepared: (version) => ({

@@ -30,6 +30,7 @@ class Site {
   readonly lines: string[] = [];
   readonly told: string[] = [];
   readonly opened: OpenSession[] = [];
+  readonly ahead: boolean[] = [];
   sink: ChannelSink | null = null;
   /** Resolves openings, where it is set. */
   gate: PromiseWithResolvers<void> | null = null;
@@ -73,8 +74,9 @@ class Site {
       wantsAny: () => true,
       wants: () => this.wanted,
       codeOf: (_, { version }) => Promise.resolve({ version, code: `${version} deno` }),
-      follow: async (_name, _version, session, sink) => {
+      follow: async (_name, _version, session, sink, isAhead) => {
         this.opened.push(session);
+        this.ahead.push(isAhead);
         await this.gate?.promise;
         this.sink = sink;
         return { isolate, channel: this.opened.length };
@@ -149,7 +151,7 @@ Deno.test("a standby is given its log piece by piece, also what came while it wa
     await site.until("it is open", () => site.told.length === 1);
     site.append(piece(4), piece(5, 2));
     assert.deepEqual(site.told, ["piece 1: 3", "piece 1: 4", "piece 1: 5"]);
-    const standby = site.standbys.take(NAME, "v1", 6);
+    const standby = await site.standbys.take(NAME, "v1", 6);
     assert.equal(standby?.last, 6);
     assert.equal(site.standbys.counts.promoted, 1);
   }));
@@ -240,10 +242,10 @@ Deno.test("a standby asks to be the home when its home is lost, and again until 
     site.lose("edge-2");
     assert.deepEqual(site.takenOver, ["ann"]);
     await site.until("it asks again", () => site.takenOver.length > 1);
-    assert.equal(site.standbys.take(NAME, "v1", 2), null, "its log goes on farther");
+    assert.equal(await site.standbys.take(NAME, "v1", 2), null, "its log goes on farther");
     assert.deepEqual(site.told, ["close 1"]);
     await site.following(2);
-    assert.equal(site.standbys.take(NAME, "v2", 1), null, "other code is to run it");
+    assert.equal(await site.standbys.take(NAME, "v2", 1), null, "other code is to run it");
   }));
 
 const nothing: ChannelSink = {
@@ -255,7 +257,7 @@ const promotion = { epoch: 2, replica: 1, out: {}, effectsApplied: 0 };
 Deno.test("a promoted standby is heard when the run knows where it is, in order", () =>
   withSite(async (site) => {
     await site.following();
-    const standby = site.standbys.take(NAME, "v1", 0);
+    const standby = await site.standbys.take(NAME, "v1", 0);
     assert.ok(standby !== null);
     const heard: string[] = [];
     const run = {
@@ -278,7 +280,7 @@ Deno.test("a promoted standby is heard when the run knows where it is, in order"
 Deno.test("a promotion that fails before it serves fails alone", () =>
   withSite(async (site) => {
     await site.following();
-    const standby = site.standbys.take(NAME, "v1", 0);
+    const standby = await site.standbys.take(NAME, "v1", 0);
     const parked: string[] = [];
     const serving = standby?.promote(promotion, { ...nothing, parked: ({ code }) => void parked.push(code) });
     site.sink?.parked({ code: "diverged", message: "too late", detail: {} });
@@ -329,3 +331,51 @@ Deno.test("logs are looked through now and then, and those that begin in between
   assert.deepEqual([looks, asked], [1, ["a", "e"]]);
   site.close();
 });
+
+Deno.test("what is about to be opened is followed meanwhile, of any class and whoever is nearer (SS4)", () =>
+  withSite(async (site) => {
+    site.wanted = false;
+    site.rank = 1;
+    site.pieces.push(piece(1), piece(2));
+    site.gate = Promise.withResolvers();
+    assert.ok(site.standbys.ahead(NAME));
+    assert.ok(site.standbys.follows(NAME));
+    await site.until("it is being opened", () => site.opened.length === 1);
+    assert.ok(site.standbys.ahead(NAME), "asked for again it is followed once");
+    site.append(piece(3));
+    const taken = site.standbys.take(NAME, "v1", 3);
+    site.gate.resolve();
+    const standby = await taken;
+    assert.deepEqual([standby?.last, site.opened.length, site.ahead], [3, 1, [true]]);
+    assert.deepEqual(site.told, ["piece 1: 3"]);
+    assert.equal(site.standbys.counts.promoted, 0, "it is no standby of its class");
+    assert.ok(!site.standbys.follows(NAME));
+    site.by = "edge-1";
+    assert.ok(!site.standbys.ahead(NAME), "it is this site's");
+  }));
+
+Deno.test("what was followed ahead and did not come to be opened is let go of, and nobody is told (SS4)", () =>
+  withSite(async (site) => {
+    site.wanted = false;
+    assert.ok(site.standbys.ahead(NAME));
+    await site.until("it is followed", () => site.opened.length === 1);
+    site.lose("edge-2");
+    await site.until("it is closed", () => site.told.length === 1);
+    assert.deepEqual([site.told, site.takenOver, site.lines], [["close 1"], [], []]);
+    assert.ok(site.nowMs >= 10_000, `${site.nowMs} ms`);
+    assert.ok(site.standbys.ahead(NAME));
+    await site.until("it is followed again", () => site.opened.length === 2);
+    site.sink?.parked({ code: "diverged", message: "", detail: {} });
+    assert.deepEqual([site.lines, site.standbys.follows(NAME)], [[], false]);
+    assert.equal(await site.standbys.take(NAME, "v1", 0), null);
+  }));
+
+Deno.test("few are followed ahead at once: with more the processor is what they wait for (SS4)", () =>
+  withSite((site) => {
+    site.wanted = false;
+    const ids = Array.from({ length: 12 }, (_, i) => `x${i}`);
+    const followed = ids.filter((id) => site.standbys.ahead({ ...NAME, id }));
+    assert.deepEqual(followed, ids.slice(0, 8));
+    assert.ok(site.standbys.ahead({ ...NAME, id: "x0" }), "that is followed already");
+    return Promise.resolve();
+  }));

@@ -142,7 +142,12 @@ export class SiteProcess {
         drop: () => Promise.resolve(),
         settled: () => Promise.resolve(),
       } as unknown as HostServices["parked"],
-      ...{ standby: () => null, originOf: () => null, originWay: () => null, countRejected: () => {} },
+      ...{
+        standby: () => Promise.resolve(null),
+        originOf: () => null,
+        originWay: () => null,
+        countRejected: () => {},
+      },
       egressOf: () => new EgressRules({ fetchHosts: [] }),
       call: () => Promise.reject(new Error("no other session is here")),
       ...{ mapped: (_, text) => Promise.resolve(text), redact: (_, text) => text },

@@ -37,6 +37,8 @@ export interface WholePlan extends WirePlan {
   readonly echoChance: number;
   readonly mistakes: number;
   readonly hasStandbys: boolean;
+  /** That a session is made anew while its epoch is asked for. */
+  readonly isAhead: boolean;
   readonly idleMs: number;
   readonly commitMs: readonly [number, number];
   readonly delaysMs: readonly number[];
@@ -70,6 +72,7 @@ export function drawWholePlan(seed: number): WholePlan {
     ...{ originLeaves: some(0.2, 2), deaths: draws.pick([0, 0, 0.3]), closes: draws.pick([0, 0, 0.3]) },
     ...{ lateChance: draws.pick([0, 0.5]), echoChance: draws.pick([0, 0.02, 0.1]) },
     ...{ mistakes: draws.pick([0, 0, 0.3]), hasStandbys: draws.chance(0.6) },
+    isAhead: draws.fork("ahead").chance(0.7),
     idleMs: draws.pick([100, 1_000, 60_000]),
     commitMs: draws.pick([[0.1, 0.4], [1, 4], [5, 30]] as const),
     delaysMs: Array.from({ length: n }, () => draws.pick([0.2, 1, 5, 15])),

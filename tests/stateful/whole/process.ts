@@ -231,8 +231,11 @@ export class SiteProcess {
       ...{ homes, pool: this.isolates, replica, limits: LIMITS, idleMs: around.idleMs, channelsMax: 1_000 },
       ...{ clock, nowMs: wallMs, parked, site, newPeer: () => draws.bytes(8).toHex() },
       ...{ secrets: SECRETS, failed: (name, error) => this.#failed(name, error) },
-      standby: (name, version, last) => {
-        const standby = this.standbys.take(name, version, last);
+      prepare: (name) => {
+        if (around.isAhead && this.standbys.ahead(name)) around.probe("followed ahead");
+      },
+      standby: async (name, version, last) => {
+        const standby = await this.standbys.take(name, version, last);
         if (standby !== null) around.probe("standby promoted");
         return standby;
       },

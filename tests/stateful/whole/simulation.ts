@@ -109,11 +109,12 @@ class Simulation {
   }
 
   #surroundings(sites: readonly SiteId[]): Surroundings {
-    const { f, hasStandbys, idleMs, commitMs, echoChance, mistakes, originBreaks } = this.#plan;
+    const { f, hasStandbys, isAhead, idleMs, commitMs, echoChance, mistakes, originBreaks } = this.#plan;
     const { wrongs = {}, logs } = this.#options;
     const draws = this.#draws.fork("origins");
     return {
       ...{ sites, peers: this.#sites, f, hasStandbys, idleMs, commitMs, echoChance, mistakes, wrongs },
+      isAhead,
       ...{
         world: this.#world,
         network: this.#network,

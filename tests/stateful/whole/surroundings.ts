@@ -36,6 +36,7 @@ export interface Surroundings {
   readonly numbers: Numbers;
   readonly tap: LogTap;
   readonly hasStandbys: boolean;
+  readonly isAhead: boolean;
   readonly idleMs: number;
   readonly commitMs: readonly [number, number];
   /** That a packet comes again, seconds later, whoever lives then. */
