@@ -67,8 +67,8 @@ export class Hosted implements RunListener, PeersSession {
   /** Of events that are no requests: one was on its way to an isolate that was killed, and none was done since. */
   readonly #others = { wasLost: false };
   #parked: string | null = null;
-  /** What the next run is told first, in place of what killed the one before (H3). */
-  #rejected: HandledEvent | null = null;
+  /** What the next run is told first, in place of what killed the one before (H3), while that one's epoch lasts. */
+  #rejected: { readonly event: HandledEvent; readonly epoch: number } | null = null;
 
   constructor(name: StatefulName, site: HostedSite) {
     this.name = name;
@@ -204,8 +204,9 @@ export class Hosted implements RunListener, PeersSession {
   async #startOnce(): Promise<SessionRun> {
     this.#parked ??= this.#site.why(this.name);
     if (this.#parked !== null) throw parked(this.name, this.#parked);
-    const rejected = this.#rejected;
     const run = await this.#site.open(this.name, this);
+    // Of an earlier epoch it may have been done at another site since.
+    const rejected = this.#rejected?.epoch === run.home.epoch ? this.#rejected.event : null;
     this.#rejected = null;
     this.#site.serves(this.name);
     this.#run = run;
@@ -282,7 +283,7 @@ export class Hosted implements RunListener, PeersSession {
       if (over.kind === "killed") this.#killed(run, over);
       if (this.#parked === null) {
         for (const waiting of this.#waiting.values()) void this.#submit(waiting);
-        this.peers.runOver(this.#rejected);
+        this.peers.runOver(this.#rejected?.event ?? null);
         // Also where nobody asks: what killed it would be due again, and kill the next.
         if (this.#rejected !== null || this.#single > 0) this.ensure().catch(() => {}); // who asks for it next is told
         return this.tidy();
@@ -354,7 +355,8 @@ export class Hosted implements RunListener, PeersSession {
     // What becomes of an event is for its class to say (static whenThrown), and it is not for ever.
     if (first === undefined && ++this.#kills >= KILLS_MAX) this.#killedTooOften(why);
     const of = first?.kind === "reject" ? first.of : first ?? null;
-    this.#rejected = { kind: "reject", of, code: "isolate_killed", message: why };
+    const event = { kind: "reject", of, code: "isolate_killed", message: why } as const;
+    this.#rejected = { event, epoch: run.home.epoch };
   }
 
   /** What those who wait are told. */
@@ -399,7 +401,9 @@ export class Hosted implements RunListener, PeersSession {
 
   /** This site is not the home of that epoch any more, whether a run serves or not. */
   homeOver(epoch: number, error: HomeError): void {
+    if (this.#rejected?.epoch === epoch) this.#rejected = null;
     this.peers.homeOver(epoch, error);
+    this.tidy();
   }
 
   /** Who is attached; null: nobody was. */

@@ -21,6 +21,7 @@ function aRun() {
     isOver: false,
     handling: null,
     first: undefined,
+    home: { epoch: 1 },
     finished: finished.promise,
     finish: finished.resolve,
     line: { single: () => {} },
@@ -33,19 +34,22 @@ function aRun() {
 
 function served() {
   const runs: ReturnType<typeof aRun>[] = [];
+  const next = { epoch: 1, fails: false };
   let gone = 0;
   const site = {
     why: () => null,
     serves: () => {},
     gone: () => gone++,
     open: () => {
+      if (next.fails) return Promise.reject(new HomeError("superseded", "not now"));
       const run = aRun();
+      Object.assign(run.home, { epoch: next.epoch });
       runs.push(run);
       return Promise.resolve(run);
     },
   } as unknown as HostedSite;
   const hosted = new Hosted(name, site);
-  return { hosted, runs, gone: () => gone };
+  return { hosted, runs, next, gone: () => gone };
 }
 
 Deno.test("a session that is to be opened when its run has ended is not forgotten meanwhile (H6)", async () => {
@@ -82,6 +86,30 @@ for (const [what, isAllDone] of [["is none of these", true], ["may be one of the
     assert.deepEqual(runs[2]?.rejected === null, isAllDone);
   });
 }
+
+Deno.test("what killed an isolate is not given up where another site has been the home since (H3)", async () => {
+  const event = { kind: "timer", name: "t", dueMs: 0 };
+  const how = { kind: "killed", isCause: true, isUnbegun: false, underWay: 1, why: "out of memory" } as const;
+  const superseded = new HomeError("superseded", "another site has it");
+  for (const [epoch, isTold] of [[1, false], [1, true], [2, false], [2, true]] as const) {
+    const { hosted, runs, gone, next } = served();
+    const first = await hosted.ensure();
+    Object.assign(first, { isOver: true, first: event });
+    next.epoch = epoch;
+    next.fails = true;
+    hosted.over(first, how);
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.equal(gone(), 0, "it is to be opened again");
+    if (isTold) hosted.homeOver(1, superseded);
+    assert.equal(gone(), isTold ? 1 : 0);
+    next.fails = false;
+    const second = await hosted.ensure();
+    assert.equal(second, runs[1]);
+    const { rejected } = runs[1] ?? {};
+    if (epoch === 1 && !isTold) assert.deepEqual((rejected as { of: unknown }).of, event);
+    else assert.equal(rejected, null);
+  }
+});
 
 Deno.test("who asks while an operator has a session opened without its clients waits for that opening (H6)", async () => {
   const openings: PromiseWithResolvers<never>[] = [];
