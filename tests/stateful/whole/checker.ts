@@ -92,7 +92,7 @@ export function check(seen: SessionSeen): Violation[] {
       if (party.isLive) checkLive(seen.ledger, party, party.peer, say);
     }
   }
-  for (const name of seen.ledger.timers) say("WC8", `the timer ${name} was never called`);
+  for (const name of seen.ledger.due) say("WC8", `the timer ${name} was never called`);
   checkRequests(seen, say);
   checkRows(seen, say);
   checkOutside(seen, say);

@@ -65,6 +65,8 @@ export class Ledger {
   rejections = 0;
   /** Named timers that are set, and were not called. */
   readonly timers = new Set<string>();
+  /** Those before the handler that runs: what that one sets is nowhere but in the log until it ends. */
+  #before: ReadonlySet<string> = new Set();
   readonly id: string;
   #said = 0;
   #chain = 0;
@@ -78,6 +80,11 @@ export class Ledger {
   constructor(id: string, entries: readonly LogEntry[]) {
     this.id = id;
     for (const input of kept(entries, this)) this.#take(input);
+  }
+
+  /** Timers that sites know of. */
+  get due(): readonly string[] {
+    return [...this.timers].filter((name) => this.#handler === null || this.#before.has(name));
   }
 
   #take(input: Input): void {
@@ -113,6 +120,7 @@ export class Ledger {
   #begin(handler: Handler): void {
     if (this.#handler !== null) throw new Error("a handler began while another ran");
     this.#handler = handler;
+    this.#before = new Set(this.timers);
     if (handler.next().done) this.#handler = null;
   }
 
