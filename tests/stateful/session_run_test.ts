@@ -60,10 +60,14 @@ function running() {
       },
     },
   });
-  const isolate = { acknowledge() {}, deliver() {}, closeChannel() {}, checkpointNow() {} };
+  const given: string[] = [];
+  const isolate = {
+    ...{ acknowledge() {}, closeChannel() {}, checkpointNow() {} },
+    deliver: (_: number, { kind }: { kind: string }) => void given.push(kind),
+  };
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
-  return { run, left, now, started };
+  return { run, left, given, now, started };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -113,4 +117,20 @@ Deno.test("an answer of another session is heard when the log that has it is at 
   now.appended();
   await turn();
   assert.deepEqual(left, ["key 1", "heard"]);
+});
+
+Deno.test("what is given up in place of a handler that goes on comes before what that one waits for", async () => {
+  const { run, given, now, started } = running();
+  await turn();
+  const call = { call: 1, kind: "session", bytes: asked, effect: 1 } as const;
+  run.opened({ ...NOTHING, calls: [call], isQuiescent: false });
+  now.held();
+  now.answered(); // at once, as what was answered before is
+  await started;
+  await turn();
+  assert.deepEqual(given, []);
+  const of = { kind: "timer", name: "t", dueMs: 0 } as const;
+  run.serve({ kind: "reject", of, code: "isolate_killed", message: "it was lost" });
+  await turn();
+  assert.deepEqual(given, ["reject", "result"]);
 });
