@@ -477,13 +477,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   done(call: number, outcome: CallOutcome): void {
-    // What is given up in place of the handler that goes on in the log comes before what that one waits for.
-    if (this.#serving === null) this.#result(call, outcome);
-    else void this.#serving.promise.then(() => this.#result(call, outcome));
-  }
-
-  #result(call: number, outcome: CallOutcome): void {
     if (this.#over !== null) return;
+    // What is given up in place of the handler that goes on in the log comes before what that one waits for.
+    if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
     const storeClock = this.store.tick();
     this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
   }
