@@ -13,6 +13,7 @@ import type {
   SocketOptions,
   StorageChange,
 } from "./ports.ts";
+import { folderOf, replaceFile, syncFolder } from "./replace_file.ts";
 import { MemoryStorage } from "./storage.ts";
 
 /** What differs between platforms, and is not in every platform's types. */
@@ -216,12 +217,11 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
     throw new ClientError("storage_unavailable", `can't use ${path}: another program does`);
   }
   const kept = new Map<string, Uint8Array>();
-  const write = async (to: Deno.FsFile, changes: readonly StorageChange[]) => {
-    const line = changes.map(([name, bytes]) => [name, bytes?.toBase64() ?? null]);
-    const bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
-    for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
-    await to.syncData();
-    return bytes.length;
+  const write = async (changes: readonly StorageChange[]) => {
+    const line = lineOf(changes);
+    for (let at = 0; at < line.length;) at += await file.write(line.subarray(at));
+    await file.syncData();
+    return line.length;
   };
   let bytes = await readJournal(file, kept).catch((cause) => {
     file.close();
@@ -229,14 +229,20 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
       cause,
     });
   });
+  // A file that was just made has to be found again after a power cut.
+  await syncFolder(Deno, folderOf(path)).catch((cause) => {
+    file.close();
+    throw new ClientError("storage_unavailable", `can't keep anything in ${path}: its folder takes no sync`, {
+      cause,
+    });
+  });
   const memory = new MemoryStorage();
   let last: Promise<unknown> = Promise.resolve();
   const rewrite = async () => {
-    // The name changes hands at once; the lock is taken on the new file before it does.
-    const next = await Deno.open(`${path}.new`, { read: true, write: true, create: true, truncate: true });
-    await next.lock(true);
-    bytes = await write(next, [...kept]);
-    await Deno.rename(`${path}.new`, path);
+    // The lock is taken on the new file before it has the name: no other program comes between.
+    const line = lineOf([...kept]);
+    const next = await replaceFile(Deno, path, line, { isLocked: true });
+    bytes = line.length;
     file.close();
     file = next;
   };
@@ -244,7 +250,7 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
     list: (prefix) => new MemoryStorage(kept).list(prefix),
     commit: (changes) => {
       const done = last.then(async () => {
-        bytes += await write(file, changes);
+        bytes += await write(changes);
         for (const [name, value] of changes) value === null ? kept.delete(name) : kept.set(name, value);
         if (bytes <= REWRITE_BYTES) return;
         const size = [...kept.values()].reduce((sum, value) => sum + value.length, 0);
@@ -259,6 +265,12 @@ export async function fileStorage(path: string): Promise<ClientStorage> {
       file.close();
     },
   };
+}
+
+/** Changes as a line of the journal. */
+function lineOf(changes: readonly StorageChange[]): Uint8Array {
+  const line = changes.map(([name, bytes]) => [name, bytes?.toBase64() ?? null]);
+  return new TextEncoder().encode(`${JSON.stringify(line)}\n`);
 }
 
 /** Reads what is there, and leaves the file at its end: a line that was torn off is none. */

@@ -9,6 +9,7 @@
  * X3  Actions are done one after the other.
  */
 import { join } from "node:path";
+import { replaceFile } from "../../functions/client/replace_file.ts";
 import { type ChaosAction, type ChaosDone, type ChaosState } from "../chaos/actions.ts";
 import { Ledger, type LinkShape } from "../chaos/ledger.ts";
 import { CHAOS_PATH, type ChaosFile } from "../chaos/site_chaos.ts";
@@ -304,9 +305,7 @@ export class ClusterChaos {
 
   async #write(site: ClusterSite): Promise<void> {
     const file: ChaosFile = { door: this.#door, faults: this.#ledger.of(site.id) };
-    const fresh = `${site.chaosFile}.new`;
-    await Deno.writeTextFile(fresh, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 });
-    await Deno.rename(fresh, site.chaosFile);
+    (await replaceFile(Deno, site.chaosFile, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 })).close();
   }
 
   /** A site that is down has it from its file; one that stands still is told when it runs on. */

@@ -9,6 +9,7 @@
  * C3  From its first writing to `stop` the cluster file has the processes that there are.
  */
 import { join, resolve } from "node:path";
+import { replaceFile } from "../../functions/client/replace_file.ts";
 import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
 import { CLUSTER_FILE, type ClusterFile } from "../cli/mod.ts";
 import { ConfigError, type SiteFile } from "../site/config.ts";
@@ -106,9 +107,8 @@ export class Cluster {
     for (const site of topology.sites) {
       const { file } = filesOf(data, site);
       await Deno.mkdir(join(data, "sites", site.id), { recursive: true, mode: 0o700 });
-      await Deno.writeTextFile(file, JSON.stringify(siteFile(options, site, ports), null, 2) + "\n", {
-        mode: 0o600,
-      });
+      const text = JSON.stringify(siteFile(options, site, ports), null, 2) + "\n";
+      (await replaceFile(Deno, file, text, { mode: 0o600 })).close();
     }
     const sites = (onChange: () => void) =>
       topology.sites.map((site): ClusterSite => ({
@@ -176,9 +176,7 @@ export class Cluster {
       controlUrl,
     };
     const path = join(this.data, CLUSTER_FILE);
-    const fresh = `${path}.new`;
-    await Deno.writeTextFile(fresh, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 });
-    await Deno.rename(fresh, path);
+    (await replaceFile(Deno, path, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 })).close();
   }
 
   /** Stops every site: leaves first, so that each says goodbye to a parent that is there. */
@@ -263,7 +261,7 @@ async function keepSecret(path: string, bytes: number): Promise<string> {
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     const text = crypto.getRandomValues(new Uint8Array(bytes)).toHex();
-    await Deno.writeTextFile(path, text + "\n", { mode: 0o600 });
+    (await replaceFile(Deno, path, text + "\n", { mode: 0o600 })).close();
     return text;
   }
 }

@@ -6,6 +6,7 @@
  * import anything by file; and one file of plain JavaScript starts faster than thirty of TypeScript.
  */
 import { createHash } from "node:crypto";
+import { replaceFile } from "../../functions/client/replace_file.ts";
 import { fromFileUrl } from "../bundle/file_url.ts";
 import { runDenoBundle } from "../bundle/deno_bundle.ts";
 
@@ -82,10 +83,9 @@ async function one(folder: string, entry: string, stamp: string): Promise<string
   if (result.kind === "failed") {
     throw new Error(`the isolate bootstrap could not be bundled: ${result.message}`);
   }
-  // Written aside and renamed, since several sites may start at the same time on one machine.
+  // Several sites may start at the same time on one machine.
   const aside = `${path}.${crypto.randomUUID()}`;
-  await Deno.writeFile(aside, result.code);
-  await Deno.rename(aside, path);
+  (await replaceFile(Deno, path, result.code, { aside })).close();
   await removeOld(folder);
   return path;
 }

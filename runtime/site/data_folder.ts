@@ -4,6 +4,7 @@
  *
  * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
  */
+import { replaceFile } from "../../functions/client/replace_file.ts";
 import type { Storage } from "../../store/ports.ts";
 import { AdminTokens, type TokenRoles } from "../deploy/mod.ts";
 import { openDenoKv } from "../storage/denokv.ts";
@@ -35,7 +36,7 @@ async function diskName(path: string): Promise<string> {
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     const name = crypto.randomUUID();
-    await Deno.writeTextFile(path, name + "\n");
+    (await replaceFile(Deno, path, name + "\n")).close();
     return name;
   }
 }

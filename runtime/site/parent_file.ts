@@ -3,6 +3,7 @@
  * site file's from then on, until the site file names another one than it did at that time.
  */
 import { z } from "zod";
+import { replaceFile } from "../../functions/client/replace_file.ts";
 import { ConfigError, linkUrl, type SiteConfig, siteId } from "./config.ts";
 
 /** A parent of a site. */
@@ -46,8 +47,6 @@ function parsed(file: string, text: string): z.infer<typeof schema> {
 /** Keeps a parent. @param instead the site file's. */
 export async function keepParent(config: SiteConfig, parent: Parent, instead: Parent): Promise<void> {
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
-  const file = fileOf(config),
-    text = JSON.stringify({ parent, instead: { id: instead.id, url: instead.url } });
-  await Deno.writeTextFile(`${file}.new`, text + "\n", { mode: 0o600 });
-  await Deno.rename(`${file}.new`, file);
+  const text = JSON.stringify({ parent, instead: { id: instead.id, url: instead.url } });
+  (await replaceFile(Deno, fileOf(config), text + "\n", { mode: 0o600 })).close();
 }

@@ -6,7 +6,10 @@
  *
  * F1  A folder that holds other files and not our mark is refused, never written to.
  * F2  Two processes, or two storages of one process, never hold one folder.
+ * F3  A claimed folder is found again after a power cut, under its path and with its mark: each folder that was made
+ *     on the way to it is synced into the one above, before anything in it is told to be on disk.
  */
+import { folderOf } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api.ts";
 
 /** Names the folder as ours, and says which engine wrote it. */
@@ -28,7 +31,7 @@ export interface FolderClaim {
  */
 export function claimFolder(path: string, engine: string): FolderClaim {
   try {
-    Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeFolder(path);
     checkMark(path, engine);
     const lock = takeLock(path);
     let held = true;
@@ -46,12 +49,32 @@ export function claimFolder(path: string, engine: string): FolderClaim {
   }
 }
 
+/** F3 */
+function makeFolder(path: string): void {
+  try {
+    Deno.mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound && folderOf(path) !== path) {
+      makeFolder(folderOf(path));
+      return makeFolder(path);
+    }
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+    if (!Deno.statSync(path).isDirectory) throw error;
+  }
+  // Also where it is there already: whoever made it may have died before it was synced.
+  syncFolder(folderOf(path));
+}
+
 function checkMark(path: string, engine: string): void {
   const wanted = `sojourn storage: ${engine}\n`;
   const names = [...Deno.readDirSync(path)].map((entry) => entry.name);
   if (names.includes(MARK_FILE)) {
     const found = Deno.readTextFileSync(`${path}/${MARK_FILE}`);
     if (found === wanted) return;
+    // A power cut came before it was synced, so nothing else was written here.
+    const isTorn = wanted.startsWith(found) &&
+      names.every((name) => name === MARK_FILE || name === LOCK_FILE);
+    if (isTorn) return writeSynced(path, wanted);
     throw refusal(path, `it was written by "${found.trim()}", and "${wanted.trim()}" was asked for`);
   }
   const others = names.filter((name) => name !== LOCK_FILE);
@@ -73,6 +96,10 @@ function writeSynced(path: string, mark: string): void {
   } finally {
     file.close();
   }
+  syncFolder(path);
+}
+
+function syncFolder(path: string): void {
   if (Deno.build.os === "windows") return; // where a folder can't be opened as a file
   const folder = Deno.openSync(path, { read: true });
   try {

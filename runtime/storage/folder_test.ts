@@ -40,3 +40,13 @@ Deno.test("claimFolder refuses other files and other engines, and writes nothing
     assert.throws(() => claimFolder(`${path}/rows`, "test 2"), /was written by "sojourn storage: test 1"/);
     assert.throws(() => claimFolder(`${path}/thesis.txt`, "test 1"), { code: "disk_failed" });
   }));
+
+Deno.test("claimFolder writes a mark again that a power cut has torn, where nothing else is in the folder (F3)", () =>
+  inFolder((path) => {
+    Deno.writeTextFileSync(`${path}/SOJOURN`, "sojourn sto");
+    claimFolder(path, "test 1").release();
+    assert.equal(Deno.readTextFileSync(`${path}/SOJOURN`), "sojourn storage: test 1\n");
+    Deno.writeTextFileSync(`${path}/SOJOURN`, "");
+    Deno.writeTextFileSync(`${path}/rows.db`, "rows");
+    assert.throws(() => claimFolder(path, "test 1"), { code: "disk_failed" });
+  }));

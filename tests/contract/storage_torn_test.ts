@@ -12,7 +12,7 @@ import { StoreUnavailable } from "../../store/api.ts";
 import { Draws } from "../sim/random.ts";
 import { wholeStep } from "./storage_kill_step.ts";
 import { openEngine } from "./storage_subjects.ts";
-import { type Call, callsOf, cutAt, recorded, type Tear, TEARS } from "./torn_disk.ts";
+import { type Call, callsOf, cutAt, FOLDER, recorded, type Tear, TEARS } from "./torn_disk.ts";
 
 const CHILD = fileURLToPath(new URL("./storage_kill_child.ts", import.meta.url));
 /** Two of them large: enough for a checkpoint of SQLite's log, and for some steps after it. */
@@ -124,13 +124,14 @@ Deno.test("a cut keeps what was synced, tears what was not, and garbles nothing 
   const calls: Call[] = [
     write(0, 1, 2048),
     { kind: "sync", file: "f", from: 1 },
+    { kind: "sync", file: FOLDER, from: 1 },
     write(700, 2),
     write(3000, 3, 10),
   ];
   for (let seed = 0; seed < 200; seed++) {
     const draws = new Draws(`${seed}`);
     const tear = draws.pick(TEARS);
-    const bytes = cutAt(calls, 3, tear, draws).get("f") ?? new Uint8Array();
+    const bytes = cutAt(calls, 4, tear, draws).get("f") ?? new Uint8Array();
     assert.ok(
       bytes.subarray(0, 700).every((one) => one === 1) &&
         bytes.subarray(1724, 2048).every((one) => one === 1),
@@ -155,6 +156,8 @@ Deno.test("strace's lines become calls: data, offsets, lengths, interrupted sync
     `10 ftruncate(${file}, 100) = 0`,
     `10 fsync(${file}) = -1 EIO (Input/output error)`,
     `10 unlink("${hex("/d/f")}") = 0`,
+    `10 rename("${hex("/d/g.new")}", "${hex("/d/g")}") = 0`,
+    `10 fsync(9<${hex("/d")}>) = 0`,
   ].join("\n");
   assert.deepEqual(callsOf(trace, "/d"), [
     { kind: "write", file: "f", offset: 512, bytes: new TextEncoder().encode("ab") },
@@ -163,5 +166,31 @@ Deno.test("strace's lines become calls: data, offsets, lengths, interrupted sync
     { kind: "said", text: "5" },
     { kind: "length", file: "f", bytes: 100 },
     { kind: "unlink", file: "f" },
+    { kind: "rename", file: "g.new", to: "g" },
+    { kind: "sync", file: FOLDER, from: 7 },
   ]);
+});
+
+Deno.test("a name stands for what the file has that was renamed to it, once the folder is synced (T3)", () => {
+  const write = (file: string, fill: number): Call => ({
+    kind: "write",
+    file,
+    offset: 0,
+    bytes: new Uint8Array(4).fill(fill),
+  });
+  const calls: Call[] = [
+    write("f", 1),
+    { kind: "sync", file: "f", from: 1 },
+    { kind: "sync", file: FOLDER, from: 2 },
+    write("f.new", 2),
+    { kind: "rename", file: "f.new", to: "f" },
+    { kind: "sync", file: FOLDER, from: 5 },
+  ];
+  const draws = new Draws("names");
+  const firstByte = (index: number, tear: Tear) => cutAt(calls, index, tear, draws).get("f")?.[0];
+  assert.equal(firstByte(4, "nothing"), 1);
+  assert.equal(firstByte(4, "all"), 2);
+  // Its bytes were not synced before it had the name.
+  assert.equal(firstByte(5, "nothing"), undefined);
+  assert.deepEqual([...cutAt(calls, 5, "all", draws).keys()], ["f"]);
 });

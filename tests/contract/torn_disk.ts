@@ -8,7 +8,8 @@
  * T2  Of what was written since, each sector is there, or not, or (drawn) is garbled within the bytes that the
  *     write covered: whatever order and whichever halves of pages the disk had got to. A file's length goes with
  *     its last sector that is there.
- * T3  Names appear and disappear at once, in order: what we and SQLite need of that is synced with the folder.
+ * T3  Names that appear, change hands or disappear do so in order; of what was done since the last sync of the folder
+ *     that has returned only a first part is there. A file has what it has under whichever name.
  * T4  Shared memory files are not part of a disk's contents: they are rebuilt.
  */
 import { Draws } from "../sim/random.ts";
@@ -17,9 +18,10 @@ import { Draws } from "../sim/random.ts";
 export type Call =
   | { readonly kind: "write"; readonly file: string; readonly offset: number; readonly bytes: Uint8Array }
   | { readonly kind: "length"; readonly file: string; readonly bytes: number }
-  /** A sync that returned; it covers the calls before `from`. */
+  /** A sync that returned; it covers the calls before `from`. Of {@link FOLDER}: of the names. */
   | { readonly kind: "sync"; readonly file: string; readonly from: number }
   | { readonly kind: "unlink"; readonly file: string }
+  | { readonly kind: "rename"; readonly file: string; readonly to: string }
   /** The process said a line: what it promised is on disk. */
   | { readonly kind: "said"; readonly text: string };
 
@@ -33,8 +35,10 @@ export const TEARS: readonly Tear[] = [
   "all",
 ];
 
+/** The folder itself, where calls name a file. */
+export const FOLDER = ".";
 const SECTOR_BYTES = 512;
-const CALLS = "pwrite64,write,ftruncate,fdatasync,fsync,unlink";
+const CALLS = "pwrite64,write,ftruncate,fdatasync,fsync,unlink,rename";
 /** Longer than any single write of SQLite: a page. */
 const SHOWN_BYTES = 70_000;
 const IGNORED = /^lock$|-shm$/;
@@ -69,7 +73,10 @@ export function callsOf(trace: string, folder: string): Call[] {
   const calls: Call[] = [];
   const lengths = new Map<string, number>();
   const syncing = new Map<string, { file: string; from: number }>();
-  const fileOf = (path: string) => path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : null;
+  const fileOf = (path: string) => {
+    if (path === folder) return FOLDER;
+    return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : null;
+  };
   for (const line of trace.split("\n")) {
     const [, thread = "", text = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
     if (/^<\.\.\. f(data)?sync resumed>.* = 0$/.test(text)) {
@@ -85,6 +92,15 @@ export function callsOf(trace: string, folder: string): Call[] {
     if (name === "" && text.startsWith("unlink(") && text.endsWith("= 0")) {
       const file = fileOf(textOf(/^unlink\("([^"]*)"/.exec(text)?.[1] ?? ""));
       if (file !== null && !IGNORED.test(file)) calls.push({ kind: "unlink", file });
+      continue;
+    }
+    if (name === "" && text.startsWith("rename(") && text.endsWith("= 0")) {
+      const [, from = "", to = ""] = /^rename\("([^"]*)", "([^"]*)"/.exec(text) ?? [];
+      const file = fileOf(textOf(from)), target = fileOf(textOf(to));
+      if (file === null || target === null) continue;
+      calls.push({ kind: "rename", file, to: target });
+      lengths.set(target, lengths.get(file) ?? 0);
+      lengths.delete(file);
       continue;
     }
     const file = fileOf(textOf(path));
@@ -121,39 +137,95 @@ function bytesOf(rest: string): Uint8Array {
 /** The value of a digit, 0–9 or a–f, by its code. */
 const nibble = (code: number): number => code < 58 ? code - 48 : code - 87;
 
-/** The files after a cut that follows the call at `index`. */
+/** The files after a cut that follows the call at `index`, by name. */
 export function cutAt(
   calls: readonly Call[],
   index: number,
   tear: Tear,
   draws: Draws,
 ): Map<string, Uint8Array> {
-  const done = calls.slice(0, index + 1);
-  const synced = new Map<string, number>();
-  for (const call of done) if (call.kind === "sync") synced.set(call.file, call.from);
+  const { acts, names } = byFile(calls.slice(0, index + 1));
+  const synced = new Map<number, number>();
+  for (const { call, file } of acts) if (call.kind === "sync") synced.set(file, call.from);
   const unsynced =
-    done.filter((call, i) => call.kind === "write" && i >= (synced.get(call.file) ?? 0)).length;
-  const files = new Map<string, Content>();
-  const file = (name: string) => {
-    const content = files.get(name) ?? new Content();
-    files.set(name, content);
-    return content;
+    acts.filter(({ call, at, file }) => call.kind === "write" && at >= (synced.get(file) ?? 0)).length;
+  const contents = new Map<number, Content>();
+  const content = (file: number) => {
+    const found = contents.get(file) ?? new Content();
+    contents.set(file, found);
+    return found;
   };
   /** For a beginning: how many more writes arrive before the one that is torn. */
   let left = tear === "a beginning" ? draws.integer(0, unsynced) : Infinity;
-  for (const [i, call] of done.entries()) {
-    if (call.kind === "unlink") files.delete(call.file);
-    else if (call.kind === "length") file(call.file).resize(call.bytes);
+  for (const { call, at, file } of acts) {
+    if (call.kind === "length") content(file).resize(call.bytes);
     else if (call.kind === "write") {
-      const content = file(call.file);
-      const isSafe = i < (synced.get(call.file) ?? 0);
+      const isSafe = at < (synced.get(file) ?? 0);
       const isWhole = isSafe || tear === "all" || (tear === "a beginning" && left > 0);
-      if (isWhole) content.put(call.offset, call.bytes);
-      else if (tear !== "nothing" && left >= 0) tornWrite(content, call, draws, tear);
+      if (isWhole) content(file).put(call.offset, call.bytes);
+      else if (tear !== "nothing" && left >= 0) tornWrite(content(file), call, draws, tear);
       if (!isSafe && tear === "a beginning") left--;
     }
   }
-  return new Map([...files].map(([name, content]) => [name, content.bytes]));
+  return new Map([...namesAfter(names, tear, draws)].map(([name, file]) => [name, content(file).bytes]));
+}
+
+/** A call, and the number of the file that its name stood for. */
+interface Act {
+  readonly call: Call;
+  readonly at: number;
+  readonly file: number;
+}
+
+/** What became of a name; null: it disappeared. */
+interface NameChange {
+  readonly name: string;
+  readonly file: number | null;
+  /** The name that the file had before, and has no more. */
+  readonly from?: string;
+  readonly isSynced: boolean;
+}
+
+/** Calls with the files that they are about, and what happened to names. A name that is new is a new file's. */
+function byFile(calls: readonly Call[]): { acts: Act[]; names: NameChange[] } {
+  const current = new Map<string, number>();
+  const acts: Act[] = [], changes: { change: Omit<NameChange, "isSynced">; at: number }[] = [];
+  let files = 0, syncedTo = 0;
+  const fileOf = (name: string, at: number) => {
+    const known = current.get(name);
+    if (known !== undefined) return known;
+    current.set(name, ++files);
+    changes.push({ change: { name, file: files }, at });
+    return files;
+  };
+  calls.forEach((call, at) => {
+    if (call.kind === "said") return;
+    if (call.kind === "sync" && call.file === FOLDER) syncedTo = call.from;
+    else if (call.kind === "unlink") {
+      current.delete(call.file);
+      changes.push({ change: { name: call.file, file: null }, at });
+    } else if (call.kind === "rename") {
+      const file = fileOf(call.file, at);
+      current.delete(call.file);
+      current.set(call.to, file);
+      changes.push({ change: { name: call.to, file, from: call.file }, at });
+    } else acts.push({ call, at, file: fileOf(call.file, at) });
+  });
+  return { acts, names: changes.map(({ change, at }) => ({ ...change, isSynced: at < syncedTo })) };
+}
+
+/** T3 */
+function namesAfter(changes: readonly NameChange[], tear: Tear, draws: Draws): Map<string, number> {
+  const unsynced = changes.filter(({ isSynced }) => !isSynced).length;
+  let left = tear === "nothing" ? 0 : tear === "all" ? unsynced : draws.integer(0, unsynced);
+  const names = new Map<string, number>();
+  for (const { name, file, from, isSynced } of changes) {
+    if (!isSynced && left-- <= 0) break;
+    if (from !== undefined) names.delete(from);
+    if (file === null) names.delete(name);
+    else names.set(name, file);
+  }
+  return names;
 }
 
 /** T2 for one write. */
