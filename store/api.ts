@@ -132,8 +132,12 @@ export interface AttachedSession {
    * @throws StoreUnavailable `source_unreachable` for a version too far in this site's future.
    */
   writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void>;
-  /** A clock value for the version of rows to come that nothing else of this site has or gets. */
-  tick(): ClockValue;
+  /**
+   * A clock value for the version of rows to come that nothing else of this site has or gets.
+   *
+   * @param room nor the values after it, so many with it; 1 by default.
+   */
+  tick(room?: number): ClockValue;
   /** Calls back after each change in one of the ranges (coalesced by the caller); the result unsubscribes. */
   watch(ranges: readonly Range[], changed: () => void): () => void;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */

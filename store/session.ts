@@ -344,8 +344,10 @@ export class Session implements AttachedSession {
     core.wake();
   }
 
-  tick(): ClockValue {
-    return this.#core.clock.tick();
+  tick(room = 1): ClockValue {
+    const { clock } = this.#core, first = clock.tick();
+    clock.merge(first + room - 1);
+    return first;
   }
 
   watch(ranges: readonly Range[], changed: () => void): () => void {

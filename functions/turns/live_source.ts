@@ -8,15 +8,26 @@ export interface Clocks {
   storeClock(): number;
 }
 
-/** A turn's source that asks the host. */
+/**
+ * A turn's source that asks the host.
+ *
+ * LS1  What a turn writes is newer than what the session has read in turns before: events get their value of the store's
+ *      clock as they are delivered, and one that waited may be handled after the result of a read that came later.
+ */
 export class LiveSource implements TurnSource {
   readonly isReplay = false;
   readonly #host: Clocks;
   readonly #storeClock: number;
+  readonly #seen: number;
 
-  constructor(host: Clocks, storeClock: number) {
+  /**
+   * @param storeClock the event's own; 0: it has none.
+   * @param seen the greatest of all events so far.
+   */
+  constructor(host: Clocks, storeClock: number, seen: number) {
     this.#host = host;
     this.#storeClock = storeClock;
+    this.#seen = seen;
   }
 
   clock(_index: number, lastMs: number): number {
@@ -24,6 +35,10 @@ export class LiveSource implements TurnSource {
   }
 
   storeClock(last: number): number {
-    return Math.max(last + 1, this.#storeClock === 0 ? this.#host.storeClock() : this.#storeClock);
+    return Math.max(
+      last + 1,
+      this.#seen,
+      this.#storeClock === 0 ? this.#host.storeClock() : this.#storeClock,
+    );
   }
 }

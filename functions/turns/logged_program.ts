@@ -67,6 +67,8 @@ export class LoggedProgram {
   #policy: Required<CheckpointPolicy> | null = null;
   /** Time in turns since the newest checkpoint. */
   #turnsMs = 0;
+  /** LS1 (live_source.ts). */
+  #storeClockSeen = 0;
   /** While it is followed: how far it is, and the log so far. */
   #followed: { rerun: Rerun; readonly log: Writer } | null = null;
 
@@ -189,7 +191,9 @@ export class LoggedProgram {
     const program = this.#program;
     const beforeMs = program.clockMs;
     const begunMs = this.#host.nowMs();
-    const end = this.#host.run(program, input, new LiveSource(this.#host, storeClock));
+    this.#storeClockSeen = Math.max(this.#storeClockSeen, storeClock);
+    const source = new LiveSource(this.#host, storeClock, this.#storeClockSeen);
+    const end = this.#host.run(program, input, source);
     this.#turnsMs += this.#host.nowMs() - begunMs;
     if (program.failure !== null) return false;
     this.#log.turn(input, end, beforeMs);

@@ -1,5 +1,5 @@
 /**
- * Time as what serves stateful sessions has it: the system's, or another's in virtual time (tests/stateful/whole).
+ * Time as what serves stateful sessions has it: the system's, or another's in virtual time (tests/sites).
  */
 import type { PeerClock } from "../../functions/peers/mod.ts";
 

@@ -136,11 +136,17 @@ export class OwnStore {
     missed?.(why);
   }
 
-  /** A clock value for an event: the version of the rows that its turn writes. */
-  tick(): number {
-    const clock = this.#session.tick();
+  /**
+   * A clock value for an event: the version of the rows that its turn writes.
+   *
+   * @param room so many turns may need a value of their own from there on before the next is given.
+   */
+  tick(room = 1): number {
+    const clock = this.#session.tick(room);
     if (clock > this.#missedClock) return clock;
-    return ++this.#missedClock;
+    const first = this.#missedClock + 1;
+    this.#missedClock += room;
+    return first;
   }
 
   /** What it has seen, when all of that is on disk (O3). */

@@ -13,12 +13,14 @@
  * R4  run_checkpoints.ts.
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
  *     is as it was.
+ * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
  * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
  *     it, or one before it that has not left, wrote to the store.
  */
 import type {
   Acknowledged,
   Call,
+  CallKind,
   CallOutcome,
   Checkpoint,
   Commit,
@@ -85,6 +87,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   #isTelling = false;
   /** R6: commits that have not left and that no host was told of. */
   #untold = 0;
+  /** R7: commits that wrote to the store and have not left. */
+  #unapplied = 0;
   /** The last entry that the isolate has told (R5). */
   #told = 0;
   /** The last event that a commit says to be done, whether that has left or not. */
@@ -376,6 +380,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const isAppended = entry === this.#told;
     const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
     if (!isTold) this.#untold++;
+    const isWrite = commit.effects.length > 0;
+    if (isWrite) this.#unapplied++;
     // The log itself goes to hosts in any case: what others are told may wait for them.
     if (this.#isTelling && isAppended) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
     const heard = this.calls.logged(commit.entries, commit.isQuiescent);
@@ -384,6 +390,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       heard();
       await this.releases.release(commit, entry);
       if (!isTold) this.#untold--;
+      if (isWrite) this.#unapplied--;
       this.#usedMs = this.#parts.nowMs();
       if (this.#over !== null) return;
       if (commit.isEnded) this.#endSoon(commit.outputs);
@@ -392,7 +399,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   call(call: Call): void {
-    if (this.#over === null) this.calls.make(call);
+    if (this.#over !== null) return;
+    if (this.#unapplied > 0 && ofStore.has(call.kind)) {
+      return this.releases.afterwards(() => this.calls.make(call)); // R7
+    }
+    this.calls.make(call);
   }
 
   dropped(call: number): void {
@@ -480,7 +491,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     if (this.#over !== null) return;
     // What is given up in place of the handler that goes on in the log comes before what that one waits for.
     if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
-    const storeClock = this.store.tick();
+    // What was delivered before and waits writes after this result is seen (functions/turns/live_source.ts, LS1).
+    const storeClock = this.store.tick(1 + this.undone.size);
     this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
   }
 
@@ -492,6 +504,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#end({ kind: "failed", error });
   }
 }
+
+/** R7 */
+const ofStore: ReadonlySet<CallKind> = new Set(["get", "list", "commit"]);
 
 /** An event in words. */
 const eventText = (event: HandledEvent): string =>

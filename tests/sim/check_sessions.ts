@@ -85,6 +85,12 @@ class SessionCheck {
       }
       case "wrote":
         return this.#wrote(event);
+      case "follows": {
+        const past = this.#issues.get(event.issue);
+        if (past !== undefined) this.#requests.get(event.request)?.past.join(past);
+        return;
+      }
+      case "lent":
       case "issue": {
         const request = this.#requests.get(event.request);
         if (request !== undefined) this.#issues.set(event.issue, request.past.copy());

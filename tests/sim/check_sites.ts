@@ -100,6 +100,18 @@ class SitesCheck {
         return this.#wrote(event);
       case "issue":
         return this.#issue(event);
+      case "lent": {
+        const past = this.#pasts.get(event.request)?.past.copy();
+        const site = this.#requests.get(event.request)?.site;
+        if (past === undefined || site === undefined) return;
+        this.#issues.set(event.issue, { past, site, atMs: event.atMs, open: false });
+        return;
+      }
+      case "follows": {
+        const past = this.#issues.get(event.issue)?.past;
+        if (past !== undefined) this.#pasts.get(event.request)?.past.join(past);
+        return;
+      }
       case "chunk":
         return this.#acknowledge(event.request);
       case "end":

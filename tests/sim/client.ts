@@ -4,14 +4,14 @@
  * A client keeps either the last token it received (a cookie jar) or one a site, and then sends all that a later
  * answer has not merged (the client library). Nothing it holds or does comes from inside a site but tokens.
  */
-import type { TokenState } from "../../store/api.ts";
+import type { AttachedSession, TokenState } from "../../store/api.ts";
 import type { SiteId } from "../../store/ports.ts";
 import type { HistoryEvent, Written } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
-import { type Outcome, perform, type Program } from "./handler.ts";
+import { type CallOperation, type Outcome, perform, type Program, type RequestCalls } from "./handler.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
-import type { Running, SimSite } from "./site.ts";
+import type { Running, SimSite, SiteProcess } from "./site.ts";
 import type { OperationWeights, Plan } from "./topology.ts";
 import type { World } from "./world.ts";
 
@@ -26,6 +26,16 @@ export interface ClientSurroundings {
   readonly counters: { requests: number; issues: number; writes: number };
   /** Something leaves a site. */
   readonly passed: (site: SiteId, point: string) => void;
+  readonly calls?: ClientCalls;
+}
+
+/** How requests call what is above the replicas. */
+export interface ClientCalls {
+  /** That a request does. */
+  readonly chance: number;
+  draw(draws: Draws): CallOperation;
+  /** Of a request that a process runs. */
+  of(process: SiteProcess): (session: AttachedSession) => RequestCalls;
 }
 
 /** A token in a client's hands. */
@@ -42,6 +52,7 @@ const OLD_TOKENS = 4;
 /** Attempts of a last look, 2 s each. */
 const LOOKS_MAX = 6;
 const CLIENT_LINK_MS = 0.3;
+const ASK_AGAIN_MS: readonly [number, number] = [10, 300];
 
 /** One session's client. */
 export class Client {
@@ -74,7 +85,36 @@ export class Client {
       this.#site = to;
     }
     const program = this.#program(draws);
-    void this.#send(this.#site, program, this.#presented(draws), false);
+    const { calls } = this.#around;
+    if (calls === undefined || !draws.chance(calls.chance)) {
+      return void this.#send(this.#site, program, this.#presented(draws), false);
+    }
+    const call = calls.draw(draws);
+    const at = draws.integer(0, program.operations.length);
+    const operations = program.operations.toSpliced(at, 0, call);
+    const thinkMs = program.thinkMs.toSpliced(at, 0, 0);
+    void this.#call({ ...program, operations, thinkMs }, call, draws);
+  }
+
+  /** A request that calls is made again until that is answered: then it does nothing else any more. */
+  async #call(program: Program, call: CallOperation, draws: Draws): Promise<void> {
+    const { world, probes } = this.#around;
+    let presented = this.#presented(draws);
+    this.busy++;
+    for (;;) {
+      const outcome = await this.#send(this.#site, program, presented, false);
+      if (outcome === "ok" || outcome.startsWith("fault")) break;
+      // What the store refuses outright the same token asks for in vain; so does whoever has no session any more.
+      if (outcome.endsWith("source_lost")) presented = this.#tokens;
+      if (outcome === "call: superseded") {
+        probes.count("call: superseded");
+        break;
+      }
+      await world.sleep(draws.between(...ASK_AGAIN_MS));
+      if (draws.chance(0.5)) this.#site = this.#anySite(draws);
+      program = { operations: [call], thinkMs: [0], openAfter: -1, isParallel: false };
+    }
+    this.busy--;
   }
 
   /** The last look: every key, at a site. */
@@ -147,14 +187,18 @@ export class Client {
         world.after(CLIENT_LINK_MS, () => record({ kind: "told", atMs: world.nowMs, request, chunk }));
       };
       const tokens = presented.map((token) => token.state);
-      void perform({ process, running, request, tokens, program, issued, sent, around: this.#around })
+      const calls = this.#around.calls?.of(process) ?? null;
+      void perform({
+        ...{ process, running, request, tokens, program, issued, sent, calls },
+        around: this.#around,
+      })
         .then(resolve)
         .finally(() => process.running.delete(running));
     });
     record({ kind: "end", atMs: world.nowMs, request, outcome, final });
     probes.count(`request: ${outcome.startsWith("fault") ? "fault" : outcome}`);
     await world.sleep(CLIENT_LINK_MS);
-    if (outcome === "source_lost") {
+    if (outcome.endsWith("source_lost")) {
       probes.count("lost");
       this.#tokens = [];
       this.#old = [];

@@ -10,6 +10,7 @@
  */
 import { decodeMessage } from "../../store/message.ts";
 import type { SiteId } from "../../store/ports.ts";
+import { ABOVE_TAG } from "./network.ts";
 
 /** Messages by kind; kinds that are not in it crash nobody by name, but count as crossings. */
 const KINDS = [
@@ -83,7 +84,9 @@ export class CrashPoints {
   }
 
   passedMessage(site: SiteId, message: Uint8Array, how: "leaves" | "arrives"): void {
-    if (this.isListening) this.passed(site, `${decodeMessage(message).kind} ${how}`);
+    if (!this.isListening) return;
+    const kind = message[0] === ABOVE_TAG ? "request" : decodeMessage(message).kind;
+    this.passed(site, `${kind} ${how}`);
   }
 
   passed(site: SiteId, point: string): void {

@@ -67,7 +67,7 @@ export class Faults {
     this.#departures = new Departures(around, draws.fork("departures"));
     this.#moves = new Moves(around, this.#departures, draws.fork("moves"));
     this.#clocks = new ClockFaults(around);
-    this.points = new CrashPoints((site, point) => this.#crashAt(site, point), around.survey);
+    this.points = new CrashPoints((site, point) => this.crash(site, point), around.survey);
     for (const crash of plan.crashes) this.points.want(crash);
     for (const [name, expected] of Object.entries(plan.faults) as [keyof FaultPlan, number][]) {
       const counting = draws.fork(`how many ${name}`);
@@ -91,12 +91,14 @@ export class Faults {
     }
   }
 
-  #crashAt(id: SiteId, point: string): void {
+  /** A site's power is cut as it passes a point, and its disks are lost, where that is said. */
+  crash(id: SiteId, point: string, isWiped = false): void {
     const site = this.#around.sites.find(({ plan }) => plan.id === id);
     if (site === undefined || this.#over || this.#down.has(site) || this.#departures.isAway(site)) return;
     this.#around.probes.count(`crash point: ${point}`);
     this.#say(`${id} crashes: ${point}`);
-    site.crash();
+    if (isWiped) site.wipe();
+    else site.crash();
     this.#away(site, this.#draws.fork(`after ${point} at ${this.#around.world.nowMs}`));
   }
 

@@ -8,7 +8,7 @@ import {
   StoreUnavailable,
   type TokenState,
 } from "../../store/api.ts";
-import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
+import { parseVersionstamp, type Position, type Row, versionstamp } from "../../store/row.ts";
 import type { HistoryEvent, Seen, Written } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { Probes } from "./probes.ts";
@@ -21,7 +21,29 @@ export type Operation =
   /** `limit` 0: all of the group. */
   | { readonly kind: "list"; readonly group: number; readonly limit: number; readonly reverse: boolean }
   /** `check`: on condition that the rows are still as a read before found them. */
-  | { readonly kind: "write"; readonly writes: readonly Written[]; readonly check: boolean };
+  | { readonly kind: "write"; readonly writes: readonly Written[]; readonly check: boolean }
+  | CallOperation;
+
+/** Something above the replica is asked. */
+export interface CallOperation {
+  readonly kind: "call";
+  /** Whom. */
+  readonly class: string;
+  readonly id: string;
+  readonly what: string;
+  /** Who asks again asks with the same. */
+  readonly once: string;
+}
+
+/** The calls of one request. */
+export interface RequestCalls {
+  /** @throws with a `code` where there is no answer. */
+  call(call: CallOperation): Promise<void>;
+  /** What the request and those that it called have seen. */
+  token(open: boolean): TokenState | Promise<TokenState>;
+  /** The highest position that was seen of what those had touched. */
+  readonly highest: Position;
+}
 
 /** What a request does. */
 export interface Program {
@@ -43,6 +65,7 @@ interface Surroundings {
   readonly keyspace: Keyspace;
   readonly probes: Probes;
   readonly record: (event: HistoryEvent) => void;
+  readonly counters: { issues: number };
 }
 
 /** A request in a process. */
@@ -56,6 +79,8 @@ export interface Execution {
   readonly issued: (state: TokenState, open: boolean) => void;
   /** More of the answer does, after an open token. */
   readonly sent: (chunk: number) => void;
+  /** For the calls of its program. */
+  readonly calls: ((session: AttachedSession) => RequestCalls) | null;
   readonly around: Surroundings;
 }
 
@@ -68,14 +93,23 @@ export async function perform(execution: Execution): Promise<Outcome> {
     await new Handler(execution).run();
     return "ok";
   } catch (error) {
+    if (error instanceof CallFailed) return `call: ${error.code}`;
     if (error instanceof StoreUnavailable) return error.code;
     return `fault: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
+  }
+}
+
+/** A call was not answered. */
+class CallFailed extends Error {
+  constructor(readonly code: string) {
+    super(`a call ends with ${code}`);
   }
 }
 
 class Handler {
   readonly #execution: Execution;
   #readings = 0;
+  #calls: RequestCalls | null = null;
 
   constructor(execution: Execution) {
     this.#execution = execution;
@@ -83,7 +117,7 @@ class Handler {
 
   async run(): Promise<void> {
     const { process, program, tokens, around } = this.#execution;
-    await this.#step("waiting for the site", process.replica.ready);
+    await this.#step("waiting for the site", process.serving);
     const [only] = tokens;
     const attached = tokens.length > 1
       ? process.replica.attachAll(tokens)
@@ -112,13 +146,39 @@ class Handler {
 
   async #operate(session: AttachedSession, operation: Operation): Promise<void> {
     if (operation.kind === "write") await this.#write(session, operation.writes, operation.check);
+    else if (operation.kind === "call") await this.#call(session, operation);
     else if (operation.kind === "get") await this.#get(session, operation.keys);
     else await this.#list(session, operation);
   }
 
   async #issue(session: AttachedSession, open: boolean): Promise<void> {
     await this.#step("syncing", session.durable());
-    this.#execution.issued(session.token(open), open);
+    if (this.#calls === null) return this.#execution.issued(session.token(open), open);
+    await this.#step("syncing", this.#execution.process.replica.durable(this.#calls.highest));
+    const token = await this.#step(
+      "calling",
+      Promise.try(() => this.#calls?.token(open) ?? session.token(open)),
+    );
+    this.#execution.issued(token, open);
+  }
+
+  /** What is called follows what the request has done so far, and the request what was answered. */
+  async #call(session: AttachedSession, call: CallOperation): Promise<void> {
+    const { around: { record, world, counters }, request, calls: make } = this.#execution;
+    const calls = this.#calls ??= make?.(session) ?? null;
+    if (calls === null) throw new Error("nothing is above the replicas that could be called");
+    const lent = counters.issues++;
+    const { once } = call;
+    record({ kind: "lent", atMs: world.nowMs, request, issue: lent, once });
+    await this.#step(
+      "calling",
+      calls.call(call).catch((error: unknown) => {
+        const { code } = error as { readonly code?: unknown };
+        if (typeof code !== "string") throw error;
+        throw new CallFailed(code);
+      }),
+    );
+    record({ kind: "answered", atMs: world.nowMs, request, once });
   }
 
   async #send(session: AttachedSession, chunk: number): Promise<void> {

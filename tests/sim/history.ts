@@ -75,6 +75,18 @@ export type HistoryEvent =
     readonly issue: number;
     readonly open: boolean;
   }
+  /** The request asks something above the replicas: that follows all that the request did so far, under this number. */
+  | {
+    readonly kind: "lent";
+    readonly atMs: number;
+    readonly request: number;
+    readonly issue: number;
+    readonly once: string;
+  }
+  /** It was answered. */
+  | { readonly kind: "answered"; readonly atMs: number; readonly request: number; readonly once: string }
+  /** From here on the request follows another, too: of whoever answered it. */
+  | { readonly kind: "follows"; readonly atMs: number; readonly request: number; readonly issue: number }
   /** After an open token has left, more of the answer does: all that the request did so far. */
   | { readonly kind: "chunk"; readonly atMs: number; readonly request: number; readonly chunk: number }
   /** The client has that part: whatever it presents of this request's from now on stands for it, too. */

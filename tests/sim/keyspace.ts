@@ -4,7 +4,7 @@
  * A set value says which write made it. Each `sum` adds a power of four of its own, so that the total tells
  * which writes are in it, and which are in it twice.
  */
-import { type Key, packKey } from "../../store/key.ts";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import { resolve } from "../../store/merge.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
 import { type Row, versionstamp } from "../../store/row.ts";
@@ -63,6 +63,12 @@ export class Keyspace {
     const key = this.keys[number];
     if (key === undefined) throw new RangeError(`a run has no key ${number}`);
     return key;
+  }
+
+  /** As an app has it that names rows by group and number. */
+  name(number: number): string {
+    const [group, at] = unpackKey(this.key(number)).slice(APP.length);
+    return `${group}/${at}`;
   }
 
   number(key: string): number | undefined {

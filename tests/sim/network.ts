@@ -16,6 +16,9 @@ import type { SiteId } from "../../store/ports.ts";
 import type { Draws } from "./random.ts";
 import type { World } from "./world.ts";
 
+/** What is said above the replicas of two sites (site.ts, Above) begins with this byte; no message of theirs does. */
+export const ABOVE_TAG = 0xff;
+
 /** What the network tells one process. */
 export interface Endpoint {
   connected(site: SiteId, role: "parent" | "child" | "peer"): void;
@@ -191,6 +194,12 @@ export class SimNetwork {
 
   #isTree(a: SiteId, b: SiteId): boolean {
     return this.#options.parentOf(a) === b || this.#options.parentOf(b) === a;
+  }
+
+  /** Whether a dial from one site finds another's process. */
+  isThere(from: SiteId, to: SiteId): "there" | "refused" | "silent" {
+    if (this.#isBlocked(from, to)) return "silent";
+    return this.#processes.has(to) ? "there" : "refused";
   }
 
   #isBlocked(a: SiteId, b: SiteId): boolean {

@@ -13,6 +13,7 @@ import type { Position, Row } from "../../store/row.ts";
 import type { Held, HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { SimDisk } from "./disk.ts";
+import type { ProcessClock } from "./world.ts";
 
 const COVER = "cover/";
 
@@ -29,6 +30,27 @@ export interface RecordingOptions {
   readonly nowMs: () => number;
   /** Hears where the process yields to its disk, and where it goes on. */
   readonly passed: (point: DiskPoint) => void;
+  /** Sees every row that is on the disk, those that are no keys of the history too. */
+  readonly rows?: ((rows: readonly Row[]) => void) | undefined;
+}
+
+/** Storage whose process may stand still: it hears of its disk when it goes on. */
+export function heardBy(storage: Storage, clock: ProcessClock): Storage {
+  const heard = async <T>(promise: Promise<T>): Promise<T> => {
+    const value = await promise;
+    if (clock.isStanding) await new Promise<void>((resolve) => clock.whenRunning(resolve));
+    return value;
+  };
+  return {
+    load: () => heard(storage.load()),
+    get: (key) => heard(storage.get(key)),
+    getMany: (keys) => heard(storage.getMany(keys)),
+    scan: (range, options) => heard(storage.scan(range, options)),
+    journal: (after, upTo, limit) => heard(storage.journal(after, upTo, limit)),
+    bytes: () => heard(storage.bytes()),
+    close: () => storage.close(),
+    commit: (commit) => heard(storage.commit(commit)),
+  };
 }
 
 /** Storage over a simulated disk, observed. */
@@ -61,6 +83,7 @@ export class RecordingStorage implements Storage {
     const { site, nowMs, record, keyspace } = this.#options;
     record({ kind: "start", atMs: nowMs(), site, blank });
     const found = await this.#disk.scan(WHOLE);
+    this.#options.rows?.(found);
     const held = found.flatMap((row) => keyspace.seen(row) ?? []);
     const keys = new Set(held.map((row) => row.key));
     const gone = keyspace.keys.keys().filter((key) => !keys.has(key)).toArray();
@@ -108,6 +131,7 @@ export class RecordingStorage implements Storage {
 
   async commit(commit: Commit): Promise<void> {
     const { keyspace, record, nowMs, site, passed } = this.#options;
+    const own = this.#options.rows === undefined ? [] : [...commit.rows];
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
     const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
     const records = new Map(commit.records);
@@ -118,6 +142,7 @@ export class RecordingStorage implements Storage {
     await done;
     this.isCommitting = false;
     passed("commit ends");
+    this.#options.rows?.(own);
     for (const key of gone) this.rows.delete(key);
     for (const row of rows) this.rows.set(row.key, row);
     const covers = this.#applyRecords(records);

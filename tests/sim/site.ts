@@ -9,14 +9,44 @@
 import type { OpenReplica, Replica, ReplicaConfig } from "../../store/api.ts";
 import type { HistoryEvent } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
-import type { Endpoint, SimNetwork } from "./network.ts";
+import { ABOVE_TAG, type Endpoint, type SimNetwork } from "./network.ts";
 import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
-import { RecordingStorage } from "./recording.ts";
+import { heardBy, RecordingStorage } from "./recording.ts";
 import type { SiteId } from "../../store/ports.ts";
+import type { Row } from "../../store/row.ts";
 import { SimDisk } from "./disk.ts";
 import type { SitePlan } from "./topology.ts";
 import { ProcessClock, type World } from "./world.ts";
+
+/** What a process runs above its replica. */
+export interface AboveProcess {
+  received(from: SiteId, message: Uint8Array): void;
+  disconnected(site: SiteId): void;
+  /** A planned stop: nothing of it writes to the replica any more when this resolves. */
+  close(): Promise<void>;
+}
+
+/** What its process gives it. */
+export interface AboveParts {
+  readonly draws: Draws;
+  readonly isAlive: () => boolean;
+  /** A crash may be waiting for this. */
+  readonly passed: (point: string) => void;
+  /** To the same above another site's replica. */
+  readonly send: (to: SiteId, message: Uint8Array) => void;
+  readonly fatal: (error: Error) => void;
+}
+
+/** What a site runs above its replica, over disks of its own: they outlive its processes. */
+export interface Above {
+  /** A process has its replica, and that is ready; null: the process has died meanwhile. */
+  begin(process: SiteProcess, parts: AboveParts): Promise<AboveProcess | null>;
+  /** Power is cut, whether a process runs or not; `isWiped`: the disks are lost, too. */
+  ended(isWiped: boolean): void;
+  fillDisks(): void;
+  slowDisks(factor: number): void;
+}
 
 /** What all sites of a run share. */
 export interface Surroundings {
@@ -34,10 +64,21 @@ export interface Surroundings {
   readonly passed: (site: SiteId, point: string) => void;
   /** A process has begun to serve. */
   readonly serving: (site: SiteId, process: SiteProcess) => void;
+  /** Sees every row that is on a site's disk. */
+  readonly rows?: (site: SiteId, rows: readonly Row[]) => void;
+  /** What each site runs above its replica; left out: nothing. */
+  readonly above?: (site: SimSite) => Above;
 }
 
 /** What a request in flight is doing: where a crash can hit it. */
-export type Stage = "waiting for the site" | "attaching" | "reading" | "writing" | "syncing" | "thinking";
+export type Stage =
+  | "waiting for the site"
+  | "attaching"
+  | "reading"
+  | "writing"
+  | "syncing"
+  | "calling"
+  | "thinking";
 
 /** A request that runs in a process. */
 export interface Running {
@@ -56,6 +97,9 @@ export interface SiteProcess extends Endpoint {
   ready: boolean;
   /** Takes no requests any more. */
   draining: boolean;
+  above: AboveProcess | null;
+  /** Resolves when requests can be served. */
+  readonly serving: Promise<void>;
 }
 
 /** First byte of a welcome: docs/protocol/journal.md. */
@@ -80,6 +124,7 @@ export class SimSite {
   #isUp = false;
   #isDiskFull = false;
   #failed: () => void = () => {};
+  readonly #above: Above | null;
 
   constructor(plan: SitePlan, around: Surroundings, draws: Draws) {
     this.plan = plan;
@@ -99,6 +144,7 @@ export class SimSite {
       ...(plan.readMs === null ? {} : { readDelayMs: plan.readMs }),
       keepChance: around.keepChance,
     });
+    this.#above = around.above?.(this) ?? null;
   }
 
   /** As its operator last said. */
@@ -134,7 +180,7 @@ export class SimSite {
   async start(): Promise<void> {
     if (this.#isUp) return;
     this.#isUp = true;
-    const { world, network, keyspace, probes, record, open, passed } = this.#around;
+    const { world, network, keyspace, probes, record, open, passed, rows } = this.#around;
     const attempt = ++this.#starting;
     const { id, tier, capacityBytes, skewMs, drift, owners } = this.plan;
     const crossing = (point: string) => {
@@ -147,6 +193,7 @@ export class SimSite {
       keyspace,
       nowMs: () => world.nowMs,
       passed: crossing,
+      rows: rows && ((seen) => rows(id, seen)),
       record: (event) => {
         if (attempt !== this.#starting) return;
         record(event);
@@ -184,21 +231,23 @@ export class SimSite {
     const { horizonMs, pendingBytesMax, compareRowsBytes } = this.#around;
     const config: ReplicaConfig = { ...place, horizonMs, pendingBytesMax, compareRowsBytes };
     const said = (text: string) => record({ kind: "fault", atMs: world.nowMs, text: `${id}: ${text}` });
+    const fatal = (error: Error) => {
+      if (attempt !== this.#starting) return;
+      probes.count("fatal");
+      if (this.#isDiskFull) return this.#failed();
+      said(`fatal: ${error.stack ?? error.message}`);
+    };
+    const serving = Promise.withResolvers<void>();
     const holder: { process: SiteProcess | null } = { process: null };
     const replica = await open(config, {
       clock,
       random,
-      storage,
+      storage: this.#above === null ? storage : heardBy(storage, clock),
       network: {
         send: (to, message) =>
           holder.process === null ? Promise.resolve() : network.send(holder.process, id, to, message),
       },
-      fatal: (error) => {
-        if (attempt !== this.#starting) return;
-        probes.count("fatal");
-        if (this.#isDiskFull) return this.#failed();
-        said(`fatal: ${error.stack ?? error.message}`);
-      },
+      fatal,
       note: (event, detail) => {
         probes.count(`note ${event}`);
         // As a site does: a child that is none any more dials again, and is told so until it is let in.
@@ -217,13 +266,21 @@ export class SimSite {
       alive: true,
       ready: false,
       draining: false,
-      connected: (site, role) => replica.connected(site, role),
-      disconnected: (site) => replica.disconnected(site),
-      unreachable: (site) => replica.unreachable(site),
-      receive: (from, message) => {
-        if (message[0] === WELCOME) this.#welcomed(from);
-        replica.receive(from, message);
-      },
+      above: null,
+      serving: this.#above === null ? replica.ready : serving.promise,
+      connected: (site, role) => clock.whenRunning(() => replica.connected(site, role)),
+      disconnected: (site) =>
+        clock.whenRunning(() => {
+          replica.disconnected(site);
+          process.above?.disconnected(site);
+        }),
+      unreachable: (site) => clock.whenRunning(() => replica.unreachable(site)),
+      receive: (from, message) =>
+        clock.whenRunning(() => {
+          if (message[0] === ABOVE_TAG) return process.above?.received(from, message.subarray(1));
+          if (message[0] === WELCOME) this.#welcomed(from);
+          replica.receive(from, message);
+        }),
     };
     holder.process = process;
     this.#process = process;
@@ -231,8 +288,21 @@ export class SimSite {
     if (parent !== null && this.#parent !== null && this.#parent !== parent) {
       replica.move(this.#parent, this.#lost);
     }
-    void replica.ready.then(() => {
+    const parts: AboveParts = {
+      ...{ draws: random.fork("above"), isAlive: () => process.alive, passed: crossing, fatal },
+      send: (to, message) => {
+        if (!process.alive) return;
+        const tagged = new Uint8Array(1 + message.length);
+        tagged[0] = ABOVE_TAG;
+        tagged.set(message, 1);
+        void network.send(process, id, to, tagged);
+      },
+    };
+    void replica.ready.then(async () => {
+      const above = process.alive ? await this.#above?.begin(process, parts) ?? null : null;
+      process.above = above;
       process.ready = true;
+      serving.resolve();
       if (process.alive) this.#around.serving(id, process);
     });
     network.up(id, process);
@@ -243,6 +313,7 @@ export class SimSite {
     this.#probeCrash();
     this.#kill();
     this.#disk = this.#disk.crash();
+    this.#above?.ended(false);
   }
 
   /** Power is cut and the disk is lost. */
@@ -251,6 +322,7 @@ export class SimSite {
     this.#kill();
     this.#disk = this.#disk.wipe();
     this.#blank = true;
+    this.#above?.ended(true);
   }
 
   /** Every commit from now on fails; the process must end itself, and is started again later by `failed`. */
@@ -259,6 +331,7 @@ export class SimSite {
     this.#isDiskFull = true;
     this.#failed = failed;
     this.#disk.fail();
+    this.#above?.fillDisks();
   }
 
   /** Goodbye: requests get some time to end, then the replica closes; says whether it did. */
@@ -270,6 +343,8 @@ export class SimSite {
     if (!process.alive) return true;
     if (process.ready && this.#draws.fork(`stop ${this.#starting}`).chance(0.5)) await this.#drain(process);
     if (!process.alive) return true;
+    await process.above?.close();
+    if (!process.alive) return true;
     const closed = await Promise.race([
       process.replica.close().then(() => true),
       world.sleep(CLOSE_MS_MAX).then(() => false),
@@ -277,6 +352,7 @@ export class SimSite {
     if (!process.alive) return true;
     this.#kill();
     this.#disk = this.#disk.crash();
+    this.#above?.ended(false);
     return closed;
   }
 
@@ -287,6 +363,8 @@ export class SimSite {
     const untilMs = world.nowMs + DRAIN_MS_MAX;
     while (process.alive && process.running.size > 0 && world.nowMs < untilMs) await world.sleep(1);
     if (!process.alive || process.running.size > 0) return;
+    await process.above?.close();
+    if (!process.alive) return;
     const left = process.replica.members.leave(world.nowMs + DRAIN_MS_MAX).then(() => true, () => false);
     const done = await Promise.race([left, world.sleep(DRAIN_MS_MAX).then(() => false)]);
     probes.count(done ? "drained" : "drained in part");
@@ -302,9 +380,15 @@ export class SimSite {
     if (this.#process !== null) this.#process.clock.jumpedMs += ms;
   }
 
+  /** The process that runs now stands still for so long; others go on. */
+  standStill(ms: number): void {
+    this.#process?.clock.standStill(ms);
+  }
+
   /** The disk takes so many times longer from now on. */
   slowDisk(factor: number): void {
     this.#disk.slow(factor);
+    this.#above?.slowDisks(factor);
   }
 
   /** The wall clock has jumped (World.sleptMs). */

@@ -32,6 +32,12 @@ function lineOf(event: HistoryEvent): string {
       return `r${event.request}   wrote ${event.writes.map(written).join(", ")} as ${event.stamp}`;
     case "issue":
       return `r${event.request}   issues ${event.issue}${event.open ? " (open)" : ""}`;
+    case "lent":
+      return `r${event.request}   asks ${event.once}, as ${event.issue}`;
+    case "answered":
+      return `r${event.request}   is answered ${event.once}`;
+    case "follows":
+      return `r${event.request}   follows ${event.issue}`;
     case "chunk":
       return `r${event.request}   sends chunk ${event.chunk}`;
     case "told":

@@ -169,6 +169,8 @@ export class ProcessClock implements Clock {
   jumpedMs = 0;
   readonly #long = new Set<{ readonly cancel: () => void; readonly callback: () => void }>();
   #alive = true;
+  /** Until then the process stands still: nothing of it runs, and what comes meanwhile waits. */
+  #stoodUntilMs = 0;
 
   constructor(world: World, faults: ClockFaults) {
     this.#world = world;
@@ -181,16 +183,47 @@ export class ProcessClock implements Clock {
     return Math.floor(START_MS + ranMs + this.#world.sleptMs + skewMs + this.leapMs + this.jumpedMs);
   }
 
+  /** Milliseconds that never go back: whoever sets the wall clock does not touch them. */
+  steadyMs(): number {
+    return this.#world.nowMs * (1 + this.#faults.drift) + this.#world.sleptMs;
+  }
+
+  /** The process stands still for so long, as when it is stopped and let go on (SIGSTOP). */
+  standStill(ms: number): void {
+    this.#stoodUntilMs = Math.max(this.#stoodUntilMs, this.#world.nowMs + ms);
+  }
+
+  get isStanding(): boolean {
+    return this.#world.nowMs < this.#stoodUntilMs;
+  }
+
+  /** Runs now, or as soon as the process goes on. */
+  whenRunning(run: () => void): void {
+    if (!this.isStanding) return run();
+    this.#world.at(this.#stoodUntilMs, () => {
+      if (this.#alive) this.whenRunning(run);
+    });
+  }
+
   after(ms: number, callback: () => void): () => void {
     if (ms >= LONG_MS) return this.#afterLong(ms, callback);
-    return this.#world.after(ms / (1 + this.#faults.drift), () => this.#due(callback));
+    let cancelled = false;
+    const cancel = this.#world.after(ms / (1 + this.#faults.drift), () => {
+      this.#due(() => {
+        if (!cancelled) callback();
+      });
+    });
+    return () => {
+      cancelled = true;
+      cancel();
+    };
   }
 
   turn(): Promise<void> {
     this.#faults.turning?.();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#world.after(0, () => {
-      if (this.#alive) resolve();
+      if (this.#alive) this.whenRunning(resolve);
     });
     return promise;
   }
@@ -212,6 +245,7 @@ export class ProcessClock implements Clock {
   }
 
   #due(callback: () => void): void {
+    if (this.isStanding) return this.whenRunning(() => this.#due(callback));
     if (this.#alive) this.#faults.due?.();
     // It may have been the last thing that the process lived to see.
     if (this.#alive) callback();

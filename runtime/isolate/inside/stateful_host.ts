@@ -72,10 +72,12 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const app = new StatefulApp();
   const sink = new FrameSink(writer), coming = new StatesComing();
   const owners = new AsyncLocalStorage<Program>();
+  // Not the same in one millisecond for two sessions, nor, but for one chance in 4,096, in two isolates.
+  let nextTick = crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
   const loop = new TurnLoop({
     sink,
     nowMs,
-    storeClock: () => (nowMs() - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS,
+    storeClock: () => (nowMs() - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS + nextTick++ % CLOCK_TICKS_PER_MS,
     drain,
     schedule,
     after,

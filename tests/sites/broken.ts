@@ -2,18 +2,19 @@
  * Broken variants: each is wrong in one rule, and the checker must see it. A variant wraps production code from outside
  * (homes, isolates, disks, ways), and changes nothing in it.
  */
-import { decodeToHost, encodeToHost } from "../../../functions/peers/mod.ts";
-import type { Home, Homes } from "../../../functions/homes/mod.ts";
-import { decodeCheckpoint, encodeCheckpoint } from "../../../functions/turns/checkpoint.ts";
-import { readEntries } from "../../../functions/turns/log_entry.ts";
-import type { Commit, OpenSession, SessionEvent } from "../../../functions/turns/mod.ts";
-import { Program } from "../../../functions/turns/program.ts";
-import type { ChannelSink } from "../../../runtime/isolate/mod.ts";
-import type { HostServices } from "../../../runtime/stateful/host_services.ts";
-import type { Storage } from "../../../store/ports.ts";
-import type { WholePlan } from "./plan.ts";
+import { decodeToHost, encodeToHost } from "../../functions/peers/mod.ts";
+import type { Home, Homes } from "../../functions/homes/mod.ts";
+import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
+import { readEntries } from "../../functions/turns/log_entry.ts";
+import type { Commit, OpenSession, SessionEvent } from "../../functions/turns/mod.ts";
+import { Program } from "../../functions/turns/program.ts";
+import type { ChannelSink } from "../../runtime/isolate/mod.ts";
+import type { HostServices } from "../../runtime/stateful/host_services.ts";
+import type { AttachedSession } from "../../store/api.ts";
+import type { Storage } from "../../store/ports.ts";
+import { faulty, owned, type SitesPlan, star } from "./plan.ts";
 import type { Violation } from "./checker.ts";
-import type { WholeOptions } from "./simulation.ts";
+import type { SitesOptions } from "./simulation.ts";
 import type { Wrongs } from "./surroundings.ts";
 
 /** A variant. */
@@ -21,9 +22,9 @@ export interface Variant {
   readonly name: string;
   /** Fresh for each run. */
   readonly make: () => Wrongs;
-  readonly change: (plan: WholePlan) => WholePlan;
+  readonly change: (plan: SitesPlan) => SitesPlan;
   /** Who dies when, beside what is drawn. */
-  readonly passes?: () => NonNullable<WholeOptions["passes"]>;
+  readonly passes?: () => NonNullable<SitesOptions["passes"]>;
   readonly caughtBy: readonly Violation["checker"][];
   /** How many it may take. */
   readonly seeds: number;
@@ -32,34 +33,46 @@ export interface Variant {
 // ── Plans ──
 
 /** One session that changes hands, with disks that take their time. */
-const contested = (plan: WholePlan): WholePlan => ({
-  ...plan,
-  ...{ n: 3, f: 1, delaysMs: [1, 5, 2], classes: ["whole"], devices: 2, plain: 0, callers: 1 },
-  ...{ messages: 20, requests: 6, safetyMs: 2_500, commitMs: [5, 30], idleMs: 60_000 },
-  ...{ crashes: 4, wipes: 0, stops: 0, partitions: 2, kills: 0, stands: 0, sets: 0, moves: 0, moveAtOnce: 0 },
-  deploys: 0,
-  ...{ roams: 3, cuts: 3, breaks: 0.01, garbles: 0, deaths: 0, closes: 0, hasStandbys: false },
-  ops: plan.ops.filter((op) => op !== "kick" && op !== "throw"),
-});
+const contested = (plan: SitesPlan): SitesPlan => {
+  const changed = {
+    ...plan,
+    ...{ classes: ["whole"], devices: 2, plain: 0, callers: 1, messages: 20, requests: 6, idleMs: 60_000 },
+    ...{
+      kills: 0,
+      stands: 0,
+      moves: 0,
+      moveAtOnce: 0,
+      deploys: 0,
+      roams: 3,
+      cuts: 3,
+      breaks: 0.01,
+      garbles: 0,
+    },
+    ...{ deaths: 0, closes: 0, hasStandbys: false },
+    ops: plan.ops.filter((op) => op !== "kick" && op !== "throw"),
+    store: { ...plan.store, safetyMs: 2_500, downMs: [20, 900] },
+  } satisfies SitesPlan;
+  const on = star(changed, { delaysMs: [1, 5, 2], commitMs: [5, 30], f: 1 });
+  return faulty(on, { crash: 4, partition: 2 });
+};
 
-const moving = (plan: WholePlan): WholePlan => ({
-  ...contested(plan),
+const moving = (plan: SitesPlan): SitesPlan => ({
+  ...faulty(contested(plan), { crash: 2, partition: 2 }),
   moves: 6,
   moveAtOnce: 0.3,
-  crashes: 2,
 });
-const dying = (plan: WholePlan): WholePlan => ({ ...contested(plan), crashes: 0, partitions: 0 });
-const throwing = (plan: WholePlan): WholePlan => ({
+const dying = (plan: SitesPlan): SitesPlan => faulty(contested(plan));
+const throwing = (plan: SitesPlan): SitesPlan => ({
   ...contested(plan),
   ops: [...contested(plan).ops, "throw", "balk"],
 });
-const asking = (plan: WholePlan): WholePlan => ({
-  ...contested(plan),
-  ...{ crashes: 6, ops: ["post", "post", "put", "put", "swap", "echo"] },
+const asking = (plan: SitesPlan): SitesPlan => ({
+  ...faulty(contested(plan), { crash: 6, partition: 2 }),
+  ops: ["post", "post", "put", "put", "swap", "echo"],
 });
 
 /** A process dies whenever it has passed a point of a kind so many times, whichever it is. */
-const every = (kind: string, count: number) => (): NonNullable<WholeOptions["passes"]> => {
+const every = (kind: string, count: number) => (): NonNullable<SitesOptions["passes"]> => {
   let passed = 0;
   return (site, point) => {
     const isIt = site !== null && point === kind && ++passed % count === 0;
@@ -222,18 +235,21 @@ function repeated(chunk: Uint8Array): Uint8Array[] {
 }
 
 /** Rows under the number of whoever writes them. */
-const ownVersions = (services: HostServices, site: string): HostServices => ({
-  ...services,
-  replica: otherwise(services.replica, {
-    attach: async (token) => {
-      const session = await services.replica.attach(token);
-      return otherwise(session, {
-        writeAs: (mutations, { clock }) =>
-          session.writeAs(mutations, { clock, replica: 100 + Number(site.slice(1)) }),
-      });
-    },
-  }),
-});
+function ownVersions(services: HostServices): HostServices {
+  const { replica } = services;
+  const own = (session: AttachedSession): AttachedSession =>
+    otherwise(session, {
+      writeAs: (mutations, { clock }) =>
+        session.writeAs(mutations, { clock, replica: replica.status().replica }),
+    });
+  return {
+    ...services,
+    replica: otherwise(replica, {
+      attach: async (token) => own(await replica.attach(token)),
+      attachAll: async (tokens) => own(await replica.attachAll(tokens)),
+    }),
+  };
+}
 
 /** Keys under which the server outside is asked, of each home's own. */
 const ownKeys = (services: HostServices, site: string): HostServices => ({
@@ -263,10 +279,9 @@ export const VARIANTS: readonly Variant[] = [
     name: "messages are acknowledged before they are in the log",
     make: hastyAcknowledgements,
     change: (plan) => ({
-      ...dying(plan),
+      ...owned(dying(plan), 0),
       ops: ["quiet"],
       commitMs: [100, 300],
-      f: 0,
       messages: 60,
       callers: 0,
     }),
@@ -298,14 +313,14 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "keepers say that they have what is not on their disks",
     make: () => ({ storage: hasty }),
-    change: (plan) => ({ ...contested(plan), f: 0, crashes: 8 }),
+    change: (plan) => faulty(owned(contested(plan), 0), { crash: 8 }),
     caughtBy: ["WC1", "WC2", "WC3", "WC5", "fault"],
     seeds: 8,
   },
   {
     name: "a program behind a session is sent an output again under the next number",
     make: () => ({ toOrigin: repeated }),
-    change: (plan) => ({ ...contested(plan), ops: ["origin", "origin", "all"], crashes: 0, partitions: 0 }),
+    change: (plan) => ({ ...dying(plan), ops: ["origin", "origin", "all"] }),
     caughtBy: ["WC1"],
     seeds: 4,
   },
@@ -347,7 +362,8 @@ export const VARIANTS: readonly Variant[] = [
   {
     name: "what a turn wrote is applied under the version of whoever applies it",
     make: () => ({ services: ownVersions }),
-    change: asking,
+    change: (plan) => ({ ...dying(plan), ops: ["put", "put", "set", "quiet"], commitMs: [1, 4] }),
+    passes: every("isolate says", 17),
     caughtBy: ["WC6"],
     seeds: 8,
   },

@@ -5,10 +5,10 @@
  * It knows the words of the program (program.ts) and reads the bytes of calls and results; it shares nothing else with
  * what it is compared to: it has its own arithmetic, its own way through a log, and its own idea of a handler that waits.
  */
-import { decodeAnswer, decodeCall } from "../../../functions/calls/call.ts";
-import { decodeCommitResult, decodeOutsideAnswer, decodeRows } from "../../../functions/turns/call_bytes.ts";
-import type { LogEntry } from "../../../functions/turns/log_entry.ts";
-import { decodeValue } from "../../../functions/value.ts";
+import { decodeAnswer, decodeCall } from "../../functions/calls/call.ts";
+import { decodeCommitResult, decodeOutsideAnswer, decodeRows } from "../../functions/turns/call_bytes.ts";
+import type { LogEntry } from "../../functions/turns/log_entry.ts";
+import { decodeValue } from "../../functions/value.ts";
 
 type Input = Extract<LogEntry, { kind: "turn" }>["input"];
 /** What a handler that waits is given. */
@@ -22,6 +22,23 @@ export type Logged = string | null;
 export interface Asked {
   readonly what: string;
   readonly answer: string | null;
+}
+
+/** Something that a handler did with the rows that all share, or with other sessions. */
+export type Step =
+  | { readonly kind: "read"; readonly row: string; readonly value: string | null; readonly stamp: string }
+  | { readonly kind: "write"; readonly op: string }
+  | { readonly kind: "asks" | "told"; readonly asked: string };
+
+/** One handler that came to its end. */
+export interface Act {
+  /** The request, or null: nobody waits for its answer. */
+  readonly request: string | null;
+  readonly what: string;
+  /** Entries of the log, from 0 on, with which it began and ended. */
+  readonly first: number;
+  last: number;
+  readonly steps: (Step & { readonly at: number })[];
 }
 
 interface Attached {
@@ -54,9 +71,10 @@ export class Ledger {
   readonly detached = new Set<string>();
   /** By request; each answer, also where there is more than one. */
   readonly answers = new Map<string, string[]>();
-  readonly written: string[] = [];
+  readonly written: { readonly row: number; readonly value: string }[] = [];
+  readonly acts: Act[] = [];
   /** Writes with checks, and requests outside: each that a handler, which may have been undone, has begun. */
-  readonly swapped: string[] = [];
+  readonly swapped: { readonly value: string; readonly ok: boolean; readonly was: string }[] = [];
   readonly posted: Asked[] = [];
   /** What it asked other sessions for, that it was told, and in the handler of what. */
   readonly called: { readonly asked: string; readonly told: string; readonly what: string }[] = [];
@@ -75,11 +93,17 @@ export class Ledger {
   /** How often `soon` is set again. */
   #soon = 0;
   #waits: "result" | "local" | null = null;
+  #act: Act | null = null;
+  /** The entry that is taken. */
+  #at = 0;
 
   /** @param id of the session. */
   constructor(id: string, entries: readonly LogEntry[]) {
     this.id = id;
-    for (const input of kept(entries, this)) this.#take(input);
+    for (const { input, at } of kept(entries, this)) {
+      this.#at = at;
+      this.#take(input);
+    }
   }
 
   /** Timers that sites know of. */
@@ -90,20 +114,25 @@ export class Ledger {
   #take(input: Input): void {
     switch (input.kind) {
       case "request":
-        return this.#begin(this.#request(input.request, input.bytes));
+        return this.#begin(this.#request(input.request, input.bytes), input.request, called(input.bytes));
       case "attach":
         return this.#attach(input.peer.id, input.peer.kind);
       case "message": {
         const { peer } = input, what = said(input) ?? "";
         this.messages.get(peer)?.push(what);
         this.#heard.set(peer, 1);
-        return this.#begin(this.#obey(what, peer));
+        return this.#begin(this.#obey(what, peer), null, what);
       }
       case "detach":
         return this.#detach(input.peer);
       case "timer":
         this.timers.delete(input.name);
+        this.#acts(null, input.name);
         this.#all(`timer ${input.name}`);
+        if (input.name.startsWith("alarm:")) {
+          this.#note({ kind: "write", op: input.name.replace("alarm", "set") });
+        }
+        this.#acted();
         if (input.name !== "soon" || this.#soon === 0) return;
         this.#soon--;
         this.timers.add(input.name);
@@ -117,17 +146,39 @@ export class Ledger {
     }
   }
 
-  #begin(handler: Handler): void {
-    if (this.#handler !== null) throw new Error("a handler began while another ran");
+  #begin(handler: Handler, request: string | null, what: string): void {
+    if (this.#handler !== null) throw new Error(`a handler began at ${this.#at} while another ran`);
     this.#handler = handler;
     this.#before = new Set(this.timers);
-    if (handler.next().done) this.#handler = null;
+    this.#acts(request, what);
+    this.#goOn(handler.next());
+  }
+
+  #goOn({ done }: { readonly done?: boolean | undefined }): void {
+    if (!done) return;
+    this.#handler = null;
+    this.#acted();
+  }
+
+  #acts(request: string | null, what: string): void {
+    this.#act = { request, what, first: this.#at, last: this.#at, steps: [] };
+  }
+
+  #acted(): void {
+    if (this.#act === null) return;
+    this.#act.last = this.#at;
+    this.acts.push(this.#act);
+    this.#act = null;
+  }
+
+  #note(step: Step): void {
+    this.#act?.steps.push({ ...step, at: this.#at });
   }
 
   #given(input: Given): void {
     const wanted = input.kind === "local" ? "local" : "result";
     if (this.#handler === null || this.#waits !== wanted) throw new Error(`nobody waits for a ${input.kind}`);
-    if (this.#handler.next(input).done) this.#handler = null;
+    this.#goOn(this.#handler.next(input));
   }
 
   #rejected({ attempt, subject, code, message }: Extract<Input, { kind: "rejected" }>): void {
@@ -184,7 +235,12 @@ export class Ledger {
     else if (op === "soon") {
       this.#soon = 3;
       this.timers.add(op);
-    } else if (op === "put") this.written.push(this.#link(`put ${what}`));
+    } else if (op === "put") {
+      const value = this.#link(`put ${what}`);
+      this.written.push({ row: this.#said % 3, value });
+    } else if (op.startsWith("alarm:")) this.timers.add(op);
+    else if (op.startsWith("get:")) yield* this.#get(op.slice(4));
+    else if (/^(set|del|sum):/.test(op)) this.#note({ kind: "write", op });
     else if (op === "slow" || op === "long") yield* this.#wait("local");
     else if (op.startsWith("call:")) yield* this.#call(op.slice(5), what);
     else if (op === "swap") yield* this.#swap(what);
@@ -208,21 +264,30 @@ export class Ledger {
   *#swap(what: string): Handler {
     const value = this.#link(`swap ${what}`);
     const [row] = decodeRows(resultOf(yield* this.#wait("result")));
-    const was = row === null || row === undefined ? "nothing" : text.decode(row.value);
+    const was = row === null || row === undefined ? "nothing" : text.decode(row.value.subarray(1));
     const { ok } = decodeCommitResult(resultOf(yield* this.#wait("result")));
-    if (ok) this.swapped.push(value);
+    this.swapped.push({ value, ok, was });
     this.#link(`swapped ${ok} ${was}`);
+  }
+
+  *#get(row: string): Handler {
+    const [found] = decodeRows(resultOf(yield* this.#wait("result")));
+    const value = found?.value.toHex() ?? null, stamp = found?.versionstamp ?? "";
+    this.#note({ kind: "read", row, value, stamp });
+    this.#link(`got ${row} ${value === null ? "nothing" : `${value}@${stamp}`}`);
   }
 
   *#call(target: string, what: string): Handler {
     this.#link(`call ${target} for ${what}`);
     const asked = `${this.id}!c${this.#said}.${this.#chain}`;
+    this.#note({ kind: "asks", asked });
     const came = yield* this.#wait("result");
     let told: string;
     if (came.kind === "error") told = `failed: ${came.code}`;
     else {
       const answer = decodeAnswer(resultOf(came));
       told = answer.kind === "value" ? `${decodeValue(answer.value)}` : `failed: ${answer.kind}`;
+      if (answer.kind === "value") this.#note({ kind: "told", asked });
     }
     this.called.push({ asked, told, what });
     this.#link(`told ${told}`);
@@ -254,19 +319,24 @@ export class Ledger {
 }
 
 /** The inputs that count: what a later rejection voids has not happened. */
-function kept(entries: readonly LogEntry[], ledger: Ledger): Input[] {
-  const all: (Input | null)[] = [];
-  for (const entry of entries) {
+function kept(
+  entries: readonly LogEntry[],
+  ledger: Ledger,
+): { readonly input: Input; readonly at: number }[] {
+  const all: (Input | null)[] = [], places: number[] = [];
+  for (const [at, entry] of entries.entries()) {
     if (entry.kind === "turn" && entry.input.kind === "rejected" && entry.input.voids > 0) {
       if (entry.input.voids > all.length) throw new Error("more is voided than there is");
+      places.length -= entry.input.voids;
       for (const input of all.splice(all.length - entry.input.voids)) {
         const what = input === null ? null : said(input);
         if (what !== null) ledger.undone.set(what, (ledger.undone.get(what) ?? 0) + 1);
       }
     }
     all.push(entry.kind === "turn" ? entry.input : null);
+    places.push(at);
   }
-  return all.filter((input) => input !== null);
+  return all.flatMap((input, i) => input === null ? [] : [{ input, at: places[i] ?? 0 }]);
 }
 
 /** What a message or a request says. */

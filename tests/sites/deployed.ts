@@ -2,11 +2,12 @@
  * The versions of the app that the sites of a run serve: a new one comes to each site in its time, and stays there
  * whichever process runs. All of them have the same classes.
  */
-import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
-import type { SiteId } from "../../../store/ports.ts";
+import type { LiveVersion } from "../../runtime/deploy/mod.ts";
+import type { SiteId } from "../../store/ports.ts";
 import { CLASSES } from "./program.ts";
 
-export const APP = "app";
+/** As the rows of tests/sim/keyspace.ts are named. */
+export const APP = "sim";
 
 const methods = { methods: null };
 const manifest = {

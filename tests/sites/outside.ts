@@ -2,16 +2,16 @@
  * What lies beyond the cluster in a run: a server that does what it is asked once a key, and programs behind the
  * stateful sessions (`static origin`), which hear and say things over a plain connection.
  */
-import { decodeCall } from "../../../functions/calls/call.ts";
+import { decodeCall } from "../../functions/calls/call.ts";
 import {
   type Call,
   type CallOutcome,
   decodeOutside,
   encodeOutsideAnswer,
-} from "../../../functions/turns/mod.ts";
-import type { OriginConnection, OriginListener } from "../../../runtime/origins/plain_origin.ts";
+} from "../../functions/turns/mod.ts";
+import type { OriginConnection, OriginListener } from "../../runtime/origins/plain_origin.ts";
 import { OUTSIDE } from "./program.ts";
-import type { Draws } from "../../sim/random.ts";
+import type { Draws } from "../sim/random.ts";
 
 const utf8 = new TextEncoder();
 

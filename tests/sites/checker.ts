@@ -8,8 +8,8 @@
  * WC3  What was acknowledged is in the log.
  * WC4  A rejection is told of what was rejected.
  * WC5  A request was run once, and all who asked heard the same answer: that of the log.
- * WC6  What was written was written under one version, and is what the log says, no more and no less. A write with a
- *      check is done once for each time that a handler asked for it.
+ * WC6  What was written was written under one version, and is what the log says; the root has the last of it in the end.
+ *      A write with a check is done once for each time that a handler asked for it, and finds the one before it.
  * WC7  The server outside did once what a handler asked for once, whoever asked again.
  * WC9  What a session asked another for was run there once for each time that a handler asked, and it was told what that
  *      one answered, or that it was not run.
@@ -18,7 +18,12 @@
  */
 import type { Ledger } from "./ledger.ts";
 import type { Done } from "./outside.ts";
-import type { Written } from "./rows.ts";
+
+/** A row of a session's own, as somebody wrote it: seen on the disk of a site. */
+export interface Written {
+  readonly value: string;
+  readonly version: string;
+}
 
 /** One outside, towards one session. */
 export interface Party {
@@ -44,7 +49,11 @@ export interface SessionSeen {
   readonly parties: readonly Party[];
   /** What who asked was told. */
   readonly answered: ReadonlyMap<string, readonly string[]>;
-  readonly written: readonly Written[];
+  /** Seen on disks: by `put`, and by `swap`. */
+  readonly put: readonly Written[];
+  readonly swapped: readonly Written[];
+  /** What the root shows in the end of the rows of `put` (three of them), and of `swap`; null: it has not come so far. */
+  readonly atRoot: { readonly put: readonly (string | null)[]; readonly swap: string | null } | null;
   readonly done: readonly Done[];
 }
 
@@ -184,23 +193,44 @@ function checkRequests({ ledger, answered }: SessionSeen, say: Say): void {
 }
 
 /** WC6 */
-function checkRows({ ledger, written }: SessionSeen, say: Say): void {
-  const versions = new Map<string, Set<string>>();
-  const swaps = new Map<string, number>();
-  for (const { value, version, isChecked } of written) {
-    if (isChecked) swaps.set(value, (swaps.get(value) ?? 0) + 1);
-    else versions.set(value, (versions.get(value) ?? new Set()).add(version));
-  }
-  const wanted = new Set(ledger.written);
-  for (const [value, { size }] of versions) {
+function checkRows({ ledger, put, swapped, atRoot }: SessionSeen, say: Say): void {
+  const wanted = new Set(ledger.written.map(({ value }) => value));
+  for (const [value, { size }] of versionsOf(put)) {
     if (size > 1) say("WC6", `${short(value)} was written under ${size} versions`);
     if (!wanted.has(value)) say("WC6", `${short(value)} was written, and the log does not say so`);
   }
-  for (const value of wanted) if (!versions.has(value)) say("WC6", `${short(value)} was never written`);
-  for (const value of ledger.swapped) if (!swaps.has(value)) say("WC6", `${short(value)} was never swapped`);
-  for (const [value, count] of swaps) {
-    if (count > 1 + undone(ledger, value)) say("WC6", `${short(value)} was swapped ${count} times`);
+  const asked = new Set(ledger.swapped.map(({ value }) => value));
+  for (const [value, { size }] of versionsOf(swapped)) {
+    if (size > 1 + undone(ledger, value)) say("WC6", `${short(value)} was swapped ${size} times`);
+    if (!asked.has(value) && undone(ledger, value) === 0) {
+      say("WC6", `${short(value)} was swapped, and the log does not say so`);
+    }
   }
+  // It reads what it has written.
+  let last = "nothing";
+  for (const { value, ok, was } of ledger.swapped) {
+    const isOfUndone = undone(ledger, was) > 0;
+    if (was !== last && !isOfUndone) {
+      say("WC6", `${short(value)} found ${short(was)}, and not ${short(last)}`);
+    }
+    last = ok ? value : was;
+  }
+  if (atRoot === null) return;
+  atRoot.put.forEach((found, row) => {
+    const last = ledger.written.findLast((one) => one.row === row)?.value ?? null;
+    if (found !== last) say("WC6", `the root has ${short(found)} in row ${row}, and not ${short(last)}`);
+  });
+  if (last !== (atRoot.swap ?? "nothing") && undone(ledger, atRoot.swap ?? "") === 0) {
+    say("WC6", `the root has ${short(atRoot.swap)} swapped, and not ${short(last)}`);
+  }
+}
+
+function versionsOf(rows: readonly Written[]): Map<string, Set<string>> {
+  const versions = new Map<string, Set<string>>();
+  for (const { value, version } of rows) {
+    versions.set(value, (versions.get(value) ?? new Set()).add(version));
+  }
+  return versions;
 }
 
 /** WC7 */

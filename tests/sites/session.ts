@@ -1,10 +1,10 @@
 /** One stateful session of a run, with all who have to do with it, and what the checker makes of them. */
-import type { StatefulName } from "../../../functions/homes/mod.ts";
+import type { StatefulName } from "../../functions/homes/mod.ts";
 import { check, type Party, type Violation } from "./checker.ts";
 import type { Device, PlainClient } from "./device.ts";
 import { Ledger } from "./ledger.ts";
 import type { OriginProgram, Server } from "./outside.ts";
-import type { Rows } from "./rows.ts";
+import type { OwnRows } from "./own_rows.ts";
 import { SurvivingLog } from "./surviving_log.ts";
 
 /** What is wrong, and what it was told from. */
@@ -45,7 +45,7 @@ export class SimSession {
   }
 
   /** @param kept the last entry that any disk has: one that was never opened again has lost what came after it. */
-  judge(rows: Rows, server: Server, kept: number): Judged {
+  judge(rows: OwnRows, server: Server, kept: number): Judged {
     const { name, log, answered } = this;
     const parties = [
       ...this.devices.map(deviceParty),
@@ -63,7 +63,7 @@ export class SimSession {
     const isOf = (what: string) => what.includes(`${name.id}!`);
     const violations = check({
       ...{ key: `${name.class}/${name.id}`, ledger, parties, answered },
-      written: rows.written.filter(({ value }) => /^\d+:\d+:\d+:(put|swap) /.test(value) && isOf(value)),
+      ...rows.of(name.id),
       done: [...server.done.values()].filter(({ what }) => isOf(what)),
     });
     return { violations: [...wrong, ...violations], ledger, parties };

@@ -3,25 +3,29 @@
  * standby, gateway, root), or the channel of a client, or of an origin, breaks with that frame. Up to there a run is the
  * run without it.
  */
-import { type Fate, simulateWhole } from "./simulation.ts";
-import type { WholePlan } from "./plan.ts";
+import { type Fate, simulateSites } from "./simulation.ts";
+import { faulty, type SitesPlan, star } from "./plan.ts";
 
 /** Three sites, one session that is followed, two clients, its origin, a few of everything. */
-const small = (plan: WholePlan): WholePlan => ({
-  ...plan,
-  ...{ n: 3, f: 1, classes: ["whole"], devices: 1, plain: 0, callers: 1, messages: 4, requests: 1 },
-  ...{ safetyMs: 400, crashes: 0, wipes: 0, stops: 0, partitions: 0, kills: 0, stands: 0, sets: 0, moves: 1 },
-  deploys: 0,
-  ...{ moveAtOnce: 0, roams: 1, cuts: 0, originBreaks: 0, originLeaves: 0, deaths: 0, closes: 0 },
-  ...{ lateChance: 0.5, echoChance: 0, mistakes: 0, hasStandbys: true, idleMs: 60_000, commitMs: [1, 4] },
-  ...{
-    delaysMs: [1, 5, 2],
-    delayMs: 5,
-    breaks: 0,
-    garbles: 0,
-    ops: ["echo", "all", "origin", "post", "put"],
-  },
-});
+export const small = (plan: SitesPlan): SitesPlan => {
+  const changed: SitesPlan = {
+    ...plan,
+    ...{ classes: ["whole"], devices: 1, plain: 0, callers: 1, messages: 4, requests: 1, callChance: 0.5 },
+    ...{ kills: 0, stands: 0, moves: 1, deploys: 0, moveAtOnce: 0, roams: 1, cuts: 0, originBreaks: 0 },
+    ...{
+      originLeaves: 0,
+      deaths: 0,
+      closes: 0,
+      echoChance: 0,
+      mistakes: 0,
+      hasStandbys: true,
+      idleMs: 60_000,
+    },
+    ...{ delayMs: 5, breaks: 0, garbles: 0, ops: ["echo", "all", "origin", "post", "put", "set", "get"] },
+    store: { ...plan.store, requests: 3, safetyMs: 400, lateChance: 0.5, downMs: [400, 600] },
+  };
+  return faulty(star(changed, { delaysMs: [1, 5, 2], commitMs: [1, 4], f: 1 }));
+};
 
 /** What was looked at, and what was wrong. */
 export interface Survey {
@@ -31,7 +35,7 @@ export interface Survey {
 }
 
 /** Timers say nothing to anybody by themselves. */
-const isStep = (point: string): boolean => point !== "timer" && point !== "turn";
+const isStep = (point: string): boolean => point !== "timer due" && point !== "turn begins";
 
 /** Runs a seed once for each step, or every so manyth of them, with a fault there. */
 export async function survey(
@@ -44,10 +48,10 @@ export async function survey(
     if (isStep(point)) points++;
     return "goes on";
   };
-  await simulateWhole(seed, { change: small, passes: (_, point) => count(point) });
+  await simulateSites(seed, { change: small, passes: (_, point) => count(point) });
   for (let at = first; at <= points; at += every) {
     let passed = 0;
-    const run = await simulateWhole(seed, {
+    const run = await simulateSites(seed, {
       change: small,
       passes: (site, point) => {
         if (!isStep(point) || ++passed !== at) return "goes on";

@@ -2,34 +2,35 @@
  * One process of a site: the production code of stateful sessions from the gateway to the disks, put together as
  * runtime/site/stateful_service.ts does it, over the ports of a simulation.
  */
-import type { Homes, StatefulName } from "../../../functions/homes/mod.ts";
-import type { PeerClock } from "../../../functions/peers/mod.ts";
-import type { OriginAddress } from "../../../functions/origin_address.ts";
-import type { LiveVersion } from "../../../runtime/deploy/mod.ts";
-import { appSpace } from "../../../runtime/gateway/session_store.ts";
-import type { LinkReply, LinkRequest } from "../../../runtime/gateway/link_requests.ts";
-import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
-import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
-import { HttpOrigins, ORIGIN_KIND, type OriginAsker } from "../../../runtime/origins/http_origins.ts";
-import { KeptOutcomes } from "../../../runtime/origins/kept_outcomes.ts";
+import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
+import type { PeerClock } from "../../functions/peers/mod.ts";
+import type { OriginAddress } from "../../functions/origin_address.ts";
+import type { LiveVersion } from "../../runtime/deploy/mod.ts";
+import { appSpace } from "../../runtime/gateway/session_store.ts";
+import type { LinkReply, LinkRequest } from "../../runtime/gateway/link_requests.ts";
+import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
+import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
+import { HttpOrigins, ORIGIN_KIND, type OriginAsker } from "../../runtime/origins/http_origins.ts";
+import { KeptOutcomes } from "../../runtime/origins/kept_outcomes.ts";
 import {
   encodeWanted,
   ORIGIN_WAY_KIND,
   OriginEnds,
   type OriginWanted,
-} from "../../../runtime/origins/origin_ends.ts";
-import { Attacher } from "../../../runtime/stateful/attacher.ts";
-import { type FrameWay, StreamWay } from "../../../runtime/stateful/frame_way.ts";
-import { ParkedTable } from "../../../runtime/stateful/parked_table.ts";
-import { PEER_KIND, PeerWays } from "../../../runtime/stateful/peer_ways.ts";
-import { isForRouter, StatefulRouter } from "../../../runtime/stateful/router.ts";
-import type { HostServices } from "../../../runtime/stateful/host_services.ts";
-import { SessionHost } from "../../../runtime/stateful/session_host.ts";
-import { Standbys } from "../../../runtime/stateful/standbys.ts";
-import { codeOf, versionOfLog } from "../../../runtime/stateful/versions.ts";
-import type { Detector } from "../../../store/owners/detector.ts";
-import type { SiteId } from "../../../store/ports.ts";
-import type { Draws } from "../../sim/random.ts";
+} from "../../runtime/origins/origin_ends.ts";
+import { Attacher } from "../../runtime/stateful/attacher.ts";
+import { type FrameWay, StreamWay } from "../../runtime/stateful/frame_way.ts";
+import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
+import { PEER_KIND, PeerWays } from "../../runtime/stateful/peer_ways.ts";
+import { isForRouter, StatefulRouter } from "../../runtime/stateful/router.ts";
+import type { HostServices } from "../../runtime/stateful/host_services.ts";
+import { SessionHost } from "../../runtime/stateful/session_host.ts";
+import { Standbys } from "../../runtime/stateful/standbys.ts";
+import { codeOf, versionOfLog } from "../../runtime/stateful/versions.ts";
+import type { Replica } from "../../store/api.ts";
+import type { SiteId } from "../../store/ports.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
+import type { Draws } from "../sim/random.ts";
 import { APP } from "./deployed.ts";
 import { Isolates, LOST } from "./isolates.ts";
 import { SimLinks } from "./links.ts";
@@ -45,7 +46,7 @@ export interface ProcessParts {
   readonly wallMs: () => number;
   readonly draws: Draws;
   readonly homes: Homes;
-  readonly detector: Detector;
+  readonly replica: Replica;
   readonly isAlive: () => boolean;
   readonly send: (to: SiteId, message: Uint8Array) => void;
   readonly passes: (point: string) => void;
@@ -85,20 +86,15 @@ export class SiteProcess {
   readonly #root: SiteId;
 
   static async open(parts: ProcessParts): Promise<SiteProcess> {
-    const { around, isAlive, wallMs, clock, draws, site } = parts;
-    const replica = around.rows.replica({
-      ...{ isAlive, wallMs, replica: 1 + around.sites.indexOf(site) },
-      pause: (ms) => new Promise((resolve) => void clock.after(ms, resolve)),
-      draw: () => draws.between(0, 0.5),
-    });
-    const parked = new ParkedTable(replica.system, () => {});
+    const parked = new ParkedTable(parts.replica.system, () => {});
     await parked.follow();
-    return new SiteProcess(parts, replica, parked);
+    return new SiteProcess(parts, parked);
   }
 
-  private constructor(parts: ProcessParts, replica: HostServices["replica"], parked: ParkedTable) {
-    const { around, site, homes, clock, detector, draws } = this.#parts = parts;
-    this.#root = around.sites[0] ?? site;
+  private constructor(parts: ProcessParts, parked: ParkedTable) {
+    const { around, site, homes, clock, draws, replica } = this.#parts = parts;
+    const { detector } = replica.owners;
+    this.#root = around.root;
     this.isolates = this.#pool("isolates");
     this.followers = this.#pool("followers");
     this.links = new SimLinks({
@@ -112,11 +108,11 @@ export class SiteProcess {
     }, around.numbers);
     this.#http = this.#httpOrigins();
     this.ends = this.#originEnds();
-    const services = this.#services(replica, parked);
+    const services = this.#services(parked);
     this.host = new SessionHost(around.wrongs.services?.(services, site) ?? services);
     this.standbys = this.#standbys();
-    const tree = new Map(around.sites.map((id) => [id, { parent: id === this.#root ? null : this.#root }]));
-    const way = { ...{ site, homes, host: this.host, links: this.links, clock }, sites: () => tree };
+    const sites = () => replica.members.sites;
+    const way = { ...{ site, homes, host: this.host, links: this.links, clock }, sites };
     this.router = new StatefulRouter({
       ...{ ...way, wallMs: WALL_MS, draw: () => draws.bytes(8).toHex() },
       count: (what) => around.probe(`router: ${what}`),
@@ -142,6 +138,14 @@ export class SiteProcess {
     });
   }
 
+  get site(): SiteId {
+    return this.#parts.site;
+  }
+
+  get replica(): Replica {
+    return this.#parts.replica;
+  }
+
   /** Nothing that should not be is. */
   #failed(name: StatefulName, error: unknown): void {
     const { around, site } = this.#parts;
@@ -150,10 +154,12 @@ export class SiteProcess {
 
   #pool(kind: string): Isolates {
     const { around, site, clock, wallMs, draws, passes } = this.#parts;
-    const { rows, tap, wrongs } = around;
+    const { tap, wrongs } = around;
+    let nextTick = draws.integer(0, CLOCK_TICKS_PER_MS);
     return new Isolates({
       ...{ after: clock.after, wallMs, passes, draws: draws.fork(kind), tap, wrongs },
-      tick: () => rows.tick(wallMs()),
+      tick: () =>
+        (Math.floor(wallMs()) - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS + nextTick++ % CLOCK_TICKS_PER_MS,
       complain: (text) => {
         // A standby is not there yet where other code has gone on; from its checkpoint it can be (standbys.ts).
         if (kind === "followers" && text.includes("code_differs")) {
@@ -224,15 +230,15 @@ export class SiteProcess {
 
   // ── Sessions ──
 
-  #services(replica: HostServices["replica"], parked: ParkedTable): HostServices {
-    const { around, site, homes, clock, wallMs, draws, isAlive } = this.#parts;
-    const { deployed } = around;
+  #services(parked: ParkedTable): HostServices {
+    const { around, site, homes, clock, wallMs, draws, isAlive, replica } = this.#parts;
+    const { deployed, plan: { idleMs, isAhead } } = around;
     return {
-      ...{ homes, pool: this.isolates, replica, limits: LIMITS, idleMs: around.idleMs, channelsMax: 1_000 },
+      ...{ homes, pool: this.isolates, replica, limits: LIMITS, idleMs, channelsMax: 1_000 },
       ...{ clock, nowMs: wallMs, parked, site, newPeer: () => draws.bytes(8).toHex() },
       ...{ secrets: SECRETS, failed: (name, error) => this.#failed(name, error) },
       prepare: (name) => {
-        if (around.isAhead && this.standbys.ahead(name)) around.probe("followed ahead");
+        if (isAhead && this.standbys.ahead(name)) around.probe("followed ahead");
       },
       standby: async (name, version, last) => {
         const standby = await this.standbys.take(name, version, last);
@@ -264,10 +270,11 @@ export class SiteProcess {
   }
 
   #standbys(): Standbys {
-    const { around, site, homes, clock, detector } = this.#parts;
+    const { around, site, homes, clock, replica: { owners: { detector } } } = this.#parts;
+    const { plan: { hasStandbys } } = around;
     return new Standbys({
       ...{ site, logs: homes.followable, clock },
-      ...{ wantsAny: () => around.hasStandbys, wants: () => around.hasStandbys },
+      ...{ wantsAny: () => hasStandbys, wants: () => hasStandbys },
       codeOf: (_, copy) => {
         const version = versionOfLog(copy);
         return Promise.resolve({ version, code: codeOf(version) });

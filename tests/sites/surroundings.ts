@@ -1,15 +1,14 @@
 /** What the sites of a run share, and what may be wrong with them on purpose. */
-import type { Homes } from "../../../functions/homes/mod.ts";
-import type { OriginListener } from "../../../runtime/origins/plain_origin.ts";
-import type { HostServices } from "../../../runtime/stateful/host_services.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
-import type { SimNetwork } from "../../sim/network.ts";
-import type { World } from "../../sim/world.ts";
+import type { OriginListener } from "../../runtime/origins/plain_origin.ts";
+import type { HostServices } from "../../runtime/stateful/host_services.ts";
+import type { SiteId, Storage } from "../../store/ports.ts";
+import type { SimNetwork } from "../sim/network.ts";
+import type { World } from "../sim/world.ts";
 import type { Deployed } from "./deployed.ts";
 import type { IsolateWrongs, LogTap } from "./isolates.ts";
 import type { Numbers } from "./links.ts";
 import type { OriginProgram, Server } from "./outside.ts";
-import type { Rows } from "./rows.ts";
+import type { SitesPlan } from "./plan.ts";
 
 /** What makes processes wrong on purpose. */
 export interface Wrongs extends IsolateWrongs {
@@ -23,26 +22,22 @@ export interface Wrongs extends IsolateWrongs {
   readonly isDeaf?: boolean;
 }
 
+/** What packets that come late find at a site. */
+interface Peer {
+  readonly homes: { received(from: SiteId, packet: Uint8Array): void } | null;
+}
+
 /** What all sites of a run share. */
 export interface Surroundings {
-  readonly sites: readonly SiteId[];
-  readonly peers: ReadonlyMap<SiteId, { readonly isUp: boolean; readonly homes: Homes | null }>;
-  readonly f: number;
+  readonly plan: SitesPlan;
+  readonly root: SiteId;
+  readonly sites: ReadonlyMap<SiteId, Peer>;
   readonly world: World;
   readonly network: SimNetwork;
-  readonly rows: Rows;
   readonly server: Server;
   readonly deployed: Deployed;
   readonly numbers: Numbers;
   readonly tap: LogTap;
-  readonly hasStandbys: boolean;
-  readonly isAhead: boolean;
-  readonly idleMs: number;
-  readonly commitMs: readonly [number, number];
-  /** That a packet comes again, seconds later, whoever lives then. */
-  readonly echoChance: number;
-  /** That a site is found gone that is there. */
-  readonly mistakes: number;
   readonly wrongs: Wrongs;
   /** A program behind a session is connected to. */
   readonly program: (session: string, listener: OriginListener) => OriginProgram;
@@ -52,8 +47,6 @@ export interface Surroundings {
   readonly logs?: (text: string) => void;
   /** A site's process has died. */
   readonly died: (site: SiteId) => void;
-  /** A process passes a point at which it might die. */
-  readonly passes: (site: SiteId, point: string) => void;
   /** Something is sent on an origin's way; true: it breaks there. */
   readonly originBreaks: () => boolean;
 }

@@ -3,27 +3,28 @@
  * comes of it names what came before, so that whoever collects it sees a fork, a repeat or a hole. `Ledger`
  * (ledger.ts) says by itself what must come of the same inputs; nothing is shared but these words.
  */
-import { type From, Session } from "../../../functions/session.ts";
-import { decodeAnswer, encodeCall } from "../../../functions/calls/call.ts";
-import { map } from "../../../functions/tracked/mod.ts";
-import {
-  decodeOutsideAnswer,
-  encodeCallToSession,
-  encodeOutside,
-} from "../../../functions/turns/call_bytes.ts";
-import { chainName } from "../../../functions/turns/event.ts";
-import type { Program } from "../../../functions/turns/program.ts";
-import type { SessionStore } from "../../../functions/turns/session_store.ts";
-import type { TurnLoop } from "../../../functions/turns/turn_loop.ts";
-import type { WhenThrown } from "../../../functions/turns/when_thrown.ts";
-import { decodeValue, encodeValue } from "../../../functions/value.ts";
-import { packKey } from "../../../store/key.ts";
+import { type From, Session } from "../../functions/session.ts";
+import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
+import { map } from "../../functions/tracked/mod.ts";
+import { decodeOutsideAnswer, encodeCallToSession, encodeOutside } from "../../functions/turns/call_bytes.ts";
+import { chainName } from "../../functions/turns/event.ts";
+import type { Program } from "../../functions/turns/program.ts";
+import type { SessionStore } from "../../functions/turns/session_store.ts";
+import type { TurnLoop } from "../../functions/turns/turn_loop.ts";
+import type { WhenThrown } from "../../functions/turns/when_thrown.ts";
+import { decodeValue, encodeValue } from "../../functions/value.ts";
+import { type Key, packKey } from "../../store/key.ts";
+import { VALUE_TAG } from "../../store/value.ts";
+import type { Mutation } from "../../functions/store_client.ts";
 
 /**
  * One word of a message. `tick` and `jolt` set a timer (the second throws, as `balk` does, unless the time is right),
  * `soon` one that is due at once and is set again when it is called, a few times,
  * `slow` and `long` wait within their handler, `call` asks another session for something (`call:CLASS/ID`), `put` writes, `swap` writes with a check, `post` asks the server outside for
  * something that it is to do once, `kick` sends its sender away.
+ *
+ * Rows that all share (tests/sim/keyspace.ts) are named GROUP/NUMBER: `get:ROW` reads one, `set:ROW:WRITE` and `del:ROW:WRITE`
+ * are the write of that number, `sum:ROW:WRITE:HEX` adds, `alarm:ROW:WRITE` sets a timer that is the write when it is due.
  */
 export type Op =
   | "echo"
@@ -37,6 +38,11 @@ export type Op =
   | "long"
   | "call"
   | "put"
+  | "get"
+  | "set"
+  | "del"
+  | "sum"
+  | "alarm"
   | "swap"
   | "post"
   | "throw"
@@ -55,7 +61,7 @@ function here(): Program {
   return program;
 }
 
-const AGAIN = 3, LONG_MS = 600;
+const AGAIN = 3, LONG_MS = 600, ALARM_MS = 40;
 const text = new TextDecoder(), utf8 = new TextEncoder();
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => here().setLocal(ms, resolve));
 
@@ -94,6 +100,14 @@ function call(to: string, what: string): Promise<string> {
   });
 }
 
+const textValue = (value: string): Uint8Array => new Uint8Array([VALUE_TAG.text, ...utf8.encode(value)]);
+
+/** A row that all share, as the app names it. */
+function sharedKey(name: string): Key {
+  const [group = "", number] = name.split("/");
+  return packKey([group, Number(number)]);
+}
+
 /** A digest of 32 bits: not the executor's. */
 export function digest(before: number, what: string): number {
   let hash = before ^ 0x1f2e3d4c;
@@ -129,6 +143,7 @@ export class Whole extends Session<SessionStore> {
   override onTimer(name: string): void {
     if (name === "jolt") this.#balk();
     this.#all(`timer ${name}`);
+    if (name.startsWith("alarm:")) return void this.#write(name.replace("alarm", "set"));
     if (name !== "soon" || this.again === 0) return;
     this.again--;
     this.setTimer(name, 0);
@@ -145,6 +160,9 @@ export class Whole extends Session<SessionStore> {
 
   async #do(op: Op, what: string, from: From | null): Promise<void> {
     if (op.startsWith("call:")) return await this.#call(op.slice("call:".length), what);
+    if (op.startsWith("get:")) return await this.#get(op.slice("get:".length));
+    if (/^(set|del|sum):/.test(op)) return await this.#write(op);
+    if (op.startsWith("alarm:")) return this.setTimer(op, ALARM_MS);
     switch (op) {
       case "echo":
         from?.send(this.#link(what));
@@ -168,7 +186,7 @@ export class Whole extends Session<SessionStore> {
         this.again = AGAIN;
         return this.setTimer(op, 0);
       case "put": {
-        const value = utf8.encode(this.#link(`put ${what}`));
+        const value = textValue(this.#link(`put ${what}`));
         await this.env.commit([], [{ kind: "set", key: packKey(["put", this.id, this.said % 3]), value }]);
         return;
       }
@@ -187,6 +205,23 @@ export class Whole extends Session<SessionStore> {
     }
   }
 
+  /** What it sees is part of all that it says from then on. */
+  async #get(name: string): Promise<void> {
+    const [row] = await this.env.get([sharedKey(name)], "session");
+    this.#link(`got ${name} ${row ? `${row.value.toHex()}@${row.versionstamp}` : "nothing"}`);
+  }
+
+  async #write(op: string): Promise<void> {
+    const [kind = "", name = "", write = "", amount = ""] = op.split(":");
+    const key = sharedKey(name);
+    const mutation: Mutation = kind === "del"
+      ? { kind: "delete", key }
+      : kind === "sum"
+      ? { kind: "sum", key, value: Uint8Array.fromHex(amount) }
+      : { kind: "set", key, value: textValue(write) };
+    await this.env.commit([], [mutation]);
+  }
+
   async #call(target: string, what: string): Promise<void> {
     this.#link(`call ${target} for ${what}`);
     const asked = `${this.id}!c${this.said}.${this.chain}`;
@@ -196,9 +231,9 @@ export class Whole extends Session<SessionStore> {
   /** A write with a check that nobody else makes fail. */
   async #swap(what: string): Promise<void> {
     const key = packKey(["swap", this.id]);
-    const value = utf8.encode(this.#link(`swap ${what}`));
+    const value = textValue(this.#link(`swap ${what}`));
     const [row] = await this.env.get([key], "session");
-    const was = row === null || row === undefined ? "nothing" : text.decode(row.value);
+    const was = row === null || row === undefined ? "nothing" : text.decode(row.value.subarray(1));
     const done = await this.env.commit([{ key, versionstamp: row?.versionstamp ?? null }], [
       { kind: "set", key, value },
     ]);

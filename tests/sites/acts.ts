@@ -1,0 +1,189 @@
+/**
+ * What stateful sessions did, told as requests of a history (tests/sim/history.ts), so that the checkers of sessions and
+ * sites judge it with all else: each handler that is in a log that survived follows the one before it, and who asked for it;
+ * who asked follows it as soon as it has the answer.
+ *
+ * AC1  A handler did what an uninterrupted run of the log says (ledger.ts): reads with the rows that the log has, writes
+ *      under the version of their commit. What became of it in between is nobody's business.
+ * AC2  An event of the history stands where it was first seen: that of a handler where an isolate gave out the entry. So a
+ *      write comes before anybody can have seen it.
+ */
+import { packKey } from "../../store/key.ts";
+import { parseVersionstamp } from "../../store/row.ts";
+import { VALUE_TAG } from "../../store/value.ts";
+import type { HistoryEvent, Seen, Written } from "../sim/history.ts";
+import type { Keyspace } from "../sim/keyspace.ts";
+import { APP } from "./deployed.ts";
+import type { Act, Ledger, Step } from "./ledger.ts";
+import { stampKey, type SurvivingLog } from "./surviving_log.ts";
+
+/** Sessions and requests of the history from here on are those of stateful sessions. */
+const SESSIONS_FROM = 1_000, REQUESTS_FROM = 1_000_000, ISSUES_FROM = 1_000_000;
+
+const utf8 = new TextEncoder();
+
+/** A stateful session whose log survived. */
+export interface Acted {
+  readonly ledger: Ledger;
+  readonly log: SurvivingLog;
+}
+
+interface Placed {
+  /** So many events were noted before it. */
+  readonly order: number;
+  readonly event: HistoryEvent;
+}
+
+/** The history with what stateful sessions did. */
+export function withActs(
+  events: readonly HistoryEvent[],
+  sessions: readonly Acted[],
+  keyspace: Keyspace,
+): HistoryEvent[] {
+  const told = new Telling(events, keyspace);
+  sessions.forEach((session, i) => told.take(session, SESSIONS_FROM + i));
+  return told.all();
+}
+
+class Telling {
+  readonly #events: readonly HistoryEvent[];
+  readonly #keyspace: Keyspace;
+  readonly #placed: Placed[] = [];
+  /** By the id of a request: what its client had done before, as it was lent to it first. */
+  readonly #lent = new Map<string, number>();
+  /** By the name of a call between sessions: what its caller had done before, and what who ran it first had. */
+  readonly #asked = new Map<string, number>();
+  readonly #answered = new Map<string, number>();
+  readonly #wereRun = new Set<string>();
+  /** By the id of a request: the issue of the handler that ran it. */
+  readonly #ran = new Map<string, number>();
+  #requests = REQUESTS_FROM;
+  #issues = ISSUES_FROM;
+
+  constructor(events: readonly HistoryEvent[], keyspace: Keyspace) {
+    this.#events = events;
+    this.#keyspace = keyspace;
+    for (const event of events) {
+      // Asked again, it presents the same.
+      if (event.kind === "lent" && !this.#lent.has(event.once)) this.#lent.set(event.once, event.issue);
+    }
+  }
+
+  all(): HistoryEvent[] {
+    for (const [order, event] of this.#events.entries()) {
+      if (event.kind !== "answered") continue;
+      const issue = this.#ran.get(event.once);
+      if (issue !== undefined) {
+        const { atMs, request } = event;
+        this.#place(order + 1, { kind: "follows", atMs, request, issue });
+      }
+    }
+    const placed = this.#placed.sort((a, b) => a.order - b.order);
+    const all: HistoryEvent[] = [];
+    let next = 0;
+    for (let order = 0; order <= this.#events.length; order++) {
+      for (; (placed[next]?.order ?? Infinity) <= order; next++) all.push((placed[next] as Placed).event);
+      const event = this.#events[order];
+      if (event !== undefined) all.push(event);
+    }
+    return all;
+  }
+
+  take({ ledger, log }: Acted, session: number): void {
+    let before: number | null = null;
+    for (const act of ledger.acts) before = this.#act(act, log, session, before);
+  }
+
+  #act(act: Act, log: SurvivingLog, session: number, before: number | null): number {
+    const request = this.#requests++;
+    const orderOf = (at: number) => log.orders[at] ?? this.#events.length;
+    const place = (at: number, event: (atMs: number) => HistoryEvent) => {
+      const order = orderOf(at);
+      this.#place(order, event(this.#events[Math.max(0, order - 1)]?.atMs ?? 0));
+    };
+    const presents: number[] = before === null ? [] : [before];
+    const asked = act.what.split(" ")[0] ?? "";
+    const lent = this.#lent.get(act.request ?? "") ?? this.#issueOf(this.#asked, asked);
+    presents.push(lent);
+    place(act.first, (atMs) => ({ kind: "request", atMs, request, session, site: "", presents }));
+    for (const step of act.steps) {
+      switch (step.kind) {
+        case "read":
+          place(step.at, (atMs) => ({ kind: "read", atMs, request, rows: [this.#seen(step)] }));
+          break;
+        case "write":
+          for (const event of this.#write(step.op, log, request)) {
+            place(step.at, (atMs) => ({ ...event, atMs }));
+          }
+          break;
+        case "asks": {
+          const issue = this.#issueOf(this.#asked, step.asked);
+          place(step.at, (atMs) => ({ kind: "lent", atMs, request, issue, once: step.asked }));
+          break;
+        }
+        case "told": {
+          const issue = this.#issueOf(this.#answered, step.asked);
+          place(step.at, (atMs) => ({ kind: "follows", atMs, request, issue }));
+          break;
+        }
+      }
+    }
+    const issue = this.#wereRun.has(asked) ? this.#issues++ : this.#issueOf(this.#answered, asked);
+    this.#wereRun.add(asked);
+    place(act.last, (atMs) => ({ kind: "issue", atMs, request, issue, open: false }));
+    place(act.last, (atMs) => ({ kind: "end", atMs, request, outcome: "ok", final: false }));
+    if (act.request !== null) this.#ran.set(act.request, issue);
+    return issue;
+  }
+
+  #issueOf(issues: Map<string, number>, name: string): number {
+    const issue = issues.get(name) ?? this.#issues++;
+    issues.set(name, issue);
+    return issue;
+  }
+
+  #place(order: number, event: HistoryEvent): void {
+    this.#placed.push({ order, event });
+  }
+
+  #seen({ row, value, stamp }: Extract<Step, { kind: "read" }>): Seen {
+    const number = this.#numberOf(row);
+    if (value === null) return this.#keyspace.absent(number);
+    const { clock, replica } = parseVersionstamp(stamp) ?? { clock: 0, replica: 0 };
+    const seen = this.#keyspace.seen({
+      ...{ key: this.#keyspace.key(number), value: Uint8Array.fromHex(value), clock, replica },
+      ...{ position: 0, known: 0, expiresAtMs: 0 },
+    });
+    return seen ?? this.#keyspace.absent(number);
+  }
+
+  /** AC1 */
+  #write(op: string, log: SurvivingLog, request: number): (HistoryEvent & { kind: "write" | "wrote" })[] {
+    const [kind = "", row = "", write = "", amount = ""] = op.split(":");
+    const key = this.#numberOf(row);
+    const what = kind === "del" ? "delete" : kind === "sum" ? "sum" : "set";
+    const value = kind === "del"
+      ? null
+      : kind === "sum"
+      ? Uint8Array.fromHex(amount)
+      : new Uint8Array([VALUE_TAG.text, ...utf8.encode(write)]);
+    const stamp = log.stamps.get(stampKey(sharedKey(row), value));
+    const writes: readonly Written[] = [{ write: Number(write), key, what }];
+    const begun = { kind: "write", atMs: 0, request, writes, checks: [] } as const;
+    // One that was not seen as it was committed has a version that nobody knows.
+    return stamp === undefined ? [begun] : [begun, { kind: "wrote", atMs: 0, request, writes, stamp }];
+  }
+
+  #numberOf(row: string): number {
+    const [group = "", number] = row.split("/");
+    const found = this.#keyspace.number(packKey(["a", APP, group, Number(number)]));
+    if (found === undefined) throw new Error(`no row is called ${row}`);
+    return found;
+  }
+}
+
+/** A row that all share, as the app names it. */
+function sharedKey(row: string): string {
+  const [group = "", number] = row.split("/");
+  return packKey([group, Number(number)]);
+}

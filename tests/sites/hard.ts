@@ -1,0 +1,106 @@
+/** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
+import { VARIANTS } from "./broken.ts";
+import type { FaultPlan } from "../sim/topology.ts";
+import { faulty, type SitesPlan, star } from "./plan.ts";
+import type { SitesOptions } from "./simulation.ts";
+
+type Change = (plan: SitesPlan) => SitesPlan;
+
+const DELAYS_MS = [15, 1, 5, 0.2];
+const more = (plan: SitesPlan, faults: Partial<FaultPlan>): SitesPlan =>
+  faulty(plan, { ...plan.store.faults, ...faults });
+
+/** Everything goes wrong, often. */
+const storm: Change = (plan) => ({
+  ...more(star(plan, { delaysMs: DELAYS_MS, commitMs: [5, 30], f: Math.max(1, plan.f) }), {
+    ...{ crash: 8, stop: 1, partition: 4, jump: 3 },
+  }),
+  ...{ classes: ["whole", "retrying", "parking"], devices: 3, plain: 1 },
+  ...{ kills: 6, stands: 2, moves: 8, moveAtOnce: 0.3 },
+  ...{ roams: 8, cuts: 8, originBreaks: 0.05, originLeaves: 2, echoChance: 0.1 },
+  ...{ mistakes: 0.3, hasStandbys: true, idleMs: 100, breaks: 0.04, garbles: 0.03 },
+});
+
+/** Clocks are set and processes stand still, while timers are all that there is to do. */
+const clocks: Change = (plan) => ({
+  ...more(plan, { jump: 8, leap: 1, crash: 3 }),
+  ...{ stands: 5, moves: 6, kills: 3, idleMs: 100 },
+  ops: ["tick", "jolt", "tick", "jolt", "alarm", "alarm", "get", "all", "slow", "balk"],
+});
+
+/** Disks are lost, as many as there may be, and processes besides. */
+const wipes: Change = (plan) => ({
+  ...more(star(plan, { delaysMs: [1, 5, 15, 2], f: 2 }), { wipe: 2, crash: 6 }),
+  ...{ moves: 4, hasStandbys: true },
+});
+
+/** Sessions are followed, and those who run them die. */
+const followed: Change = (plan) => ({
+  ...more(plan, { crash: 6 }),
+  ...{ hasStandbys: true, kills: 6, moves: 4, idleMs: 60_000, commitMs: [0.1, 0.4] },
+});
+
+/** Handlers that throw, and operators. */
+const throwing: Change = (plan) => ({
+  ...more(plan, { crash: 4 }),
+  classes: ["parking", "retrying", "parking"],
+  ...{ kills: 4, moves: 4 },
+  ops: [...plan.ops, "throw", "balk", "balk", "jolt", "jolt", "kick"],
+});
+
+/** They leave memory all the time, and come back. */
+const resting: Change = (plan) => {
+  const changed = more(plan, { crash: 4, stop: 1 });
+  return {
+    ...changed,
+    store: { ...changed.store, safetyMs: 12_000 },
+    ...{ idleMs: 20, messages: 6, moves: 8, moveAtOnce: 0.3 },
+  };
+};
+
+/** Programs behind sessions, whose connections break. */
+const origins: Change = (plan) => ({
+  ...more(plan, { crash: 4 }),
+  ...{ originBreaks: 0.1, originLeaves: 5, moves: 4, kills: 3 },
+  ops: ["origin", "origin", "post", "swap", "put", "all", "slow"],
+});
+
+/** Clients whose networks are bad, and who come and go. */
+const roaming: Change = (plan) => ({
+  ...plan,
+  ...{ devices: 3, roams: 20, cuts: 20, breaks: 0.06, garbles: 0.04, deaths: 0.3, closes: 0.3, moves: 5 },
+  ops: [...plan.ops, "kick"],
+});
+
+/** One version of the app after the other, while sessions move and their sites die. */
+const deployed: Change = (plan) => ({
+  ...more(plan, { crash: 4 }),
+  ...{ deploys: 6, moves: 6, kills: 3, hasStandbys: true, idleMs: 100, moveAtOnce: 0.3 },
+});
+
+/** Sessions that ask each other, go on for a while with what they were told, and are lost; who was asked rests. */
+const calling: Change = (plan) => {
+  const changed = more(plan, { crash: 4 });
+  return {
+    ...changed,
+    store: { ...changed.store, safetyMs: 6_000 },
+    ...{ classes: ["whole", "whole", "whole"], kills: 8, moves: 3, idleMs: 20 },
+    ...{ messages: 8, requests: 4, callers: 2, devices: 1, plain: 0 },
+    ops: ["call", "call", "long", "long", "all", "slow"],
+  };
+};
+
+export const HARD: Readonly<Record<string, Change>> = {
+  ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
+};
+
+/** What a run is given for the plan of such a name, fresh for each run. @throws RangeError where there is none. */
+export function optionsOf(name: string): Pick<SitesOptions, "change" | "passes"> {
+  const change = HARD[name];
+  if (change !== undefined) return { change };
+  const variant = VARIANTS.find((one) => one.name.includes(name));
+  if (variant === undefined) {
+    throw new RangeError(`no plan is called ${name}: ${Object.keys(HARD).join(", ")}, or a variant's name`);
+  }
+  return { change: variant.change, ...(variant.passes === undefined ? {} : { passes: variant.passes() }) };
+}

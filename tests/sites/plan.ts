@@ -1,0 +1,162 @@
+/** What a seed does: drawn, and biased by who wants something in particular. */
+import type { OwnersSettings } from "../../store/owners/choose.ts";
+import { HORIZON_MS } from "../../store/limits.ts";
+import { NO_OWNERS } from "../../store/owners/site_owners.ts";
+import { Draws } from "../sim/random.ts";
+import { drawPlan, type FaultPlan, NO_FAULTS, type Plan, type SitePlan } from "../sim/topology.ts";
+import type { ClassName, Op } from "./program.ts";
+import type { WirePlan } from "./wire.ts";
+
+export interface SitesPlan extends WirePlan {
+  /** The tree, its clients of rows, and what befalls sites, disks, links and clocks. */
+  readonly store: Plan;
+  readonly f: number;
+  readonly classes: readonly ClassName[];
+  readonly devices: number;
+  readonly plain: number;
+  readonly callers: number;
+  /** Of each device, at most. */
+  readonly messages: number;
+  /** Of each caller. */
+  readonly requests: number;
+  /** That a request of a client of rows calls a stateful session. */
+  readonly callChance: number;
+  readonly kills: number;
+  /** Processes that stand still while others go on. */
+  readonly stands: number;
+  /** Other versions of the app. */
+  readonly deploys: number;
+  readonly moves: number;
+  /** That a session is moved as soon as it was opened somewhere. */
+  readonly moveAtOnce: number;
+  readonly roams: number;
+  readonly cuts: number;
+  readonly originBreaks: number;
+  readonly originLeaves: number;
+  readonly deaths: number;
+  readonly closes: number;
+  readonly echoChance: number;
+  readonly mistakes: number;
+  readonly hasStandbys: boolean;
+  /** That a session is made anew while its epoch is asked for. */
+  readonly isAhead: boolean;
+  readonly idleMs: number;
+  /** Of the disks that homes have. */
+  readonly commitMs: readonly [number, number];
+  readonly ops: readonly Op[];
+}
+
+const OPS: readonly Op[] = [
+  ...["echo", "echo", "all", "all", "origin", "origin", "quiet"] as const,
+  ...["slow", "tick", "jolt", "put", "put", "swap", "post", "post", "balk"] as const,
+  ...["get", "get", "get", "set", "set", "set", "sum", "alarm"] as const,
+];
+
+/** Draws what a seed does. */
+export function drawSitesPlan(seed: number): SitesPlan {
+  const draws = new Draws(`sites plan ${seed}`);
+  const n = draws.integer(2, 6);
+  const f = Math.min(n - 1, draws.pick([0, 1, 1, 1, 1, 2]));
+  const some = (chance: number, most: number) => draws.chance(chance) ? draws.integer(1, most) : 0;
+  const classes: readonly ClassName[] = ["whole", "whole", "retrying", "parking"];
+  const plan: SitesPlan = {
+    store: drawStore(seed, n, f, draws.fork("store")),
+    ...{ f, classes: Array.from({ length: draws.integer(1, 3) }, () => draws.pick(classes)) },
+    ...{ devices: draws.integer(0, 3), plain: draws.integer(0, 1), callers: draws.integer(0, 2) },
+    ...{
+      messages: draws.integer(3, 25),
+      requests: draws.integer(1, 8),
+      callChance: draws.pick([0.2, 0.5, 0.8]),
+    },
+    ...{ kills: some(0.4, 3), stands: some(0.2, 2) },
+    ...{ moves: some(0.5, 5), moveAtOnce: draws.pick([0, 0, 0.3]) },
+    ...{ roams: some(0.5, 6), cuts: some(0.5, 6), originBreaks: draws.pick([0, 0.01, 0.05]) },
+    ...{ originLeaves: some(0.2, 2), deaths: draws.pick([0, 0, 0.3]), closes: draws.pick([0, 0, 0.3]) },
+    ...{ echoChance: draws.pick([0, 0.02, 0.1]), mistakes: draws.pick([0, 0, 0.3]) },
+    ...{ hasStandbys: draws.chance(0.6), isAhead: draws.chance(0.7) },
+    idleMs: draws.pick([100, 1_000, 60_000]),
+    commitMs: draws.pick([[0.1, 0.4], [1, 4], [5, 30]] as const),
+    ...{
+      delayMs: draws.integer(0, 20),
+      breaks: draws.pick([0, 0.01, 0.04]),
+      garbles: draws.pick([0, 0, 0.03]),
+    },
+    ops: [
+      ...OPS,
+      ...(draws.chance(0.4) ? ["throw" as const] : []),
+      ...(draws.chance(0.1) ? ["kick" as const] : []),
+      ...(draws.chance(0.3) ? ["soon" as const, "soon" as const] : []),
+      ...(draws.chance(0.3) ? ["call" as const, "call" as const, "long" as const] : []),
+    ],
+    deploys: some(0.3, 3),
+  };
+  return owned(plan, f);
+}
+
+/** The tree and the faults: a short run, with the faults of the store that few runs have. */
+function drawStore(seed: number, n: number, f: number, draws: Draws): Plan {
+  const plan = drawPlan(seed, n);
+  const requests = draws.integer(5, 60), safetyMs = draws.integer(1_000, 4_000);
+  const some = (chance: number, most: number) => draws.chance(chance) ? draws.integer(1, most) : 0;
+  const faults: FaultPlan = {
+    ...NO_FAULTS,
+    ...{ crash: some(0.6, 4), stop: some(0.2, 2), point: some(0.4, 5) },
+    wipe: draws.chance(0.3) ? draws.integer(0, f) : 0,
+    ...{ partition: some(0.3, 3), stall: some(0.2, 3), oneWay: some(0.2, 3), slowLinks: some(0.15, 2) },
+    ...{ slowDisk: some(0.2, 3), diskFull: some(0.1, 1), evict: some(0.3, 10), jump: some(0.15, 3) },
+  };
+  const downMs = draws.pick([[2, 400], [2, 400], [300, 2_500]] as const);
+  return { ...plan, requests, safetyMs, faults, downMs, watch: null, crashes: [], horizonMs: HORIZON_MS };
+}
+
+const BEAT_MS = 50;
+
+/** The same plan with so many owners of everything that must survive a site. */
+export function owned(plan: SitesPlan, f: number): SitesPlan {
+  const { sites } = plan.store;
+  // Who answers at times so much later than at others must not be taken for dead (tests/sim/topology.ts).
+  const variationMs = Math.max(...sites.map(({ linkMs: [least, greatest] }) => 4 * (greatest - least)));
+  const beatMs = Math.max(BEAT_MS, variationMs / 2.5);
+  const owners: OwnersSettings = {
+    ...NO_OWNERS,
+    f,
+    nearMs: 0,
+    beatMs,
+    suspectMs: 5 * beatMs,
+    deadMs: 24 * beatMs,
+  };
+  return { ...plan, f, store: { ...plan.store, sites: sites.map((site) => ({ ...site, owners })) } };
+}
+
+/** The same plan on a tree of one level with such delays between a site and the middle, and such disks. */
+export function star(
+  plan: SitesPlan,
+  { delaysMs, commitMs = plan.commitMs, f = plan.f }: {
+    readonly delaysMs: readonly number[];
+    readonly commitMs?: readonly [number, number];
+    readonly f?: number;
+  },
+): SitesPlan {
+  const [first = 1] = delaysMs;
+  const sites = delaysMs.map((delayMs, i): SitePlan => {
+    const leastMs = first + delayMs;
+    return {
+      ...{ id: i === 0 ? "root" : `s${i}`, parent: i === 0 ? null : "root", depth: i === 0 ? 0 : 1 },
+      ...{
+        tier: i === 0 ? "root" : "edge",
+        skewMs: 0,
+        capacityBytes: 1 << 30,
+        linkMs: [leastMs, 1.5 * leastMs],
+      },
+      ...{ linkLoss: 0, linkBytesPerMs: Infinity, peerMs: [leastMs, 1.5 * leastMs], commitMs: [0.1, 0.4] },
+      ...{ owners: NO_OWNERS, readMs: null, drift: 0 },
+    };
+  });
+  return owned({ ...plan, commitMs, store: { ...plan.store, sites } }, f);
+}
+
+/** The same plan with such faults of sites, disks, links and clocks, and no others. */
+export const faulty = (plan: SitesPlan, faults: Partial<FaultPlan> = {}): SitesPlan => ({
+  ...plan,
+  store: { ...plan.store, faults: { ...NO_FAULTS, ...faults } },
+});

@@ -1,0 +1,73 @@
+/**
+ * The log of a session as it survives: whatever an isolate is given to go on from, in no epoch before the newest, and
+ * what it commits in that epoch. What an older one commits afterwards has no place in it.
+ *
+ * It is told by what goes in and out of isolates, not by those who keep logs: a log that is given out too short is the
+ * one that counts here, and then what was heard before is not of it.
+ */
+import type { Effect } from "../../functions/turns/mod.ts";
+import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
+import { versionstamp } from "../../store/row.ts";
+
+/** See the file's header. */
+export class SurvivingLog {
+  readonly entries: ReadEntry[] = [];
+  /** Of each entry, when it was first seen: how much had been observed of the run by then. */
+  readonly orders: number[] = [];
+  /** By row and value, as `stampKey` has them: the version under which it was written, by the last commit that says so. */
+  readonly stamps = new Map<string, string>();
+  readonly wrong: string[] = [];
+  #epoch = 0;
+  openings = 0;
+
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** It is gone on with from there. */
+  opened(epoch: number, at: number, pieces: readonly Uint8Array[], order: number): void {
+    if (epoch < this.#epoch) return; // the same: another isolate of that home
+    this.#epoch = epoch;
+    this.openings++;
+    if (at > this.entries.length) {
+      this.wrong.push(`epoch ${epoch} begins at entry ${at} of ${this.entries.length}`);
+      return;
+    }
+    this.entries.length = at;
+    for (const bytes of pieces) this.entries.push(...readEntries(bytes));
+    this.orders.length = Math.min(this.orders.length, this.entries.length);
+    this.#seen(order);
+  }
+
+  committed(
+    epoch: number,
+    { first, count, entries: bytes, effects }: {
+      readonly first: number;
+      readonly count: number;
+      readonly entries: Uint8Array;
+      readonly effects: readonly Effect[];
+    },
+    order: number,
+  ): void {
+    if (epoch !== this.#epoch || count === 0) return;
+    if (first !== this.entries.length + 1) {
+      this.wrong.push(`epoch ${epoch} commits entry ${first} after ${this.entries.length}`);
+    }
+    this.entries.push(...readEntries(bytes));
+    this.#seen(order);
+    for (const { clock, replica, mutations } of effects) {
+      for (const mutation of mutations) {
+        const value = mutation.kind === "delete" ? null : mutation.value;
+        this.stamps.set(stampKey(mutation.key, value), versionstamp({ clock, replica }));
+      }
+    }
+  }
+
+  #seen(order: number): void {
+    while (this.orders.length < this.entries.length) this.orders.push(order);
+  }
+}
+
+/** Names what was written to a row. */
+export const stampKey = (key: string, value: Uint8Array | null): string =>
+  `${key} ${value?.toHex() ?? "deleted"}`;

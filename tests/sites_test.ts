@@ -1,0 +1,49 @@
+/** Whole sites in virtual time: real replicas with all that stateful sessions are made of above them (tests/sites). */
+import { strict as assert } from "node:assert";
+import { VARIANTS } from "./sites/broken.ts";
+import { survey } from "./sites/crash_points.ts";
+import { simulateSites } from "./sites/simulation.ts";
+
+/** The seeds of every test run. */
+const SEEDS = 60;
+
+Deno.test("whole sites lose nothing, contradict nothing and honour every token, on a fixed set of seeds", async () => {
+  const probes: Record<string, number> = {};
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const run = await simulateSites(seed);
+    assert.deepEqual(run.violations, [], `seed ${seed}`);
+    for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
+  }
+  const wanted = [
+    ...["recovered", "moved", "standby promoted", "followed", "mended", "undone", "posted", "swapped"],
+    ...["rejected message", "rejected timer", "rejected request", "socket resumed", "fault: kill"],
+    ...["fault: stop", "fault: partition", "fault: wipe", "fault: diskFull", "fault: stand"],
+    ...["device lost: moved", "asked again", "acts", "carry", "wait", "nothing", "request: ok"],
+  ];
+  for (const name of wanted) assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
+});
+
+Deno.test("whole sites: a seed runs the same twice", async () => {
+  assert.equal((await simulateSites(11)).seen, (await simulateSites(11)).seen);
+});
+
+for (const { name, make, change, passes, caughtBy, seeds } of VARIANTS) {
+  Deno.test(`whole sites, broken on purpose, are caught: ${name}`, async () => {
+    for (let seed = 0; seed < seeds; seed++) {
+      const options = () => ({ change, ...(passes === undefined ? {} : { passes: passes() }) });
+      const { violations } = await simulateSites(seed, { ...options(), wrongs: make() });
+      if (!violations.some(({ checker }) => caughtBy.includes(checker))) continue;
+      assert.deepEqual((await simulateSites(seed, options())).violations, [], `seed ${seed}, unbroken`);
+      return;
+    }
+    assert.fail(`no checker saw it in ${seeds} seeds`);
+  });
+}
+
+Deno.test("whole sites outlive a fault wherever they take a step", async () => {
+  for (const [seed, first] of [[0, 1], [1, 3]] as const) {
+    const { points, recovered, violations } = await survey(seed, { every: 25, first });
+    assert.deepEqual(violations, []);
+    assert.ok(points > 200 && recovered > 5, `${points} points, ${recovered} recoveries`);
+  }
+});
