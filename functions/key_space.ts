@@ -68,7 +68,8 @@ export function intervalOf(space: Key, bounds: Bounds): KeyInterval {
   return { start: from as Key, end: to as Key };
 }
 
-const outside = (which: string): KvTypeError =>
+/** The error of a bound that lies elsewhere. */
+export const outside = (which: string): KvTypeError =>
   new KvTypeError("key_invalid", `${which} key is not in the keyspace defined by prefix`);
 
 /** A cursor: a place in a list, relative to its space. */

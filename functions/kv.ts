@@ -15,6 +15,8 @@ import {
   intervalOf,
   type KeyInterval,
   KV_SPACE,
+  outside,
+  packBounded,
   packUserKey,
 } from "./key_space.ts";
 import { KvAtomicOperation } from "./kv_atomic.ts";
@@ -37,7 +39,7 @@ const LEVELS: ReadonlySet<unknown> = new Set<ReadLevel>(["eventual", "session", 
 
 /** The level a caller asked for. @throws KvTypeError `key_invalid` for anything else. */
 export function readLevel(asked: unknown, otherwise: ReadLevel = "session"): ReadLevel {
-  if (asked === undefined) return otherwise;
+  if (asked === undefined || asked === null) return otherwise;
   if (!LEVELS.has(asked)) {
     const got = JSON.stringify(asked);
     throw new KvTypeError("key_invalid", `consistency is "eventual", "session" or "strong", not ${got}`);
@@ -144,7 +146,22 @@ function listInterval(selector: KvListSelector): KeyInterval {
       "Selector can not specify both 'start' and 'end' key when specifying 'prefix'",
     );
   }
+  if (prefix !== undefined) {
+    // As in Deno, a prefix has what lies below it, and not the key that it is.
+    if (isSameKey(start, prefix)) throw outside("Start");
+    if (isSameKey(end, prefix)) throw outside("End");
+  }
   return intervalOf(KV_SPACE, { prefix, start, end });
+}
+
+const isSameKey = (a: KvKey | undefined, b: KvKey): boolean =>
+  a !== undefined && packBounded(a) === packBounded(b);
+
+/** @throws Error with the code `limit_list`: no TypeError, as in Deno. */
+function positive(what: string, number: unknown): number {
+  if (Number.isInteger(number) && (number as number) > 0) return number as number;
+  const error = new Error(`${what} must be a positive integer: received ${String(number)}`);
+  throw Object.assign(error, { code: "limit_list" });
 }
 
 /** A list in progress: pages fetched as they are needed. */
@@ -164,19 +181,16 @@ class KvList<T> implements KvListIterator<T> {
   #at: string | undefined;
 
   constructor(store: StoreClient, interval: KeyInterval, options: KvListOptions) {
-    const { limit = Infinity, reverse = false, cursor = "", consistency } = options;
-    if (!(limit > 0)) {
-      throw new KvTypeError("limit_list", `Limit must be a positive integer: received ${limit}`);
-    }
-    const batchSize = options.batchSize ??
-      Math.min(limit === Infinity ? LIST_PAGE_DEFAULT : limit, LIST_PAGE_MAX);
-    if (!(batchSize > 0)) {
-      throw new KvTypeError("limit_list", `batchSize must be a positive integer: received ${batchSize}`);
-    }
+    const { cursor = "", consistency } = options;
+    const limit = options.limit === undefined ? Infinity : positive("Limit", options.limit);
+    const batchSize = options.batchSize === undefined || options.batchSize === null
+      ? Math.min(limit === Infinity ? LIST_PAGE_DEFAULT : limit, LIST_PAGE_MAX)
+      : positive("batchSize", options.batchSize);
     if (batchSize > LIST_PAGE_MAX) throw tooMany("entries", LIST_PAGE_MAX, batchSize);
     this.#store = store;
     this.#level = readLevel(consistency);
-    this.#reverse = reverse;
+    // Nothing but `true` reverses a list, as in Deno.
+    this.#reverse = options.reverse === true;
     this.#allowed = limit;
     this.#batchSize = batchSize;
     this.#rest = interval;

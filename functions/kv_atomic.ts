@@ -160,11 +160,20 @@ export class KvAtomicOperation implements KvAtomic {
   }
 }
 
+/** Beyond this there is no date (ECMAScript has none, and Deno takes no such time). */
+const EXPIRE_IN_MS_MAX = 8.2e15;
+
 /** What has already expired is stored for a millisecond, so that it replaces what was there. */
-function expiry(expireIn: number | undefined): number | undefined {
-  if (expireIn === undefined || expireIn === null) return undefined;
-  if (!Number.isSafeInteger(expireIn) || expireIn < 0) {
-    throw new KvTypeError("value_invalid", `expireIn must be a non-negative integer: received ${expireIn}`);
+function expiry(expireIn: unknown): number | undefined {
+  if (expireIn === undefined) return undefined;
+  if (typeof expireIn !== "number" || !Number.isInteger(expireIn) || expireIn < 0) {
+    throw new KvTypeError(
+      "value_invalid",
+      `expireIn must be a non-negative integer: received ${String(expireIn)}`,
+    );
+  }
+  if (expireIn > EXPIRE_IN_MS_MAX) {
+    throw new KvTypeError("value_invalid", `Invalid mutation: expireIn is too large: ${expireIn}`);
   }
   return Math.max(1, expireIn);
 }

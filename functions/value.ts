@@ -17,6 +17,7 @@ import { Buffer } from "node:buffer";
 import { DefaultDeserializer, deserialize, serialize } from "node:v8";
 import { shortAscii } from "../store/codec.ts";
 import { VALUE_TAG } from "../store/value.ts";
+import { assertCloneable } from "./cloneable.ts";
 import { AppError, KvTypeError } from "./errors.ts";
 import { isKvU64, KvU64 } from "./kv_u64.ts";
 import { VALUE_BYTES_MAX } from "./limits.ts";
@@ -113,6 +114,7 @@ function inOneForm(copy: unknown): Uint8Array<ArrayBuffer> {
 }
 
 function clone(value: unknown): Uint8Array<ArrayBuffer> {
+  assertCloneable(value);
   try {
     const bytes = serialize(value);
     return isOneForm ? inOneForm(deserialize(bytes)) : tagged(VALUE_TAG.clone, bytes);

@@ -124,3 +124,49 @@ Deno.test("deep and wide values are stored without JSON", () => {
     assert.deepEqual(decodeValue(bytes), value);
   }
 });
+
+Deno.test("what a clone would make nothing of is refused, with its path (CL1)", async () => {
+  class Secret {
+    readonly #inside = 1;
+    get inside() {
+      return this.#inside;
+    }
+  }
+  const key = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, true, ["sign"]);
+  const refused: [unknown, RegExp][] = [
+    [new Blob(["x"]), /^The value is an object of the class Blob, which can't be stored/],
+    [{ a: [1, { file: new File([], "f") }] }, /^value\.a\[1\]\.file is an object of the class File/],
+    [new Map([["k", key]]), /^value\.get\("k"\) is an object of the class CryptoKey/],
+    [new Set([new Secret()]), /^value \(an item\) is an object of the class Secret/],
+    [{ "not a name": new URL("http://localhost/") }, /^value\["not a name"\] is an object of the class URL/],
+    [new Headers(), /class Headers/],
+    [new Response("x"), /class Response/],
+    [new WeakMap(), /WeakMap/],
+    [Promise.resolve(), /could not be cloned/],
+    [{ f() {} }, /could not be cloned/],
+    [[Symbol("s")], /could not be cloned/],
+  ];
+  for (const [value, message] of refused) {
+    assert.throws(() => encodeValue(value), { code: "value_invalid", message });
+  }
+  class Point {
+    x = 1;
+  }
+  class Named extends Map<number, number> {}
+  class Failure extends Error {}
+  for (
+    const kept of [
+      new Point(),
+      [new Point()],
+      new Named([[1, 2]]),
+      new Failure("m"),
+      new String("s"),
+      Object.create(null),
+    ]
+  ) {
+    assert.deepEqual(decodeValue(encodeValue(kept)), structuredClone(kept));
+  }
+  let deep: unknown = new Map([["end", 1]]);
+  for (let i = 0; i < 3_000; i++) deep = [deep];
+  assert.ok(encodeValue(deep).length > 3_000);
+});

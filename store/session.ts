@@ -299,10 +299,11 @@ export class Session implements AttachedSession {
     }
     // One version for all of it, as in Deno KV: what a caller is told serves as a check on any of its rows.
     const version: Version = { clock: core.clock.tick(), replica: core.replica };
-    const values = mutations.map((m) => valueOf(m, current, core, version));
+    // All of them first: what can't be merged refuses the whole batch before anything is applied.
+    const values = valuesOf(mutations, current, core, version);
     mutations.forEach((m, i) => {
       const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
-      const value = typeof values[i] === "function" ? values[i]() : values[i] ?? null;
+      const value = values[i] ?? null;
       // A write of this site's is newer than all it has seen, so that it wins without a look at the old row.
       core.rows.put({ key: m.key, value, ...version, known: core.depth, expiresAtMs });
       if (!core.coverage.covers(m.key)) core.uncovered.push({ key: m.key, position: core.rows.head });
@@ -449,14 +450,42 @@ async function lookUpTo(core: Core, keys: readonly Key[], bytesMax: number): Pro
   return rows;
 }
 
-type Value = Uint8Array | null | (() => Uint8Array);
+/**
+ * The values that mutations write, each on top of what those before it in the batch write.
+ *
+ * @throws MergeError where one of them can't be merged.
+ */
+function valuesOf(
+  mutations: readonly StoreMutation[],
+  current: ReadonlyMap<Key, Row>,
+  core: Core,
+  version: Version,
+): (Uint8Array | null)[] {
+  const isPlain = mutations.every(({ kind }) => kind === "set" || kind === "delete");
+  const written = isPlain ? undefined : new Map<Key, Uint8Array | null>();
+  return mutations.map((m) => {
+    const value = m.kind === "set"
+      ? m.value
+      : m.kind === "delete"
+      ? null
+      : contribute(mergeBase(m.key, written, current, core, version), m.kind, m.value, version);
+    written?.set(m.key, value);
+    return value;
+  });
+}
 
-/** The value that a mutation writes; a merge is computed last, on top of what the same batch wrote before. */
-function valueOf(m: StoreMutation, current: ReadonlyMap<Key, Row>, core: Core, version: Version): Value {
-  if (m.kind === "set") return m.value;
-  if (m.kind === "delete") return null;
-  const row = current.get(m.key);
-  // Now, so that a value that can't be merged refuses the whole batch before anything is applied.
-  contribute(row, m.kind, m.value, version);
-  return () => contribute(core.rows.newest(m.key, row), m.kind, m.value, version);
+/** What a merge of this batch goes on from; undefined: nothing. */
+function mergeBase(
+  key: Key,
+  written: ReadonlyMap<Key, Uint8Array | null> | undefined,
+  current: ReadonlyMap<Key, Row>,
+  core: Core,
+  version: Version,
+): Pick<Row, "clock" | "replica" | "value" | "expiresAtMs"> | undefined {
+  const before = written?.get(key);
+  if (before !== undefined) return { ...version, value: before, expiresAtMs: 0 };
+  const row = current.get(key);
+  // What has expired is over: the merge begins anew, and wins over it at every site.
+  const isOver = row !== undefined && row.value !== null && core.rows.liveRow(row) === undefined;
+  return isOver ? { ...version, value: null, expiresAtMs: 0 } : row;
 }

@@ -21,6 +21,9 @@ const FOLDER = join(COMPAT, "kv");
 /** Probes that answer something else here, and why. */
 const DIFFERENT: Readonly<Record<string, string>> = {
   "value refused: a shared buffer": "a copy of it is stored",
+  "value refused: a blob": "what could not be read back is refused",
+  "value refused: an URL inside": "the same, with its path",
+  "value refused: an object whose fields are private": "the same",
   "value of 65537 bytes": "values may have 1 MiB",
   "value of 2 MiB": "the same, in the message",
   "900 KB in one operation": "an operation may have 4 MiB",
@@ -35,11 +38,9 @@ const DIFFERENT: Readonly<Record<string, string>> = {
   "key that is no array": "the message says what stands there",
   "key that is too large": "the message says how large it is",
   "key that is too large, read": "the same limit and message as in a write",
-  "list with limit 0": "a TypeError, as for every other argument",
-  "list with a negative limit": "a TypeError, as for every other argument",
-  "list with batchSize 0": "a TypeError, as for every other argument",
   "sum of a number": "numbers can be summed too",
   "sum on another type": "an error of the store, which has a code and is no TypeError",
+  "sum after a set of another type, with all of its operation": "the same",
   "what has expired is gone": "at once; Deno's rows stay a while",
   "commitVersionstamp": "not available",
   "enqueue": "not available",

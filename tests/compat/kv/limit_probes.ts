@@ -32,6 +32,12 @@ const watching: KvProbes = {
     }
     return await kv.get(at("a"));
   },
+  "odd times of expireIn": ({ kv, at }) =>
+    Promise.all(
+      [NaN, Infinity, "5", null, {}, 5n, 0, 1e15, 1e17, Number.MAX_SAFE_INTEGER].map((expireIn) =>
+        rejection(() => kv.set(at("a"), 1, { expireIn: expireIn as never }).then(() => "stored"))
+      ),
+    ),
   "expireIn of no number": ({ kv, at }) => rejection(() => kv.set(at("a"), 1, { expireIn: "x" as never })),
 };
 

@@ -93,6 +93,36 @@ const listing: KvProbes = {
     rejection(() => keysOf(kv.list({ prefix: at("a"), start: at("b") }))),
   "list to an end outside": ({ kv, at }) =>
     rejection(() => keysOf(kv.list({ prefix: at("b"), end: at("a") }))),
+  "list from a start that is the prefix": ({ kv, at }) =>
+    rejection(() => keysOf(kv.list({ prefix: at("a"), start: at("a") }))),
+  "list to an end that is the prefix": ({ kv, at }) =>
+    rejection(() => keysOf(kv.list({ prefix: at("a"), end: at("a") }))),
+  "list reversed by what is not true": async (scene) => {
+    await letters(scene);
+    const { kv, at } = scene;
+    const odd = [1, 0, "", "no", {}, null, undefined, NaN];
+    return await Promise.all(
+      odd.map((reverse) => keysOf(kv.list({ prefix: at() }, { reverse: reverse as never }))),
+    );
+  },
+  "list with odd limits": async (scene) => {
+    await letters(scene);
+    const { kv, at } = scene;
+    const odd = [1.5, NaN, Infinity, -Infinity, "2", "x", null, 1e20];
+    return await Promise.all(
+      odd.map((limit) => rejection(() => keysOf(kv.list({ prefix: at() }, { limit: limit as never })))),
+    );
+  },
+  "list with odd batch sizes": async (scene) => {
+    await letters(scene);
+    const { kv, at } = scene;
+    const odd = [1.5, -1, NaN, Infinity, "5", null, undefined, 501, 1000];
+    return await Promise.all(
+      odd.map((batchSize) =>
+        rejection(() => keysOf(kv.list({ prefix: at() }, { batchSize: batchSize as never })))
+      ),
+    );
+  },
   "list with start after end": ({ kv, at }) =>
     rejection(() => keysOf(kv.list({ start: at("b"), end: at("a") }))),
   "list of nothing selected": ({ kv }) => rejection(() => keysOf(kv.list({} as never))),
@@ -190,6 +220,29 @@ const atomics: KvProbes = {
   "sum on another type": async ({ kv, at }) => {
     await kv.set(at("n"), "text");
     return await rejection(() => kv.atomic().sum(at("n"), 1n).commit());
+  },
+  "sum after a delete": async ({ kv, at }) => {
+    await kv.atomic().set(at("n"), new Deno.KvU64(5n)).set(at("t"), "text").commit();
+    await kv.atomic().delete(at("n")).sum(at("n"), 3n).delete(at("t")).sum(at("t"), 4n).commit();
+    return (await kv.getMany([at("n"), at("t")])).map((entry) => entry.value);
+  },
+  "sum before a delete": async ({ kv, at }) => {
+    await kv.set(at("n"), new Deno.KvU64(5n));
+    await kv.atomic().sum(at("n"), 3n).delete(at("n")).commit();
+    return (await kv.get(at("n"))).value;
+  },
+  "sum around a set": async ({ kv, at }) => {
+    await kv.atomic().sum(at("n"), 3n).set(at("n"), new Deno.KvU64(10n)).sum(at("n"), 2n).commit();
+    return (await kv.get(at("n"))).value;
+  },
+  "sum after a set of another type, with all of its operation": async ({ kv, at }) => {
+    await kv.set(at("n"), new Deno.KvU64(5n));
+    const text = await rejection(() => kv.atomic().set(at("m"), 1).set(at("n"), 7).sum(at("n"), 2n).commit());
+    return [text, (await kv.getMany([at("m"), at("n")])).map((entry) => entry.value)];
+  },
+  "max and min in one operation": async ({ kv, at }) => {
+    await kv.atomic().max(at("n"), 3n).min(at("n"), 2n).commit();
+    return (await kv.get(at("n"))).value;
   },
   "sum of a number": ({ kv, at }) => rejection(() => kv.atomic().sum(at("n"), 1 as never).commit()),
   "sum of text": ({ kv, at }) => rejection(() => kv.atomic().sum(at("n"), "1" as never).commit()),

@@ -96,6 +96,15 @@ const REFUSED: Readonly<Record<string, () => unknown>> = {
   "a shared buffer": () => new Uint8Array(new SharedArrayBuffer(1)),
   "a KvU64 inside": () => ({ n: new Deno.KvU64(1n) }),
   "a promise": () => Promise.resolve(1),
+  "a blob": () => new Blob(["x"]),
+  "an URL inside": () => ({ list: [new URL("http://localhost/")] }),
+  "an object whose fields are private": () =>
+    new (class Secret {
+      readonly #inside = 1;
+      read() {
+        return this.#inside;
+      }
+    })(),
 };
 
 const refused: KvProbes = Object.fromEntries(
