@@ -64,7 +64,7 @@ export interface KvCommitError {
   ok: false;
 }
 
-/** Holds while the row has this versionstamp; null: while it is absent. */
+/** Holds while the row has this versionstamp at this site; null: while it is absent there. Other sites are not asked. */
 export interface KvCheck {
   /** The row that is checked. */
   key: KvKey;

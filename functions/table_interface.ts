@@ -76,15 +76,19 @@ export type TableListOptions<
 export interface TableList<S extends StandardSchema, K extends readonly string[]>
   extends PromiseLike<TablePage<S, K>>, AsyncIterable<TableEntry<S, K>> {}
 
-/** A condition on a write: the row has this versionstamp; null: it is absent. */
+/**
+ * A condition on a write: what the row is *at this site* when it is written. Two sites may both find it true at the same
+ * moment; both writes are applied then, and the newer row stays. What may be there only once ("this name is taken")
+ * needs one place that decides: a table `at: "root"`, written by routes that are pinned there.
+ */
 export interface WriteCheck {
-  /** The version the row must have; null: it must be absent. */
+  /** The version that the row must have at this site; null: it must be absent at this site. */
   readonly check?: string | null;
 }
 
 /** Writes to one table that are applied together. */
 export interface TableAtomic<S extends StandardSchema, K extends readonly string[]> {
-  /** Commits only if the row has this version; null: only if it is absent. */
+  /** Commits only if the row has this version at this site; null: only if it is absent at this site ({@link WriteCheck}). */
   check(key: FieldValues<OutputOf<S>, K>, versionstamp: string | null): this;
   /** Writes a row. */
   put(row: InputOf<S>): this;
