@@ -140,8 +140,17 @@ export interface AttachedSession {
   tick(room?: number): ClockValue;
   /** Calls back after each change in one of the ranges (coalesced by the caller); the result unsubscribes. */
   watch(ranges: readonly Range[], changed: () => void): () => void;
+  /**
+   * From now on it has seen what another token names, too, beside all that it has touched: also what it touched while
+   * that was waited for.
+   *
+   * @throws StoreUnavailable as `Replica.attach`; then it is as before.
+   */
+  see(token: TokenState): Promise<void>;
   /** Resolves when all that this session wrote or read so far is on disk at this site. */
   durable(): Promise<void>;
+  /** Whether it is already: then there is nothing to wait for. */
+  readonly isDurable: boolean;
   /** Given to `traced` at the sites that are asked for what this session misses here. */
   trace?: string;
   /** The highest position of this site's journal that this session wrote or read. */

@@ -119,7 +119,12 @@ export class SiteReplica implements Replica {
     this.#collector = new Collector(core, this.#uplink, this.#downlinks);
     this.#warming = new Warming(core, this.#uplink);
     const durable = (position: Position) => this.#durability.safe(position);
-    const host = { core, uplink: this.#uplink, warming: this.#warming, durable };
+    const host: SessionHost = {
+      ...{ core, uplink: this.#uplink, warming: this.#warming, durable },
+      isDurable: (position) => this.#durability.isSafe(position),
+      arrive: (token, trace) => this.#handoff.arrive(token, trace),
+      arrived: (token, arrival) => this.#noteArrival(token, arrival),
+    };
     const system = () =>
       new Session({ ...host, warming: null }, { id: new Uint8Array(16), sequence: 0, clock: 0 }, {
         how: "new",
@@ -219,10 +224,14 @@ export class SiteReplica implements Replica {
   }
 
   #arrived(token: TokenState, arrival: Arrival): AttachedSession {
+    const clock = this.#noteArrival(token, arrival);
+    return new Session(this.#host, { id: token.session, sequence: token.sequence, clock }, arrival);
+  }
+
+  #noteArrival(token: TokenState, arrival: Arrival): ClockValue {
     this.#core.count(ATTACH_COUNTERS[arrival.how]);
     this.#warming.arrived(token.session, token.replica);
-    const identity = { id: token.session, sequence: token.sequence, clock: this.#clockOf(token) };
-    return new Session(this.#host, identity, arrival);
+    return this.#clockOf(token);
   }
 
   /**

@@ -13,6 +13,8 @@
  *     what the session saw may be gone with that: it is told so, unless all of it had come further or is here.
  * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
  *     answer: it might be older than what this session saw elsewhere.
+ * E7  What it takes in of another token (`see`) is added to what it has touched, also to what it touched while that was
+ *     waited for: it stays one session, and whatever is under way in it is part of its next token.
  */
 import {
   type AttachedSession,
@@ -51,6 +53,11 @@ export interface SessionHost {
   readonly warming: Warming | null;
   /** Resolves when this position is on disk. */
   durable(position: Position): Promise<void>;
+  isDurable(position: Position): boolean;
+  /** Another token comes to a session that is here (handoff.ts). @throws StoreUnavailable */
+  arrive(token: TokenState, trace: string): Arrival | Promise<Arrival>;
+  /** It has come: the clock that it stands for here. */
+  arrived(token: TokenState, arrival: Arrival): ClockValue;
 }
 
 export interface Identity {
@@ -66,15 +73,15 @@ export class Session implements AttachedSession {
   readonly #host: SessionHost;
   readonly #core: Core;
   #footprint: Footprint | undefined;
-  readonly #sequence: number;
-  /** As it was on arrival: where this site becomes another incarnation meanwhile, the positions are void. */
-  readonly #replica: ReplicaNumber;
+  #sequence: number;
+  /** That of this site when it came, or last saw a token: in another incarnation of the site its positions are void. */
+  #replica: ReplicaNumber;
   #clock: number;
-  /** The clock of the token that it came with. */
-  readonly #cameWith: number;
+  /** The newest clock of the tokens that it came with. */
+  #cameWith: number;
   #path: (Position | null)[];
   /** Highest own position touched, by the depth that its row was known at. */
-  readonly #touched: Position[] = [];
+  #touched: Position[] = [];
   #collected = false;
   trace = "";
   /** Highest own position read or written: what the answer waits for. */
@@ -91,10 +98,7 @@ export class Session implements AttachedSession {
     this.#sequence = identity.sequence;
     this.#replica = this.#core.replica;
     this.#clock = this.#cameWith = identity.clock;
-    const { depth } = this.#core;
-    this.#path = [];
-    for (let j = 0; j < depth; j++) this.#path.push(arrival.path[j] ?? (arrival.path.length > j ? null : 0));
-    this.#path.push(arrival.path[depth] ?? 0);
+    this.#path = this.#pathOf(arrival);
     this.how = arrival.how;
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
     // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
@@ -102,6 +106,55 @@ export class Session implements AttachedSession {
       this.#highest = this.#path.at(-1) ?? 0;
       this.#clock = Math.max(this.#clock, this.#core.clock.last);
     }
+  }
+
+  /** In the positions of this site and those above it. */
+  #pathOf({ path }: Pick<Arrival, "path">): (Position | null)[] {
+    const { depth } = this.#core;
+    const here: (Position | null)[] = [];
+    for (let j = 0; j < depth; j++) here.push(path[j] ?? (path.length > j ? null : 0));
+    here.push(path[depth] ?? 0);
+    return here;
+  }
+
+  // ── Other tokens ──
+
+  /** E7 */
+  async see(token: TokenState): Promise<void> {
+    const core = this.#core;
+    for (;;) {
+      const { replica } = core;
+      const arriving = this.#host.arrive(token, this.trace);
+      const arrival = arriving instanceof Promise ? await arriving : arriving;
+      if (core.replica !== this.#replica) await this.#checkWhole();
+      // Paths of another incarnation mean nothing: it is asked for again.
+      if (core.replica !== replica) continue;
+      if (replica !== this.#replica) this.#follow();
+      return this.#take(arrival, token);
+    }
+  }
+
+  #take(arrival: Arrival, token: TokenState): void {
+    const core = this.#core, clock = this.#host.arrived(token, arrival), came = this.#pathOf(arrival);
+    if (this.#replica !== core.replica) throw new Error("a token was taken in at another incarnation (E7)");
+    this.#path = this.#path.map((position, depth) => {
+      const other = came[depth] ?? null;
+      return position === null || other === null ? null : Math.max(position, other);
+    });
+    this.#sequence = Math.max(this.#sequence, token.sequence);
+    this.#cameWith = Math.max(this.#cameWith, clock);
+    // What came from here may not be on disk yet: another session of this site has it from a request that runs.
+    this.#highest = Math.max(this.#highest, this.#path.at(-1) ?? 0);
+    this.#clock = Math.max(this.#clock, clock, arrival.how === "same" ? 0 : core.clock.last);
+  }
+
+  /** This site took a new number, and what was seen here stands under it, as in `#tokenOfNext`. */
+  #follow(): void {
+    const { replica, path, clock } = this.#tokenOfNext(false);
+    this.#path = [...path];
+    this.#touched = [];
+    this.#clock = this.#cameWith = clock;
+    this.#replica = replica;
   }
 
   // ── Reads ──
@@ -368,8 +421,17 @@ export class Session implements AttachedSession {
   }
 
   async durable(): Promise<void> {
-    await this.#host.durable(this.#highest);
+    await this.#host.durable(this.#own);
     await this.#checkWhole();
+  }
+
+  get isDurable(): boolean {
+    return this.#core.replica === this.#replica && this.#host.isDurable(this.#own);
+  }
+
+  /** The highest own position that its token names. */
+  get #own(): Position {
+    return Math.max(this.#path.at(-1) ?? 0, this.#highest);
   }
 
   /**
@@ -386,7 +448,7 @@ export class Session implements AttachedSession {
     const core = this.#core;
     if (core.replica !== this.#replica) return this.#tokenOfNext(open);
     const path = this.#path.map((came, depth) => {
-      if (depth === core.depth) return Math.max(came ?? 0, this.#highest);
+      if (depth === core.depth) return this.#own;
       let position = came ?? this.#resolved(depth);
       this.#touched.forEach((own, known) => {
         const bound = core.bound(depth, own, known);
@@ -409,7 +471,7 @@ export class Session implements AttachedSession {
   /** This site took a new number meanwhile: all that was seen here stands under it, at nobody knows which positions. */
   #tokenOfNext(open: boolean): TokenState {
     const core = this.#core;
-    const path = [...core.path.map(() => null), this.#highest];
+    const path = [...core.path.map(() => null), this.#own];
     const clock = Math.max(this.#clock, core.clock.last);
     return { session: this.id, sequence: this.#sequence + 1, replica: core.replica, clock, path, open };
   }

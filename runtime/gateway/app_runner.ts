@@ -11,7 +11,7 @@
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
  */
 import type { StoreClient } from "../../functions/store_client.ts";
-import { type AttachedSession, type Replica, StoreUnavailable, type TokenState } from "../../store/api.ts";
+import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
@@ -197,8 +197,8 @@ export class AppRunner {
   async session(presented: readonly OpenedToken[]): Promise<OpenedToken> {
     const { replica, tokens, nowMs } = this.#services;
     const session = await attach(replica, presented, () => {}, "");
-    await replica.durable(session.highest);
     const state = session.token(false);
+    await session.durable();
     const names = presented[0]?.names ?? new SessionNames(session.id);
     return { text: tokens.seal(state, presented, names).text, state, issuedMs: nowMs(), names };
   }
@@ -305,15 +305,12 @@ class Run implements StoreUse, IsolateCall {
 
   /** Made by the first call: few requests make one. */
   get sessions(): StatefulCalls | undefined {
-    const { stateful: caller, replica } = this.#services;
+    const { stateful: caller } = this.#services;
     if (caller === undefined) return undefined;
     const { version, session } = this.#call;
     return this.#sessions ??= new StatefulCalls({
-      ...{ caller, replica, version, session, once: this.#once() },
-      seen: (position) => {
-        this.#steps++;
-        this.#prepared.highest = Math.max(this.#prepared.highest, position);
-      },
+      ...{ caller, version, session, once: this.#once() },
+      seen: () => this.step(),
     });
   }
 
@@ -338,7 +335,7 @@ class Run implements StoreUse, IsolateCall {
     return this.#services.redact(this.#call.version.app, text);
   }
 
-  /** A store call of the function begins or ends. */
+  /** A store call of the function begins or ends, or its session has seen more. */
   step(): void {
     this.#steps++;
     this.#note();
@@ -348,13 +345,16 @@ class Run implements StoreUse, IsolateCall {
     this.#prepared.highest = Math.max(this.#prepared.highest, this.#call.session.highest);
   }
 
-  /** Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. */
+  /**
+   * Resolves when all that the function's isolate has touched so far is on disk here (R4); at once if it is. Its own
+   * session is told where what it saw is lost with a former incarnation of this site (store/session.ts, E6).
+   */
   gate(): Promise<void> | void {
     this.#note();
     this.#stepsAtGate = this.#steps;
-    const { replica } = this.#services, { highest } = this.#prepared;
-    if (replica.isDurable(highest)) return;
-    const durable = replica.durable(highest);
+    const { replica } = this.#services, { highest } = this.#prepared, { session } = this.#call;
+    if (session.isDurable && replica.isDurable(highest)) return;
+    const durable = safe(session, replica, highest);
     return this.#call.span === undefined ? durable : gateTraced(this.#call.span, durable);
   }
 
@@ -380,14 +380,8 @@ class Run implements StoreUse, IsolateCall {
 
   /** Adds the site's headers to an answer's, its token among them (R1, R3). */
   head(headers: [string, string][], open: boolean): Promise<void> | void {
-    const state = this.#sessions?.token(open) ?? this.#call.session.token(open);
-    return state instanceof Promise
-      ? state.then((merged) => this.#head(headers, merged))
-      : this.#head(headers, state);
-  }
-
-  #head(headers: [string, string][], state: TokenState): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
+    const state = session.token(open);
     const ownTiming = takeOver(headers, head);
     const token = this.#services.tokens.seal(state, presented, this.#names).text;
     const appMs = performance.now() - this.attachedMs - this.storeMs;
@@ -427,6 +421,15 @@ class RunRequest implements CallRequest {
   bytes(): Promise<Uint8Array> {
     return this.#content.bytes();
   }
+}
+
+/** Resolves when what a session touched, and all up to a position, is on disk. @throws StoreUnavailable */
+export async function safe(
+  session: Pick<AttachedSession, "durable">,
+  replica: Pick<Replica, "durable">,
+  position: Position,
+): Promise<void> {
+  await Promise.all([session.durable(), replica.durable(position)]);
 }
 
 /** Whether the app, or what runs it, is to blame. */

@@ -13,7 +13,7 @@ const sessionAt = (highest: number) =>
   ({
     id: new Uint8Array(16),
     how: "new",
-    highest,
+    ...{ highest, isDurable: highest === 0, durable: () => Promise.resolve() },
     token: () => ({}),
     get: () => Promise.resolve([]),
   }) as unknown as AttachedSession;

@@ -11,7 +11,7 @@ import type { DueEvent } from "../cron/scheduler.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { CallRequest, IsolateAnswer, ScheduledCall } from "../isolate/call.ts";
 import { formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
-import type { Prepared, RunnerServices } from "./app_runner.ts";
+import { type Prepared, type RunnerServices, safe } from "./app_runner.ts";
 import { endInvoke, gateTraced } from "./request_spans.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { SessionStore, type StoreUse } from "./session_store.ts";
@@ -128,19 +128,21 @@ class ScheduledRun implements StoreUse {
   }
 
   #sessions(): StatefulCalls | undefined {
-    const { stateful: caller, replica } = this.#services;
+    const { stateful: caller } = this.#services;
     if (caller === undefined) return undefined;
-    const prepared = this.#prepared;
     return new StatefulCalls({
-      ...{ caller, replica, version: this.#version, session: this.#session, once: null },
-      seen: (position) => void (prepared.highest = Math.max(prepared.highest, position)),
+      ...{ caller, version: this.#version, session: this.#session, once: null },
+      seen: () => this.step(),
     });
   }
 
   /** Y1 */
   #gate(): Promise<void> {
     this.step();
-    return gateTraced(this.#span, this.#services.replica.durable(this.#prepared.highest));
+    return gateTraced(
+      this.#span,
+      safe(this.#session, this.#services.replica, this.#prepared.highest),
+    );
   }
 
   async outcome(answer: IsolateAnswer): Promise<RunOutcome> {

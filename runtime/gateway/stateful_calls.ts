@@ -4,12 +4,12 @@
  *
  * C1  A call is carried only for a class that the app's version declares.
  * C2  An answer is handed to the function only when this site has what the stateful session had touched; and the
- *     request's token names that from then on.
+ *     request's session has seen that from then on, as one that it is with whatever else it touches meanwhile.
+ * C3  What a call says the request has seen is on disk here before it leaves.
  */
 import { encodeAnswer } from "../../functions/calls/call.ts";
 import { sessionIdProblem, type SessionTarget } from "../../functions/calls/stub.ts";
-import type { AttachedSession, Replica, TokenState } from "../../store/api.ts";
-import type { Position } from "../../store/row.ts";
+import type { AttachedSession, TokenState } from "../../store/api.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { SessionPort } from "../isolate/session_calls.ts";
 import type { MessageSocket } from "./message_socket.ts";
@@ -75,39 +75,31 @@ export interface StatefulCaller {
 /** What the calls need of their request. */
 export interface StatefulCallsUse {
   readonly caller: StatefulCaller;
-  readonly replica: Pick<Replica, "attach" | "attachAll">;
   readonly version: LiveVersion;
-  readonly session: AttachedSession;
+  readonly session: Pick<AttachedSession, "see" | "token" | "durable" | "isDurable">;
   /** Of a request that may be sent again. */
   readonly once: OnceCalls | null;
-  /** Something up to this position of the journal has been seen. */
-  seen(position: Position): void;
+  /** The session has seen more. */
+  seen(): void;
 }
 
 /** See the file's header. */
 export class StatefulCalls implements SessionPort {
   readonly #use: StatefulCallsUse;
-  /** As this site would issue them (C2). */
-  readonly #seen: TokenState[] = [];
 
   constructor(use: StatefulCallsUse) {
     this.#use = use;
   }
 
   async call(target: SessionTarget, call: Uint8Array): Promise<Uint8Array> {
-    const { caller, version: { app, manifest }, session, replica, once } = this.#use;
+    const { caller, version: { app, manifest }, session, once, seen } = this.#use;
     const refusal = refusalOf(target, Object.keys(manifest.sessions));
     if (refusal !== null) return encodeAnswer({ kind: "error", ...refusal });
     const address = { app, class: target.class, id: target.id };
-    const { answer, token } = await caller.call({
-      ...{ address, call, token: session.token(false) },
-      once: once?.next(target, call),
-    });
-    if (token !== null) {
-      const arrived = (await replica.attach(token)).token(false);
-      this.#seen.push(arrived);
-      this.#use.seen(arrived.path.at(-1) ?? 0);
-    }
+    const asked = once?.next(target, call);
+    const { answer, token } = await caller.call({ address, call, token: await this.#told(), once: asked });
+    if (token !== null) await session.see(token);
+    seen();
     return answer;
   }
 
@@ -117,15 +109,15 @@ export class StatefulCalls implements SessionPort {
     const refusal = refusalOf(target, Object.keys(manifest.sessions));
     if (refusal !== null) throw new Problem(refusal.code, refusal.message);
     const address = { app, class: target.class, id: target.id };
-    return await caller.attach({ address, token: await this.token(false), protocols });
+    return await caller.attach({ address, token: await this.#told(), protocols });
   }
 
-  /** A token of the request's session, and of all that it has seen by its calls (C2). */
-  token(open: boolean): TokenState | Promise<TokenState> {
-    const { session, replica } = this.#use;
-    const own = session.token(open);
-    if (this.#seen.length === 0) return own;
-    return replica.attachAll([own, ...this.#seen]).then((merged) => merged.token(open));
+  /** C3 */
+  async #told(): Promise<TokenState> {
+    const { session } = this.#use;
+    const token = session.token(false);
+    if (!session.isDurable) await session.durable();
+    return token;
   }
 }
 

@@ -23,7 +23,7 @@ export interface HostServices {
   readonly prepare?: (name: StatefulName, app: IsolateApp) => void;
   /** Who has followed a session up to that entry, with that code (standbys.ts). */
   readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
-  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable" | "status">;
+  readonly replica: Pick<Replica, "attach" | "status">;
   readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
   /** What all runs of a version share. */
   readonly prepared: (version: LiveVersion) => Prepared;

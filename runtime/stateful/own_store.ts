@@ -36,7 +36,7 @@ import type { VersionWrites } from "../gateway/app_writes.ts";
 
 /** What it needs of its site. */
 export interface OwnStoreServices {
-  readonly replica: Pick<Replica, "attach" | "attachAll" | "durable">;
+  readonly replica: Pick<Replica, "attach">;
   readonly limits: StoreLimits;
   readonly space: AppSpace;
   readonly writes: VersionWrites | undefined;
@@ -59,16 +59,12 @@ const MISSING_MS = 10_000;
 /** What there is of a site that can't be asked. */
 const MISSING: ReadonlySet<string> = new Set(["source_unreachable", "source_lost"]);
 
-const SETTLED = Promise.resolve();
-
 /** See the file's header. */
 export class OwnStore {
   readonly #services: OwnStoreServices;
   /** Of its marks: a session that is made later under the same name has others. */
   readonly #lead: readonly [string, string, string, string];
-  #session: AttachedSession;
-  /** Tokens are merged one after the other. */
-  #merging = SETTLED;
+  readonly #session: AttachedSession;
   /** O4: sites, as tokens name them, and until when they are not asked. */
   #missing: Map<number, number> | null = null;
   /** The newest clock of what was gone on without: what is written is later. */
@@ -107,13 +103,8 @@ export class OwnStore {
   }
 
   /** From now on it has seen what this token names. @throws StoreUnavailable */
-  async see(token: TokenState): Promise<void> {
-    const { replica } = this.#services;
-    const merged = this.#merging.then(async () => {
-      this.#session = await replica.attachAll([this.#session.token(false), token]);
-    });
-    this.#merging = merged.catch(() => {});
-    await merged;
+  see(token: TokenState): Promise<void> {
+    return this.#session.see(token);
   }
 
   /** As {@link see}, of those attached, one token each (O4). @throws StoreUnavailable */
@@ -152,7 +143,7 @@ export class OwnStore {
   /** What it has seen, when all of that is on disk (O3). */
   async token(): Promise<TokenState> {
     const token = this.#session.token(false);
-    await this.#services.replica.durable(token.path.at(-1) ?? 0);
+    await this.#session.durable();
     return token;
   }
 

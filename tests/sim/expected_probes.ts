@@ -10,7 +10,7 @@ export const PROBE_SEEDS = 150;
 
 /** Arrivals, what sites do rarely, where crashes hit, what befalls links. */
 const EXPECTED: readonly string[] = [
-  ...["same", "nothing", "carry", "wait", "new", "lost", "merged tokens"],
+  ...["same", "nothing", "carry", "wait", "new", "lost", "merged tokens", "tokens seen one after the other"],
   ...["nothing_by_clock", "nothing_by_position", "ask", "carried_rows"],
   ...["collected", "evicted", "fetch_shared", "warmed", "clock_ahead", "early", "drained"],
   // Of rows that are compared with another parent's.

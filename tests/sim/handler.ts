@@ -8,7 +8,7 @@ import {
   StoreUnavailable,
   type TokenState,
 } from "../../store/api.ts";
-import { parseVersionstamp, type Position, type Row, versionstamp } from "../../store/row.ts";
+import { parseVersionstamp, type Row, versionstamp } from "../../store/row.ts";
 import type { HistoryEvent, Seen, Written } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { Probes } from "./probes.ts";
@@ -39,10 +39,6 @@ export interface CallOperation {
 export interface RequestCalls {
   /** @throws with a `code` where there is no answer. */
   call(call: CallOperation): Promise<void>;
-  /** What the request and those that it called have seen. */
-  token(open: boolean): TokenState | Promise<TokenState>;
-  /** The highest position that was seen of what those had touched. */
-  readonly highest: Position;
 }
 
 /** What a request does. */
@@ -116,15 +112,17 @@ class Handler {
   }
 
   async run(): Promise<void> {
-    const { process, program, tokens, around } = this.#execution;
+    const { process, program, tokens, around, request } = this.#execution;
     await this.#step("waiting for the site", process.serving);
-    const [only] = tokens;
-    const attached = tokens.length > 1
+    // Several tokens at once, or one after the other, as who calls others gets theirs.
+    const [first = null, ...others] = tokens, atOnce = others.length > 0 && request % 2 === 0;
+    const attached = atOnce
       ? process.replica.attachAll(tokens)
-      : Promise.try(() => process.replica.attach(only ?? null));
+      : Promise.try(() => process.replica.attach(first));
     const session = await this.#step("attaching", attached);
     around.probes.count(session.how);
-    if (tokens.length > 1) around.probes.count("merged tokens");
+    if (atOnce) around.probes.count("merged tokens");
+    else for (const token of others) await this.#see(session, token);
     if (program.isParallel) {
       // One that is refused ends the request when the others have: what they write is the request's, too.
       const settled = await Promise.allSettled(
@@ -144,6 +142,11 @@ class Handler {
     await this.#issue(session, false);
   }
 
+  async #see(session: AttachedSession, token: TokenState): Promise<void> {
+    await this.#step("attaching", session.see(token));
+    this.#execution.around.probes.count("tokens seen one after the other");
+  }
+
   async #operate(session: AttachedSession, operation: Operation): Promise<void> {
     if (operation.kind === "write") await this.#write(session, operation.writes, operation.check);
     else if (operation.kind === "call") await this.#call(session, operation);
@@ -153,13 +156,7 @@ class Handler {
 
   async #issue(session: AttachedSession, open: boolean): Promise<void> {
     await this.#step("syncing", session.durable());
-    if (this.#calls === null) return this.#execution.issued(session.token(open), open);
-    await this.#step("syncing", this.#execution.process.replica.durable(this.#calls.highest));
-    const token = await this.#step(
-      "calling",
-      Promise.try(() => this.#calls?.token(open) ?? session.token(open)),
-    );
-    this.#execution.issued(token, open);
+    this.#execution.issued(session.token(open), open);
   }
 
   /** What is called follows what the request has done so far, and the request what was answered. */

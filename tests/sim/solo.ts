@@ -65,7 +65,9 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       tick: () => ++shared.clock,
       watch: () => () => {},
       // Nothing is on this disk, but the one copy outlives all processes.
+      see: () => Promise.resolve(),
       durable: () => new Promise((resolve) => ports.clock.after(1, resolve)),
+      isDurable: false,
       highest: 0,
       token: (open) => ({
         session: new Uint8Array(16),

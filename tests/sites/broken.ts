@@ -244,10 +244,7 @@ function ownVersions(services: HostServices): HostServices {
     });
   return {
     ...services,
-    replica: otherwise(replica, {
-      attach: async (token) => own(await replica.attach(token)),
-      attachAll: async (tokens) => own(await replica.attachAll(tokens)),
-    }),
+    replica: otherwise(replica, { attach: async (token) => own(await replica.attach(token)) }),
   };
 }
 

@@ -8,8 +8,7 @@ import { encodeValue } from "../../functions/value.ts";
 import { OnceCalls } from "../../runtime/gateway/once.ts";
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { StatefulCalls } from "../../runtime/gateway/stateful_calls.ts";
-import type { AttachedSession, TokenState } from "../../store/api.ts";
-import type { Position } from "../../store/row.ts";
+import type { AttachedSession } from "../../store/api.ts";
 import type { CallOperation, RequestCalls } from "../sim/handler.ts";
 import { APP, type Deployed } from "./deployed.ts";
 import type { SiteProcess } from "./process.ts";
@@ -41,7 +40,6 @@ export class GatewayCalls implements RequestCalls {
   readonly #once = new Once();
   readonly #calls: StatefulCalls;
   readonly #answered: RequestCallsParts["answered"];
-  highest: Position = 0;
 
   constructor({ process, deployed, session, answered }: RequestCallsParts) {
     this.#answered = answered;
@@ -50,8 +48,8 @@ export class GatewayCalls implements RequestCalls {
         call: (request) => process.router.call(request),
         attach: (attachment) => process.attacher.attach(attachment),
       },
-      ...{ replica: process.replica, version: deployed.at(process.site), session, once: this.#once },
-      seen: (position) => this.highest = Math.max(this.highest, position),
+      ...{ version: deployed.at(process.site), session, once: this.#once },
+      seen: () => {},
     });
   }
 
@@ -62,9 +60,5 @@ export class GatewayCalls implements RequestCalls {
     const { kind } = decodeAnswer(answer);
     if (kind !== "value" && kind !== "error") throw new Problem("internal", `an answer of kind ${kind}`);
     this.#answered(call, answer);
-  }
-
-  token(open: boolean): TokenState | Promise<TokenState> {
-    return this.#calls.token(open);
   }
 }

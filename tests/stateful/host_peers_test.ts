@@ -6,7 +6,7 @@ import { type From, Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import { Draws } from "../sim/random.ts";
 import { check, Client, name, soon, until } from "./host_client.ts";
-import { Disks, memoryHost } from "./memory_host.ts";
+import { Disks, memoryHost, seeing } from "./memory_host.ts";
 import { HandClock, hello, keyOf } from "./peer_pair.ts";
 import type { Commit, Opened } from "../../functions/turns/mod.ts";
 import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
@@ -220,13 +220,8 @@ Deno.test("who comes for a session whose hosts hold its log waits where it is op
 Deno.test("who comes while the run that was to serve him ends is served by the next one", async () => {
   await using host = await memoryHost(counter);
   const token = (await host.replica.attach(null)).token(false), told: string[] = [];
-  const seen = Promise.withResolvers<void>(), attachAll = host.replica.attachAll.bind(host.replica);
-  Object.assign(host.replica, {
-    attachAll: async (...all: Parameters<typeof attachAll>) => {
-      await seen.promise; // what he has seen is at a site that can't be asked now
-      return await attachAll(...all);
-    },
-  });
+  const seen = Promise.withResolvers<void>();
+  seeing(host.replica).see = () => seen.promise; // what he has seen is at a site that can't be asked now
   const send = (frame: Uint8Array) => void told.push(decodeToHost(frame).kind);
   const coming = host.host.connect(name, { send, close: () => {} } as unknown as Channel, token);
   await until("it is open", () => host.host.counts.open === 1);

@@ -10,7 +10,7 @@ import { Hosted } from "../../runtime/stateful/hosted.ts";
 import type { HostedSite } from "../../runtime/stateful/hosted_site.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import type { SessionRun } from "../../runtime/stateful/session_run.ts";
-import { type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
+import { type MemoryHost, memoryHost, seeing, sleep } from "./memory_host.ts";
 
 const name = { app: "shop", class: "cart", id: "x" };
 
@@ -173,10 +173,10 @@ const asks =
 
 Deno.test("a session that began anew is served when a request of the one before fails (H6)", async () => {
   await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
-  const ask = asks(memory), { replica } = memory;
+  const ask = asks(memory), how = seeing(memory.replica);
   assert.equal(await ask("r1", "add", [1]), 1);
   const attached = Promise.withResolvers<never>();
-  Object.assign(replica, { attachAll: () => attached.promise });
+  how.see = () => attached.promise;
   const late = ask("r2", "add", [1], true).catch(({ message }) => message);
   await ask("r3", "close", []);
   assert.match(String(await late), /has ended/);
@@ -188,19 +188,15 @@ Deno.test("a session that began anew is served when a request of the one before 
 
 Deno.test("a request that failed to reach one run has the answer of the next (H2)", async () => {
   await using memory = await memoryHost(() => new Counter() as unknown as SessionObject);
-  const ask = asks(memory), { host, replica } = memory;
+  const { host } = memory, ask = asks(memory), how = seeing(memory.replica);
   assert.equal(await ask("r1", "add", [1]), 1);
-  const attached = Promise.withResolvers<never>(), attachAll = replica.attachAll.bind(replica);
-  let isFirst = true;
-  Object.assign(replica, {
-    attachAll: (...all: Parameters<typeof attachAll>) => {
-      if (!isFirst) return attachAll(...all);
-      isFirst = false;
-      return attached.promise;
-    },
-  });
+  const attached = Promise.withResolvers<never>();
+  how.see = () => {
+    how.see = null;
+    return attached.promise;
+  };
   const asked = ask("r2", "slowly", [1], true);
-  while (isFirst) await new Promise((resolve) => setTimeout(resolve));
+  while (how.see !== null) await new Promise((resolve) => setTimeout(resolve));
   memory.loseIsolates();
   for (let i = 0; i < 300 && !(host.look(robot)?.waiting === 1 && host.counts.open === 1); i++) {
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -19,7 +19,7 @@ import { SystemClock, SystemRandom } from "../../runtime/site/system_ports.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { MemoryRows, MemoryStorage } from "../../runtime/storage/memory.ts";
-import type { Replica } from "../../store/api.ts";
+import type { Replica, TokenState } from "../../store/api.ts";
 import { openReplica } from "../../store/replica.ts";
 
 const { core } =
@@ -202,6 +202,20 @@ export async function memoryHost(
       await replica.close();
     },
   };
+}
+
+/** Sessions that are attached to a replica from now on take in tokens as `see` says; null: as they do. */
+export function seeing(replica: Replica): { see: (() => Promise<void>) | null } {
+  const attach = replica.attach.bind(replica);
+  const how: { see: (() => Promise<void>) | null } = { see: null };
+  Object.assign(replica, {
+    attach: async (...asked: Parameters<typeof attach>) => {
+      const session = await attach(...asked);
+      const see = session.see.bind(session);
+      return Object.assign(session, { see: (token: TokenState) => how.see?.() ?? see(token) });
+    },
+  });
+  return how;
 }
 
 /** Every loop of this process: app code asks whose turn it is, as the globals of an isolate would. */

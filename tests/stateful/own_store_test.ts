@@ -19,24 +19,25 @@ const tokenOf = (replica: number, clock: number) =>
 function siteOf(code: "source_unreachable" | "disk_failed", missed?: OwnStoreServices["missed"]) {
   const asked: number[] = [];
   let nowMs = 0;
-  const seen = (tokens: readonly TokenState[]) =>
-    ({
-      tick: () => 100,
-      token: () => tokenOf(HERE, Math.max(0, ...tokens.map(({ clock }) => clock as number))),
-    }) as unknown as AttachedSession;
-  const attachAll = (tokens: readonly TokenState[]) => {
-    for (const { replica } of tokens) asked.push(replica);
-    if (tokens.every(({ replica }) => replica !== GONE)) return Promise.resolve(seen(tokens));
+  const asks = ({ replica }: TokenState) => {
+    asked.push(replica);
+    if (replica !== GONE) return Promise.resolve();
     return Promise.reject(new StoreUnavailable(code, "it does not answer"));
+  };
+  const attach = async (token: TokenState | null) => {
+    let clock = 0;
+    const see = async (token: TokenState) => {
+      await asks(token);
+      clock = Math.max(clock, token.clock);
+    };
+    if (token !== null) await see(token);
+    const durable = () => Promise.resolve();
+    return { tick: () => 100, token: () => tokenOf(HERE, clock), see, durable } as unknown as AttachedSession;
   };
   const services = {
     nowMs: () => nowMs,
     missed,
-    replica: {
-      attach: (token: TokenState | null) => attachAll(token === null ? [] : [token]),
-      attachAll,
-      durable: () => {},
-    },
+    replica: { attach },
   } as unknown as OwnStoreServices;
   const pass = (ms: number) => nowMs += ms;
   return { services, asked, pass };

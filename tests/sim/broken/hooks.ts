@@ -57,8 +57,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       storage: storage === undefined ? ports.storage : storage(ports.storage),
     });
     const change = (token: TokenState) => presents === undefined ? token : presents(token, inner);
-    const wrap = (attached: AttachedSession) =>
-      session === undefined ? attached : overlaid(attached, session);
+    const wrap = (attached: AttachedSession) => overlaid(attached, change, session ?? (() => ({})));
     return {
       site: inner.site,
       ready: inner.ready,
@@ -87,9 +86,10 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
   };
 }
 
-/** A session with some of its methods replaced. */
+/** A session with some of its methods replaced; `presents` as in {@link Hooks}. */
 function overlaid(
   inner: AttachedSession,
+  presents: (token: TokenState) => TokenState,
   change: (session: AttachedSession) => Partial<AttachedSession>,
 ): AttachedSession {
   return {
@@ -102,7 +102,11 @@ function overlaid(
     writeAs: (mutations, version) => inner.writeAs(mutations, version),
     tick: () => inner.tick(),
     watch: (ranges, changed) => inner.watch(ranges, changed),
+    see: (token) => inner.see(presents(token)),
     durable: () => inner.durable(),
+    get isDurable() {
+      return inner.isDurable;
+    },
     token: (open) => inner.token(open),
     get highest() {
       return inner.highest;

@@ -219,6 +219,8 @@ export class SiteProcess {
     const slow = draws.fork("store");
     const session = {
       token: () => TOKEN,
+      see: () => Promise.resolve(),
+      durable: () => Promise.resolve(),
       tick: () => clockValue++,
       writeAs: async (
         rows: readonly { readonly value?: Uint8Array }[],
@@ -231,7 +233,7 @@ export class SiteProcess {
     };
     const attach = () => Promise.resolve(session);
     return {
-      ...{ attach, attachAll: attach, durable: () => Promise.resolve(), status: () => ({ replica: 1 }) },
+      ...{ attach, status: () => ({ replica: 1 }) },
     } as unknown as HostServices["replica"];
   }
 

@@ -1,0 +1,106 @@
+/** The store of a stateful session over real replicas in virtual time: what its tokens say of what it has touched. */
+import assert from "node:assert/strict";
+import { OwnStore } from "../../runtime/stateful/own_store.ts";
+import { appSpace } from "../../runtime/gateway/session_store.ts";
+import type { AttachedSession, TokenState } from "../../store/api.ts";
+import { packKey } from "../../store/key.ts";
+import { prefixRange } from "../../store/range.ts";
+import { Scene } from "../sim/scene.ts";
+
+const NAME = { class: "duel", id: "one", birth: "00" };
+const LIMITS = { keyBytes: 2048, valueBytes: 1 << 20, atomicMutations: 1000, atomicBytes: 4 << 20 };
+const SPACE = appSpace("shop");
+const TREE = {
+  root: { parent: null, linkMs: 0 },
+  e1: { parent: "root", linkMs: 1 },
+  e2: { parent: "root", linkMs: 1 },
+  e3: { parent: "root", linkMs: 1 },
+} as const;
+const key = packKey(["kv", "x"]);
+const utf8 = new TextEncoder();
+
+/** The store of a session that is at home at a site. */
+function ownStore(scene: Scene, site: string, token: TokenState | null = null): Promise<OwnStore> {
+  const { replica } = scene.process(site);
+  const nowMs = () => scene.world.nowMs;
+  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs };
+  return scene.done(OwnStore.open(services, NAME, token));
+}
+
+const setTo = (text: string) => [{ kind: "set", key, value: utf8.encode(text) }] as const;
+
+async function read(session: AttachedSession): Promise<string | null> {
+  const [row] = await session.get([SPACE.app + key as typeof key]);
+  return row?.value ? new TextDecoder().decode(row.value) : null;
+}
+
+/** What e2 writes takes a while to the root, what e1 does longer, and they don't hear each other. */
+const SLOW_TREE = {
+  ...TREE,
+  e1: { parent: "root", linkMs: 60 },
+  e2: { parent: "root", linkMs: 20 },
+} as const;
+
+for (const what of ["effects that are applied", "writes with checks"] as const) {
+  Deno.test(`${what} while a caller's token is waited for are in the session's tokens`, async () => {
+    const scene = new Scene(SLOW_TREE, { peerMs: 1_000 });
+    await scene.start();
+    const own = await ownStore(scene, "e2");
+    await scene.done(own.commit(1, [{ key, versionstamp: null }], setTo("0")));
+    const marks = prefixRange(packKey(["e"]));
+    await scene.done(own.list({ ...marks, limit: 10, reverse: false, level: "session" })); // held from now on
+    await scene.pass(500);
+    await scene.done(read(await scene.attach("e3"))); // held there from now on
+    const caller = await scene.attach("e1");
+    await scene.write(caller, 0, 1);
+    let isSeen = false, last = 0;
+    const seeing = own.see(caller.token(false)).then(() => isSeen = true);
+    while (!isSeen) {
+      const { replica } = scene.process("e2").replica.status();
+      const effect = { effect: ++last, clock: own.tick(), replica, atMs: 1, mutations: setTo(`${last}`) };
+      if (what === "effects that are applied") await scene.done(own.apply(effect));
+      else {
+        const [row] = await scene.done(own.get([key], "session"));
+        await scene.done(
+          own.commit(1 + last, [{ key, versionstamp: row?.versionstamp ?? null }], setTo(`${last}`)),
+        );
+      }
+      await scene.pass(1);
+    }
+    await seeing;
+    assert.ok(last > 0, "that took a while");
+    const told = await scene.done(own.token());
+    const elsewhere = await scene.attach("e3", told);
+    assert.equal(await scene.done(read(elsewhere)), `${last}`, "who is told of it sees it");
+  });
+}
+
+Deno.test("a session that takes in a token after its site got another parent is one that has seen what stands there", async () => {
+  const tree = {
+    ...TREE,
+    c1: { parent: "root", linkMs: 1 },
+    c2: { parent: "root", linkMs: 1 },
+    e2: { parent: "c1", linkMs: 10 },
+  } as const;
+  const scene = new Scene(tree);
+  await scene.start();
+  const own = await ownStore(scene, "e2");
+  const { replica } = scene.process("e2").replica.status();
+  const caller = await scene.attach("e1");
+  await scene.write(caller, 0, 1);
+  await scene.done(
+    own.apply({ effect: 1, clock: own.tick(), replica, atMs: 1, mutations: setTo("mine") }),
+  );
+  await scene.move("e2", "c2");
+  await scene.done(own.see(caller.token(false)));
+  await scene.done(
+    own.apply({ effect: 2, clock: own.tick(), replica, atMs: 1, mutations: setTo("later") }),
+  );
+  const told = await scene.done(own.token());
+  assert.equal(told.replica, scene.process("e2").replica.status().replica);
+  const elsewhere = await scene.attach("e3", told);
+  assert.equal(await scene.done(read(elsewhere)), "later");
+  await scene.pass(3_000);
+  const settled = await scene.done(own.token());
+  assert.ok(settled.path.every((position) => position !== null), "in the end nothing of it is pending");
+});
