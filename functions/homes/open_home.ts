@@ -3,6 +3,9 @@
  * answers (answers.ts).
  *
  * Life: opened → replayed → `start` → serving → rest, or over.
+ *
+ * OH1  Once it is to rest nothing is appended by it, and no checkpoint is taken: whoever opens it next goes on from what
+ *      the disk has, beside one that believes to know better.
  */
 import {
   type Answer,
@@ -194,7 +197,7 @@ export class OpenHome implements Home, HomeListener {
   }
 
   commit({ count, entries, answers, wakeAtMs }: Commit): Promise<void> {
-    if (this.#isResting) throw new Error("a commit of a stateful session that rests");
+    this.#awake("commit");
     const logBytes = this.logBytes + entries.length;
     if (count < 1 || entries.length > PIECE_BYTES_MAX || logBytes > LOG_BYTES_MAX) {
       return Promise.reject(
@@ -215,6 +218,7 @@ export class OpenHome implements Home, HomeListener {
   }
 
   checkpoint(checkpoint: Checkpoint): Promise<void> {
+    this.#awake("checkpoint");
     const done = (this.#checkpoints ?? Promise.resolve()).then(() => this.#checkpoint(checkpoint));
     const over = this.#checkpoints = done.catch(() => {}).then(() => {
       if (this.#checkpoints === over) this.#checkpoints = null;
@@ -294,10 +298,15 @@ export class OpenHome implements Home, HomeListener {
     return this.#live.whenHeld(this.#live.last);
   }
 
+  /** OH1 */
+  #awake(what: string): void {
+    if (this.#isResting) throw new Error(`a ${what} of ${shown(this.name)}, which rests`);
+  }
+
   async rest(): Promise<void> {
+    this.#isResting = true;
     await this.#checkpoints;
     await this.#live.whenHeld(this.#live.last);
-    this.#isResting = true;
     this.#live.rests();
     this.#answers.leave();
     this.#ports.rested(this.#live);

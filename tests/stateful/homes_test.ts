@@ -166,6 +166,23 @@ Deno.test("a session that rests while a checkpoint is written wakes with all of 
   }
 });
 
+Deno.test("who had a session open before it rested neither appends to it nor writes its checkpoint (OH1)", async () => {
+  const all = await Cluster.start(2, 1);
+  const before = await all.home(1, "x");
+  await all.of(before.commit(commitOf("r1")));
+  const checkpoint = () => before.checkpoint({ at: 1, bytes: encode("s"), version: "v1" });
+  const resting = before.rest();
+  for (const isWoken of [false, true]) {
+    assert.throws(() => before.commit(commitOf("r2")), /a commit of shop\/cart\/x, which rests/);
+    assert.throws(checkpoint, /a checkpoint of shop\/cart\/x, which rests/);
+    if (isWoken) break;
+    await all.of(resting);
+    const opened = await all.open(1, "x");
+    assert.deepEqual([opened.checkpoint, opened.log.map(({ first }) => first)], [null, [1]]);
+    await all.of(opened.start([]).commit(commitOf("r3")));
+  }
+});
+
 Deno.test("a session moves on purpose, and back", async () => {
   const all = await Cluster.start(3, 1);
   let home = await all.home(1, "x");

@@ -63,7 +63,9 @@ interface Running {
   saved: { readonly at: number; readonly inputs: number } | null;
   checkpoints: number;
   commits: number;
+  /** Nothing new is run: it goes to rest, or elsewhere. */
   isMoving: boolean;
+  isResting: boolean;
 }
 
 const VERSION = "v1";
@@ -123,7 +125,7 @@ export class Host {
     this.#probe("due");
     void this.#session(name).then(async (running) => {
       // In the end its turn would come after what is compared then.
-      if (!this.isCalm) await this.#run(running, `timer ${this.#ports.draws.word()}`);
+      if (!this.isCalm && !running.isMoving) await this.#run(running, `timer ${this.#ports.draws.word()}`);
     }).catch((error) => this.#unexpected(error));
   }
 
@@ -208,6 +210,7 @@ export class Host {
     const { draws, plan, sites, site } = this.#ports;
     const { home } = running;
     if (draws.chance(0.5)) home.received(running.state.inputs.at(-1)?.request ?? "");
+    if (running.isResting) return;
     if (running.commits >= plan.checkpointEvery) {
       running.commits = 0;
       home.checkpoint(this.#saved(running)).then(
@@ -243,7 +246,7 @@ export class Host {
       this.#unexpected(error);
       if (error instanceof HomeError && GOES_ON.has(error.code)) {
         this.#probe("moves refused");
-        if (running.isMoving && this.#running.get(keyOf(home.name)) === running) running.isMoving = false;
+        if (!running.isResting) running.isMoving = false;
         return;
       }
       return this.#drop(running);
@@ -273,7 +276,7 @@ export class Host {
   }
 
   #end(running: Running, ending: Promise<void>, what: string): void {
-    running.isMoving = true;
+    running.isMoving = running.isResting = true;
     ending.then(() => {
       this.#probe(what);
       this.#drop(running);
@@ -332,7 +335,8 @@ export class Host {
     if (opened.log.length > 0) this.#probe("replayed");
     if (opened.checkpoint !== null) this.#probe("loaded");
     const home = opened.start(wrongs.forgetsAnswers === true ? [] : answers);
-    const running = { home, state, saved, checkpoints: 1, commits: opened.log.length, isMoving: false };
+    const commits = opened.log.length;
+    const running = { home, state, saved, checkpoints: 1, commits, isMoving: false, isResting: false };
     this.#running.set(keyOf(opened.name), running);
     void home.over.then(() => this.#drop(running));
     return running;
