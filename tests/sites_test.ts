@@ -17,7 +17,7 @@ Deno.test("whole sites lose nothing, contradict nothing and honour every token, 
   const wanted = [
     ...["recovered", "moved", "standby promoted", "followed", "mended", "undone", "posted", "swapped"],
     ...["rejected message", "rejected timer", "rejected request", "socket resumed", "fault: kill"],
-    ...["fault: stop", "fault: partition", "fault: wipe", "fault: diskFull", "fault: stand"],
+    ...["fault: stop", "fault: partition", "fault: diskFull", "fault: stand"],
     ...["device lost: moved", "asked again", "acts", "carry", "wait", "nothing", "request: ok"],
   ];
   for (const name of wanted) assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);

@@ -7,6 +7,8 @@
  *      under the version of their commit. What became of it in between is nobody's business.
  * AC2  An event of the history stands where it was first seen: that of a handler where an isolate gave out the entry. So a
  *      write comes before anybody can have seen it.
+ * AC3  What a handler writes leaves when it ends: who it calls before need not see it. But it has its version from when
+ *      it was written, and what the handler learns afterwards is no part of its past.
  */
 import { packKey } from "../../store/key.ts";
 import { parseVersionstamp } from "../../store/row.ts";
@@ -49,7 +51,7 @@ class Telling {
   readonly #events: readonly HistoryEvent[];
   readonly #keyspace: Keyspace;
   readonly #placed: Placed[] = [];
-  /** By the id of a request: what its client had done before, as it was lent to it first. */
+  /** By the id of a request: what its client had done before. */
   readonly #lent = new Map<string, number>();
   /** By the name of a call between sessions: what its caller had done before, and what who ran it first had. */
   readonly #asked = new Map<string, number>();
@@ -64,8 +66,8 @@ class Telling {
     this.#events = events;
     this.#keyspace = keyspace;
     for (const event of events) {
-      // Asked again, it presents the same.
-      if (event.kind === "lent" && !this.#lent.has(event.once)) this.#lent.set(event.once, event.issue);
+      // Which attempt was heard first nobody outside knows: the last has done nothing else (tests/sim/client.ts).
+      if (event.kind === "lent") this.#lent.set(event.once, event.issue);
     }
   }
 
@@ -82,7 +84,7 @@ class Telling {
     const all: HistoryEvent[] = [];
     let next = 0;
     for (let order = 0; order <= this.#events.length; order++) {
-      for (; (placed[next]?.order ?? Infinity) <= order; next++) all.push((placed[next] as Placed).event);
+      for (; (placed[next]?.order ?? Infinity) < order + 1; next++) all.push((placed[next] as Placed).event);
       const event = this.#events[order];
       if (event !== undefined) all.push(event);
     }
@@ -99,22 +101,28 @@ class Telling {
     const orderOf = (at: number) => log.orders[at] ?? this.#events.length;
     const place = (at: number, event: (atMs: number) => HistoryEvent) => {
       const order = orderOf(at);
-      this.#place(order, event(this.#events[Math.max(0, order - 1)]?.atMs ?? 0));
+      this.#place(order, event(this.#events[Math.max(0, Math.floor(order) - 1)]?.atMs ?? 0));
     };
     const presents: number[] = before === null ? [] : [before];
     const asked = act.what.split(" ")[0] ?? "";
     const lent = this.#lent.get(act.request ?? "") ?? this.#issueOf(this.#asked, asked);
     presents.push(lent);
     place(act.first, (atMs) => ({ kind: "request", atMs, request, session, site: "", presents }));
+    const made: number[] = [];
     for (const step of act.steps) {
       switch (step.kind) {
+        case "write": // AC3
+          made.push(
+            this.#writes(
+              step.op,
+              log,
+              { request, session, before: made.at(-1) ?? null },
+              (event) => place(step.at, event),
+            ),
+          );
+          break;
         case "read":
           place(step.at, (atMs) => ({ kind: "read", atMs, request, rows: [this.#seen(step)] }));
-          break;
-        case "write":
-          for (const event of this.#write(step.op, log, request)) {
-            place(step.at, (atMs) => ({ ...event, atMs }));
-          }
           break;
         case "asks": {
           const issue = this.#issueOf(this.#asked, step.asked);
@@ -128,11 +136,29 @@ class Telling {
         }
       }
     }
+    for (const issue of made) place(act.last, (atMs) => ({ kind: "follows", atMs, request, issue }));
     const issue = this.#wereRun.has(asked) ? this.#issues++ : this.#issueOf(this.#answered, asked);
     this.#wereRun.add(asked);
     place(act.last, (atMs) => ({ kind: "issue", atMs, request, issue, open: false }));
     place(act.last, (atMs) => ({ kind: "end", atMs, request, outcome: "ok", final: false }));
     if (act.request !== null) this.#ran.set(act.request, issue);
+    return issue;
+  }
+
+  /** A write, as a request of its own that follows what its handler has done so far; its issue. */
+  #writes(
+    op: string,
+    log: SurvivingLog,
+    by: { readonly request: number; readonly session: number; readonly before: number | null },
+    place: (event: (atMs: number) => HistoryEvent) => void,
+  ): number {
+    const request = this.#requests++, lent = this.#issues++, issue = this.#issues++;
+    const presents = by.before === null ? [lent] : [lent, by.before];
+    place((atMs) => ({ kind: "lent", atMs, request: by.request, issue: lent, once: op }));
+    place((atMs) => ({ kind: "request", atMs, request, session: by.session, site: "", presents }));
+    for (const event of this.#write(op, log, request)) place((atMs) => ({ ...event, atMs }));
+    place((atMs) => ({ kind: "issue", atMs, request, issue, open: false }));
+    place((atMs) => ({ kind: "end", atMs, request, outcome: "ok", final: false }));
     return issue;
   }
 

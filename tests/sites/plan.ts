@@ -60,7 +60,7 @@ export function drawSitesPlan(seed: number): SitesPlan {
   const some = (chance: number, most: number) => draws.chance(chance) ? draws.integer(1, most) : 0;
   const classes: readonly ClassName[] = ["whole", "whole", "retrying", "parking"];
   const plan: SitesPlan = {
-    store: drawStore(seed, n, f, draws.fork("store")),
+    store: drawStore(seed, n, draws.fork("store")),
     ...{ f, classes: Array.from({ length: draws.integer(1, 3) }, () => draws.pick(classes)) },
     ...{ devices: draws.integer(0, 3), plain: draws.integer(0, 1), callers: draws.integer(0, 2) },
     ...{
@@ -94,14 +94,13 @@ export function drawSitesPlan(seed: number): SitesPlan {
 }
 
 /** The tree and the faults: a short run, with the faults of the store that few runs have. */
-function drawStore(seed: number, n: number, f: number, draws: Draws): Plan {
+function drawStore(seed: number, n: number, draws: Draws): Plan {
   const plan = drawPlan(seed, n);
   const requests = draws.integer(5, 60), safetyMs = draws.integer(1_000, 4_000);
   const some = (chance: number, most: number) => draws.chance(chance) ? draws.integer(1, most) : 0;
   const faults: FaultPlan = {
     ...NO_FAULTS,
     ...{ crash: some(0.6, 4), stop: some(0.2, 2), point: some(0.4, 5) },
-    wipe: draws.chance(0.3) ? draws.integer(0, f) : 0,
     ...{ partition: some(0.3, 3), stall: some(0.2, 3), oneWay: some(0.2, 3), slowLinks: some(0.15, 2) },
     ...{ slowDisk: some(0.2, 3), diskFull: some(0.1, 1), evict: some(0.3, 10), jump: some(0.15, 3) },
   };

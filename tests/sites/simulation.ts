@@ -62,6 +62,8 @@ export interface SitesRun {
 
 const POLL_MS = 100, HEAL_MS = 120_000, QUIET_MS = 2_500;
 const NOTICED_MS = 2_000, MEND_MS = 300;
+/** There are fewer of these in a run than make one. */
+const TAP = 1e-9;
 
 /** Runs a seed. */
 export function simulateSites(seed: number, options: SitesOptions = {}): Promise<SitesRun> {
@@ -85,6 +87,7 @@ class Simulation {
   readonly #found: Violation[] = [];
   readonly #probes: Record<string, number> = {};
   readonly #wires = new Map<SiteId, Wire[]>();
+  #taps = 0;
 
   constructor(seed: number, plan: SitesPlan, options: SitesOptions) {
     this.#seed = seed;
@@ -134,8 +137,7 @@ class Simulation {
       ...(logs === undefined ? {} : { logs }),
       tap: {
         opened: (of, epoch, at, pieces) => this.#opened(of, epoch, at, pieces),
-        committed: ({ id }, epoch, commit) =>
-          this.#session(id).log.committed(epoch, commit, this.#cluster.events.length),
+        committed: ({ id }, epoch, commit) => this.#session(id).log.committed(epoch, commit, this.#order()),
       },
       program: (at, listener) => {
         const session = this.#session(at.slice(at.indexOf("/") + 1)), { programs, name: { id } } = session;
@@ -163,6 +165,11 @@ class Simulation {
       ...{ session, process, deployed: this.#deployed },
       answered: ({ id, once }, answer) => void this.#people.answered(this.#session(id), once, answer),
     });
+  }
+
+  /** Where something stands in the history: after all that was noted so far, and before what is next. */
+  #order(): number {
+    return this.#cluster.events.length + ++this.#taps * TAP;
   }
 
   #session(id: string): SimSession {
@@ -321,7 +328,7 @@ class Simulation {
 
   #opened({ id }: { readonly id: string }, epoch: number, at: number, pieces: readonly Uint8Array[]): void {
     const session = this.#session(id);
-    session.log.opened(epoch, at, pieces, this.#cluster.events.length);
+    session.log.opened(epoch, at, pieces, this.#order());
     if (pieces.length > 1) this.#probe("followed");
     if (!this.#faults.isOver && this.#draws.chance(this.#plan.moveAtOnce)) {
       this.#cluster.world.after(this.#draws.between(0, 30), () => this.#faults.move(session));
