@@ -40,7 +40,7 @@ export function appPath(input: string | URL, apps: readonly string[]): string | 
   return null;
 }
 
-const trimmed = (path: string): string => path.replace(/\/+$/, "");
+const trimmed = (path: string): string => path.replace(/(?<!\/)\/+$/, "");
 
 function parsed(text: string, base: string | null): URL | null {
   const from = base ?? undefined;

@@ -47,7 +47,7 @@ export async function appRequest(
   const isRead = READS.has(method);
   if (!isRead && isWhole && draw !== null && !headers.has(KEY)) headers.set(KEY, draw());
   return {
-    path: path.replace(/#.*$/, ""),
+    path: path.split("#", 1)[0] ?? "",
     method,
     headers,
     init: given,

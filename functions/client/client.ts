@@ -171,7 +171,7 @@ export class Client extends EventTarget {
   #open(url: string | URL, protocols: readonly string[], listener: LineListener) {
     const path = appPath(url, this.#apps());
     if (path === null) return null;
-    const target = path.replace(/#.*$/, "");
+    const target = path.split("#", 1)[0] ?? "";
     const shownUrl = this.#choice.current.url.replace(/^http/, "ws") + target;
     return { url: shownUrl, line: this.#line(target, protocols, listener) };
   }

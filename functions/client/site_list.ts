@@ -19,7 +19,7 @@ export function listedSites(
   text: string,
   { own, app, from }: { readonly own: string; readonly app: string | null; readonly from: string | null },
 ): readonly ListedSite[] {
-  const prefix = app === null ? new URL(own).pathname.replace(/\/+$/, "") : `/${app}`;
+  const prefix = app === null ? new URL(own).pathname.replace(/(?<!\/)\/+$/, "") : `/${app}`;
   const isSecure = own.startsWith("https:");
   const found: ListedSite[] = [];
   const list = parsedList(text);

@@ -45,7 +45,7 @@ export class MemoryStorage implements ClientStorage {
  * @param own the app's address.
  */
 export function storageOf(own: string, storage: ClientStorage): ClientStorage {
-  const path = new URL(own).pathname.replace(/\/+$/, "");
+  const path = new URL(own).pathname.replace(/(?<!\/)\/+$/, "");
   if (path === "") return storage;
   const prefix = `at${path}/`;
   return {

@@ -154,7 +154,7 @@ export function cut(value: string, bytesMax: number): string {
   const bytes = utf8.encode(value);
   if (bytes.length <= bytesMax) return value;
   // A character that was cut in two is left away.
-  return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/\ufffd+$/, "");
+  return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/(?<!\ufffd)\ufffd+$/, "");
 }
 
 function writeHello(w: Writer, hello: Hello): Writer {

@@ -4,8 +4,8 @@
 export function parseJsonc(text: string, path: string): unknown {
   // Comments, then trailing commas, outside of strings.
   const plain = text
-    .replace(/("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, "$1")
-    .replace(/("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])/g, "$1");
+    .replace(/("(?:[^"\\]|\\[^])*"?)|\/\/[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?:\*\/)?/g, "$1")
+    .replace(/("(?:[^"\\]|\\[^])*"?)|,(?=\s*[}\]])/g, "$1");
   try {
     return JSON.parse(plain);
   } catch (error) {

@@ -8,7 +8,8 @@ import { fromFileUrl } from "./file_url.ts";
 
 const INSTALLED = fromFileUrl(new URL("../../", import.meta.url));
 /** Where Deno keeps npm packages: `…/npm/REGISTRY/hono/4.13.19/dist/hono.js`. */
-const PACKAGE = /\/npm\/[^/]+\/((?:@[^/]+\/)?[^/]+)\/(\d[^/]*)\/(.*)$/;
+const PACKAGES = "/npm/";
+const PACKAGE = /^[^/]+\/((?:@[^/]+\/)?[^/]+)\/(\d[^/]*)\/(.*)$/;
 
 interface RawMap {
   readonly version: number;
@@ -35,9 +36,14 @@ export function portableMap(text: string, mapFolder: string, moduleFolder: strin
 function portableName(source: string, mapFolder: string, moduleFolder: string): string {
   if (/^(?:npm|jsr|https?|data|node):/.test(source)) return source;
   const path = source.startsWith("file:") ? fromFileUrl(source) : resolve(mapFolder, source);
-  const [, name, version, file] = PACKAGE.exec(path) ?? [];
+  const [, name, version, file] = PACKAGE.exec(afterPackages(path)) ?? [];
   if (name !== undefined) return `npm:${name}@${version}/${file}`;
   const own = relative(moduleFolder, path);
   if (!own.startsWith("..")) return own;
   return path.startsWith(INSTALLED) ? `sojourn/${relative(INSTALLED, path)}` : own;
 }
+
+const afterPackages = (path: string): string => {
+  const at = path.indexOf(PACKAGES);
+  return at < 0 ? "" : path.slice(at + PACKAGES.length);
+};

@@ -4,14 +4,17 @@
 import { relative, resolve } from "node:path";
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 
-/** `blob:…:6:9` as V8 writes it in the stack of an isolate, and `bundle:6:9` as our own checks do. */
-const PLACE = /(?:blob:[^\s()]*|\bbundle):(\d+):(\d+)/g;
+/**
+ * `blob:null/…:6:9` as V8 writes it in the stack of an isolate, and `bundle:6:9` as our own checks do. Every part is
+ * bounded: the text is the app's, and its clients', and the site waits while it is searched.
+ */
+const PLACE = /\b(?:blob:null\/[0-9a-f-]{1,36}|bundle):(\d{1,9}):(\d{1,9})/g;
 
 /** Replaces the places of a bundle in a text; a place that the map does not know stays as it is. */
 export type Locate = (text: string) => string;
 
 /** Whether a text may have places of a bundle in it. */
-export const hasPlaces = (text: string): boolean => text.includes("bundle:") || text.includes("blob:");
+export const hasPlaces = (text: string): boolean => text.includes("bundle:") || text.includes("blob:null/");
 
 /**
  * Reads a bundle's source map when it is first needed, since most bundles have nothing wrong.

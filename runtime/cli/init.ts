@@ -84,8 +84,8 @@ const isTemplate = (name: string): name is Template => Object.hasOwn(TEMPLATE_FI
 
 /** The folder's name as an app can have it. */
 export function appNameOf(folder: string): string {
-  const name = basename(folder).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^[^a-z]+|-+$/g, "")
-    .slice(0, 40).replace(/-+$/, "");
+  const name = basename(folder).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^[^a-z]+|(?<!-)-+$/g, "")
+    .slice(0, 40).replace(/(?<!-)-+$/, "");
   return APP_NAME.test(name) ? name : "app";
 }
 

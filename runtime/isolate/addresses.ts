@@ -50,7 +50,7 @@ function isPublicIpv4(address: number): boolean {
 
 /** The eight groups of a valid IPv6 address. */
 function ipv6Groups(address: string): number[] {
-  const dotted = address.replace(/(\d+\.\d+\.\d+\.\d+)$/, (v4) => {
+  const dotted = address.replace(/(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})$/, (v4) => {
     const n = ipv4Number(v4);
     return `${Math.floor(n / 65536).toString(16)}:${(n % 65536).toString(16)}`;
   });

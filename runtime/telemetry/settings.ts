@@ -110,7 +110,7 @@ function destination(
   oneOf(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, env[`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`], ["http/json"]);
   const own = url(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, env);
   return {
-    url: own ?? `${base.replace(/\/+$/, "")}/v1/${signal.toLowerCase()}`,
+    url: own ?? `${base.replace(/(?<!\/)\/+$/, "")}/v1/${signal.toLowerCase()}`,
     headers: { ...headers, ...headersOf(`OTEL_EXPORTER_OTLP_${signal}_HEADERS`, env) },
   };
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bundleApp, checkImports } from "../../runtime/bundle/mod.ts";
+import { mapLocator } from "../../runtime/bundle/source_places.ts";
 import { IsolatePool } from "../../runtime/isolate/mod.ts";
 import { appOf, callOf } from "../isolate/apps.ts";
 
@@ -129,6 +130,23 @@ Deno.test("a place in a bundle is told as the place in its module", async () => 
     );
   } finally {
     await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("texts of a client's choice are searched for places in a time that grows with them", () => {
+  const locate = mapLocator(
+    JSON.stringify({ version: 3, sources: [], names: [], mappings: "" }),
+    (name) => name,
+  );
+  const bytes = 128 << 10;
+  for (
+    const part of ["blob:", "blob:null/", "blob:null/a", "bundle:", "bundle:1:", "bundle:1", "1", ":1:1"]
+  ) {
+    const text = part.repeat(bytes / part.length);
+    const begunMs = performance.now();
+    assert.equal(locate(`bundle:${text}`), `bundle:${text}`);
+    const ms = performance.now() - begunMs;
+    assert(ms < 250, `${part} again and again: ${ms.toFixed(0)} ms for 128 KiB`);
   }
 });
 

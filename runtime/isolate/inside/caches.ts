@@ -90,7 +90,7 @@ class IsolateCache {
 }
 
 const none = (): Promise<undefined> => Promise.resolve(undefined);
-const keyOf = (request: Request): string => request.url.replace(/#.*$/s, "");
+const keyOf = (request: Request): string => request.url.split("#", 1)[0] ?? "";
 
 /** @throws TypeError as the standard's `put` does. */
 function refuseUnfit(request: Request, response: Response): void {

@@ -182,4 +182,4 @@ function redirected(from: Request, fromUrl: string, location: string, body: Body
   return new Request(url, { method: from.method, headers, body, signal: from.signal });
 }
 
-const withoutFragment = (url: string): string => url.replace(/#.*$/s, "");
+const withoutFragment = (url: string): string => url.split("#", 1)[0] ?? "";

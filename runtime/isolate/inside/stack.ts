@@ -2,13 +2,16 @@
 
 /** The bundle is imported from an address that says nothing. `bundle:3:5` is what runtime/bundle/ tells as a module. */
 const BUNDLE = /blob:null\/[0-9a-f-]{36}|app:\/\/\/bundle/g;
-/** Frames of the bootstrap, and of what it calls the app through. */
-const OWN_FRAME =
-  /\n\s+at [^\n]*(?:\/(?:serve|stateful|evaluate)-[0-9a-f]{16}\.js|ext:deno_node\/async_hooks)[^\n]*/g;
+/** A frame, and where one of the bootstrap is, or of what it calls the app through. */
+const FRAME = /^\s+at /;
+const OWN_PLACE = /\/(?:serve|stateful|evaluate)-[0-9a-f]{16}\.js|ext:deno_node\/async_hooks/;
 
 /** A text with stack traces in it. */
 export const appFrames = (text: string): string =>
-  text.includes("    at ") ? text.replace(BUNDLE, "bundle").replace(OWN_FRAME, "") : text;
+  text.includes("    at ") ? ownLines(text.replace(BUNDLE, "bundle")) : text;
+
+const ownLines = (text: string): string =>
+  text.split("\n").filter((line) => !(FRAME.test(line) && OWN_PLACE.test(line))).join("\n");
 
 /** More causes of causes are a cycle, or a way to fill the log. */
 const CAUSES_MAX = 8;
