@@ -36,6 +36,14 @@ export class MemoryRows {
     return this.#rows.size;
   }
 
+  /** The same, which stays as it is now. */
+  copy(): MemoryRows {
+    const copy = new MemoryRows();
+    for (const row of this.#journal.values()) copy.put(row);
+    for (const [name, value] of this.#records) copy.#records.set(name, value);
+    return copy;
+  }
+
   /** A copy of the named records. */
   records(): Map<string, Uint8Array> {
     return new Map(this.#records);

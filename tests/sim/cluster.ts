@@ -181,7 +181,8 @@ export class Cluster {
     return present.every((site) => {
       const { watched = [], ownersMissing } = site.process?.replica.status() ?? {};
       const isMet = ownersMissing === null || site.plan.owners.f >= present.length;
-      return isMet && watched.every(({ standing }) => standing === "alive");
+      const isThere = (site: SiteId) => present.some(({ plan: { id } }) => id === site);
+      return isMet && watched.every(({ site, standing }) => standing === "alive" || !isThere(site));
     });
   }
 

@@ -44,6 +44,9 @@ interface Under {
 /** Microtasks that a read waits at most, before and after it looks. */
 const READ_TURNS_MAX = 3;
 
+/** What was on a disk at some moment. */
+export type DiskCopy = Pick<MemoryRows, "copy">;
+
 /** A disk in virtual time. */
 export class SimDisk implements Storage {
   readonly #options: SimDiskOptions;
@@ -76,6 +79,13 @@ export class SimDisk implements Storage {
     const kept = isKept ? under?.commit ?? this.#doubtful : null;
     if (kept !== null) this.#rows.apply(kept);
     return new SimDisk(this.#options, this.#rows);
+  }
+
+  /** What is on it now: of a commit under way nothing. */
+  copy(): DiskCopy {
+    const copy = this.#rows.copy();
+    if (this.#under !== null) undo(copy, this.#under.before);
+    return copy;
   }
 
   /** The disk is lost: a blank one. */

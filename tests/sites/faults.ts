@@ -79,6 +79,7 @@ export class Faults {
     times(plan.originLeaves, () => draws.pick(sessions).programs.at(-1)?.leave());
     times(MENDS, () => this.mend());
     times(plan.deploys, () => this.#deploy());
+    times(plan.arbiters, () => this.#putArbiterBack());
   }
 
   /** A site dies as it passes a point. */
@@ -129,6 +130,19 @@ export class Faults {
   #standStill({ sim }: Site, ms: number): void {
     this.#ports.probe("fault: stand");
     sim.standStill(ms * this.#ports.draws.between(0.5, 1.5));
+  }
+
+  /** The root's power is cut, and the arbiter's disk is as it was some time before: a copy that somebody had made. */
+  #putArbiterBack(): void {
+    const { draws, world, cluster, sites, plan, probe } = this.#ports;
+    const root = sites.get(cluster.root), copy = root?.copyDisk("arbiter") ?? null;
+    if (root === undefined || copy === null) return;
+    world.after(draws.between(0, plan.store.safetyMs / 2), () => {
+      if (this.#isOver || root.sim.process === null) return;
+      probe("fault: arbiter put back");
+      cluster.faults.crash(root.id, "the arbiter's disk is put back", false);
+      root.putDisk("arbiter", copy);
+    });
   }
 
   #kill({ process }: Site): void {

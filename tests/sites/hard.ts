@@ -1,7 +1,7 @@
 /** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
 import { VARIANTS } from "./broken.ts";
 import type { FaultPlan } from "../sim/topology.ts";
-import { faulty, type SitesPlan, star } from "./plan.ts";
+import { faulty, owned, regions, type SitesPlan, star } from "./plan.ts";
 import type { SitesOptions } from "./simulation.ts";
 
 type Change = (plan: SitesPlan) => SitesPlan;
@@ -90,8 +90,70 @@ const calling: Change = (plan) => {
   };
 };
 
+/** Clients who never stay, and what they ask for. */
+const restless = (plan: SitesPlan): SitesPlan => ({
+  ...plan,
+  ...{ callChance: 0.7, devices: 1, plain: 0, callers: 1, messages: 8 },
+  ops: ["get", "get", "set", "set", "put", "echo", "quiet"],
+  store: { ...plan.store, requests: 80, moveChance: 0.7, backChance: 0.3, edgeShare: 1 },
+});
+
+/** Deletions are forgotten after a moment, and all clocks jump past it. */
+const forgetting: Change = (plan) => {
+  const changed = more(restless(plan), { crash: 5, nap: 2, partition: 2 });
+  return { ...changed, store: { ...changed.store, horizonMs: 400, downMs: [300, 2_500] } };
+};
+
+/** Minutes pass, past all that is kept for whoever asks again, and past the horizon. */
+const waiting: Change = (plan) => ({
+  ...more(calling(plan), { crash: 5, nap: 3 }),
+  ops: ["call", "call", "long", "put", "set", "get", "all"],
+});
+
+/** Sessions ask each other, and their only site is away for minutes before they have written down what they were told. */
+const late: Change = (plan) => {
+  const changed = owned(more(calling(plan), { crash: 10, nap: 6 }), 0);
+  return {
+    ...changed,
+    store: { ...changed.store, downMs: [300, 2_500] },
+    ops: ["call", "call", "quiet", "long"],
+  };
+};
+
+/** Sites get other parents, in some runs because one is lost for good. */
+const uprooted: Change = (plan) => {
+  const changed = more(regions({ ...restless(plan), f: 1 }, [10, 60]), { move: 8 });
+  const store = {
+    ...changed.store,
+    requests: 160,
+    sessions: 5,
+    concurrency: 3,
+    safetyMs: 3_000,
+    operationsMax: 2,
+  };
+  return { ...changed, callChance: 0.3, devices: 0, store };
+};
+const orphaned: Change = (plan) => more(regions({ ...restless(plan), f: 1 }), { adopt: 1, move: 2 });
+
+/** Sites are lost and taken off the tree; some are let in again. */
+const removed: Change = (plan) =>
+  more(star(restless(plan), { delaysMs: [1, 5, 15, 2, 3], f: 1 }), { remove: 1, crash: 1 });
+
+/** Inner sites lose their disks. */
+const hollow: Change = (plan) => more(regions({ ...restless(plan), f: 1 }), { wipeInner: 1, crash: 1 });
+
+/** The arbiter's disk is put back from a copy, while sessions change hands. */
+const restored: Change = (plan) => ({
+  ...more(star(restless(plan), { delaysMs: [1, 5, 15, 2], f: 1 }), { crash: 3 }),
+  ...{ arbiters: 2, moves: 6, moveAtOnce: 0.3 },
+});
+
+/** Clocks leap beyond what others accept. */
+const leaping: Change = (plan) => more(restless(plan), { leap: 2, jump: 3, crash: 2 });
+
 export const HARD: Readonly<Record<string, Change>> = {
   ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
+  ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, restored },
 };
 
 /** What a run is given for the plan of such a name, fresh for each run. @throws RangeError where there is none. */

@@ -24,6 +24,7 @@ export interface LogTap {
     epoch: number,
     at: number,
     entries: readonly Uint8Array[],
+    by: string,
   ): void;
   committed(name: { class: string; id: string }, epoch: number, commit: Commit): void;
 }
@@ -44,6 +45,8 @@ export interface IsolatesPorts {
   readonly tick: () => number;
   readonly draws: Draws;
   readonly tap: LogTap;
+  /** Names their process. */
+  readonly by: string;
   readonly wrongs: IsolateWrongs;
   /** A session stands in a way that no operator is to mend. */
   readonly complain: (text: string) => void;
@@ -126,7 +129,8 @@ export class Isolates {
     const session = this.#sessions.get(channel);
     if (session === undefined) return;
     session.epoch = epoch;
-    this.#ports.tap.opened(session.open, epoch, session.open.checkpoint?.at ?? 0, session.given);
+    const { tap, by } = this.#ports;
+    tap.opened(session.open, epoch, session.open.checkpoint?.at ?? 0, session.given, by);
   }
 
   #handle(channel: number): FollowedChannel {

@@ -171,7 +171,10 @@ export class People {
       isOver = true;
     }, ({ code }) => {
       probe(`told ${code}`);
-      again();
+      if (code !== "superseded" || isOver) return again();
+      // It was run, and its answer is not kept for so long (functions/homes, R3).
+      isOver = true;
+      this.open--;
     });
   }
 

@@ -24,6 +24,8 @@ export interface SitesPlan extends WirePlan {
   readonly kills: number;
   /** Processes that stand still while others go on. */
   readonly stands: number;
+  /** Copies of the arbiter's disk that are put back. */
+  readonly arbiters: number;
   /** Other versions of the app. */
   readonly deploys: number;
   readonly moves: number;
@@ -88,7 +90,7 @@ export function drawSitesPlan(seed: number): SitesPlan {
       ...(draws.chance(0.3) ? ["soon" as const, "soon" as const] : []),
       ...(draws.chance(0.3) ? ["call" as const, "call" as const, "long" as const] : []),
     ],
-    deploys: some(0.3, 3),
+    ...{ deploys: some(0.3, 3), arbiters: 0 },
   };
   return owned(plan, f);
 }
@@ -152,6 +154,21 @@ export function star(
     };
   });
   return owned({ ...plan, commitMs, store: { ...plan.store, sites } }, f);
+}
+
+/** The same plan on a tree with two regions, an edge or two in each. */
+export function regions(plan: SitesPlan, linkMs: readonly [number, number] = [1, 3]): SitesPlan {
+  const site = (id: string, parent: string | null, depth: number): SitePlan => ({
+    ...{ id, parent, depth, tier: parent === null ? "root" : depth === 1 ? "core" : "edge", skewMs: 0 },
+    ...{ capacityBytes: 1 << 30, linkMs, linkLoss: 0, linkBytesPerMs: Infinity, commitMs: [0.5, 2] },
+    ...{ owners: NO_OWNERS, readMs: null, drift: 0 },
+  });
+  const cores = ["c1", "c2"].map((id) => site(id, "root", 1));
+  const edges = ["c1", "c1", "c2", "c2"].map((core, i) => site(`e${i + 1}`, core, 2));
+  return owned(
+    { ...plan, store: { ...plan.store, sites: [site("root", null, 0), ...cores, ...edges] } },
+    plan.f,
+  );
 }
 
 /** The same plan with such faults of sites, disks, links and clocks, and no others. */

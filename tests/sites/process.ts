@@ -41,6 +41,8 @@ import type { Surroundings } from "./surroundings.ts";
 /** What a process is given by its site. */
 export interface ProcessParts {
   readonly site: SiteId;
+  /** Of this process, and no other. */
+  readonly name: string;
   readonly around: Surroundings;
   readonly clock: PeerClock;
   readonly wallMs: () => number;
@@ -157,7 +159,7 @@ export class SiteProcess {
     const { tap, wrongs } = around;
     let nextTick = draws.integer(0, CLOCK_TICKS_PER_MS);
     return new Isolates({
-      ...{ after: clock.after, wallMs, passes, draws: draws.fork(kind), tap, wrongs },
+      ...{ after: clock.after, wallMs, passes, draws: draws.fork(kind), tap, wrongs, by: this.#parts.name },
       tick: () =>
         (Math.floor(wallMs()) - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS + nextTick++ % CLOCK_TICKS_PER_MS,
       complain: (text) => {

@@ -1,6 +1,6 @@
 /** One stateful session of a run, with all who have to do with it, and what the checker makes of them. */
 import type { StatefulName } from "../../functions/homes/mod.ts";
-import { check, type Party, type Violation } from "./checker.ts";
+import { check, type Excused, type Party, type Violation } from "./checker.ts";
 import type { Device, PlainClient } from "./device.ts";
 import { Ledger } from "./ledger.ts";
 import type { OriginProgram, Server } from "./outside.ts";
@@ -45,7 +45,15 @@ export class SimSession {
   }
 
   /** @param kept the last entry that any disk has: one that was never opened again has lost what came after it. */
-  judge(rows: OwnRows, server: Server, kept: number): Judged {
+  judge(
+    rows: OwnRows,
+    server: Server,
+    { kept, isNapped, excused }: {
+      readonly kept: number;
+      readonly isNapped: boolean;
+      readonly excused: Excused;
+    },
+  ): Judged {
     const { name, log, answered } = this;
     const parties = [
       ...this.devices.map(deviceParty),
@@ -62,10 +70,10 @@ export class SimSession {
     }
     const isOf = (what: string) => what.includes(`${name.id}!`);
     const violations = check({
-      ...{ key: `${name.class}/${name.id}`, ledger, parties, answered },
+      ...{ key: `${name.class}/${name.id}`, ledger, parties, answered, isNapped },
       ...rows.of(name.id),
       done: [...server.done.values()].filter(({ what }) => isOf(what)),
-    });
+    }, excused);
     return { violations: [...wrong, ...violations], ledger, parties };
   }
 }

@@ -19,7 +19,7 @@ import { HEAL_MS_MAX } from "../sim/simulation.ts";
 import type { SiteProcess as ReplicaProcess } from "../sim/site.ts";
 import { type Acted, withActs } from "./acts.ts";
 import { GatewayCalls } from "./calls.ts";
-import { checkCalls, type Violation } from "./checker.ts";
+import { checkCalls, type Excused, type Violation } from "./checker.ts";
 import { APP, Deployed } from "./deployed.ts";
 import { Faults } from "./faults.ts";
 import type { Ledger } from "./ledger.ts";
@@ -136,7 +136,7 @@ class Simulation {
       ...{ server: this.#server, deployed: this.#deployed, numbers: { next: 0 } },
       ...(logs === undefined ? {} : { logs }),
       tap: {
-        opened: (of, epoch, at, pieces) => this.#opened(of, epoch, at, pieces),
+        opened: (of, epoch, at, pieces, by) => this.#opened(of, epoch, at, pieces, by),
         committed: ({ id }, epoch, commit) => this.#session(id).log.committed(epoch, commit, this.#order()),
       },
       program: (at, listener) => {
@@ -293,13 +293,15 @@ class Simulation {
     return this.#sessions.every((session) => session.isSettled && isWhole(session));
   }
 
-  #judged(session: SimSession): Judged {
+  #judged(session: SimSession, excused: Excused = () => {}): Judged {
     const kept = [...this.#sites.values()].map(({ homes }) => homes?.debugLog(session.name)?.last ?? 0);
-    return session.judge(this.#rows, this.#server, Math.max(...kept));
+    const isNapped = this.#plan.store.faults.nap > 0;
+    return session.judge(this.#rows, this.#server, { kept: Math.max(...kept), isNapped, excused });
   }
 
   #judge(session: SimSession): { readonly ledger: Ledger | null; readonly told: unknown } {
-    const { violations, ledger, parties } = this.#judged(session);
+    const excused = (what: string) => this.#probe(`excused ${what}`);
+    const { violations, ledger, parties } = this.#judged(session, excused);
     this.#probe("called", ledger?.called.length);
     this.#found.push(...violations);
     const { log, answered } = session;
@@ -326,9 +328,15 @@ class Simulation {
 
   // ── Faults ──
 
-  #opened({ id }: { readonly id: string }, epoch: number, at: number, pieces: readonly Uint8Array[]): void {
+  #opened(
+    { id }: { readonly id: string },
+    epoch: number,
+    at: number,
+    pieces: readonly Uint8Array[],
+    by: string,
+  ): void {
     const session = this.#session(id);
-    session.log.opened(epoch, at, pieces, this.#order());
+    session.log.opened({ epoch, at, pieces, by }, this.#order());
     if (pieces.length > 1) this.#probe("followed");
     if (!this.#faults.isOver && this.#draws.chance(this.#plan.moveAtOnce)) {
       this.#cluster.world.after(this.#draws.between(0, 30), () => this.#faults.move(session));

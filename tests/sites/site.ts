@@ -5,7 +5,7 @@
 import { Homes } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { SiteId, Storage } from "../../store/ports.ts";
-import { SimDisk } from "../sim/disk.ts";
+import { type DiskCopy, SimDisk } from "../sim/disk.ts";
 import type { Draws } from "../sim/random.ts";
 import { heardBy } from "../sim/recording.ts";
 import type { Above, AboveParts, AboveProcess, SimSite, SiteProcess as ReplicaProcess } from "../sim/site.ts";
@@ -31,6 +31,7 @@ export class Site implements Above {
   readonly #draws: Draws;
   readonly #disks = new Map<DiskName, SimDisk>();
   #running: Running | null = null;
+  #processes = 0;
   readonly counters: Record<string, number> = {};
 
   constructor(sim: SimSite, around: Surroundings, draws: Draws) {
@@ -45,7 +46,7 @@ export class Site implements Above {
     return this.sim.plan.id;
   }
 
-  #newDisk(name: string): SimDisk {
+  #newDisk(name: string, rows?: DiskCopy): SimDisk {
     const { world, plan: { commitMs } } = this.#around;
     const draws = this.#draws.fork(name);
     return new SimDisk({
@@ -58,7 +59,7 @@ export class Site implements Above {
       commitDelayMs: commitMs,
       earlyChance: 0,
       keepChance: this.#around.plan.store.keepChance,
-    });
+    }, rows?.copy());
   }
 
   get isUp(): boolean {
@@ -81,7 +82,15 @@ export class Site implements Above {
     const homes = await this.#homes(process, parts, steady, held);
     if (!isAlive()) return null;
     const above = await SiteProcess.open({
-      ...{ site: this.id, around: this.#around, clock: steady, wallMs: () => clock.nowMs(), draws, homes },
+      ...{
+        name: `process ${++this.#processes} of ${this.id}`,
+        site: this.id,
+        around: this.#around,
+        clock: steady,
+        wallMs: () => clock.nowMs(),
+        draws,
+        homes,
+      },
       ...{ replica: process.replica, isAlive, send: parts.send, passes: passed },
     });
     if (!isAlive()) return null;
@@ -175,6 +184,16 @@ export class Site implements Above {
     }
     this.#running = null;
     for (const [name, disk] of this.#disks) this.#disks.set(name, isWiped ? disk.wipe() : disk.crash());
+  }
+
+  /** A copy of one of its disks, as its power being cut now would leave it. */
+  copyDisk(name: DiskName): DiskCopy | null {
+    return this.#disks.get(name)?.copy() ?? null;
+  }
+
+  /** A copy is put in the place of a disk; no process runs. */
+  putDisk(name: DiskName, copy: DiskCopy): void {
+    this.#disks.set(name, this.#newDisk(`${name} ${this.#processes}`, copy));
   }
 
   fillDisks(): void {

@@ -4,6 +4,8 @@
  *
  * It is told by what goes in and out of isolates, not by those who keep logs: a log that is given out too short is the
  * one that counts here, and then what was heard before is not of it.
+ *
+ * SL1  An epoch is one process's: two homes never serve in the same.
  */
 import type { Effect } from "../../functions/turns/mod.ts";
 import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
@@ -18,6 +20,7 @@ export class SurvivingLog {
   readonly stamps = new Map<string, string>();
   readonly wrong: string[] = [];
   #epoch = 0;
+  readonly #owners = new Map<number, string>();
   openings = 0;
 
   get epoch(): number {
@@ -25,7 +28,19 @@ export class SurvivingLog {
   }
 
   /** It is gone on with from there. */
-  opened(epoch: number, at: number, pieces: readonly Uint8Array[], order: number): void {
+  opened(
+    { epoch, at, pieces, by }: {
+      readonly epoch: number;
+      readonly at: number;
+      readonly pieces: readonly Uint8Array[];
+      /** The process. */
+      readonly by: string;
+    },
+    order: number,
+  ): void {
+    const owner = this.#owners.get(epoch) ?? by;
+    this.#owners.set(epoch, owner);
+    if (owner !== by) this.wrong.push(`epoch ${epoch} is ${owner}'s, and ${by}'s`); // SL1
     if (epoch < this.#epoch) return; // the same: another isolate of that home
     this.#epoch = epoch;
     this.openings++;
