@@ -250,8 +250,9 @@ export class Source {
     await core.rows.lock.run(async () => {
       const key = wardsKey(replica);
       const [old] = await core.rows.lookup([key]);
-      const owners = this.#wantedOwners() ?? (this.#next ?? this.#effective)?.owners ?? [];
-      if (replica !== core.replica) return;
+      const owners = this.#wantedOwners();
+      // One that was wanted may have fallen silent since: with nobody in its place nothing changes (wanted.ts W2).
+      if (replica !== core.replica || owners === null) return;
       const used = core.topology.wards.of(replica)?.number ?? 0;
       const number = 1 + Math.max(used, this.#effective?.number ?? 0, this.#next?.number ?? 0);
       const configuration = { number, owners, previous: this.#effective?.owners ?? [] };

@@ -23,7 +23,8 @@ class Pair {
   readonly keeper: Keeper;
   readonly other: Keeper;
   readonly core: Core;
-  wanted = ["o"];
+  /** Who should own it; null: nobody who is there. */
+  wanted: readonly SiteId[] | null = ["o"];
   isFull: (site: SiteId) => boolean = () => assert.fail("nobody was chosen");
   /** Since it was set to 0. */
   sentBytes = 0;
@@ -213,4 +214,26 @@ Deno.test("a site that was chosen as owner, and another before the root knew of 
   assert.deepEqual(pair.source.effective?.owners, ["p"]);
   assert.equal(pair.ward, undefined);
   assert.equal([...pair.other.all()].length, 1);
+});
+
+Deno.test("a site whose owner falls silent as it is written down tells nothing without one (G4)", async () => {
+  const pair = new Pair(100_000);
+  pair.write(1, 100);
+  const { rows } = pair.core, { wanted } = pair;
+  // What it is written over is looked up first: a moment in which the only one there is can fall silent.
+  const lookup = rows.lookup.bind(rows);
+  rows.lookup = async (keys) => {
+    const found = await lookup(keys);
+    pair.wanted = null;
+    return found;
+  };
+  await pair.pass(500);
+  pair.include();
+  await pair.pass(500);
+  assert.deepEqual([pair.source.effective, pair.source.next], [null, null]);
+  assert.equal(pair.source.allows(rows.committedHead), false);
+  rows.lookup = lookup;
+  pair.wanted = wanted;
+  await pair.pass(500);
+  assert.deepEqual(pair.source.next?.owners, ["o"]);
 });
