@@ -46,7 +46,7 @@ export function addedIndexes(before: TableManifests, after: TableManifests): Ind
     const old = Object.hasOwn(before, table) ? before[table] : undefined;
     if (old === undefined) continue;
     const added = Object.entries(indexes).filter(([name, fields]) =>
-      old.indexes[name]?.join("\0") !== fields.join("\0")
+      !Object.hasOwn(old.indexes, name) || old.indexes[name]?.join("\0") !== fields.join("\0")
     );
     if (added.length > 0) fills.push({ table, at, indexes: Object.fromEntries(added) });
   }

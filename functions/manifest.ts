@@ -5,7 +5,9 @@
  *
  * M1  A manifest that parses is complete: every field is present, optional ones with their defaults.
  * M2  parseManifest(JSON of a manifest) is that manifest.
+ * M3  What is declared is there or refused: no name is left out because it is one of JavaScript's own.
  */
+import { isPlainRoute, PATTERNS_MAX, routeProblem } from "./route_pattern.ts";
 import { z } from "zod";
 import { cronProblem } from "./cron_times.ts";
 import { AppError } from "./errors.ts";
@@ -52,9 +54,6 @@ const sessionSchema = z.strictObject({
   methods: z.array(z.string().max(METHOD_CHARS_MAX)).max(METHODS_MAX).nullable().default(null),
 });
 
-const routePattern = z.string().refine(isRoutePattern, {
-  error: "a URLPattern path that begins with /, such as /login/*",
-});
 const cronExpression = z.string().max(256).superRefine((text, context) => {
   const problem = cronProblem(text);
   if (problem !== null) context.addIssue({ code: "custom", message: problem });
@@ -66,6 +65,12 @@ const host = z.string().max(260).regex(HOST, {
 
 /** Each is a row at every site; the root runs few at a time. */
 const CRON_JOBS_MAX = 100;
+/** The fields of an index of a table. */
+const MANIFEST_DEPTH = 5;
+/** The one name that JSON and objects can have and `z.record` passes over. */
+const LOST_NAME = "__proto__";
+/** Each is looked at for each request; most apps have fewer than ten. */
+const ROUTES_MAX = 1_000;
 /** A manifest is one row, which every site holds and a change of it resends whole: as large as any row may be. */
 const MANIFEST_CHARS_MAX = 1024 * 1024;
 
@@ -78,7 +83,7 @@ const manifestSchema = z.strictObject({
   sessions: z.record(name, sessionSchema).default({}),
   secrets: z.record(name, z.strictObject({ at: z.literal("root").optional() })).default({}),
   vars: z.record(name, z.string().max(65_536)).default({}),
-  routes: z.record(routePattern, z.strictObject({ at: tier })).default({}),
+  routes: z.record(z.string(), z.strictObject({ at: tier })).default({}),
   cron: z.record(name, cronExpression).default({}),
   fetchHosts: z.array(host).max(256).default([]),
   assets: z.string().min(1).max(1024).optional(),
@@ -105,6 +110,8 @@ export interface DeployIssue {
  * consistency that is not built yet.
  */
 export function parseManifest(value: unknown): Manifest {
+  const lost = [...lostNames(value)];
+  if (lost.length > 0) throw deployInvalid(lost);
   const result = manifestSchema.safeParse(value, { reportInput: true });
   if (!result.success) throw deployInvalid(result.error.issues.map((issue) => readable(issue, value)));
   const issues = [...crossIssues(result.data)];
@@ -137,16 +144,17 @@ export function readManifest(defaultExport: unknown): Manifest {
   }
   const app = defaultExport as Record<string, unknown>;
   const named = typeof defaultExport === "function" ? undefined : app["name"];
+  const group = (name: string) => ownNames(name, app[name]);
   return parseManifest(defined({
     name: typeof named === "string" ? named : undefined,
-    tables: each(app["tables"], readTable),
-    queues: each(app["queues"], (_, q) => pick(q, ["f", "maxAttempts"])),
-    sessions: each(app["sessions"], readSession),
-    secrets: app["secrets"],
-    vars: app["vars"],
+    tables: each(group("tables"), readTable),
+    queues: each(group("queues"), (_, q) => pick(q, ["f", "maxAttempts"])),
+    sessions: each(group("sessions"), readSession),
+    secrets: group("secrets"),
+    vars: group("vars"),
     // A Hono app has a `routes` array of its own.
-    routes: Array.isArray(app["routes"]) ? undefined : app["routes"],
-    cron: app["cron"],
+    routes: Array.isArray(app["routes"]) ? undefined : group("routes"),
+    cron: group("cron"),
     fetchHosts: app["fetchHosts"],
     assets: app["assets"],
     handlers: ["fetch", "scheduled", "queue"].filter((h) => typeof app[h] === "function"),
@@ -191,7 +199,11 @@ function readTable(name: string, table: unknown): unknown {
       expected: "a Standard Schema, such as z.object({ … })",
     }]);
   }
-  return pick(table, ["key", "indexes", "consistency", "at"]);
+  const read = pick(table, ["key", "indexes", "consistency", "at"]);
+  return {
+    ...read,
+    ...Object.hasOwn(read, "indexes") ? { indexes: ownNames(`tables.${name}.indexes`, read["indexes"]) } : {},
+  };
 }
 
 /** Own and inherited fields alike: a class has its statics so. */
@@ -206,6 +218,34 @@ const defined = (from: Record<string, unknown>): Record<string, unknown> =>
 function each(group: unknown, read: (name: string, value: unknown) => unknown): unknown {
   if (typeof group !== "object" || group === null) return group;
   return Object.fromEntries(Object.entries(group).map(([n, value]) => [n, read(n, value)]));
+}
+
+/** Names that a schema's records leave out without a word (M3). `value` is nested as deep as any manifest is. */
+function* lostNames(value: unknown, path = "", depth = 0): Iterable<DeployIssue> {
+  if (typeof value !== "object" || value === null || depth > MANIFEST_DEPTH) return;
+  const at = (name: string) => (path === "" ? name : `${path}.${name}`);
+  if (Object.hasOwn(value, LOST_NAME)) {
+    yield {
+      path: at(LOST_NAME),
+      value: LOST_NAME,
+      expected: "another name: JavaScript's objects have this one",
+    };
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    if (name !== LOST_NAME) yield* lostNames(inner, at(name), depth + 1);
+  }
+}
+
+/** `{ __proto__: … }` as it is written in a module declares nothing: it says what the others are inherited from. */
+function ownNames(path: string, group: unknown): unknown {
+  if (typeof group !== "object" || group === null || Array.isArray(group)) return group;
+  const above = Object.getPrototypeOf(group) as unknown;
+  if (above === null || above === Object.prototype) return group;
+  throw deployInvalid([{
+    path,
+    value: show(group),
+    expected: "a plain object, which inherits nothing: __proto__ is no name",
+  }]);
 }
 
 /** What no single field shows. */
@@ -225,6 +265,7 @@ function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
       expected: `at most ${MANIFEST_CHARS_MAX}: what is large belongs into the module or into static files`,
     };
   }
+  yield* routeIssues(Object.keys(manifest.routes));
   for (const [table, { key, indexes }] of Object.entries(manifest.tables)) {
     if (new Set(key).size < key.length) {
       yield { path: `tables.${table}.key`, value: show(key), expected: "each field once" };
@@ -233,6 +274,27 @@ function* crossIssues(manifest: Manifest): Iterable<DeployIssue> {
       if (new Set(fields).size === fields.length) continue;
       yield { path: `tables.${table}.indexes.${index}`, value: show(fields), expected: "each field once" };
     }
+  }
+}
+
+/** How many there are first: reading a pattern makes an automaton of it. */
+function* routeIssues(routes: readonly string[]): Iterable<DeployIssue> {
+  if (routes.length > ROUTES_MAX) {
+    return yield { path: "routes", value: `${routes.length} routes`, expected: `at most ${ROUTES_MAX}` };
+  }
+  const patterns = routes.filter((route) => !isPlainRoute(route));
+  if (patterns.length > PATTERNS_MAX) {
+    return yield {
+      path: "routes",
+      value: `${patterns.length} patterns`,
+      expected: `at most ${PATTERNS_MAX}, beside paths and beginnings of paths such as /login/*`,
+    };
+  }
+  for (const route of patterns) {
+    const problem = routeProblem(route);
+    if (problem === null) continue;
+    const expected = `a URLPattern path that begins with /, such as /login/* or /users/:id: ${problem}`;
+    yield { path: `routes.${route.slice(0, 200)}`, value: show(route), expected };
   }
 }
 
@@ -264,14 +326,4 @@ function show(value: unknown): string {
 function deployInvalid(issues: readonly DeployIssue[]): AppError {
   const text = issues.map((i) => `${i.path} is ${i.value}; expected: ${i.expected}`).join("\n");
   return new AppError("deploy_invalid", `the app can't be deployed:\n${text}`, { issues });
-}
-
-function isRoutePattern(pattern: string): boolean {
-  if (!pattern.startsWith("/") || pattern.length > 1024) return false;
-  try {
-    new URLPattern({ pathname: pattern });
-    return true;
-  } catch {
-    return false;
-  }
 }

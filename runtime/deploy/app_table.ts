@@ -36,7 +36,8 @@ export interface LiveVersion {
   readonly version: string;
   readonly manifest: StoredManifest;
   /** Where a request for this path (the app's own, prefix stripped) runs; "edge" where it arrived. */
-  tierOf(pathname: string): Tier;
+  /** null for a path that is too long for its routes. */
+  tierOf(pathname: string): Tier | null;
   /** The bundle's bytes; fetched once, shared by all who ask. */
   bundle(): Promise<Uint8Array>;
   /** Its static files by path, read once; undefined for a version that has none. */
@@ -230,7 +231,10 @@ export class AppTable {
       app,
       version: record.version,
       manifest: record.manifest,
-      tierOf: tierMatcher(record.manifest.routes),
+      tierOf: tierMatcher(
+        record.manifest.routes,
+        (route, why) => this.#note("route_ignored", { app, version: record.version, route, why }),
+      ),
       bundle: () => this.#bundle(record),
       ...record.manifest.files === undefined ? {} : { files: this.#files(record.manifest.files) },
     };

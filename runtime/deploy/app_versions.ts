@@ -50,7 +50,7 @@ export function withVersion(
  */
 export function changedKey(manifest: StoredManifest, earlier: readonly StoredManifest[]): string | null {
   for (const [name, table] of Object.entries(manifest.tables)) {
-    const before = earlier.findLast((older) => older.tables[name] !== undefined)?.tables[name];
+    const before = earlier.findLast((older) => Object.hasOwn(older.tables, name))?.tables[name];
     if (before === undefined) continue;
     if (before.key.join("\0") !== table.key.join("\0")) {
       return `table ${name} has the key [${before.key.join(", ")}] and cannot get the key ` +

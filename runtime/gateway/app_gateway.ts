@@ -6,6 +6,7 @@
  * G2  A request for a higher tier goes to the parent, which decides again: the nearest site of that tier runs it.
  *     The root runs everything, so that a route for "core" works in a tree without cores.
  */
+import { MATCHED_CHARS_MAX } from "../../functions/route_pattern.ts";
 import type { AppTable, LiveApp, LiveVersion } from "../deploy/app_table.ts";
 import { APP_NAME, type Tier } from "../deploy/records.ts";
 import { takesPart } from "../deploy/rollout.ts";
@@ -130,7 +131,16 @@ export class AppGateway {
         `a body of ${head.contentLength} bytes; at most ${bodyBytesMax} are accepted`,
       );
     }
-    const tier = arrival.tier = version.tierOf(pathOf(head.target));
+    const tier = version.tierOf(pathOf(head.target));
+    if (tier === null) {
+      throw new Problem(
+        "limit_headers",
+        `a path of ${
+          pathOf(head.target).length
+        } characters; at most ${MATCHED_CHARS_MAX} are matched with routes`,
+      );
+    }
+    arrival.tier = tier;
     if (this.#runsAbove(tier)) {
       const outcome = await this.#forward(arrival, head, presented, forwarded);
       if (forwarded === null) keepCookie(outcome, head);

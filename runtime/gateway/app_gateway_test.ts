@@ -36,8 +36,14 @@ function setUp(tier: Tier, links: Partial<RequestLinks> = {}, live: object = {})
   const current = {
     app: "book",
     version: "0".repeat(64),
-    tierOf: (path: string): Tier =>
-      path.startsWith("/root/") ? "root" : path.startsWith("/core/") ? "core" : "edge",
+    tierOf: (path: string): Tier | null =>
+      path.startsWith("/long/")
+        ? null
+        : path.startsWith("/root/")
+        ? "root"
+        : path.startsWith("/core/")
+        ? "core"
+        : "edge",
   };
   const gateway = new AppGateway({
     telemetry: new RequestTelemetry("edge-1", INERT),
@@ -149,6 +155,7 @@ Deno.test("what is refused is refused where it arrives (G1)", async () => {
     ["/book/x", { "sojourn-version": "1".repeat(64) }, "version_unknown"],
     ["/book/root/x", { "content-length": "101" }, "limit_body"],
     ["/book/x", { a: "x".repeat(2000) }, "limit_headers"],
+    ["/book/long/x", {}, "limit_headers"],
   ];
   for (const [path, headers, code] of rows) {
     const { handle, ran, sent } = setUp("edge");

@@ -320,8 +320,9 @@ export class SessionHost {
   /** It has ended: operators may look at its log for a while (ended_logs.ts). */
   async #keepLog(name: StatefulName): Promise<void> {
     const { endedLogs, apps, homes } = this.#services;
-    const retention = apps.get(name.app)?.current.manifest.sessions[name.class]?.retention;
-    await endedLogs?.keep(name, retention?.logMs, () => homes.kept(name));
+    const sessions = apps.get(name.app)?.current.manifest.sessions ?? {};
+    const declared = Object.hasOwn(sessions, name.class) ? sessions[name.class] : undefined;
+    await endedLogs?.keep(name, declared?.retention?.logMs, () => homes.kept(name));
   }
 
   #siteOf({ countRejected, failed, parked }: HostServices): HostedSite {

@@ -82,5 +82,7 @@ export class VersionParts {
 }
 
 /** Hosts hold the log of its class, too. */
-export const isShared = (version: LiveVersion | undefined, { class: className }: StatefulName): boolean =>
-  version?.manifest.sessions[className]?.durability === "hosts";
+export function isShared(version: LiveVersion | undefined, { class: className }: StatefulName): boolean {
+  const sessions = version?.manifest.sessions ?? {};
+  return Object.hasOwn(sessions, className) && sessions[className]?.durability === "hosts";
+}

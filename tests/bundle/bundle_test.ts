@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { cpuUsage } from "node:process";
 import { bundleApp, checkImports } from "../../runtime/bundle/mod.ts";
 import { mapLocator } from "../../runtime/bundle/source_places.ts";
 import { IsolatePool } from "../../runtime/isolate/mod.ts";
@@ -143,9 +144,9 @@ Deno.test("texts of a client's choice are searched for places in a time that gro
     const part of ["blob:", "blob:null/", "blob:null/a", "bundle:", "bundle:1:", "bundle:1", "1", ":1:1"]
   ) {
     const text = part.repeat(bytes / part.length);
-    const begunMs = performance.now();
+    const begunMs = cpuUsage().user / 1000;
     assert.equal(locate(`bundle:${text}`), `bundle:${text}`);
-    const ms = performance.now() - begunMs;
+    const ms = cpuUsage().user / 1000 - begunMs;
     assert(ms < 250, `${part} again and again: ${ms.toFixed(0)} ms for 128 KiB`);
   }
 });

@@ -55,8 +55,8 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
   const fetch = () => new Response();
   const schema = z.object({ id: z.string() });
   const good = table({ schema, key: ["id"] });
-  const many = (count: number, value: string) =>
-    Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, value]));
+  const many = (count: number, value: unknown, start = "n") =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`${start}${at}`, value]));
   const refused: [unknown, string, RegExp, RegExp][] = [
     [undefined, "default", /undefined/, /default export with a fetch/],
     [{}, "handlers", /\[\]/, /at least one handler/],
@@ -78,6 +78,37 @@ Deno.test("a bad declaration is refused with path, value and what was expected",
     [{ fetch, vars: { A: 1 } }, "vars.A", /1/, /string/],
     [{ fetch, routes: { "login": { at: "root" } } }, "routes.login", /"login"/, /URLPattern path/],
     [{ fetch, routes: { "/(": { at: "root" } } }, "routes./(", /"\/\("/, /URLPattern path/],
+    [{ fetch, routes: { "/:id(\\d+)": { at: "root" } } }, "routes./:id(\\d+)", /id/, /expression/],
+    [{ fetch, routes: many(65, { at: "root" }, "/:id/") }, "routes", /65 patterns/, /at most 64/],
+    [{ fetch, routes: many(1_001, { at: "root" }, "/") }, "routes", /1001 routes/, /at most 1000/],
+    [
+      { fetch, tables: { ["__proto__"]: { schema, key: ["id"] } } },
+      "tables.__proto__",
+      /__proto__/,
+      /another name/,
+    ],
+    [
+      { fetch, tables: { t: { ...good, indexes: { ["__proto__"]: ["id"] } } } },
+      "tables.t.indexes.__proto__",
+      /__proto__/,
+      /another name/,
+    ],
+    [{ fetch, vars: JSON.parse('{"__proto__":"x"}') }, "vars.__proto__", /__proto__/, /another name/],
+    [
+      { fetch, sessions: { ["__proto__"]: class extends Session {} } },
+      "sessions.__proto__",
+      /__proto__/,
+      /another name/,
+    ],
+    [{ fetch, secrets: { ["__proto__"]: {} } }, "secrets.__proto__", /__proto__/, /another name/],
+    [
+      { fetch, scheduled: fetch, cron: { ["__proto__"]: "0 3 * * *" } },
+      "cron.__proto__",
+      /__proto__/,
+      /another name/,
+    ],
+    [{ fetch, routes: { ["__proto__"]: { at: "root" } } }, "routes.__proto__", /__proto__/, /another name/],
+    [{ fetch, vars: { __proto__: { A: "x" } } }, "vars", /\{\}/, /inherits nothing/],
     [{ fetch, routes: { "/a": { at: "cloud" } } }, "routes./a.at", /"cloud"/, /"root"\|"core"\|"edge"/],
     [{ fetch, cron: { nightly: "0 25 * * *" } }, "cron.nightly", /25/, /five fields/],
     [{ fetch, cron: { nightly: "daily" } }, "cron.nightly", /daily/, /five fields/],

@@ -7,6 +7,7 @@
  * RX2  What is no literal is made of escaped text, or is not matched here.
  */
 import assert from "node:assert/strict";
+import { cpuUsage } from "node:process";
 import { parse } from "acorn";
 import * as esbuild from "esbuild";
 import { analyse } from "scslre";
@@ -17,6 +18,7 @@ const root = new URL("../../", import.meta.url);
 /** Expressions that are not made of a literal, by file: why each may be. */
 const MADE: Readonly<Record<string, string>> = {
   "runtime/secrets/redaction.ts": "alternatives of escaped text",
+  "functions/route_pattern.ts": "an app's, read and never matched",
   "functions/client/verdict.ts": "two names of its own, over a header of the site that a program chose",
   "functions/tracked/content.ts": "a value of an app's state, made in its isolate and matched by it alone",
 };
@@ -57,9 +59,11 @@ function slowest(regexp: RegExp, parts: readonly string[]): { readonly ms: numbe
           const text = head + pump.repeat(length / pump.length) + tail;
           let ms = Infinity;
           for (let tries = 0; tries < TRIES && ms > SEARCH_MS_MAX; tries++) {
-            const begunMs = performance.now();
+            // A machine that is busy stretches the first try only.
+            const nowMs = tries === 0 ? () => performance.now() : () => cpuUsage().user / 1000;
+            const begunMs = nowMs();
             regexp.flags.includes("g") ? text.replace(regexp, "") : regexp.test(text);
-            ms = Math.min(ms, performance.now() - begunMs);
+            ms = Math.min(ms, nowMs() - begunMs);
           }
           if (ms > worst.ms) worst = { ms, text: `${head.slice(0, 20)}${pump} …` };
           if (ms > SEARCH_MS_MAX) return worst;
@@ -101,7 +105,7 @@ Deno.test("regular expressions of production code are matched in linear time (RX
 Deno.test("regular expressions are made of literals and escaped text only (RX2)", async () => {
   const made: string[] = [];
   for (const { path, code } of (await readSources(root)).values()) {
-    if (isProduction(path) && /\bnew RegExp\(/.test(code) && !(path in MADE)) made.push(path);
+    if (isProduction(path) && /\bnew (?:RegExp|URLPattern)\(/.test(code) && !(path in MADE)) made.push(path);
   }
   assert.deepEqual(made, []);
 });

@@ -1,0 +1,222 @@
+/**
+ * Paths that a route matches: the pathname syntax of the URLPattern standard, matched in a time that grows with the path
+ * and not with its square or worse. URLPattern itself runs patterns as backtracking expressions: one that an app
+ * declares could hold its site for as long as it likes.
+ *
+ * RP1  What is matched is what URLPattern matches (part 1.6 to 2.2 of the standard), by an automaton (RE2).
+ * RP2  A group with an expression of its own, `:id(\\d+)`, is refused: an automaton of a few characters can be large. One
+ *      that was deployed before this was known is matched where its automaton is small, and never where it is not.
+ * RP3  A path of more than {@link MATCHED_CHARS_MAX} characters is matched by no automaton: whoever asks refuses it.
+ */
+import { RE2JS } from "re2js";
+
+/** Twice what browsers' tables of contents, paths of packages and signed links have; then a few µs a pattern. */
+export const MATCHED_CHARS_MAX = 4096;
+/** An app's routes that an automaton has to look at; a path that is text is compared as text, and may be any number. */
+export const PATTERNS_MAX = 64;
+/** Of a pattern's own characters; its automaton has as many states, or few more. */
+export const PATTERN_CHARS_MAX = 1024;
+/** States of the automaton of an expression that was deployed before: ten times what `\\d+` and `a|b|c` have. */
+const EXPRESSION_STATES_MAX = 300;
+/** Such an expression is tried on that much of a path, once it is known to be small. */
+const EXPRESSION_CHARS_MAX = 512;
+
+/** A part of a pattern, as the standard has it. */
+interface Part {
+  readonly prefix: string;
+  /** Of a regular expression; null: a text that is `prefix`. */
+  readonly expression: string | null;
+  readonly suffix: string;
+  /** `?`, `*`, `+` or "". */
+  readonly modifier: string;
+}
+
+/** A pattern that paths are matched with. */
+export interface RoutePattern {
+  /** What every path that it matches begins with. */
+  readonly lead: string;
+  /** It has a group with an expression of its own (RP2). */
+  readonly hasExpression: boolean;
+  /** Whether it matches a path as `URL.pathname` has it. */
+  matches(path: string): boolean;
+}
+
+const SEGMENT = "[^/]+?", ALL = ".*";
+const NAME_START = /[$_\p{ID_Start}]/u, NAME_PART = /[$_\u200c\u200d\p{ID_Continue}]/u;
+
+/**
+ * Reads a pattern.
+ *
+ * @throws TypeError for what is no pattern, RE2JSException for an expression that no automaton matches.
+ */
+export function routePattern(text: string): RoutePattern {
+  // The standard's own reader has the last word on what is a pattern, and writes it in one form.
+  const { pathname, hasRegExpGroups } = new URLPattern({ pathname: text });
+  const parts = new Parser(pathname).parts();
+  const [first] = parts;
+  const lead = first?.expression === null && first.modifier === "" ? first.prefix : "";
+  const automaton = RE2JS.compile(`^(?:${parts.map(expressionOf).join("")})$`, RE2JS.DOTALL);
+  if (!hasRegExpGroups) {
+    return { lead, hasExpression: false, matches: (path) => path.startsWith(lead) && automaton.test(path) };
+  }
+  const isSmall = automaton.programSize() <= EXPRESSION_STATES_MAX;
+  return {
+    lead,
+    hasExpression: true,
+    matches: (path) =>
+      isSmall && path.length <= EXPRESSION_CHARS_MAX && path.startsWith(lead) && automaton.test(path),
+  };
+}
+
+/** A path in the one form that URLs have it in: escapes, `.` and `..` as the standard has them. */
+export function canonicalPath(path: string): string {
+  const url = new URL("http://localhost");
+  url.pathname = path;
+  return url.pathname;
+}
+
+/** A route that is a path, or the beginning of one and a final `*`: no character that patterns or URLs give a meaning. */
+const PLAIN_ROUTE = /^(?:\/(?!\.)[A-Za-z0-9_~.-]*)+\*?$/;
+
+/** Whether a route's paths can be compared as text. */
+export const isPlainRoute = (route: string): boolean => PLAIN_ROUTE.test(route);
+
+/** Why a route's pattern can't be taken; null where it can. */
+export function routeProblem(text: string): string | null {
+  if (!text.startsWith("/")) return "it does not begin with /";
+  if (text.length > PATTERN_CHARS_MAX) return `it has more than ${PATTERN_CHARS_MAX} characters`;
+  try {
+    if (!routePattern(text).hasExpression) return null;
+    return "it has a group with an expression, such as (\\d+): leave that out, and let the function look";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** "Generate a regular expression and name list": without names. */
+function expressionOf({ prefix, expression, suffix, modifier }: Part): string {
+  const [before, after] = [quoted(prefix), quoted(suffix)];
+  if (expression === null) return modifier === "" ? before : `(?:${before})${modifier}`;
+  if (prefix === "" && suffix === "") return `(?:${expression})${modifier}`;
+  if (modifier === "" || modifier === "?") return `(?:${before}(?:${expression})${after})${modifier}`;
+  const again = `(?:${after}${before}(?:${expression}))*`;
+  return `(?:${before}(?:${expression})${again}${after})${modifier === "*" ? "?" : ""}`;
+}
+
+const quoted = (text: string): string => text.replace(/[^A-Za-z0-9/_~%-]/g, (unit) => RE2JS.quote(unit));
+
+/** "Parse a pattern string", of a pattern that is one. */
+class Parser {
+  readonly #text: readonly string[];
+  readonly #parts: Part[] = [];
+  #at = 0;
+  /** Text that no part has yet. */
+  #fixed = "";
+
+  constructor(text: string) {
+    this.#text = [...text];
+  }
+
+  parts(): readonly Part[] {
+    while (this.#at < this.#text.length) this.#next();
+    this.#flush();
+    return this.#parts;
+  }
+
+  #next(): void {
+    const before = this.#at;
+    const character = this.#character();
+    const expression = this.#expression();
+    if (expression !== null) {
+      // A slash before a group belongs to it: `/:id?` matches with it or without.
+      const prefix = character === "/" ? "/" : "";
+      if (prefix === "") this.#fixed += character ?? "";
+      this.#flush();
+      this.#parts.push({ prefix, expression, suffix: "", modifier: this.#modifier() });
+    } else if (character !== null) this.#fixed += character;
+    else this.#group();
+    if (this.#at === before) {
+      throw new TypeError(`the pattern ${this.#text.join("")} can't be read at ${before}`);
+    }
+  }
+
+  /** `{…}` */
+  #group(): void {
+    this.#flush();
+    this.#take("{");
+    const prefix = this.#characters();
+    const expression = this.#expression();
+    const suffix = this.#characters();
+    this.#take("}");
+    this.#parts.push({ prefix, expression, suffix, modifier: this.#modifier() });
+  }
+
+  #flush(): void {
+    if (this.#fixed !== "") {
+      this.#parts.push({ prefix: this.#fixed, expression: null, suffix: "", modifier: "" });
+    }
+    this.#fixed = "";
+  }
+
+  #characters(): string {
+    let text = "";
+    for (let next = this.#character(); next !== null; next = this.#character()) text += next;
+    return text;
+  }
+
+  /** A character that stands for itself; null where something else comes. */
+  #character(): string | null {
+    const next = this.#text[this.#at];
+    if (next === undefined || "{}()*+?".includes(next)) return null;
+    if (next === ":" && NAME_START.test(this.#text[this.#at + 1] ?? "")) return null;
+    this.#at++;
+    return next === "\\" ? this.#text[this.#at++] ?? "" : next;
+  }
+
+  /** `:name`, `:name(…)`, `(…)` or `*`. */
+  #expression(): string | null {
+    if (this.#isNext(":")) {
+      this.#at += 2;
+      while (NAME_PART.test(this.#text[this.#at] ?? "")) this.#at++;
+      return this.#isNext("(") ? this.#own() : SEGMENT;
+    }
+    if (this.#isNext("(")) return this.#own();
+    if (!this.#isNext("*")) return null;
+    this.#at++;
+    return ALL;
+  }
+
+  /** `(…)`: within it a group is `(?:…)`. */
+  #own(): string {
+    const from = this.#at;
+    let depth = 0;
+    do {
+      const next = this.#text[this.#at++];
+      if (next === "\\") this.#at++;
+      else if (next === "(") depth++;
+      else if (next === ")") depth--;
+      else if (next === undefined) {
+        throw new TypeError(`the pattern ${this.#text.join("")} ends within a group`);
+      }
+    } while (depth > 0);
+    return this.#text.slice(from + 1, this.#at - 1).join("");
+  }
+
+  #modifier(): string {
+    const next = this.#text[this.#at] ?? "";
+    if (next === "" || !"?*+".includes(next)) return "";
+    this.#at++;
+    return next;
+  }
+
+  #isNext(character: string): boolean {
+    return this.#text[this.#at] === character;
+  }
+
+  #take(character: string): void {
+    if (!this.#isNext(character)) {
+      throw new TypeError(`the pattern ${this.#text.join("")} has no ${character} at ${this.#at}`);
+    }
+    this.#at++;
+  }
+}
