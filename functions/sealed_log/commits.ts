@@ -76,7 +76,8 @@ export class CommitForm {
     const peer = form === OWN ? this.#peers[0] : form === KNOWN ? this.#peers[reader.uint()] : undefined;
     if (peer === undefined) throw new CodecError("a message of a peer that was not named");
     const at = reader.position, middle = pastHead(plain, at);
-    const head = reader.raw(middle - at), said = reader.raw(pastSaid(plain, middle) - middle);
+    const head = reader.raw(middle - at);
+    const said = reader.raw(pastSaid(plain, middle, plain[at] ?? 0) - middle);
     const bytes = new Uint8Array(1 + head.length + peer.length + said.length);
     bytes[0] = PLAIN;
     bytes.set(head, 1);

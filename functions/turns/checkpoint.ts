@@ -12,13 +12,15 @@ import { AppError } from "../errors.ts";
 import { readMutation, writeMutation } from "./call_bytes.ts";
 import type { Effect, Output } from "./commit.ts";
 import type { Program } from "./program.ts";
+import { readCheckMark, writeCheckMark } from "./log_entry.ts";
 import { checkBytes } from "./rolling_check.ts";
 
 /**
  * Names this form of the bytes; a reader knows all that were ever written: the first one counted no messages, the first
- * two had the state in themselves, and no shape.
+ * two had the state in themselves, and no shape, the first three 32 bits of check.
  */
-const VERSION = 3;
+const VERSION = 4;
+const VERSION_SHORT_CHECK = 3;
 const VERSION_WITH_STATE = 2;
 const VERSION_WITHOUT_RECEIVED = 1;
 const PEERS = ["client", "origin"] as const;
@@ -54,12 +56,16 @@ export const digestOf = (bytes: Uint8Array, state: readonly Uint8Array[]): numbe
 export function encodeCheckpoint(program: Program, parts: Kept & Partial<CheckpointParts>): Uint8Array {
   const { shape, outputs, effects, state = null } = parts;
   const writer = new Writer(512);
-  writer.byte(state === null ? VERSION : VERSION_WITH_STATE);
+  const { check } = program;
+  const version = state !== null ? VERSION_WITH_STATE : check.isWhole ? VERSION : VERSION_SHORT_CHECK;
+  writer.byte(version);
   writer.uint(program.epoch).uint(program.replica).text(program.code);
   if (state === null) writer.uint(shape);
   writer.raw(program.seed);
   writer.uint(program.originMs).uint(program.clockMs).uint(program.storeClock);
-  writer.uint(program.math.position).uint(program.crypto.position).uint(program.check);
+  writer.uint(program.math.position).uint(program.crypto.position);
+  if (version === VERSION) writeCheckMark(writer, check);
+  else writer.uint(check.short);
   writer.uint(program.nextCall).uint(program.nextLocal).uint(program.nextEffect);
   writer.list([...program.timers], ([name, dueMs]) => void writer.text(name).uint(dueMs));
   writer.list([...program.peers.values()], ({ peer, sent, received, isClosed }) => {
@@ -102,6 +108,12 @@ function begun(bytes: Uint8Array): { readonly reader: Reader; readonly version: 
   return { reader, version };
 }
 
+function readShortCheck(reader: Reader): number {
+  const check = reader.uint();
+  if (check >= 2 ** 32) throw new CodecError("a check of before has 32 bits");
+  return check;
+}
+
 /** Reads a checkpoint into a program that has no object yet (the state is the caller's to load). @throws CodecError */
 export function decodeCheckpoint(bytes: Uint8Array, program: Program): CheckpointParts {
   const { reader, version } = begun(bytes);
@@ -114,7 +126,8 @@ export function decodeCheckpoint(bytes: Uint8Array, program: Program): Checkpoin
   program.clockMs = reader.uint();
   program.storeClock = reader.uint();
   const drawn = { math: reader.uint(), crypto: reader.uint() };
-  program.check = reader.uint();
+  if (version > VERSION_SHORT_CHECK) program.check.restore(readCheckMark(reader));
+  else program.check.restoreShort(readShortCheck(reader));
   program.nextCall = reader.uint();
   program.nextLocal = reader.uint();
   program.nextEffect = reader.uint();

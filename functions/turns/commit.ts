@@ -113,8 +113,6 @@ export interface Commit {
   readonly rejected: Rejection | null;
   /** No handler, call or closure timer is open: a checkpoint could be taken. */
   readonly isQuiescent: boolean;
-  /** The rolling check after it. */
-  readonly check: number;
   /** The session called `end()`: nothing is delivered any more, its state and log can go. */
   readonly isEnded: boolean;
 }

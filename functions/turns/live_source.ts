@@ -16,6 +16,7 @@ export interface Clocks {
  */
 export class LiveSource implements TurnSource {
   readonly isReplay = false;
+  readonly isWhole = true;
   readonly #host: Clocks;
   readonly #storeClock: number;
   readonly #seen: number;

@@ -1,16 +1,21 @@
 /**
  * Entries of a session's interleave log, as bytes (docs/protocol/session-log.md).
  *
- *   entry    byte kind << 4 | dt · varint dt − 14, where dt is 15 · fields · byte check, where it begins a turn
+ *   turn     byte kind · byte dt · varint dt − 254, where dt is 255 · fields · 8 bytes check
+ *   of before: byte kind << 4 | dt · varint dt − 14, where dt is 15 · fields · byte check
+ *   other    byte kind << 4 | dt · varint dt − 14, where dt is 15 · fields
  *
- * `dt` is the milliseconds from the last reading of the clock to this one: 0–13 as it stands, 14 where the clock was
- * not read, 15 where a varint of dt − 14 follows. What a turn took besides (`clock`, `effect`) stands behind the
- * entry that began it.
+ * `dt` is the milliseconds from the last reading of the clock to this one: 0–253 as it stands, 254 where the clock was
+ * not read, 255 where a varint of dt − 254 follows; in half a byte 0–13, 14 and 15. What a turn took besides (`clock`,
+ * `effect`) stands behind the entry that began it.
  *
  * LE1  One form for each entry; decoding throws CodecError for all else, for an unknown kind too.
  * LE2  What was read of requests and results are views of the log: for a replay, which is over before it changes.
+ * LE3  An entry says by itself which check it holds (rolling_check.ts, RK3): logs of before are read as they are, and
+ *      what is read of a log needs nothing of what stands before it.
  */
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
+import type { CheckMark, EntryCheck } from "./rolling_check.ts";
 import type { Subject } from "./subject.ts";
 import type { TurnEnd, TurnInput } from "./turn.ts";
 
@@ -21,8 +26,8 @@ export type LogEntry =
     readonly input: TurnInput;
     /** Milliseconds since the last reading; null where the clock was not read. */
     readonly dt: number | null;
-    /** The low byte of the rolling check after the turn. */
-    readonly check: number;
+    /** The rolling check after the turn. */
+    readonly check: EntryCheck;
   }
   | { readonly kind: "clock"; readonly dt: number }
   | { readonly kind: "effect"; readonly clock: number }
@@ -48,9 +53,13 @@ const KIND_NAMES = new Map<number, keyof typeof KIND>(
   Object.entries(KIND).map(([name, byte]) => [byte, name as keyof typeof KIND]),
 );
 
-const DT_INLINE_MAX = 13;
-const DT_NONE = 14;
-const DT_FOLLOWS = 15;
+/** Below are the first bytes of turns, above those with half a byte of time. */
+const HALVED = 0x10;
+/** Times in a byte, and in half a byte: those that are as they stand, none, and what a varint follows. */
+const DT = { most: 253, none: 254, follows: 255 } as const;
+const DT_HALF = { most: 13, none: 14, follows: 15 } as const;
+/** Of a check. */
+const WHOLE_BYTES = 8, SHORT_BYTES = 1;
 const SEED_BYTES = 32;
 const PEERS = ["client", "origin"] as const;
 /** What a rejected handler was begun for; a number of attempts follows where RETRIED is added. */
@@ -60,9 +69,11 @@ const RETRIED = 8;
 /** Appends the entries of a turn; how many. `beforeMs` is the last reading before it. */
 export function writeTurn(writer: Writer, input: TurnInput, end: TurnEnd, beforeMs: number): number {
   const [first, ...more] = end.clocks;
-  writeHead(writer, KIND[input.kind], first === undefined ? null : first - beforeMs);
+  const dt = first === undefined ? null : first - beforeMs;
+  if (typeof end.check === "number") writeHead(writer, KIND[input.kind], dt);
+  else writeWholeHead(writer, KIND[input.kind], dt);
   writeInput(writer, input);
-  writer.byte(end.check & 0xff);
+  writeCheck(writer, end.check);
   let lastMs = first ?? beforeMs;
   for (const ms of more) {
     writeHead(writer, KIND.clock, ms - lastMs);
@@ -81,9 +92,36 @@ export function writeCheckpointEntry(writer: Writer, digest: number): void {
 }
 
 function writeHead(writer: Writer, kind: number, dt: number | null): void {
-  if (dt === null) writer.byte(kind << 4 | DT_NONE);
-  else if (dt <= DT_INLINE_MAX) writer.byte(kind << 4 | dt);
-  else writer.byte(kind << 4 | DT_FOLLOWS).uint(dt - DT_INLINE_MAX - 1);
+  if (dt === null) writer.byte(kind << 4 | DT_HALF.none);
+  else if (dt <= DT_HALF.most) writer.byte(kind << 4 | dt);
+  else writer.byte(kind << 4 | DT_HALF.follows).uint(dt - DT_HALF.most - 1);
+}
+
+function writeWholeHead(writer: Writer, kind: number, dt: number | null): void {
+  writer.byte(kind);
+  if (dt === null) writer.byte(DT.none);
+  else if (dt <= DT.most) writer.byte(dt);
+  else writer.byte(DT.follows).uint(dt - DT.most - 1);
+}
+
+/** One of before: for those who write what they have read of such a log. */
+function writeCheck(writer: Writer, check: EntryCheck): void {
+  if (typeof check === "number") writer.byte(check & 0xff);
+  else writeCheckMark(writer, check);
+}
+
+/** Both words, the high one first, big endian. */
+export function writeCheckMark(writer: Writer, { high, low }: CheckMark): void {
+  for (const word of [high, low]) {
+    writer.byte(word >>> 24).byte(word >>> 16 & 0xff).byte(word >>> 8 & 0xff).byte(word & 0xff);
+  }
+}
+
+/** @throws CodecError */
+export function readCheckMark(reader: Reader): CheckMark {
+  const word = () => reader.byte() << 24 | reader.byte() << 16 | reader.byte() << 8 | reader.byte();
+  const high = word();
+  return { high, low: word() };
 }
 
 function writeInput(writer: Writer, input: TurnInput): void {
@@ -144,22 +182,26 @@ export function peerInMessage(
   bytes: Uint8Array,
   at: number,
 ): { readonly from: number; readonly to: number } | null {
-  if ((bytes[at] ?? 0) >> 4 !== KIND.message) return null;
+  const head = bytes[at] ?? 0;
+  if (head !== KIND.message && head >> 4 !== KIND.message) return null;
   const from = pastHead(bytes, at), length = bytes[from] ?? 0x80;
   const to = from + 1 + length;
-  return length < 0x80 && pastSaid(bytes, to) === bytes.length ? { from, to } : null;
+  return length < 0x80 && pastSaid(bytes, to, head) === bytes.length ? { from, to } : null;
 }
 
 /** Behind an entry's first byte and its time. */
-export const pastHead = (bytes: Uint8Array, at: number): number =>
-  ((bytes[at] ?? 0) & 0xf) === DT_FOLLOWS ? pastUint(bytes, at + 1) : at + 1;
+export function pastHead(bytes: Uint8Array, at: number): number {
+  const head = bytes[at] ?? 0;
+  if (head < HALVED) return bytes[at + 1] === DT.follows ? pastUint(bytes, at + 2) : at + 2;
+  return (head & 0xf) === DT_HALF.follows ? pastUint(bytes, at + 1) : at + 1;
+}
 
-/** Behind what follows its peer in a message's entry. */
-export function pastSaid(bytes: Uint8Array, at: number): number {
+/** Behind what follows its peer in a message's entry with that first byte. */
+export function pastSaid(bytes: Uint8Array, at: number, head: number): number {
   const to = pastUint(bytes, at + 1);
   let length = 0;
   for (let i = to - 1; i > at; i--) length = length * 0x80 + ((bytes[i] ?? 0) & 0x7f);
-  return to + length + 1;
+  return to + length + (head < HALVED ? WHOLE_BYTES : SHORT_BYTES);
 }
 
 function pastUint(bytes: Uint8Array, at: number): number {
@@ -186,9 +228,11 @@ export const resultsIn = (bytes: Uint8Array): number[] =>
 
 function readEntry(reader: Reader): ReadEntry {
   const head = reader.byte();
-  const kind = KIND_NAMES.get(head >> 4);
-  if (kind === undefined) throw new CodecError(`there is no log entry of kind ${head >> 4}`);
-  const dt = readDt(reader, head & 0xf);
+  const isWhole = head < HALVED;
+  const kind = KIND_NAMES.get(isWhole ? head : head >> 4);
+  if (kind === undefined) throw new CodecError(`there is no log entry of kind ${isWhole ? head : head >> 4}`);
+  const dt = isWhole ? readDt(reader, reader.byte(), DT) : readDt(reader, head & 0xf, DT_HALF);
+  if (isWhole && !isTurn(kind)) throw new CodecError(`a ${kind} is no turn`);
   switch (kind) {
     case "clock":
       if (dt === null) throw new CodecError("a clock entry has no time");
@@ -201,15 +245,19 @@ function readEntry(reader: Reader): ReadEntry {
       return { kind, digest: reader.uint(), end: reader.position };
     default: {
       const input = readInput(reader, kind);
-      return { kind: "turn", input, dt, check: reader.byte(), end: reader.position };
+      const check = isWhole ? readCheckMark(reader) : reader.byte();
+      return { kind: "turn", input, dt, check, end: reader.position };
     }
   }
 }
 
-function readDt(reader: Reader, code: number): number | null {
-  if (code === DT_NONE) return null;
-  if (code !== DT_FOLLOWS) return code;
-  const dt = DT_INLINE_MAX + 1 + reader.uint();
+const isTurn = (kind: keyof typeof KIND): boolean =>
+  kind !== "clock" && kind !== "effect" && kind !== "checkpoint";
+
+function readDt(reader: Reader, code: number, form: typeof DT | typeof DT_HALF): number | null {
+  if (code === form.none) return null;
+  if (code !== form.follows) return code;
+  const dt = form.most + 1 + reader.uint();
   if (!Number.isSafeInteger(dt)) throw new CodecError("a time is beyond 53 bits");
   return dt;
 }

@@ -208,6 +208,7 @@ export class LoggedProgram {
     const program = this.#program;
     const { epoch, replica, code, seed } = this.#open;
     const isPoint = program.handler === null;
+    program.check.widen();
     if (program.epoch !== epoch || program.code !== code) {
       this.record({ kind: "epoch", epoch, replica, code }, 0);
     }

@@ -19,7 +19,7 @@ import { Peers } from "./peers.ts";
 import { Locals } from "./locals.ts";
 import { noProducts, type Products } from "./products.ts";
 import { RandomStream, STREAM } from "./random.ts";
-import { CHECK_BEGIN, checkBytes, checkNumber, checkText } from "./rolling_check.ts";
+import { RollingCheck } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
 import { readShared, SharedCache } from "./shared_cache.ts";
 import { checkTimer, TIMERS_MAX } from "./timers.ts";
@@ -52,6 +52,8 @@ export interface OpenCall {
   readonly effect: number | null;
   /** What it is, for a message to people. */
   readonly name: string;
+  /** Native: what it was called with, beside the bytes; the same text for the same. */
+  readonly args?: () => string;
   /** @throws Error for bytes that are no such result. */
   done(bytes: Uint8Array): void;
   failed(code: string, message: string): void;
@@ -91,7 +93,7 @@ export class Program implements SessionPort {
   originMs = 0;
   /** The last clock of a store write. */
   storeClock = 0;
-  check = CHECK_BEGIN;
+  readonly check = new RollingCheck();
   nextCall = 1;
   nextLocal = 1;
   nextEffect = 1;
@@ -132,6 +134,7 @@ export class Program implements SessionPort {
   /** Begins a turn: runs the app's code up to its first wait. */
   begin(input: TurnInput, source: TurnSource): void {
     this.#turn = { source, clocks: [], reads: 0, storeClock: null, effect: null };
+    if (source.isWhole) this.check.widen();
     switch (input.kind) {
       case "birth":
         this.sow(input.seed);
@@ -139,10 +142,11 @@ export class Program implements SessionPort {
         this.make();
         return;
       case "epoch":
+        // What was drawn in an epoch is never drawn again in it; logs of before began anew with each entry.
+        if (input.epoch !== this.epoch || !source.isWhole) this.crypto.restart(input.epoch);
         this.epoch = input.epoch;
         this.replica = input.replica;
         this.code = input.code;
-        this.crypto.restart(input.epoch);
         return;
       case "rejected":
         return this.#reject(input);
@@ -171,17 +175,22 @@ export class Program implements SessionPort {
 
   /** Ends a turn, when the microtasks have been drained. */
   finish(): TurnEnd {
-    const { clocks, storeClock, effect } = this.#running();
+    const { clocks, reads, storeClock, effect } = this.#running();
+    const { check } = this;
     if (effect !== null) {
-      this.check = checkNumber(this.check, effect.mutations.length);
+      check.number(effect.mutations.length);
+      check.alsoNumber(effect.atMs);
       this.#products.effects.push(effect);
     }
+    check.alsoNumber(reads);
+    check.alsoNumber(this.math.position);
+    check.alsoNumber(this.crypto.position);
     this.#turn = null;
     if (this.handler === null) {
       this.peers.commit();
       this.atCommit?.();
     }
-    return { clocks, storeClock, check: this.check };
+    return { clocks, storeClock, check: check.mark() };
   }
 
   /** Its turn is one of a log: what it prints has been printed. */
@@ -306,16 +315,26 @@ export class Program implements SessionPort {
     const number = this.nextCall++;
     const effect = hasEffect ? this.nextEffect++ : null;
     this.calls.set(number, { ...call, effect });
-    this.check = checkBytes(checkText(checkNumber(this.check, number), call.kind), call.bytes);
+    this.#checkCall(number, call);
     this.#products.calls.push(number);
     this.trace?.add(`call ${number}: ${call.name}, ${call.bytes.length} bytes`);
     return number;
   }
 
+  #checkCall(number: number, { kind, bytes, name, args }: Omit<OpenCall, "effect">): void {
+    const { check } = this;
+    check.number(number);
+    check.text(kind);
+    check.bytes(bytes);
+    if (kind !== "native") return;
+    check.alsoText(name);
+    check.alsoText(args?.() ?? "");
+  }
+
   /** Nobody waits for it any more. */
   drop(number: number): void {
     if (!this.calls.delete(number)) return;
-    this.check = checkNumber(this.check, number);
+    this.check.number(number);
     this.#products.dropped.push(number);
     this.trace?.add(`drops call ${number}`);
   }
@@ -337,8 +356,10 @@ export class Program implements SessionPort {
     }
     this.trace?.add(`writes to the store: ${mutations.map(({ kind }) => kind).join(", ")}`);
     for (const mutation of mutations) {
-      this.check = checkText(checkText(this.check, mutation.kind), mutation.key);
-      if (mutation.kind !== "delete") this.check = checkBytes(this.check, mutation.value);
+      this.check.text(mutation.kind);
+      this.check.text(mutation.key);
+      if (mutation.kind !== "delete") this.check.bytes(mutation.value);
+      if (mutation.kind === "set") this.check.alsoNumber(mutation.expireInMs ?? 0);
       turn.effect.mutations.push(mutation);
     }
     return turn.effect;
@@ -361,7 +382,8 @@ export class Program implements SessionPort {
     const number = this.nextLocal++;
     const delay = Number.isFinite(ms) ? Math.min(Math.max(Math.trunc(ms), 0), TIMER_MS_MAX) : 0;
     this.locals.arm(number, { ms: delay, run }, this.#running().reads > 0 ? this.clockMs : null);
-    this.check = checkNumber(checkNumber(this.check, number), delay);
+    this.check.number(number);
+    this.check.number(delay);
     this.#products.armed.push(number);
     this.trace?.add(`closure timer ${number}, in ${delay} ms`);
     return number;
@@ -369,7 +391,7 @@ export class Program implements SessionPort {
 
   clearLocal(number: number): void {
     if (!this.locals.delete(number)) return;
-    this.check = checkNumber(this.check, number);
+    this.check.number(number);
     this.#products.disarmed.push(number);
     this.trace?.add(`clears closure timer ${number}`);
   }
@@ -409,6 +431,7 @@ export class Program implements SessionPort {
     this.#mayAct("end");
     for (const name of [...this.timers.keys()]) this.#timer(name, null);
     this.isEnded = true;
+    this.check.alsoText("end");
   }
 
   // Inner parts
@@ -432,14 +455,17 @@ export class Program implements SessionPort {
   #timer(name: string, dueMs: number | null): void {
     if (dueMs === null) this.timers.delete(name);
     else this.timers.set(name, dueMs);
-    this.check = checkNumber(checkText(this.check, name), dueMs ?? -1);
+    this.check.text(name);
+    this.check.number(dueMs ?? -1);
     this.#products.timers.push({ name, dueMs });
     this.trace?.add(`${dueMs === null ? "clears" : "sets"} the timer ${JSON.stringify(name)}`);
   }
 
   /** An output (PG2). */
   #give(to: string, sequence: number, bytes: Uint8Array): void {
-    this.check = checkBytes(checkText(this.check, to), bytes);
+    this.check.text(to);
+    this.check.alsoNumber(sequence);
+    this.check.bytes(bytes);
     this.#products.outputs.push({ to, sequence, bytes });
     this.trace?.add(
       `output ${sequence} to ${to}, ${bytes.length} bytes`,

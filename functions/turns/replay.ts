@@ -8,6 +8,7 @@ import { decodeCall } from "../calls/call.ts";
 import type { ReadEntry } from "./log_entry.ts";
 import type { Parked } from "./commit.ts";
 import type { Program } from "./program.ts";
+import { checkText, type EntryCheck } from "./rolling_check.ts";
 import type { Trace } from "./trace.ts";
 import type { TurnEnd, TurnInput, TurnSource } from "./turn.ts";
 
@@ -44,7 +45,7 @@ export interface LoggedTurn {
   /** Where it ends, with what stands behind it: number of the last entry, and bytes. */
   end: LogMark;
   readonly input: TurnInput;
-  readonly check: number;
+  readonly check: EntryCheck;
   /** dt of the readings of the clock, in order. */
   readonly dts: number[];
   storeClock: number | null;
@@ -114,6 +115,7 @@ export function replay(
 ): void {
   for (const turn of turns) {
     const source = new LoggedSource(turn);
+    requireForm(program, turn);
     if (trace !== null && turn.sequence >= trace.from) program.trace = trace.to;
     run(program, turn.input, source);
     const diverged = threw(program) ?? source.difference() ?? checkDiffers(program, turn);
@@ -125,7 +127,7 @@ export function replay(
           sequence: turn.sequence,
           logged: describe(turn),
           replayed: {
-            ...{ kind: turn.input.kind, check: program.check & 0xff },
+            ...{ kind: turn.input.kind, check: checkText(program.check.mark()) },
             ...{ clocks: source.reads, wrote: source.wrote },
           },
         },
@@ -139,9 +141,17 @@ const threw = ({ failure }: Program): string | null =>
   failure === null ? null : `threw: ${String(failure.error)}`;
 
 const checkDiffers = ({ check }: Program, turn: LoggedTurn): string | null =>
-  (check & 0xff) === turn.check
+  check.matches(turn.check)
     ? null
-    : `did other things: its check is ${check & 0xff}, the log's ${turn.check}`;
+    : `did other things: its check is ${checkText(check.mark())}, the log's ${checkText(turn.check)}`;
+
+/** Entries with the check of before stand before all others. @throws ParkedError `log_corrupt` */
+function requireForm({ check }: Program, turn: LoggedTurn): void {
+  if (typeof turn.check !== "number" || !check.isWhole) return;
+  const { sequence } = turn;
+  const message = `entry ${sequence} has the check of before, behind one that has all of it`;
+  throw new ParkedError("log_corrupt", message, { sequence });
+}
 
 /** A turn for a report: bytes by their number, since they may be somebody's secret. */
 function describe(turn: LoggedTurn): Record<string, unknown> {
@@ -155,7 +165,7 @@ function describe(turn: LoggedTurn): Record<string, unknown> {
   return {
     ...input,
     ...handler,
-    check: turn.check,
+    check: checkText(turn.check),
     clocks: turn.dts.length,
     wrote: turn.storeClock !== null,
   };
@@ -174,6 +184,7 @@ function calledName(bytes: Uint8Array): string {
 /** A turn's source that has what the log has. */
 class LoggedSource implements TurnSource {
   readonly isReplay = true;
+  readonly isWhole: boolean;
   readonly #turn: LoggedTurn;
   #missing: string | null = null;
   reads = 0;
@@ -181,6 +192,7 @@ class LoggedSource implements TurnSource {
 
   constructor(turn: LoggedTurn) {
     this.#turn = turn;
+    this.isWhole = typeof turn.check !== "number";
   }
 
   clock(index: number, lastMs: number): number {

@@ -1,30 +1,192 @@
 /**
- * The rolling check: 32 bits over all that a program asked for and gave out, in order. Two runs of one log that do the
- * same have the same check; one that does otherwise shows at once with 255 in 256 (the low byte is in every
- * entry) and surely at a checkpoint.
+ * The rolling check: over all that a program asked for and gave out, in order. Two runs of one log that do the same have
+ * the same check.
+ *
+ * RK1  It is a chain: whatever differs once shows in every later value of it.
+ * RK2  64 bits, of which each turn's entry holds all: of two runs that differ one in 2^64 is taken for the same, and the
+ *      session is parked before what the second one did leaves.
+ * RK3  Logs of before hold the low byte of 32 bits over less. A program that such a log is replayed into goes by that
+ *      until the first entry that holds all of it (`widen`): what comes after it can be told from the log alone.
+ *
+ * Not against malice: an app that wants to be replayed otherwise has nobody to betray but itself.
  */
 
 /** Where a session begins (FNV-1a's basis). */
-export const CHECK_BEGIN = 0x811c9dc5;
+const CHECK_BEGIN = 0x811c9dc5;
 
-export const checkNumber = (check: number, value: number): number => {
+/** As entries and checkpoints hold it: two words of 32 bits, signed or not. */
+export interface CheckMark {
+  readonly high: number;
+  readonly low: number;
+}
+
+/** Of an entry: all of it, or the low byte of one from before (RK3). */
+export type EntryCheck = CheckMark | number;
+
+export const isSameMark = (a: CheckMark, b: CheckMark): boolean =>
+  ((a.high ^ b.high) | (a.low ^ b.low)) === 0;
+
+/** As people are shown it. */
+export const checkText = (check: EntryCheck): string =>
+  typeof check === "number" ? `${check}` : [check.high, check.low].map(hex).join("");
+
+const hex = (word: number): string => (word >>> 0).toString(16).padStart(8, "0");
+
+/** Odd numbers with bits all over, as multipliers of a hash are. */
+const MIX_LOW = 0x9e3779b1, MIX_HIGH = 0x85ebca77;
+
+/** See the file's header. */
+export class RollingCheck implements CheckMark {
+  high = 0;
+  low = 0;
+  /** RK3; null: it is whole. */
+  #short: number | null = CHECK_BEGIN;
+
+  get isWhole(): boolean {
+    return this.#short === null;
+  }
+
+  /** As an old checkpoint has it. */
+  get short(): number {
+    return this.#short ?? 0;
+  }
+
+  /** Goes on from an old checkpoint. */
+  restoreShort(short: number): void {
+    this.#short = short;
+  }
+
+  restore({ high, low }: CheckMark): void {
+    this.#short = null;
+    this.high = high | 0;
+    this.low = low | 0;
+  }
+
+  /** It is of 64 bits from now on (RK3). */
+  widen(): void {
+    if (this.#short === null) return;
+    const short = this.#short;
+    this.#short = null;
+    this.high = this.low = CHECK_BEGIN | 0;
+    this.#block(short, 0);
+  }
+
+  /** Whether a replay that has come here is the one that wrote it. */
+  matches(check: EntryCheck): boolean {
+    if (typeof check === "number") return this.#short !== null && (this.#short & 0xff) === check;
+    return this.#short === null && isSameMark(this, check);
+  }
+
+  /** The mark of an entry that is written now. */
+  mark(): EntryCheck {
+    return this.#short === null ? { high: this.high, low: this.low } : this.#short & 0xff;
+  }
+
+  number(value: number): void {
+    if (this.#short !== null) this.#short = shortNumber(this.#short, value);
+    else this.#block(value | 0, Math.floor(value / 2 ** 32) | 0);
+  }
+
+  text(value: string): void {
+    if (this.#short === null) this.#text(value);
+    else this.#short = shortText(this.#short, value);
+  }
+
+  bytes(value: Uint8Array): void {
+    if (this.#short === null) this.#bytes(value);
+    else this.#short = checkBytes(this.#short, value);
+  }
+
+  /** What the check of before did not cover. */
+  alsoNumber(value: number): void {
+    if (this.#short === null) this.#block(value | 0, Math.floor(value / 2 ** 32) | 0);
+  }
+
+  /** What the check of before did not cover. */
+  alsoText(value: string): void {
+    if (this.#short === null) this.#text(value);
+  }
+
+  /** One to one in either word, and in what was before: what differs in one block can't be the same after it. */
+  #block(lowWord: number, highWord: number): void {
+    let low = Math.imul(this.low ^ lowWord, MIX_LOW), high = Math.imul(this.high ^ highWord, MIX_HIGH);
+    low ^= low >>> 15;
+    high ^= high >>> 13;
+    this.low = low = (low + high) | 0;
+    this.high = (((high << 11) | (high >>> 21)) + low) | 0;
+  }
+
+  /** Four code units a block. */
+  #text(value: string): void {
+    const { length } = value;
+    this.#block(length, 1);
+    const whole = length & ~3;
+    let { low, high } = this;
+    for (let at = 0; at < whole; at += 4) { // a block; to store both words in each would take twice the time
+      low = Math.imul(low ^ (value.charCodeAt(at) | value.charCodeAt(at + 1) << 16), MIX_LOW);
+      high = Math.imul(high ^ (value.charCodeAt(at + 2) | value.charCodeAt(at + 3) << 16), MIX_HIGH);
+      low ^= low >>> 15;
+      high ^= high >>> 13;
+      low = (low + high) | 0;
+      high = (((high << 11) | (high >>> 21)) + low) | 0;
+    }
+    this.low = low;
+    this.high = high;
+    if (whole === length) return;
+    const unit = (at: number) => at < length ? value.charCodeAt(at) : 0;
+    this.#block(unit(whole) | unit(whole + 1) << 16, unit(whole + 2));
+  }
+
+  /** Eight bytes a block: 0.6 ns a byte. */
+  #bytes(value: Uint8Array): void {
+    const { length } = value;
+    this.#block(length, 2);
+    const whole = length & ~7;
+    let { low, high } = this;
+    for (let at = 0; at < whole; at += 8) {
+      low = Math.imul(low ^ wordAt(value, at), MIX_LOW);
+      high = Math.imul(high ^ wordAt(value, at + 4), MIX_HIGH);
+      low ^= low >>> 15;
+      high ^= high >>> 13;
+      low = (low + high) | 0;
+      high = (((high << 11) | (high >>> 21)) + low) | 0;
+    }
+    this.low = low;
+    this.high = high;
+    if (whole === length) return;
+    // Reads beyond the end have no place in the loop: they would make all of its reads slow.
+    let lowWord = 0, highWord = 0;
+    for (let at = length - 1; at >= whole; at--) {
+      highWord = highWord << 8 | lowWord >>> 24;
+      lowWord = lowWord << 8 | (value[at] ?? 0);
+    }
+    this.#block(lowWord, highWord);
+  }
+}
+
+const wordAt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at] ?? 0) | (bytes[at + 1] ?? 0) << 8 | (bytes[at + 2] ?? 0) << 16 | (bytes[at + 3] ?? 0) << 24;
+
+// ── 32 bits: the check of before, and short names of bytes ──
+
+function shortNumber(check: number, value: number): number {
   let mixed = Math.imul(check ^ (value | 0), 0x9e3779b1);
   mixed ^= mixed >>> 15;
   // Above 32 bits too: counters and clocks are wider.
   const high = Math.trunc(value / 2 ** 32) | 0;
   return high === 0 ? mixed >>> 0 : Math.imul(mixed ^ high, 0x85ebca77) >>> 0;
-};
+}
 
 /** Code unit by code unit. */
-export function checkText(check: number, text: string): number {
-  let mixed = checkNumber(check, text.length);
+function shortText(check: number, text: string): number {
+  let mixed = shortNumber(check, text.length);
   for (let i = 0; i < text.length; i++) mixed = Math.imul(mixed ^ text.charCodeAt(i), 0x01000193);
   return (mixed ^ (mixed >>> 15)) >>> 0;
 }
 
 /** FNV-1a by byte, with the length before it: 1 ns a byte. */
 export function checkBytes(check: number, bytes: Uint8Array): number {
-  let mixed = checkNumber(check, bytes.length);
+  let mixed = shortNumber(check, bytes.length);
   for (let i = 0; i < bytes.length; i++) mixed = Math.imul(mixed ^ (bytes[i] ?? 0), 0x01000193);
   return (mixed ^ (mixed >>> 15)) >>> 0;
 }

@@ -321,7 +321,6 @@ export class StatefulSession implements Runnable, WaitingSession {
       calls: this.#outbox.takeIntents(),
       rejected: this.#rejection,
       isQuiescent: this.#isAtRest,
-      check: this.program.check,
       isEnded: this.program.isEnded,
     });
     this.#rejection = null;

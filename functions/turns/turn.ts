@@ -8,6 +8,7 @@
  *     READS_MAX readings, so that a busy wait ends.
  */
 import type { Peer } from "./event.ts";
+import type { EntryCheck } from "./rolling_check.ts";
 import type { Subject } from "./subject.ts";
 
 /** What begins a turn: an event, or what the executor itself records. One entry of the log each. */
@@ -58,6 +59,8 @@ export const READS_MAX = 4096;
 export interface TurnSource {
   /** What a replay logs or asks for is there already. */
   readonly isReplay: boolean;
+  /** Its entry has all of the check (rolling_check.ts, RK3). */
+  readonly isWhole: boolean;
   /** The reading of that index (0, 1, … every READS_MAX readings), not before `lastMs`. */
   clock(index: number, lastMs: number): number;
   /** The clock value for the versions of what this turn writes to the store, more than `last`. */
@@ -70,5 +73,5 @@ export interface TurnEnd {
   readonly clocks: readonly number[];
   readonly storeClock: number | null;
   /** The rolling check after it. */
-  readonly check: number;
+  readonly check: EntryCheck;
 }

@@ -297,7 +297,7 @@ const writeCalls = (writer: FrameWriter, calls: readonly Call[]): void =>
 const readCalls = (payload: Payload): Call[] => readList(payload, 21, () => readCall(payload));
 
 export function writeCommit(writer: FrameWriter, commit: Commit): void {
-  writer.f64(commit.first).u32(commit.count).f64(commit.through).u32(commit.check);
+  writer.f64(commit.first).u32(commit.count).f64(commit.through);
   const { rejected } = commit;
   writer.u8(
     (commit.isPoint ? 1 : 0) | (commit.isQuiescent ? 2 : 0) | (commit.isEnded ? 4 : 0) |
@@ -330,13 +330,11 @@ export function readCommit(payload: Payload): Commit {
   const first = readNumber(payload);
   const count = payload.u32();
   const through = readNumber(payload);
-  const check = payload.u32();
   const flags = payload.u8();
   return {
     first,
     count,
     through,
-    check,
     isPoint: (flags & 1) !== 0,
     isQuiescent: (flags & 2) !== 0,
     isEnded: (flags & 4) !== 0,

@@ -99,7 +99,6 @@ const commit: Commit = {
   timers: [{ name: "t", dueMs: 5 }, { name: "u", dueMs: null }],
   calls: [{ call: 1, kind: "fetch", bytes, effect: 2 }, { call: 2, kind: "get", bytes, effect: null }],
   isQuiescent: false,
-  check: 0xffffffff,
   isEnded: true,
   rejected: { subject: { kind: "timer", id: "t" }, attempt: 2, code: "c", message: "m" },
 };

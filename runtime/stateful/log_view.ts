@@ -4,6 +4,7 @@
  */
 import { decodeCall } from "../../functions/calls/call.ts";
 import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
+import { checkText } from "../../functions/turns/rolling_check.ts";
 import { checkpointHead } from "../../functions/turns/taken_back.ts";
 import type { TurnInput } from "../../functions/turns/turn.ts";
 import { decodeValue } from "../../functions/value.ts";
@@ -97,7 +98,8 @@ function viewOf(entry: ReadEntry, clockMs: number): { readonly kind: string } & 
       return { kind: "checkpoint", digest: entry.digest };
     case "turn": {
       const { kind, ...fields } = inputView(entry.input);
-      return { kind, ...entry.dt === null ? {} : { clock: timeOf(clockMs) }, ...fields, check: entry.check };
+      const at = entry.dt === null ? {} : { clock: timeOf(clockMs) };
+      return { kind, ...at, ...fields, check: checkText(entry.check) };
     }
   }
 }

@@ -31,6 +31,15 @@ KINDS = ["request", "message", "attach", "detach", "timer", "local", "result", "
          "birth", "clock", "effect", "checkpoint"]
 
 
+def whole_head(kind, dt):
+    byte = bytes([KINDS.index(kind) + 1])
+    if dt is None:
+        return byte + b"\xfe"
+    if dt <= 253:
+        return byte + bytes([dt])
+    return byte + b"\xff" + varint(dt - 254)
+
+
 def head(kind, dt):
     byte = (KINDS.index(kind) + 1) << 4
     if dt is None:
@@ -77,7 +86,11 @@ def turn(t):
     """All entries of a turn, and how many."""
     clocks, before = t["clocks"], t["beforeMs"]
     first = clocks[0] - before if clocks else None
-    out = head(t["input"]["kind"], first) + fields(t["input"]) + bytes([t["check"] & 0xFF])
+    kind, said = t["input"]["kind"], fields(t["input"])
+    if isinstance(t["check"], str):
+        out = whole_head(kind, first) + said + bytes.fromhex(t["check"])
+    else:  # of before: the low byte of 32 bits
+        out = head(kind, first) + said + bytes([t["check"] & 0xFF])
     for earlier, later in zip(clocks, clocks[1:]):
         out += head("clock", later - earlier)
     if t["storeClock"] is not None:
@@ -118,10 +131,53 @@ def turns():
     ]
     out = []
     for entry, more in inputs:
-        case = {**quiet, **more, "input": entry}
-        data, count = turn(case)
-        out.append({"turn": case, "count": count, "bytes": data.hex()})
+        old = {**quiet, **more, "input": entry}
+        whole = {**old, "check": "%08x%08x" % (old["check"], 0xFFFFFFFF - 3 * len(out))}
+        for case in [old, whole]:
+            data, count = turn(case)
+            out.append({"turn": case, "count": count, "bytes": data.hex()})
+    for dt in [13, 14, 253, 254, 300]:
+        case = {**quiet, "clocks": [quiet["beforeMs"] + dt], "check": "00000000ffffffff", "input": inputs[-1][0]}
+        out.append({"turn": case, "count": 1, "bytes": turn(case)[0].hex()})
     return out
+
+
+# The rolling check: two words, a block of two words each into them.
+
+MASK = 0xFFFFFFFF
+
+
+def block(state, low_word, high_word):
+    low, high = state
+    low = (low ^ low_word) * 0x9E3779B1 & MASK
+    high = (high ^ high_word) * 0x85EBCA77 & MASK
+    low ^= low >> 15
+    high ^= high >> 13
+    low = (low + high) & MASK
+    return low, ((high << 11 | high >> 21) + low) & MASK
+
+
+def rolled(given, short=0x811C9DC5):
+    state = block((0x811C9DC5, 0x811C9DC5), short, 0)
+    for kind, value in given:
+        if kind == "number":
+            state = block(state, value & MASK, value >> 32 & MASK)
+            continue
+        data = value.encode("utf-16-le") if kind == "text" else bytes.fromhex(value)
+        size = len(data) // 2 if kind == "text" else len(data)
+        state = block(state, size, 1 if kind == "text" else 2)
+        data += bytes(-len(data) % 8)
+        for at in range(0, len(data), 8):
+            state = block(state, *struct.unpack_from("<II", data, at))
+    return "%08x%08x" % (state[1], state[0])
+
+
+def checks():
+    cases = [[], [("number", 0)], [("number", -1)], [("number", 2**52 + 1)], [("text", "")], [("text", "a")],
+             [("text", "r-1"), ("number", 1), ("bytes", "0001ff")], [("text", "four")], [("text", "d\u00e9j\u00e0 vu")],
+             [("bytes", "")], [("bytes", bytes(range(7)).hex())], [("bytes", bytes(range(8)).hex())],
+             [("bytes", bytes(range(0xF0, 0x100)).hex()), ("number", 1780000000123)]]
+    return [{"given": [list(each) for each in case], "check": rolled(case)} for case in cases]
 
 
 def checkpoint_entries():
@@ -143,11 +199,12 @@ def peer(p, version):
     return out if version == 1 else out + varint(p["received"]) + bytes([p["isClosed"]])
 
 
-def checkpoint(c, version=3):
+def checkpoint(c, version=4):
     return (bytes([version]) + varint(c["epoch"]) + varint(c["replica"]) + text(c["code"])
             + (varint(c["shape"]) if version > 2 else b"") + bytes.fromhex(c["seed"])
-            + b"".join(varint(c[name]) for name in ["originMs", "clockMs", "storeClock", "math", "crypto", "check",
-                                                    "nextCall", "nextLocal", "nextEffect"])
+            + b"".join(varint(c[name]) for name in ["originMs", "clockMs", "storeClock", "math", "crypto"])
+            + (bytes.fromhex(c["check"]) if version > 3 else varint(c["check"]))
+            + b"".join(varint(c[name]) for name in ["nextCall", "nextLocal", "nextEffect"])
             + items(c["timers"], lambda t: text(t["name"]) + varint(t["dueMs"]))
             + items(c["peers"], lambda p: peer(p, version))
             + items(c["outputs"], lambda o: text(o["to"]) + varint(o["sequence"]) + sized(bytes.fromhex(o["bytes"])))
@@ -175,7 +232,10 @@ def checkpoints():
     inside = {"state": state_bytes(STATE), "shape": 0}
     # The first format had no counts of messages: whoever reads it takes them for none.
     none = [{**p, "received": 0, "isClosed": False} for p in full["peers"]]
-    return ([{"checkpoint": case, "format": 3, "bytes": checkpoint(case).hex()} for case in [blank, full]]
+    whole = {"check": "811c9dc500000001"}
+    return ([{"checkpoint": case, "format": 4, "bytes": checkpoint(case).hex()}
+             for case in [{**blank, **whole}, {**full, **whole}]]
+            + [{"checkpoint": case, "format": 3, "bytes": checkpoint(case, 3).hex()} for case in [blank, full]]
             + [{"checkpoint": case, "format": 2, "bytes": checkpoint(case, 2).hex()}
                for case in [{**blank, "state": "00"}, {**full, **inside}]]
             + [{"checkpoint": case, "format": 1, "bytes": checkpoint(case, 1).hex()}
@@ -272,6 +332,7 @@ def contents():
 
 print(json.dumps({
     "turns": turns(),
+    "checks": checks(),
     "checkpointEntries": checkpoint_entries(),
     "checkpoints": checkpoints(),
     "parts": state_parts(),

@@ -16,6 +16,7 @@ import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkp
 import type { Effect } from "../../functions/turns/commit.ts";
 import { readEntries, writeCheckpointEntry, writeTurn } from "../../functions/turns/log_entry.ts";
 import { Program } from "../../functions/turns/program.ts";
+import { checkText, type EntryCheck, RollingCheck } from "../../functions/turns/rolling_check.ts";
 import type { TurnInput } from "../../functions/turns/turn.ts";
 import { Writer } from "../../store/codec.ts";
 import { packState, unpackState } from "../../runtime/stateful/state_parts.ts";
@@ -25,7 +26,7 @@ const Turn = z.strictObject({
   beforeMs: z.number(),
   clocks: z.array(z.number()),
   storeClock: z.number().nullable(),
-  check: z.number(),
+  check: z.union([z.number(), z.string()]),
   input: z.looseObject({ kind: z.string() }),
 });
 const Peer = z.strictObject({
@@ -45,7 +46,7 @@ const Checkpoint = z.strictObject({
   storeClock: z.number(),
   math: z.number(),
   crypto: z.number(),
-  check: z.number(),
+  check: z.union([z.number(), z.string()]),
   nextCall: z.number(),
   nextLocal: z.number(),
   nextEffect: z.number(),
@@ -58,6 +59,10 @@ const Checkpoint = z.strictObject({
 });
 const Vectors = z.strictObject({
   turns: z.array(z.strictObject({ turn: Turn, count: z.number(), bytes: z.string() })),
+  checks: z.array(z.strictObject({
+    given: z.array(z.tuple([z.enum(["number", "text", "bytes"]), z.union([z.number(), z.string()])])),
+    check: z.string(),
+  })),
   checkpointEntries: z.array(z.strictObject({ digest: z.number(), bytes: z.string() })),
   checkpoints: z.array(z.strictObject({ checkpoint: Checkpoint, format: z.number(), bytes: z.string() })),
   parts: z.array(z.strictObject({
@@ -80,6 +85,12 @@ Deno.test("golden session log: the stored vectors are those of the independent i
   assert.deepEqual(JSON.parse(made), JSON.parse(text));
 });
 
+/** All of a check is hexadecimal in the vectors; one of before a number. */
+const markOf = (check: string | number): EntryCheck =>
+  typeof check === "number"
+    ? check
+    : { high: parseInt(check.slice(0, 8), 16) | 0, low: parseInt(check.slice(8), 16) | 0 };
+
 /** Bytes are hexadecimal in the vectors. */
 function inputOf({ text, bytes, seed, ...rest }: Record<string, unknown>): TurnInput {
   return {
@@ -94,18 +105,33 @@ Deno.test("golden session log: the entries of a turn have the bytes that the doc
   for (const { turn, count, bytes } of vectors.turns) {
     const input = inputOf(turn.input);
     const w = new Writer();
-    assert.equal(writeTurn(w, input, turn, turn.beforeMs), count);
+    const check = markOf(turn.check);
+    assert.equal(writeTurn(w, input, { ...turn, check }, turn.beforeMs), count);
     assert.equal(hex(w.done()), bytes);
     const [first, ...more] = readEntries(unhex(bytes));
     const steps = turn.clocks.map((ms, i) => ms - (i === 0 ? turn.beforeMs : turn.clocks[i - 1] ?? 0));
     assert.ok(first?.kind === "turn");
     assert.deepEqual(first.input, input);
-    assert.deepEqual([first.dt, first.check], [steps[0] ?? null, turn.check & 0xff]);
+    const wantedCheck = typeof check === "number" ? check & 0xff : check;
+    assert.deepEqual([first.dt, first.check], [steps[0] ?? null, wantedCheck]);
     const wanted = [
       ...steps.slice(1).map((dt) => ({ kind: "clock", dt })),
       ...turn.storeClock === null ? [] : [{ kind: "effect", clock: turn.storeClock }],
     ];
     assert.deepEqual(more.map(({ end: _, ...entry }) => entry), wanted);
+  }
+});
+
+Deno.test("golden session log: the rolling check is that of the document", () => {
+  for (const { given, check } of vectors.checks) {
+    const rolled = new RollingCheck();
+    rolled.widen();
+    for (const [kind, value] of given) {
+      if (kind === "number") rolled.number(Number(value));
+      else if (kind === "text") rolled.text(String(value));
+      else rolled.bytes(unhex(String(value)));
+    }
+    assert.equal(checkText(rolled.mark()), check, JSON.stringify(given));
   }
 });
 
@@ -128,7 +154,9 @@ Deno.test("golden session log: checkpoints have the bytes that the document give
       [...program.peers.values()].map(({ peer, ...state }) => ({ ...peer, ...state })),
       c.peers,
     );
-    const { math, crypto, seed, timers: _, peers: __, outputs, effects, state, shape, ...numbers } = c;
+    const { math, crypto, seed, check, timers: _, peers: __, outputs, effects, state, shape, ...numbers } = c;
+    if (typeof check === "number") assert.equal(program.check.short, check);
+    else assert.ok(program.check.matches(markOf(check)));
     assert.deepEqual([program.math.position, program.crypto.position, hex(program.seed)], [
       math,
       crypto,
@@ -144,7 +172,7 @@ Deno.test("golden session log: checkpoints have the bytes that the document give
     })) as unknown as Effect[];
     assert.deepEqual(parts.effects, wanted);
     assert.deepEqual([parts.state && hex(parts.state), parts.shape], [state, shape]);
-    if (format === 3) assert.equal(hex(encodeCheckpoint(program, parts)), bytes);
+    if (format >= 3) assert.equal(hex(encodeCheckpoint(program, parts)), bytes);
   }
 });
 

@@ -19,7 +19,7 @@ const Recorded = z.strictObject({
   outputs: z.array(z.strictObject({ to: z.string(), sequence: z.number(), bytes: z.string() })),
   state: z.looseObject({ lines: z.array(z.unknown()) }),
 });
-const FORMATS = [1, 2, 3];
+const FORMATS = [1, 2, 3, 4];
 
 const unhex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "hex"));
 /** By receiver: each has its own order. */

@@ -3,11 +3,14 @@ import fc from "fast-check";
 import type { CheckpointParts } from "../../functions/turns/checkpoint.ts";
 import type { Effect } from "../../functions/turns/commit.ts";
 import type { Program } from "../../functions/turns/program.ts";
+import type { CheckMark } from "../../functions/turns/rolling_check.ts";
 import type { Subject } from "../../functions/turns/subject.ts";
 import type { TurnEnd, TurnInput } from "../../functions/turns/turn.ts";
 
 const uint = fc.oneof(fc.nat(300), fc.nat(Number.MAX_SAFE_INTEGER));
-const word = fc.nat(0xffff_ffff);
+const word = fc.integer();
+/** All of a check. */
+const mark = fc.record({ high: word, low: word });
 const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
 const bytes = fc.uint8Array({ maxLength: 20 });
 const seed = fc.uint8Array({ minLength: 32, maxLength: 32 });
@@ -44,7 +47,7 @@ const input: fc.Arbitrary<TurnInput> = fc.oneof<fc.Arbitrary<TurnInput>[]>(
 const end: fc.Arbitrary<TurnEnd> = fc.record({
   clocks: fc.array(fc.nat(100_000), { maxLength: 3 }).map((clocks) => clocks.toSorted((a, b) => a - b)),
   storeClock: fc.option(uint),
-  check: fc.nat(255),
+  check: fc.oneof(mark, fc.nat(255)),
 });
 
 /** A turn, and what its entries say of its end; clocks are counted from 0. */
@@ -71,11 +74,11 @@ export type AnyParts = Pick<CheckpointParts, "shape" | "outputs" | "effects"> & 
     | "originMs"
     | "clockMs"
     | "storeClock"
-    | "check"
     | "nextCall"
     | "nextLocal"
     | "nextEffect"
   >;
+  readonly check: CheckMark;
   readonly seed: Uint8Array;
   readonly drawn: readonly [math: number, crypto: number];
   readonly timers: readonly (readonly [string, number])[];
@@ -96,11 +99,11 @@ export const anyParts: fc.Arbitrary<AnyParts> = fc.record({
     originMs: uint,
     clockMs: uint,
     storeClock: uint,
-    check: word,
     nextCall: uint,
     nextLocal: uint,
     nextEffect: uint,
   }),
+  check: mark,
   seed,
   drawn: fc.tuple(fc.nat(1e9), fc.nat(1e9)),
   timers: fc.uniqueArray(fc.tuple(name, uint), { maxLength: 3, selector: ([name]) => name }),
@@ -123,8 +126,12 @@ export const anyParts: fc.Arbitrary<AnyParts> = fc.record({
 });
 
 /** Puts them into a program. */
-export function filled(program: Program, { numbers, seed, drawn, timers, peers }: AnyParts): Program {
+export function filled(
+  program: Program,
+  { numbers, check, seed, drawn, timers, peers }: AnyParts,
+): Program {
   program.sow(seed);
+  program.check.restore(check);
   Object.assign(program, numbers);
   [program.math.position, program.crypto.position] = drawn;
   for (const [name, dueMs] of timers) program.timers.set(name, dueMs);

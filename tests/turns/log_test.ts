@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { decodeCheckpoint, encodeCheckpoint } from "../../functions/turns/checkpoint.ts";
 import { readEntries, writeTurn } from "../../functions/turns/log_entry.ts";
+import type { EntryCheck } from "../../functions/turns/rolling_check.ts";
 import { Program } from "../../functions/turns/program.ts";
 import { CodecError, Writer } from "../../store/codec.ts";
 import { anyParts, anyTurn, filled } from "./log_arbitrary.ts";
@@ -26,20 +27,27 @@ Deno.test("log: the entries that are written are read, and say where each ends",
   }));
 });
 
-Deno.test("log: a message of a plain client costs its bytes and twelve more, another turn two or three", () => {
-  const bytesOf = (input: Parameters<typeof writeTurn>[1]) => {
+Deno.test("log: a turn costs ten bytes and what it says; of before, two", () => {
+  const bytesOf = (input: Parameters<typeof writeTurn>[1], check: EntryCheck) => {
     const w = new Writer();
-    writeTurn(w, input, { clocks: [3], storeClock: null, check: 7 }, 0);
+    writeTurn(w, input, { clocks: [253], storeClock: null, check }, 0);
     return w.length;
   };
-  assert.equal(bytesOf({ kind: "local", local: 5 }), 3);
-  assert.equal(bytesOf({ kind: "result", call: 5, bytes: new Uint8Array(0) }), 4);
-  assert.equal(bytesOf({ kind: "message", peer: "p123456", message: "hello" }), 5 + 12);
+  const whole = { high: 1, low: -1 };
+  assert.equal(bytesOf({ kind: "local", local: 5 }, whole), 10 + 1);
+  assert.equal(bytesOf({ kind: "result", call: 5, bytes: new Uint8Array(0) }, whole), 10 + 2);
+  const message = { kind: "message", peer: "p123456", message: "hello" } as const;
+  assert.equal(bytesOf(message, whole), 5 + 20);
+  assert.equal(bytesOf(message, 7), 5 + 14);
 });
 
 Deno.test("log: what is cut, of no kind or not in its one form is refused", () => {
   const rows: [number[], RegExp][] = [
-    [[0x0e], /no log entry of kind 0/],
+    [[0x00], /no log entry of kind 0/],
+    [[0x0f], /no log entry of kind 15/],
+    [[0x0c, 0xfe], /a clock is no turn/],
+    [[0x0e, 0xfe, 0], /a checkpoint is no turn/],
+    [[0x06, 0xfe, 5, 1, 2, 3, 4, 5, 6, 7], /ends too early/],
     [[0xfe], /no log entry of kind 15/],
     [[0x6e, 5], /ends too early/],
     [[0xce], /a clock entry has no time/],
@@ -65,6 +73,7 @@ Deno.test("a checkpoint that is written is read, and written again as it was", (
     const program = new Program(host, "cart", "a");
     const read = decodeCheckpoint(written, program);
     const { outputs, effects, shape } = structuredClone(parts);
+    assert.ok(program.check.matches(parts.check));
     assert.deepEqual(read, { outputs, effects, shape, code: parts.numbers.code, state: null });
     assert.deepEqual([...program.timers], structuredClone(parts.timers));
     assert.deepEqual(encodeCheckpoint(program, read), written);

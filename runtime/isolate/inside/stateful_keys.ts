@@ -6,6 +6,7 @@
  */
 import { Reader, Writer } from "../../../store/codec.ts";
 import type { Program } from "../../../functions/turns/program.ts";
+import { argumentsText } from "./stateful_arguments.ts";
 import type { Current } from "./stateful_current.ts";
 
 type Define = (target: object, name: string, value: unknown) => unknown;
@@ -46,7 +47,8 @@ export function installKeys(current: Current, define: Define, copyOf: (value: un
     usages: readonly KeyUsage[],
   ) => {
     const given = copyOf(algorithm), wanted = [...usages];
-    const bytes = await recorded(current, "crypto.subtle.generateKey", async () => {
+    const args = [given, extractable, wanted];
+    const bytes = await recorded(current, "crypto.subtle.generateKey", args, async () => {
       const made = await generate(given, true, wanted);
       const writer = new Writer();
       if (made instanceof CryptoKey) return writer.byte(1).bytes(await raw("raw", made)).done();
@@ -73,6 +75,7 @@ export function installKeys(current: Current, define: Define, copyOf: (value: un
     const bytes = await recorded(
       current,
       "crypto.subtle.deriveKey",
+      [given, base, type, extractable, wanted],
       async () => await raw("raw", await derive(given, base, type, true, wanted)),
     );
     return await importKey("raw", bytes, type, extractable, wanted);
@@ -83,7 +86,12 @@ const raw = async (format: string, key: CryptoKey): Promise<Uint8Array> =>
   new Uint8Array(await exportKey(format, key));
 
 /** The bytes of a call that is made in this isolate, and whose result is in the log. */
-function recorded(current: Current, name: string, run: () => Promise<Uint8Array>): Promise<Uint8Array> {
+function recorded(
+  current: Current,
+  name: string,
+  args: readonly unknown[],
+  run: () => Promise<Uint8Array>,
+): Promise<Uint8Array> {
   const program: Program | undefined = current();
   if (program === undefined) {
     return Promise.reject(new TypeError(`${name} works in a handler, not while a module loads`));
@@ -93,6 +101,7 @@ function recorded(current: Current, name: string, run: () => Promise<Uint8Array>
       kind: "native",
       bytes: utf8.encode(name),
       name,
+      args: () => argumentsText(args),
       done: (bytes) => resolve(bytes.slice()),
       failed: (code, message) => reject(new DOMException(message, code)),
       start: run,

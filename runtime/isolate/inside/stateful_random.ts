@@ -6,6 +6,7 @@
  */
 import { RandomStream, STREAM } from "../../../functions/turns/random.ts";
 import { refusal } from "./absent.ts";
+import { argumentsText } from "./stateful_arguments.ts";
 import { installKeys } from "./stateful_keys.ts";
 import type { Current } from "./stateful_current.ts";
 
@@ -118,6 +119,7 @@ function recorded(
       kind: "native",
       bytes: data ?? utf8.encode(name),
       name,
+      args: () => argumentsText(args),
       done: (bytes) => resolve(resultOf(bytes)),
       failed: (code, message) => reject(new DOMException(message, code)),
       start: async () => {
