@@ -17,6 +17,8 @@
  *     site above it is asked, bottom-up, as far as the lowest common ancestor, whose feed may be behind here
  *     (gather_sources.ts, PROTOCOL C2).
  *     What only a parent had that is given up is lost: sessions that may have seen it are told (topology.ts).
+ *     The child may come to depend on more while this site's answer is on its way, and says so in another hello
+ *     (moving.ts M1).
  * F3  Until the child's whole subtree has pushed here what it had, its old incarnation is unsettled: stable clocks say
  *     nothing of its entries past its end, neither to a session that comes from there (handoff.ts H3) nor to the
  *     watermark, which does not pass that end. The end is a clock up to which the root has it all.

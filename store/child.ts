@@ -43,8 +43,10 @@ export class Child {
   welcomed = false;
   /** On this very connection: the incarnation of this site that gave it its number (0: none did), … */
   enrolledBy: ReplicaNumber = 0;
-  /** … and the number that it had come with. */
+  /** … and the number that it had come with, … */
   enrolledFrom: ReplicaNumber = 0;
+  /** … and that the root had all that it depended on: a later hello may say otherwise (moving.ts M1). */
+  enrolledAsKnown = false;
   /** A whole push of its has come to this incarnation. */
   hasPushed = false;
   /** A batch is on its way into the link. */

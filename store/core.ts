@@ -83,6 +83,8 @@ export class Core {
   collectedTo: Position = 0;
   /** Of the parent's journal, how far something of it was taken here: rows, or what an arriving session had seen. */
   taken: Position = 0;
+  /** A clock that is past all that was so taken of journals between the parent's and the root's; 0: nothing was. */
+  takenAbove: ClockValue = 0;
   /** Of the root's journal, how far it had come here under the parent before: less than that would be going back. */
   rootFloor: Position = 0;
   /** Where this journal began anew: no row up to here is pending, whatever it says of itself (stale.ts). */
@@ -208,7 +210,7 @@ export class Core {
   /** Starts over above: nothing is known of the ancestors at these depths. */
   setPath(path: readonly SiteId[]): void {
     this.path = path;
-    this.taken = 0;
+    this.taken = this.takenAbove = 0;
     this.down = path.map(() => 0);
     this.stable = path.map(() => 0);
     this.reach = path.map(() => new Steps());
@@ -237,7 +239,6 @@ export class Core {
   cover(range: Range): void {
     this.coverage.add(range);
     this.stale.remove(range);
-    this.takes();
     this.stepFed();
   }
 
@@ -284,9 +285,16 @@ export class Core {
     return () => this.#advanced.delete(callback);
   }
 
-  /** Something here depends on what has come from the parent by now. */
-  takes(): void {
-    this.taken = Math.max(this.taken, this.down[this.depth - 1] ?? 0);
+  /**
+   * Something here depends on what has come by now of the journal of the ancestor at a depth. Of the root's, how far it
+   * has come says enough (adoption.ts F1).
+   *
+   * @param rows what has come from there: all causes of what the root has are there, too (PROTOCOL I1).
+   */
+  takes(depth: number, rows: readonly { readonly known: number }[] | null = null): void {
+    if (rows?.every(({ known }) => known === 0) === true) return;
+    if (depth === this.depth - 1) this.taken = Math.max(this.taken, this.down[depth] ?? 0);
+    else if (depth > 0 && depth < this.depth) this.takenAbove = this.clock.last;
   }
 
   advanced(): void {

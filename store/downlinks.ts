@@ -267,7 +267,10 @@ export class Downlinks {
     if (anew) await this.#enrolment.enroll(child, hello, connection);
     else await this.#enrolment.refresh(child, hello);
     // What the first of them wrote may be on its way to the disk still (enrolment.ts N1).
-    if (again) await this.#host.durable();
+    if (again) {
+      await this.#enrolment.noteLoss(child, hello);
+      await this.#host.durable();
+    }
     // It has another parent above it by now, or says hello anew.
     if (connection !== child.connection || !child.connected || anew && child.enrolledBy !== core.replica) {
       return;

@@ -14,8 +14,8 @@ import { type Child, CHILD_RECORD } from "./child.ts";
 import type { Core } from "./core.ts";
 import type { Key } from "./key.ts";
 import type { Claim, Hello } from "./message.ts";
-import type { ReplicaNumber } from "./row.ts";
-import { encodeJson, type Ended, endedKey, replicaKey, siteKey } from "./topology.ts";
+import type { ClockValue, ReplicaNumber } from "./row.ts";
+import { decodeJson, encodeJson, type Ended, endedKey, replicaKey, siteKey } from "./topology.ts";
 
 interface Host {
   /** Whether what only a child's old parent had is given up. */
@@ -60,6 +60,7 @@ export class Enrolment {
       child.hasPushed = false;
       child.enrolledBy = core.replica;
       child.enrolledFrom = hello.replica;
+      child.enrolledAsKnown = hello.moved?.from === "";
       child.pushed = child.acked = 0;
       // One that kept its rows has older ones still to push. The clock of a blank one starts above this one's, but
       // one that was here before may have lost rows of its children's, which they push again.
@@ -94,13 +95,40 @@ export class Enrolment {
     const core = this.#core, { topology } = core;
     const isRemembered = old === child.replica || topology.incarnation(old)?.from === child.replica;
     // Of one that stood elsewhere no more is known here than that it counted in the root's stable clock.
-    const known = core.isRoot ? core.watermark : topology.succession.bound(core.stable[0] ?? 0);
+    const known = this.#known;
     const stable = isRemembered && child.replica !== 0
       ? child.stable
       : Math.min(topology.recordedEnd(old) ?? Infinity, topology.ended(old) ?? Infinity, known);
     if (!topology.isOneDisk(old, hello.replica)) return { stable };
-    const isLost = topology.succession.heir(hello.parentReplica) === null || this.#host.isGivenUp(hello);
-    return isLost && old === hello.replica ? { stable, next, gap: known } : { stable, next };
+    return this.#isLost(hello) && old === hello.replica ? { stable, next, gap: known } : { stable, next };
+  }
+
+  /**
+   * A later hello of the disk whose incarnation has ended for this number may say that something is lost, which the one
+   * before did not (moving.ts M1).
+   */
+  async noteLoss(child: Child, hello: Hello): Promise<void> {
+    const core = this.#core;
+    if (!child.enrolledAsKnown || !this.#isLost(hello)) return;
+    await core.rows.lock.run(async () => {
+      const key = endedKey(hello.replica);
+      const [row] = await core.rows.lookup([key]);
+      const ended = decodeJson(row?.value ?? null) as Ended | undefined;
+      if (ended === undefined || ended.next !== child.replica || ended.gap !== undefined) return;
+      core.rows.apply(row, core.own(key, encodeJson({ ...ended, gap: this.#known })));
+    });
+    core.wake();
+  }
+
+  /** Whether what only a child's old parent had is gone. */
+  #isLost(hello: Hello): boolean {
+    return this.#core.topology.succession.heir(hello.parentReplica) === null || this.#host.isGivenUp(hello);
+  }
+
+  /** A clock up to which the root is known to have all entries of everybody's. */
+  get #known(): ClockValue {
+    const { isRoot, watermark, topology, stable } = this.#core;
+    return isRoot ? watermark : topology.succession.bound(stable[0] ?? 0);
   }
 
   /** Under the lock: a parent that this child had asked before may have written later, and of a number never used. */

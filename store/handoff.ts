@@ -177,7 +177,7 @@ export class Handoff {
     );
     // Above the common ancestor the token's own positions hold; below it, what this site has of each.
     const path: (Position | null)[] = [...core.down, core.rows.head];
-    core.takes();
+    core.takes(depth);
     for (let j = 0; j < depth; j++) {
       path[j] = token.open || isKept || !isShared(j) ? null : token.path[j] ?? null;
     }
@@ -229,12 +229,10 @@ export class Handoff {
         if (!isSettled || core.replica !== replica || this.#sharesAncestor(token, source) !== true) return;
         carrying = true;
         const arrival = await this.#install(carry, token, source);
-        if (arrival instanceof StoreUnavailable) {
-          unreachable = arrival;
-          carrying = false;
-          return step();
-        }
-        outcome.resolve(arrival);
+        if (arrival !== null && !(arrival instanceof StoreUnavailable)) return outcome.resolve(arrival);
+        unreachable = arrival;
+        carrying = false;
+        step();
       }).catch((error) => outcome.reject(error));
     };
     const forget = core.onAdvance(step);
@@ -356,21 +354,28 @@ export class Handoff {
 
   /**
    * C4: installs what was carried as this site's own pending rows, covered or not; H7 goes on where one of them is
-   * too old, and what is returned says so.
+   * too old, and what is returned says so. Null: this site is another incarnation by now (H10).
    */
-  async #install(carry: Carry, token: TokenState, source: Source): Promise<Arrival | StoreUnavailable> {
-    const core = this.#core;
+  async #install(
+    carry: Carry,
+    token: TokenState,
+    source: Source,
+  ): Promise<Arrival | StoreUnavailable | null> {
+    const core = this.#core, { replica } = core;
     const rows = carry.rows.filter((row) => !core.isCollectable(row));
     const old = await core.rows.lock.run(async () => {
       const found = await core.rows.lookup(rows.map((row) => row.key));
+      // Their causes came with the journals of those that this site stood below when it asked.
+      if (core.replica !== replica) return "void";
       const old = rows.find((row) => core.isTooOldToCarry(row));
       if (old !== undefined) return old;
       rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
       core.clock.merge(carry.clock);
+      core.takes(source.depth);
       return null;
     });
+    if (old === "void") return null;
     if (old !== null) return this.#tooOld(token, old);
-    core.takes();
     core.wake();
     core.count("carried_rows", rows.length);
     const bytes = carry.rows.reduce((sum, row) => sum + wireBytes(row), 0);

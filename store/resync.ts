@@ -168,6 +168,7 @@ export class Resync {
       if ((core.down[0] ?? 0) < core.rootFloor || !sameDigest(digestOf(seen), digest)) return false;
       const stale = seen.filter((row) => core.isStale(row));
       for (const row of stale) core.rows.replant({ ...row, known: 0 });
+      core.takes(core.depth - 1);
       core.cover(range);
       core.count("same_ranges");
       core.count("same_rows", stale.length);

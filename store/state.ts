@@ -59,7 +59,8 @@ export async function loadState(
   if (!reader.isAtEnd) core.rootedTo = reader.uint();
   reader.end();
   core.down = down;
-  core.takes();
+  // What of it was taken before this process nobody remembers.
+  core.path.forEach((_, depth) => core.takes(depth));
   core.stable = stable;
   for (const [name, value] of records) {
     if (!core.coverage.restore(name, value) && !core.stale.restore(name, value)) other(name, value);

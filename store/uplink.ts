@@ -29,6 +29,7 @@ import {
   type Feed,
   type Fetched,
   type Message,
+  type Moved,
   type Welcome,
   type WireRow,
 } from "./message.ts";
@@ -40,7 +41,7 @@ import type { Frozen } from "./rows.ts";
 import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
 import { Stager } from "./stager.ts";
 import { encodeJson, keptKey, SYSTEM_RANGE } from "./topology.ts";
-import { broughtAlong, isAllKnown } from "./moving.ts";
+import { broughtAlong, isParentKnown, isSaidEnough } from "./moving.ts";
 
 export class Uplink {
   readonly #core: Core;
@@ -54,6 +55,11 @@ export class Uplink {
   #connected = false;
   #welcomed = false;
   #sending = false;
+  /** The last hello, as far as what it says may change before it is answered (moving.ts M1). */
+  #said: { readonly moved: Moved | undefined; readonly coverage: readonly Range[] } = {
+    moved: undefined,
+    coverage: [],
+  };
   /** Counts connections: what was begun on one must not go on over the next. */
   #connection = 0;
   #nextId = 1;
@@ -100,6 +106,8 @@ export class Uplink {
       f.stager.clear();
       this.#fetching.endUnwanted(f);
     }
+    const moved = broughtAlong(core, this.#parent);
+    this.#said = { moved, coverage: core.coverage.all() };
     this.#send({
       kind: "hello",
       replica: core.replica,
@@ -109,8 +117,8 @@ export class Uplink {
       tier: core.config.tier,
       url: core.config.url,
       linkAddress: core.config.linkAddress,
-      coverage: core.coverage.all(),
-      ...broughtAlong(core, this.#parent),
+      coverage: this.#said.coverage,
+      ...(moved === undefined ? {} : { moved }),
     });
   }
 
@@ -165,16 +173,20 @@ export class Uplink {
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
     if (!reborn && welcome.pushed > core.rows.head) throw olderDisk(core, this.#parent, welcome.pushed);
+    const connection = this.#connection;
     await core.rows.lock.run(async () => {
       core.clock.merge(welcome.clock);
-      if (reborn) await this.#beginAnew(welcome);
-      for (const range of welcome.refused) await this.#forget(range);
+      if (reborn) await this.#beginAnew(welcome, connection);
+      else for (const range of welcome.refused) await this.#forget(range);
     });
+    // It was moved again meanwhile, or says another hello first.
+    if (connection !== this.#connection) return;
     this.#isHeld = false;
     this.#sentUpTo = Math.max(welcome.pushed, core.acked);
     this.#dirty.clear();
     for (const entry of core.pending.after(this.#sentUpTo, core.depth)) this.#dirty.add(entry.key);
     this.#welcomed = this.#hasHeard = true;
+    if (!reborn) this.#dropEvicted(welcome.refused);
     // Who is who comes before anything else that was asked for: it says what may be missing.
     const asked = [...this.#fetching.all()];
     if (!core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
@@ -186,6 +198,15 @@ export class Uplink {
     this.#resync.goOn();
     core.advanced();
     core.wake();
+  }
+
+  /** What the hello said is covered, and was evicted before its answer came, the parent would feed and keep for ever. */
+  #dropEvicted(refused: readonly Range[]): void {
+    const unheard = new Set(refused.map(({ start }) => start));
+    for (const range of this.#said.coverage) {
+      if (unheard.has(range.start) || this.#core.coverage.covers(range.start)) continue;
+      this.#send({ kind: "drop", range });
+    }
   }
 
   /** Covers again what somebody here watches, and tells them: its changes would not come otherwise. */
@@ -200,14 +221,25 @@ export class Uplink {
     }
   }
 
-  /** A new incarnation: all positions above are void; what is pending is kept and will be pushed again. */
-  async #beginAnew(welcome: Welcome): Promise<void> {
+  /**
+   * A new incarnation: all positions above are void; what is pending is kept and will be pushed again. Where the hello
+   * says too little by now nothing has changed, and another is said.
+   */
+  async #beginAnew(welcome: Welcome, connection: number): Promise<void> {
     const core = this.#core;
-    await this.#forget(WHOLE);
     const kept = [...core.pending.after(0, 0)].map((entry) => entry.key);
     const rows = await core.rows.lookup(kept);
-    // From here on nothing is waited for: a disk with the new number has all that was kept, and the word of it.
-    const before = core.replica, known = core.via[0]?.top ?? 0, whole = isAllKnown(core);
+    const { seen } = await core.rows.list(SYSTEM_RANGE, 0, false);
+    // From here on nothing is waited for: sessions come without a wait, and would see a part of what follows; and a
+    // disk with the new number has all that was kept, and the word of it.
+    if (connection !== this.#connection) return;
+    if (!isSaidEnough(core, this.#said.moved)) {
+      core.count("hello_outdated");
+      return this.connect();
+    }
+    core.uncover(WHOLE);
+    for (const { key } of seen) if (core.pending.get(key) === undefined) this.#drop(key);
+    const before = core.replica, known = core.via[0]?.top ?? 0, whole = isParentKnown(core);
     core.rootFloor = Math.max(core.rootFloor, core.down[0] ?? 0);
     core.replica = welcome.replica;
     core.parentReplica = welcome.parentReplica;
@@ -225,18 +257,12 @@ export class Uplink {
     core.count("incarnations");
   }
 
-  /**
-   * Drops coverage of a range. System rows go, but for those pending (towards any ancestor where all is dropped): who is
-   * who is asked for as a whole.
-   */
+  /** Drops coverage of a range. System rows go, but for those pending: who is who is asked for as a whole. */
   async #forget(range: Range): Promise<void> {
     const core = this.#core;
     core.uncover(range);
     const { seen } = await core.rows.list(common(range, SYSTEM_RANGE), 0, false);
-    for (const row of seen) {
-      const keep = range === WHOLE ? core.pending.get(row.key) !== undefined : core.isPendingToParent(row);
-      if (!keep) this.#drop(row.key);
-    }
+    for (const row of seen) if (!core.isPendingToParent(row)) this.#drop(row.key);
   }
 
   #drop(key: Key): void {
@@ -343,7 +369,7 @@ export class Uplink {
       mine.forEach((row, i) => core.rows.apply(old[i], this.#fromAbove(row)));
       core.clock.merge(feed.clock);
       this.#reflect(feed);
-      if (mine.length > 0) core.takes();
+      core.takes(core.depth - 1, mine);
     });
     core.advanced();
     core.wake();
@@ -460,6 +486,7 @@ export class Uplink {
       core.topology.apply({ ...row, value: null });
       this.#drop(row.key);
     }
+    core.takes(core.depth - 1, rows);
     core.cover(range);
   }
 }

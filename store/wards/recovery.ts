@@ -68,14 +68,17 @@ export class Recovery {
   async #take(replica: ReplicaNumber): Promise<boolean> {
     const core = this.#core;
     const ward = [...this.#keeper.all()].find((each) => each.replica === replica);
-    if (ward !== undefined && !this.#mayTake(ward)) return false;
-    await core.rows.lock.run(async () => {
+    const isTaken = await core.rows.lock.run(async () => {
+      // Under the lock: below another parent its causes would be elsewhere.
+      const causesAt = ward === undefined ? 0 : this.#causesAt(ward);
+      if (causesAt === null) return false;
       const key = recoveredKey(replica, core.config.site);
       const held = [...ward?.rows() ?? []], isOld = (row: Row) => row.clock <= core.watermark;
       const isWhole = !held.some((row) => isOld(row) && core.mayHaveBeenLost(row));
       const rows = isWhole ? held.filter((row) => !isOld(row)) : [];
       const [old, ...olds] = await core.rows.lookup([key, ...rows.map((row) => row.key)]);
       rows.forEach((row, i) => core.rows.apply(olds[i], { ...row, known: core.depth }));
+      if (rows.length > 0) core.takes(causesAt);
       const recovered: Recovered = {
         position: isWhole ? ward?.position ?? 0 : 0,
         down: ward?.down ?? [],
@@ -86,21 +89,22 @@ export class Recovery {
       core.count("recovered_wards");
       core.count("recovered_rows", rows.length);
       if (ward !== undefined) this.#keeper.forget(ward);
+      return true;
     });
-    core.wake();
-    return true;
+    if (isTaken) core.wake();
+    return isTaken;
   }
 
-  /** Y1 */
-  #mayTake(ward: Ward): boolean {
+  /** Y1: the depth of the ancestor in whose journal, as it has come here, all causes of a ward are; null: not yet. */
+  #causesAt(ward: Ward): number | null {
     const core = this.#core;
     const known = core.topology.incarnation(ward.replica);
-    if (known === undefined) return false;
+    if (known === undefined) return null;
     const mine = [...core.path, core.config.site];
     let depth = 0;
     while (depth + 1 < mine.length && mine[depth + 1] === known.path[depth + 1]) depth++;
     const stable = depth === core.depth ? this.#stableOwn() : core.stable[depth] ?? 0;
-    return Math.min(stable, core.topology.movingSince(ward.replica, depth)) >= ward.clock;
+    return Math.min(stable, core.topology.movingSince(ward.replica, depth)) >= ward.clock ? depth : null;
   }
 }
 

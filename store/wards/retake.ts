@@ -149,7 +149,7 @@ export class Retake {
       const found = await core.rows.lookup(rows.map((row) => row.key));
       rows.forEach((row, i) => core.rows.apply(found[i], { ...row, known: core.depth }));
       core.clock.merge(part.clock);
-      core.takes();
+      core.takes(core.depth - 1);
       core.count("retaken_wards");
       core.count("retaken_rows", rows.length);
     }

@@ -120,6 +120,8 @@ export class SimSite {
   /** It has been somebody's child. */
   #hasJoined = false;
   #isMoving = false;
+  /** It was sent elsewhere before it had arrived: a number may be given to it there at any later time. */
+  #hasTurned = false;
   #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
@@ -154,7 +156,7 @@ export class SimSite {
 
   /** On its way to another parent, who may never have heard of it, or back from there to the one before. */
   get isMoving(): boolean {
-    return this.#isMoving;
+    return this.#isMoving || this.#hasTurned;
   }
 
   /** Its operator gives it another parent: told to the process that runs, and to each later one at its start. */
@@ -162,6 +164,7 @@ export class SimSite {
     const from = this.#parent;
     this.#parent = to;
     this.#lost = lost;
+    this.#hasTurned ||= this.#isMoving && from !== to;
     this.#isMoving ||= this.#hasJoined && from !== to;
     this.#process?.replica.move(to, lost);
     if (from !== null && from !== to) this.#around.network.moved(this.plan.id, from);

@@ -28,7 +28,15 @@ import {
 } from "./broken/stream.ts";
 import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
 import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
-import { adoptsAlone, hearsNoEnd, readsOldPaths, settlesAtOnce, speaksFirst } from "./broken/moving.ts";
+import {
+  adoptsAlone,
+  hearsNoEnd,
+  readsOldPaths,
+  saysOnce,
+  settlesAtOnce,
+  speaksFirst,
+  speaksForItself,
+} from "./broken/moving.ts";
 import { closesTokens } from "./broken/open.ts";
 import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
@@ -137,6 +145,8 @@ export const VARIANTS: readonly Variant[] = [
   hearsNoEnd,
   speaksFirst,
   adoptsAlone,
+  saysOnce,
+  speaksForItself,
   closesTokens,
   comparesKeys,
   comparesBehind,

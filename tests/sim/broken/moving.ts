@@ -1,6 +1,6 @@
 /** Variants of sites that get another parent (store/adoption.ts). */
 import { type Key, packKey, unpackKey } from "../../../store/key.ts";
-import { encodeMessage, type Message, type WireRow } from "../../../store/message.ts";
+import { encodeMessage, type Hello, type Message, type Moved, type WireRow } from "../../../store/message.ts";
 import { holds, prefixRange, type Range } from "../../../store/range.ts";
 import { decodeJson, encodeJson, type Ended, SYSTEM_RANGE } from "../../../store/topology.ts";
 import type { SiteId } from "../../../store/ports.ts";
@@ -219,4 +219,95 @@ export const readsOldPaths: Variant = {
     }),
   change: straggling,
   from: 34,
+};
+
+/**
+ * Sessions go to and fro between two regions and the sites below, which cover little; what is at one of the two stays
+ * away from the root for long, and inner sites below it go to the other.
+ */
+const leaving = (plan: Plan): Plan => {
+  const tree = uneven(plan);
+  const [any] = tree.sites;
+  if (any === undefined) return plan;
+  const site = (id: string, parent: string | null, depth: number, linkMs: number) => ({
+    ...any,
+    id,
+    parent,
+    depth,
+    tier: parent === null ? "root" as const : id.startsWith("e") ? "edge" as const : "core" as const,
+    linkMs: [linkMs, 1.2 * linkMs] as const,
+    commitMs: [5, 10] as const,
+  });
+  return {
+    ...tree,
+    sites: [
+      site("root", null, 0, 1),
+      site("a", "root", 1, 200),
+      site("b", "root", 1, 1),
+      site("c", "a", 2, 25),
+      site("d", "a", 2, 25),
+      site("e1", "c", 3, 1),
+      site("e2", "c", 3, 1),
+      site("e3", "d", 3, 1),
+    ],
+    edgeShare: 0,
+    sessions: 4,
+    requests: 200,
+    safetyMs: 4000,
+    groups: 12,
+    keysPerGroup: 3,
+    operationsMax: 1,
+    moveChance: 0.8,
+    weights: { ...tree.weights, get: 0.3, set: 4 },
+    faults: { ...NO_FAULTS, move: 8 },
+  };
+};
+
+/** The part of a hello that says where the site comes from, left out. */
+const withoutFrom = (message: Hello & { readonly moved: Moved }): Hello => ({
+  ...message,
+  moved: { ...message.moved, from: "" },
+});
+
+export const saysOnce: Variant = {
+  name: "a site on its way that says what it depends on once, and not what it has come to depend on since",
+  rule: "moving M1: what a hello says holds when its welcome is taken",
+  make: () =>
+    hooked(() => {
+      /** By parent: the number under which it was told that nothing is needed. */
+      const said = new Map<SiteId, number>();
+      return {
+        sends: (to, message) => {
+          if (message.kind !== "hello" || message.moved === undefined) return [message];
+          if (message.moved.from === "") said.set(to, message.replica);
+          return [
+            said.get(to) === message.replica ? withoutFrom({ ...message, moved: message.moved }) : message,
+          ];
+        },
+      };
+    }),
+  // What it takes is rare: moves, and a link that stands still one way while a session comes.
+  change: withFaults({ move: 4 }),
+  from: 777001335,
+};
+
+export const speaksForItself: Variant = {
+  name: "an inner site on its way that says nothing of what sites below it depend on",
+  rule: "moving M2: what sessions below have seen of journals above counts",
+  make: () =>
+    hooked(() => {
+      let isInner = false;
+      return {
+        receives: (_, message) => {
+          isInner ||= message.kind === "hello";
+          return [message];
+        },
+        sends: (_, message) =>
+          isInner && message.kind === "hello" && message.moved !== undefined
+            ? [withoutFrom({ ...message, moved: message.moved })]
+            : [message],
+      };
+    }),
+  change: leaving,
+  from: 60,
 };
