@@ -29,7 +29,8 @@ import { Problem } from "./problem.ts";
 import { readHead, type RequestHead, SESSION_HEADER } from "./request_head.ts";
 import { describeApp } from "./request_spans.ts";
 import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
-import { type OpenedToken, sessionCookie, type SessionTokens, wantsCookie } from "./session_tokens.ts";
+import { sessionCookie } from "./cookies.ts";
+import { type OpenedToken, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What the app gateway needs of its site. */
 export interface AppGatewayServices {

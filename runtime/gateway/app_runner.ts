@@ -23,20 +23,15 @@ import { IsolateEnd } from "./isolate_socket.ts";
 import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { OnceCalls, onceKeyOf } from "./once.ts";
 import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
-import { type RequestHead, SESSION_COOKIE, SESSION_HEADER } from "./request_head.ts";
+import { sessionCookie, setsOurCookie } from "./cookies.ts";
+import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
 import { attachSocket } from "./attach_socket.ts";
 import { type StatefulCaller, StatefulCalls } from "./stateful_calls.ts";
 import { attachTraced, beginInvoke, endInvoke, gateTraced } from "./request_spans.ts";
 import { type AppSpace, appSpace, SessionStore, type StoreLimits, type StoreUse } from "./session_store.ts";
 import { storeTraced } from "./store_spans.ts";
-import {
-  type OpenedToken,
-  sessionCookie,
-  SessionNames,
-  type SessionTokens,
-  wantsCookie,
-} from "./session_tokens.ts";
+import { type OpenedToken, SessionNames, type SessionTokens, wantsCookie } from "./session_tokens.ts";
 
 /** What running needs of its site. */
 export interface RunnerServices {
@@ -442,6 +437,29 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set(
 );
 
 /**
+ * What a browser takes for the whole host, or origin, that said it. Below a prefix an app is one of many there: it must
+ * not clear what the others keep, answer for them (a service worker), have their errors reported to itself, send their
+ * clients elsewhere, or to https only, for years.
+ */
+const HOST_HEADERS: ReadonlySet<string> = new Set([
+  "accept-ch",
+  "alt-svc",
+  "clear-site-data",
+  "critical-ch",
+  "expect-ct",
+  "nel",
+  "origin-agent-cluster",
+  "public-key-pins",
+  "public-key-pins-report-only",
+  "report-to",
+  "secure-session-registration",
+  "service-worker-allowed",
+  "set-login",
+  "strict-transport-security",
+  "use-as-dictionary",
+]);
+
+/**
  * An app does not speak for the platform: what it says under the platform's names is dropped. Its `Server-Timing`
  * is returned, to follow the platform's.
  */
@@ -450,11 +468,10 @@ function takeOver(headers: [string, string][], head: RequestHead): string {
   for (let i = headers.length - 1; i >= 0; i--) {
     const [name, value] = headers[i] ?? ["", ""];
     const platform = name.startsWith("sojourn-") || CONNECTION_HEADERS.has(name) ||
-      (name === "set-cookie" && value.startsWith(SESSION_COOKIE + "="));
+      (name === "set-cookie" && setsOurCookie(value));
     if (name === "server-timing") timing = `, ${value}${timing}`;
-    // Below a prefix an app is one of many on its host: a service worker of it must not answer for the others.
-    const worker = name === "service-worker-allowed" && isPrefixed(head);
-    if (platform || worker || name === "server-timing") headers.splice(i, 1);
+    const others = HOST_HEADERS.has(name) && isPrefixed(head);
+    if (platform || others || name === "server-timing") headers.splice(i, 1);
   }
   return timing;
 }

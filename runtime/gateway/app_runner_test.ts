@@ -106,6 +106,60 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
   ]);
 });
 
+Deno.test("below a prefix an app sets nothing for the whole host, and nowhere the session's cookie", async () => {
+  const own: [string, string][] = [
+    ["clear-site-data", '"*"'],
+    ["strict-transport-security", "max-age=63072000; includeSubDomains"],
+    ["nel", "{}"],
+    ["report-to", "{}"],
+    ["alt-svc", 'h3="evil.example:443"'],
+    ["accept-ch", "UA"],
+    ["origin-agent-cluster", "?1"],
+    ["service-worker-allowed", "/"],
+    ["set-cookie", "sojourn_session=x; Path=/"],
+    ["set-cookie", " sojourn_session =x"],
+    ["set-cookie", "=sojourn_session=x"],
+    ["set-cookie", "__Host-sojourn_session=x; Secure; Path=/"],
+    ["set-cookie", "own=1"],
+    ["content-security-policy", "default-src 'self'"],
+  ];
+  const kept = async (headers: [string, string][]): Promise<string[]> => {
+    const head = own.map((pair): [string, string] => [...pair]);
+    const services = {
+      site: "here",
+      replica: {
+        attach: () => Promise.resolve(sessionAt(0)),
+        isDurable: () => true,
+        durable: () => Promise.resolve(),
+      },
+      isolates: {
+        call: async (_: IsolateApp, call: IsolateCall) => {
+          await call.head?.(head, false);
+          return { kind: "response", response: new Response(null) };
+        },
+      },
+      tokens: { seal: () => ({ text: "token" }) },
+      isolateApp: () => ({}),
+      nowMs: () => 0,
+      metrics: new RequestMetrics(),
+    } as unknown as RunnerServices;
+    const version = { app: "app", version: "v" } as LiveVersion;
+    const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+    await new AppRunner(services).run(arrival, { headers } as unknown as RequestHead, version, [], false);
+    return head.map(([name, value]) => (name === "set-cookie" ? value : name));
+  };
+  const platform = ["sojourn-site", "sojourn-version", "sojourn-session", "server-timing"];
+  assert.deepEqual(await kept([["x-forwarded-prefix", "/app"]]), [
+    "own=1",
+    "content-security-policy",
+    ...platform,
+  ]);
+  assert.deepEqual(await kept([]), [
+    ...own.slice(0, 8).map(([name]) => name),
+    ...["own=1", "content-security-policy", ...platform],
+  ]);
+});
+
 Deno.test("outside dev, clients are not told what only author and operator should know; the log is", async () => {
   const logged: string[] = [];
   const services = {

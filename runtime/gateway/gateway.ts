@@ -15,7 +15,7 @@ import { readable } from "./page_calls.ts";
 import { Problem } from "./problem.ts";
 import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
-import { CLEARED_COOKIE } from "./session_tokens.ts";
+import { clearedCookie } from "./cookies.ts";
 import { isForPerson, stuckPage } from "./stuck_page.ts";
 
 /** Where links over WebSocket come in. */
@@ -200,12 +200,16 @@ function refused(error: unknown, head: RequestHead | null, path: string): Respon
     head?.tokenFrom === "cookie";
   if (!badCookie) return answer;
   if (!head.navigation) {
-    answer.headers.append("set-cookie", CLEARED_COOKIE);
+    answer.headers.append("set-cookie", clearedCookie(head.secure));
     return answer;
   }
   return new Response(null, {
     status: 303,
-    headers: { location: samePlace(path), "set-cookie": CLEARED_COOKIE, "cache-control": "no-store" },
+    headers: {
+      location: samePlace(path),
+      "set-cookie": clearedCookie(head.secure),
+      "cache-control": "no-store",
+    },
   });
 }
 

@@ -13,7 +13,7 @@ import { PROMETHEUS_TYPE } from "../telemetry/mod.ts";
 import { addressOf, isLoopback } from "./address.ts";
 import { madeByPage, preflight } from "./page_calls.ts";
 import { Problem } from "./problem.ts";
-import { CLEARED_COOKIE } from "./session_tokens.ts";
+import { clearedCookie, isCrossSite } from "./cookies.ts";
 
 /** Whether a site can serve, and what it says of its parent. */
 export type Readiness =
@@ -198,12 +198,21 @@ function refuseUnless(services: PlatformServices, request: Request, needed: Role
 const metrics = (text: string): Response =>
   new Response(text, { headers: { "content-type": PROMETHEUS_TYPE, "cache-control": "no-store" } });
 
+/** Only by a page of this very origin, or by a person's own program: another's would end sessions that are not its. */
 function reset(request: Request): Response {
-  if (request.method !== "POST") {
-    throw new Problem("method_not_allowed", `POST starts a session over, not ${request.method}`);
+  const { method, headers } = request;
+  if (method !== "POST") throw new Problem("method_not_allowed", `POST starts a session over, not ${method}`);
+  const { host, protocol } = new URL(request.url);
+  const fetchSite = headers.get("sec-fetch-site");
+  const isOther = fetchSite === null
+    ? isCrossSite({ method, fetchSite, origin: headers.get("origin"), host })
+    : fetchSite !== "same-origin" && fetchSite !== "none";
+  if (isOther) {
+    throw new Problem("cross_site", "a page of another origin can't start this browser's session over");
   }
+  const isSecure = protocol === "https:" || headers.get("x-forwarded-proto") === "https";
   return new Response(null, {
     status: 204,
-    headers: { "set-cookie": CLEARED_COOKIE, "cache-control": "no-store" },
+    headers: { "set-cookie": clearedCookie(isSecure), "cache-control": "no-store" },
   });
 }

@@ -41,6 +41,12 @@ async function outcome(
   }
 }
 
+/** A form of a page of that origin, sent by a browser that says so in either way. */
+const from = (site: string | null, origin: string): RequestInit => ({
+  method: "POST",
+  headers: { origin, ...site === null ? {} : { "sec-fetch-site": site } },
+});
+
 Deno.test("outside dev only what is public needs no token (P2)", async () => {
   const services = setUp();
   const reader = { headers: { authorization: `Bearer ${READER}` } };
@@ -50,6 +56,11 @@ Deno.test("outside dev only what is public needs no token (P2)", async () => {
     ["sites", {}, 200],
     ["session/reset", { method: "POST" }, 204],
     ["session/reset", {}, "method_not_allowed"],
+    ["session/reset", from("same-origin", "http://127.0.0.1"), 204],
+    ["session/reset", from(null, "http://127.0.0.1"), 204],
+    ["session/reset", from("cross-site", "http://evil.example"), "cross_site"],
+    ["session/reset", from("same-site", "http://beside.localhost"), "cross_site"],
+    ["session/reset", from(null, "http://evil.example"), "cross_site"],
     ["status", {}, "admin_token_invalid"],
     ["status", { headers: { authorization: "Bearer wrong-token-of-nobody" } }, "admin_token_invalid"],
     ["status", reader, 200],

@@ -16,6 +16,7 @@ const CODES = {
   admin_token_invalid: [401, "fix"],
   admin_role: [403, "fix"],
   chaos_refused: [403, "fix"],
+  cross_site: [403, "fix"],
   app_unknown: [404, "fix"],
   version_unknown: [404, "fix"],
   host_unknown: [404, "fix"],

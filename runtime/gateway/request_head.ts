@@ -6,12 +6,11 @@
  * H2  Header bytes are counted before anything is done with them.
  */
 import type { Address } from "./address.ts";
+import { isCrossSite, SESSION_COOKIE, splitCookie } from "./cookies.ts";
 import { Problem } from "./problem.ts";
 
 /** Name of the header that carries tokens, in requests and answers. */
 export const SESSION_HEADER = "sojourn-session";
-/** Name of the cookie, and of the query parameter for WebSockets. */
-export const SESSION_COOKIE = "sojourn_session";
 
 /** What the gateway needs of a request, and what the app gets. */
 export interface RequestHead {
@@ -36,6 +35,8 @@ export interface RequestHead {
   readonly version: string | null;
   /** The client came by https, here or at a proxy before us. */
   readonly secure: boolean;
+  /** Another site's page made the browser send it, to change something (cookies.ts, K3). */
+  readonly isCrossSite: boolean;
   /** A browser's navigation, which a redirect to itself repairs. */
   readonly navigation: boolean;
 }
@@ -53,7 +54,10 @@ export function readHead(
   const headers: [string, string][] = [];
   let bytes = address.target.length;
   let header: string | null = null;
-  let cookie: string | null = null;
+  let plainCookie: string | null = null;
+  let secureCookie: string | null = null;
+  let fetchSite: string | null = null;
+  let origin: string | null = null;
   let upgrade = false;
   let contentLength = -1;
   let version: string | null = null;
@@ -78,7 +82,8 @@ export function readHead(
         continue;
       case "cookie": {
         const split = splitCookie(value);
-        cookie = split.token ?? cookie;
+        plainCookie = split.plain ?? plainCookie;
+        secureCookie = split.secure ?? secureCookie;
         if (split.rest !== "") headers.push(split.rest === value ? pair : ["cookie", split.rest]);
         continue;
       }
@@ -97,6 +102,12 @@ export function readHead(
       case "content-length":
         contentLength = Number(value);
         break;
+      case "origin":
+        origin = value;
+        break;
+      case "sec-fetch-site":
+        fetchSite = value;
+        break;
       case "sec-fetch-mode":
         navigation = value === "navigate";
         break;
@@ -113,7 +124,7 @@ export function readHead(
   }
   if (address.prefix !== "") headers.push(["x-forwarded-prefix", address.prefix]);
   const query = upgrade ? takeQueryToken(address.target) : { token: null, target: address.target };
-  const [tokens, tokenFrom] = presented(header, query.token, cookie);
+  const [tokens, tokenFrom] = presented(header, query.token, secure ? secureCookie : plainCookie);
   return {
     method: request.method,
     url: address.origin + query.target,
@@ -127,6 +138,12 @@ export function readHead(
     contentLength,
     version,
     secure,
+    isCrossSite: isCrossSite({
+      method: request.method,
+      fetchSite,
+      origin,
+      host: address.origin.slice(address.origin.indexOf("//") + 2),
+    }),
     navigation: navigation && request.method === "GET",
   };
 }
@@ -166,19 +183,6 @@ export function splitProtocols(value: string): { offers: readonly string[]; rest
 /** The subprotocol that a client is answered with: the one that was chosen, or that there is none. */
 export const answeredProtocol = (head: Pick<RequestHead, "offers">, chosen: string): string =>
   chosen === "" && head.offers.includes(PLAIN_PROTOCOL) ? PLAIN_PROTOCOL : chosen;
-
-/** Takes the session's cookie out of a `Cookie` header. */
-export function splitCookie(value: string): { token: string | null; rest: string } {
-  if (!value.includes(SESSION_COOKIE + "=")) return { token: null, rest: value };
-  let token: string | null = null;
-  const rest: string[] = [];
-  for (const part of value.split(";")) {
-    const text = part.trim();
-    if (text.startsWith(SESSION_COOKIE + "=")) token = text.slice(SESSION_COOKIE.length + 1);
-    else if (text !== "") rest.push(text);
-  }
-  return { token, rest: rest.join("; ") };
-}
 
 /** Takes the token out of a target's query. */
 export function takeQueryToken(target: string): { token: string | null; target: string } {

@@ -58,8 +58,6 @@ const TOKENS_MAX = 8;
 const CACHE_MS_MAX = 10_000;
 /** An unchanged token is renewed after a day, of the thirty that a cookie lives. */
 const RENEW_MS = 24 * 60 * 60_000;
-/** `Max-Age` of the cookie: 30 days. */
-const COOKIE_S = 30 * 24 * 60 * 60;
 
 /** Opens and seals the tokens of one site. */
 export class SessionTokens {
@@ -142,16 +140,11 @@ export function sameState(a: TokenState, b: TokenState): boolean {
 
 /**
  * Whether an answer's token is to be kept as a cookie: it is another one, and the client keeps cookies. A token in
- * a query may be somebody else's choice: as a cookie it would put all later requests into that one's session.
+ * a query may be somebody else's choice: as a cookie it would put all later requests into that one's session. Of a
+ * request that another site's page had sent nothing is kept (cookies.ts, K3).
  */
 export const wantsCookie = (
-  head: { readonly tokenFrom: string; readonly tokens: readonly string[] },
+  head: { readonly tokenFrom: string; readonly tokens: readonly string[]; readonly isCrossSite: boolean },
   token: string,
-): boolean => (head.tokenFrom === "cookie" || head.tokenFrom === "none") && token !== head.tokens[0];
-
-/** The `Set-Cookie` that keeps a token. */
-export const sessionCookie = (text: string, secure: boolean): string =>
-  `sojourn_session=${text}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${COOKIE_S}${secure ? "; Secure" : ""}`;
-
-/** The `Set-Cookie` that drops it. */
-export const CLEARED_COOKIE = "sojourn_session=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0";
+): boolean =>
+  !head.isCrossSite && (head.tokenFrom === "cookie" || head.tokenFrom === "none") && token !== head.tokens[0];

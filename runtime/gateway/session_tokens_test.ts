@@ -84,10 +84,13 @@ Deno.test("tokens that do not open are refused by code (T1)", () => {
   }
 });
 
-Deno.test("a token becomes a cookie where the client keeps cookies, and never from a query", () => {
-  assert.equal(wantsCookie({ tokenFrom: "none", tokens: [] }, "new"), true);
-  assert.equal(wantsCookie({ tokenFrom: "cookie", tokens: ["old"] }, "new"), true);
-  assert.equal(wantsCookie({ tokenFrom: "cookie", tokens: ["old"] }, "old"), false);
-  assert.equal(wantsCookie({ tokenFrom: "header", tokens: ["old"] }, "new"), false);
-  assert.equal(wantsCookie({ tokenFrom: "query", tokens: ["old"] }, "new"), false);
+Deno.test("a token becomes a cookie where the client keeps cookies, and never from a query or another site's page", () => {
+  const wants = (tokenFrom: string, tokens: string[], token: string, isCrossSite = false) =>
+    wantsCookie({ tokenFrom, tokens, isCrossSite }, token);
+  assert.equal(wants("none", [], "new"), true);
+  assert.equal(wants("cookie", ["old"], "new"), true);
+  assert.equal(wants("cookie", ["old"], "old"), false);
+  assert.equal(wants("header", ["old"], "new"), false);
+  assert.equal(wants("query", ["old"], "new"), false);
+  assert.equal(wants("none", [], "new", true), false);
 });

@@ -155,7 +155,7 @@ Deno.test({
 
     const noted = await get(`https://${edge.http}/probe/notes/x`, { method: "PUT", body: "sealed" });
     assert.equal(noted.status, 201, noted.text);
-    assert.match(noted.headers.getSetCookie().join(), /sojourn_session=.*; Secure/);
+    assert.match(noted.headers.getSetCookie().join(), /^__Host-sojourn_session=.*; Secure/);
     const session = noted.headers.get("sojourn-session") ?? "";
     const seen = await get(`https://${cloud.http}/probe/notes/x`, {
       headers: { "sojourn-session": session },

@@ -56,6 +56,17 @@ async function cookieOnlyWhenChanged(cluster: TestCluster): Promise<void> {
   assert.deepEqual(second.headers.getSetCookie(), [], "a function that touched nothing changes nothing");
   const third = await browser.fetch(`${url}/probe/notes/x`, { method: "PUT", body: "x" });
   assert.equal(third.headers.getSetCookie().length, 1, "a write changes the token");
+  const crossSite = { origin: "http://evil.example", "sec-fetch-site": "cross-site" };
+  const put = { method: "PUT", body: "y", headers: crossSite };
+  const post = await ask(`${url}/probe/notes/y`, put);
+  assert.ok(post.status < 300, `${post.status}`);
+  assert.deepEqual(
+    post.headers.getSetCookie(),
+    [],
+    "another site's form has no cookie to tell, and changes none",
+  );
+  const ended = await ask(`${url}/_sojourn/session/reset`, { method: "POST", headers: crossSite });
+  assert.deepEqual([ended.status, ended.headers.getSetCookie()], [403, []], "and ends no session");
   const over = await ask(`${url}/_sojourn/session/reset`, { method: "POST" });
   assert.equal(over.status, 204);
   assert.match(over.headers.getSetCookie().join(), /Max-Age=0/);

@@ -1,0 +1,95 @@
+/**
+ * The session's cookie: its names, what a browser makes of a `Set-Cookie`, and who may change it.
+ *
+ * K1  Over https its name begins with `__Host-`: a browser takes such a cookie from this very host and for all of its
+ *     paths, or not at all. Neither a host beside this one, nor a page's script, nor a path of its own puts another in its
+ *     place. Without https browsers refuse that name, and the plain one is used; each is read only where it is set.
+ * K2  What reads as the session's cookie in a browser, or back here, is never an app's to set: however it is spelled.
+ * K3  A request that another site's page made a browser send, with a method that changes something, comes without the
+ *     cookie (`SameSite=Lax`). That it has none says nothing, so its answer leaves the cookie as it is.
+ */
+
+/** The cookie over http, and the query parameter for WebSockets. */
+export const SESSION_COOKIE = "sojourn_session";
+/** The cookie over https (K1). */
+const SECURE_COOKIE = `__Host-${SESSION_COOKIE}`;
+const OURS: ReadonlySet<string> = new Set([SESSION_COOKIE, SECURE_COOKIE.toLowerCase()]);
+/** `Max-Age` of the cookie: 30 days. */
+const COOKIE_S = 30 * 24 * 60 * 60;
+
+const nameOf = (secure: boolean): string => secure ? SECURE_COOKIE : SESSION_COOKIE;
+const attributes = (secure: boolean, maxAgeS: number): string =>
+  `HttpOnly; SameSite=Lax; Path=/; Max-Age=${maxAgeS}${secure ? "; Secure" : ""}`;
+
+/** The `Set-Cookie` that keeps a token. */
+export const sessionCookie = (text: string, secure: boolean): string =>
+  `${nameOf(secure)}=${text}; ${attributes(secure, COOKIE_S)}`;
+
+/** The `Set-Cookie` that drops it. */
+export const clearedCookie = (secure: boolean): string => `${nameOf(secure)}=; ${attributes(secure, 0)}`;
+
+/** The whitespace of cookies; `trim` takes more, which browsers leave in names. */
+const trimmed = (text: string): string => text.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, "");
+
+/** A pair as browsers and servers take it apart: without "=" all of it is the value. */
+function pairOf(text: string): { readonly name: string; readonly value: string } {
+  const at = text.indexOf("=");
+  return at < 0
+    ? { name: "", value: trimmed(text) }
+    : { name: trimmed(text.slice(0, at)), value: trimmed(text.slice(at + 1)) };
+}
+
+/** Whether a pair is read as one of the session's cookies, by somebody (K2): the case of a prefix does not count. */
+function isOurs(text: string): boolean {
+  // A cookie without a name is kept, and sent as its value alone: which is a name and a value to whoever reads it.
+  const plain = text.replace(/^[ \t=]+/, "");
+  return OURS.has(trimmed(plain.split("=", 1)[0] ?? "").toLowerCase());
+}
+
+/** Whether an app's `Set-Cookie` would change the session's cookie (K2). */
+export const setsOurCookie = (value: string): boolean => isOurs(value.split(";", 1)[0] ?? "");
+
+/** What of a `Cookie` header is the session's, and what is the app's. */
+export interface SplitCookie {
+  /** Of the cookies' names over http and over https; null: there is none. */
+  readonly plain: string | null;
+  readonly secure: string | null;
+  readonly rest: string;
+}
+
+/** Takes the session's cookies out of a `Cookie` header. */
+export function splitCookie(value: string): SplitCookie {
+  if (!value.toLowerCase().includes(SESSION_COOKIE)) return { plain: null, secure: null, rest: value };
+  let plain: string | null = null;
+  let secure: string | null = null;
+  const rest: string[] = [];
+  for (const part of value.split(";")) {
+    const text = trimmed(part);
+    const { name, value } = pairOf(text);
+    if (name === SESSION_COOKIE) plain = value;
+    else if (name === SECURE_COOKIE) secure = value;
+    else if (text !== "" && !isOurs(text)) rest.push(text);
+  }
+  return { plain, secure, rest: rest.join("; ") };
+}
+
+/** What tells whose page made a browser send a request. */
+export interface Sender {
+  readonly method: string;
+  /** `Sec-Fetch-Site`, and `Origin`; null where there is none. */
+  readonly fetchSite: string | null;
+  readonly origin: string | null;
+  /** As the request's URL has it. */
+  readonly host: string;
+}
+
+/** Whether another site's page made a browser send a request that changes something (K3). */
+export function isCrossSite({ method, fetchSite, origin, host }: Sender): boolean {
+  if (method === "GET" || method === "HEAD") return false;
+  if (fetchSite !== null) return fetchSite === "cross-site";
+  // Browsers before 2023: of a host beside this one the cookie would come, too, and need not be set again.
+  return origin !== null && hostOf(origin) !== host;
+}
+
+/** The host, with its port, of an origin as a header has it. */
+const hostOf = (origin: string): string => origin.slice(origin.indexOf("//") + 2);
