@@ -5,7 +5,8 @@
  * A0  The platform's own paths are the platform's at every host.
  * A1  The app sees the same path in both forms: `/APP/x?q` at any host and `/x?q` at `APP.localhost` are `/x?q`.
  * A2  A host that is none (`Deno.serve` puts into the URL whatever the header said) has no destination: apps parse
- *     URLs, and would fail for what a client sent.
+ *     URLs, and would fail for what a client sent. Nor has a `Host` that is more than the URL's host: with a slash in it
+ *     the path is another than the client's request line, and than that which a proxy before us has seen.
  */
 
 import { bareHost } from "../deploy/hosts.ts";
@@ -35,14 +36,19 @@ const NO_HOSTS: ReadonlyMap<string, string> = new Map();
  * The destination that an absolute http(s) URL names.
  *
  * @param hosts apps that have hosts of their own.
+ * @param named what the `Host` header of a client's request said; null or "" where there was none.
  */
-export function addressOf(url: string, hosts: ReadonlyMap<string, string> = NO_HOSTS): Address {
+export function addressOf(
+  url: string,
+  hosts: ReadonlyMap<string, string> = NO_HOSTS,
+  named: string | null = null,
+): Address {
   const hostAt = url.indexOf("//") + 2;
   let pathAt = url.indexOf("/", hostAt);
   if (pathAt < 0) pathAt = url.length;
   const target = url.slice(pathAt) || "/";
   const host = url.slice(hostAt, pathAt);
-  if (!isHost(host)) return { kind: "invalid" };
+  if (!isHost(host) || (named !== host && named !== null && named !== "")) return { kind: "invalid" };
   if (target.startsWith(PLATFORM) || target === "/_sojourn") {
     return { kind: "platform", path: pathOf(target) };
   }

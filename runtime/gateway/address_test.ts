@@ -60,8 +60,14 @@ Deno.test("addressOf has no destination when the host is none (A2)", () => {
   ) {
     assert.equal(addressOf(`http://${host}/book/x`).kind, "invalid", host);
   }
-  // A slash in the header moves the path, and cannot be told from one; it names nothing that a path could not.
-  assert.equal(addressOf("http://h/_sojourn/readyz/book").kind, "platform");
+  // A slash in the header moves the path: the header tells.
+  for (const named of ["h/_sojourn/readyz?", "evil.localhost/..", "h/", "h?", "h#"]) {
+    assert.equal(addressOf(`http://${named}/book/x`, new Map(), named).kind, "invalid", named);
+  }
+  assert.equal(addressOf("http://other/book/x", new Map(), "h").kind, "invalid");
+  for (const named of ["h", "", null]) {
+    assert.equal(addressOf("http://h/book/x", new Map(), named).kind, "app");
+  }
 });
 
 Deno.test("pathOf drops the query", () => {

@@ -64,8 +64,11 @@ export class Gateway {
   /** The handler for `Deno.serve`. */
   readonly handle = (request: Request, client: Client): Response | Promise<Response> => {
     this.requests++;
-    const { url } = request;
-    const address = addressOf(url, this.#services.hosts?.());
+    const { url, method } = request;
+    if (REFUSED_METHODS.has(method)) {
+      return refusal(new Problem("method_not_allowed", `${method} is for proxies: no app is asked`));
+    }
+    const address = addressOf(url, this.#services.hosts?.(), request.headers.get("host"));
     if (address.kind === "app") {
       const page = pageOrigin(request, address, {
         sites: this.#services.sites,
@@ -77,7 +80,9 @@ export class Gateway {
     }
     if (address.kind === "front") return this.#services.front();
     if (address.kind === "invalid") {
-      return refusal(new Problem("query_invalid", "the Host header names no host"));
+      return refusal(
+        new Problem("query_invalid", "the Host header names no host, or another than the request"),
+      );
     }
     if (address.path === LINK_PATH && isUpgrade(request)) return this.#link(request, client);
     if (address.path.startsWith(AGENT_PATH) && isUpgrade(request)) return this.#agent(request, address.path);
@@ -185,6 +190,9 @@ export class Gateway {
     if (!(error instanceof Problem)) this.#services.fault(error);
   }
 }
+
+/** Of which no `Request` can be made. */
+const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
 const isUpgrade = (request: Request): boolean =>
   request.method === "GET" && request.headers.get("upgrade")?.toLowerCase() === "websocket";

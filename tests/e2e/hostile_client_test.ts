@@ -1,0 +1,36 @@
+/** What any client can send to a site with an honest app, and what comes of it. */
+import { strict as assert } from "node:assert";
+import { startCluster, type TestCluster } from "./cluster.ts";
+import { exchange, statusOf } from "./raw_http.ts";
+
+async function requestLines(cluster: TestCluster): Promise<void> {
+  const url = cluster.url("cloud");
+  const { host } = new URL(url);
+  const rows: [line: string, host: string | null, status: number][] = [
+    ["GET /probe/where", host, 200],
+    ["GET /probe/where", null, 200],
+    ["GET /where", "probe.localhost", 200],
+    ["GET http://probe.localhost/where", "probe.localhost", 200],
+    // The path of the request line is what a proxy before the site has seen.
+    ["GET /_sojourn/readyz", "probe.localhost/..", 400],
+    ["GET /x", `${host}/_sojourn/readyz?`, 400],
+    ["GET /where", "probe.localhost/where?", 400],
+    ["GET /where", "probe.localhost#", 400],
+    ["GET /where", "user@probe.localhost", 400],
+    ["GET http://probe.localhost/where", host, 400],
+    ["TRACE /probe/where", host, 405],
+    ["TRACE /_sojourn/readyz", host, 405],
+    ["TRACK /probe/where", host, 405],
+    [`CONNECT ${host}`, host, 405],
+  ];
+  for (const [line, named, status] of rows) {
+    const header = named === null ? "" : `host: ${named}\r\n`;
+    const answer = await exchange(url, `${line} HTTP/1.1\r\n${header}connection: close\r\n\r\n`);
+    assert.equal(statusOf(answer), status, `${line}, Host ${named}: ${answer.slice(0, 300)}`);
+  }
+}
+
+Deno.test("a client that sends what no browser does is answered by the platform, and harms nobody", async (t) => {
+  await using cluster = await startCluster({ topology: "single" });
+  await t.step("hosts that are more than a host, and methods of proxies", () => requestLines(cluster));
+});
