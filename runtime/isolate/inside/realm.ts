@@ -4,7 +4,8 @@
  * The process has no permissions, so nothing here is the boundary. It is what makes a refused use a clear error,
  * keeps an app from stopping its own process or its event loop by a single call, and hides the site's side.
  *
- * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay.
+ * G1  `Deno` keeps its identity (Deno's node built-ins hold on to it); only the members in KEPT stay. So it is with
+ *     `globalThis` (globals.ts).
  */
 import { ambientKv } from "../../../functions/context.ts";
 import { RequestKv } from "../../../functions/kv.ts";
@@ -12,6 +13,7 @@ import { KvAtomicOperation } from "../../../functions/kv_atomic.ts";
 import { KvU64 } from "../../../functions/kv_u64.ts";
 import { cutMembers, refusal } from "./absent.ts";
 import { ServedHandler } from "./app_module.ts";
+import { cutGlobals } from "./globals.ts";
 import { processObject } from "./process_object.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { addWorkersGlobals } from "./workers_globals.ts";
@@ -26,25 +28,6 @@ const KEPT: ReadonlySet<string> = new Set([
   "refTimer",
   "unrefTimer",
 ]);
-
-/** Globals that block, end, or reach out of the process. */
-const REMOVED_GLOBALS = [
-  "Worker",
-  "BroadcastChannel",
-  "localStorage",
-  "sessionStorage",
-  "CacheStorage",
-  "Cache",
-  "alert",
-  "confirm",
-  "prompt",
-  "close",
-  "EventSource",
-  "LockManager",
-  "Lock",
-  // Deno's own start of its node built-ins, which it leaves behind where node:module is loaded late.
-  "nodeBootstrap",
-];
 
 export interface Realm {
   /** The app's variables, as `Deno.env` and `process.env` show them. */
@@ -83,7 +66,7 @@ export function cutRealm(siteFetch: typeof fetch): Realm {
     cron: served.jobs.cron,
     args: Object.freeze([]),
   });
-  for (const name of REMOVED_GLOBALS) Reflect.deleteProperty(globalThis, name);
+  cutGlobals();
   define(globalThis, "fetch", siteFetch);
   define(globalThis, "WebSocketPair", webSocketPair());
   define(globalThis, "WebSocket", webSocketClass());
