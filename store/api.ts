@@ -127,11 +127,16 @@ export interface AttachedSession {
   write(mutations: readonly StoreMutation[], checks?: readonly StoreCheck[]): Promise<WriteResult>;
   /**
    * Applies rows under a version that was drawn for them once ({@link tick}), here or at another site: done again,
-   * anywhere, they are the same rows. Where a newer row stands, that stays.
+   * anywhere, they are the same rows. Where a newer row stands, that stays. The session has not seen them by that, and
+   * its tokens do not name them, before a read meets them, or {@link settle}.
    *
    * @throws StoreUnavailable `source_unreachable` for a version too far in this site's future.
    */
   writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void>;
+  /** Resolves when what `writeAs` has applied so far is on disk: from then on the session has seen it. */
+  settle(): Promise<void>;
+  /** Counts what the session has touched: its token says nothing new where it is as it was, but how far that has come. */
+  readonly touches: number;
   /**
    * A clock value for the version of rows to come that nothing else of this site has or gets.
    *

@@ -89,6 +89,8 @@ export class Core {
   rootFloor: Position = 0;
   /** Where this journal began anew: no row up to here is pending, whatever it says of itself (stale.ts). */
   rootedTo: Position = 0;
+  /** What was pending then stands again up to here, in this process. */
+  replantedTo: Position = 0;
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
   /** The clock may not pass this before it is persisted further ahead. */

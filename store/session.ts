@@ -83,6 +83,9 @@ export class Session implements AttachedSession {
   /** Highest own position touched, by the depth that its row was known at. */
   #touched: Position[] = [];
   #collected = false;
+  /** Rows of `writeAs` that were not settled, and the incarnation of this site that they were written in. */
+  #written: { readonly row: Row; readonly replica: ReplicaNumber }[] = [];
+  touches = 0;
   trace = "";
   /** Highest own position read or written: what the answer waits for. */
   #highest: Position = 0;
@@ -146,6 +149,7 @@ export class Session implements AttachedSession {
     // What came from here may not be on disk yet: another session of this site has it from a request that runs.
     this.#highest = Math.max(this.#highest, this.#path.at(-1) ?? 0);
     this.#clock = Math.max(this.#clock, clock, arrival.how === "same" ? 0 : core.clock.last);
+    this.touches++;
   }
 
   /** This site took a new number, and what was seen here stands under it, as in `#tokenOfNext`. */
@@ -155,6 +159,7 @@ export class Session implements AttachedSession {
     this.#touched = [];
     this.#clock = this.#cameWith = clock;
     this.#replica = replica;
+    this.touches++;
   }
 
   // ── Reads ──
@@ -221,7 +226,7 @@ export class Session implements AttachedSession {
     if (result === null || !(whole || result.full)) return null;
     this.#assertNotLost();
     for (const row of result.seen) this.#touch(row);
-    this.#collected = true;
+    this.#touchCollected();
     core.count("reads_local");
     this.#notes?.note(result.range);
     return result.rows;
@@ -269,12 +274,19 @@ export class Session implements AttachedSession {
   }
 
   #read(row: Row | undefined): Row | undefined {
-    if (row === undefined) this.#collected = true;
+    if (row === undefined) this.#touchCollected();
     else this.#touch(row);
     return this.#core.rows.liveRow(row);
   }
 
+  /** E2 */
+  #touchCollected(): void {
+    this.#collected = true;
+    this.touches++;
+  }
+
   #touch(row: Pick<Row, "position" | "known">): void {
+    this.touches++;
     // The clock at which it was applied here, not its version's: a carried row is newer here than it is old.
     const { rows, headClock, clock } = this.#core;
     this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last);
@@ -346,7 +358,7 @@ export class Session implements AttachedSession {
     const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
     for (const { key, version } of checks) {
       const row = current.get(key);
-      if (row === undefined) this.#collected = true;
+      if (row === undefined) this.#touchCollected();
       else this.#touch(row);
       if (!sameVersion(core.rows.liveRow(row), version)) return { ok: false };
     }
@@ -392,10 +404,22 @@ export class Session implements AttachedSession {
           core.uncovered.push({ key: m.key, position: core.rows.head });
         }
         const row = core.rows.newest(m.key, found[i]);
-        if (row !== undefined) this.#touch(row);
+        if (row !== undefined) this.#written.push({ row, replica: core.replica });
       });
     });
     core.wake();
+  }
+
+  async settle(): Promise<void> {
+    while (this.#written.length > 0) {
+      const written = [...this.#written], core = this.#core;
+      await this.#host.durable(Math.max(...written.map(({ row }) => row.position)));
+      if (core.replica !== this.#replica) await this.#checkWhole();
+      // What was written in another incarnation stands under this one with all else that was touched in it.
+      if (core.replica !== this.#replica) this.#follow();
+      for (const { row, replica } of written) if (replica === core.replica) this.#touch(row);
+      this.#written = this.#written.filter((one) => !written.includes(one));
+    }
   }
 
   tick(room = 1): ClockValue {
@@ -421,17 +445,22 @@ export class Session implements AttachedSession {
   }
 
   async durable(): Promise<void> {
-    await this.#host.durable(this.#own);
-    await this.#checkWhole();
+    for (;;) {
+      await this.#host.durable(this.#own);
+      if (this.#core.replica === this.#replica) return;
+      await this.#checkWhole();
+      if (this.#core.replica !== this.#replica) this.#follow();
+    }
   }
 
   get isDurable(): boolean {
     return this.#core.replica === this.#replica && this.#host.isDurable(this.#own);
   }
 
-  /** The highest own position that its token names. */
+  /** The highest own position that its token names: what an incarnation before had stands anew in this one. */
   get #own(): Position {
-    return Math.max(this.#path.at(-1) ?? 0, this.#highest);
+    const { replica, replantedTo } = this.#core;
+    return Math.max(this.#path.at(-1) ?? 0, this.#highest, replica === this.#replica ? 0 : replantedTo);
   }
 
   /**

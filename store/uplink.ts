@@ -254,6 +254,7 @@ export class Uplink {
     if (before !== 0) {
       core.rows.put(core.own(keptKey(before), encodeJson({ floor: core.rootFloor, known, whole })));
     }
+    core.replantedTo = core.rows.head;
     core.count("incarnations");
   }
 

@@ -220,11 +220,13 @@ export function readEntries(bytes: Uint8Array): ReadEntry[] {
   return entries;
 }
 
-/** The calls whose results are among the entries. @throws CodecError */
+/** The calls whose outcomes are among the entries. @throws CodecError */
 export const resultsIn = (bytes: Uint8Array): number[] =>
-  readEntries(bytes).flatMap((entry) =>
-    entry.kind === "turn" && entry.input.kind === "result" ? [entry.input.call] : []
-  );
+  readEntries(bytes).flatMap((entry) => {
+    if (entry.kind !== "turn") return [];
+    const { input } = entry;
+    return input.kind === "result" || input.kind === "error" ? [input.call] : [];
+  });
 
 function readEntry(reader: Reader): ReadEntry {
   const head = reader.byte();

@@ -49,19 +49,23 @@ export interface HttpOrigin {
   fetch(call: Call, key: string | null, signal: AbortSignal): Promise<CallOutcome>;
 }
 
-/** Makes a call (M1). @param kept is told what to call when its outcome is in the log (M2). */
-export async function makeCall(
-  maker: CallMaker,
-  call: Call,
-  signal: AbortSignal,
-  kept: (heard: () => void) => void,
-): Promise<CallOutcome> {
+/** How a call is made. */
+export interface Making {
+  readonly signal: AbortSignal;
+  /** Told what to call when its outcome is in the log (M2). */
+  readonly kept: (heard: () => void) => void;
+  /** The home before may have made it. */
+  readonly isAgain: boolean;
+}
+
+/** Makes a call (M1). */
+export async function makeCall(maker: CallMaker, call: Call, making: Making): Promise<CallOutcome> {
   try {
-    const { origin } = maker;
+    const { origin } = maker, { signal } = making;
     if (origin !== null && call.kind === "fetch" && isTo(origin.origin, call)) {
       return await origin.fetch(call, call.effect === null ? null : maker.keyOf(call.effect), signal);
     }
-    return { ok: true, bytes: await make(maker, call, signal, kept) };
+    return { ok: true, bytes: await make(maker, call, making) };
   } catch (error) {
     return failedCall(error);
   }
@@ -84,8 +88,7 @@ function isTo(origin: string, { bytes }: Call): boolean {
 async function make(
   maker: CallMaker,
   call: Call,
-  signal: AbortSignal,
-  kept: (heard: () => void) => void,
+  { signal, kept, isAgain }: Making,
 ): Promise<Uint8Array> {
   const { store } = maker;
   switch (call.kind) {
@@ -97,7 +100,7 @@ async function make(
       return encodePage(await store.list(decodeList(call.bytes)));
     case "commit": {
       const { checks, mutations } = decodeStoreCommit(call.bytes);
-      return encodeCommitResult(await store.commit(call.call, checks, mutations));
+      return encodeCommitResult(await store.commit(call.call, checks, mutations, isAgain));
     }
     case "session": {
       const asked = decodeCallToSession(call.bytes);

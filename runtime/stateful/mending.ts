@@ -13,7 +13,7 @@ import type { AppTable } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { EndedLogs } from "./ended_logs.ts";
 import { type LogView, viewLog } from "./log_view.ts";
-import { joinPieces, openPiece, wrapPiece } from "./pieces.ts";
+import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
 import { shown } from "./hosted.ts";
 
@@ -137,9 +137,9 @@ export class Mending {
         throw new Problem("not_available", `${shown(name)} has no checkpoint to go on from: reset it`);
       }
       const piece = openPiece(checkpoint.bytes);
-      const { token, bytes } = joinPieces(piece.token, opened.log);
+      const { seen, bytes } = joinPieces(piece, opened.log);
       told = countOf(checkpoint.at, bytes);
-      const rewritten = wrapPiece(token, withoutLog(piece.bytes));
+      const rewritten = wrapPiece({ ...NO_HEAD, seen }, withoutLog(piece.bytes));
       if (isTrial || told.entries === 0) return told;
       const home = opened.start([]);
       const on = { on: checkpoint.at, version: opened.version };

@@ -1,5 +1,16 @@
-/** The calls that one stateful session waits for: made by its home, given up when nobody waits any more. */
-import { type Call, type CallKind, type CallOutcome, resultsIn } from "../../functions/turns/mod.ts";
+/**
+ * The calls that one stateful session waits for: made by its home, given up when nobody waits any more.
+ *
+ * OC1  A call with an effect is open work of its log from the piece with its intent on, until a piece has its outcome, or
+ *      the session is at rest: whoever opens the log in between makes it again.
+ */
+import {
+  type Call,
+  type CallKind,
+  type CallOutcome,
+  type Commit,
+  resultsIn,
+} from "../../functions/turns/mod.ts";
 import { type CallMaker, makeCall } from "./made_calls.ts";
 
 /** Whose calls they are. */
@@ -18,6 +29,8 @@ export class OpenCalls {
 
   /** Of answers that the log does not have yet, by call (made_calls.ts, M2); null, as most have it: there are none. */
   #unheard: Map<number, () => void> | null = null;
+  /** OC1; null, as most have it: there are none. */
+  #intents: Map<number, CallKind> | null = null;
 
   constructor(maker: CallMaker, run: CallingRun) {
     this.#maker = maker;
@@ -33,12 +46,30 @@ export class OpenCalls {
     return [...this.#open?.values() ?? []].map(({ kind }) => kind);
   }
 
-  make(call: Call): void {
+  /** Whether the log leaves calls open (OC1). */
+  get areOpen(): boolean {
+    return this.#intents !== null;
+  }
+
+  /** Whether writes with checks are among them. */
+  get areChecked(): boolean {
+    return this.#intents?.values().some((kind) => kind === "commit") ?? false;
+  }
+
+  /** A log has the intents of these, and no outcome. */
+  intended(calls: readonly Call[]): void {
+    for (const { call, kind, effect } of calls) {
+      if (effect !== null) (this.#intents ??= new Map()).set(call, kind);
+    }
+  }
+
+  /** @param isAgain the home before may have made it. */
+  make(call: Call, isAgain = false): void {
     const controller = new AbortController();
     const open = this.#open ??= new Map();
     open.set(call.call, { kind: call.kind, controller });
     const kept = (heard: () => void) => void (this.#unheard ??= new Map()).set(call.call, heard);
-    makeCall(this.#maker, call, controller.signal, kept).then((outcome) => {
+    makeCall(this.#maker, call, { signal: controller.signal, kept, isAgain }).then((outcome) => {
       if (open.get(call.call)?.controller !== controller) return;
       open.delete(call.call);
       this.#run.done(call.call, outcome);
@@ -49,23 +80,33 @@ export class OpenCalls {
   drop(call: number): void {
     this.#open?.get(call)?.controller.abort();
     this.#open?.delete(call);
+    this.#ended([call]);
   }
 
-  /**
-   * A commit with these entries is made; what is returned is to be called when it is at all owners.
-   *
-   * @param isLast no call is open any more: what is not in it will be in none.
-   */
-  logged(entries: Uint8Array, isLast: boolean): () => void {
-    const unheard = this.#unheard;
-    if (unheard === null) return () => {};
+  #ended(calls: readonly number[]): void {
+    for (const call of calls) this.#intents?.delete(call);
+    if (this.#intents?.size === 0) this.#intents = null;
+  }
+
+  /** A commit is made; what is returned is to be called when it is at all owners. */
+  logged({ entries, calls, isQuiescent }: Pick<Commit, "entries" | "calls" | "isQuiescent">): () => void {
+    const heard = this.#unheard === null && this.#intents === null ? NOTHING : this.#outcomes(entries);
+    // What is not in it will be in none: no call is open any more.
+    if (isQuiescent) this.#unheard = this.#intents = null;
+    this.intended(calls);
+    return heard;
+  }
+
+  #outcomes(entries: Uint8Array): () => void {
+    const calls = resultsOf(entries), unheard = this.#unheard;
+    this.#ended(calls);
     const heard: (() => void)[] = [];
-    for (const call of resultsOf(entries)) {
-      const tell = unheard.get(call);
+    for (const call of calls) {
+      const tell = unheard?.get(call);
       if (tell !== undefined) heard.push(tell);
-      unheard.delete(call);
+      unheard?.delete(call);
     }
-    if (isLast || unheard.size === 0) this.#unheard = null;
+    if (unheard?.size === 0) this.#unheard = null;
     return () => {
       for (const tell of heard) tell();
     };
@@ -75,6 +116,8 @@ export class OpenCalls {
     for (const call of [...this.#open?.keys() ?? []]) this.drop(call);
   }
 }
+
+const NOTHING = () => {};
 
 /** What can't be read is told by who replays it. */
 function resultsOf(entries: Uint8Array): number[] {

@@ -6,9 +6,13 @@
  *     same row.
  * O2  A sum, and a write with checks, can't be the same row: it is written together with a mark that names its number,
  *     and not again where the mark is there.
- * O3  What is told to anyone waits until all of it is on disk here (`token`).
+ * O3  What is told to anyone waits until all of it is on disk here (`token`): the pieces of its log, too.
  * O4  Where hosts hold the log, a session goes on without what it and those attached to it had seen at a site that can't
  *     be asked: what it wrote itself since its last checkpoint it writes again. It is told that it does.
+ * O5  What its log names is seen again at each opening, and is all of it (pieces.ts P1): what the home before wrote since
+ *     is written again (O1). Only where a mark would tell whether that was done (O2) is the site before asked for what
+ *     nobody was told of; where that is lost it is not known, and such a write is not made: that is told. So is what a log
+ *     of the form before says less of.
  */
 import type { Effect, EffectMutation } from "../../functions/turns/mod.ts";
 import type {
@@ -33,6 +37,7 @@ import { prefixRange } from "../../store/range.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 import { type AppSpace, SessionStore, type StoreLimits } from "../gateway/session_store.ts";
 import type { VersionWrites } from "../gateway/app_writes.ts";
+import type { PieceHead } from "./pieces.ts";
 
 /** What it needs of its site. */
 export interface OwnStoreServices {
@@ -43,6 +48,8 @@ export interface OwnStoreServices {
   readonly nowMs: () => number;
   /** O4: what is gone on without; left out: nothing is. */
   readonly missed?: ((error: StoreUnavailable) => void) | undefined;
+  /** A write of which nobody can know whether it was made was not made, or not made again. */
+  readonly leftOut: (name: { readonly class: string; readonly id: string }, text: string) => void;
 }
 
 /** A stateful session, and what tells it from others that had its name before. */
@@ -69,6 +76,8 @@ export class OwnStore {
   #missing: Map<number, number> | null = null;
   /** The newest clock of what was gone on without: what is written is later. */
   #missedClock = 0;
+  /** O5: why marks may be missing; null: all that there are are here. */
+  #lostMarks: StoreUnavailable | null = null;
 
   private constructor(
     services: OwnStoreServices,
@@ -81,25 +90,42 @@ export class OwnStore {
   }
 
   /**
-   * @param token the newest that the log names. What the home before wrote after it is asked for (it may be dead:
-   * then those who stand in for it are asked).
+   * @param log what it says last.
    * @throws StoreUnavailable
    */
   static async open(
     services: OwnStoreServices,
     name: NamedBirth,
-    token: TokenState | null,
+    { seen, marks }: Pick<PieceHead, "seen" | "marks">,
   ): Promise<OwnStore> {
     const { replica } = services;
-    if (token === null) return new OwnStore(services, name, await replica.attach(null));
+    if (seen === null) return new OwnStore(services, name, await replica.attach(null));
+    const { token, isWhole } = seen;
     try {
-      return new OwnStore(services, name, await replica.attach({ ...token, open: true }));
+      const store = new OwnStore(services, name, await replica.attach({ ...token, open: !isWhole }));
+      if (isWhole && marks) await store.#seeMarks(token);
+      return store;
     } catch (error) {
       const why = orMissing(services)(error);
       const store = new OwnStore(services, name, await replica.attach(null));
       store.#misses(token, why);
       return store;
     }
+  }
+
+  /** O5 */
+  async #seeMarks(token: TokenState): Promise<void> {
+    try {
+      await this.#session.see({ ...token, open: true });
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || error.code !== "source_lost") throw error;
+      this.#lostMarks = error;
+    }
+  }
+
+  /** Whether it goes on without what its log says to be applied (O4). */
+  get isMissing(): boolean {
+    return this.#missing !== null;
   }
 
   /** From now on it has seen what this token names. @throws StoreUnavailable */
@@ -140,11 +166,36 @@ export class OwnStore {
     return first;
   }
 
+  /** What it has seen by now; it may leave when that is on disk (O3). */
+  seen(): TokenState {
+    return this.#session.token(false);
+  }
+
+  /** Counts what it touches: `seen` says no more than before where it is as it was. */
+  get touches(): number {
+    return this.#session.touches;
+  }
+
+  /** Whether what it has seen by now is on disk. */
+  get isDurable(): boolean {
+    return this.#session.isDurable;
+  }
+
+  /** Resolves when what it has seen by now is on disk. @throws StoreUnavailable */
+  durable(): Promise<void> {
+    return this.#session.durable();
+  }
+
   /** What it has seen, when all of that is on disk (O3). */
   async token(): Promise<TokenState> {
-    const token = this.#session.token(false);
-    await this.#session.durable();
+    const token = this.seen();
+    await this.durable();
     return token;
+  }
+
+  /** Resolves when what was applied is on disk: from then on it has seen that. @throws StoreUnavailable */
+  settle(): Promise<void> {
+    return this.#session.settle();
   }
 
   async get(keys: readonly Key[], level: ReadLevel): Promise<(StoredRow | null)[]> {
@@ -161,15 +212,26 @@ export class OwnStore {
     return this.#store().list(request);
   }
 
-  /** A write with checks, which call `number` asked for (O2). */
+  /**
+   * A write with checks, which call `number` asked for (O2).
+   *
+   * @param isAgain the home before may have made it.
+   * @throws StoreUnavailable `source_lost` where nobody can know that (O5).
+   */
   async commit(
     number: number,
     checks: readonly Check[],
     mutations: readonly Mutation[],
+    isAgain = false,
   ): Promise<CommitResult> {
     const key = packKey([...this.#lead, "c", number % MARKS]);
     const [mark] = await this.#store().get([key], "session");
     if (mark && numberOf(mark.value) === number) return { ok: true, versionstamp: mark.versionstamp };
+    if (isAgain && this.#lostMarks !== null) {
+      const why = `whether a write with checks was made is not known: ${this.#lostMarks.message}`;
+      this.#leaveOut(`${why}; its handler is told so`);
+      throw new StoreUnavailable("source_lost", why);
+    }
     return await this.#store().commit(checks, [...mutations, {
       kind: "set",
       key,
@@ -177,8 +239,8 @@ export class OwnStore {
     }]);
   }
 
-  /** Applies what a turn wrote (O1). */
-  async apply(effect: Effect): Promise<void> {
+  /** Applies what a turn wrote (O1). @param isAgain the home before may have. */
+  async apply(effect: Effect, isAgain = false): Promise<void> {
     const last = new Map(effect.mutations.map((mutation) => [mutation.key, mutation]));
     const isPlain = (m: EffectMutation) => m.kind === "set" || m.kind === "delete";
     const plain = [...last.values()].filter(isPlain);
@@ -189,18 +251,30 @@ export class OwnStore {
       const written = this.#session.writeAs(rows as PlainMutation[], { clock, replica });
       await (this.#services.writes?.track(written) ?? written);
     }
-    if (merges.length > 0) await this.#merge(effect.effect, merges);
+    if (merges.length > 0) await this.#merge(effect.effect, merges, isAgain);
   }
 
   /** O2 */
-  async #merge(number: number, merges: readonly EffectMutation[]): Promise<void> {
+  async #merge(number: number, merges: readonly EffectMutation[], isAgain: boolean): Promise<void> {
     const key = packKey([...this.#lead, "s"]);
     const [mark] = await this.#store().get([key], "session");
     if (mark && numberOf(mark.value) >= number) return;
+    if (isAgain && this.#lostMarks !== null) {
+      const kinds = [...new Set(merges.map(({ kind }) => kind))].join(", ");
+      return this.#leaveOut(
+        `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ` +
+          this.#lostMarks.message,
+      );
+    }
     await this.#store().commit([], [
       ...merges as readonly Mutation[],
       { kind: "set", key, value: encodeSystem(number) },
     ]);
+  }
+
+  #leaveOut(text: string): void {
+    const [, className, id] = this.#lead;
+    this.#services.leftOut({ class: className, id }, text);
   }
 
   /** Removes the marks: the stateful session has ended. */

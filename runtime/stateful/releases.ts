@@ -1,16 +1,28 @@
 /**
  * What leaves of a run of a stateful session: writes, answers, timers and calls, in the order of its commits
- * (session_run.ts R1), and what it has seen of the store meanwhile.
+ * (session_run.ts R1), and what its log says of the store meanwhile (pieces.ts).
  *
  * RL1  One after the other, each when the one before has left. After the run is over nothing leaves (R2).
+ * RL2  What a commit wrote is applied, and on disk, with all that commits before it wrote, before anything else of it
+ *      leaves, and before the log says so.
+ * RL3  What a piece says that the session has seen is on disk before the piece leaves (pieces.ts P1). Effects that are on
+ *      their way there are no part of it before a read meets them: the pieces behind them wait for nothing.
  */
-import type { Acknowledged, Commit, Effect, HandledEvent, Opened } from "../../functions/turns/mod.ts";
+import type {
+  Acknowledged,
+  Commit,
+  Effect,
+  EffectMutation,
+  HandledEvent,
+  Opened,
+} from "../../functions/turns/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { Home } from "../../functions/homes/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api.ts";
 import { pause } from "./clock.ts";
 import type { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
+import { OPEN_WORK, type PieceHead, type Seen } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import type { Timers } from "./timers.ts";
 
@@ -37,24 +49,72 @@ const SETTLED = Promise.resolve();
 export class Releases {
   readonly #run: ReleasingRun;
   #tail: Promise<void> = SETTLED;
-  /** What the run has seen, and what of it the log says. */
+  /** What the run had seen when it last looked, and how much it had touched then. */
   #seen: TokenState | null = null;
-  #written: TokenState | null = null;
+  #touches = -1;
+  /** What of that the log says, and what was on disk after the last commit that has left. */
+  #written: Seen | null = null;
+  #settled: Seen | null = null;
+  /** The number of the last effect that is applied, and on disk; those after it, in their order. */
+  #applied: number;
+  #unapplied: Effect[] = [];
+  /** The number of the last effect with merges. */
+  #merges = 0;
 
-  constructor(run: ReleasingRun) {
+  /** @param applied what its log says to be applied. */
+  constructor(run: ReleasingRun, applied: number) {
     this.#run = run;
+    this.#applied = applied;
   }
 
-  /** What the run has seen of the store. */
-  get seen(): TokenState | null {
-    return this.#seen;
+  /** Whether what commits wrote is on its way still. */
+  get areWriting(): boolean {
+    return this.#unapplied.length > 0;
   }
 
-  /** What the next piece of the log has to say of it; null: as the piece before. */
-  takeSeen(): TokenState | null {
-    const seen = this.#seen;
-    if (seen === this.#written || (seen !== null && isSame(seen, this.#written))) return null;
-    return this.#written = seen;
+  /** What the log that was opened leaves open is to be done. */
+  opened({ effects }: Pick<Opened, "effects">): void {
+    this.#comes(effects);
+  }
+
+  #comes(effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      this.#unapplied.push(effect);
+      if (effect.mutations.some(isMerge)) this.#merges = effect.effect;
+    }
+  }
+
+  /** What the piece of a commit says beside its entries; `whenSafe`: when it may leave (RL3), null: at once. */
+  committed({ effects }: Pick<Commit, "effects">): {
+    readonly head: PieceHead;
+    readonly whenSafe: Promise<void> | null;
+  } {
+    const { store, calls } = this.#run;
+    this.#comes(effects);
+    if (this.#seen === null || this.#touches !== store.touches) this.#look();
+    const [oldest] = this.#unapplied;
+    const open = oldest?.clock ?? (calls.areOpen ? OPEN_WORK : 0);
+    const marks = calls.areChecked || this.#merges > this.#applied;
+    const head = { seen: this.#unwritten(), open, marks };
+    return { head, whenSafe: store.isDurable ? null : store.durable() };
+  }
+
+  /** What a base says, of which all that was written is applied: it leaves nothing open. */
+  get baseHead(): PieceHead {
+    return { seen: this.#settled, open: 0, marks: false };
+  }
+
+  #look(): TokenState {
+    const { store } = this.#run;
+    this.#touches = store.touches;
+    return this.#seen = store.seen();
+  }
+
+  /** What the log does not say yet of what was seen. */
+  #unwritten(): Seen | null {
+    const token = this.#seen, applied = this.#applied, before = this.#written;
+    if (token === null || (before?.applied === applied && isSame(token, before.token))) return null;
+    return this.#written = { token, applied, isWhole: true };
   }
 
   /** Resolves when what was committed so far has left. */
@@ -71,12 +131,11 @@ export class Releases {
 
   /** What its log left open leaves, before anything that is new. */
   async begin(opened: Opened): Promise<void> {
-    const { store, timers, calls } = this.#run;
-    for (const effect of opened.effects) await this.#apply(effect);
-    this.#seen = await store.token();
+    const { timers, calls } = this.#run;
+    await this.#applyAll(opened.effects, true);
     this.#acknowledge(opened);
     for (const { name, dueMs } of opened.timers) timers.set(name, dueMs);
-    for (const call of opened.calls) calls.make(call);
+    for (const call of opened.calls) calls.make(call, true);
   }
 
   /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
@@ -87,16 +146,18 @@ export class Releases {
       const asked = home.ask(to, true);
       if (asked.kind !== "known") continue;
       const bytes = await asked.answer;
-      listener.answered(to, bytes, this.#seen ?? await store.token());
+      listener.answered(to, bytes, await store.token());
     }
   }
 
   /** R1: the commit is at all owners. @param entry its last one. */
   async release(commit: Commit, entry: number): Promise<void> {
-    const { store, listener, undone, timers, calls, home } = this.#run;
-    for (const effect of commit.effects) await this.#apply(effect);
-    const token = this.#seen = await store.token();
+    const { listener, undone, timers, calls, home } = this.#run;
+    const token = await this.#applyAll(commit.effects, false);
     if (this.#run.isOver) return;
+    if ((this.#unapplied[0]?.effect ?? Infinity) <= (commit.effects.at(-1)?.effect ?? 0)) {
+      throw new Error("what a commit wrote is not applied, and it was to leave (RL2)");
+    }
     const answered = new Set<string>();
     for (const { to, bytes } of commit.outputs) {
       if (listener.peers.isPeer(to)) continue;
@@ -121,15 +182,31 @@ export class Releases {
     for (const call of commit.calls) calls.make(call);
   }
 
+  /** RL2; what the run has seen then. @param isAgain they may be applied already. */
+  async #applyAll(effects: readonly Effect[], isAgain: boolean): Promise<TokenState> {
+    const { store } = this.#run;
+    for (const effect of effects) await this.#apply(effect, isAgain);
+    await store.settle();
+    if (this.#run.isOver) return store.seen();
+    const last = effects.at(-1)?.effect ?? 0;
+    this.#applied = Math.max(this.#applied, last);
+    const left = this.#unapplied.findIndex(({ effect }) => effect > last);
+    this.#unapplied.splice(0, left < 0 ? this.#unapplied.length : left);
+    const token = this.#look(), applied = this.#applied;
+    await store.durable();
+    this.#settled = { token, applied, isWhole: true };
+    return token;
+  }
+
   /**
    * What a turn wrote is applied however long that takes: its session waits, and those who ask it. Only what this site
    * takes from nobody is left out, and said.
    */
-  async #apply(effect: Effect): Promise<void> {
+  async #apply(effect: Effect, isAgain: boolean): Promise<void> {
     const { store, clock, listener } = this.#run;
     while (!this.#run.isOver) {
       try {
-        return await store.apply(effect);
+        return await store.apply(effect, isAgain);
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) {
           return listener.log("error", `a write of a stateful session is refused: ${error}`);
@@ -150,6 +227,8 @@ export class Releases {
     });
   }
 }
+
+const isMerge = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
 
 const isSame = (a: TokenState, b: TokenState | null): boolean =>
   b !== null && a.sequence === b.sequence && a.replica === b.replica && a.clock === b.clock &&

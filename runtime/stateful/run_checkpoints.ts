@@ -5,6 +5,8 @@
  * R4  A checkpoint names the code that reads it: where that is other code than this run's, no event was under way when
  *     it was taken, and the run is over with it. A run that goes on from a checkpoint of other code takes one of its own
  *     before any event, and events wait until all owners have it: none has a log of two codes behind one checkpoint.
+ * RC1  A checkpoint goes to the home when all that was committed before it has left, its writes to the store among it: a
+ *      base leaves nothing open (pieces.ts P3).
  */
 import type { Home } from "../../functions/homes/mod.ts";
 import type { Checkpoint } from "../../functions/turns/mod.ts";
@@ -93,7 +95,7 @@ export class RunCheckpoints {
     this.#first = null;
     await this.#write(
       checkpoint,
-      wrapPiece(this.#run.releases.seen, checkpoint.bytes),
+      wrapPiece(this.#run.releases.baseHead, checkpoint.bytes),
       this.#run.version,
     );
     this.#at = checkpoint.at;
@@ -138,10 +140,12 @@ export class RunCheckpoints {
     releases.afterwards(async () => {
       this.#isLeaving = this.#next !== null && run.isIdle && run.events === events;
       const version = this.#isLeaving ? this.#next ?? own : own;
-      const held = this.#write(checkpoint, wrapPiece(releases.seen, checkpoint.bytes), version).then(() => {
-        this.#at = checkpoint.at;
-        if (this.#isLeaving) this.#run.rested(); // R4
-      });
+      const held = this.#write(checkpoint, wrapPiece(releases.baseHead, checkpoint.bytes), version).then(
+        () => {
+          this.#at = checkpoint.at;
+          if (this.#isLeaving) this.#run.rested(); // R4
+        },
+      );
       // Answers do not wait until all owners have it.
       if (this.#isLeaving) await held;
       else held.catch((error) => this.#run.failed(error));

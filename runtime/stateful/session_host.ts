@@ -78,7 +78,7 @@ export class SessionHost {
     this.#openings = new Openings(services.homes);
     this.#last = new LastAnswers(this.#clock, services.lastAnswersMs ?? LAST_ANSWERS_MS);
     this.#site = this.#siteOf(services);
-    this.#versions = new VersionParts(services);
+    this.#versions = new VersionParts(services, (name, text) => this.#leftOut(name, text));
     const unlisten = services.apps.onChange(() => this.#followApps());
     const undropped = services.parked.onDrop((name) => this.#hosted.get(keyOf(name))?.unpark());
     this.#unlisten = () => {
@@ -405,6 +405,11 @@ export class SessionHost {
     return run.home.hosts.leftBehind;
   }
 
+  /** Nothing is left out in silence. */
+  #leftOut(name: StatefulName, text: string): void {
+    this.#log(name, "error", `${shown(name)}: ${text}`);
+  }
+
   #log({ app }: StatefulName, level: string, text: string): void {
     const version = this.#services.apps.get(app)?.current.version ?? "";
     this.#services.log({ app, version, level, text });
@@ -420,8 +425,7 @@ export class SessionHost {
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
       const version = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
-      const seenAtCheckpoint = home.checkpoint && openPiece(home.checkpoint.bytes).token;
-      const { token } = joinPieces(seenAtCheckpoint, home.log);
+      const head = joinPieces(home.checkpoint && openPiece(home.checkpoint.bytes), home.log);
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const { egress, stores } = this.#versions.of(version);
@@ -431,11 +435,13 @@ export class SessionHost {
       standby = this.#services.standby(name, version.version, lastOf(home));
       const [from, store] = await Promise.all([
         standby.then(async (standby) => standby ?? await this.#sessionOf(name, home)),
-        OwnStore.open(services, { ...name, birth }, token),
+        OwnStore.open(services, { ...name, birth }, head),
       ]);
+      // What was applied at a site that it goes on without is applied again.
+      const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
       const { seed } = home, origin = this.#services.originOf(name, version);
       run = new SessionRun({
-        ...{ home, version: version.version, store, listener, isAdopted },
+        ...{ home, version: version.version, store, listener, isAdopted, applied },
         isShared: isShared(version, name),
         nowMs: this.#services.nowMs,
         clock: this.#clock,
@@ -443,7 +449,7 @@ export class SessionHost {
         calls: new SessionCalls(this.#services, { name, seed, store, egress, origin }),
       });
       const epoch = { epoch: home.epoch, replica: this.#services.replica.status().replica };
-      const since = { out: {}, effectsApplied: 0 };
+      const since = { out: {}, effectsApplied: applied };
       await run.start(
         from instanceof Standby ? from.promote({ ...epoch, ...since }, run) : this.#services.pool.open(
           prepared.app,

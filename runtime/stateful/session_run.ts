@@ -14,6 +14,8 @@
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
  *     is as it was.
  * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
+ * R8  A commit is appended when what its piece says that the session has seen is on disk (releases.ts RL3): mostly that
+ *     is so already, and it is at once. None is appended before the one before it.
  * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
  *     it, or one before it that has not left, wrote to the store.
  */
@@ -61,6 +63,8 @@ export interface RunParts {
   readonly isShared: boolean;
   /** What it goes on from was written by other code, with nothing after it: from now on this code runs it. */
   readonly isAdopted: boolean;
+  /** The number of the last effect that its log says to be applied. */
+  readonly applied: number;
 }
 
 /** See the file's header. */
@@ -87,8 +91,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   #isTelling = false;
   /** R6: commits that have not left and that no host was told of. */
   #untold = 0;
-  /** R7: commits that wrote to the store and have not left. */
-  #unapplied = 0;
+  /** R7: calls that are to be made when what was written before is applied. */
+  readonly #waiting = new Set<number>();
+  /** R8: commits that wait to be appended; null: there are none. */
+  #appending: Promise<void> | null = null;
   /** The last entry that the isolate has told (R5). */
   #told = 0;
   /** The last event that a commit says to be done, whether that has left or not. */
@@ -115,7 +121,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.listener = listener;
     this.timers = new Timers(nowMs, clock, (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }));
     this.calls = new OpenCalls(parts.calls, this);
-    this.releases = new Releases(this);
+    this.releases = new Releases(this, parts.applied);
     this.#checkpoints = new RunCheckpoints(this, parts.home.checkpoint?.at ?? 0);
     this.line = new EventLine({
       ...{ give: (event) => this.#give(event), isFree: () => this.first === undefined, nowMs },
@@ -196,7 +202,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   /** All of its log is in its checkpoint. */
   get isInCheckpoint(): boolean {
-    return this.#home !== null && this.#home.sequence === this.#checkpoints.at;
+    return this.#home !== null && this.#told === this.#checkpoints.at;
   }
 
   /** What keeps it from rest; null: nothing. */
@@ -326,6 +332,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.handling = opened.handling;
     this.#isQuiescent = opened.isQuiescent;
     for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
+    this.releases.opened(opened);
+    this.calls.intended(opened.calls);
     this.releases.afterwards(() => this.#begin(opened));
     this.releases.afterwards(async () => {
       await this.#serving?.promise;
@@ -366,31 +374,21 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     }
     for (const { name, dueMs } of commit.timers) this.timers.plan(name, dueMs);
     this.line.advance();
+    const heard = this.calls.logged(commit), entry = this.#told;
+    const { head, whenSafe } = this.releases.committed(commit);
     const piece = {
       count: commit.count,
-      entries: wrapPiece(this.releases.takeSeen(), commit.entries),
+      entries: wrapPiece(head, commit.entries),
       answers: this.#answersOf(commit.outputs),
       wakeAtMs: this.timers.earliest,
     };
-    // One without entries follows from those before it, after which it leaves.
-    const appended = commit.count > 0 ? home.commit(piece) : Promise.resolve();
-    appended.catch(() => {});
-    const entry = home.sequence;
-    // What there is no room for, or no home any more, follows from nothing that anybody has: the run ends with it.
-    const isAppended = entry === this.#told;
-    const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
-    if (!isTold) this.#untold++;
-    const isWrite = commit.effects.length > 0;
-    if (isWrite) this.#unapplied++;
-    // The log itself goes to hosts in any case: what others are told may wait for them.
-    if (this.#isTelling && isAppended) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
-    const heard = this.calls.logged(commit.entries, commit.isQuiescent);
+    const appended = this.#append(home, { piece, entry, commit }, whenSafe);
     this.releases.afterwards(async () => {
-      await appended;
+      const { isTold, held } = await appended;
+      await held;
       heard();
       await this.releases.release(commit, entry);
       if (!isTold) this.#untold--;
-      if (isWrite) this.#unapplied--;
       this.#usedMs = this.#parts.nowMs();
       if (this.#over !== null) return;
       if (commit.isEnded) this.#endSoon(commit.outputs);
@@ -398,15 +396,46 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     });
   }
 
+  /** R8: at once where nothing is waited for; one after the other. */
+  #append(home: Home, leaving: Leaving, whenSafe: Promise<void> | null): Appended | Promise<Appended> {
+    const before = this.#appending;
+    if (before === null && whenSafe === null) return this.#appendNow(home, leaving);
+    const appended = (async () => {
+      await Promise.all([before, whenSafe]);
+      // Where one is not appended, none after it is.
+      if (this.#over !== null) throw new RunFailed(this.#over);
+      return this.#appendNow(home, leaving);
+    })();
+    const done = this.#appending = appended.then(() => {}, (error) => this.failed(error)).then(() => {
+      if (this.#appending === done) this.#appending = null;
+    });
+    return appended;
+  }
+
+  #appendNow(home: Home, { piece, entry, commit }: Leaving): Appended {
+    // One without entries follows from those before it, after which it leaves.
+    const held = piece.count > 0 ? home.commit(piece) : Promise.resolve();
+    held.catch(() => {});
+    // What there is no room for, or no home any more, follows from nothing that anybody has: the run ends with it.
+    const isAppended = home.sequence === entry;
+    const isTold = this.#isTelling && isAppended && this.#untold === 0 && commit.effects.length === 0; // R6
+    if (!isTold) this.#untold++;
+    // The log itself goes to hosts in any case: what others are told may wait for them.
+    if (this.#isTelling && isAppended) this.listener.peers.appended(entry, isTold ? commit.outputs : []);
+    return { held, isTold };
+  }
+
   call(call: Call): void {
     if (this.#over !== null) return;
-    if (this.#unapplied > 0 && ofStore.has(call.kind)) {
-      return this.releases.afterwards(() => this.calls.make(call)); // R7
-    }
-    this.calls.make(call);
+    if (!this.releases.areWriting || !ofStore.has(call.kind)) return this.calls.make(call);
+    this.#waiting.add(call.call);
+    this.releases.afterwards(() => {
+      if (this.#waiting.delete(call.call)) this.calls.make(call); // R7
+    });
   }
 
   dropped(call: number): void {
+    this.#waiting.delete(call);
     this.calls.drop(call);
   }
 
@@ -503,6 +532,22 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   failed(error: unknown): void {
     this.#end({ kind: "failed", error });
   }
+}
+
+/** A commit on its way to the home. */
+interface Leaving {
+  readonly piece: Parameters<Home["commit"]>[0];
+  /** Its last one. */
+  readonly entry: number;
+  readonly commit: Commit;
+}
+
+/** One that was appended. */
+interface Appended {
+  /** Resolves when it is at all owners. */
+  readonly held: Promise<void>;
+  /** Hosts were told of it (R6). */
+  readonly isTold: boolean;
 }
 
 /** R7 */

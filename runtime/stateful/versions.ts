@@ -64,10 +64,12 @@ type KeptOpening = Pick<Opened, "version" | "checkpoint" | "log">;
 /** What all sessions of a version share, made once: there may be many. */
 export class VersionParts {
   readonly #services: HostServices;
+  readonly #leftOut: (name: StatefulName, text: string) => void;
   readonly #made = new WeakMap<LiveVersion, { egress: EgressRules; stores: OwnStoreServices }>();
 
-  constructor(services: HostServices) {
+  constructor(services: HostServices, leftOut: (name: StatefulName, text: string) => void) {
     this.#services = services;
+    this.#leftOut = leftOut;
   }
 
   of(version: LiveVersion): { readonly egress: EgressRules; readonly stores: OwnStoreServices } {
@@ -75,7 +77,12 @@ export class VersionParts {
     if (known !== undefined) return known;
     const { replica, limits, nowMs, egressOf, prepared } = this.#services;
     const { space, writes } = prepared(version);
-    const made = { egress: egressOf(version), stores: { replica, limits, nowMs, space, writes } };
+    const { app } = version;
+    const stores = {
+      ...{ replica, limits, nowMs, space, writes },
+      leftOut: (name: Omit<StatefulName, "app">, text: string) => this.#leftOut({ app, ...name }, text),
+    };
+    const made = { egress: egressOf(version), stores };
     this.#made.set(version, made);
     return made;
   }

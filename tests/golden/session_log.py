@@ -330,6 +330,39 @@ def contents():
     ]
 
 
+def token_bytes(token):
+    def position(value):
+        return b"\x00" if value is None else b"\x01" + varint(value)
+    return (b"\x01" + bytes.fromhex(token["session"]) + varint(token["sequence"]) + varint(token["replica"])
+            + varint(token["clock"]) + bytes([token["open"]]) + items(token["path"], position))
+
+
+def piece_bytes(piece):
+    seen, rest = piece["seen"], bytes.fromhex(piece["bytes"])
+    if seen is not None and not seen["isWhole"]:
+        return token_bytes(seen["token"]) + sized(rest)
+    flags = (1 if seen else 0) | (2 if piece["open"] else 0) | (4 if piece["marks"] else 0)
+    if flags == 0:
+        return b"\x02" + rest
+    return (b"\x03" + bytes([flags]) + (token_bytes(seen["token"]) + varint(seen["applied"]) if seen else b"")
+            + (varint(piece["open"]) if piece["open"] else b"") + rest)
+
+
+def pieces():
+    token = {"session": "000102030405060708090a0b0c0d0e0f", "sequence": 3, "replica": 300, "clock": 129169000062976,
+             "open": False, "path": [7, None, 1000]}
+    whole = {"token": token, "applied": 0, "isWhole": True}
+    shown = [
+        {"seen": None, "open": 0, "marks": False, "bytes": "5e5f"},
+        {"seen": whole, "open": 0, "marks": False, "bytes": "5e5f"},
+        {"seen": {**whole, "applied": 130}, "open": 129169000062977, "marks": False, "bytes": ""},
+        {"seen": None, "open": 1, "marks": False, "bytes": "5e"},
+        {"seen": None, "open": 1, "marks": True, "bytes": "5e"},
+        {"seen": {**whole, "isWhole": False}, "open": 0, "marks": False, "bytes": "5e5f"},
+    ]
+    return [{"piece": piece, "packed": piece_bytes(piece).hex()} for piece in shown]
+
+
 print(json.dumps({
     "turns": turns(),
     "checks": checks(),
@@ -337,5 +370,6 @@ print(json.dumps({
     "checkpoints": checkpoints(),
     "parts": state_parts(),
     "state": state_bytes(STATE),
+    "pieces": pieces(),
     "contents": [{**each, "bytes": each["bytes"].hex()} for each in contents()],
 }, indent=1, ensure_ascii=False))

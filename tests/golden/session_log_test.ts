@@ -19,6 +19,7 @@ import { Program } from "../../functions/turns/program.ts";
 import { checkText, type EntryCheck, RollingCheck } from "../../functions/turns/rolling_check.ts";
 import type { TurnInput } from "../../functions/turns/turn.ts";
 import { Writer } from "../../store/codec.ts";
+import { openPiece, wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { packState, unpackState } from "../../runtime/stateful/state_parts.ts";
 import { runPython, storedVectors } from "./python.ts";
 
@@ -57,6 +58,14 @@ const Checkpoint = z.strictObject({
   state: z.string().nullable(),
   shape: z.number(),
 });
+const Token = z.strictObject({
+  ...{ session: z.string(), sequence: z.number(), replica: z.number(), clock: z.number(), open: z.boolean() },
+  path: z.array(z.number().nullable()),
+});
+const Piece = z.strictObject({
+  seen: z.strictObject({ token: Token, applied: z.number(), isWhole: z.boolean() }).nullable(),
+  ...{ open: z.number(), marks: z.boolean(), bytes: z.string() },
+});
 const Vectors = z.strictObject({
   turns: z.array(z.strictObject({ turn: Turn, count: z.number(), bytes: z.string() })),
   checks: z.array(z.strictObject({
@@ -71,6 +80,7 @@ const Vectors = z.strictObject({
     packs: z.boolean(),
   })),
   state: z.string(),
+  pieces: z.array(z.strictObject({ piece: Piece, packed: z.string() })),
   contents: z.array(z.strictObject({ js: z.string(), bytes: z.string() })),
 });
 const text = await storedVectors("session_log.json");
@@ -248,5 +258,18 @@ Deno.test("golden session log: values that JSON does not keep have the bytes tha
     assert.ok(js in values, js);
     assert.equal(hex(encodeContent(values[js])), bytes, js);
     assert.deepEqual(decodeContent(unhex(bytes)), values[js], js);
+  }
+});
+
+Deno.test("golden session log: a piece has the bytes that the document gives, in both forms", () => {
+  for (const { piece, packed } of vectors.pieces) {
+    const seen = piece.seen === null ? null : {
+      ...piece.seen,
+      token: { ...piece.seen.token, session: unhex(piece.seen.token.session) },
+    };
+    const head = { seen, open: piece.open, marks: piece.marks }, bytes = unhex(piece.bytes);
+    assert.equal(hex(wrapPiece(head, bytes)), packed);
+    const { bytes: read, ...rest } = openPiece(unhex(packed));
+    assert.deepEqual([rest, hex(read)], [head, piece.bytes]);
   }
 });

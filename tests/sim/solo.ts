@@ -62,6 +62,8 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       },
       write: (mutations) => Promise.resolve(write(mutations)),
       writeAs: (mutations) => Promise.resolve(void write(mutations)),
+      settle: () => Promise.resolve(),
+      touches: 0,
       tick: () => ++shared.clock,
       watch: () => () => {},
       // Nothing is on this disk, but the one copy outlives all processes.

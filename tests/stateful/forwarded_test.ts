@@ -16,7 +16,6 @@ import {
   readBody,
 } from "../../runtime/stateful/forwarded.ts";
 import { Hearing } from "../../runtime/stateful/hearing.ts";
-import { joinPieces, openPiece, wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { CALL_BYTES_MAX } from "../../functions/calls/call.ts";
 import type { TokenState } from "../../store/api.ts";
 import { CodecError } from "../../store/codec.ts";
@@ -107,20 +106,4 @@ Deno.test("a body above the limit is refused while it comes", async () => {
   });
   await assert.rejects(readBody(endless), CodecError);
   assert.ok(pulled * 256 * 1024 < 2 * CALL_BYTES_MAX);
-});
-
-Deno.test("pieces of a log join to their bytes and the newest token (P1)", () => {
-  const piece = record({
-    token: fc.option(token, { nil: null }),
-    bytes: fc.uint8Array({ maxLength: 30 }),
-  });
-  fc.assert(fc.property(fc.option(token, { nil: null }), fc.array(piece, { maxLength: 8 }), (before, all) => {
-    const pieces = all.map((one) => ({ bytes: wrapPiece(one.token, one.bytes) }));
-    const joined = joinPieces(before, pieces);
-    assert.deepEqual(joined.bytes, Uint8Array.from(all.flatMap((one) => [...one.bytes])));
-    assert.deepEqual(joined.token, all.findLast((one) => one.token !== null)?.token ?? before);
-  }));
-  assert.throws(() => openPiece(new Uint8Array([3])), CodecError);
-  const before02 = new Uint8Array([0, 1, 9]); // as a piece was written once
-  assert.deepEqual(openPiece(before02), { token: null, bytes: new Uint8Array([9]) });
 });

@@ -1,5 +1,6 @@
 /** The store of a stateful session over real replicas in virtual time: what its tokens say of what it has touched. */
 import assert from "node:assert/strict";
+import { NO_HEAD } from "../../runtime/stateful/pieces.ts";
 import { OwnStore } from "../../runtime/stateful/own_store.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
 import type { AttachedSession, TokenState } from "../../store/api.ts";
@@ -23,8 +24,9 @@ const utf8 = new TextEncoder();
 function ownStore(scene: Scene, site: string, token: TokenState | null = null): Promise<OwnStore> {
   const { replica } = scene.process(site);
   const nowMs = () => scene.world.nowMs;
-  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs };
-  return scene.done(OwnStore.open(services, NAME, token));
+  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut: () => {} };
+  const seen = token && { token, applied: 0, isWhole: true };
+  return scene.done(OwnStore.open(services, NAME, { ...NO_HEAD, seen }));
 }
 
 const setTo = (text: string) => [{ kind: "set", key, value: utf8.encode(text) }] as const;
@@ -58,7 +60,7 @@ for (const what of ["effects that are applied", "writes with checks"] as const) 
     while (!isSeen) {
       const { replica } = scene.process("e2").replica.status();
       const effect = { effect: ++last, clock: own.tick(), replica, atMs: 1, mutations: setTo(`${last}`) };
-      if (what === "effects that are applied") await scene.done(own.apply(effect));
+      if (what === "effects that are applied") await scene.done(own.apply(effect).then(() => own.settle()));
       else {
         const [row] = await scene.done(own.get([key], "session"));
         await scene.done(
@@ -91,11 +93,13 @@ Deno.test("a session that takes in a token after its site got another parent is 
   await scene.done(
     own.apply({ effect: 1, clock: own.tick(), replica, atMs: 1, mutations: setTo("mine") }),
   );
+  await scene.done(own.settle());
   await scene.move("e2", "c2");
   await scene.done(own.see(caller.token(false)));
   await scene.done(
     own.apply({ effect: 2, clock: own.tick(), replica, atMs: 1, mutations: setTo("later") }),
   );
+  await scene.done(own.settle());
   const told = await scene.done(own.token());
   assert.equal(told.replica, scene.process("e2").replica.status().replica);
   const elsewhere = await scene.attach("e3", told);

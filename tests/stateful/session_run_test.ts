@@ -37,8 +37,8 @@ function running() {
   };
   const store = {
     apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
-    token: () => Promise.resolve(SEEN),
-    tick: () => 1,
+    ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1 },
+    ...{ touches: 0, isDurable: true, settle: () => Promise.resolve(), durable: () => Promise.resolve() },
   } as unknown as OwnStore;
   const peers = {
     ...{ noted() {}, opened() {}, released() {}, ready: () => Promise.resolve(), isPeer: () => false },
@@ -47,7 +47,15 @@ function running() {
   const clock = new SystemClock();
   const run = new SessionRun({
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
-    ...{ version: "v1", store, clock, nowMs: () => clock.nowMs(), isShared: false, isAdopted: false },
+    ...{
+      version: "v1",
+      store,
+      clock,
+      nowMs: () => clock.nowMs(),
+      isShared: false,
+      isAdopted: false,
+      applied: 0,
+    },
     listener: { peers } as unknown as RunListener,
     originWay: null,
     calls: {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { Followable, FollowedLog, KeptLog, LogNews, StatefulName } from "../../functions/homes/mod.ts";
 import type { OpenSession, Promotion } from "../../functions/turns/mod.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
-import { wrapPiece } from "../../runtime/stateful/pieces.ts";
+import { NO_HEAD, wrapPiece } from "../../runtime/stateful/pieces.ts";
 import { StandbyFailed } from "../../runtime/stateful/standby.ts";
 import { SYSTEM_CLOCK } from "../../runtime/stateful/clock.ts";
 import { Standbys } from "../../runtime/stateful/standbys.ts";
@@ -13,7 +13,7 @@ const SEED = new Uint8Array(32);
 
 const piece = (first: number, count = 1) => ({
   ...{ first, count, epoch: 1, wakeAtMs: 0 },
-  bytes: wrapPiece(null, Uint8Array.of(first)),
+  bytes: wrapPiece(NO_HEAD, Uint8Array.of(first)),
 });
 type LogPiece = ReturnType<typeof piece>;
 
@@ -170,7 +170,7 @@ Deno.test("a standby whose log is cut, begun anew or has a gap is closed, and be
     site.news({ kind: "appended", pieces: [piece(7)] });
     await site.following(3);
     site.pieces.length = 0;
-    site.checkpoint = { at: 9, bytes: wrapPiece(null, Uint8Array.of(99)), version: "v1", parts: [] };
+    site.checkpoint = { at: 9, bytes: wrapPiece(NO_HEAD, Uint8Array.of(99)), version: "v1", parts: [] };
     site.news({ kind: "based", at: 9 });
     await site.following(4);
     assert.deepEqual(site.opened[3]?.checkpoint, { at: 9, bytes: Uint8Array.of(99), state: [] });
@@ -184,7 +184,7 @@ Deno.test("a checkpoint of what was followed changes nothing, until the log that
     await site.following();
     site.news({ kind: "based", at: 1 });
     assert.deepEqual(site.told, []);
-    site.append({ ...piece(2), bytes: wrapPiece(null, new Uint8Array(600 * 1024)) });
+    site.append({ ...piece(2), bytes: wrapPiece(NO_HEAD, new Uint8Array(600 * 1024)) });
     site.news({ kind: "based", at: 2 });
     await site.following(2);
   }));

@@ -6,7 +6,7 @@ import { type From, Session } from "../../../functions/session.ts";
 import { encodeToHome, encodeToHost } from "../../../functions/peers/mod.ts";
 import { encodeKept } from "../../../functions/peers/frame_bytes.ts";
 import { Series, type SeriesStart } from "../../../functions/sealed_log/mod.ts";
-import { wrapPiece } from "../../../runtime/stateful/pieces.ts";
+import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
 import { inMacrotask } from "../../turns/run.ts";
 import { Solo } from "../../turns/solo.ts";
 import type { BenchContext } from "../bench.ts";
@@ -47,7 +47,7 @@ function withIncrement(others: number): Promise<number> {
     for (let turn = 0; turn < others; turn++) solo.deliver({ kind: "message", peer: OTHER, message: SAID });
     solo.deliver({ kind: "message", peer: RECEIVER, message: SAID });
     const pieces = solo.commits.map(({ first, count, entries }) => (
-      { epoch: 1, first, count, wakeAtMs: 0, bytes: wrapPiece(null, entries) }
+      { epoch: 1, first, count, wakeAtMs: 0, bytes: wrapPiece(NO_HEAD, entries) }
     ));
     const log = {
       seed: new Uint8Array(32),

@@ -7,7 +7,7 @@ import type { FeedHome } from "../../../functions/sealed_log/mod.ts";
 import { HostFeeds } from "../../../functions/sealed_log/mod.ts";
 import { type From, Session } from "../../../functions/session.ts";
 import { decodeValue, encodeValue } from "../../../functions/value.ts";
-import { wrapPiece } from "../../../runtime/stateful/pieces.ts";
+import { NO_HEAD, wrapPiece } from "../../../runtime/stateful/pieces.ts";
 import { inMacrotask } from "../../turns/run.ts";
 import { Solo } from "../../turns/solo.ts";
 import { freshAnswer, freshInput } from "../fresh.ts";
@@ -139,7 +139,7 @@ function exchanged(solo: Solo, holders: Holders): void {
       const { feeds, home } = holders[at] ?? {};
       if (feeds === undefined || home === undefined) continue;
       const piece = { epoch: 1, first: home.last + 1, count, wakeAtMs: 0 };
-      feeds.appended({ ...piece, bytes: wrapPiece(null, entries) });
+      feeds.appended({ ...piece, bytes: wrapPiece(NO_HEAD, entries) });
       home.last += count;
       if (feeds.next(PEER).length === 0) throw new Error("nothing is sent");
       feeds.taken(PEER, round);

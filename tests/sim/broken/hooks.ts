@@ -100,6 +100,10 @@ function overlaid(
     list: (range, options) => inner.list(range, options),
     write: (mutations, checks) => inner.write(mutations, checks),
     writeAs: (mutations, version) => inner.writeAs(mutations, version),
+    settle: () => inner.settle(),
+    get touches() {
+      return inner.touches;
+    },
     tick: () => inner.tick(),
     watch: (ranges, changed) => inner.watch(ranges, changed),
     see: (token) => inner.see(presents(token)),

@@ -221,6 +221,8 @@ export class SiteProcess {
       token: () => TOKEN,
       see: () => Promise.resolve(),
       durable: () => Promise.resolve(),
+      settle: () => Promise.resolve(),
+      ...{ isDurable: true, touches: 0 },
       tick: () => clockValue++,
       writeAs: async (
         rows: readonly { readonly value?: Uint8Array }[],

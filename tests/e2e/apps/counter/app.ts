@@ -55,6 +55,15 @@ export class Counter extends Session<Env> {
     return (await this.env.kv.get<string>(["kept", this.id])).value;
   }
 
+  /** Writes the same row, and does not look at it. */
+  async put(text: string): Promise<void> {
+    await this.env.kv.set(["kept", this.id], `${text} ${this.count.get()}`);
+  }
+
+  async got(): Promise<string | null> {
+    return (await this.env.kv.get<string>(["kept", this.id])).value;
+  }
+
   /** Asks another counter. */
   async addThere(id: string, by: number): Promise<number> {
     return await this.env.sessions.counter.get(id).add(by);
@@ -124,6 +133,8 @@ const METHODS: ReadonlySet<string> = new Set(
     "fail",
     "loop",
     "keep",
+    "put",
+    "got",
     "addThere",
     "around",
     "ring",
