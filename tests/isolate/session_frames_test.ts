@@ -109,7 +109,7 @@ const kept = { at: number, bytes, state: fc.constant([]) };
 const checkpoint: fc.Arbitrary<Checkpoint> = record({ ...kept, on: maybe(number) });
 const made = { outputs: list(output), effects: list(effect), timers: list(timer), calls: list(call) };
 const commit: fc.Arbitrary<Commit> = record({
-  ...{ first: number, count: small, entries: bytes, through: number, check: small, ...made },
+  ...{ first: number, count: small, entries: bytes, through: number, ...made },
   ...{ isPoint: flag, isQuiescent: flag, isEnded: flag },
   rejected: maybe(record({
     subject: maybe(
