@@ -21,6 +21,7 @@ import type { KeptLog } from "./kept_log.ts";
 import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
 import {
   FORCED_MS,
+  LOST_MS,
   OPEN_MS_MAX,
   PACKET_BYTES_TARGET,
   PER_APP_MAX,
@@ -330,6 +331,7 @@ export class Homes {
       learned: (name, one) => this.#routes.set(keyOf("", name), one),
       invite: (one, name) => void this.#invite(one, name),
       ...{ hosts: this.#ports.hosts, forcedMs: this.#ports.forcedMs ?? FORCED_MS },
+      lostMs: this.#ports.lostMs ?? LOST_MS,
       count: (name) => this.#count(name),
     };
   }

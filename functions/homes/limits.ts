@@ -36,6 +36,8 @@ export const ASK_RETRY_MS_MAX = 8_000;
 export const OPEN_MS_MAX = 2_000;
 /** So long is waited for an owner that lives before the log is taken from those who have answered. */
 export const PROMISE_MS_MAX = 1_000;
+/** So long for those that are taken to be lost, where nobody else has the log: a site that is back has answered by then. */
+export const LOST_MS = 200;
 /** Clients that an operator would go on without come within this, if they are there: they try a site every few seconds. */
 export const FORCED_MS = 6_000;
 /** An arbiter that is not sure whether a home is gone is asked again after so long, then after twice that, up to: */

@@ -68,6 +68,7 @@ export interface HomesPorts {
   readonly perAppMax?: number;
   /** FORCED_MS, where absent. */
   readonly forcedMs?: number;
+  readonly lostMs?: number;
   /** At the root: so long it knows that a name has ended, ENDED_MS by default. */
   readonly endedMs?: number | undefined;
 }

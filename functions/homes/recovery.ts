@@ -62,6 +62,7 @@ export interface RecoveryPorts {
   readonly hosts: HostsPort | undefined;
   /** Hosts that an operator would go on without have so long. */
   readonly forcedMs: number;
+  readonly lostMs: number;
   count(name: string): void;
 }
 
@@ -272,7 +273,7 @@ export class Recovery {
         changed.resolve();
       });
     }
-    const waitMs = ports.nowMs() + PROMISE_MS_MAX;
+    const begunMs = ports.nowMs(), waitMs = begunMs + PROMISE_MS_MAX;
     const unlisten = ports.onLost(() => changed.resolve());
     for (const { site } of owners) if (site !== ports.site) ports.look(site);
     try {
@@ -282,8 +283,10 @@ export class Recovery {
         const isLate = ports.nowMs() >= waitMs;
         const isEnough = mayMiss || [...promised.values()].some(({ log }) => log !== null);
         if (silent.length === 0) break;
-        if (isEnough && (isLate || silent.every(({ site }) => ports.isLost(site)))) break;
-        if (ports.nowMs() >= this.#untilMs) throw this.#unreachable(silent);
+        const isLost = silent.every(({ site }) => ports.isLost(site));
+        if (isEnough && (isLate || isLost)) break;
+        const isGivenUp = isLost && ports.nowMs() >= begunMs + ports.lostMs;
+        if (isGivenUp || ports.nowMs() >= this.#untilMs) throw this.#unreachable(silent);
         const looked = Promise.withResolvers<void>();
         changed.resolve = looked.resolve;
         const cancel = ports.after(50, looked.resolve);

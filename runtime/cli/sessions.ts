@@ -16,6 +16,7 @@ import {
   type Shell,
   UsageError,
 } from "./command.ts";
+import { type SiteState, siteStates, stateText } from "./site_states.ts";
 import { visible } from "./visible.ts";
 
 const listed = z.object({
@@ -225,22 +226,33 @@ async function list(
     found.push(...page.sessions);
     next = page.next;
   } while (next !== null && found.length < limit);
-  const cells = found.map((one) => [
+  const states = found.some(({ ended }) => !ended) ? await siteStates(client) : new Map<string, SiteState>();
+  const rows = found.map((one) => ({ ...one, homeUp: one.ended ? null : states.get(one.home)?.up ?? false }));
+  const cells = rows.map((one) => [
     one.app,
     one.class,
     one.id,
-    one.ended ? "ended" : one.parked === null ? one.home : `${one.home}, parked: ${one.parked}`,
+    one.ended ? "ended" : homeText(one, states.get(one.home)),
     String(one.epoch),
     one.owners.join(",") || "-",
     one.version.slice(0, 8),
   ]);
-  const code = show(found, args, shell, {
+  const code = show(rows, args, shell, {
     head: ["app", "class", "id", "home", "epoch", "owners", "version"],
     cells,
     none: "no stateful sessions",
   });
   if (next !== null) shell.err(`there are more: --limit ${limit * 10}`);
   return code;
+}
+
+/** One whose home is away goes on elsewhere with its next request, where others keep its log. */
+function homeText({ home, parked }: z.infer<typeof listed>, state: SiteState | undefined): string {
+  const notes = [
+    ...state === undefined ? ["removed"] : state.up ? [] : [stateText(state)],
+    ...parked === null ? [] : [`parked: ${parked}`],
+  ];
+  return [home, ...notes].join(", ");
 }
 
 const pathOf = ([app = "", name = "", id = ""]: readonly string[]): string =>

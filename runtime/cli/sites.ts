@@ -5,6 +5,7 @@ import { admittedSchema, drainedSchema, removedSchema } from "../deploy/answers.
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { moveSite } from "./move_site.ts";
+import { siteStates, stateText } from "./site_states.ts";
 import { WAIT_OPTIONS } from "./waiting.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "./command.ts";
 
@@ -13,7 +14,7 @@ export const sites: Command = {
   name: "sites",
   usage: "[remove SITE [--force] | add SITE | drain SITE [--for TIME] | move SITE PARENT [--lost SITES]]",
   summary: [
-    "Lists the sites of the cluster, root first. `remove` takes a site that will never come back off the tree: what",
+    "Lists the sites of the cluster, root first, and whether each answers. `remove` takes a site that will never come back off the tree: what",
     "it had not pushed is lost, and sessions that saw such things are told so. A site that is connected is only",
     "removed with --force. `add` lets a removed site in again, with an empty data folder. `drain` stops a site as",
     "planned: it takes no requests any more, pushes what is pending and tells the others until when it is away, so",
@@ -56,9 +57,15 @@ export const sites: Command = {
 };
 
 async function list(args: Parsed, shell: Shell): Promise<ExitCode> {
-  const rows = await (await findCluster(args, shell)).sites();
-  const cells = rows.map((row) => [row.id, row.tier, row.parent ?? "-", row.url]);
-  return show(rows, args, shell, { head: ["site", "tier", "parent", "url"], cells, none: "no sites" });
+  const client = await findCluster(args, shell);
+  const [sites, states] = await Promise.all([client.sites(), siteStates(client)]);
+  const rows = sites.map((row) => ({ ...row, ...states.get(row.id) ?? { up: false, silentMs: null } }));
+  const cells = rows.map((row) => [row.id, row.tier, row.parent ?? "-", stateText(row), row.url]);
+  return show(rows, args, shell, {
+    head: ["site", "tier", "parent", "state", "url"],
+    cells,
+    none: "no sites",
+  });
 }
 
 const pathOf = (site: string): string => `/sites/${encodeURIComponent(site)}`;

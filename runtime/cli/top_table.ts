@@ -18,6 +18,8 @@ export const topViewSchema = z.object({
     tier: z.string(),
     reachable: z.boolean(),
     ageMs: z.number().nullable(),
+    silentMs: latency,
+    alerts: z.array(z.object({ code: z.string(), detail: z.string(), by: z.string() })).default([]),
     lagMs: latency,
     status: z.object({
       parent: z.object({ connected: z.boolean(), rttMs: z.number().nullable() }).nullable(),
@@ -29,7 +31,6 @@ export const topViewSchema = z.object({
         isolates: z.number(),
         next: z.object({ version: z.string(), weight: z.number(), isolates: z.number() }).optional(),
       })).default([]),
-      alerts: z.array(z.object({ code: z.string() })).default([]),
       f: count,
       wards: z.object({ owners: z.array(z.string()), next: z.array(z.string()).nullable() }).optional(),
     }).nullable(),
@@ -61,7 +62,16 @@ export function topLines(view: TopView): string[] {
     ...aligned(siteRows(view.sites), 3),
     "",
     ...aligned([APP_HEAD, ...appRows(view)], 2),
+    ...alertLines(view),
   ];
+}
+
+/** What is to be looked at, with who noticed it where that is another site. */
+function alertLines(view: TopView): string[] {
+  const rows = view.sites.flatMap(({ id, alerts }) =>
+    alerts.map(({ code, detail, by }) => [id, code, by === id ? detail : `${detail} (seen from ${by})`])
+  );
+  return rows.length === 0 ? [] : ["", ...columns([["ALERT AT", "CODE", "WHAT"], ...rows])];
 }
 
 const SITE_HEAD = [
@@ -118,7 +128,7 @@ function siteRow(
   const { status, rates, tier } = site;
   if (!site.reachable || status === null || rates === null) {
     return {
-      cells: [label, tier, site.ageMs === null ? "never seen" : `away ${seconds(site.ageMs)}`],
+      cells: [label, tier, awayText(site)],
       owners: "",
     };
   }
@@ -126,7 +136,7 @@ function siteRow(
   const cells = [
     label,
     tier,
-    uplink(status.parent) + status.alerts.map(({ code }) => ` ${code}!`).join(""),
+    uplink(status.parent) + site.alerts.map(({ code }) => ` ${code}!`).join(""),
     site.lagMs === null ? "-" : seconds(site.lagMs),
     status.pending === 0 ? "0" : `${status.pending} (${bytes(status.pendingBytes)})`,
     ...rateCells(all),
@@ -135,6 +145,12 @@ function siteRow(
     bytes(process.rssBytes),
   ];
   return { cells, owners: ownersOf(status) };
+}
+
+/** The last answer may be older than what its neighbours heard of it. */
+function awayText({ silentMs, ageMs }: TopSite): string {
+  const ms = silentMs ?? ageMs;
+  return ms === null ? "no word" : `away ${seconds(ms)}`;
 }
 
 /** Those in effect, and those that are to take their place. */

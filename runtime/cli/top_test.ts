@@ -36,7 +36,10 @@ Deno.test("top shows the tree of sites and the apps over all of them", () => {
       site("cloud", null),
       site("core-1", "cloud"),
       site("core-2", "cloud", { reachable: false, ageMs: 4_200 }),
-      site("edge-1", "core-1", { reachable: false, ageMs: null, status: null, rates: null }),
+      site("edge-1", "core-1", {
+        ...{ reachable: false, ageMs: null, status: null, rates: null },
+        alerts: [{ code: "site_dead", detail: "silent for 4 s", by: "core-1" }],
+      }),
       site("edge-2", "lost-1"),
     ],
   });
@@ -46,12 +49,15 @@ Deno.test("top shows the tree of sites and the apps over all of them", () => {
     "SITE        TIER  UPLINK        LAG      PENDING  REQ/S  ERR/S     P50     P99  NEW  NOTHING  CARRY  WAIT  CPU   MEMORY",
     "cloud       root  -           1.5 s  2 (2.0 KiB)   12.3    0.0  1.5 ms  250 ms    3        2      1     0  25%  100 MiB",
     "├ core-1    edge  20 ms       1.5 s  2 (2.0 KiB)   12.3    0.0  1.5 ms  250 ms    3        2      1     0  25%  100 MiB",
-    "│ └ edge-1  edge  never seen",
+    "│ └ edge-1  edge  no word",
     "└ core-2    edge  away 4.2 s",
     "edge-2      edge  20 ms       1.5 s  2 (2.0 KiB)   12.3    0.0  1.5 ms  250 ms    3        2      1     0  25%  100 MiB",
     "",
     "APP   VERSION   SITES  ISOLATES  REQ/S  ERR/S     P50     P99",
     "shop  01234567      3         3   37.0    0.0  1.5 ms  250 ms",
+    "",
+    "ALERT AT  CODE       WHAT",
+    "edge-1    site_dead  silent for 4 s (seen from core-1)",
   ]);
 });
 

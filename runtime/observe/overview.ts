@@ -7,6 +7,7 @@
  * O1  A site that does not answer within {@link ANSWER_MS} is `reachable: false`, with its last answer and its age.
  * O2  Nothing is asked, and no timer runs, while nobody looks.
  * O3  At most {@link ASKED_AT_ONCE} sites are asked at once.
+ * O4  An alert is shown at the site it is about, once, whoever noticed it; only alerts of sites that answer are shown.
  */
 import { z } from "zod";
 import type { Moved, Rates, TrafficSnapshot } from "./traffic.ts";
@@ -39,10 +40,28 @@ export interface SiteRates {
 
 /** A site's own answer: its status is passed on as it came. */
 const answerSchema = z.object({
-  status: z.looseObject({ site: z.string(), lagMs: z.number().nullish() }),
+  status: z.looseObject({
+    site: z.string(),
+    lagMs: z.number().nullish(),
+    alerts: z.array(z.object({ code: z.string(), site: z.string().optional(), detail: z.string() })).default(
+      [],
+    ),
+    children: z.array(z.looseObject({ id: z.string(), stableLagMs: z.number().nullish() })).default([]),
+    watched: z.array(z.looseObject({ site: z.string(), standing: z.string(), silentMs: z.number() })).default(
+      [],
+    ),
+  }),
   rates: z.looseObject({}),
 });
 type SiteAnswer = z.infer<typeof answerSchema>;
+
+/** What is to be looked at at a site. */
+export interface SiteAlert {
+  readonly code: string;
+  readonly detail: string;
+  /** The site that noticed. */
+  readonly by: string;
+}
 
 /** A site in the overview. */
 export interface SiteView {
@@ -53,6 +72,10 @@ export interface SiteView {
   readonly reachable: boolean;
   /** Age of `status` and `rates`; null where there was never an answer. */
   readonly ageMs: number | null;
+  /** For how long nothing of it came, as the site that heard of it last knows; null where no site knows. */
+  readonly silentMs: number | null;
+  /** O4 */
+  readonly alerts: readonly SiteAlert[];
   /** For how long, at most, it may not have what the root has: what each site on the way lags, as far as known. */
   readonly lagMs: number | null;
   readonly status: SiteAnswer["status"] | null;
@@ -128,15 +151,21 @@ export class Overview {
     };
     await Promise.all(Array.from({ length: Math.min(ASKED_AT_ONCE, known.length) }, ask));
     for (const id of this.#last.keys()) if (!ids.has(id)) this.#last.delete(id);
+    const present = [...answers.values()].flatMap((answer) => answer === null ? [] : [answer.status]);
+    const alerts = alertsBySite(present, ids), silences = silenceBySite(present);
     const views = known.map(({ id, parent, tier, url }) => {
       const last = this.#last.get(id);
+      const ageMs = last === undefined ? null : Math.max(0, Math.round(performance.now() - last.atMs));
+      const heardMs = [ageMs, silences.get(id) ?? null].filter((ms) => ms !== null);
       return {
         id,
         parent,
         tier,
         url,
         reachable: (answers.get(id) ?? null) !== null,
-        ageMs: last === undefined ? null : Math.max(0, Math.round(performance.now() - last.atMs)),
+        ageMs,
+        silentMs: heardMs.length === 0 ? null : Math.min(...heardMs),
+        alerts: alerts.get(id) ?? [],
         status: last?.answer.status ?? null,
         rates: last?.answer.rates ?? null,
       };
@@ -164,6 +193,34 @@ export class Overview {
       clearTimeout(timer);
     }
   }
+}
+
+/** O4; what is said of a site that the tree does not have (any more) is shown at who says it. */
+function alertsBySite(
+  statuses: readonly SiteAnswer["status"][],
+  known: ReadonlySet<string>,
+): Map<string, SiteAlert[]> {
+  const found = new Map<string, SiteAlert[]>();
+  for (const { site: by, alerts } of statuses) {
+    for (const { code, detail, site = by } of alerts) {
+      const at = known.has(site) ? site : by;
+      const there = found.get(at) ?? [];
+      found.set(at, there);
+      if (at === by || !there.some((alert) => alert.code === code)) there.push({ code, detail, by });
+    }
+  }
+  return found;
+}
+
+/** For how long each site has been silent, as its neighbours know. */
+function silenceBySite(statuses: readonly SiteAnswer["status"][]): Map<string, number> {
+  const silences = new Map<string, number>();
+  const heard = (site: string, ms: number) => silences.set(site, Math.min(ms, silences.get(site) ?? ms));
+  for (const { children, watched } of statuses) {
+    for (const { id, stableLagMs } of children) if (typeof stableLagMs === "number") heard(id, stableLagMs);
+    for (const { site, standing, silentMs } of watched) if (standing !== "unknown") heard(site, silentMs);
+  }
+  return silences;
 }
 
 /** null where a site on the way never answered. */

@@ -56,6 +56,45 @@ Deno.test("a site that does not answer is shown with its last answer's age (O1)"
   assert.deepEqual([a?.reachable, a?.ageMs, a?.status], [false, null, null]);
 });
 
+Deno.test("an alert is shown at the site it is about, once, with who noticed (O4)", async () => {
+  const dead = (site: string) => ({ code: "site_dead", site, detail: `nothing was heard of ${site}` });
+  const says: Readonly<Record<string, unknown>> = {
+    root: {
+      alerts: [dead("b"), { code: "site_away", site: "gone", detail: "removed since" }],
+      watched: [{ site: "b", standing: "dead", silentMs: 4_000 }, {
+        site: "a",
+        standing: "unknown",
+        silentMs: 9,
+      }],
+    },
+    a: {
+      alerts: [dead("b"), { code: "pending", site: "a", detail: "rows" }, {
+        code: "lag",
+        detail: "of a version before",
+      }],
+      children: [{ id: "b", stableLagMs: 5_000 }],
+    },
+  };
+  const overview = new Overview({
+    site: "root",
+    sites: () => ["root", "a", "b"].map(site),
+    nowMs: () => 7,
+    ask: (id) => {
+      if (id === "b") return Promise.reject(new Error("no way"));
+      return Promise.resolve(
+        Response.json({ status: { site: id, lagMs: 1, ...says[id] as object }, rates: {} }),
+      );
+    },
+  });
+  const { sites } = await overview.look();
+  assert.deepEqual(sites.map(({ id, alerts }) => [id, alerts.map(({ code, by }) => `${code} by ${by}`)]), [
+    ["root", ["site_away by root"]],
+    ["a", ["pending by a", "lag by a"]],
+    ["b", ["site_dead by root"]],
+  ]);
+  assert.deepEqual([sites[2]?.ageMs, sites[2]?.silentMs], [null, 4_000], "heard of, though never asked");
+});
+
 Deno.test("lag adds up from the root, and is not known below a site that never answered", async () => {
   const { overview, state } = setUp();
   const lags = async () => (await overview.look()).sites.map(({ lagMs }) => lagMs);

@@ -2,6 +2,8 @@
  * What an operator should look at, by a closed list of codes (docs/operating.md says what to do about each).
  *
  * W1  An alert is a matter of now: it is gone from the status when its cause is.
+ * W2  An alert names the site it is about, which may be another than the one that noticed: a dead site is noticed by
+ *     its neighbours, who are well themselves.
  */
 import { statfsSync } from "node:fs";
 import type { ReplicaStatus } from "../../store/api.ts";
@@ -26,6 +28,8 @@ export interface Alert {
     | "owners_without"
     | "stateful_parked"
     | "stateful_stalled";
+  /** The site to look at (W2). */
+  readonly site: string;
   readonly detail: string;
 }
 
@@ -34,6 +38,7 @@ export interface Signs {
   readonly fault: Error | null;
   readonly replica: Pick<
     ReplicaStatus,
+    | "site"
     | "clocksAhead"
     | "parent"
     | "pending"
@@ -66,13 +71,16 @@ const DISK_FREE_MIN = 0.05;
 /** What is to be looked at now. */
 export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Signs): Alert[] {
   const alerts: Alert[] = [];
-  const add = (code: Alert["code"], detail: string) => void alerts.push({ code, detail });
+  const about = (site: string, code: Alert["code"], detail: string) =>
+    void alerts.push({ code, site, detail });
+  const add = (code: Alert["code"], detail: string) => about(replica.site, code, detail);
   if (fault !== null) add("disk_failed", fault.message);
   if (diskFree !== null && diskFree < DISK_FREE_MIN) {
     add("disk_low", `${(100 * diskFree).toFixed(1)} % of the disk is free`);
   }
   for (const site of replica.clocksAhead) {
-    add(
+    about(
+      site,
       "clock_ahead",
       `site ${site} is refused: its clock is more than a minute ahead of this site's`,
     );
@@ -90,10 +98,14 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
   // Told where the site is missed, and there only: the stable clock of every site waits for it.
   for (const { id, connected, stableLagMs } of children) {
     if (connected || (stableLagMs ?? 0) <= NEIGHBOUR_AWAY_MS || isExpected(id)) continue;
-    add("child_away", `nothing of site ${id} or those below it has come for ${seconds(stableLagMs ?? 0)}`);
+    about(
+      id,
+      "child_away",
+      `nothing of site ${id} or those below it has come for ${seconds(stableLagMs ?? 0)}`,
+    );
   }
   for (const { child, waitsFor, forMs } of adopting) {
-    if (forMs > NEIGHBOUR_AWAY_MS) add("adoption_waits", adoption(child, waitsFor, seconds(forMs)));
+    if (forMs > NEIGHBOUR_AWAY_MS) about(child, "adoption_waits", adoption(child, waitsFor, seconds(forMs)));
   }
   if (pending > PENDING_ROWS || pendingBytes > PENDING_BYTES) {
     add("pending", `${pending} rows (${pendingBytes} bytes) have not been acknowledged by the parent`);
@@ -101,18 +113,19 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
   for (const { id, untilMs, near } of away) {
     if (!near) continue;
     const at = new Date(untilMs).toISOString();
-    if (untilMs > nowMs) add("site_away", `site ${id} was drained, and is to be back by ${at}`);
-    else add("site_overdue", `site ${id} was drained, and should have been back at ${at}`);
+    if (untilMs > nowMs) about(id, "site_away", `site ${id} was drained, and is to be back by ${at}`);
+    else about(id, "site_overdue", `site ${id} was drained, and should have been back at ${at}`);
   }
   for (const { site, standing, silentMs } of replica.watched) {
     if (isExpected(site)) continue;
     const silence = `nothing was heard of site ${site} for ${seconds(silentMs)}`;
-    if (standing === "suspected") add("site_suspected", `${silence}: it gets nothing new to hold`);
-    if (standing === "dead") add("site_dead", `${silence}: others take its place`);
+    if (standing === "suspected") about(site, "site_suspected", `${silence}: it gets nothing new to hold`);
+    if (standing === "dead") about(site, "site_dead", `${silence}: others take its place`);
   }
   if (replica.ownersMissing !== null) add("owners_missing", replica.ownersMissing);
   for (const { site, why } of replica.wards.silent) {
-    add(
+    about(
+      site,
       "owners_silent",
       `owner ${site} does not take what is pending here (${why})${
         replica.wards.isAlone ? "" : ": answers wait for it"

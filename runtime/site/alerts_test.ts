@@ -19,6 +19,7 @@ const calm: Signs = {
   fault: null,
   stateful: { parked: 0, stalled: 0 },
   replica: {
+    site: "here",
     clocksAhead: [],
     parent: PARENT,
     pending: 3,
@@ -99,6 +100,17 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
   rows.push([{ ...calm, stateful: { parked: 2, stalled: 0 } }, ["stateful_parked"]]);
   rows.push([{ ...calm, stateful: { parked: 0, stalled: 1 } }, ["stateful_stalled"]]);
   for (const [signs, codes] of rows) assert.deepEqual(alertsOf(signs).map(({ code }) => code), codes);
+});
+
+Deno.test("an alert names the site that it is about (W2)", () => {
+  const about = (signs: Signs) => alertsOf(signs).map(({ code, site }) => `${code} at ${site}`);
+  assert.deepEqual(about(withReplica({ watched: [watched("dead")], clocksAhead: ["edge-1"] })), [
+    "clock_ahead at edge-1",
+    "site_dead at edge-2",
+  ]);
+  assert.deepEqual(about(lostChild), ["child_away at edge"]);
+  assert.deepEqual(about(lostParent), ["parent_away at here"], "which is without its parent");
+  assert.deepEqual(about({ ...calm, diskFree: 0 }), ["disk_low at here"]);
 });
 
 Deno.test("an alert of a site that waits to be taken in names those who did not answer", () => {

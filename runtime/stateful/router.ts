@@ -7,8 +7,10 @@
  * T1  A call keeps its request's id from its first attempt to its last: whatever was lost on the way, it is run once.
  * T2  A site that is asked over a link serves what is at home there, and passes nothing on but calls for other sites.
  * T3  A call ends: with an answer, or with a problem that says what its caller can do.
+ * T4  Only the first call of a stateful session that nobody can open waits to hear it again; those after it try once,
+ *     and are told at once.
  */
-import { HomeError, type Homes } from "../../functions/homes/mod.ts";
+import { HomeError, type Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import { chainName } from "../../functions/turns/mod.ts";
 import { StoreUnavailable } from "../../store/api.ts";
@@ -62,6 +64,10 @@ const TURNS_MAX = 4;
 const REACH_MS_MAX = 15_000;
 /** What says that nobody can take it over is believed when it was said for so long. */
 const UNREACHABLE_MS_MAX = 3_000;
+/** T4: it is told at once for as long as calls come this often. */
+const KNOWN_MS = 10_000;
+/** Names that are known to be unreachable: 300 bytes each at most. */
+const KNOWN_MAX = 10_000;
 /** A move, or a takeover by a standby, is a matter of milliseconds; one by suspicion of seconds. */
 const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 
@@ -70,6 +76,8 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   readonly #services: RouterServices;
   readonly #hearing: Hearing;
   readonly #clock: PeerClock;
+  /** T4: until when, by name; those that were told last come last. */
+  readonly #unreachable = new Map<string, number>();
 
   constructor(services: RouterServices) {
     this.#services = services;
@@ -108,11 +116,14 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
         const { reply, at } = await this.#attempt(asked, late.signal);
         if (reply.kind === "answer") {
+          this.#unreachable.delete(keyOf(asked.name));
           const heard = () => this.#heard(at, asked);
           if (!isKept) heard();
           return { answer: reply.answer, token: reply.token, heard };
         }
-        if (reply.kind === "problem") this.#giveUp(reply, this.#clock.nowMs() - begunMs, late.signal);
+        if (reply.kind === "problem") {
+          this.#giveUp(asked.name, reply, this.#clock.nowMs() - begunMs, late.signal);
+        }
         this.#services.count("retried");
         await pause(this.#clock, pauseMs);
       }
@@ -122,19 +133,41 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   }
 
   /** T3 @throws Problem where trying again has no use. */
-  #giveUp(problem: Extract<ForwardedReply, { kind: "problem" }>, ms: number, late: AbortSignal): void {
+  #giveUp(
+    name: StatefulName,
+    problem: Extract<ForwardedReply, { kind: "problem" }>,
+    ms: number,
+    late: AbortSignal,
+  ): void {
     const { code, message } = problem;
     if (late.aborted) {
       throw new Problem("wall_time", `a stateful session gave no answer in ${this.#services.wallMs} ms`);
     }
     const mayWaitMs = code === "superseded_home"
       ? REACH_MS_MAX
-      : code === "stateful_unreachable"
+      : code === "stateful_unreachable" && !this.#isKnown(name)
       ? UNREACHABLE_MS_MAX
       : 0;
     if (ms < mayWaitMs) return;
+    if (code === "stateful_unreachable") this.#learn(name);
     if (code === "superseded_home") throw new Problem("stateful_unreachable", message);
     throw new Problem(isProblemCode(code) ? code : "internal", message);
+  }
+
+  /** T4 */
+  #isKnown(name: StatefulName): boolean {
+    return this.#clock.nowMs() < (this.#unreachable.get(keyOf(name)) ?? -Infinity);
+  }
+
+  /** T4 */
+  #learn(name: StatefulName): void {
+    const key = keyOf(name);
+    this.#unreachable.delete(key);
+    this.#unreachable.set(key, this.#clock.nowMs() + KNOWN_MS);
+    for (const oldest of this.#unreachable.keys()) {
+      if (this.#unreachable.size <= KNOWN_MAX) break;
+      this.#unreachable.delete(oldest);
+    }
   }
 
   /** Answers a call of another site. */
@@ -251,6 +284,8 @@ async function timely(reply: Promise<ForwardedReply>, late: AbortSignal): Promis
     late.removeEventListener("abort", stop);
   }
 }
+
+const keyOf = ({ app, class: name, id }: StatefulName): string => JSON.stringify([app, name, id]);
 
 /** What those who asked are told of a failure. */
 export function replyOf(error: unknown): ForwardedReply {

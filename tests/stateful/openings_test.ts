@@ -29,7 +29,7 @@ Deno.test("a session has one seed, also where its first home died before anybody
 });
 
 Deno.test("an opening that a later one has overtaken releases nothing, where the owner that it asked has forgotten the log", async () => {
-  const all = await Cluster.start(3, 0);
+  const all = await Cluster.start(3, 0, { bounds: { lostMs: Infinity } });
   const first = await all.home(2, "x");
   await all.of(first.commit(commitOf("r1")));
   all.site(2).crash(false);

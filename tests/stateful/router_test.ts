@@ -139,6 +139,26 @@ Deno.test("a call that found no home is made again with the same id until one is
   sites.close();
 });
 
+Deno.test("of one that nobody can open only the first call waits; it is served as soon as it can be (T4)", async () => {
+  const sites = new Sites();
+  sites.at("edge-1").open = () => "nobody";
+  const unreachable = (error: unknown) => error instanceof Problem && error.code === "stateful_unreachable";
+  const tookMs = async () => {
+    const begunMs = performance.now();
+    await assert.rejects(sites.ask("edge-1"), unreachable);
+    return performance.now() - begunMs;
+  };
+  const first = await tookMs();
+  assert.ok(first >= 2_900, `the first call gave up after ${first} ms`);
+  for (let i = 0; i < 3; i++) {
+    const next = await tookMs();
+    assert.ok(next < 500, `a later call waited ${next} ms`);
+  }
+  sites.at("edge-1").open = () => "edge-1";
+  assert.equal(await sites.ask("edge-1", "r2"), "hi from edge-1");
+  sites.close();
+});
+
 Deno.test("a call ends with a problem that says what can be done (T3)", async () => {
   const sites = new Sites(400);
   sites.at("edge-1").open = () => "nobody";

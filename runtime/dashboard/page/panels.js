@@ -74,13 +74,12 @@ export class SitePanel {
     const site = view.sites.find(({ id }) => id === this.selected) ?? view.sites[0];
     if (site === undefined) return;
     this.selected = site.id;
-    const { status, rates, reachable } = site;
+    const { status, rates, reachable, alerts } = site;
     say(byId("site-title"), site.id);
     const badge = byId("site-state");
-    const alerts = status?.alerts ?? [];
     say(
       badge,
-      !reachable ? "does not answer" : alerts.length > 0 ? alerts[0].code.replaceAll("_", " ") : "serves",
+      !reachable ? "does not answer" : alerts.length > 0 ? counted(alerts.length, "alert") : "serves",
     );
     badge.className = `badge ${!reachable || alerts.length > 0 ? "bad" : "good"}`;
     describe(byId("facts"), facts(site, status, rates));
@@ -91,7 +90,12 @@ export class SitePanel {
 function facts(site, status, rates) {
   const rows = [["address", site.url]];
   if (!site.reachable) {
-    rows.push(["last answer", site.ageMs === null ? "never" : `${duration(site.ageMs)} ago`, "warn"]);
+    const { silentMs } = site;
+    rows.push(["last heard of", silentMs === null ? "not known" : `${duration(silentMs)} ago`, "warn"]);
+  }
+  for (const { code, detail, by } of site.alerts) {
+    const from = by === site.id ? "" : ` (seen from ${by})`;
+    rows.push([code.replaceAll("_", " "), detail + from, "bad"]);
   }
   if (status !== null) {
     const { parent, coverage } = status;

@@ -107,19 +107,22 @@ export class Tree {
   }
 
   #fill(card, site, chaos, selected) {
-    const { status, rates, reachable } = site;
-    const alerts = status?.alerts ?? [];
+    const { status, rates, reachable, alerts, silentMs } = site;
     const paused = chaos?.paused.includes(site.id), down = chaos?.down.includes(site.id);
     const state = !reachable ? "away" : alerts.length > 0 ? "alert" : "ok";
     card.button.className = `card ${state}${selected === site.id ? " selected" : ""}`;
     card.button.setAttribute("aria-pressed", String(selected === site.id));
-    const gone = down ? "killed" : paused ? "paused" : site.ageMs === null ? "no word" : "away";
+    const gone = down ? "killed" : paused ? "paused" : silentMs === null ? "no word" : "away";
+    const codes = alerts.map(({ code }) => code.replaceAll("_", " "));
     say(
       card.state,
       !reachable
-        ? `${gone}${site.ageMs === null ? "" : ` ${briefly(site.ageMs)}`}`
-        : alerts.map(({ code }) => code.replaceAll("_", " ")).join(", "),
+        ? `${gone}${silentMs === null ? "" : ` ${briefly(silentMs)}`}`
+        : codes.length > 1
+        ? `${codes.length} alerts`
+        : codes[0] ?? "",
     );
+    card.button.title = alerts.map(({ detail }, i) => `${codes[i]}: ${detail}`).join("\n");
     say(card.rate, reachable ? rate(rates?.all.requestsPerS ?? 0) : "–");
     say(card.lag, reachable ? duration(site.lagMs) : "–");
     const pending = status?.pending ?? 0;
