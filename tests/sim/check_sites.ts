@@ -1,257 +1,195 @@
 /**
- * What the disks of sites must show: closure, convergence, durability; and that everything ended.
+ * What sites must show together: closure, convergence, durability; and that everything ended.
  *
  * Closure: after every commit, each row that a site holds has all its causes among the rows of what the site
  * covers. It sees in hundreds of runs what reads of sessions show in thousands. Durability: a write that was
- * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost: never where
- * the site that acknowledged it has owners, and no more disks were lost in all than it has.
+ * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost.
  */
+import type { Excused } from "./excuses.ts";
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
-import { Ledger, type WriteRecord } from "./ledger.ts";
-import { LostDisks, type Told } from "./lost_disks.ts";
-import { Losses, shows } from "./losses.ts";
-import { OpenAnswers } from "./open_answers.ts";
-import { Past } from "./past.ts";
-
-interface SiteState {
-  readonly rows: Map<number, Held>;
-  readonly covers: Set<number>;
-}
-
-/** A token that left. */
-interface Issued extends Told {
-  readonly past: Past;
-}
-
-type Report = (checker: string, atMs: number, message: string) => void;
+import type { WriteRecord } from "./ledger.ts";
+import type { Past } from "./past.ts";
+import type { Loss } from "./lives.ts";
+import { type Issue, type Request, Trail } from "./trail.ts";
 
 /**
  * All breaches of closure, convergence, durability and liveness in a history.
  *
- * @param excused hears each time that something is let pass because of a lost disk.
+ * @param excused hears each time that something is let pass.
  */
-export function checkSites(history: History, excused: (what: string) => void = () => {}): Violation[] {
-  const violations: Violation[] = [];
-  const seen = new Set<string>();
-  const report: Report = (checker, atMs, message) => {
-    // A site that is wrong stays wrong: once is enough.
-    if (seen.has(`${checker} ${message}`)) return;
-    seen.add(`${checker} ${message}`);
-    violations.push({ checker, atMs, message });
-  };
-  const check = new SitesCheck(history, report, excused);
-  for (const event of history.events) check.step(event);
+export function checkSites(history: History, excused: Excused = () => {}): Violation[] {
+  const trail = new Trail(history), check = new SitesCheck(trail, excused);
+  for (const event of history.events) {
+    check.before(event);
+    trail.step(event);
+    check.after(event);
+  }
   check.end();
-  return violations;
+  return check.violations;
 }
 
-class SitesCheck {
-  readonly #history: History;
-  readonly #report: Report;
-  readonly #ledger: Ledger;
-  readonly #sites = new Map<string, SiteState>();
-  readonly #pasts = new Map<
-    number,
-    { readonly past: Past; readonly session: number; readonly open: Set<number> }
-  >();
-  readonly #issues = new Map<number, Issued>();
-  readonly #answers = new OpenAnswers();
-  readonly #requests = new Map<number, HistoryEvent & { kind: "request" }>();
+/** What a request may be told that was not done, and may be asked again. */
+const REFUSALS = [
+  "source_unreachable",
+  "store_unreachable",
+  "owners_unreachable",
+  "pending_full",
+  "disk_failed",
+];
+
+/** See the file's header. */
+export class SitesCheck {
+  readonly violations: Violation[] = [];
+  readonly #seen = new Set<string>();
+  readonly #trail: Trail;
+  readonly #excused: Excused;
   readonly #acknowledged = new Set<WriteRecord>();
-  readonly #losses: Losses;
-  readonly #disks: LostDisks;
+  /** By site: which keys it covers. */
+  readonly #covers = new Map<string, Set<number>>();
   readonly #finals = new Map<string, HistoryEvent & { kind: "final" }>();
-  /** By site and first key: what its watcher read last. */
-  readonly #watched = new Map<string, HistoryEvent & { kind: "watched" }>();
+  /** By site: what its watcher read last. */
+  readonly #watched = new Map<string, readonly Seen[]>();
   readonly #system = new Map<string, HistoryEvent & { kind: "system" }>();
 
-  readonly #excused: (what: string) => void;
-
-  constructor(history: History, report: Report, excused: (what: string) => void) {
-    this.#history = history;
-    this.#report = report;
+  constructor(trail: Trail, excused: Excused) {
+    this.#trail = trail;
     this.#excused = excused;
-    this.#ledger = new Ledger(history.keys);
-    this.#losses = new Losses(this.#ledger, history);
-    this.#disks = new LostDisks(history, this.#losses);
   }
 
-  step(event: HistoryEvent): void {
-    const told = this.#answers.step(event, (request) => this.#pasts.get(request)?.past);
-    if (told !== null) { for (const issue of told.issues) this.#issues.get(issue)?.past.join(told.past); }
-    this.#disks.step(event);
-    this.#take(event);
-    this.#losses.step(event);
+  #report(checker: string, atMs: number, message: string): void {
+    // A site that is wrong stays wrong: once is enough.
+    if (this.#seen.has(`${checker} ${message}`)) return;
+    this.#seen.add(`${checker} ${message}`);
+    this.violations.push({ checker, atMs, message });
   }
 
-  #take(event: HistoryEvent): void {
+  /** An event that the trail is about to take in. */
+  before(event: HistoryEvent): void {
     switch (event.kind) {
-      case "request":
-        return this.#begin(event);
-      case "read":
-        for (const row of event.rows) this.#learn(event.request, row);
-        return;
-      case "write": {
-        const request = this.#pasts.get(event.request);
-        if (request !== undefined) this.#ledger.begin(event, request.session, request.past);
-        return;
-      }
-      case "wrote":
-        return this.#wrote(event);
       case "issue":
-        return this.#issue(event);
-      case "lent": {
-        const past = this.#pasts.get(event.request)?.past.copy();
-        const site = this.#requests.get(event.request)?.site;
-        if (past === undefined || site === undefined) return;
-        this.#issues.set(event.issue, { past, site, atMs: event.atMs, open: false });
-        return;
-      }
-      case "follows": {
-        const past = this.#issues.get(event.issue)?.past;
-        if (past !== undefined) this.#pasts.get(event.request)?.past.join(past);
-        return;
-      }
       case "chunk":
-        return this.#acknowledge(event.request);
+        return this.#acknowledge(this.#trail.request(event.request));
       case "end":
-        return this.#ended(event);
+        return this.#ended(event, this.#trail.request(event.request));
       case "start":
-        this.#unwatch(event.site);
-        if (event.blank) this.#lost(event);
-        return;
-      case "gone":
-        this.#unwatch(event.site);
-        return this.#lost(event);
-      case "commit":
-        return this.#commit(event);
+        // A site's watchers went with its process.
+        return void this.#watched.delete(event.site);
+      case "lost":
+        this.#covers.delete(event.site);
+        return void this.#watched.delete(event.site);
       case "watched":
-        this.#watched.set(`${event.site} ${event.keys[0]}`, event);
-        return;
+        return void this.#watched.set(event.site, event.rows);
       case "system":
-        this.#system.set(event.site, event);
-        return;
+        return void this.#system.set(event.site, event);
       case "final":
-        this.#finals.set(event.site, event);
-        return;
+        return void this.#finals.set(event.site, event);
     }
   }
 
+  /** One that it has taken in. */
+  after(event: HistoryEvent): void {
+    if (event.kind === "commit") this.#commit(event);
+  }
+
+  /** All that is left to say when the history is over. */
   end(): void {
-    for (const [request, { site, atMs }] of this.#requests) {
-      this.#report("liveness", atMs, `request ${request} at ${site} never ended`);
+    for (const { number, site, atMs } of this.#trail.requests.values()) {
+      this.#report("liveness", atMs, `request ${number} at ${site} never ended`);
     }
-    const root = this.#finals.get(this.#history.root);
+    const root = this.#finals.get(this.#trail.history.root);
     if (root === undefined) return;
     for (const final of this.#finals.values()) this.#converged(final, root);
     this.#durable(root);
-    for (const watched of this.#watched.values()) this.#sawLast(watched, root);
-    const system = this.#system.get(this.#history.root);
+    const { watch } = this.#trail.history;
+    if (watch !== undefined && this.#finals.has(watch.site)) this.#sawLast(watch, root);
+    const system = this.#system.get(this.#trail.history.root);
     for (const { site, atMs, rows } of this.#system.values()) {
-      if (system === undefined || rows.join() === system.rows.join()) continue;
-      this.#report("system rows", atMs, `${site} shows system rows ${rows}, the root ${system.rows}`);
+      if (rows.join() === system?.rows.join()) continue;
+      this.#report("system rows", atMs, `${site} shows system rows ${rows}, the root ${system?.rows}`);
     }
-  }
-
-  #begin(event: HistoryEvent & { kind: "request" }): void {
-    const past = new Past(this.#history.keys);
-    for (const issue of event.presents) past.join(this.#issues.get(issue)?.past ?? past);
-    this.#pasts.set(event.request, { past, session: event.session, open: new Set() });
-    this.#requests.set(event.request, event);
-  }
-
-  #learn(request: number, row: Seen): void {
-    const past = this.#pasts.get(request)?.past;
-    if (past === undefined) return;
-    const records = row.sums === undefined
-      ? [this.#ledger.seen(row)]
-      : row.sums.map((write) => this.#ledger.writes.get(write));
-    if (row.write !== null && row.sums === undefined) past.note("seen", row.key, row.stamp);
-    if (row.sums !== undefined) past.noteSums("seen", this.#ledger.sumBits(row.sums));
-    for (const record of records) if (record !== undefined) past.joinWriter(record.past);
-  }
-
-  #wrote(event: HistoryEvent & { kind: "wrote" }): void {
-    this.#ledger.end(event);
-    const request = this.#pasts.get(event.request);
-    if (request === undefined || event.stamp === null) return;
-    for (const { write, key, what } of event.writes) {
-      request.open.add(write);
-      if (what === "sum") request.past.noteSums("own", this.#ledger.writes.get(write)?.bit ?? 0n);
-      else request.past.note("own", key, event.stamp);
-    }
-  }
-
-  #issue(event: HistoryEvent & { kind: "issue" }): void {
-    const request = this.#pasts.get(event.request);
-    const site = this.#requests.get(event.request)?.site;
-    if (request === undefined || site === undefined) return;
-    this.#issues.set(event.issue, { past: request.past.copy(), site, atMs: event.atMs, open: event.open });
-    this.#acknowledge(event.request);
   }
 
   /** All that a request has written so far is told. */
-  #acknowledge(number: number): void {
-    const request = this.#pasts.get(number);
-    if (request === undefined) return;
-    for (const write of request.open) {
-      const record = this.#ledger.writes.get(write);
+  #acknowledge({ untold }: Request): void {
+    for (const write of untold) {
+      const record = this.#trail.ledger.writes.get(write);
       if (record !== undefined) this.#acknowledged.add(record);
     }
-    request.open.clear();
   }
 
-  #ended(event: HistoryEvent & { kind: "end" }): void {
-    const request = this.#requests.get(event.request);
-    this.#requests.delete(event.request);
-    if (request === undefined) return;
-    const where = `request ${event.request} of session ${request.session} at ${request.site}`;
-    if (event.outcome.startsWith("fault")) this.#report("fault", event.atMs, `${where}: ${event.outcome}`);
-    else if (event.outcome === "source_lost") {
-      const presented = request.presents.flatMap((number) => this.#issues.get(number) ?? []);
-      const excuse = this.#disks.excuse(request, presented);
+  #ended({ outcome, final, atMs }: HistoryEvent & { kind: "end" }, request: Request): void {
+    const where = `request ${request.number} of session ${request.session} at ${request.site}`;
+    // What is above the replicas is judged by those who know it (tests/sites/checker.ts).
+    if (outcome === "ok" || (outcome.startsWith("call: ") && !final)) return;
+    if (outcome === "source_lost") {
+      const excuse = this.#excuseOf(request);
       if (excuse !== null) this.#excused(excuse);
-      else {
-        this.#report("liveness", event.atMs, `${where}: source_lost, but no disk of its past was lost`);
-      }
-    } else if (event.final && event.outcome !== "ok") {
-      this.#report("liveness", event.atMs, `${where}: ${event.outcome} with no fault left`);
+      else this.#report("source_lost", atMs, `${where}: source_lost, but no disk of its past was lost`);
+    } else if (outcome === "crashed" || REFUSALS.includes(outcome)) {
+      if (outcome !== "crashed") this.#excused(`refused: ${outcome}`);
+      if (final) this.#report("liveness", atMs, `${where}: ${outcome} with no fault left`);
+    } else this.#report("fault", atMs, `${where}: ${outcome}`);
+  }
+
+  /** By which loss a request was rightly told of one; null: by none. */
+  #excuseOf(request: Request): string | null {
+    const { presents, life } = request;
+    // A request goes on while its own site joins again, or moves away from one that was lost.
+    const isMeanwhile = this.#trail.lives.since(life).some(({ endedBy }) => endedBy.length > 0);
+    const over = presents.filter((issue) => issue.life.endedBy.some((loss) => this.#mayTake(issue, loss)));
+    if (over.some(({ past }) => this.#hasLost(past, request))) return "source_lost: what it saw is gone";
+    if (isMeanwhile) return "source_lost: a disk above, meanwhile";
+    if (over.some(({ life }) => life.endedBy.some(({ site }) => site === life.site))) {
+      return "source_lost: the disk of its source, and what it saw is elsewhere";
     }
+    if (over.length > 0) return "source_lost: a disk above its source, and what it saw is elsewhere";
+    const hasLost = (does: (loss: Loss, isOwn: boolean, open: boolean) => boolean) =>
+      presents.some(({ life, open }) =>
+        life.endedBy.some((loss) => does(loss, loss.site === life.site, open))
+      );
+    if (hasLost(({ isYoung }, isOwn, open) => isYoung && (!isOwn || open))) {
+      return "source_lost: its source, or a disk above it, had no owners yet";
+    }
+    return hasLost(({ isForGood }, isOwn) => isForGood && !isOwn)
+      ? "source_lost: a disk above its source, which an operator named as lost"
+      : null;
   }
 
-  /** A site's watchers went with its process. */
-  #unwatch(site: string): void {
-    for (const name of [...this.#watched.keys()]) if (name.startsWith(`${site} `)) this.#watched.delete(name);
+  /** Whether owners may not be enough: too many disks at one time, or what an open session was told by one removed. */
+  #mayTake({ life, open }: Issue, { site, atOnce, isForGood }: Loss): boolean {
+    const { owners, root } = this.#trail.history;
+    const fOf = (of: string) => of === root ? 0 : owners?.get(of) ?? 0;
+    return atOnce > Math.min(fOf(life.site), fOf(site)) || (open && isForGood);
   }
 
-  /** A disk was lost. */
-  #lost(event: { readonly site: string; readonly atMs: number }): void {
-    this.#sites.delete(event.site);
+  /** Whether a version that was seen went with a disk. */
+  #hasLost(past: Past, { site }: Request): boolean {
+    const { losses, history } = this.#trail;
+    if ((past.needSums() & losses.lostSums(site, false)) !== 0n) return true;
+    for (let key = 0; key < history.keys; key++) {
+      const { stamp } = past.need(key);
+      if (stamp !== "" && losses.isLost(key, stamp, site, false)) return true;
+    }
+    return false;
   }
+
+  // ── Closure ──
 
   #commit(event: HistoryEvent & { kind: "commit" }): void {
-    const state = this.#sites.get(event.site) ?? { rows: new Map<number, Held>(), covers: new Set<number>() };
-    this.#sites.set(event.site, state);
-    for (const key of event.gone) state.rows.delete(key);
-    for (const row of event.rows) {
-      this.#ledger.seen(row);
-      state.rows.set(row.key, row);
-    }
+    const covers = this.#covers.get(event.site) ?? new Set<number>();
+    this.#covers.set(event.site, covers);
     for (const [key, covered] of event.covers) {
-      if (covered) state.covers.add(key);
-      else state.covers.delete(key);
+      if (covered) covers.add(key);
+      else covers.delete(key);
     }
-    this.#closed(event.site, event.atMs, state);
-  }
-
-  #closed(site: string, atMs: number, { rows, covers }: SiteState): void {
+    const rows = this.#trail.losses.rows(event.site);
     for (const row of rows.values()) {
       for (const record of this.#recordsOf(row)) {
         for (const key of covers) {
-          const lack = this.#lack(rows.get(key), key, record.past);
+          const lack = this.#lack(event.site, rows.get(key), key, record.past);
           if (lack === null) continue;
           const has = `holds key ${row.key} at ${row.stamp} (write ${record.write})`;
-          this.#report("site closure", atMs, `${site} ${has}, whose past needs ${lack}`);
+          this.#report("site closure", event.atMs, `${event.site} ${has}, whose past needs ${lack}`);
         }
       }
     }
@@ -259,77 +197,104 @@ class SitesCheck {
 
   /** The writes that a row stands for; a tombstone's is found by its version. */
   #recordsOf(row: Held): WriteRecord[] {
+    const { ledger } = this.#trail;
     const writes = row.sums ?? (row.write === null ? [] : [row.write]);
-    if (writes.length > 0) {
-      return writes.flatMap((write) => this.#ledger.writes.get(write) ?? []);
-    }
-    return this.#ledger.deletions(row.key, row.stamp).filter((record) => record.stamp === row.stamp);
+    if (writes.length > 0) return writes.flatMap((write) => ledger.writes.get(write) ?? []);
+    return row.sums === undefined ? [ledger.deletionOf(row.key, row.stamp) ?? []].flat() : [];
   }
 
-  #lack(row: Held | undefined, key: number, past: Past): string | null {
-    const lost = [...this.#losses.lost].reduce((all, record) => all | record.bit, 0n);
-    const sums = past.needSums() & ~lost & this.#ledger.sumMask(key) & ~this.#ledger.sumBits(row?.sums ?? []);
-    if (sums !== 0n) return `sum writes ${this.#ledger.sumsOf(sums).map((r) => r.write)} of key ${key}`;
+  #lack(site: string, row: Held | undefined, key: number, past: Past): string | null {
+    const { ledger, losses } = this.#trail;
+    const missing = past.needSums() & ledger.sumMask(key) & ~ledger.sumBits(row?.sums ?? []);
+    if (missing !== 0n) {
+      const left = missing & ~losses.lostSums(site, false);
+      if (left !== 0n) return `sum writes ${ledger.sumsOf(left).map(({ write }) => write)} of key ${key}`;
+      this.#excused("the cause is lost, and a disk has the effect");
+    }
     const isEnough = (stamp: Stamp) =>
       stamp === "" || (row?.stamp ?? "") >= stamp ||
-      row === undefined && this.#ledger.deletions(key, stamp).length > 0;
+      row === undefined && ledger.explains(key, stamp, { site: null, clockMs: null }).length > 0;
     if (isEnough(past.need(key).stamp)) return null;
     // Its effects may outlive what was lost with a disk; what was not lost must be there all the same.
-    const { stamp } = past.need(key, (stamp) => this.#losses.isLost(key, stamp));
+    const { stamp } = past.need(key, (stamp) => losses.isLost(key, stamp, site, false));
     if (isEnough(stamp)) {
-      this.#excused("closure: the cause is lost");
+      this.#excused("the cause is lost, and a disk has the effect");
       return null;
     }
     return `key ${key} at ${stamp} or newer (it is ${row?.stamp ?? "absent"})`;
   }
+
+  // ── In the end ──
 
   #converged(final: HistoryEvent & { kind: "final" }, root: HistoryEvent & { kind: "final" }): void {
     if (final.pending > 0) {
       this.#report("liveness", final.atMs, `${final.site} still has ${final.pending} rows to push`);
     }
     for (const key of final.covers) {
-      const here = this.#shown(final.rows, key), there = this.#shown(root.rows, key);
+      const here = this.#held(final.rows, key), there = this.#held(root.rows, key);
       if (here === there) continue;
-      this.#report("convergence", final.atMs, `${final.site} shows ${here} at key ${key}, the root ${there}`);
+      this.#report("convergence", final.atMs, `${final.site} has ${here} at key ${key}, the root ${there}`);
     }
   }
 
-  /** A watcher that was told of every change has read the last one. */
-  #sawLast(watched: HistoryEvent & { kind: "watched" }, root: HistoryEvent & { kind: "final" }): void {
-    for (const key of watched.keys) {
-      const here = this.#shown(watched.rows, key), there = this.#shown(root.rows, key);
+  /** A row as all sites are to have it: what is deleted, or has expired, each may collect in its own time. */
+  #held(rows: readonly Held[], key: number): string {
+    const row = rows.find((each) => each.key === key);
+    if (row?.sums !== undefined) return `sums ${[...row.sums].sort((a, b) => a - b)}`;
+    if (row === undefined || row.write === null || this.#isOver(row)) return "nothing";
+    return `write ${row.write} (${row.stamp})`;
+  }
+
+  #isOver({ key, stamp, write }: Held): boolean {
+    const explained = this.#trail.ledger.explains(key, stamp, { site: null, clockMs: null });
+    return explained.some(({ record }) => record?.write === write);
+  }
+
+  /** A watcher that was told of every change has read the last one; that something has expired nobody is told. */
+  #sawLast({ site, keys }: NonNullable<History["watch"]>, root: HistoryEvent & { kind: "final" }): void {
+    const rows = this.#watched.get(site);
+    if (rows === undefined) {
+      return this.#report("convergence", root.atMs, `a watcher at ${site} saw nothing at all`);
+    }
+    for (const key of keys) {
+      const here = this.#shown(rows, key), there = this.#shown(root.rows, key);
       const none = here === "sums " || here === "nothing";
       if (here === there || none && (there === "nothing" || there === "sums ")) continue;
-      const text = `a watcher at ${watched.site} last saw ${here} at key ${key}, the root shows ${there}`;
+      const text = `a watcher at ${site} last saw ${here} at key ${key}, the root shows ${there}`;
       this.#report("convergence", root.atMs, text);
     }
   }
 
+  /** What a reader would see, without what expires. */
+  #shown(rows: readonly Held[], key: number): string {
+    const row = rows.find((each) => each.key === key);
+    if (row?.sums !== undefined) return `sums ${[...row.sums].sort((a, b) => a - b)}`;
+    const isExpiring = this.#trail.ledger.writes.get(row?.write ?? -1)?.what === "expiring";
+    return row === undefined || row.write === null || isExpiring
+      ? "nothing"
+      : `write ${row.write} (${row.stamp})`;
+  }
+
   #durable(root: HistoryEvent & { kind: "final" }): void {
+    const { losses, ledger, lives, history } = this.#trail;
     for (const record of this.#acknowledged) {
-      if (this.#losses.gone.has(record)) {
-        this.#excused("durability: on lost disks only");
+      const gone = losses.gone.get(record), f = history.owners?.get(record.site) ?? 0;
+      if (gone !== undefined && lives.atOnce(gone.site, gone.atMs) > f) {
+        this.#excused(
+          f === 0 ? "an acknowledged write, with its disk" : "an acknowledged write, with f + 1 disks",
+        );
         continue;
       }
-      const row = root.rows.find(({ key }) => key === record.key);
-      if (shows(row, record)) continue;
-      const stamp: Stamp = record.stamp ?? "";
-      const gone = row === undefined && this.#ledger.deletions(record.key, stamp).length > 0;
-      if (gone) continue;
+      const row = root.rows.find(({ key }) => key === record.key), stamp = record.stamp ?? "";
+      const isThere = record.what === "sum" ? row?.sums?.includes(record.write) : (row?.stamp ?? "") >= stamp;
+      if (isThere) continue;
+      const isOver = row === undefined && losses.hasReachedRoot(record) &&
+        ledger.explains(record.key, stamp, { site: null, clockMs: null }).length > 0;
+      if (isOver) continue;
       const has = row === undefined ? "nothing" : row.stamp;
       const text =
         `${record.what} ${record.write} of key ${record.key} (${stamp}) was acknowledged, the root has ${has}`;
       this.#report("durability", root.atMs, text);
     }
-  }
-
-  /** What a reader would see; what expires may be gone at one site and not yet at another. */
-  #shown(rows: readonly Held[], key: number): string {
-    const row = rows.find((each) => each.key === key);
-    if (row?.sums !== undefined) return `sums ${[...row.sums].sort((a, b) => a - b)}`;
-    const isExpiring = this.#ledger.writes.get(row?.write ?? -1)?.what === "expiring";
-    return row === undefined || row.write === null || isExpiring
-      ? "nothing"
-      : `write ${row.write} (${row.stamp})`;
   }
 }

@@ -133,6 +133,7 @@ export class Client {
     for (let left = LOOKS_MAX; left > 0; left--) {
       const outcome = await this.#send(site, program, this.#tokens, left === 1);
       if (!outcome.endsWith("_unreachable")) return;
+      this.#around.probes.count("excused a last look that is made again");
     }
   }
 
@@ -172,6 +173,7 @@ export class Client {
       session: this.#number,
       site,
       presents: presented.map((token) => token.issue),
+      final,
     });
     const outcome = await new Promise<Outcome>((resolve) => {
       const running: Running = { stage: "waiting for the site", broken: () => resolve("crashed") };

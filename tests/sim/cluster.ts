@@ -242,7 +242,12 @@ export class Cluster {
     const atMs = this.world.nowMs;
     for (const [id, site] of this.sites) {
       const process = site.process;
-      if (process === null) continue;
+      if (process === null) {
+        if (!this.faults.isGone(site)) {
+          this.events.push({ kind: "fault", atMs, text: `stuck: ${id} is not up` });
+        }
+        continue;
+      }
       site.tally();
       const { storage, replica } = process;
       const rows = [...storage.rows.values()];
@@ -270,9 +275,14 @@ export class Cluster {
 
   /** @param events all that were observed, where that is more than what was noted here. */
   history(events: readonly HistoryEvent[] = this.events): History {
-    const parents = new Map(this.plan.sites.map((site) => [site.id, site.parent]));
-    const owners = new Map(this.plan.sites.map((site) => [site.id, site.owners.f]));
-    return { keys: this.keyspace.size, root: this.root, parents, owners, events };
+    const { sites, horizonMs, watch } = this.plan;
+    const parents = new Map(sites.map((site) => [site.id, site.parent]));
+    const owners = new Map(sites.map((site) => [site.id, site.owners.f]));
+    const watched = this.keyspace.groups[watch?.group ?? -1];
+    return {
+      ...{ keys: this.keyspace.size, root: this.root, parents, owners, horizonMs, events },
+      ...(watch === null || watched === undefined ? {} : { watch: { site: watch.site, keys: watched.keys } }),
+    };
   }
 
   /** What the simulator itself saw going wrong. */

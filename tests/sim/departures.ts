@@ -57,8 +57,7 @@ export class Departures {
     this.#away.add(site);
     this.#gone.add(site);
     this.#say(`${site.plan.id} is lost for good`);
-    site.wipe();
-    this.#around.record({ kind: "gone", atMs: this.#around.world.nowMs, site: site.plan.id });
+    site.wipe(true);
   }
 
   /** The operator takes a lost site off the tree as soon as the root lets him. */
@@ -77,11 +76,10 @@ export class Departures {
   }
 
   async #depart(site: SimSite, returns: boolean): Promise<void> {
-    const { world, record, probes } = this.#around;
+    const { world, probes } = this.#around;
     const { id } = site.plan;
     this.#say(`${id} is lost for good`);
-    site.wipe();
-    record({ kind: "gone", atMs: world.nowMs, site: id });
+    site.wipe(true);
     await world.sleep(this.#draws.between(...BEFORE_REMOVAL_MS));
     await this.#atRoot(async (members) => {
       const { kind } = await members.remove(id);

@@ -40,27 +40,6 @@ const SELDOM: readonly string[] = [
   ],
 ];
 
-/**
- * How often, in a hundred seeds, checkers may let something pass because of a lost disk: about four times as often as
- * it was over 900 seeds, which is where to look when what is let pass has become something else.
- */
-const EXCUSED_MAX: Readonly<Record<string, number>> = {
-  "excused source_lost: the disk of its source": 60,
-  "excused source_lost: a disk above its source": 25,
-  "excused source_lost: a disk above, meanwhile": 15,
-  "excused durability: on lost disks only": 50,
-  "excused session: the cause is lost": 4,
-  // One row may be looked at again with each commit of its site.
-  "excused closure: the cause is lost": 20,
-};
-
-/** What was excused too often in so many seeds, or is not known here. */
-export function excusedTooOften(probes: Readonly<Record<string, number>>, seeds: number): string[] {
-  return Object.entries(probes).filter(([name, count]) =>
-    name.startsWith("excused ") && count > (EXCUSED_MAX[name] ?? 0) * seeds / 100
-  ).map(([name]) => name);
-}
-
 /** A fault that no seed draws by this name: it is drawn as the point at which a site crashes. */
 const ASKED_FOR: readonly string[] = ["point"];
 

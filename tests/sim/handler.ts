@@ -148,6 +148,8 @@ class Handler {
   }
 
   async #operate(session: AttachedSession, operation: Operation): Promise<void> {
+    // It may have been its token that was the last thing to leave the process.
+    if (!this.#execution.process.alive) await new Promise<never>(() => {});
     if (operation.kind === "write") await this.#write(session, operation.writes, operation.check);
     else if (operation.kind === "call") await this.#call(session, operation);
     else if (operation.kind === "get") await this.#get(session, operation.keys);
@@ -228,7 +230,8 @@ class Handler {
       const mutation = this.#mutation(written);
       if (mutation === null) continue;
       mutations.push(mutation);
-      made.push(written);
+      const { expiresAtMs } = { expiresAtMs: undefined, ...mutation };
+      made.push(expiresAtMs === undefined ? written : { ...written, expiresAtMs });
     }
     if (made.length === 0) return;
     record({ kind: "write", atMs: world.nowMs, request, writes: made, checks });
@@ -254,24 +257,27 @@ class Handler {
     return value === null ? null : { kind: "sum", key: keyspace.key(key), value };
   }
 
-  /** A read begins; names it where others may be under way. */
-  #begin(): number | null {
-    const { around, request, program } = this.#execution;
-    if (!program.isParallel) return null;
+  /** A read begins: its number. */
+  #begin(): number {
+    const { around, request, process } = this.#execution;
     const reading = this.#readings++;
-    around.record({ kind: "reading", atMs: around.world.nowMs, request, reading });
+    const clockMs = process.clock.nowMs();
+    around.record({ kind: "reading", atMs: around.world.nowMs, request, reading, clockMs });
     return reading;
   }
 
-  #recordRead(rows: readonly Seen[], reading: number | null): void {
-    const { around, request } = this.#execution;
-    const read = { kind: "read", atMs: around.world.nowMs, request, rows } as const;
-    around.record(reading === null ? read : { ...read, reading });
+  #recordRead(rows: readonly Seen[], reading: number): void {
+    const { around, request, process } = this.#execution;
+    const clockMs = process.clock.nowMs();
+    around.record({ kind: "read", atMs: around.world.nowMs, request, rows, reading, clockMs });
   }
 
   #seen(key: number, row: Row | undefined): Seen {
     const { keyspace } = this.#execution.around;
-    return row === undefined ? keyspace.absent(key) : keyspace.seen(row) ?? keyspace.absent(key);
+    if (row === undefined) return keyspace.absent(key);
+    const seen = keyspace.seen(row);
+    if (seen?.key !== key) throw new Error(`key ${key} was asked for, and ${row.key} came`);
+    return seen;
   }
 
   /** Waits for a step; where the process dies meanwhile, for ever: its promises may settle, but nobody hears. */

@@ -8,6 +8,9 @@
  */
 import type { SiteId } from "../../store/ports.ts";
 
+/** The site of a request that is known by what it left behind only (tests/sites/acts.ts). */
+export const NOWHERE: SiteId = "";
+
 /** A version as clients see it; "" is below all. */
 export type Stamp = string;
 
@@ -26,12 +29,23 @@ export interface Written {
   readonly key: number;
   /** `expiring`: set for a while, after which it reads as absent by the clock of whoever looks. */
   readonly what: "set" | "expiring" | "delete" | "sum";
+  /** When that is over, in Unix milliseconds. */
+  readonly expiresAtMs?: number;
 }
 
 /** A row on a site's disk. `write` null: a tombstone. */
 export type Held = Seen;
 
+/** What a disk holds of another site's rows, so that they outlive that site's own disk; null: no more. */
+export interface Ward {
+  /** The incarnation that the row is held for. */
+  readonly of: number;
+  readonly key: number;
+  readonly row: Held | null;
+}
+
 export type HistoryEvent =
+  /** `site` {@link NOWHERE}: what ran it is told by what it left behind, and where it ran nobody knows. */
   | {
     readonly kind: "request";
     readonly atMs: number;
@@ -39,6 +53,8 @@ export type HistoryEvent =
     readonly session: number;
     readonly site: SiteId;
     readonly presents: readonly number[];
+    /** Nothing fails any more, and nothing is on its way. */
+    readonly final?: boolean;
   }
   /** Done by the handler, in its order; it sees a result at once, its client only with an issue. */
   | {
@@ -48,9 +64,18 @@ export type HistoryEvent =
     readonly rows: readonly Seen[];
     /** The "reading" event that it answers; without one nothing else ran meanwhile. */
     readonly reading?: number;
+    /** What the site's clock showed when it was over. */
+    readonly clockMs?: number;
   }
-  /** A read begins while others of its request may be under way: it is bound to what was seen before. */
-  | { readonly kind: "reading"; readonly atMs: number; readonly request: number; readonly reading: number }
+  /** A read begins: it is bound to what was seen before, and to what lay on its site's disk. */
+  | {
+    readonly kind: "reading";
+    readonly atMs: number;
+    readonly request: number;
+    readonly reading: number;
+    /** What the site's clock showed. */
+    readonly clockMs?: number;
+  }
   | {
     readonly kind: "write";
     readonly atMs: number;
@@ -107,13 +132,20 @@ export type HistoryEvent =
     readonly rows: readonly Held[];
     readonly gone: readonly number[];
     readonly covers: readonly (readonly [key: number, covered: boolean])[];
+    readonly wards?: readonly Ward[];
+    /** On the root's: incarnations that have owners from now on. */
+    readonly owned?: readonly number[];
+    /** What the site's clock showed. */
+    readonly clockMs?: number;
   }
-  /** A process starts over the disk's rows; `blank`: the disk was lost, and with it the incarnation. */
+  /** A process starts over the disk's rows; `blank`: on a disk that never had any. */
   | { readonly kind: "start"; readonly atMs: number; readonly site: SiteId; readonly blank: boolean }
-  /** A site goes on under another number: what it tells from here on does not rest on what it was before. */
-  | { readonly kind: "reborn"; readonly atMs: number; readonly site: SiteId }
-  /** A site was lost for good, with its disk; should it be let in again, it starts on a blank one. */
-  | { readonly kind: "gone"; readonly atMs: number; readonly site: SiteId }
+  /** A site's disk is lost, and with it the incarnation. `isForGood`: an operator takes the site off the tree. */
+  | { readonly kind: "lost"; readonly atMs: number; readonly site: SiteId; readonly isForGood: boolean }
+  /** What its disk goes by from now on. */
+  | { readonly kind: "numbered"; readonly atMs: number; readonly site: SiteId; readonly number: number }
+  /** A site goes on under another number, which this parent gave it. */
+  | { readonly kind: "reborn"; readonly atMs: number; readonly site: SiteId; readonly parent: SiteId | null }
   /** What a watcher at a site read after it was told of a change: all that is live of these keys. */
   | {
     readonly kind: "watched";
@@ -148,6 +180,10 @@ export interface History {
   readonly parents?: ReadonlyMap<SiteId, SiteId | null>;
   /** By site, at how many others what it has acknowledged is held as long as the root does not have it. */
   readonly owners?: ReadonlyMap<SiteId, number>;
+  /** For how long a deletion is kept, and a row that has expired. */
+  readonly horizonMs?: number;
+  /** A site whose watcher reads these keys again with each change. */
+  readonly watch?: { readonly site: SiteId; readonly keys: readonly number[] };
   readonly events: readonly HistoryEvent[];
 }
 

@@ -1,12 +1,16 @@
 /**
- * All writes of a history, replayed in its order: what each one's past was, and which deletions can explain an
- * absence. The sessions' and the sites' checkers read it side by side.
+ * All writes of a history, replayed in its order: what each one's past was, and what can explain an absence.
  *
  * L1  A write is known from its "write" event on, which comes before any site can show it; its version from its
  *     "wrote" event on, or from the first time that someone sees it.
- * L2  A write whose version never became known explains an absence if it is a deletion: the benefit of the doubt.
+ * L2  An absence is explained by a deletion that some disk has shown, or that the very process which is read from has
+ *     taken in: nothing leaves a site before its disk has it. So a deletion whose process died with it, and whose
+ *     version nobody was told, explains nothing until a disk shows it.
+ * L3  What expires explains an absence from its time on, by the clock of who looks; and where any clock has passed that
+ *     time by the horizon it may have been collected.
+ * L4  Where it is not known at which site something was done, it may have been at any.
  */
-import type { HistoryEvent, Seen, Stamp, Written } from "./history.ts";
+import { type HistoryEvent, NOWHERE, type Seen, type Stamp, type Written } from "./history.ts";
 import { Past, type SumSet } from "./past.ts";
 
 /** One write as far as the history has come. */
@@ -16,11 +20,29 @@ export interface WriteRecord {
   readonly what: Written["what"];
   readonly session: number;
   readonly request: number;
+  readonly site: string;
   readonly past: Past;
+  readonly expiresAtMs: number;
   stamp: Stamp | null;
   /** Its bit among the sum writes; 0n for others. */
   readonly bit: SumSet;
   state: "open" | "written" | "refused";
+  /** The process that took it in still runs. */
+  isHere: boolean;
+  /** Some disk has shown it, or still does. */
+  isDown: boolean;
+}
+
+/** What explains an absence: a version, where it is known, and whose write that is. */
+export interface Explanation {
+  readonly stamp: Stamp | null;
+  readonly record: WriteRecord | undefined;
+}
+
+/** Where and when something is absent: at a process, by its clock; or on a disk. */
+export interface Absence {
+  readonly site: string | null;
+  readonly clockMs: number | null;
 }
 
 /** The writes. */
@@ -28,14 +50,51 @@ export class Ledger {
   readonly writes = new Map<number, WriteRecord>();
   readonly #byKey: WriteRecord[][];
   readonly #sums: WriteRecord[] = [];
+  /** By key: versions of deletions that some disk has shown. */
+  readonly #tombs: Set<Stamp>[];
+  /** By site: what its process has taken in. */
+  readonly #here = new Map<string, WriteRecord[]>();
+  readonly #horizonMs: number;
+  /** The greatest that any site's clock has shown. */
+  #clockMs = 0;
 
-  constructor(readonly keys: number) {
+  constructor(readonly keys: number, horizonMs = 0) {
     this.#byKey = Array.from({ length: keys }, () => []);
+    this.#tombs = Array.from({ length: keys }, () => new Set());
+    this.#horizonMs = horizonMs;
+  }
+
+  /** Disks, processes and clocks; writes have methods of their own. */
+  step(event: HistoryEvent): void {
+    if (event.kind === "commit" || event.kind === "reading" || event.kind === "read") {
+      this.sawClock(event.clockMs ?? 0);
+    }
+    if (event.kind === "start" || event.kind === "lost") {
+      for (const record of this.#here.get(event.site) ?? []) record.isHere = false;
+      this.#here.delete(event.site);
+    } else if (event.kind === "commit") {
+      for (const row of event.rows) this.#shown(row);
+      for (const { row } of event.wards ?? []) if (row !== null) this.#shown(row);
+    }
+  }
+
+  /** Some site's clock has shown this. */
+  sawClock(clockMs: number): void {
+    this.#clockMs = Math.max(this.#clockMs, clockMs);
+  }
+
+  #shown(row: Seen): void {
+    const records = row.sums?.map((write) => this.writes.get(write)) ?? [this.seen(row)];
+    for (const record of records) if (record !== undefined) record.isDown = true;
+    if (row.write === null && row.sums === undefined) this.#tombs[row.key]?.add(row.stamp);
   }
 
   /** A write begins, with everything its session had seen. */
-  begin(event: HistoryEvent & { kind: "write" }, session: number, past: Past): void {
-    for (const { write, key, what } of event.writes) {
+  begin(
+    event: HistoryEvent & { kind: "write" },
+    { session, site, past }: { readonly session: number; readonly site: string; readonly past: Past },
+  ): void {
+    for (const { write, key, what, expiresAtMs } of event.writes) {
       const bit = what === "sum" ? 1n << BigInt(this.#sums.length) : 0n;
       const record: WriteRecord = {
         write,
@@ -43,13 +102,18 @@ export class Ledger {
         what,
         session,
         request: event.request,
+        site,
         past: past.copy(),
+        expiresAtMs: expiresAtMs ?? 0,
         stamp: null,
         bit,
         state: "open",
+        isHere: true,
+        isDown: false,
       };
       this.writes.set(write, record);
       this.#byKey[key]?.push(record);
+      this.#here.set(site, [...this.#here.get(site) ?? [], record]);
       if (what === "sum") this.#sums.push(record);
     }
   }
@@ -91,15 +155,34 @@ export class Ledger {
     return (this.#byKey[key] ?? []).reduce((all, record) => all | record.bit, 0n);
   }
 
-  /**
-   * Deletions of a key that explain an absence where `least` must be visible: those at or above it, and those
-   * whose version nobody knows. What expires explains an absence at any time (no clock is checked).
-   */
-  deletions(key: number, least: Stamp): WriteRecord[] {
-    return (this.#byKey[key] ?? []).filter((record) =>
-      (record.what === "delete" || record.what === "expiring") && record.state !== "refused" &&
-      (record.stamp === null || record.stamp >= least)
-    );
+  /** What explains an absence where `least` must be visible: deletions and what has expired, at or above it (L2, L3). */
+  explains(key: number, least: Stamp, absence: Absence): Explanation[] {
+    const found: Explanation[] = [];
+    for (const stamp of this.#tombs[key] ?? []) {
+      if (stamp >= least) found.push({ stamp, record: this.deletionOf(key, stamp) });
+    }
+    for (const record of this.#byKey[key] ?? []) {
+      const { what, stamp, state, isDown, isHere, site } = record;
+      if (what !== "delete" && what !== "expiring" || state === "refused") continue;
+      if (stamp !== null && stamp < least) continue;
+      const isThere = isHere && (site === absence.site || site === NOWHERE || absence.site === NOWHERE); // L4
+      if (what === "delete" && isThere && !(stamp !== null && this.#tombs[key]?.has(stamp))) {
+        found.push({ stamp, record });
+      }
+      if (what === "expiring" && (isDown || isThere) && this.#hasExpired(record, absence.clockMs)) {
+        found.push({ stamp, record });
+      }
+    }
+    return found;
+  }
+
+  #hasExpired({ expiresAtMs }: WriteRecord, clockMs: number | null): boolean {
+    return (clockMs !== null && clockMs >= expiresAtMs) || this.#clockMs > expiresAtMs + this.#horizonMs;
+  }
+
+  /** The deletion of a key that has a version. */
+  deletionOf(key: number, stamp: Stamp): WriteRecord | undefined {
+    return this.of(key).find((record) => record.what === "delete" && record.stamp === stamp);
   }
 
   /** All writes to a key. */

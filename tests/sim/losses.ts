@@ -1,115 +1,152 @@
 /**
- * What was lost with disks: writes that no surviving disk showed at the moment when another was lost. Their effects
- * may outlive them: a site below may have got a row from the lost disk, and not the row that it depends on.
+ * What is on which disk, and what was lost with disks. Effects of what is lost may outlive it: a site below may have got
+ * a row from the lost disk, and not the row that it depends on.
  *
- * S1  A write counts as lost only if its stamp is known, no disk holds it or something newer, and it is not in the
- *     memory of a site that lives, which has yet to write it down.
- * S2  What a site with owners has acknowledged is not lost where no more disks were lost in all than it has owners.
+ * S1  A write is lost with a disk that held it when no other disk does, among its rows or among those that it holds
+ *     for others (owners), nor anything newer; and never once the root has had it: the root loses no disk.
+ * S2  What is lost may come back: a message was on its way. For a site that shows it from then on, and for everybody
+ *     in the end, it is not lost any more.
  */
-import type { Held, History, HistoryEvent } from "./history.ts";
+import type { Held, History, HistoryEvent, Stamp } from "./history.ts";
 import type { Ledger, WriteRecord } from "./ledger.ts";
+import type { SumSet } from "./past.ts";
 
-/** Who else, beside the lost one, has a write that is on no disk. */
-interface Origin {
-  readonly site: string;
-  /** The process that took it in has ended. */
-  isOver: boolean;
+/** A disk. */
+interface Disk {
+  readonly rows: Map<number, Held>;
+  /** By incarnation and key: what it holds for others. */
+  readonly wards: Map<string, Held>;
 }
 
 /** Follows the disks of a history. */
 export class Losses {
-  readonly lost = new Set<WriteRecord>();
-  /** Those of them that no disk has shown since: an owner, or a message on its way, may bring one back. */
-  readonly gone = new Set<WriteRecord>();
-  /** By site: the rows on its disk. */
-  readonly disks = new Map<string, Map<number, Held>>();
+  /** Lost, and not shown by any disk since; with whose disk, and when. */
+  readonly gone = new Map<WriteRecord, { readonly site: string; readonly atMs: number }>();
   readonly #ledger: Ledger;
-  readonly #history: History;
-  readonly #count: number;
-  /** Requests under way: where, and what they wrote and did not acknowledge yet. */
-  readonly #requests = new Map<number, { readonly site: string; writes: number[] }>();
-  readonly #kept = new Set<WriteRecord>();
-  readonly #origins = new Map<number, Origin>();
+  readonly #root: string;
+  readonly #disks = new Map<string, Disk>();
+  /** By key: the newest version that the root has ever had; and all sum writes that it has. */
+  readonly #atRoot: Stamp[];
+  readonly #sumsAtRoot = new Set<number>();
+  /** Lost and back: the sites that have shown it since. */
+  readonly #back = new Map<WriteRecord, Set<string>>();
 
   constructor(ledger: Ledger, history: History) {
     this.#ledger = ledger;
-    this.#history = history;
-    this.#count = countLosses(history);
-  }
-
-  /** Whether nothing that a site tells may be lost (S2). */
-  keeps(site: string): boolean {
-    return site !== this.#history.root && this.#count <= (this.#history.owners?.get(site) ?? 0);
+    this.#root = history.root;
+    this.#atRoot = Array.from({ length: history.keys }, () => "");
   }
 
   /** Takes in commits and lost disks; call it after the ledger has taken the event in. */
   step(event: HistoryEvent): void {
-    if (event.kind === "start" || event.kind === "gone") this.#ended(event.site);
-    if (event.kind === "commit") this.#commit(event);
-    else if (event.kind === "gone" || (event.kind === "start" && event.blank)) this.#lose(event.site);
-    else if (event.kind === "request") this.#requests.set(event.request, { site: event.site, writes: [] });
-    else if (event.kind === "wrote") {
-      const site = this.#requests.get(event.request)?.site ?? "";
-      for (const { write } of event.writes) this.#origins.set(write, { site, isOver: false });
-      this.#requests.get(event.request)?.writes.push(...event.writes.map(({ write }) => write));
-    } else if (event.kind === "issue" || event.kind === "chunk") this.#acknowledge(event.request);
-    else if (event.kind === "end") this.#requests.delete(event.request);
+    // What its disk holds for others is told anew.
+    if (event.kind === "start") this.#disks.get(event.site)?.wards.clear();
+    else if (event.kind === "commit") this.#commit(event);
+    else if (event.kind === "lost") this.#lose(event.site, event.atMs);
   }
 
-  #acknowledge(number: number): void {
-    const request = this.#requests.get(number);
-    if (request === undefined || !this.keeps(request.site)) return;
-    for (const write of request.writes.splice(0)) {
-      const record = this.#ledger.writes.get(write);
-      if (record !== undefined) this.#kept.add(record);
-    }
+  /** The rows on a site's disk. */
+  rows(site: string): ReadonlyMap<number, Held> {
+    return this.#disks.get(site)?.rows ?? NOTHING;
   }
 
-  /** Whether the version of a key that something depends on went with a disk. */
-  isLost(key: number, stamp: string): boolean {
-    return this.#ledger.of(key).some((record) => record.stamp === stamp && this.lost.has(record));
+  /** Whether the root has, or has had, a write or something newer. */
+  hasReachedRoot(record: WriteRecord): boolean {
+    if (record.what === "sum") return this.#sumsAtRoot.has(record.write);
+    return record.stamp !== null && this.isAtRoot(record.key, record.stamp);
+  }
+
+  /** The same of a version. */
+  isAtRoot(key: number, stamp: Stamp): boolean {
+    return (this.#atRoot[key] ?? "") >= stamp;
+  }
+
+  /** The sites whose disks have a write, or something newer. */
+  holders(record: WriteRecord): string[] {
+    return [...this.#disks].flatMap(([site, disk]) => holds(disk, record) ? [site] : []);
+  }
+
+  /** Whether a version of a key that something depends on need not show at a site, since it went with a disk (S2). */
+  isLost(key: number, stamp: Stamp, site: string, isFinal: boolean): boolean {
+    if (this.gone.size + this.#back.size === 0) return false;
+    return this.#ledger.of(key).some((record) =>
+      record.stamp === stamp && this.#isLost(record, site, isFinal)
+    );
+  }
+
+  /** The same of sum writes. */
+  lostSums(site: string, isFinal: boolean): SumSet {
+    let bits = 0n;
+    for (const record of this.gone.keys()) bits |= record.bit;
+    for (const record of this.#back.keys()) if (this.#isLost(record, site, isFinal)) bits |= record.bit;
+    return bits;
+  }
+
+  #isLost(record: WriteRecord, site: string, isFinal: boolean): boolean {
+    if (this.gone.has(record)) return true;
+    const shown = this.#back.get(record);
+    return shown !== undefined && !isFinal && !shown.has(site);
   }
 
   #commit(event: HistoryEvent & { kind: "commit" }): void {
-    const rows = this.disks.get(event.site) ?? new Map<number, Held>();
-    this.disks.set(event.site, rows);
+    const { rows, wards } = this.#disk(event.site);
     for (const key of event.gone) rows.delete(key);
     for (const row of event.rows) {
       rows.set(row.key, row);
-      for (const record of this.gone) {
-        if (record.key === row.key && shows(row, record)) this.gone.delete(record);
+      this.#shown(row, event.site);
+      if (event.site !== this.#root) continue;
+      if (row.stamp > (this.#atRoot[row.key] ?? "")) this.#atRoot[row.key] = row.stamp;
+      for (const write of row.sums ?? []) this.#sumsAtRoot.add(write);
+    }
+    for (const { of, key, row } of event.wards ?? []) {
+      if (row === null) wards.delete(`${of} ${key}`);
+      else {
+        wards.set(`${of} ${key}`, row);
+        this.#shown(row, null);
       }
     }
   }
 
-  /** What the process of a site had in memory only is gone with it. */
-  #ended(site: string): void {
-    for (const origin of this.#origins.values()) if (origin.site === site) origin.isOver = true;
+  /** What was lost is back, and shown by a site, where it is among its own rows. */
+  #shown(row: Held, site: string | null): void {
+    if (this.gone.size + this.#back.size === 0) return;
+    for (const record of this.gone.keys()) {
+      if (!isIn(row, record)) continue;
+      this.gone.delete(record);
+      this.#back.set(record, new Set());
+    }
+    if (site === null) return;
+    for (const [record, sites] of this.#back) if (isIn(row, record)) sites.add(site);
   }
 
-  #lose(site: string): void {
-    this.disks.delete(site);
+  #disk(site: string): Disk {
+    let disk = this.#disks.get(site);
+    if (disk === undefined) this.#disks.set(site, disk = { rows: new Map(), wards: new Map() });
+    return disk;
+  }
+
+  #lose(site: string, atMs: number): void {
+    const disk = this.#disks.get(site);
+    this.#disks.delete(site);
+    for (const sites of this.#back.values()) sites.delete(site);
+    if (disk === undefined) return;
     for (const record of this.#ledger.writes.values()) {
-      if (record.stamp === null) continue;
-      const held = [...this.disks.values()].some((rows) => shows(rows.get(record.key), record));
-      if (held || this.#kept.has(record) || this.#origins.get(record.write)?.isOver === false) continue;
-      this.lost.add(record);
-      this.gone.add(record);
+      if (!holds(disk, record) || this.hasReachedRoot(record)) continue;
+      if (this.holders(record).length > 0) continue;
+      this.gone.set(record, { site, atMs });
+      this.#back.delete(record);
     }
   }
 }
 
-/** How many disks were lost with something on them. */
-function countLosses({ events }: History): number {
-  const running = new Set<string>();
-  let losses = 0;
-  for (const event of events) {
-    const isLost = event.kind === "gone" || (event.kind === "start" && event.blank);
-    if (isLost && running.delete(event.site)) losses++;
-    if (event.kind === "start") running.add(event.site);
-  }
-  return losses;
+const NOTHING: ReadonlyMap<number, Held> = new Map();
+
+function holds({ rows, wards }: Disk, record: WriteRecord): boolean {
+  if (shows(rows.get(record.key), record)) return true;
+  return wards.values().some((row) => isIn(row, record));
 }
+
+const isIn = (row: Held, record: WriteRecord): boolean => row.key === record.key && shows(row, record);
 
 /** Whether a row includes a write or supersedes it. */
 export function shows(row: Held | undefined, record: WriteRecord): boolean {

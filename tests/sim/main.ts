@@ -5,12 +5,13 @@
  * `{seeds, violations: [{seed, checker, message}], probes, missed, excused, variants: [{name, caught}], ms}`; progress goes
  * to stderr. `--seed S` alone reproduces one run; `-v` prints its history as it happened. Exits with 1 on a
  * violation, on a rare path that {@link PROBE_SEEDS} or more seeds never reached, on what checkers let pass too often
- * (expected_probes.ts), and on a broken variant that no checker caught.
+ * (excuses.ts), and on a broken variant that no checker caught.
  */
 import { openReplica } from "../../store/replica.ts";
 import { crashEverywhere } from "./crash_survey.ts";
 import { endure } from "./endurance.ts";
-import { excusedTooOften, PROBE_SEEDS, silentProbes } from "./expected_probes.ts";
+import { excusedTooOften, STORE_EXCUSES } from "./excuses.ts";
+import { PROBE_SEEDS, silentProbes } from "./expected_probes.ts";
 import type { Violation } from "./history.ts";
 import { type Options, parseOptions, USAGE } from "./options.ts";
 import { Probes } from "./probes.ts";
@@ -138,7 +139,7 @@ async function main(args: readonly string[]): Promise<number> {
   const isFull = options.count >= PROBE_SEEDS && options.plan === null && options.sites === null;
   for (const name of isFull ? missed : []) say(`never reached in ${options.count} seeds: ${name}`);
   const ms = Math.round(performance.now() - started);
-  const excused = isFull ? excusedTooOften(probes.all(), options.count) : [];
+  const excused = isFull ? excusedTooOften(STORE_EXCUSES, probes.all(), options.count) : [];
   for (const name of excused) say(`more often than it may be in ${options.count} seeds: ${name}`);
   const silent = isFull ? { missed, seldom, excused } : {};
   console.log(

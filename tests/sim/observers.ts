@@ -25,7 +25,7 @@ const SYSTEM_RANGE = prefixRange(packKey(["s"]));
 const RETRY_MS = 100;
 const SYSTEM_ROWS = 3;
 
-/** Watches a group of keys at a site, reading it again whenever it is told of a change. */
+/** Watches a group of keys at a site: reads it at once, and again whenever it is told of a change. */
 export function watchGroup(
   site: SiteId,
   process: SiteProcess,
@@ -56,6 +56,7 @@ export function watchGroup(
     reading = false;
   };
   process.replica.system.watch([watched.range], () => void read());
+  void read();
 }
 
 /** Writes one of a few system rows at the root. */

@@ -21,16 +21,21 @@ export class OpenAnswers {
    */
   step(
     event: HistoryEvent,
-    past: (request: number) => Past | undefined,
+    past: (request: number) => Past,
   ): { readonly issues: readonly number[]; readonly past: Past } | null {
     if (event.kind === "issue" && event.open) {
       this.#issues.set(event.request, [...this.#issues.get(event.request) ?? [], event.issue]);
     } else if (event.kind === "chunk") {
-      const now = past(event.request);
-      if (now !== undefined) this.#sent.set(`${event.request} ${event.chunk}`, now.copy());
+      this.#sent.set(`${event.request} ${event.chunk}`, past(event.request).copy());
     } else if (event.kind === "told") {
-      const told = this.#sent.get(`${event.request} ${event.chunk}`);
-      if (told !== undefined) return { issues: this.#issues.get(event.request) ?? [], past: told };
+      const [issues, told] = [
+        this.#issues.get(event.request),
+        this.#sent.get(`${event.request} ${event.chunk}`),
+      ];
+      if (issues === undefined || told === undefined) {
+        throw new Error(`request ${event.request} has told chunk ${event.chunk}, which never left`);
+      }
+      return { issues, past: told };
     }
     return null;
   }

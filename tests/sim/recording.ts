@@ -3,19 +3,24 @@
  * process starts, since a crash may have kept the commit that was under way.
  *
  * Coverage is read from the records of the commit, as bytes on a disk: `cover/` and the start of a range in
- * base64 → since when, and its end (store/coverage.ts V2).
+ * base64 → since when, and its end (store/coverage.ts V2). So is what the disk holds for other sites: `ward/`, the
+ * incarnation, and a key in base64 → the row (store/wards/ward.ts). Which incarnation has owners is a system row
+ * (store/wards/configuration.ts).
  */
 import { Reader } from "../../store/codec.ts";
-import type { Key } from "../../store/key.ts";
+import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import type { Commit, ScanOptions, SiteId, Storage } from "../../store/ports.ts";
-import { type Range, WHOLE } from "../../store/range.ts";
+import { holds, prefixRange, type Range, WHOLE } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
-import type { Held, HistoryEvent } from "./history.ts";
+import { readWardRows } from "../../store/wards/message.ts";
+import type { Held, HistoryEvent, Ward } from "./history.ts";
 import type { Keyspace } from "./keyspace.ts";
 import type { SimDisk } from "./disk.ts";
 import type { ProcessClock } from "./world.ts";
 
 const COVER = "cover/";
+const OWNED = prefixRange(packKey(["s", "wards"]));
+const WARD = /^ward\/(\d+)\/(.+)$/;
 
 /** Where a process may be when it dies at its disk. */
 export type DiskPoint = "commit begins" | "commit ends" | "read begins" | "read ends";
@@ -28,10 +33,14 @@ export interface RecordingOptions {
   readonly keyspace: Keyspace;
   readonly record: (event: HistoryEvent) => void;
   readonly nowMs: () => number;
+  /** What the clock of the process shows. */
+  readonly clockMs: () => number;
   /** Hears where the process yields to its disk, and where it goes on. */
   readonly passed: (point: DiskPoint) => void;
   /** Sees every row that is on the disk, those that are no keys of the history too. */
   readonly rows?: ((rows: readonly Row[]) => void) | undefined;
+  /** Hears of each commit, when it is recorded. */
+  readonly committed: () => void;
 }
 
 /** Storage whose process may stand still: it hears of its disk when it goes on. */
@@ -80,7 +89,7 @@ export class RecordingStorage implements Storage {
 
   /** Records all that the disk holds: call it before a process starts over it. */
   async start(blank: boolean): Promise<void> {
-    const { site, nowMs, record, keyspace } = this.#options;
+    const { site, nowMs, clockMs, record, keyspace } = this.#options;
     record({ kind: "start", atMs: nowMs(), site, blank });
     const found = await this.#disk.scan(WHOLE);
     this.#options.rows?.(found);
@@ -88,7 +97,8 @@ export class RecordingStorage implements Storage {
     const keys = new Set(held.map((row) => row.key));
     const gone = keyspace.keys.keys().filter((key) => !keys.has(key)).toArray();
     this.#covered.clear();
-    const covers = this.#applyRecords(await this.#disk.load());
+    const records = await this.#disk.load();
+    const covers = this.#applyRecords(records);
     const none = keyspace.keys.keys().filter((key) => !this.#covered.has(key));
     for (const row of held) this.rows.set(row.key, row);
     record({
@@ -98,6 +108,9 @@ export class RecordingStorage implements Storage {
       rows: held,
       gone,
       covers: [...covers, ...none.map((key) => [key, false] as const)],
+      wards: this.#wards(records),
+      owned: this.#owned(found),
+      clockMs: clockMs(),
     });
   }
 
@@ -130,7 +143,7 @@ export class RecordingStorage implements Storage {
   }
 
   async commit(commit: Commit): Promise<void> {
-    const { keyspace, record, nowMs, site, passed } = this.#options;
+    const { keyspace, record, nowMs, clockMs, site, passed } = this.#options;
     const own = this.#options.rows === undefined ? [] : [...commit.rows];
     const rows = commit.rows.flatMap((row) => keyspace.seen(row) ?? []);
     const gone = commit.drop.flatMap((key) => keyspace.number(key) ?? []);
@@ -146,9 +159,11 @@ export class RecordingStorage implements Storage {
     for (const key of gone) this.rows.delete(key);
     for (const row of rows) this.rows.set(row.key, row);
     const covers = this.#applyRecords(records);
-    if (rows.length + gone.length + covers.length > 0) {
-      record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers });
+    const wards = this.#wards(records), owned = this.#owned(commit.rows);
+    if (rows.length + gone.length + covers.length + wards.length + owned.length > 0) {
+      record({ kind: "commit", atMs: nowMs(), site, rows, gone, covers, wards, owned, clockMs: clockMs() });
     }
+    this.#options.committed();
   }
 
   async #read<T>(look: () => Promise<T>): Promise<T> {
@@ -157,6 +172,24 @@ export class RecordingStorage implements Storage {
     const seen = await look();
     passed("read ends");
     return seen;
+  }
+
+  /** What changes of the rows that are held for others. */
+  #wards(records: ReadonlyMap<string, Uint8Array | null>): Ward[] {
+    const { keyspace } = this.#options;
+    return [...records].flatMap(([name, value]) => {
+      const [, of = "", packed = ""] = WARD.exec(name) ?? [];
+      const key = packed === "" ? undefined : keyspace.number(atob(packed));
+      if (key === undefined) return [];
+      const rows = value === null ? [] : readWardRows(new Reader(value));
+      return [{ of: Number(of), key, row: rows.map((row) => keyspace.seen(row) ?? null)[0] ?? null }];
+    });
+  }
+
+  /** Incarnations of which the root knows the owners. */
+  #owned(rows: Iterable<Row>): number[] {
+    if (!this.#options.isRoot) return [];
+    return [...rows].flatMap(({ key }) => holds(OWNED, key) ? Number(unpackKey(key)[2]) : []);
   }
 
   /** Takes in changes of coverage; says which keys that changed. */

@@ -6,8 +6,7 @@
  */
 import type { OpenReplica } from "../../store/api.ts";
 import type { SiteId } from "../../store/ports.ts";
-import { checkSessions } from "./check_sessions.ts";
-import { checkSites } from "./check_sites.ts";
+import { checkHistory } from "./checks.ts";
 import { Cluster } from "./cluster.ts";
 import type { Crossing } from "./crash_points.ts";
 import type { History, Violation } from "./history.ts";
@@ -54,9 +53,9 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   await cluster.peace("faults end", () => healed, HEAL_MS_MAX);
   await cluster.peace("requests end", () => cluster.isIdle());
   await cluster.peace("pushes drain", () => cluster.isPushed());
-  const draws = cluster.draws.fork("looks");
+  const draws = cluster.draws.fork("looks"), present = cluster.present();
   for (const client of cluster.clients) {
-    for (let looks = 0; looks < 2; looks++) client.look(draws.pick(plan.sites).id);
+    for (let looks = 0; looks < 2; looks++) client.look(draws.pick(present).plan.id);
   }
   await cluster.peace("last looks end", () => cluster.isIdle());
   await cluster.settle();
@@ -67,8 +66,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     seed,
     plan,
     history,
-    violations: [...cluster.stuck(), ...checkSessions(history, excused), ...checkSites(history, excused)]
-      .sort((a, b) => a.atMs - b.atMs),
+    violations: [...cluster.stuck(), ...checkHistory(history, excused)].sort((a, b) => a.atMs - b.atMs),
     probes: cluster.probes.all(),
     events: cluster.world.events,
     faults: cluster.faults.names,

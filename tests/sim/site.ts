@@ -117,8 +117,10 @@ export class SimSite {
   #clock: ProcessClock | null = null;
   #starting = 0;
   #parent: SiteId | null;
-  /** It has been somebody's child. */
-  #hasJoined = false;
+  /** Whose child it was last. */
+  #joined: SiteId | null = null;
+  /** The number that its disk goes by; 0: none yet. */
+  #number = 0;
   #isMoving = false;
   /** It was sent elsewhere before it had arrived: a number may be given to it there at any later time. */
   #hasTurned = false;
@@ -165,13 +167,13 @@ export class SimSite {
     this.#parent = to;
     this.#lost = lost;
     this.#hasTurned ||= this.#isMoving && from !== to;
-    this.#isMoving ||= this.#hasJoined && from !== to;
+    this.#isMoving ||= this.#joined !== null && from !== to;
     this.#process?.replica.move(to, lost);
     if (from !== null && from !== to) this.#around.network.moved(this.plan.id, from);
   }
 
   #welcomed(by: SiteId): void {
-    this.#hasJoined = true;
+    this.#joined = by;
     if (by === this.#parent) this.#isMoving = false;
   }
 
@@ -195,20 +197,25 @@ export class SimSite {
       isRoot: parent === null,
       keyspace,
       nowMs: () => world.nowMs,
+      clockMs: () => this.#clock?.nowMs() ?? 0,
       passed: crossing,
       rows: rows && ((seen) => rows(id, seen)),
       record: (event) => {
-        if (attempt !== this.#starting) return;
-        record(event);
-        told();
+        if (attempt === this.#starting) record(event);
+      },
+      committed: () => {
+        if (attempt === this.#starting) told();
       },
     });
-    let number = 0;
-    // A new number is on its disk with what it keeps; a start tells what there was, which is no news.
+    // A new number is on its disk with what it keeps.
     const told = () => {
       const now = this.#process?.replica.status().replica ?? 0;
-      if (now !== number && number !== 0) record({ kind: "reborn", atMs: world.nowMs, site: id });
-      number = now;
+      if (now === 0 || now === this.#number) return;
+      if (this.#number !== 0) {
+        record({ kind: "reborn", atMs: world.nowMs, site: id, parent: this.#joined });
+      }
+      this.#number = now;
+      record({ kind: "numbered", atMs: world.nowMs, site: id, number: now });
     };
     await storage.start(this.#blank);
     this.#blank = false;
@@ -319,12 +326,17 @@ export class SimSite {
     this.#above?.ended(false);
   }
 
-  /** Power is cut and the disk is lost. */
-  wipe(): void {
+  /** Power is cut and the disk is lost. @param isForGood the site does not come back as it was. */
+  wipe(isForGood = false): void {
     this.#probeCrash();
     this.#kill();
     this.#disk = this.#disk.wipe();
+    if (!this.#blank || isForGood) {
+      const { world, record } = this.#around;
+      record({ kind: "lost", atMs: world.nowMs, site: this.plan.id, isForGood });
+    }
     this.#blank = true;
+    this.#number = 0;
     this.#above?.ended(true);
   }
 

@@ -47,13 +47,17 @@ function lineOf(event: HistoryEvent): string {
     case "commit":
       return `  ${event.site} commits ${event.rows.map(seen).join(", ")}` +
         (event.gone.length > 0 ? ` without ${event.gone}` : "") +
+        (event.wards ?? []).map(({ of, key, row }) => ` for ${of} ${row === null ? `no k${key}` : seen(row)}`)
+          .join(",") +
         (event.covers.length > 0 ? ` covers ${event.covers.map(([k, on]) => `${on ? "+" : "-"}${k}`)}` : "");
     case "start":
       return `  ${event.site} starts${event.blank ? " on a blank disk" : ""}`;
     case "reborn":
-      return `  ${event.site} goes on under another number`;
-    case "gone":
-      return `  ${event.site} is gone with its disk`;
+      return `  ${event.site} goes on under another number of ${event.parent}`;
+    case "numbered":
+      return `  ${event.site} is ${event.number}`;
+    case "lost":
+      return `  ${event.site} loses its disk${event.isForGood ? ", for good" : ""}`;
     case "watched":
       return `  ${event.site} watches ${event.keys}: ${event.rows.map(seen).join(", ")}`;
     case "system":

@@ -10,8 +10,7 @@ import { useOneForm } from "../../functions/value.ts";
 import type { OpenReplica } from "../../store/api.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { openReplica } from "../../store/replica.ts";
-import { checkSessions } from "../sim/check_sessions.ts";
-import { checkSites } from "../sim/check_sites.ts";
+import { checkHistory } from "../sim/checks.ts";
 import { Cluster } from "../sim/cluster.ts";
 import type { History } from "../sim/history.ts";
 import type { Draws } from "../sim/random.ts";
@@ -218,7 +217,7 @@ class Simulation {
     this.#found.push(...checkCalls(ledgers));
     const history = cluster.history(withActs(cluster.events, acted, cluster.keyspace));
     const excused = (what: string) => this.#probe(`excused ${what}`);
-    this.#found.push(...cluster.stuck(), ...checkSessions(history, excused), ...checkSites(history, excused));
+    this.#found.push(...cluster.stuck(), ...checkHistory(history, excused));
     for (const site of this.#sites.values()) {
       site.count();
       for (const [name, count] of Object.entries(site.counters)) this.#probe(name, count);

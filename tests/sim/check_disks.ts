@@ -1,0 +1,139 @@
+/**
+ * What each disk must show by itself, at every commit, and what must be on how many when something is told.
+ *
+ * integrity   A disk holds what somebody wrote: each value under its key and its version, each sum as often as it was
+ *             added, and no deletion that nobody asked for.
+ * kept        A row leaves a disk, or goes back to an older version, only when the root has it or something newer, since
+ *             every disk between may be lost (PROTOCOL I7); from the root's disk only what explains an absence.
+ * copies      What a request wrote is on the disk of its site when its client is told, and where that has owners on so
+ *             many other disks, or the root has it (PROTOCOL O2).
+ */
+import { misshown, strangeSums } from "./check_sessions.ts";
+import { type Held, type HistoryEvent, NOWHERE, type Violation } from "./history.ts";
+import type { WriteRecord } from "./ledger.ts";
+import type { Request, Trail } from "./trail.ts";
+
+/** So long before an answer leaves an owner may have said that it holds what its disk had then. */
+const FLIGHT_MS = 2_000;
+
+/** See the file's header. */
+export class DisksCheck {
+  readonly violations: Violation[] = [];
+  readonly #trail: Trail;
+  /** What lay on disks that were lost, a moment ago. */
+  #lost: { readonly atMs: number; readonly records: ReadonlySet<WriteRecord> }[] = [];
+
+  constructor(trail: Trail) {
+    this.#trail = trail;
+  }
+
+  /** An event that the trail is about to take in. */
+  before(event: HistoryEvent): void {
+    if (event.kind === "commit") this.#commit(event);
+    else if (event.kind === "issue" || event.kind === "chunk") {
+      this.#told(this.#trail.request(event.request), event.atMs);
+    } else if (event.kind === "lost") {
+      const { ledger, losses } = this.#trail;
+      const held = ledger.writes.values().filter((record) => losses.holders(record).includes(event.site));
+      this.#lost = [...this.#lost.filter(({ atMs }) => atMs > event.atMs - FLIGHT_MS), {
+        atMs: event.atMs,
+        records: new Set(held),
+      }];
+    }
+  }
+
+  #say(checker: string, atMs: number, message: string): void {
+    this.violations.push({ checker, atMs, message });
+  }
+
+  #commit(event: HistoryEvent & { kind: "commit" }): void {
+    const { site, atMs, rows, gone, wards = [] } = event, had = this.#trail.losses.rows(site);
+    // What it collects has expired by its clock as it is now.
+    this.#trail.ledger.sawClock(event.clockMs ?? 0);
+    for (const row of rows) {
+      this.#whole(site, atMs, row);
+      this.#keeps(site, atMs, had.get(row.key), row);
+    }
+    for (const { row } of wards) if (row !== null) this.#whole(`${site}, for another site,`, atMs, row);
+    for (const key of gone) this.#keeps(site, atMs, had.get(key), undefined);
+  }
+
+  #whole(where: string, atMs: number, row: Held): void {
+    const { ledger } = this.#trail,
+      say = (what: string) => this.#say("integrity", atMs, `${where} has ${what}`);
+    if (row.sums !== undefined) {
+      const strange = strangeSums(row, row.sums, ledger.writes);
+      if (strange.length > 0) say(`a sum at key ${row.key} that counts writes ${strange} wrongly`);
+    } else if (row.write !== null) {
+      const wrong = misshown(row, ledger.writes.get(row.write));
+      if (wrong !== null) say(wrong);
+    } else if (!this.#isAskedFor(row)) {
+      say(`a deletion of key ${row.key} at ${row.stamp} that nobody asked for`);
+    }
+  }
+
+  /** Whether a deletion is somebody's: of a request that died nobody knows the version. */
+  #isAskedFor({ key, stamp }: Held): boolean {
+    return this.#trail.ledger.of(key).some((record) =>
+      record.what === "delete" && (record.stamp === stamp || record.stamp === null && record.state === "open")
+    );
+  }
+
+  /** A row that was there, and what is there in its place. */
+  #keeps(site: string, atMs: number, had: Held | undefined, has: Held | undefined): void {
+    if (had === undefined) return;
+    const { losses, ledger, history } = this.#trail, { key, stamp } = had;
+    const where = `${site} had key ${key} at ${stamp} and has ${has === undefined ? "nothing" : has.stamp}`;
+    if (had.sums !== undefined) {
+      const less = had.sums.flatMap((write) =>
+        has?.sums?.includes(write) ? [] : ledger.writes.get(write) ?? []
+      );
+      const lacks = less.filter((record) => site === history.root || !losses.hasReachedRoot(record));
+      if (lacks.length > 0) {
+        this.#say("kept", atMs, `${where}, without writes ${lacks.map(({ write }) => write)}`);
+      }
+      return;
+    }
+    if (has !== undefined && has.stamp >= stamp) return;
+    if (site === history.root) {
+      const isOver = has === undefined &&
+        ledger.explains(key, stamp, { site: null, clockMs: null }).length > 0;
+      if (!isOver) this.#say("kept", atMs, where);
+    } else if (!losses.isAtRoot(key, stamp)) this.#say("kept", atMs, `${where}; the root has less`);
+  }
+
+  #told({ site, untold, read }: Request, atMs: number): void {
+    const { ledger, losses } = this.#trail;
+    if (site === NOWHERE) return;
+    for (const write of new Set([...untold, ...read])) {
+      const record = ledger.writes.get(write);
+      if (record === undefined || losses.hasReachedRoot(record)) continue;
+      const isOwn = untold.has(write), f = isOwn ? this.#ownersOf(site) : this.#ownersAbove(site);
+      const holders = losses.holders(record), copies = holders.length + this.#flown(record, atMs);
+      if ((holders.includes(site) || !isOwn) && copies > f) continue;
+      const what = `write ${write} of key ${record.key} (${record.stamp})`;
+      const text = `${what} is told ${isOwn ? "" : "to a reader "}at ${site}, f = ${f}`;
+      this.#say("copies", atMs, `${text}, and is on the disks of ${holders.join() || "nobody"}`);
+    }
+  }
+
+  #ownersOf(site: string): number {
+    const { owners, root } = this.#trail.history;
+    return site === root ? 0 : owners?.get(site) ?? 0;
+  }
+
+  /** What comes from above is held by the owners of whoever was the first to have it. */
+  #ownersAbove(site: string): number {
+    const { parents, root } = this.#trail.history;
+    let least = this.#ownersOf(site);
+    for (let at = parents?.get(site); at != null && at !== root; at = parents?.get(at)) {
+      least = Math.min(least, this.#ownersOf(at));
+    }
+    return least;
+  }
+
+  /** Disks that had it and were lost while their word of it may have been on its way. */
+  #flown(record: WriteRecord, atMs: number): number {
+    return this.#lost.filter((lost) => lost.atMs > atMs - FLIGHT_MS && lost.records.has(record)).length;
+  }
+}
