@@ -37,6 +37,7 @@ import {
   speaksFirst,
   speaksForItself,
 } from "./broken/moving.ts";
+import { EXCUSED_VARIANTS } from "./broken/excused.ts";
 import { closesTokens } from "./broken/open.ts";
 import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
@@ -152,4 +153,5 @@ export const VARIANTS: readonly Variant[] = [
   comparesBehind,
   servesStale,
   readsOldPaths,
+  ...EXCUSED_VARIANTS,
 ];

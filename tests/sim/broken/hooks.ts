@@ -38,12 +38,16 @@ export interface Hooks {
   readonly storage?: (storage: Storage) => Storage;
   readonly presents?: (token: TokenState, replica: Replica) => TokenState;
   readonly session?: (session: AttachedSession) => Partial<AttachedSession>;
+  /** The host's own reads and writes. */
+  readonly system?: (system: Replica["system"]) => Partial<Replica["system"]>;
+  /** A session comes: throws where it is sent away. */
+  readonly arrives?: (token: TokenState, replica: Replica) => void;
 }
 
 /** A store with hooks; `hooks` is called for each process. */
 export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
   return async (config, ports) => {
-    const { sends, receives, storage, presents, session } = hooks(config.site);
+    const { sends, receives, storage, presents, session, system, arrives } = hooks(config.site);
     const network: ReplicaPorts["network"] = sends === undefined ? ports.network : {
       send: async (to, bytes) => {
         for (const message of sends(to, decodeMessage(bytes), ports)) {
@@ -56,7 +60,10 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       network,
       storage: storage === undefined ? ports.storage : storage(ports.storage),
     });
-    const change = (token: TokenState) => presents === undefined ? token : presents(token, inner);
+    const change = (token: TokenState) => {
+      arrives?.(token, inner);
+      return presents === undefined ? token : presents(token, inner);
+    };
     const wrap = (attached: AttachedSession) => overlaid(attached, change, session ?? (() => ({})));
     return {
       site: inner.site,
@@ -65,7 +72,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       attachAll: async (tokens) => wrap(await inner.attachAll(tokens.map(change))),
       durable: (position) => inner.durable(position),
       isDurable: (position) => inner.isDurable(position),
-      system: inner.system,
+      system: system === undefined ? inner.system : overlaidSystem(inner.system, system),
       members: inner.members,
       owners: inner.owners,
       connected: (site, role) => inner.connected(site, role),
@@ -83,6 +90,20 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       debugCovers: (key) => inner.debugCovers(key),
       close: () => inner.close(),
     };
+  };
+}
+
+function overlaidSystem(
+  inner: Replica["system"],
+  change: (system: Replica["system"]) => Partial<Replica["system"]>,
+): Replica["system"] {
+  return {
+    get: (keys) => inner.get(keys),
+    list: (range, options) => inner.list(range, options),
+    write: (mutations, checks) => inner.write(mutations, checks),
+    watch: (ranges, changed) => inner.watch(ranges, changed),
+    durable: () => inner.durable(),
+    ...change(inner),
   };
 }
 

@@ -13,7 +13,7 @@ const wards = (hooks: Hooks) => hooked(() => hooks);
  * Edges with one owner each, whose ways up are slow or cut: much is pending there, and who dies takes it along, were
  * it not for the owner.
  */
-const besieged = (
+export const besieged = (
   faults: Partial<Plan["faults"]>,
   { peerMs, edgeMs }: {
     peerMs: readonly [number, number];
