@@ -29,6 +29,8 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "DELETE /apps/:app/hosts/:host": "admin",
   "GET /apps/:app/secrets": "read",
   "PUT /apps/:app/secrets/:name": "admin",
+  "GET /apps/:app/secrets/:name/ready": "read",
+  "POST /apps/:app/secrets/:name/placed": "read",
   "DELETE /apps/:app/secrets/:name": "admin",
   "GET /apps/:app/cron": "read",
   "POST /apps/:app/cron/:name/run": "deploy",

@@ -49,7 +49,7 @@ export function adminApp(services: AdminServices): AdminHono {
   cronRoutes(app, services, services.cron ?? null);
   deletionRoutes(app, services);
   if (services.secrets !== undefined) {
-    secretRoutes(app, { ...services.secrets, forwardToRoot: services.forwardToRoot.bind(services) });
+    secretRoutes(app, { ...services, ...services.secrets });
   }
   if (services.stateful !== undefined) sessionRoutes(app, services, services.stateful);
   if (services.observed !== undefined) {

@@ -57,23 +57,36 @@ export function waitMs(c: AdminContext): number {
 }
 
 /** Asks every site to report when it serves a version, until all have or the time is over. */
-export async function placed(
+export function placed(
   services: AdminServices,
   change: Awaited,
   timeoutMs: number,
+  tell: Tell = () => {},
+): Promise<Placement> {
+  const untilMs = services.nowMs() + timeoutMs;
+  const query = new URLSearchParams({ stamp: change.stamp, waitMs: `${timeoutMs}` });
+  if (change.mark !== undefined) query.set("mark", change.mark);
+  const path = `/ready/${change.app}/${change.version}?${query}`;
+  return everySite(services, async (id) => {
+    const ready = id === services.site
+      ? await readyHere(services, change, timeoutMs)
+      : await readyThere(services, id, { path, timeoutMs });
+    return ready && await marked(services, id, change, untilMs - services.nowMs());
+  }, tell);
+}
+
+/** Asks every site, all at once, whether it has followed. */
+export async function everySite(
+  services: Pick<AdminServices, "system" | "nowMs">,
+  isReady: (site: string) => Promise<boolean>,
   tell: Tell = () => {},
 ): Promise<Placement> {
   const begunMs = services.nowMs();
   const sites: Placement["sites"] = [];
   const missing: string[] = [];
   const ask = async (id: string) => {
-    const ready = id === services.site
-      ? await readyHere(services, change, timeoutMs)
-      : await readyThere(services, id, change, timeoutMs);
-    const untilMs = begunMs + timeoutMs;
-    if (!ready || !await marked(services, id, change, untilMs - services.nowMs())) {
-      return void missing.push(id);
-    }
+    const ready = await isReady(id);
+    if (!ready) return void missing.push(id);
     const site = { id, ms: Math.round(services.nowMs() - begunMs) };
     sites.push(site);
     tell({ event: "site", ...site });
@@ -82,16 +95,19 @@ export async function placed(
   return { sites, missing };
 }
 
+/** What a site is asked for by its path below the admin paths; answered with 200 once it is so. */
+interface AskedThere {
+  readonly path: string;
+  readonly timeoutMs: number;
+}
+
 /** Asks a site over the links, again while it does not answer: it may be starting. */
-async function readyThere(
-  services: AdminServices,
+export async function readyThere(
+  services: Pick<AdminServices, "forward" | "note">,
   site: string,
-  change: Awaited,
-  timeoutMs: number,
+  { path, timeoutMs }: AskedThere,
 ): Promise<boolean> {
-  const query = new URLSearchParams({ stamp: change.stamp, waitMs: `${timeoutMs}` });
-  if (change.mark !== undefined) query.set("mark", change.mark);
-  const url = `http://${site}${ADMIN_PATH}/ready/${change.app}/${change.version}?${query}`;
+  const url = `http://${site}${ADMIN_PATH}${path}`;
   const over = new AbortController();
   const asking = async () => {
     while (!over.signal.aborted) {

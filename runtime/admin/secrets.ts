@@ -3,15 +3,23 @@
  * takes it in, so that it crosses the links, and lies in the root's rows, sealed only.
  *
  * S1  No answer has a value, and no path: a value comes in a body.
+ * S2  A site says that it has a secret once every request that comes after gets the value.
  */
 import { z } from "zod";
 import { problemResponse } from "../gateway/problem.ts";
 import { SECRET_BYTES_MAX, type SecretRing, valueProblem } from "../secrets/mod.ts";
 import { readLimited } from "./body.ts";
+import { everySite, readyThere, waitMs } from "./placement.ts";
+import { withProgress } from "./progress.ts";
 import type { AdminContext, AdminHono, AdminServices } from "./services.ts";
 
 /** What these paths need of their site. */
-type SecretServices = Pick<AdminServices, "forwardToRoot"> & NonNullable<AdminServices["secrets"]>;
+type SecretServices =
+  & Pick<AdminServices, "forwardToRoot" | "forward" | "site" | "system" | "nowMs" | "note">
+  & NonNullable<AdminServices["secrets"]>;
+
+/** A versionstamp. */
+const STAMP = /^[0-9a-f]{20}$/;
 
 /** A value that another site has sealed. */
 const SEALED = "application/vnd.sojourn.sealed";
@@ -51,8 +59,35 @@ export function secretRoutes(app: AdminHono, services: SecretServices): void {
     }
     const result = await store.set(place.app, place.name, sealed, source.data);
     if (!result.ok) return problemResponse(result.code, result.message);
-    const { changed, tier, declared, redacted } = result;
-    return c.json({ ...place, changed, tier, declared, redacted });
+    const { changed, tier, stamp, declared, redacted } = result;
+    return c.json({ ...place, changed, tier, stamp, declared, redacted });
+  });
+
+  // S2
+  app.get("/apps/:app/secrets/:name/ready", async (c) => {
+    const { app: name, name: secret } = c.req.param();
+    const stamp = c.req.query("stamp") ?? "";
+    if (!STAMP.test(stamp)) return problemResponse("query_invalid", "stamp takes a versionstamp");
+    return await hasIt(services, { app: name, name: secret, stamp }, waitMs(c))
+      ? c.json({ site: services.site })
+      : problemResponse("not_ready", `${secret} of ${name} has not arrived here`);
+  });
+
+  app.post("/apps/:app/secrets/:name/placed", async (c) => {
+    if (store === null) return await forward(c);
+    const { app: name, name: secret } = c.req.param();
+    const stamp = c.req.query("stamp") ?? "";
+    if (!STAMP.test(stamp)) return problemResponse("query_invalid", "stamp takes a versionstamp");
+    const timeoutMs = waitMs(c), what = { app: name, name: secret, stamp };
+    const query = new URLSearchParams({ stamp, waitMs: `${timeoutMs}` });
+    const path = `/apps/${name}/secrets/${encodeURIComponent(secret)}/ready?${query}`;
+    return await withProgress(services, c, async (tell) =>
+      Response.json(
+        await everySite(services, (id) =>
+          id === services.site
+            ? hasIt(services, what, timeoutMs)
+            : readyThere(services, id, { path, timeoutMs }), tell),
+      ));
   });
 
   app.delete("/apps/:app/secrets/:name", async (c) => {
@@ -61,6 +96,13 @@ export function secretRoutes(app: AdminHono, services: SecretServices): void {
     return result.ok ? c.json({}) : problemResponse(result.code, result.message);
   });
 }
+
+/** S2 */
+const hasIt = (
+  { table }: SecretServices,
+  { app, name, stamp }: { readonly app: string; readonly name: string; readonly stamp: string },
+  timeoutMs: number,
+): Promise<boolean> => table.shows(app, name, stamp, timeoutMs);
 
 /** The body's value, sealed; the refusal of one that can't be a value. */
 async function sealedBody(

@@ -11,7 +11,7 @@ import type { Role } from "../deploy/roles.ts";
 import type { ClusterServices } from "./cluster.ts";
 import type { LogServices } from "./logs.ts";
 import type { StatefulAdmin } from "./stateful_admin.ts";
-import type { SecretRing, SecretStore } from "../secrets/mod.ts";
+import type { SecretRing, SecretStore, SecretTable } from "../secrets/mod.ts";
 
 /** How a planned stop went. */
 export interface Drained {
@@ -49,7 +49,11 @@ export interface AdminServices {
   /** Makes an isolate of a version before its first request, where the site wants that. */
   warm?(app: string, version: string): Promise<void>;
   /** Seals at every site; the writer only at the root. */
-  readonly secrets?: { readonly ring: SecretRing; readonly store: SecretStore | null };
+  readonly secrets?: {
+    readonly ring: SecretRing;
+    readonly store: SecretStore | null;
+    readonly table: Pick<SecretTable, "shows">;
+  };
   /** Drains this site (runtime/site/drain.ts). */
   readonly drain?: (untilMs: number) => Promise<Drained>;
   /** Gives this site another parent; resolves with the one before (runtime/site/site.ts). */

@@ -3,7 +3,7 @@
  */
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { AdminError } from "../deploy/client.ts";
+import { type AdminClient, AdminError } from "../deploy/client.ts";
 import { APP_NAME } from "../deploy/records.ts";
 import { deployModule } from "../deploy/upload.ts";
 import { showDeployed } from "./apps.ts";
@@ -11,7 +11,7 @@ import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { Following } from "./following.ts";
 import { weightOf } from "./rollout.ts";
-import { type Command, type Parsed, UsageError } from "./command.ts";
+import { type Command, type Parsed, type Shell, UsageError } from "./command.ts";
 
 /** What a folder's module is called when the folder is named. */
 const MODULE_DEFAULT = "app.ts";
@@ -50,9 +50,19 @@ export const deploy: Command = {
           following.say(`static files: sending ${count} of ${of}, compressed ones too`),
       });
     });
+    await warnOfUnset(client, deployed.app, shell);
     return showDeployed(deployed, args, shell);
   },
 };
+
+/** A handler that reads a secret without a value fails; who deploys can do something about it now. */
+async function warnOfUnset(client: AdminClient, app: string, shell: Shell): Promise<void> {
+  const listed = await client.secrets(app).catch(() => []); // who may deploy need not be let see them
+  for (const { name, setMs, declared } of listed) {
+    if (!declared || setMs !== null) continue;
+    shell.err(`warning: secret ${name} has no value yet: sojourn secrets ${app} set ${name}`);
+  }
+}
 
 function appName(args: Parsed): string | undefined {
   const app = args.text("app");

@@ -23,6 +23,8 @@ export interface SentChange {
   readonly look: string;
   /** What is said when it was; else that its version is live. */
   readonly made?: string;
+  /** It is made before it is followed. */
+  readonly isMade?: true;
 }
 
 /** What is told on the way of a change. */
@@ -70,7 +72,7 @@ export class Following {
       if (signal?.aborted === true) throw new AdminError("interrupted", await this.#fate(client, sent));
       if (!(error instanceof AnswerBrokenOff)) throw error;
       // The root may have written what no other site has seen yet.
-      const fate = this.#live === null
+      const fate = this.#live === null && sent?.isMade !== true
         ? unknown(sent?.look ?? "versions APP")
         : await this.#fate(client, sent);
       throw new AdminError(error.code, `${error.message}; ${fate}`);
@@ -82,8 +84,9 @@ export class Following {
   /** What has become of a change whose command was interrupted. */
   async #fate(client: AdminClient | null, sent: SentChange | undefined): Promise<string> {
     const live = this.#live;
+    if (sent?.made !== undefined && (live !== null || sent.isMade === true)) return sent.made;
     if (live !== null) {
-      return sent?.made ?? `it is live all the same: ${live.app} ${live.version}; only waiting was given up`;
+      return `it is live all the same: ${live.app} ${live.version}; only waiting was given up`;
     }
     if (sent !== undefined) return unknown(sent.look);
     const asked = this.#evaluated;

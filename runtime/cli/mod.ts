@@ -87,12 +87,16 @@ async function dispatch(
 ): Promise<ExitCode> {
   const all: Command[] = [...own, ...commands, completionCommand(() => all)];
   const [name, ...rest] = args;
-  if (name === "--version" || name === "-V" || name === "version") {
+  if (name === "--version" || name === "-V" || name === "-v" || name === "version") {
     const found = await ownVersions();
     shell.out(
       rest.includes("--json") ? JSON.stringify(found) : `sojourn ${found.sojourn} (deno ${found.deno})`,
     );
     return EXIT.done;
+  }
+  const [of] = rest;
+  if (name === "help" && of !== undefined && !of.startsWith("-")) {
+    return await dispatch([of, "--help"], shell, own);
   }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     for (const line of overview(all)) shell.out(line);
@@ -122,13 +126,12 @@ async function dispatch(
 
 function overview(all: readonly Command[]): string[] {
   const rows = all.map((command) => [command.name, briefOf(command)]);
-  const later = Object.entries(LATER).map(([name, says]) => [name, `not available yet: ${says}`]);
   return [
     "sojourn: a serverless runtime for the edge, on a session-consistent store",
     "",
     "usage: sojourn COMMAND … (every command has --help, and --json for programs)",
     "",
-    ...columns([...rows, ...later]).map((line) => `  ${line}`),
+    ...columns(rows).map((line) => `  ${line}`),
     "",
     "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.",
   ];

@@ -23,6 +23,11 @@ export const rollout: Command = {
   async run(args, shell) {
     const [app = "", verb = "show", text] = args.words;
     const wait = waitMs(args);
+    if (text === undefined && parseWeight(verb) !== null) {
+      throw new UsageError(
+        `which version gets ${verb} is missing: rollout ${app} VERSION ${verb} (sojourn versions ${app} lists them)`,
+      );
+    }
     const isWord = verb === "show" || verb === "finish" || verb === "abort";
     if (isWord && text !== undefined) throw new UsageError(`${verb} takes nothing more, not ${text}`);
     const weight = isWord ? 0 : weightOf(text);

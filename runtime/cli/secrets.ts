@@ -15,15 +15,25 @@ import {
   type Shell,
   UsageError,
 } from "./command.ts";
+import { Following } from "./following.ts";
 import { readValue } from "./secret_input.ts";
+import { WAIT_OPTIONS, waitMs } from "./waiting.ts";
 
 /** `sojourn secrets APP set NAME | list | delete NAME` */
 export const secrets: Command = {
   name: "secrets",
-  usage: "APP set NAME | APP list | APP delete NAME",
+  usage: "APP set NAME [--wait] [--timeout 30] | APP list | APP delete NAME",
   verbs: { at: 1, names: ["set", "list", "delete"] },
-  summary: "Sets an app's secret from standard input, lists them (never their values), deletes one.",
-  options: CLUSTER_OPTIONS,
+  summary: [
+    "Sets an app's secret from standard input, lists them (never their values), deletes one. `set` waits until every",
+    "site has the value, so that the next request gets it wherever it is made; exit 3 where a site has not in time.",
+  ].join("\n"),
+  options: {
+    ...CLUSTER_OPTIONS,
+    wait: { type: "boolean", says: "set: wait until every site has it; so it is by default" },
+    "no-wait": { type: "boolean", says: "set: return once it is kept at the root" },
+    ...WAIT_OPTIONS,
+  },
   words: [2, Infinity],
   async run(args, shell) {
     const [app = "", verb = "", name, ...more] = args.words;
@@ -57,6 +67,8 @@ function misuse(app: string, verb: string, name: string | undefined, more: numbe
 }
 
 async function set(app: string, name: string, args: Parsed, shell: Shell): Promise<ExitCode> {
+  if (args.flag("wait") && args.flag("no-wait")) throw new UsageError("either --wait or --no-wait");
+  const timeoutMs = args.flag("no-wait") ? 0 : waitMs(args);
   const client = await findCluster(args, shell);
   const input = shell.input ?? Deno.stdin;
   const prompt = `value of ${name} for ${app} (not shown): `;
@@ -65,16 +77,53 @@ async function set(app: string, name: string, args: Parsed, shell: Shell): Promi
     shell.err(`${name} is unchanged: no value was given on standard input`);
     return EXIT.failed;
   }
-  const done = await client.setSecret(app, name, value, "command");
-  if (args.json) shell.out(JSON.stringify(done));
+  const { stamp, ...done } = await client.setSecret(app, name, value, "command");
+  const isAwaited = done.tier === "everywhere" && timeoutMs > 0;
+  const { sites, missing } = isAwaited
+    ? await arrived(client, { app, name, stamp, timeoutMs }, shell)
+    : { sites: [], missing: [] };
+  if (args.json) shell.out(JSON.stringify({ ...done, ...isAwaited ? { sites, missing } : {} }));
   else {
-    const where = done.tier === "root" ? "kept at the root" : "on its way to every site";
-    shell.out(`${app} ${name} ${done.changed ? `set, ${where}` : "has this value already"}`);
+    const where = done.tier === "root"
+      ? "kept at the root"
+      : !isAwaited
+      ? "on its way to every site"
+      : missing.length === 0
+      ? `at all ${sites.length} sites`
+      : `at ${sites.length} of ${sites.length + missing.length} sites`;
+    shell.out(`${app} ${name} ${done.changed ? "set" : "has this value already"}, ${where}`);
+  }
+  if (missing.length > 0) {
+    shell.err(`not there yet: ${missing.join(", ")}; it arrives as soon as they can be reached`);
   }
   if (done.declared === null) shell.err(`note: no app is called ${app} yet; the value waits for it`);
   else if (!done.declared) shell.err(`note: ${app} does not declare ${name} in secrets, and does not get it`);
   if (!done.redacted) shell.err("note: a value of fewer than 8 characters is not taken out of logs");
-  return EXIT.done;
+  return missing.length === 0 ? EXIT.done : EXIT.partly;
+}
+
+/** Where it has arrived; told on the way, once it takes longer than a moment. */
+async function arrived(
+  client: AdminClient,
+  { app, name, stamp, timeoutMs }: {
+    readonly app: string;
+    readonly name: string;
+    readonly stamp: string;
+    readonly timeoutMs: number;
+  },
+  shell: Shell,
+) {
+  const following = new Following(shell);
+  following.say("kept at the root; waiting for the sites");
+  return await following.run(
+    null,
+    (progress) => client.awaitSecret(app, name, { stamp, waitMs: timeoutMs }, progress),
+    {
+      look: `secrets ${app} list`,
+      made: `${name} is set all the same; only waiting was given up`,
+      isMade: true,
+    },
+  );
 }
 
 async function list(client: AdminClient, app: string, args: Parsed, shell: Shell): Promise<ExitCode> {

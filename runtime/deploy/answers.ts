@@ -3,12 +3,16 @@
  */
 import { z } from "zod";
 
-export const placementSchema = z.object({
+/** Where a change has arrived, and where it has not in time. */
+export const arrivedSchema = z.object({
+  sites: z.array(z.object({ id: z.string(), ms: z.number() })),
+  missing: z.array(z.string()),
+});
+
+export const placementSchema = arrivedSchema.extend({
   app: z.string(),
   version: z.string(),
   changed: z.boolean(),
-  sites: z.array(z.object({ id: z.string(), ms: z.number() })),
-  missing: z.array(z.string()),
   /** Removed with an app. */
   rows: z.number().optional(),
 });
@@ -101,6 +105,7 @@ export const secretSetSchema = z.object({
   name: z.string(),
   changed: z.boolean(),
   tier: z.enum(["root", "everywhere"]),
+  stamp: z.string(),
   declared: z.boolean().nullable(),
   redacted: z.boolean(),
 });

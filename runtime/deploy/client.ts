@@ -9,6 +9,7 @@ import { readNdjson } from "../observe/ndjson.ts";
 import {
   appsSchema,
   type AppSummary,
+  arrivedSchema,
   type Deployed,
   placementSchema,
   problemSchema,
@@ -293,6 +294,17 @@ export class AdminClient {
   ): Promise<SecretSetSummary> {
     const path = `${secretsPath(app)}/${encodeURIComponent(name)}?from=${from}`;
     return secretSetSchema.parse(await this.#ask("PUT", path, new TextEncoder().encode(value)));
+  }
+
+  /** Waits until every site has a secret as it was set; those that have not by then are missing. */
+  async awaitSecret(
+    app: string,
+    name: string,
+    wait: { readonly stamp: string; readonly waitMs: number },
+    progress: Progress = {},
+  ): Promise<Pick<Deployed, "sites" | "missing">> {
+    const path = `${secretsPath(app)}/${encodeURIComponent(name)}/placed`;
+    return arrivedSchema.parse(await this.#follow("POST", path, wait, progress, null));
   }
 
   /** An app's secrets, declared or set. */

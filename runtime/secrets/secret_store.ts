@@ -9,7 +9,7 @@
  * W3  No value is in an answer, a message or a log line.
  */
 import type { StoreMutation } from "../../store/api.ts";
-import type { Row } from "../../store/row.ts";
+import { type Row, versionstamp } from "../../store/row.ts";
 import type { SystemStore } from "../deploy/app_table.ts";
 import { APP_NAME } from "../deploy/records.ts";
 import { REDACTED_CHARS_MIN } from "./redaction.ts";
@@ -53,6 +53,8 @@ export interface SecretSet {
   /** false: it had this value already. */
   readonly changed: boolean;
   readonly tier: SecretTier;
+  /** Versionstamp of its row: what a site shows that has it. */
+  readonly stamp: string;
   /** Whether the app's current version declares it; null where there is no such app yet. */
   readonly declared: boolean | null;
   /** Whether it is long enough to be taken out of logs. */
@@ -228,10 +230,12 @@ export class SecretStore {
           : [{ kind: "delete", key: known.row.key } as const]),
       ]);
     }
+    const [now] = (await this.#of(app)).filter((each) => placeOf(each.row.key).name === name);
     return {
       ok: true,
       changed,
       tier,
+      stamp: now === undefined ? "" : versionstamp(now.row),
       declared: declared === null ? null : Object.hasOwn(declared, name),
       redacted: opened.value.length >= REDACTED_CHARS_MIN,
     };

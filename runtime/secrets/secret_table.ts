@@ -30,6 +30,8 @@ export interface SecretTableServices {
 
 interface KnownSecret {
   readonly stamp: string;
+  /** Versionstamp of its row; sorts as time does. */
+  readonly written: string;
   /** null: its row can't be opened here. */
   readonly value: string | null;
 }
@@ -47,6 +49,8 @@ export class SecretTable {
   readonly #former = new Map<string, [name: string, value: string][]>();
   readonly #redactors = new Map<string, Redactor>();
   readonly #listeners = new Set<(app: string) => void>();
+  /** Told of each reading, also of rows whose values are what they were. */
+  readonly #waiting = new Set<() => void>();
   readonly #view: LiveView;
 
   private constructor(services: SecretTableServices) {
@@ -74,6 +78,29 @@ export class SecretTable {
       if (value !== null && (this.#services.isRoot || at !== "root")) out[name] = value;
     }
     return out;
+  }
+
+  /**
+   * Waits until what begins here gets a secret as it was written then, or as it was changed since; false when time is up.
+   *
+   * @param stamp the versionstamp of its row.
+   */
+  async shows(app: string, name: string, stamp: string, timeoutMs: number): Promise<boolean> {
+    const shown = Promise.withResolvers<boolean>();
+    const look = () => {
+      const known = this.#apps.get(app)?.get(name);
+      if (known !== undefined && known.written >= stamp) shown.resolve(true);
+    };
+    this.#waiting.add(look);
+    const timer = setTimeout(() => shown.resolve(false), timeoutMs);
+    try {
+      await this.refresh();
+      look();
+      return await shown.promise;
+    } finally {
+      clearTimeout(timer);
+      this.#waiting.delete(look);
+    }
   }
 
   /** A text of an app without the values of its secrets. */
@@ -121,6 +148,7 @@ export class SecretTable {
       this.#redactors.delete(app);
       for (const listener of [...this.#listeners]) listener(app);
     }
+    for (const look of this.#waiting) look();
   }
 
   #take(row: Row, tier: SecretTier, into: Map<string, AppSecrets>): void {
@@ -128,9 +156,12 @@ export class SecretTable {
     const { app, name } = placeOf(row.key);
     const secrets = into.get(app) ?? new Map<string, KnownSecret>();
     into.set(app, secrets);
-    const stamp = `${tier} ${versionstamp(row)}`;
+    const written = versionstamp(row), stamp = `${tier} ${written}`;
     const known = this.#apps.get(app)?.get(name);
-    secrets.set(name, known?.stamp === stamp ? known : { stamp, value: this.#open(app, name, row.value) });
+    secrets.set(
+      name,
+      known?.stamp === stamp ? known : { stamp, written, value: this.#open(app, name, row.value) },
+    );
   }
 
   #open(app: string, name: string, bytes: Uint8Array): string | null {

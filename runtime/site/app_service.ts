@@ -224,7 +224,7 @@ export async function startApps(
     drain: (untilMs) => site.drain(untilMs),
     move: (parent) => site.move(parent),
     members: config.parent === null ? replica.members : null,
-    secrets: { ring: secretServices.ring, store: secretStore },
+    secrets: { ring: secretServices.ring, store: secretStore, table: secrets },
     cron,
     stateful: stateful.admin,
     forwardToRoot: (request, role) => forwarder.send("root", request, role),

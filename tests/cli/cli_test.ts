@@ -1,3 +1,5 @@
+import { LogRing } from "../../runtime/observe/log_ring.ts";
+import type { SiteRates } from "../../runtime/observe/overview.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { adminApp } from "../../runtime/admin/mod.ts";
@@ -64,6 +66,13 @@ async function setUp() {
     forward: never,
     forwardTwice: never,
     forwardToRoot: never,
+    observed: {
+      ring: new LogRing(),
+      sites: () => ["cloud"],
+      tree: () => [{ id: "cloud", parent: null, tier: "root", url: "http://x" }],
+      status: () => ({ site: "cloud" }),
+      rates: () => ({}) as SiteRates,
+    },
   };
   const admin = adminApp({ ...services, nowMs: () => performance.now(), note: () => {} });
   const server = Deno.serve(
@@ -124,7 +133,7 @@ Deno.test("deploy, versions, rollback: from a folder to a version that serves", 
     [deployed.version, true],
   ]);
   assert.match((await run(["apps"])).out, /^app .*\nshop +[0-9a-f]{12} +2 +2026-01-02T00:00:00Z$/);
-  assert.match((await run(["sites"])).out, /\ncloud +root +- +http:/);
+  assert.match((await run(["sites"])).out, /\ncloud +root +- +up +http:/);
   assert.equal((await run(["tables", "shop"])).out, "users");
   await close();
 });
@@ -270,6 +279,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
   for (const name of built) {
     assert.match(help.out, new RegExp(`^  ${name} `, "m"));
     assert.match((await run([name, "--help"])).out, new RegExp(`^sojourn ${name}`));
+    assert.deepEqual(await run(["help", name]), await run([name, "--help"]));
   }
   for (
     const name of [
@@ -277,6 +287,7 @@ Deno.test("every command has help, and what is not built says so", async () => {
       "why",
     ]
   ) {
+    assert.doesNotMatch(help.out, new RegExp(`^  ${name} `, "m"));
     const { code, err, out } = await run([name, "anything", "--json"]);
     assert.equal(code, EXIT.failed);
     assert.match(err, /^not_available: /);

@@ -178,6 +178,9 @@ Deno.test("a command that is none is told with the one that was meant", async ()
 });
 
 Deno.test("--version names this copy and its Deno; --out takes what stdout would get", async () => {
+  for (const flag of ["-v", "-V", "version"]) {
+    assert.deepEqual(await run([flag]), await run(["--version"]));
+  }
   assert.match((await run(["--version"])).out, /^sojourn \d+\.\d+\.\d+ \(deno \d+\.\d+\.\d+\)$/);
   const folder = await Deno.makeTempDir({ prefix: "sojourn-out-" });
   try {

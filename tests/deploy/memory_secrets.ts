@@ -1,5 +1,5 @@
 /** Secrets over rows in memory, for tests of whatever has the admin handlers. */
-import { SecretRing, SecretStore } from "../../runtime/secrets/mod.ts";
+import { SecretRing, SecretStore, SecretTable } from "../../runtime/secrets/mod.ts";
 import type { DeclaredSecrets } from "../../runtime/secrets/mod.ts";
 import type { MemorySystem } from "./memory_system.ts";
 
@@ -20,5 +20,6 @@ export async function memorySecrets(
   ring: SecretRing = ringOf("the secret of a test's cluster"),
 ) {
   const store = await SecretStore.open({ system, ring, declared, nowMs: () => 1_000, note: () => {} });
-  return { ring, store };
+  const table = await SecretTable.open({ system, ring, isRoot: true, note: () => {} });
+  return { ring, store, table };
 }

@@ -74,12 +74,34 @@ async function change(cluster: TestCluster) {
     `${VALUES.second}\n`,
   );
   assert.equal(code, 0, err);
-  assert.equal(out, "vault KEY set, on its way to every site\n");
-  for (const site of ["cloud", "edge-1"]) await keyBecomes(cluster, site, VALUES.second);
+  assert.equal(out, "vault KEY set, at all 2 sites\n");
+  for (const site of ["cloud", "edge-1"]) {
+    assert.equal((await keyAt(cluster, site)).key, VALUES.second, "the very next request has it");
+  }
   stop = true;
   await requests;
   assert.deepEqual(seen, new Set([before.key, VALUES.second]));
   assert((await keyAt(cluster, "edge-1")).calls > before.calls, "the isolate is the same");
+}
+
+/** A site that is away has it later: the command says so, and is partly done. */
+async function waits(cluster: TestCluster) {
+  await cluster.control("kill", "edge-1");
+  const { code, out, err } = await sojourn(
+    cluster,
+    ["secrets", "vault", "set", "KEY", "--timeout", "1", "--to", cluster.url("cloud")],
+    VALUES.first,
+  );
+  assert.deepEqual([code, out], [3, "vault KEY set, at 1 of 2 sites\n"], err);
+  assert.match(err, /^not there yet: edge-1; /m);
+  const at = await sojourn(
+    cluster,
+    ["secrets", "vault", "set", "KEY", "--no-wait", "--json", "--to", cluster.url("cloud")],
+    VALUES.second,
+  );
+  assert.deepEqual([at.code, JSON.parse(at.out).missing], [0, undefined], at.err);
+  await cluster.control("start", "edge-1");
+  await keyBecomes(cluster, "edge-1", VALUES.second);
 }
 
 async function rootOnly(cluster: TestCluster) {
@@ -170,6 +192,7 @@ Deno.test("secrets of an app come to its isolates, and show nowhere", async (t) 
       assert.match(cluster.log(), /vault does not declare STRANGER in secrets; it is left/);
     });
     await t.step("a value that is set reaches a running isolate", () => change(cluster));
+    await t.step("a site that is away is named, and gets it when it is back", () => waits(cluster));
     await t.step("one that is declared at the root stays there", () => rootOnly(cluster));
     await t.step("a change of .env is applied, and a name that leaves it loses its value", async () => {
       await Deno.writeTextFile(env, `KEY=${VALUES.third}\n`);

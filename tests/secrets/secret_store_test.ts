@@ -47,9 +47,13 @@ Deno.test("a secret reaches every site, unless its app keeps it at the root", as
   const { declared, set, rows, seen, store, close } = await setUp();
   declared.set("shop", { KEY: {}, PEPPER: { at: "root" } });
   const done = await set("shop", "KEY", VALUE);
-  assert.deepEqual(done, { ok: true, changed: true, tier: "everywhere", declared: true, redacted: true });
-  assert.deepEqual(await set("shop", "PEPPER", "salt"), {
+  const common = { ok: true, changed: true, declared: true };
+  assert.deepEqual(done, { ...common, stamp: "00000000000001000001", tier: "everywhere", redacted: true });
+  const pepper = await set("shop", "PEPPER", "salt");
+  assert.ok(pepper.ok);
+  assert.deepEqual({ ...pepper, stamp: "" }, {
     ok: true,
+    stamp: "",
     changed: true,
     tier: "root",
     declared: true,
