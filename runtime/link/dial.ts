@@ -11,7 +11,8 @@ export interface DialOptions {
   readonly transport: Transport;
   readonly emulation: Emulation;
   readonly self: Identity;
-  readonly secret: Uint8Array;
+  /** Of the cluster: any of them. */
+  readonly secrets: readonly Uint8Array[];
   readonly site: string;
   readonly address: string;
   /** What this site is to the other one. */
@@ -48,8 +49,8 @@ export function dial(options: DialOptions): { made: Promise<[Wire, Acquaintance]
       // A byte connection takes a round trip to make.
       await unlessGiven(wire.pause(conditions.shape?.rttMs ?? 0));
       await unlessGiven(wire.under(conditions));
-      const { self, secret, role } = options;
-      const acquaintance = await unlessGiven(introduce(wire, { self, secret, role, target: options.site }));
+      const { self, secrets, role } = options;
+      const acquaintance = await unlessGiven(introduce(wire, { self, secrets, role, target: options.site }));
       return [wire, acquaintance];
     } catch (error) {
       over = true;

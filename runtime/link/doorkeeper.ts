@@ -8,6 +8,7 @@ import { type Acquaintance, type Arrival, type Identity, receiveIntroduction } f
 import type { LinkLimits } from "./limits.ts";
 import { errorText } from "./link_error.ts";
 import { type ByteConnection, closeQuietly } from "./byte_connection.ts";
+import type { SecretChoice } from "./secret_choice.ts";
 import { type ByteListener } from "./transport.ts";
 import { Wire } from "./wire.ts";
 
@@ -15,7 +16,7 @@ export interface DoorkeeperOptions {
   readonly listener: ByteListener;
   readonly emulation: Emulation;
   readonly self: Identity;
-  readonly secret: Uint8Array;
+  readonly secrets: SecretChoice;
   readonly limits: LinkLimits;
   /** Of a site whose proof was right: null admits it. */
   readonly judge: (arrival: Arrival) => string | null;
@@ -60,7 +61,7 @@ export class Doorkeeper {
 
   /** A connection from its first byte to its end. */
   async #receive(connection: ByteConnection, source: string): Promise<void> {
-    const { emulation, self, secret, limits, judge } = this.#options;
+    const { emulation, self, secrets, limits, judge } = this.#options;
     const wire = new Wire(connection, emulation);
     if (this.#closed) return wire.close();
     this.#enter(connection);
@@ -73,9 +74,9 @@ export class Doorkeeper {
       const claimed = (arrival: Arrival) => wire.under(emulation.of(arrival.site));
       const { arrival, acquaintance } = await receiveIntroduction(wire, {
         self,
-        secret,
-        ports: { claimed, judge },
+        ports: { claimed, judge, secretFor: (arrival) => secrets.next(arrival.site) },
       });
+      secrets.proved(arrival.site);
       clearTimeout(timer);
       this.#strangers.delete(connection);
       if (this.#closed) wire.close();

@@ -7,6 +7,8 @@
  * H1  No side sends or takes a record before the other side's proof was right.
  * H2  Both sides draw a fresh nonce per connection, so that a recorded handshake proves nothing.
  * H3  Whether an unknown site is admitted is asked after its proof: strangers learn nothing but that we exist.
+ * H4  A cluster whose secret is being changed has more than one: the acceptor proves one of its own, the dialer takes
+ *     any that it has too, and both go on with that one.
  */
 import { randomBytes } from "node:crypto";
 import * as hello from "./hello.ts";
@@ -85,9 +87,9 @@ class Messages {
 /** @throws HandshakeError, or the wire's error when it closes. */
 export async function introduce(
   wire: Wire,
-  options: { self: Identity; secret: Uint8Array; role: hello.DialerRole; target: string },
+  options: { self: Identity; secrets: readonly Uint8Array[]; role: hello.DialerRole; target: string },
 ): Promise<Acquaintance> {
-  const { self, secret } = options;
+  const { self, secrets } = options;
   const messages = new Messages(wire);
   const mine = hello.encodeDialerHello({
     versionLowest: hello.VERSION_LOWEST,
@@ -100,10 +102,10 @@ export async function introduce(
   await messages.send(mine);
   const theirs = hello.decodeAcceptorHello(await messages.receive());
   if (!theirs) throw new HandshakeError("a malformed hello");
-  const keys = deriveKeys(secret, transcript(mine, theirs.covered));
-  if (!equalProof(keys.acceptorProof, theirs.proof)) {
-    throw new HandshakeError("a wrong proof: another cluster's secret");
-  }
+  const digest = transcript(mine, theirs.covered);
+  const keys = secrets.map((secret) => deriveKeys(secret, digest))
+    .find(({ acceptorProof }) => equalProof(acceptorProof, theirs.proof)); // H4
+  if (keys === undefined) throw new HandshakeError("a wrong proof: another cluster's secret");
   const { version, site } = theirs.hello;
   if (version < hello.VERSION_LOWEST || version > hello.VERSION_HIGHEST) {
     throw new HandshakeError(`version ${version} was not offered`);
@@ -130,6 +132,8 @@ export interface Arrival extends Identity {
 export interface AcceptorPorts {
   /** Called with what the dialer claims, before its proof; may throw a HandshakeError. */
   readonly claimed: (arrival: Arrival) => Promise<void>;
+  /** The secret that is proved to it (H4). */
+  readonly secretFor: (arrival: Arrival) => Uint8Array;
   /** After its proof: null admits, a text is the reason not to. The connection must be taken as made at once. */
   readonly judge: (arrival: Arrival) => string | null;
 }
@@ -137,9 +141,9 @@ export interface AcceptorPorts {
 /** @throws HandshakeError, or the wire's error when it closes. */
 export async function receiveIntroduction(
   wire: Wire,
-  options: { self: Identity; secret: Uint8Array; ports: AcceptorPorts },
+  options: { self: Identity; ports: AcceptorPorts },
 ): Promise<{ arrival: Arrival; acquaintance: Acquaintance }> {
-  const { self, secret, ports } = options;
+  const { self, ports } = options;
   const messages = new Messages(wire);
   const theirs = await messages.receive();
   const arrival = hello.decodeDialerHello(theirs);
@@ -156,7 +160,7 @@ export async function receiveIntroduction(
   if (arrival.site === self.site) throw new HandshakeError("it has this site's own id");
   await ports.claimed(arrival);
   const mine = hello.encodeAcceptorHello({ version, nonce: randomBytes(hello.NONCE_BYTES), ...self });
-  const keys = deriveKeys(secret, transcript(theirs, mine));
+  const keys = deriveKeys(ports.secretFor(arrival), transcript(theirs, mine));
   const answer = new Uint8Array(mine.length + keys.acceptorProof.length);
   answer.set(mine);
   answer.set(keys.acceptorProof, mine.length);

@@ -26,6 +26,7 @@ import { BOOT_BYTES } from "./hello.ts";
 import { checkLimits, DEFAULT_LIMITS, type LinkLimits, SECRET_BYTES_MIN } from "./limits.ts";
 import { errorText, LinkError } from "./link_error.ts";
 import { equalProof } from "./proof.ts";
+import { SecretChoice } from "./secret_choice.ts";
 import { Refusals } from "./refusals.ts";
 import { type LinkRole, type LinkStatus, SiteLink } from "./site_link.ts";
 import { TCP, type Transport } from "./transport.ts";
@@ -71,7 +72,7 @@ export class LinkHub {
 
   private constructor(options: LinkHubOptions) {
     assert(
-      options.secret.length >= SECRET_BYTES_MIN,
+      options.secrets.every((secret) => secret.length >= SECRET_BYTES_MIN),
       `The cluster secret must have ${SECRET_BYTES_MIN} bytes or more`,
     );
     assert(options.parent?.site !== options.site, `Site ${options.site} cannot be its own parent`);
@@ -93,7 +94,7 @@ export class LinkHub {
       listener,
       emulation: this.#emulation,
       self: this.#self,
-      secret: options.secret,
+      secrets: new SecretChoice(options.secrets),
       limits: this.#limits,
       judge: (arrival) => this.#judge(arrival),
       admitted: (arrival, wire, acquaintance) => this.#admitted(arrival, wire, acquaintance),
@@ -337,7 +338,7 @@ export class LinkHub {
       transport: this.#transport,
       emulation: this.#emulation,
       self: this.#self,
-      secret: this.#options.secret,
+      secrets: this.#options.secrets,
       site,
       address,
       role: role === "parent" ? "child" : "peer",

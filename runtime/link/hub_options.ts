@@ -36,8 +36,8 @@ export interface LinkLogEntry {
 export interface LinkHubOptions {
   readonly site: string;
   readonly incarnation: string;
-  /** The cluster's: at least 16 bytes. */
-  readonly secret: Uint8Array;
+  /** The cluster's, at least 16 bytes each: one, or more while it is changed. */
+  readonly secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly listen: { readonly hostname: string; readonly port: number };
   readonly parent: { readonly site: string; readonly address: string } | null;
   /** Where a peer listens, or null when unknown. */

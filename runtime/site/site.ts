@@ -192,7 +192,7 @@ export class Site {
       note: (event, detail) => this.#noted(event, detail),
       traced: this.requests.asked,
     });
-    this.#hub = this.#startLinks(replica, { secret: secrets[0], disk, transport: transportOf(tls) });
+    this.#hub = this.#startLinks(replica, { secrets, disk, transport: transportOf(tls) });
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
@@ -259,13 +259,17 @@ export class Site {
 
   #startLinks(
     replica: Replica,
-    { secret, disk, transport }: { secret: Uint8Array; disk: string; transport: Transport },
+    { secrets, disk, transport }: {
+      secrets: readonly [Uint8Array, ...Uint8Array[]];
+      disk: string;
+      transport: Transport;
+    },
   ): LinkHub {
     const { config } = this;
     return LinkHub.start({
       site: config.id,
       incarnation: disk,
-      secret,
+      secrets,
       transport,
       listen: splitListen(config.listen.link),
       parent: config.parent === null ? null : { site: config.parent.id, address: config.parent.url },

@@ -17,7 +17,7 @@ function hub(site: string, rttMs: number, options: Partial<LinkHubOptions>): Lin
   return LinkHub.start({
     site,
     incarnation: "1",
-    secret: SECRET,
+    secrets: [SECRET],
     listen: { hostname: "127.0.0.1", port: 0 },
     parent: null,
     addressOf: () => null,

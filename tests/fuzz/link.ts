@@ -243,11 +243,10 @@ async function handshake(emulation: Emulation, change: (all: Uint8Array, message
   const relays = [relay(dialerFar, acceptorFar, next), relay(acceptorFar, dialerFar, next)];
   const wires = [new Wire(dialer, emulation), new Wire(acceptor, emulation)] as const;
   const both = Promise.allSettled([
-    introduce(wires[0], { self: self("edge"), secret: SECRET, role: "child", target: "core" }),
+    introduce(wires[0], { self: self("edge"), secrets: [SECRET], role: "child", target: "core" }),
     receiveIntroduction(wires[1], {
       self: self("core"),
-      secret: SECRET,
-      ports: { claimed: () => Promise.resolve(), judge: () => null },
+      ports: { claimed: () => Promise.resolve(), judge: () => null, secretFor: () => SECRET },
     }),
   ]);
   let isOver = false;

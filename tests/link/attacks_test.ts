@@ -108,7 +108,7 @@ attackTest("garbage closes the connection, however it begins", async (core) => {
 });
 
 attackTest("another cluster's secret is refused by both sides", async (core, start) => {
-  const other = start({ site: "foreign", secret: new Uint8Array(32).fill(9), parent: core });
+  const other = start({ site: "foreign", secrets: [new Uint8Array(32).fill(9)], parent: core });
   await until("the dialer notices", () => other.log.some(({ event }) => event === "link.dial_failed"));
   assert.match(String(other.log[0]?.reason), /wrong proof/);
   await other.hub.close();

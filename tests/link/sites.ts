@@ -33,7 +33,7 @@ export function textOf(bytes: Uint8Array): string {
 export interface SiteOptions {
   readonly site: string;
   readonly incarnation?: string;
-  readonly secret?: Uint8Array;
+  readonly secrets?: LinkHubOptions["secrets"];
   readonly parent?: LinkSite | { readonly site: string; readonly address: string } | null;
   readonly port?: number;
   readonly admit?: LinkHubOptions["admit"];
@@ -67,7 +67,7 @@ export class LinkSite {
     this.hub = LinkHub.start({
       site: options.site,
       incarnation: options.incarnation ?? `${options.site}-1`,
-      secret: options.secret ?? SECRET,
+      secrets: options.secrets ?? [SECRET],
       listen: { hostname: "127.0.0.1", port: options.port ?? 0 },
       parent: parent && { site: parent.site, address: parent.address },
       addressOf: (site) => book.get(site) ?? null,

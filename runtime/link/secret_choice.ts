@@ -1,0 +1,41 @@
+/**
+ * Which secret of the cluster is proved to a site that dials, while the secret is being changed and sites have one, the
+ * other, or both.
+ *
+ * C1  A site that went away before its own proof is shown the next secret when it comes again: of all that both have,
+ *     one is found in as many attempts as there are secrets.
+ * C2  What is remembered is bounded: {@link SITES_MAX} ids, of which a stranger can claim any.
+ */
+const SITES_MAX = 1_024;
+
+/** See the file's header. */
+export class SecretChoice {
+  readonly #secrets: readonly [Uint8Array, ...Uint8Array[]];
+  /** Which one was shown last, by site; there since its proof came, or gone with the attempt. */
+  readonly #shown = new Map<string, { at: number; isProved: boolean }>();
+
+  constructor(secrets: readonly [Uint8Array, ...Uint8Array[]]) {
+    this.#secrets = secrets;
+  }
+
+  /** What is proved to a site now. */
+  next(site: string): Uint8Array {
+    const [first, ...others] = this.#secrets;
+    if (others.length === 0) return first;
+    const last = this.#shown.get(site);
+    const at = last === undefined ? 0 : last.isProved ? last.at : (last.at + 1) % this.#secrets.length;
+    this.#shown.delete(site);
+    this.#shown.set(site, { at, isProved: false });
+    for (const oldest of this.#shown.keys()) {
+      if (this.#shown.size <= SITES_MAX) break;
+      this.#shown.delete(oldest);
+    }
+    return this.#secrets[at] ?? first;
+  }
+
+  /** The site has it too. */
+  proved(site: string): void {
+    const last = this.#shown.get(site);
+    if (last !== undefined) last.isProved = true;
+  }
+}
