@@ -132,6 +132,21 @@ export const VARIANTS: readonly Variant[] = [
     seeds: 60,
   },
   {
+    name: "the same, where others were taken for dead before",
+    wrongs: knows((fellows) => ({
+      standing: (site) => fellows.standing(site) === "unknown" ? "suspected" : fellows.standing(site),
+    })),
+    change: (plan) => ({
+      ...crashing(plan),
+      n: 6,
+      delaysMs: [1, 1, 1, 1, 1, 1],
+      partitions: 12,
+      safetyMs: 20_000,
+    }),
+    caughtBy: ["duplicates"],
+    seeds: 60,
+  },
+  {
     name: "one owner forgets what is gone",
     wrongs: incoming((site, entries) => site === "s1" ? entries.filter(({ gone }) => !gone) : entries),
     change: crashing,

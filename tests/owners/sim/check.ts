@@ -4,11 +4,12 @@
  *
  * - conservation: what a producer was told is stored is acted on.
  * - copies: it is on f + 1 disks when the producer is told.
- * - duplicates: it is acted on once, unless between a living site was taken for dead, or the one that acted died before
- *   the others knew.
+ * - duplicates: it is acted on once, unless somebody whose it was then was taken for dead and lived, or took another one
+ *   for dead that lived, or the one that had acted died before the others knew.
  * - choice: no suspect gets a new tuple.
  */
 import type { SiteId } from "../../../store/ports.ts";
+import type { Excused } from "../../sim/excuses.ts";
 import type { SiteEvent } from "./owner_site.ts";
 
 export type Told =
@@ -33,23 +34,65 @@ export interface Violation {
 
 /** From the first disk to the acknowledgement. */
 const FLIGHT_MS = 2_500;
+/** So long after two sites hear each other again what one of them did meanwhile may be done again. */
+const SETTLING_MS = 3_000;
 
-/** All that is wrong, and how many acts were duplicates with an excuse. */
-export function check({ told, acks }: History): { violations: Violation[]; duplicates: number } {
+/** A site took another one for dead that lived. */
+interface Mistake {
+  readonly by: SiteId;
+  readonly about: SiteId;
+  readonly fromMs: number;
+  /** It heard it again, or one of them died. */
+  untilMs: number;
+}
+
+/** Who is up, and who takes whom for dead that lives. */
+class Mistakes {
+  readonly all: Mistake[] = [];
+  readonly #up = new Set<SiteId>();
+
+  step(event: Told): void {
+    if (event.kind === "up") this.#up.add(event.site);
+    else if (event.kind === "down") {
+      this.#up.delete(event.site);
+      this.#end(event.atMs, ({ by, about }) => by === event.site || about === event.site);
+    } else if (event.kind === "suspects" && this.#up.has(event.other)) {
+      this.all.push({ by: event.site, about: event.other, fromMs: event.atMs, untilMs: Infinity });
+    } else if (event.kind === "trusts") {
+      this.#end(event.atMs, ({ by, about }) => by === event.site && about === event.other);
+    }
+  }
+
+  #end(atMs: number, isOne: (mistake: Mistake) => boolean): void {
+    for (const mistake of this.all) {
+      if (mistake.untilMs === Infinity && isOne(mistake)) mistake.untilMs = atMs;
+    }
+  }
+}
+
+/**
+ * All that is wrong.
+ *
+ * @param excused hears each time that something is let pass.
+ */
+export function check({ told, acks }: History, excused: Excused = () => {}): Violation[] {
   const violations: Violation[] = [];
   const say = (checker: string, atMs: number, message: string) => violations.push({ checker, message, atMs });
   const acts = new Map<string, { readonly site: SiteId; readonly atMs: number }[]>();
-  const unsettled = new Map<string, number[]>();
-  const mistakes: number[] = [];
-  const up = new Set<SiteId>();
+  const deaths = new Map<string, { readonly site: SiteId; readonly atMs: number }[]>();
+  /** By tuple: who was ever told that it is theirs. */
+  const claimants = new Map<string, Set<SiteId>>();
+  const wiped: { readonly atMs: number; readonly held: readonly string[] }[] = [];
+  const mistakes = new Mistakes();
   for (const event of told) {
     const { atMs } = event;
-    if (event.kind === "up") up.add(event.site);
-    else if (event.kind === "down") up.delete(event.site);
-    else if (event.kind === "suspects" && up.has(event.other)) mistakes.push(atMs);
-    else if (event.kind === "acted") acts.set(event.id, [...acts.get(event.id) ?? [], event]);
+    mistakes.step(event);
+    if (event.kind === "wiped") wiped.push(event);
+    else if (event.kind === "acts") {
+      claimants.set(event.id, (claimants.get(event.id) ?? new Set()).add(event.site));
+    } else if (event.kind === "acted") acts.set(event.id, [...acts.get(event.id) ?? [], event]);
     else if (event.kind === "died unsettled") {
-      unsettled.set(event.id, [...unsettled.get(event.id) ?? [], atMs]);
+      deaths.set(event.id, [...deaths.get(event.id) ?? [], event]);
     } else if (event.kind === "fatal") say("fault", atMs, `${event.site}: ${event.text}`);
     else if (event.kind === "chose" && event.suspects.length > 0) {
       say("choice", atMs, `${event.site} chose ${event.suspects.join()}, whom it suspects`);
@@ -57,29 +100,33 @@ export function check({ told, acks }: History): { violations: Violation[]; dupli
   }
   for (const { id, atMs, copies, f } of acks) {
     // A disk that was lost while the receipt flew had it.
-    const lost = told.filter((event) =>
-      event.kind === "wiped" && event.atMs <= atMs && event.atMs > atMs - FLIGHT_MS
+    const lost = wiped.filter((event) =>
+      event.atMs <= atMs && event.atMs > atMs - FLIGHT_MS && event.held.includes(id)
     );
     if (copies + lost.length < f + 1) {
       say("copies", atMs, `${id} was acknowledged at ${copies} disks, f = ${f}`);
-    }
+    } else if (copies < f + 1) excused("a copy that was lost while its receipt was on its way");
     if (!acts.has(id)) say("conservation", atMs, `${id} was acknowledged and never acted on`);
   }
-  let duplicates = 0;
   for (const [id, all] of acts) {
-    for (let i = 1; i < all.length; i++) {
-      const [one, two] = [all[i - 1], all[i]];
-      if (one === undefined || two === undefined) continue;
-      duplicates++;
-      const isMistake = mistakes.some((atMs) => atMs <= two.atMs);
-      const hasDied = unsettled.get(id)?.some((atMs) => atMs <= two.atMs) === true;
-      if (isMistake || hasDied) continue;
-      say(
-        "duplicates",
-        two.atMs,
-        `${id} was acted on at ${one.site}, ${one.atMs} ms, and again at ${two.site}`,
+    const claimed = claimants.get(id) ?? new Set();
+    for (const [i, two] of all.entries()) {
+      const before = all.slice(0, i), one = before.at(-1);
+      if (one === undefined) continue;
+      const isMistake = mistakes.all.some(({ by, about, fromMs, untilMs }) =>
+        (claimed.has(by) || claimed.has(about)) &&
+        all.slice(0, i + 1).some(({ atMs }) => fromMs <= atMs && atMs <= untilMs + SETTLING_MS)
       );
+      const hasDied = deaths.get(id)?.some(({ site, atMs }) =>
+        atMs <= two.atMs && before.some((act) => act.site === site && act.atMs <= atMs)
+      );
+      if (hasDied === true) excused("acted on twice: who had acted died before the others knew");
+      else if (isMistake) excused("acted on twice: a living site was taken for dead");
+      else {
+        const text = `${id} was acted on at ${one.site}, ${one.atMs} ms, and again at ${two.site}`;
+        say("duplicates", two.atMs, text);
+      }
     }
   }
-  return { violations, duplicates };
+  return violations;
 }

@@ -19,8 +19,10 @@ import { ProcessClock, type World } from "../../sim/world.ts";
 
 /** What happens at a site, for the history. */
 export type SiteEvent =
-  | { readonly kind: "up" | "down" | "wiped"; readonly site: SiteId }
-  | { readonly kind: "suspects"; readonly site: SiteId; readonly other: SiteId }
+  | { readonly kind: "up" | "down"; readonly site: SiteId }
+  /** `held`: tuples that the disk may have had. */
+  | { readonly kind: "wiped"; readonly site: SiteId; readonly held: readonly string[] }
+  | { readonly kind: "suspects" | "trusts"; readonly site: SiteId; readonly other: SiteId }
   | { readonly kind: "chose"; readonly site: SiteId; readonly suspects: readonly SiteId[] }
   | { readonly kind: "acts" | "lets go" | "acted" | "removed"; readonly site: SiteId; readonly id: string }
   | { readonly kind: "fatal"; readonly site: SiteId; readonly text: string };
@@ -140,7 +142,9 @@ export class OwnerSite {
     }, settings);
     for (const other of this.#options.sites) if (other !== id) detector.watch(other);
     detector.onChange((other, standing) => {
-      if (standing === "suspected" && attempt === this.#starts) record({ kind: "suspects", site: id, other });
+      if (attempt !== this.#starts) return;
+      if (standing === "suspected") record({ kind: "suspects", site: id, other });
+      if (standing === "alive") record({ kind: "trusts", site: id, other });
     });
     const fellows = this.#fellows(detector);
     let tuples: Tuples | null = null;
@@ -191,7 +195,9 @@ export class OwnerSite {
     if (process === null) return;
     const { network, record, id } = this.#options;
     record({ kind: "down", site: id });
-    if (wipe) record({ kind: "wiped", site: id });
+    if (wipe) {
+      record({ kind: "wiped", site: id, held: process.tuples.debugEntries().map((entry) => entry.id) });
+    }
     process.alive = false;
     process.detector.close();
     process.clock.stop();
@@ -258,9 +264,11 @@ export class OwnerSite {
 
   #user(tuples: () => Tuples | null, draws: Draws, clock: ProcessClock) {
     const { id: site, record, thinkMs, refusalChance } = this.#options;
-    const mine = new Set<string>();
-    const act = (id: string) => {
-      if (!mine.has(id)) return;
+    /** By id the number of the claim: it may go, and come back. */
+    const mine = new Map<string, number>();
+    let claims = 0;
+    const act = (id: string, claim: number) => {
+      if (mine.get(id) !== claim) return;
       record({ kind: "acted", site, id });
       this.actedNow.add(id);
       clock.after(draws.between(...thinkMs), () => {
@@ -274,9 +282,10 @@ export class OwnerSite {
     return {
       mine: (id: string) => {
         if (mine.has(id)) throw new Error(`${id} was told to be mine twice`);
-        mine.add(id);
+        const claim = ++claims;
+        mine.set(id, claim);
         record({ kind: "acts", site, id });
-        const soon = () => void clock.after(draws.between(...thinkMs), () => act(id));
+        const soon = () => void clock.after(draws.between(...thinkMs), () => act(id, claim));
         if (this.isIdle) this.#waiting.push(soon);
         else soon();
       },

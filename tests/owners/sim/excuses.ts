@@ -1,0 +1,20 @@
+/** What the checkers of owners groups let pass, as tests/sim/excuses.ts says. */
+import type { Excuse } from "../../sim/excuses.ts";
+
+export const OWNERS_EXCUSES: readonly Excuse[] = [
+  {
+    name: "acted on twice: a living site was taken for dead",
+    perHundred: 700,
+    says: "only if a living site was taken for dead",
+  },
+  {
+    name: "acted on twice: who had acted died before the others knew",
+    perHundred: 1_200,
+    says: "if the site that acted died before the others knew",
+  },
+  {
+    name: "a copy that was lost while its receipt was on its way",
+    perHundred: 60,
+    says: "one of these may be lost while that word is on its way",
+  },
+];
