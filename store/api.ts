@@ -114,6 +114,12 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** Rows, and the version that was drawn for them. */
+export interface DatedWrite {
+  readonly mutations: readonly PlainMutation[];
+  readonly version: Version;
+}
+
 /** A session attached to this site, for one request. Rows given out are live: present and not expired. */
 export interface AttachedSession {
   readonly id: Uint8Array;
@@ -130,9 +136,22 @@ export interface AttachedSession {
    * anywhere, they are the same rows. Where a newer row stands, that stays. The session has not seen them by that, and
    * its tokens do not name them, before a read meets them, or {@link settle}.
    *
+   * @returns false: nothing was written, the version is {@link isOld}.
    * @throws StoreUnavailable `source_unreachable` for a version too far in this site's future.
    */
-  writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void>;
+  writeAs(mutations: readonly PlainMutation[], version: Version): Promise<boolean>;
+  /** Rows of this version may be taken nowhere any more: they are for `writeOld`. */
+  isOld(version: Version): boolean;
+  /**
+   * Writes what one writer, and nobody else, may have written before, in this order, of which some may be as old as the
+   * watermark. What is not is written under its version. Of the rest, what stands tells whether it was ever applied: if
+   * not, the last of each key is written anew, as what it would have been, the oldest row that there is.
+   * All of it is at the root when this resolves.
+   *
+   * @returns keys of rows of which nobody can tell: never written, or deleted since. They are not written.
+   * @throws StoreUnavailable as `writeAs`; `store_unreachable` where the root can't be heard.
+   */
+  writeOld(writes: readonly DatedWrite[]): Promise<readonly Key[]>;
   /** Resolves when what `writeAs` has applied so far is on disk: from then on the session has seen it. */
   settle(): Promise<void>;
   /** Counts what the session has touched: its token says nothing new where it is as it was, but how far that has come. */

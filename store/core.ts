@@ -15,6 +15,7 @@ import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
 import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
+import { Owed } from "./owed.ts";
 import { Pending } from "./pending.ts";
 import type { SiteId } from "./ports.ts";
 import { Quiet } from "./quiet.ts";
@@ -57,6 +58,7 @@ export class Core {
   readonly stale: StaleRanges;
   readonly clockGuard = new ClockGuard(this);
   readonly pending = new Pending();
+  readonly owed: Owed;
   readonly topology = new Topology();
   readonly watchers = new Subscriptions<() => void>();
   /** Who waits for a range to be covered: it is not evicted meanwhile. */
@@ -75,6 +77,8 @@ export class Core {
   watermark: ClockValue = 0;
   /** The oldest version that this site keeps for others (wards/), as of the last collection. */
   wardsLeast: ClockValue = Infinity;
+  /** The highest floor that this site may have said, former processes of it too (owed.ts). */
+  floorSaid: ClockValue = 0;
   /** The parent's clock as of the last feed that was applied. */
   fedClock: ClockValue = 0;
   /** Per ancestor, a position that includes every tombstone collected here. */
@@ -117,6 +121,7 @@ export class Core {
     this.ports = ports;
     this.clock = new HybridClock(ports.clock);
     this.steady = new SteadyClock(ports.clock);
+    this.owed = new Owed(this);
     this.rows = new Rows({
       storage: ports.storage,
       clock: this.clock,
@@ -310,11 +315,12 @@ export class Core {
 
   /**
    * No row with a version up to this clock, but for those that the root has, stands here or will come here from
-   * anywhere but from below: what is older than the horizon is carried no more (I9).
+   * anywhere but from below: what is older than the horizon is carried no more, and what is owed is not passed (I9).
    */
   get floor(): ClockValue {
     const oldest = this.clock.last - this.horizonMs * CLOCK_TICKS_PER_MS;
-    return Math.max(0, Math.min(oldest, this.pending.least - 1, this.wardsLeast - 1));
+    const least = Math.min(this.pending.least, this.wardsLeast, this.owed.least);
+    return Math.max(0, Math.min(oldest, least - 1));
   }
 
   /** Whether a row may have been lost with its writer's disk on its way to the root. */

@@ -396,6 +396,7 @@ export class SiteReplica implements Replica {
       saveState(core);
     }
     const floor = core.resyncing ? 0 : Math.min(core.floor, this.#downlinks.floor);
+    core.floorSaid = Math.max(core.floorSaid, floor);
     if (core.isRoot) {
       const known = Math.min(core.topology.succession.bound(stable), floor);
       core.watermark = Math.max(core.watermark, Math.min(known, core.clock.wall(core.horizonMs)));

@@ -18,6 +18,7 @@
  */
 import {
   type AttachedSession,
+  type DatedWrite,
   type GetOptions,
   type ListOptions,
   type PlainMutation,
@@ -33,6 +34,8 @@ import { sourceLost } from "./lost.ts";
 import type { Key } from "./key.ts";
 import { BOUNDED_ROWS, CLOCK_AHEAD_MS_MAX, WAIT_MS_MAX } from "./limits.ts";
 import { contribute } from "./merge.ts";
+import { judgeOld } from "./old_writes.ts";
+import type { WrittenAt } from "./owed.ts";
 import { pointRange, type Range } from "./range.ts";
 import {
   type ClockValue,
@@ -379,10 +382,55 @@ export class Session implements AttachedSession {
     return { ok: true, version };
   }
 
-  async writeAs(mutations: readonly PlainMutation[], version: Version): Promise<void> {
+  async writeAs(mutations: readonly PlainMutation[], version: Version): Promise<boolean> {
+    const core = this.#core;
+    this.#assertTakes([{ mutations, version }]);
+    const isWritten = await core.rows.lock.run(async () => {
+      const found = await core.rows.lookup(mutations.map((m) => m.key));
+      this.#assertNotLost();
+      if (this.isOld(version)) return false;
+      this.#applyAs({ mutations, version }, found);
+      return true;
+    });
+    if (isWritten) core.wake();
+    return isWritten;
+  }
+
+  isOld({ clock }: Version): boolean {
+    const core = this.#core;
+    return core.isCollectable({ clock }) || (!core.isRoot && clock <= core.floorSaid);
+  }
+
+  async writeOld(writes: readonly DatedWrite[]): Promise<readonly Key[]> {
+    const core = this.#core;
+    this.#assertTakes(writes);
+    core.count("written_old");
+    const letGo = core.owed.hold(Math.min(...writes.map(({ version }) => version.clock)));
+    try {
+      await core.owed.pinned();
+      const below = writes.filter(({ version }) => core.isCollectable(version));
+      const keys = [...new Set(below.flatMap(({ mutations }) => mutations.map(({ key }) => key)))];
+      const attempt = () => core.rows.lock.run(() => this.#writeOldLocked(writes, keys));
+      const { left, written } = await attempt() ?? await this.#holding(keys.map(pointRange), async () => {
+        for (;;) {
+          await this.#coverKeys(keys);
+          const again = await attempt();
+          if (again !== null) return again;
+        }
+      });
+      core.wake();
+      await core.owed.atRoot(written); // OW3
+      if (left.length > 0) core.count("writes_left_out", left.length);
+      return left;
+    } finally {
+      letGo();
+    }
+  }
+
+  #assertTakes(writes: readonly DatedWrite[]): void {
     const core = this.#core;
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
-    if (core.clock.isTooFarAhead(version.clock)) {
+    if (writes.some(({ version }) => core.clock.isTooFarAhead(version.clock))) {
       core.count("clock_ahead");
       throw new StoreUnavailable(
         "source_unreachable",
@@ -390,24 +438,63 @@ export class Session implements AttachedSession {
       );
     }
     this.#assertRoom();
-    await core.rows.lock.run(async () => {
-      const found = await core.rows.lookup(mutations.map((m) => m.key));
-      this.#assertNotLost();
-      // What is below the watermark is in the root's journal or superseded there (PROTOCOL I9).
-      if (core.isCollectable(version)) return;
-      mutations.forEach((m, i) => {
-        const value = m.kind === "set" ? m.value : null;
-        const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
-        const incoming = { key: m.key, value, ...version, known: core.depth, expiresAtMs };
-        const isNew = core.rows.apply(found[i], incoming);
-        if (isNew && !core.coverage.covers(m.key)) {
-          core.uncovered.push({ key: m.key, position: core.rows.head });
-        }
-        const row = core.rows.newest(m.key, found[i]);
-        if (row !== undefined) this.#written.push({ row, replica: core.replica });
+  }
+
+  /** Under the lock. @param found the rows of these keys. @returns where the last of them stands. */
+  #applyAs({ mutations, version }: DatedWrite, found: readonly (Row | undefined)[]): Position {
+    const core = this.#core;
+    let last: Position = 0;
+    mutations.forEach((m, i) => {
+      const value = m.kind === "set" ? m.value : null;
+      const expiresAtMs = m.kind === "set" ? m.expiresAtMs ?? 0 : 0;
+      const isNew = core.rows.apply(found[i], {
+        key: m.key,
+        value,
+        ...version,
+        known: core.depth,
+        expiresAtMs,
       });
+      if (isNew && !core.coverage.covers(m.key)) {
+        core.uncovered.push({ key: m.key, position: core.rows.head });
+      }
+      const row = core.rows.newest(m.key, found[i]);
+      if (row === undefined) return;
+      this.#written.push({ row, replica: core.replica });
+      last = Math.max(last, row.position);
     });
-    core.wake();
+    return last;
+  }
+
+  /**
+   * The watermark stands still (owed.ts). What is above it is written as it is; for the rest see old_writes.ts.
+   *
+   * @param below keys of what is not.
+   * @returns null: one of these is not covered.
+   */
+  async #writeOldLocked(
+    writes: readonly DatedWrite[],
+    below: readonly Key[],
+  ): Promise<{ readonly left: readonly Key[]; readonly written: WrittenAt } | null> {
+    const core = this.#core;
+    if (!below.every((key) => core.coverage.covers(key))) return null;
+    const stands = await core.rows.lookup(below);
+    this.#assertNotLost();
+    const { open, left } = judgeOld(writes, {
+      ...{ watermark: core.watermark, nowMs: core.ports.clock.nowMs() },
+      stands: new Map(below.map((key, i) => [key, stands[i]])),
+    });
+    let position: Position = 0;
+    if (open.length > 0) {
+      core.count("written_anew", open.length);
+      const anew = { mutations: open, version: { clock: core.watermark + 1, replica: core.replica } };
+      position = this.#applyAs(anew, await core.rows.lookup(open.map(({ key }) => key)));
+    }
+    for (const write of writes) {
+      if (core.isCollectable(write.version)) continue;
+      const found = await core.rows.lookup(write.mutations.map(({ key }) => key));
+      position = Math.max(position, this.#applyAs(write, found));
+    }
+    return { left, written: { position, replica: core.replica } };
   }
 
   async settle(): Promise<void> {

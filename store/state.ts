@@ -4,6 +4,7 @@
  */
 import { Reader, Writer } from "./codec.ts";
 import type { Core } from "./core.ts";
+import { CLOCK_TICKS_PER_MS } from "./row.ts";
 import { decodeJson, SYSTEM_RANGE } from "./topology.ts";
 
 const RECORD = "state";
@@ -44,6 +45,7 @@ export async function loadState(
   core.clockBound = reader.uint();
   core.clock.merge(core.clockBound);
   core.headClock = core.clockBound;
+  core.floorSaid = Math.max(0, core.clockBound - core.horizonMs * CLOCK_TICKS_PER_MS);
   core.watermark = reader.uint();
   core.collectedTo = reader.uint();
   core.setPath(reader.list(() => reader.text()));

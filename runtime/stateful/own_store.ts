@@ -13,6 +13,9 @@
  *     is written again (O1). Only where a mark would tell whether that was done (O2) is the site before asked for what
  *     nobody was told of; where that is lost it is not known, and such a write is not made: that is told. So is what a log
  *     of the form before says less of.
+ * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
+ *     stands tells whether it was before, and is what the whole of it would have left (store/old_writes.ts). Where nothing
+ *     can tell, it is left out, and said.
  */
 import type { Effect, EffectMutation } from "../../functions/turns/mod.ts";
 import type {
@@ -34,6 +37,7 @@ import {
 } from "../../store/api.ts";
 import { type Key, packKey } from "../../store/key.ts";
 import { prefixRange } from "../../store/range.ts";
+import { unixMs, type Version } from "../../store/row.ts";
 import { decodeSystem, encodeSystem } from "../deploy/records.ts";
 import { type AppSpace, SessionStore, type StoreLimits } from "../gateway/session_store.ts";
 import type { VersionWrites } from "../gateway/app_writes.ts";
@@ -76,6 +80,8 @@ export class OwnStore {
   #missing: Map<number, number> | null = null;
   /** The newest clock of what was gone on without: what is written is later. */
   #missedClock = 0;
+  /** O6: the number of the last effect of these. */
+  #oldThrough = 0;
   /** O5: why marks may be missing; null: all that there are are here. */
   #lostMarks: StoreUnavailable | null = null;
 
@@ -241,17 +247,43 @@ export class OwnStore {
 
   /** Applies what a turn wrote (O1). @param isAgain the home before may have. */
   async apply(effect: Effect, isAgain = false): Promise<void> {
-    const last = new Map(effect.mutations.map((mutation) => [mutation.key, mutation]));
-    const isPlain = (m: EffectMutation) => m.kind === "set" || m.kind === "delete";
-    const plain = [...last.values()].filter(isPlain);
-    const merges = effect.mutations.filter((m) => !isPlain(m));
-    const { clock, replica } = effect;
-    const rows = this.#absolute(plain, effect.atMs);
-    if (rows.length > 0) {
-      const written = this.#session.writeAs(rows as PlainMutation[], { clock, replica });
-      await (this.#services.writes?.track(written) ?? written);
+    const { mutations, version } = this.#datedOf(effect);
+    if (mutations.length > 0 && effect.effect > this.#oldThrough) {
+      const isWritten = await this.#tracked(this.#session.writeAs(mutations, version));
+      if (!isWritten) await this.applyOld([effect]);
     }
+    const merges = effect.mutations.filter((m) => !isPlain(m));
     if (merges.length > 0) await this.#merge(effect.effect, merges, isAgain);
+  }
+
+  /** Of what turns wrote, the first ones that are too old to be applied one by one, but for merges (O6). */
+  async applyOld(effects: readonly Effect[]): Promise<void> {
+    const dated = effects.map((effect) => this.#datedOf(effect));
+    const fresh = dated.findIndex(({ version }) => !this.#session.isOld(version));
+    const old = fresh < 0 ? dated : dated.slice(0, fresh), last = effects[old.length - 1];
+    if (last === undefined) return;
+    const left = await this.#tracked(this.#session.writeOld(old));
+    this.#oldThrough = last.effect;
+    if (left.length === 0) return;
+    const sinceMs = unixMs(old[0]?.version.clock ?? 0);
+    this.#leaveOut(
+      `whether it wrote ${left.length} rows since ${
+        new Date(sinceMs).toISOString()
+      } is not known, and it does not ` +
+        `write them: none of them is there, and deletions as old as that are forgotten`,
+    );
+  }
+
+  #datedOf(
+    { mutations, clock, replica, atMs }: Effect,
+  ): { readonly mutations: readonly PlainMutation[]; readonly version: Version } {
+    const last = new Map(mutations.map((mutation) => [mutation.key, mutation]));
+    const rows = this.#absolute([...last.values()].filter(isPlain), atMs);
+    return { mutations: rows as PlainMutation[], version: { clock, replica } };
+  }
+
+  #tracked<T>(written: Promise<T>): Promise<T> {
+    return this.#services.writes?.track(written) ?? written;
   }
 
   /** O2 */
@@ -314,5 +346,7 @@ const orMissing = ({ missed }: OwnStoreServices) => (error: unknown): StoreUnava
   if (missed === undefined || !(error instanceof StoreUnavailable) || !MISSING.has(error.code)) throw error;
   return error;
 };
+
+const isPlain = ({ kind }: EffectMutation): boolean => kind === "set" || kind === "delete";
 
 const numberOf = (value: Uint8Array): number => Number(decodeSystem(value));

@@ -185,7 +185,8 @@ export class Releases {
   /** RL2; what the run has seen then. @param isAgain they may be applied already. */
   async #applyAll(effects: readonly Effect[], isAgain: boolean): Promise<TokenState> {
     const { store } = this.#run;
-    for (const effect of effects) await this.#apply(effect, isAgain);
+    if (isAgain && effects.length > 0) await this.#untilApplied(() => store.applyOld(effects));
+    for (const effect of effects) await this.#untilApplied(() => store.apply(effect, isAgain));
     await store.settle();
     if (this.#run.isOver) return store.seen();
     const last = effects.at(-1)?.effect ?? 0;
@@ -202,16 +203,17 @@ export class Releases {
    * What a turn wrote is applied however long that takes: its session waits, and those who ask it. Only what this site
    * takes from nobody is left out, and said.
    */
-  async #apply(effect: Effect, isAgain: boolean): Promise<void> {
-    const { store, clock, listener } = this.#run;
-    while (!this.#run.isOver) {
+  async #untilApplied(apply: () => Promise<void>): Promise<void> {
+    const { clock, listener } = this.#run;
+    for (let isTold = false; !this.#run.isOver; isTold = true) {
       try {
-        return await store.apply(effect, isAgain);
+        return await apply();
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) {
           return listener.log("error", `a write of a stateful session is refused: ${error}`);
         }
         if (FOR_GOOD.has(error.code)) throw error;
+        if (!isTold) listener.log("warn", `a write of a stateful session waits: ${error.message}`);
         await pause(clock, APPLY_RETRY_MS);
       }
     }

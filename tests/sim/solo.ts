@@ -61,7 +61,9 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         return Promise.resolve(found.slice(0, options?.limit).flatMap((key) => read(key) ?? []));
       },
       write: (mutations) => Promise.resolve(write(mutations)),
-      writeAs: (mutations) => Promise.resolve(void write(mutations)),
+      writeAs: (mutations) => Promise.resolve(write(mutations).ok),
+      isOld: () => false,
+      writeOld: () => Promise.resolve([]),
       settle: () => Promise.resolve(),
       touches: 0,
       tick: () => ++shared.clock,

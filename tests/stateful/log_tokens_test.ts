@@ -38,16 +38,23 @@ interface Given extends PieceHead {
   readonly isSafe: boolean;
 }
 
-async function ownStore(scene: Scene, site: string, head: PieceHead = NO_HEAD): Promise<OwnStore> {
+async function ownStore(
+  scene: Scene,
+  site: string,
+  head: PieceHead = NO_HEAD,
+  said: string[] = [],
+): Promise<OwnStore> {
   const { replica } = scene.process(site);
   const nowMs = () => scene.world.nowMs;
-  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut: () => {} };
+  const leftOut = (_: unknown, text: string) => void said.push(`error ${text}`);
+  const services = { replica, limits: LIMITS, space: SPACE, writes: undefined, nowMs, leftOut };
   return await scene.done(OwnStore.open(services, NAME, head));
 }
 
-/** A run at a site that serves. */
-async function running(scene: Scene, site: string) {
-  const { replica } = scene.process(site), store = await ownStore(scene, site);
+/** A run at a site that serves. @param opened what its log says. */
+async function running(scene: Scene, site: string, opened: Opened = atRest) {
+  const { replica } = scene.process(site), said: string[] = [];
+  const store = await ownStore(scene, site, NO_HEAD, said);
   const pieces: Given[] = [], left: string[] = [], results: Uint8Array[] = [];
   const held: PromiseWithResolvers<void>[] = [];
   const home = {
@@ -74,7 +81,7 @@ async function running(scene: Scene, site: string) {
     ...{ version: "v1", store, clock, nowMs: () => scene.world.nowMs, isShared: false, isAdopted: false },
     ...{ applied: 0, originWay: null },
     listener: {
-      ...{ peers, done() {}, over() {}, log() {} },
+      ...{ peers, done() {}, over() {}, log: (level: string, text: string) => said.push(`${level} ${text}`) },
       answered: (request: string) => void left.push(request),
     } as unknown as RunListener,
     calls: { store, egress: null as never, origin: null, keyOf: String, callSession: () => Promise.reject() },
@@ -87,7 +94,7 @@ async function running(scene: Scene, site: string) {
   };
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   await scene.pass(1);
-  run.opened(atRest);
+  run.opened(opened);
   await scene.done(started);
   run.serve(null);
   await scene.pass(1);
@@ -113,7 +120,7 @@ async function running(scene: Scene, site: string) {
     ...{ effect: ++effects, clock: store.tick(), replica: replica.status().replica, atMs: 1 },
     mutations: setTo(what),
   });
-  return { run, store, pieces, held, left, commit, read, effectOf };
+  return { run, store, pieces, held, left, said, commit, read, effectOf };
 }
 
 async function began(options: SceneOptions = {}): Promise<Scene> {
@@ -235,4 +242,44 @@ Deno.test("of a merge, and of a write with a check that has no outcome, a piece 
   assert.deepEqual([pieces.at(-1)?.marks, pieces.at(-1)?.open], [true, 1]);
   commit();
   assert.deepEqual([pieces.at(-1)?.marks, pieces.at(-1)?.open], [false, 0]);
+});
+
+/** After it the store has forgotten what was deleted before. */
+const HORIZON_MS = 600;
+
+/** What e1's disk has of a log whose last commit wrote, and of the store without that: power was cut between. */
+async function cutBetween(mutate: (scene: Scene) => Promise<unknown>) {
+  const scene = await began({ horizonMs: HORIZON_MS });
+  await mutate(scene);
+  const { commit, effectOf } = await running(scene, "e1");
+  const effects = [effectOf("one"), effectOf("two")];
+  commit({ effects });
+  scene.site("e1").crash();
+  await scene.pass(1);
+  await scene.site("e1").start();
+  await scene.until(() => scene.process("e1").ready);
+  return { scene, opened: { ...atRest, sequence: 0, effects } };
+}
+
+Deno.test("what a log left to be written is written, however long it was closed (O6)", async () => {
+  const { scene, opened } = await cutBetween(async (scene) => {
+    const writer = await scene.attach("e2");
+    await scene.done(writer.write([{ kind: "set", key: there, value: utf8.encode("before") }]));
+    await scene.pass(200);
+  });
+  await scene.pass(5 * HORIZON_MS);
+  const { read } = await running(scene, "e1", opened);
+  assert.equal(await read(), "two");
+  await scene.pass(500);
+  assert.equal(await seenAt(scene, "e2", NO_HEAD), "two");
+  const later = await running(scene, "e2", opened); // another home, that finds the same log
+  assert.equal(await later.read(), "two");
+});
+
+Deno.test("of what a log left to be written, and nothing tells whether it was, it is said that it is not (O6)", async () => {
+  const { scene, opened } = await cutBetween(() => Promise.resolve());
+  await scene.pass(5 * HORIZON_MS);
+  const { read, said } = await running(scene, "e1", opened);
+  assert.equal(await read(), null);
+  assert.deepEqual(said.map((line) => line.split(" ")[0]), ["error"]);
 });

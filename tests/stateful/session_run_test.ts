@@ -37,6 +37,7 @@ function running() {
   };
   const store = {
     apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
+    applyOld: () => Promise.resolve(),
     ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1 },
     ...{ touches: 0, isDurable: true, settle: () => Promise.resolve(), durable: () => Promise.resolve() },
   } as unknown as OwnStore;

@@ -121,6 +121,8 @@ function overlaid(
     list: (range, options) => inner.list(range, options),
     write: (mutations, checks) => inner.write(mutations, checks),
     writeAs: (mutations, version) => inner.writeAs(mutations, version),
+    isOld: (version) => inner.isOld(version),
+    writeOld: (writes) => inner.writeOld(writes),
     settle: () => inner.settle(),
     get touches() {
       return inner.touches;

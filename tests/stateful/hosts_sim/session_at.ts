@@ -231,7 +231,9 @@ export class SiteProcess {
         await new Promise<void>((resolve) => void clock.after(slow.between(0, 8), resolve));
         if (!isAlive()) return await new Promise<void>(() => {});
         for (const { value } of rows) around.ledger.wrote(effect, new TextDecoder().decode(value));
+        return true;
       },
+      isOld: () => false,
     };
     const attach = () => Promise.resolve(session);
     return {
