@@ -435,7 +435,10 @@ const messageOf = (error: unknown): string => error instanceof Error ? error.mes
 /** What a fetch that failed says is "fetch failed"; why is in its cause. */
 const whyOf = (error: unknown): string => {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return messageOf(cause);
+  const message = messageOf(cause);
+  return /certificate/i.test(message)
+    ? `${message}; DENO_CERT=FILE names the authority of a cluster that has one of its own`
+    : message;
 };
 
 function parseJson(text: string): unknown {

@@ -2,7 +2,15 @@
  * Links over TLS. The certificate encrypts and names the listening side; membership is proved by the link's
  * handshake inside, in both directions, and records keep their MAC.
  */
-import { joinAddress, splitAddress, TCP, type Transport } from "./transport.ts";
+import {
+  type ByteListener,
+  explained,
+  joinAddress,
+  overTls,
+  splitAddress,
+  TCP,
+  type Transport,
+} from "./transport.ts";
 import { dialWebSocket } from "./web_socket.ts";
 
 /** What a site shows to those who dial it, and whom it believes when it dials. */
@@ -17,42 +25,110 @@ export type TlsOptions =
     | { readonly cert?: undefined; readonly key?: undefined }
   );
 
+/** Links over TLS, whose certificates may be renewed. */
+export interface TlsTransport extends Transport {
+  /**
+   * Uses other certificates from now on; connections that are there go on. Between the two nobody listens for some
+   * milliseconds: who dials then comes again.
+   *
+   * @throws where an address could not be listened at again.
+   */
+  renew(options: TlsOptions): Promise<void>;
+}
+
 /** Listens with TLS where it has a certificate; dials with TLS, unless an address says "tcp://" or "ws://". */
-export function tlsTransport(options: TlsOptions): Transport {
-  const caCerts = [...options.caCerts ?? []];
+export function tlsTransport(first: TlsOptions): TlsTransport {
+  let options = first;
+  const doors = new Set<TlsDoor>();
   return {
-    listen: (at) => options.cert === undefined ? TCP.listen(at) : listenTls(at, options),
+    listen(at) {
+      if (options.cert === undefined) return TCP.listen(at);
+      const door = new TlsDoor(at, options, () => doors.delete(door));
+      doors.add(door);
+      return door;
+    },
     async dial(address) {
-      if (/^wss?:/.test(address)) return await dialWebSocket(address, caCerts);
+      const caCerts = [...options.caCerts ?? []];
+      if (/^wss?:/.test(address)) {
+        return await dialWebSocket(address, caCerts).catch((error) => Promise.reject(explained(error)));
+      }
       const { hostname, port } = splitAddress(address);
       const connection = await Deno.connect({ hostname, port });
       connection.setNoDelay(true);
       if (address.startsWith("tcp://")) return connection;
-      return await Deno.startTls(connection, { hostname, caCerts });
+      return await overTls(connection, hostname, caCerts);
+    },
+    async renew(next) {
+      options = next;
+      if (next.cert !== undefined) { for (const door of doors) await door.renew(next); }
     },
   };
 }
 
-function listenTls(
-  at: { readonly hostname: string; readonly port: number },
-  { cert, key }: { readonly cert: string; readonly key: string },
-): ReturnType<Transport["listen"]> {
-  const listener = Deno.listenTls({ hostname: at.hostname, port: at.port, cert, key });
-  return {
-    address: `tls://${joinAddress(listener.addr.hostname, listener.addr.port)}`,
-    async accept() {
-      for (;;) {
-        try {
-          const connection = await listener.accept();
-          return { connection, source: connection.remoteAddr.hostname };
-        } catch (error) {
-          if (error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted) {
-            return null;
-          }
-          await new Promise((resolve) => setTimeout(resolve, 10));
-        }
+/** The port is free again as soon as the system has seen that nobody listens there. */
+const AGAIN_MS = 2, AGAIN_MS_MAX = 5_000;
+
+/** A listener that outlives its certificates. */
+class TlsDoor implements ByteListener {
+  readonly address: string;
+  readonly #at: { readonly hostname: string; readonly port: number };
+  readonly #closed: () => void;
+  #listener: Deno.TlsListener;
+  #renewed: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(
+    at: { readonly hostname: string; readonly port: number },
+    { cert, key }: { readonly cert: string; readonly key: string },
+    closed: () => void,
+  ) {
+    this.#listener = Deno.listenTls({ hostname: at.hostname, port: at.port, cert, key });
+    const { hostname, port } = this.#listener.addr;
+    this.#at = { hostname, port };
+    this.#closed = closed;
+    this.address = `tls://${joinAddress(hostname, port)}`;
+  }
+
+  async accept() {
+    for (;;) {
+      await this.#renewed.catch(() => {}); // who renews is told
+      if (this.#isClosed) return null;
+      try {
+        const connection = await this.#listener.accept();
+        return { connection, source: connection.remoteAddr.hostname };
+      } catch {
+        // Closed, to be renewed or for good; a connection that was reset before it was accepted; no file descriptor left.
+        if (!this.#isClosed) await new Promise((resolve) => setTimeout(resolve, 10));
       }
-    },
-    close: () => listener.close(),
-  };
+    }
+  }
+
+  /** @throws where the address could not be listened at again. */
+  renew({ cert, key }: { readonly cert: string; readonly key: string }): Promise<void> {
+    this.#listener.close();
+    const listen = async () => {
+      const untilMs = performance.now() + AGAIN_MS_MAX;
+      while (!this.#isClosed) {
+        try {
+          this.#listener = Deno.listenTls({ ...this.#at, cert, key });
+          return;
+        } catch (error) {
+          if (!(error instanceof Deno.errors.AddrInUse) || performance.now() >= untilMs) throw error;
+        }
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    };
+    return this.#renewed = listen();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#closed();
+    try {
+      this.#listener.close();
+    } catch {
+      // It is being renewed, and closed for that.
+    }
+  }
 }

@@ -49,9 +49,34 @@ export const TCP: Transport = {
     const connection = await Deno.connect({ transport: "tcp", hostname, port });
     connection.setNoDelay(true);
     // Never in clear what is asked for under TLS; the system's roots vouch for the other side then.
-    return address.startsWith("tls://") ? await Deno.startTls(connection, { hostname }) : connection;
+    return address.startsWith("tls://") ? await overTls(connection, hostname, []) : connection;
   },
 };
+
+/** TLS over a connection, once the other side's certificate is believed. @throws where it is not. */
+export async function overTls(
+  connection: Deno.TcpConn,
+  hostname: string,
+  caCerts: readonly string[],
+): Promise<ByteConnection> {
+  const tls = await Deno.startTls(connection, { hostname, caCerts: [...caCerts] });
+  try {
+    await tls.handshake();
+  } catch (error) {
+    tls.close();
+    throw explained(error);
+  }
+  return tls;
+}
+
+/** The error with what to do about a certificate that is not believed. */
+export function explained(error: unknown): unknown {
+  if (error instanceof Error && /certificate/i.test(error.message)) {
+    error.message +=
+      "; tls.ca in the site file names the authorities that this site believes beside the system's";
+  }
+  return error;
+}
 
 /** "host:port", with brackets around an IPv6 address. */
 export function joinAddress(hostname: string, port: number): string {

@@ -1,6 +1,7 @@
 /** Where a site listens, where it is reached, and what carries its links: from its configuration. */
-import { TCP, tlsTransport, type Transport } from "../link/mod.ts";
-import { ConfigError, type SiteConfig } from "./config.ts";
+import { TCP, type TlsOptions, tlsTransport, type Transport } from "../link/mod.ts";
+import { assertUsable } from "./certificates.ts";
+import type { SiteConfig } from "./config.ts";
 import type { TlsFiles } from "./data_folder.ts";
 
 /** How clients speak to `listen.http`. */
@@ -13,28 +14,15 @@ export function linkAddress({ advertise, listen, tls }: SiteConfig): string {
   return `${tls?.cert === undefined ? "tcp" : "tls"}://${address}`;
 }
 
-/** Certificates that do not belong together stop the start, not the first who dials. */
-export function transportOf(tls: TlsFiles | null): Transport {
+/** What carries links. @throws ConfigError where certificate and key do not belong together: not the first who dials. */
+export function transportOf(tls: TlsFiles | null): Transport & { renew?(files: TlsFiles): Promise<void> } {
   if (tls === null) return TCP;
-  const { own, caCerts } = tls;
-  const transport = tlsTransport({ ...own ?? {}, caCerts });
-  return {
-    dial: transport.dial,
-    listen(at) {
-      try {
-        return transport.listen(at);
-      } catch (error) {
-        // What is wrong with the address has a name of its own.
-        const isAboutKeys = error instanceof Deno.errors.InvalidData ||
-          (error instanceof Error && error.constructor === Error);
-        if (own === null || !isAboutKeys) throw error;
-        throw new ConfigError(
-          `tls: found a certificate and a key that cannot be used together: ${error.message}`,
-        );
-      }
-    },
-  };
+  assertUsable(tls);
+  const transport = tlsTransport(optionsOf(tls));
+  return { ...transport, renew: (files) => transport.renew(optionsOf(files)) };
 }
+
+const optionsOf = ({ own, caCerts }: TlsFiles): TlsOptions => ({ ...own ?? {}, caCerts });
 
 /** Host and port to listen on; port 0 takes a free one. */
 export function splitListen(address: string): { hostname: string; port: number } {

@@ -10,6 +10,7 @@
  */
 import { AdminTokens, type Holder, type TokenRoles } from "../deploy/mod.ts";
 import { ConfigError } from "./config.ts";
+import { markOf } from "./file_mark.ts";
 
 /** Someone who rotates a token waits this long at most; looking costs 10 µs. */
 const LOOK_MS = 1_000;
@@ -64,15 +65,5 @@ export class AdminTokenFile implements TokenRoles {
       const why = error instanceof Error ? error.message : String(error);
       this.#note("admin_tokens_unread", { file: this.#path, why, says: "the tokens before it stay valid" });
     }
-  }
-}
-
-/** Tells one state of a file from another; the same text for all in which there is none. */
-function markOf(path: string): string {
-  try {
-    const { mtime, ctime, size, ino } = Deno.statSync(path);
-    return `${mtime?.getTime()} ${ctime?.getTime()} ${size} ${ino}`;
-  } catch {
-    return "absent";
   }
 }

@@ -32,7 +32,10 @@ import { linkAddress, scheme, splitListen, transportOf } from "./addresses.ts";
 import { adminCallLog } from "./admin_calls.ts";
 import { ClientFile } from "./client_file.ts";
 import { ConfigError, linkUrl, type SiteConfig } from "./config.ts";
-import { openData, readAdminTokens, readSecrets, readTls } from "./data_folder.ts";
+import { Certificates } from "./certificates.ts";
+import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
+import { isOpenToOthers } from "./file_mark.ts";
+import { HttpListener } from "./http_listener.ts";
 import { SiteLog } from "./log.ts";
 import { type AppService, type AppServicePorts, startApps } from "./app_service.ts";
 import { dismissalOf, refusalOf } from "./admission.ts";
@@ -79,7 +82,8 @@ export class Site {
   #hub: LinkHub | null = null;
   #apps: AppService | null = null;
   #gateway: Gateway | null = null;
-  #server: Deno.HttpServer<Deno.NetAddr> | null = null;
+  #server: HttpListener | null = null;
+  #certificates: Certificates | null = null;
   #fault: Error | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
@@ -167,6 +171,11 @@ export class Site {
     const secrets = await readSecrets(config);
     const adminTokens = readAdminTokens(config, (event, fields) => this.log.line("warn", event, fields));
     const tls = await readTls(config);
+    for (const { field, path } of secretFiles(config)) {
+      if (!isOpenToOthers(path)) continue;
+      const says = `others than its owner may read it: chmod 600 ${path}`;
+      this.log.line("warn", "file_open_to_others", { field, file: path, says });
+    }
     const disks = new StorageMetrics();
     const { storage: inner, disk } = await openData(config, disks.synced);
     this.#closeStorage = () => inner.close();
@@ -192,7 +201,8 @@ export class Site {
       note: (event, detail) => this.#noted(event, detail),
       traced: this.requests.asked,
     });
-    this.#hub = this.#startLinks(replica, { secrets, disk, transport: transportOf(tls) });
+    const transport = transportOf(tls);
+    this.#hub = this.#startLinks(replica, { secrets, disk, transport });
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
@@ -237,11 +247,19 @@ export class Site {
       chaos: this.#chaos,
       dashboard: (request, path) => this.#dashboard.answer(request, path),
     };
-    const certified = config.tls?.http === true ? tls?.own ?? {} : {};
-    this.#server = Deno.serve(
-      { ...listen, ...certified, signal: this.#cut.signal, onListen: () => {} },
-      gateway.handle,
+    const shown = (files: TlsFiles | null) => config.tls?.http === true ? files?.own ?? {} : {};
+    const server = this.#server = new HttpListener(
+      { at: listen, handle: gateway.handle, signal: this.#cut.signal },
+      shown(tls),
     );
+    this.#certificates = new Certificates(config, this.log.line.bind(this.log), async (files) => {
+      try {
+        await transport.renew?.(files);
+        if (config.tls?.http === true && files.own !== null) await server.renew(shown(files));
+      } catch (error) {
+        this.unexpected(error); // nobody listens any more
+      }
+    });
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
     const codec = codecOf(secrets, this.clock, this.random);
     void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
@@ -449,6 +467,7 @@ export class Site {
   async #stop(): Promise<void> {
     this.log.line("info", "stopping", {});
     this.#trials.abort();
+    await this.#certificates?.close();
     this.#gateway?.close();
     await this.#drain();
     await this.#apps?.close();
@@ -469,6 +488,15 @@ export class Site {
     await server.shutdown();
     clearTimeout(timer);
   }
+}
+
+/** Files that are nobody's but the site's. */
+function secretFiles({ secretFile, adminTokenFile, tls }: SiteConfig): { field: string; path: string }[] {
+  return [
+    { field: "secretFile", path: secretFile },
+    { field: "adminTokenFile", path: adminTokenFile },
+    { field: "tls.key", path: tls?.key },
+  ].flatMap(({ field, path }) => path === undefined ? [] : [{ field, path }]);
 }
 
 function codecOf(secrets: readonly Uint8Array[], clock: SystemClock, random: SystemRandom): TokenCodec {

@@ -75,6 +75,14 @@ class Sites {
     return said;
   }
 
+  /** What a command said that did not succeed. */
+  async failing(args: string[], env: Record<string, string>): Promise<{ code: number; said: string }> {
+    let said = "";
+    const code = await sojourn(args, (text) => said += text, { SOJOURN_TOKEN: TOKEN, ...env }).ended;
+    assert.notEqual(code, 0, said);
+    return { code, said };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const { child } of this.#running.reverse()) {
       child.kill("SIGTERM");
@@ -113,6 +121,7 @@ async function certify(folder: string): Promise<void> {
   const key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
   await openssl(folder, `req -x509 ${key} -keyout ca.key -out ca.pem -subj /CN=authority`);
   await openssl(folder, `req ${key.replace(" -days 2", "")} -keyout site.key -out site.csr -subj /CN=site`);
+  await Deno.chmod(join(folder, "site.key"), 0o644);
   await Deno.writeTextFile(join(folder, "names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
   await openssl(
     folder,
@@ -179,9 +188,51 @@ Deno.test({
       "the stranger said why",
       () => Promise.resolve(/dial_failed.*stranger|stranger.*dial_failed/.test(sites.log)),
     );
+    assert.match(sites.log, /dial_failed.*tls\.ca in the site file/, "and what to do about it");
     assert.equal((await ask(`http://${stranger.http}/_sojourn/readyz`)).status, 503);
+    const { said } = await sites.failing(["sites", "--to", `https://${edge.http}`], {});
+    assert.match(said, /DENO_CERT=FILE names the authority/);
+
+    // A new authority, and a certificate of it: while the old one is trusted too, nobody has to start anew.
+    const before = await serialOf(sites, edge.http);
+    assert.match(
+      sites.log,
+      /file_open_to_others.*site\.key/,
+      "openssl lets nobody else read it, the test does",
+    );
+    const old = await Deno.readTextFile(join(sites.folder, "ca.pem"));
+    await certify(sites.folder);
+    await Deno.writeTextFile(
+      join(sites.folder, "ca.pem"),
+      old + await Deno.readTextFile(join(sites.folder, "ca.pem")),
+    );
+    for (const { http } of [cloud, edge]) {
+      await eventually("the new certificate is shown", async () => await serialOf(sites, http) !== before);
+    }
+    await sites.command(["sites", "--to", `https://${edge.http}`], {
+      DENO_CERT: join(sites.folder, "ca.pem"),
+    });
+    const late = await sites.draw();
+    await sites.start({ id: "late", parent, listen: late, tls: { ca: "ca.pem" } });
+    await eventually(
+      "a site that believes the new authority has a link",
+      async () => (await ask(`http://${late.http}/_sojourn/readyz`)).status === 200,
+    );
+    assert.doesNotMatch(sites.log, /certificates_unread|edge .*link\.disconnected/);
   },
 });
+
+/** The serial number of what a site shows. */
+async function serialOf(sites: Sites, at: string): Promise<string> {
+  const { stdout } = await new Deno.Command("sh", {
+    args: [
+      "-c",
+      `openssl s_client -connect ${at} -servername localhost </dev/null 2>/dev/null | openssl x509 -noout -serial`,
+    ],
+    cwd: sites.folder,
+  }).output();
+  return new TextDecoder().decode(stdout).trim();
+}
 
 Deno.test("links: a parent that is reached where only HTTP passes", async () => {
   await using sites = await Sites.create();

@@ -1,0 +1,19 @@
+/** Tells one state of a file from another, without reading it; the same text for all in which there is none. */
+export function markOf(path: string): string {
+  try {
+    const { mtime, ctime, size, ino } = Deno.statSync(path);
+    return `${mtime?.getTime()} ${ctime?.getTime()} ${size} ${ino}`;
+  } catch {
+    return "absent";
+  }
+}
+
+/** Whether others than its owner may read a file; false where the system has no such notion, or no such file. */
+export function isOpenToOthers(path: string): boolean {
+  try {
+    const { mode } = Deno.statSync(path);
+    return mode !== null && (mode & 0o077) !== 0;
+  } catch {
+    return false;
+  }
+}
