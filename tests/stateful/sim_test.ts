@@ -1,8 +1,10 @@
 /** Stateful sessions on 2 to 5 sites in virtual time, and what the checker makes of them when they are broken. */
 import { strict as assert } from "node:assert";
+import { excusedTooOften } from "../sim/excuses.ts";
 import { VARIANTS } from "./sim/broken.ts";
 import { STATE_VARIANTS } from "./sim/broken_states.ts";
 import { surveyCrashes } from "./sim/crash_points.ts";
+import { HOMES_EXCUSES } from "./sim/excuses.ts";
 import { simulateStateful, type StatefulRun } from "./sim/simulation.ts";
 
 /** The seeds of every test run: a few seconds. */
@@ -45,6 +47,7 @@ Deno.test("stateful sessions keep what was answered and contradict nothing, on a
   ) {
     assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
   }
+  assert.deepEqual(excusedTooOften(HOMES_EXCUSES, probes, SEEDS), []);
 });
 
 Deno.test("stateful sessions: a seed runs the same twice", async () => {

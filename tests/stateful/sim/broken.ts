@@ -301,6 +301,24 @@ export const VARIANTS: readonly Variant[] = [
     seeds: 10,
   },
   {
+    name: "a request is said to be past that was never run",
+    wrongs: { dismisses: true },
+    change: contested,
+    caughtBy: ["loss"],
+    seeds: 5,
+  },
+  {
+    name: "an answer goes with the next checkpoint, though nobody has received it",
+    wrongs: { presumes: true },
+    change: (plan) => ({
+      ...contested(plan),
+      jumps: 0,
+      host: { ...plan.host, checkpointEvery: 1, timerMs: 0 },
+    }),
+    caughtBy: ["past"],
+    seeds: 20,
+  },
+  {
     name: "a checkpoint leaves out the answers that nobody has received",
     wrongs: {
       storage: writing((commit) => ({

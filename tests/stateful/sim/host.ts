@@ -38,6 +38,10 @@ export interface HostWrongs {
   readonly forgetsAnswers?: boolean;
   readonly runsAgain?: boolean;
   readonly staleState?: boolean;
+  /** Some requests are said to be past, and are not run. */
+  readonly dismisses?: boolean;
+  /** What is answered counts as received, whether or not it was. */
+  readonly presumes?: boolean;
 }
 
 export interface HostPorts {
@@ -49,6 +53,8 @@ export interface HostPorts {
   readonly wrongs: HostWrongs;
   readonly isAlive: () => boolean;
   readonly heard: (heard: Heard) => void;
+  /** Whether the client has the answer to a request. */
+  readonly hasAnswer: (name: StatefulName, request: string) => boolean;
   readonly complain: (text: string) => void;
   readonly sites: readonly SiteId[];
   readonly call: (to: SiteId, name: StatefulName, request: string) => Promise<Answered>;
@@ -71,6 +77,8 @@ interface Running {
 const VERSION = "v1";
 /** Commits between two checkpoints where there are none. */
 const NEVER = 1_000;
+/** Clients say of their last requests that they have the answers. */
+const RECEIVED_LATELY = 20;
 /** So long it is waited for who is to take over. */
 const MOVE_MS = 800;
 /** Inputs in one part of a state, and how often a checkpoint goes on from none. */
@@ -160,6 +168,7 @@ export class Host {
   async #ask(running: Running, request: string): Promise<Answered> {
     const { wrongs } = this.#ports;
     if (running.isMoving) return no("moving");
+    if (wrongs.dismisses === true && request.endsWith(".3")) return no("past");
     const asked = running.home.ask(request);
     if (asked.kind === "past") return no("past");
     if (asked.kind === "known" && wrongs.runsAgain !== true) {
@@ -207,9 +216,14 @@ export class Host {
 
   /** Checkpoints, rests, moves. */
   #afterwards(running: Running): void {
-    const { draws, plan, sites, site } = this.#ports;
+    const { draws, plan, sites, site, hasAnswer, wrongs } = this.#ports;
     const { home } = running;
-    if (draws.chance(0.5)) home.received(running.state.inputs.at(-1)?.request ?? "");
+    if (draws.chance(0.5)) {
+      const lately = running.state.inputs.slice(-RECEIVED_LATELY);
+      for (const { request } of lately) {
+        if (wrongs.presumes === true || hasAnswer(home.name, request)) home.received(request);
+      }
+    }
     if (running.isResting) return;
     if (running.commits >= plan.checkpointEvery) {
       running.commits = 0;

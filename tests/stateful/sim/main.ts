@@ -1,4 +1,9 @@
-/** Runs seeds by hand: `deno run -A tests/stateful/sim/main.ts SEEDS [FIRST]`. */
+/**
+ * Runs seeds by hand: `deno run -A tests/stateful/sim/main.ts SEEDS [FIRST]`; exit 1 where something is wrong, or too
+ * much was let pass (excuses.ts).
+ */
+import { excusedTooOften } from "../../sim/excuses.ts";
+import { HOMES_EXCUSES } from "./excuses.ts";
 import { simulateStateful } from "./simulation.ts";
 
 const [seeds = 100, first = 0] = Deno.args.map(Number);
@@ -13,4 +18,6 @@ for (let seed = first; seed < first + seeds; seed++) {
     console.log(`seed ${seed}: ${checker}: ${message}`);
   }
 }
-console.log(JSON.stringify({ seeds, violations, events, probes }, null, 1));
+const excused = excusedTooOften(HOMES_EXCUSES, probes, seeds);
+console.log(JSON.stringify({ seeds, violations, excused, events, probes }, null, 1));
+Deno.exit(violations + excused.length > 0 ? 1 : 0);

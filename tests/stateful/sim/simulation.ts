@@ -4,7 +4,7 @@
  * Stages: safety phase (crashes, at most f lost disks, partitions, slow links, clocks that jump, packets that come
  * again seconds later) → healing: every client is answered, every session tells what it believes → the checker.
  */
-import { SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
+import { ANSWER_KEPT_MS, SITE_ANSWERS_BYTES_MAX } from "../../../functions/homes/limits.ts";
 import type { StatefulName } from "../../../functions/homes/mod.ts";
 import type { SiteId } from "../../../store/ports.ts";
 import { SimNetwork } from "../../sim/network.ts";
@@ -64,6 +64,10 @@ const TIMES = { beatMs: 50, suspectMs: 250, deadMs: 1_200 };
 const CLIENT_MS = 2_500;
 const POLL_MS = 100;
 const FINAL_ATTEMPTS = 5;
+/** In so many runs clients come back after an answer's time, when sessions have run so many requests more. */
+const COME_BACK_CHANCE = 0.1, LATE_REQUESTS = 5;
+/** An answer is kept for a minute, by clocks that run a hundredth too fast. */
+const ANSWER_MS_LEAST = 59_000;
 /** Longer than it takes to be suspected: others take over. */
 const CRASHED_MS = 500;
 
@@ -126,6 +130,8 @@ class Simulation {
   readonly #heard: (Heard & { readonly key: string })[] = [];
   readonly #answered = new Map<string, Set<string>>();
   readonly #finals: Final[] = [];
+  /** When each was asked first. */
+  readonly #askedMs = new Map<string, number>();
   readonly #atRest: Violation[] = [];
   readonly #probes: Record<string, number> = {};
   #open = 0;
@@ -168,6 +174,7 @@ class Simulation {
         echoChance: plan.echoChance,
         mistakes: plan.mistakes,
         heard: (heard) => this.#heard.push({ ...heard, key: keyOf(heard.name) }),
+        hasAnswer: (name, request) => this.#answered.get(keyOf(name))?.has(request) === true,
         complain: (text) => this.#atRest.push({ checker: "fault", message: text }),
         passes: (site, point) => {
           const fate = options.passes?.(site, point) ?? "goes on";
@@ -192,6 +199,7 @@ class Simulation {
     for (const site of this.#sites) void site.start();
     await this.#until(() => this.#open === 0);
     if (this.#open > 0) this.#complain("liveness", `${this.#open} requests are not answered`);
+    await this.#comeBack();
     for (const { host } of this.#sites) if (host !== null) host.isCalm = true;
     await world.run(world.nowMs + 3_000);
     for (const name of this.#names) await this.#final(name);
@@ -256,26 +264,80 @@ class Simulation {
     request: string,
     done: (output: Output) => void = () => {},
   ): void {
+    const key = keyOf(name), askedMs = this.#askedMs.get(request) ?? this.#world.nowMs;
+    this.#askedMs.set(request, askedMs);
+    const answered = this.#answered.get(key) ?? new Set();
+    this.#answered.set(key, answered);
     let isOver = false;
     const again = () => {
-      if (isOver) return;
+      if (isOver || answered.has(request)) return;
       isOver = true;
       this.#probe("asks again");
-      this.#world.after(draws.between(10, 300), () => this.#request(draws, name, request, done));
+      this.#world.after(draws.between(10, 300), () => {
+        if (!answered.has(request)) this.#request(draws, name, request, done);
+      });
     };
     this.#world.after(CLIENT_MS, again);
     draws.pick(this.#sites).request(name, request, ({ ok, value }: Answered) => {
-      if (isOver) return;
+      // The answer to an attempt that it has given up is one all the same; a refusal is not.
+      if (answered.has(request) || (isOver && !ok)) return;
       if (!ok) this.#probe(`told ${value}`);
       if (!ok && value !== "past") return again();
-      isOver = true;
       this.#open--;
-      if (!ok) return;
-      const key = keyOf(name);
-      const known = this.#answered.get(key) ?? new Set();
-      this.#answered.set(key, known.add(request));
-      done(JSON.parse(value));
+      // Who is told that the answer is not kept any more is told that it was run.
+      answered.add(request);
+      if (ok) done(JSON.parse(value));
+      else this.#past(request, this.#world.nowMs - askedMs);
     });
+  }
+
+  /** In some runs clients ask again, long after, what they have been answered. */
+  async #comeBack(): Promise<void> {
+    const draws = this.#draws.fork("those who come back");
+    if (!draws.chance(COME_BACK_CHANCE) || this.#open > 0) return;
+    await this.#world.run(this.#world.nowMs + ANSWER_KEPT_MS);
+    // Checkpoints take along what is not too old.
+    for (const [i, name] of this.#names.entries()) {
+      for (let late = 0; late < LATE_REQUESTS; late++) {
+        this.#open++;
+        this.#request(draws, name, `late ${i}.${late}`);
+      }
+    }
+    await this.#until(() => this.#open === 0);
+    for (const name of this.#names) {
+      const [request] = this.#answered.get(keyOf(name)) ?? [];
+      if (request !== undefined) this.#repeat(draws, name, request);
+    }
+    await this.#until(() => this.#open === 0);
+    if (this.#open > 0) this.#complain("liveness", `${this.#open} who came back are not answered`);
+  }
+
+  /** What was answered is asked again, until there is an answer; it is held against the first one (check.ts). */
+  #repeat(draws: Draws, name: StatefulName, request: string): void {
+    let isOver = false;
+    this.#open++;
+    const ask = () => {
+      if (isOver) return;
+      this.#world.after(CLIENT_MS, ask);
+      draws.pick(this.#sites).request(name, request, ({ ok, value }: Answered) => {
+        if (isOver || (!ok && value !== "past")) return;
+        isOver = true;
+        this.#open--;
+        this.#probe(ok ? "asked again long after" : "told past");
+        if (!ok) this.#past(request, this.#world.nowMs - (this.#askedMs.get(request) ?? 0));
+      });
+    };
+    ask();
+  }
+
+  #past(request: string, ageMs: number): void {
+    const { jumps, answersBytesMax } = this.#plan;
+    if (answersBytesMax < SITE_ANSWERS_BYTES_MAX) {
+      return this.#probe("excused an answer that went for want of room");
+    }
+    if (jumps > 0) return this.#probe("excused an answer that is not kept any more, by a clock that was set");
+    if (ageMs >= ANSWER_MS_LEAST) return this.#probe("excused an answer that is not kept any more");
+    this.#complain("past", `${request} is past when it was asked ${Math.round(ageMs)} ms ago`);
   }
 
   /** What a session believes: asked until who runs it says so. */

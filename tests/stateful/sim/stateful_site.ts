@@ -43,6 +43,7 @@ export interface StatefulSiteOptions {
   /** Chance that a packet comes again, seconds later, whoever lives then. */
   readonly echoChance: number;
   readonly heard: (heard: Heard) => void;
+  readonly hasAnswer?: (name: StatefulName, request: string) => boolean;
   readonly complain: (text: string) => void;
   /** Hears that a home is over. */
   readonly onOver?: HomesPorts["onOver"];
@@ -204,6 +205,7 @@ export class StatefulSite {
       wrongs,
       isAlive: isCurrent,
       heard: this.options.heard,
+      hasAnswer: this.options.hasAnswer ?? (() => false),
       complain,
       sites: this.options.sites,
       call: (to, name, request) => this.#call(send, to, name, request, clock),
