@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { ASSET_BYTES_MAX, AssetsRefused, collectAssets } from "../assets/mod.ts";
-import { bundleApp } from "../bundle/mod.ts";
+import { bundleApp, type BundleResult } from "../bundle/mod.ts";
 import type { BlobRef } from "./blobs.ts";
 import {
   AdminClient,
@@ -28,6 +28,8 @@ export interface ModuleUpload {
   readonly weight?: number | undefined;
   /** How long to wait for the sites. */
   readonly waitMs: number;
+  /** Its bundle, where that was begun before. */
+  readonly bundled?: Promise<BundleResult> | undefined;
 }
 
 /** What is told of an upload on its way. */
@@ -51,7 +53,7 @@ export async function deployModule(
 ): Promise<Deployed> {
   const { module, app, fallback, weight, waitMs } = upload;
   const client = to instanceof AdminClient ? to : new AdminClient(to);
-  const bundled = await bundleApp(module);
+  const bundled = await (upload.bundled ?? bundleApp(module));
   if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
   const { code, locate } = bundled;
   progress.signal?.throwIfAborted();

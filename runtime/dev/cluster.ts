@@ -28,6 +28,8 @@ export interface ClusterOptions {
   readonly reach?: readonly string[];
   /** Each message of a stateful session is replayed in an isolate of its own. */
   readonly checkDeterminism?: boolean;
+  /** Sites print all that they log. */
+  readonly verbose?: boolean;
   /** Module of the command line that has `site`. */
   readonly main: string;
   readonly onExit: (site: string, code: number, signal: string | null, nextMs: number | null) => void;
@@ -221,9 +223,9 @@ function portsOf(ports: ReadonlyMap<string, SitePorts>, id: string): SitePorts {
 }
 
 function siteFile(
-  { topology, reach = [], checkDeterminism }: Pick<
+  { topology, reach = [], checkDeterminism, verbose }: Pick<
     ClusterOptions,
-    "topology" | "reach" | "checkDeterminism"
+    "topology" | "reach" | "checkDeterminism" | "verbose"
   >,
   site: TopologySite,
   ports: ReadonlyMap<string, SitePorts>,
@@ -248,6 +250,7 @@ function siteFile(
     ...(site.owners === undefined ? {} : { owners: site.owners }),
     ...(reach.length === 0 ? {} : { egress: { allow: ["*"], private: [...reach] } }),
     ...(checkDeterminism === true ? { checkDeterminism } : {}),
+    ...(verbose === true ? {} : { logLevel: "warn" as const }),
     links: linksOf(topology, site),
     dev: true,
     chaos: true,

@@ -15,6 +15,7 @@ import {
   type Shell,
   UsageError,
 } from "../cli/mod.ts";
+import { bundleApp, type BundleResult } from "../bundle/mod.ts";
 import { AdminError } from "../deploy/client.ts";
 import { F_MAX } from "../../store/limits.ts";
 import { ConfigError } from "../site/config.ts";
@@ -39,7 +40,7 @@ export const devCommand: Command = {
   name: "dev",
   usage:
     "[APP…] [--topology FILE|NAME] [--f 0] [--port 8000] [--data DIR] [--ephemeral] [--reach HOST:PORT,…] " +
-    "[--check-determinism]",
+    "[--check-determinism] [--verbose]",
   summary:
     "Runs a whole cluster on this machine, each site its own process; redeploys the given apps on change.",
   details: [
@@ -79,6 +80,11 @@ export const devCommand: Command = {
       says:
         "replay each message of a stateful session in an isolate of its own, and stop the session where it differs",
     },
+    verbose: {
+      type: "boolean",
+      says:
+        "print all that the sites log, not only what apps print and what is wrong; sojourn logs has it anyway",
+    },
   },
   words: [0, Infinity],
   async run(args, shell) {
@@ -90,8 +96,9 @@ export const devCommand: Command = {
       const kept = args.text("data") ?? DATA_DEFAULT;
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
       try {
-        const checkDeterminism = args.flag("check-determinism");
-        return await runCluster({ topology, data, port, reach, checkDeterminism, apps }, stop, args, shell);
+        const checkDeterminism = args.flag("check-determinism"), verbose = args.flag("verbose");
+        const what = { topology, data, port, reach, checkDeterminism, verbose, apps };
+        return await runCluster(what, stop, args, shell);
       } finally {
         if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
       }
@@ -110,6 +117,7 @@ async function runCluster(
     port: number;
     reach: readonly string[];
     checkDeterminism: boolean;
+    verbose: boolean;
     apps: readonly AppSource[];
   },
   stop: AbortSignal,
@@ -230,11 +238,12 @@ class DevRun {
     watching.catch(() => {}); // told when it is awaited
     try {
       cluster.start();
+      const bundles = this.#apps.map(({ module }) => bundleApp(module)); // while the sites start
       await writeFile();
       await cluster.ready(AbortSignal.any([stop, starts.hopeless, AbortSignal.timeout(READY_MS_MAX)]));
       starts.done();
       const names: string[] = [];
-      for (const app of this.#apps) names.push(await this.#deploy(app));
+      for (const [i, app] of this.#apps.entries()) names.push(await this.#deploy(app, bundles[i]));
       await this.#answering(names, stop);
       this.#announce(names, performance.now() - begunMs);
       deployed.resolve();
@@ -265,12 +274,12 @@ class DevRun {
     throw error;
   }
 
-  async #deploy(app: AppSource): Promise<string> {
+  async #deploy(app: AppSource, bundled?: Promise<BundleResult>): Promise<string> {
     const root = this.#cluster.sites.find((site) => site.parent === null);
     if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
     const target = { url: root.url, token: this.#cluster.adminToken };
     const warned = (warning: string) => this.#shell.err(`warning: ${warning}`);
-    const deployed = await deployApp(app, target, warned);
+    const deployed = await deployApp(app, target, warned, bundled);
     const env = this.#envs.get(app) ??
       new EnvFile(app.folder, target, (line) => this.#shell.err(line));
     this.#envs.set(app, env);

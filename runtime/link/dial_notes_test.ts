@@ -8,13 +8,13 @@ function notesAt(): { notes: DialNotes; pass: (ms: number) => void } {
 
 Deno.test("a dial that fails as before is told once, and each minute with how often it was tried", () => {
   const { notes, pass } = notesAt();
-  assert.deepEqual(notes.failed("edge-1", "refused"), {});
+  assert.deepEqual(notes.failed("edge-1", "refused"), { warns: true });
   for (let i = 0; i < 119; i++) {
     pass(500);
     assert.equal(notes.failed("edge-1", "refused"), null);
   }
   pass(500);
-  assert.deepEqual(notes.failed("edge-1", "refused"), { before: 119 });
+  assert.deepEqual(notes.failed("edge-1", "refused"), { warns: true, before: 119 });
 });
 
 Deno.test("reasons that take turns are told once each", () => {
@@ -36,7 +36,19 @@ Deno.test("a reason that is never the same is not told each time", () => {
 Deno.test("a failure is news after a connection, and at another site", () => {
   const { notes } = notesAt();
   notes.failed("edge-1", "refused");
-  assert.deepEqual(notes.failed("edge-2", "refused"), {});
+  assert.deepEqual(notes.failed("edge-2", "refused"), { warns: true });
   notes.connected("edge-1");
-  assert.deepEqual(notes.failed("edge-1", "refused"), {});
+  assert.deepEqual(notes.failed("edge-1", "refused"), { warns: true });
+});
+
+Deno.test("a site where nobody listens is warned of when it has not come in time (N3)", () => {
+  const { notes, pass } = notesAt();
+  assert.deepEqual(notes.failed("cloud", "refused", true), { warns: false });
+  pass(9_999);
+  assert.equal(notes.failed("cloud", "refused", true), null);
+  pass(1);
+  assert.deepEqual(notes.failed("cloud", "refused", true), { warns: true, before: 1 });
+  pass(1);
+  assert.equal(notes.failed("cloud", "refused", true), null);
+  assert.deepEqual(notes.failed("cloud", "another cluster's secret"), { warns: true, before: 1 });
 });

@@ -425,10 +425,11 @@ export class LinkHub {
     if (this.#closed) return;
     this.#witness.failed(site, error);
     const reason = errorText(error);
-    const more = this.#dialNotes.failed(site, reason);
-    if (more !== null) {
-      this.#options.log({ level, event: "link.dial_failed", site, address, reason, ...more });
-    }
+    const told = this.#dialNotes.failed(site, reason, error instanceof Deno.errors.ConnectionRefused);
+    if (told === null) return;
+    const { warns, ...more } = told;
+    const event = { event: "link.dial_failed", site, address, reason, ...more };
+    this.#options.log({ level: warns ? level : "info", ...event });
   }
 
   /** Waits for a connection that the other side makes. */

@@ -122,7 +122,11 @@ export async function startApps(
     cacheFolder: config.cache,
     spares: config.limits.isolatesWarm,
     egress: { allow: config.egress.allow, privateHosts: config.egress.private },
-    note: (event, detail) => log.line("warn", event, withoutSecrets(secrets, detail)),
+    note: (event, detail) => {
+      // Ctrl-C in a terminal goes to all of its processes: nothing is wrong with an isolate that it ended.
+      const isInterrupted = / \(SIG(?:INT|HUP)\)$/.test(String(detail.why));
+      log.line(isInterrupted ? "info" : "warn", event, withoutSecrets(secrets, detail));
+    },
     observer: site.isolates,
   });
   site.isolates.watch(isolates);

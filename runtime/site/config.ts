@@ -6,6 +6,7 @@
  * C1  An unknown or bad field stops the start; the message names path, value and what is expected.
  * C2  Relative paths in the file are relative to the file, those in variables to the working folder.
  */
+import { LOG_LEVELS } from "../observe/log_line.ts";
 import { PENDING_BYTES_MAX } from "../../store/limits.ts";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -155,6 +156,8 @@ const schema = z.strictObject({
   /** Each message of a stateful session is replayed in an isolate of its own; costs a process each. */
   checkDeterminism: z.boolean().default(false),
   log: z.enum(["human", "json"]).default("human"),
+  /** Of the site's own lines, those below it are found by `logs` alone. */
+  logLevel: z.enum(LOG_LEVELS).default("debug"),
   /** Emulated links, by the id of the site at the other end. */
   links: z.record(siteId, emulatedLink).default({}),
 }).refine((site) => site.parent !== null || (site.tier ?? "root") === "root", {

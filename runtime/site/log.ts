@@ -6,7 +6,7 @@
  * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by who ran it.
  */
 import type { SiteId } from "../../store/ports.ts";
-import type { LogLevel } from "../observe/log_line.ts";
+import { LOG_LEVELS, type LogLevel } from "../observe/log_line.ts";
 import { LogRing } from "../observe/log_ring.ts";
 
 export type { LogLevel };
@@ -30,19 +30,22 @@ export interface AppLogLine {
 export class SiteLog {
   readonly #site: SiteId;
   readonly #json: boolean;
+  readonly #level: LogLevel;
   readonly #encoder = new TextEncoder();
   /** The last lines. */
   readonly ring = new LogRing();
 
-  constructor(site: SiteId, format: "human" | "json") {
+  /** @param level of the site's own lines, those below it are in the ring alone; an app's are all printed. */
+  constructor(site: SiteId, format: "human" | "json", level: LogLevel = "debug") {
     this.#site = site;
     this.#json = format === "json";
+    this.#level = level;
   }
 
   /** Writes one event. */
   line(level: LogLevel, event: string, fields: LogFields = {}): void {
     const atMs = Date.now();
-    this.#print(atMs, level, event, fields);
+    if (LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(this.#level)) this.#print(atMs, level, event, fields);
     // What a site has to say of an app is found among the app's own lines.
     const app = typeof fields.app === "string" ? { app: fields.app } : {};
     this.ring.add({ atMs, site: this.#site, ...app, level, text: event + human(fields) });

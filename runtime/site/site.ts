@@ -102,7 +102,7 @@ export class Site {
     this.#parent = config.parent;
     this.#fileParent = fileParent;
     this.#disk = new DiskSpace(config.data);
-    this.log = new SiteLog(config.id, config.log);
+    this.log = new SiteLog(config.id, config.log, config.logLevel);
     this.faults = new Faults(this.log);
     this.telemetry = new Telemetry({
       settings: config.otel,

@@ -72,7 +72,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       options.main ?? join(ROOT, "runtime", "main.ts"),
       "dev",
       ...(options.apps ?? [PROBE]),
-      ...["--json", "--port", "0"],
+      ...["--json", "--verbose", "--port", "0"],
       ...(options.data === undefined ? ["--ephemeral"] : ["--data", options.data]),
       ...(options.topology === undefined ? [] : ["--topology", options.topology]),
       ...(options.f === undefined ? [] : ["--f", `${options.f}`]),

@@ -54,7 +54,7 @@ class Pair {
   }
 
   async write(name: string, text: string): Promise<void> {
-    await Deno.writeTextFile(join(this.#folder, name), text);
+    await Deno.writeTextFile(join(this.#folder, name), text, { mode: 0o600 });
   }
 
   async read(name: string): Promise<string> {
