@@ -3,6 +3,7 @@ import { strict as assert } from "node:assert";
 import { join, resolve } from "node:path";
 import { OWNERS_EXCUSES } from "../owners/sim/excuses.ts";
 import { STORE_EXCUSES } from "../sim/excuses.ts";
+import { HOSTS_EXCUSES } from "../stateful/hosts_sim/excuses.ts";
 import { HOMES_EXCUSES } from "../stateful/sim/excuses.ts";
 
 const PAGE = resolve(import.meta.dirname ?? ".", "..", "..", "docs", "faults.md");
@@ -12,7 +13,14 @@ const asRead = (text: string): string => text.replace(/\s+/g, " ");
 
 Deno.test("each excuse of a simulator's checkers is a sentence of the page on faults (X3)", async () => {
   const page = asRead(await Deno.readTextFile(PAGE));
-  for (const { name, says, perHundred } of [...STORE_EXCUSES, ...OWNERS_EXCUSES, ...HOMES_EXCUSES]) {
+  for (
+    const { name, says, perHundred } of [
+      ...STORE_EXCUSES,
+      ...OWNERS_EXCUSES,
+      ...HOMES_EXCUSES,
+      ...HOSTS_EXCUSES,
+    ]
+  ) {
     assert.ok(page.includes(asRead(says)), `${name}: ${join("docs", "faults.md")} does not say ${says}`);
     assert.ok(perHundred > 0, `${name} may never be used`);
   }

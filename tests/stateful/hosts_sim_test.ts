@@ -1,8 +1,13 @@
 /** A stateful session whose clients hold its log, on sites in virtual time, and what is found when a rule is broken. */
 import { strict as assert } from "node:assert";
+import { excusedTooOften } from "../sim/excuses.ts";
 import { VARIANTS } from "./hosts_sim/broken.ts";
+import { check } from "./hosts_sim/check.ts";
+import { HOSTS_EXCUSES } from "./hosts_sim/excuses.ts";
 import { HARD_PLANS } from "./hosts_sim/hard.ts";
+import { apply, BLANK, type Entry, type State } from "./hosts_sim/program.ts";
 import { type HostsRun, simulateHosts } from "./hosts_sim/simulation.ts";
+import { Unsure, type Why } from "./hosts_sim/unsure.ts";
 
 const SEEDS = 25;
 /** Of each hard plan: more are for main.ts. */
@@ -46,6 +51,7 @@ Deno.test("clients that hold the log are never contradicted, and lose nothing, o
     for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
   }
   for (const name of WANTED) assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
+  assert.deepEqual(excusedTooOften(HOSTS_EXCUSES, probes, SEEDS), []);
 });
 
 Deno.test("they are not where rules meet either", async () => {
@@ -60,6 +66,40 @@ Deno.test("they are not where rules meet either", async () => {
   for (const name of ["client relapses", "client is away for long", "f is 1", "fault: clock"]) {
     assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
   }
+  const known = HOSTS_EXCUSES.map(({ name }) => `excused ${name}`);
+  const used = Object.keys(probes).filter((name) => name.startsWith("excused "));
+  assert.deepEqual(used.filter((name) => !known.includes(name)), []);
+});
+
+Deno.test("what a host was told that is unsure may be otherwise only where nobody else had it", () => {
+  const found = (why: Why | null, { isReleased = false, deceptions = [0] as readonly number[] } = {}) => {
+    const made = new Map<string, { readonly before: string; readonly entry: Entry }>();
+    // Two entries behind the same one: the first is told, the second is what there is in the end.
+    const run = (state: State, kind: Entry["kind"], from: string, draw: number): State => {
+      const entry = { kind, from, sequence: kind === "message" ? 1 : 0, pad: "", draw };
+      const next = apply(state, entry).state;
+      made.set(next.digest, { before: state.digest, entry });
+      return next;
+    };
+    const attached = run(BLANK, "attach", "p1", 1);
+    const told = run(attached, "message", "p1", 2), last = run(attached, "message", "p1", 3);
+    const unsure = new Unsure(), excused: string[] = [];
+    if (why !== null) unsure.add("p1", why);
+    const violations = check({
+      ...{ made, unsure, last: last.digest, forks: new Set(), deceptions: new Set(deceptions) },
+      given: new Map([["p1", [{ sequence: 1, text: `2 ${told.digest}` }]]]),
+      ...{ acknowledged: new Map(), rejected: new Map(), answers: new Map(), written: new Map() },
+      past: new Set(["never run"]),
+      ledger: { isReleased: () => isReleased, statesAfter: () => [], isBlamed: () => false },
+    }, (name) => void excused.push(name));
+    return [violations.map(({ checker }) => checker), excused];
+  };
+  assert.deepEqual(found(null), [["contradicted", "lost"], []]);
+  assert.deepEqual(found("went back"), [["lost"], ["told ahead, and the host went back"]]);
+  assert.deepEqual(found("went back", { isReleased: true }), [["contradicted", "lost"], []]);
+  assert.deepEqual(found(null, { deceptions: [1] }), [["lost"], [
+    "a host alone was believed, and held back the end",
+  ]]);
 });
 
 for (const { name, wrongs = {}, patch, change, first = 0, caughtBy } of VARIANTS) {

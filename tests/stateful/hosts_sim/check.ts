@@ -4,7 +4,10 @@
  * Shares no code with the session but the digest: it goes back from the last entry over what any home ever wrote, and
  * works out by itself what every peer and every request must have been told, and what must be written down.
  */
+import type { Excused } from "../../sim/excuses.ts";
+import type { Ledger } from "./ledger.ts";
 import { digestAfter, type Entry, TOLD_EVERY, WRITTEN_EVERY } from "./program.ts";
+import type { Unsure } from "./unsure.ts";
 
 export interface History {
   /** By digest: what was handled to come to it, and from where. */
@@ -21,10 +24,15 @@ export interface History {
    * written.
    */
   readonly forks: ReadonlySet<number>;
+  /** The same where a host that holds back the end was believed: what anybody was told, too. */
+  readonly deceptions: ReadonlySet<number>;
+  readonly unsure: Unsure;
+  /** What was released, and which states a message led to. */
+  readonly ledger: Pick<Ledger, "isReleased" | "statesAfter" | "isBlamed">;
+  /** Requests that were told that their answers are not kept any more: they were run. */
+  readonly past: ReadonlySet<string>;
   /** By number. */
   readonly written: ReadonlyMap<number, ReadonlySet<string>>;
-  /** Isolates were lost in handlers: messages that no client heard of may have been given up. */
-  readonly mayReject: boolean;
   /** The last digest that the session told. */
   readonly last: string;
 }
@@ -34,7 +42,12 @@ export interface Violation {
   readonly message: string;
 }
 
-export function check(history: History): Violation[] {
+/**
+ * All that is wrong.
+ *
+ * @param excused hears each time that something is let pass (excuses.ts).
+ */
+export function check(history: History, excused: Excused): Violation[] {
   const found: Violation[] = [];
   const say = (checker: Violation["checker"], message: string) => void found.push({ checker, message });
   const entries: Entry[] = [];
@@ -76,18 +89,44 @@ export function check(history: History): Violation[] {
       if ((at + 1) % TOLD_EVERY === 0 || (kind === "message" && from === peer)) told.get(peer)?.push(text);
     }
   }
-  checkMessages(history, messages, say);
+  /** The last entry that what led to a state has in common with the session as it is. */
+  const forkOf = (state: string) => {
+    for (let at: string | undefined = state; at !== undefined; at = history.made.get(at)?.before) {
+      const number = digests.get(at);
+      if (number !== undefined) return number;
+    }
+    return -1;
+  };
+  const isDeceived = (state: string) => history.deceptions.has(forkOf(state));
+  const isForked = (text: string) => {
+    const [, state = ""] = text.split(" "), fork = forkOf(state);
+    if (history.deceptions.has(fork)) excused("a host alone was believed, and held back the end");
+    else if (history.forks.has(fork)) excused("opened by force, and no disk was asked");
+    else return false;
+    return true;
+  };
+  checkMessages(history, messages, { say, excused, isDeceived });
   for (const [peer, given] of history.given) {
     for (const { sequence, text } of given) {
-      const wanted = told.get(peer)?.[sequence - 1];
+      const wanted = told.get(peer)?.[sequence - 1], [, state = ""] = text.split(" ");
       if (wanted === text) continue;
-      say("contradicted", `${peer} was told ${text} as ${sequence}, and it is ${wanted}`);
-      break;
+      const why = history.unsure.why(peer);
+      if (isDeceived(state)) excused("a host alone was believed, and held back the end");
+      else if (why !== null && !history.ledger.isReleased(state)) {
+        excused(`told ahead, and the host ${why}`);
+      } else {
+        say("contradicted", `${peer} was told ${text} as ${sequence}, and it is ${wanted}`);
+        break;
+      }
     }
+  }
+  for (const request of history.past) {
+    if (answers.has(request)) excused("an answer that is not kept any more, by a clock that was set");
+    else say("lost", `${request} was run, as it was told, and the session does not know it`);
   }
   for (const [request, text] of history.answers) {
     const wanted = answers.get(request);
-    if (wanted !== text && !history.forks.has(forkOf(text, history.made, digests))) {
+    if (wanted !== text && !isForked(text)) {
       say("contradicted", `${request} was answered ${text}, and it is ${wanted}`);
     }
   }
@@ -98,7 +137,7 @@ export function check(history: History): Violation[] {
   }
   for (const [effect, texts] of history.written) {
     for (const text of texts) {
-      if (written[effect - 1] === text || history.forks.has(forkOf(text, history.made, digests))) continue;
+      if (written[effect - 1] === text || isForked(text)) continue;
       say("contradicted", `${text} was written down as ${effect}`);
     }
   }
@@ -106,9 +145,13 @@ export function check(history: History): Violation[] {
 }
 
 function checkMessages(
-  { acknowledged, rejected, mayReject }: History,
+  { acknowledged, rejected, unsure, ledger }: History,
   messages: ReadonlyMap<string, readonly number[]>,
-  say: (checker: Violation["checker"], message: string) => void,
+  { say, excused, isDeceived }: {
+    readonly say: (checker: Violation["checker"], message: string) => void;
+    readonly excused: Excused;
+    readonly isDeceived: (state: string) => boolean;
+  },
 ): void {
   for (const [peer, sequences] of messages) {
     for (const [i, sequence] of sequences.entries()) {
@@ -118,7 +161,10 @@ function checkMessages(
         }
         continue;
       }
-      if (sequence === 0 && mayReject) continue;
+      if (sequence === 0 && ledger.isBlamed(peer, i + 1)) {
+        excused("a message was given up, in whose handler an isolate was lost");
+        continue;
+      }
       say(
         sequence <= i ? "doubled" : "lost",
         `message ${sequence} of ${peer} stands where ${i + 1} is to be`,
@@ -128,15 +174,11 @@ function checkMessages(
   }
   for (const [peer, count] of acknowledged) {
     const { length } = messages.get(peer) ?? [];
-    if (length < count) say("lost", `${peer} was told that ${count} are in the log: ${length}`);
+    if (length >= count) continue;
+    const states = ledger.statesAfter(peer, count), why = unsure.why(peer);
+    if (states.some(isDeceived)) excused("a host alone was believed, and held back the end");
+    else if (why !== null && !states.some((state) => ledger.isReleased(state))) {
+      excused(`told ahead, and the host ${why}`);
+    } else say("lost", `${peer} was told that ${count} are in the log: ${length}`);
   }
-}
-
-/** The last entry that what made an answer has in common with the session as it is. */
-function forkOf(text: string, made: History["made"], digests: ReadonlyMap<string, number>): number {
-  for (let at = text.split(" ")[1]; at !== undefined; at = made.get(at)?.before) {
-    const number = digests.get(at);
-    if (number !== undefined) return number;
-  }
-  return -1;
 }

@@ -9,6 +9,7 @@ import type { Client } from "./client.ts";
 import type { Ledger } from "./ledger.ts";
 import type { HostsPlan } from "./plan.ts";
 import { NAME, OWNED, SHARED, type SiteProcess } from "./session_at.ts";
+import type { Unsure } from "./unsure.ts";
 
 /** A site, and its process that serves sessions. */
 export interface Place {
@@ -39,8 +40,8 @@ export interface FaultPorts {
   readonly places: readonly Place[];
   readonly clients: readonly Client[];
   readonly ledger: Ledger;
-  /** Peers that are promised nothing, and the client that lies. */
-  readonly excused: Set<string>;
+  /** Peers by whose word nobody can go, with why, and the client that lies. */
+  readonly unsure: Unsure;
   readonly liar: string | null;
   /** Who hears that the app has another version. */
   readonly followers: ReadonlySet<() => void>;
@@ -66,7 +67,7 @@ export class Faults {
 
   /** Those of the plan, from now on. */
   begin(): void {
-    const { plan, now, world, clients, places, excused } = this.#around,
+    const { plan, now, world, clients, places, unsure } = this.#around,
       draws = this.#around.draws.fork("faults");
     const { wipes } = plan;
     const times = (count: number, run: (i: number) => void) => {
@@ -92,7 +93,7 @@ export class Faults {
     times(
       plan.forgets,
       does("loses its log", (one) => {
-        if (one.peer !== null) excused.add(one.peer); // it alone may have known what it was told
+        if (one.peer !== null) unsure.add(one.peer, "lost its log");
         one.restart(false);
       }),
     );
@@ -135,12 +136,12 @@ export class Faults {
 
   /** The disk may go where a client on record that is honest has all that anybody was told. */
   #isHeldBy({ home }: SiteProcess): boolean {
-    const { ledger: { row }, clients, liar, excused, plan } = this.#around;
+    const { ledger: { row }, clients, liar, unsure: others, plan } = this.#around;
     if (home === null || row?.epoch !== home.epoch) return false;
     if (row.owners.filter(({ disk }) => disk !== 0).length !== 1) return false;
     const unsure = [liar, plan.relapses > 0 ? clients.at(-1)?.id : null];
     return clients.some(({ id, peer }) =>
-      peer !== null && home.hosts.isAhead(peer) && !unsure.includes(id) && !excused.has(peer)
+      peer !== null && home.hosts.isAhead(peer) && !unsure.includes(id) && !others.has(peer)
     );
   }
 
@@ -173,11 +174,11 @@ export class Faults {
 
   /** A client stores what it has, and goes on; much later its program begins again with that. */
   #relapse(draws: Draws): void {
-    const { clients, world, now, excused } = this.#around, one = clients.at(-1), begin = one?.stored();
+    const { clients, world, now, unsure } = this.#around, one = clients.at(-1), begin = one?.stored();
     world.after(draws.between(100, 2_000), () => {
       if (one === undefined || one.peer === null || now.isHealed) return;
       this.#say(`${one.id} begins again with what it had`, "client relapses");
-      excused.add(one.peer);
+      unsure.add(one.peer, "went back");
       begin?.();
     });
   }

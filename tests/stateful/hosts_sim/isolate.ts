@@ -41,6 +41,8 @@ export interface IsolatePorts {
   made(before: State, after: State, entry: Entry): void;
   /** A session is open, and stands there. */
   stands(state: State): void;
+  /** It was lost, and this message of a peer's was to blame. */
+  blamed(peer: string, message: number): void;
   complain(message: string): void;
 }
 
@@ -122,6 +124,9 @@ export class Isolate {
       const kind = queue[0]?.kind;
       const isCause = isBlamed && (kind === "message" || kind === "request");
       const received = queue[0]?.number ?? 0;
+      if (isCause && queue[0]?.kind === "message") {
+        this.#ports.blamed(queue[0].peer, Number(String(queue[0].message).split(" ")[0]));
+      }
       sink.ended({ isPlanned: false, why: "it was lost", channel, received }, isCause);
     }
   }

@@ -24,6 +24,7 @@ export class Ledger {
   readonly #released = new Set<string>();
   /** By peer and message: the digests of entries that have it. */
   readonly #messages = new Map<string, string[]>();
+  readonly #blamed = new Set<string>();
   /** Written down, by number: what was. */
   readonly written = new Map<number, Set<string>>();
   row: HomeRow | null = null;
@@ -46,6 +47,25 @@ export class Ledger {
     if (entry.kind !== "message" && entry.kind !== "rejected") return;
     const key = `${entry.from} ${received[entry.from]}`;
     this.#messages.set(key, [...this.#messages.get(key) ?? [], digest]);
+  }
+
+  /** An isolate was lost, and a message of a peer's was to blame: it may be given up. */
+  blamed(peer: string, message: number): void {
+    this.#blamed.add(`${peer} ${message}`);
+  }
+
+  isBlamed(peer: string, message: number): boolean {
+    return this.#blamed.has(`${peer} ${message}`);
+  }
+
+  /** Whether some home has released what made a state. */
+  isReleased(digest: string): boolean {
+    return this.#released.has(digest);
+  }
+
+  /** The states that a message of a peer has led to. */
+  statesAfter(peer: string, message: number): readonly string[] {
+    return this.#messages.get(`${peer} ${message}`) ?? [];
   }
 
   /** A home has released up to an entry, and its isolate stands here. */

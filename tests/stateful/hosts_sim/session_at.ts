@@ -49,8 +49,8 @@ export interface Surroundings {
   readonly leftBehind: (peers: readonly string[], isForced: boolean) => void;
   readonly newPeer: () => string;
   readonly isLiar: (peer: string) => boolean;
-  /** A log is begun from what a liar gave, and nobody else was there who could know better. */
-  readonly believed: () => void;
+  /** A log of so many entries is opened from what a liar gave, and nobody else was there who could know better. */
+  readonly believed: (entries: number) => void;
   /** A log of so many entries is opened by force from what hosts have, and no disk was asked (HO8). */
   readonly withoutDisks: (entries: number) => void;
   /** A peer that is a host, as far as it says. */
@@ -105,6 +105,7 @@ export class SiteProcess {
         this.#digest = after.digest;
       },
       stands: ({ digest }) => this.#digest = digest,
+      blamed: (peer, message) => around.ledger.blamed(peer, message),
       complain: (message) => around.ledger.complain("fault", message),
     });
     this.host = new SessionHost(this.#services());
@@ -168,8 +169,11 @@ export class SiteProcess {
             const { from_hosts: before, from_hosts_alone: aloneBefore } = target.status().counters;
             const opened = await target.open(name, version, isForced);
             const { from_hosts: after, from_hosts_alone: aloneAfter } = target.status().counters;
-            if (after !== before && this.#gave.every((peer) => around.isLiar(peer))) around.believed();
-            return this.#watched(opened, isForced, isForced && aloneAfter !== aloneBefore);
+            return this.#watched(opened, {
+              isForced,
+              isBelieved: after !== before && this.#gave.every((peer) => around.isLiar(peer)),
+              isWithoutDisks: isForced && aloneAfter !== aloneBefore,
+            });
           };
         }
         const value = Reflect.get(target, key, target);
@@ -178,12 +182,20 @@ export class SiteProcess {
     });
   }
 
-  #watched(opened: Opened, isForced: boolean, isWithoutDisks: boolean): Opened {
+  #watched(
+    opened: Opened,
+    { isForced, isBelieved, isWithoutDisks }: {
+      readonly isForced: boolean;
+      readonly isBelieved: boolean;
+      readonly isWithoutDisks: boolean;
+    },
+  ): Opened {
     const { around } = this.#parts, { wrongs } = around;
     const start = opened.start.bind(opened);
     opened.start = (answers) => {
       const home = this.home = start(answers);
       if (isWithoutDisks) around.withoutDisks(home.sequence);
+      if (isBelieved) around.believed(home.sequence);
       around.probe(`opened in ${home.epoch > 1 ? "a later" : "the first"} epoch`);
       const { leftBehind } = home.hosts;
       if (wrongs.keepsLeftBehind !== true && leftBehind.length > 0) around.leftBehind(leftBehind, isForced);

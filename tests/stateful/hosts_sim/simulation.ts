@@ -20,6 +20,7 @@ import { Ledger } from "./ledger.ts";
 import { Faults, type Now, type Place } from "./faults.ts";
 import { drawHostsPlan, type HostsPlan } from "./plan.ts";
 import { NAME, SHARED, SiteProcess, type SiteWrongs, type Surroundings } from "./session_at.ts";
+import { Unsure } from "./unsure.ts";
 
 export interface HostsRun {
   readonly seed: number;
@@ -64,17 +65,16 @@ class Simulation {
   readonly #acknowledged = new Map<string, number>();
   readonly #rejected = new Map<string, number[]>();
   readonly #answers = new Map<string, string>();
-  /** Peers that an operator went on without, and those whose host lies, or has lost its log: nothing is promised them. */
-  readonly #excused = new Set<string>();
+  readonly #unsure = new Unsure();
   /** Where logs ended that were opened without any disk: what only disks knew may be otherwise (HO8). */
   readonly #forks = new Set<number>();
+  /** Where logs ended that only hosts which lie have given: with one disk, that can't be asked, they are believed (HO7). */
+  readonly #deceptions = new Set<number>();
   #asked = 0;
   /** Requests whose answers are not kept any more. */
   readonly #past = new Set<string>();
   #peers = 0;
   readonly #now: Now;
-  /** With one disk that can't be asked a host that is alone is believed (HO7): then nothing is promised to anybody. */
-  #isDeceived = false;
 
   constructor(seed: number, plan: HostsPlan, { wrongs = {}, log = () => {} }: HostsOptions) {
     this.#seed = seed;
@@ -102,9 +102,9 @@ class Simulation {
         return one !== undefined &&
           (one.id === this.#liar || (plan.relapses > 0 && one === this.#clients.at(-1)));
       },
-      believed: () => {
+      believed: (entries) => {
         this.#probe("a liar is believed");
-        this.#isDeceived = true;
+        this.#deceptions.add(entries);
       },
       withoutDisks: (entries) => {
         this.#probe("opened without any disk");
@@ -177,7 +177,6 @@ class Simulation {
     const { bytes, plain, late, slowMs, clients } = this.#plan;
     const id = `c${at}`, world = this.#world, draws = this.#draws.fork(id);
     const isLiar = id === this.#liar;
-    const excuse = (peer: string) => isLiar ? this.#excused.add(peer) : undefined;
     return new Client(id, {
       ...{ world, draws, wrongs: this.#wrongs, bytes, secret: SECRET, holdsLog: at >= plain },
       connect: (client, wanted) => {
@@ -192,15 +191,13 @@ class Simulation {
         return line;
       },
       given: (peer, sequence, text, held) => {
-        excuse(peer);
         this.#log(`${id} is told ${text}`);
         this.#given.set(peer, [...this.#given.get(peer) ?? [], { sequence, text }]);
-        if (!this.#excused.has(peer)) this.#ledger.given(peer, text, held);
+        this.#ledger.given(peer, text, held);
       },
       acknowledged: (peer, count, held) => {
-        excuse(peer);
         this.#acknowledged.set(peer, count);
-        if (!this.#excused.has(peer)) this.#ledger.acknowledged(peer, count, held);
+        this.#ledger.acknowledged(peer, count, held);
       },
       rejected: (peer, sequence) => {
         this.#rejected.set(peer, [...this.#rejected.get(peer) ?? [], sequence]);
@@ -210,7 +207,12 @@ class Simulation {
         this.#log(`${id} ${what}`);
         this.#probe(what);
       },
-      told: (records) => isLiar ? this.#lied(draws, records) : records,
+      told: (records) => {
+        if (!isLiar) return records;
+        const { peer } = this.#clients[at] ?? {};
+        if (peer != null) this.#unsure.add(peer, "lies");
+        return this.#lied(draws, records);
+      },
     });
   }
 
@@ -218,10 +220,10 @@ class Simulation {
   #leftBehind(peers: readonly string[], isForced: boolean): void {
     this.#probe(isForced ? "opened by force" : "found left behind");
     for (const peer of peers) {
-      if (!isForced && !this.#excused.has(peer)) {
+      if (!isForced && !this.#unsure.has(peer)) {
         this.#ledger.complain("fault", `${peer} is left behind, and nobody wanted that`);
       }
-      this.#excused.add(peer);
+      this.#unsure.add(peer, "was left behind");
     }
   }
 
@@ -229,10 +231,12 @@ class Simulation {
     this.#log(`${client.id} ends: ${JSON.stringify(end)}`);
     this.#probe(`ended: ${end.kind} ${end.code}`);
     // Who closes may learn of it only by being unknown.
-    if (
-      end.kind === "bye" || (client.isLeaving && end.code === "peer_unknown") || client.id === this.#liar ||
-      this.#excused.has(client.peer ?? "")
-    ) return;
+    if (end.kind === "bye" || (client.isLeaving && end.code === "peer_unknown")) return;
+    const why = this.#unsure.sentAway(client.peer ?? "", end.code);
+    if (why !== null) return this.#probe(`excused sent away, and the host ${why}`);
+    if (this.#deceptions.size > 0 && end.code === "peer_ahead") {
+      return this.#probe("excused sent away, since a host alone was believed");
+    }
     this.#ledger.complain("fault", `${client.id} is sent away: ${end.code}: ${end.message}`);
   }
 
@@ -280,6 +284,7 @@ class Simulation {
     await world.run(world.nowMs + HEAL_MS, isDone);
     // A liar that was sent away does not come back, and may be waited for.
     if (!isDone() && this.#liar !== null) {
+      this.#probe("excused waited for a host that lies, and was sent away");
       this.#now.isForced = true;
       await world.run(world.nowMs + HEAL_MS, isDone);
     }
@@ -290,7 +295,6 @@ class Simulation {
         this.#probe(name, count);
       }
     }
-    if (this.#isDeceived) this.#found.length = 0;
     return { seed: this.#seed, plan: this.#plan, violations: this.#found, probes: this.#probes };
   }
 
@@ -323,19 +327,17 @@ class Simulation {
       const { id, peer, received } = client;
       this.#ledger.complain("liveness", `${id} was told ${received} of ${last.sent[peer ?? ""]}`);
     }
-    for (const told of [this.#given, this.#acknowledged]) {
-      for (const peer of this.#excused) told.delete(peer);
-    }
     this.#found.push(...check({
+      ...{ unsure: this.#unsure, ledger: this.#ledger, deceptions: this.#deceptions, past: this.#past },
       ...{
         made: this.#ledger.made,
         given: this.#given,
         acknowledged: this.#acknowledged,
         ...{ answers: this.#answers, forks: this.#forks },
       },
-      ...{ rejected: this.#rejected, written: this.#ledger.written, mayReject: this.#plan.kills > 0 },
+      ...{ rejected: this.#rejected, written: this.#ledger.written },
       last: last.digest,
-    }));
+    }, (name) => this.#probe(`excused ${name}`)));
   }
 
   /** What the session says of itself, when nothing more comes. */
@@ -404,7 +406,7 @@ class Simulation {
     return new Faults({
       ...{ plan: this.#plan, now: this.#now, world: this.#world, draws: this.#draws, network: this.#network },
       ...{ places: this.#places, clients: this.#clients, ledger: this.#ledger },
-      ...{ excused: this.#excused, liar: this.#liar, followers: this.#around.followers },
+      ...{ unsure: this.#unsure, liar: this.#liar, followers: this.#around.followers },
       start: (place) => void this.#start(place),
       log: (text) => this.#log(text),
       probe: (what) => this.#probe(what),
