@@ -8,6 +8,7 @@
  * C2  A run is begun only when its row, on disk, says so; and what came of it is in the row before the next.
  * C3  A job whose row can't be written waits, and is tried again; it does not run without its row.
  */
+import { StoreUnavailable } from "../../store/api.ts";
 import type { Clock } from "../../store/ports.ts";
 import type { AppTable, LiveVersion, SystemStore } from "../deploy/app_table.ts";
 import {
@@ -273,7 +274,8 @@ export class CronScheduler {
     try {
       return await this.#services.run(version, { name: job.name, cron: job.state.cron, scheduledTime });
     } catch (error) {
-      return { ok: false, code: "internal", message: String(error), retry: true };
+      const known = error instanceof StoreUnavailable ? error.code : "internal";
+      return { ok: false, code: known, message: String(error), retry: true };
     }
   }
 

@@ -22,7 +22,7 @@ import type { AppWrites, VersionWrites } from "./app_writes.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
 import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { OnceCalls, onceKeyOf } from "./once.ts";
-import { isProblemCode, Problem, type ProblemCode, problemResponse } from "./problem.ts";
+import { isProblemCode, Problem, type ProblemCode, problemOf, problemResponse } from "./problem.ts";
 import { sessionCookie, setsOurCookie } from "./cookies.ts";
 import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
@@ -487,7 +487,7 @@ function attach(
 ): AttachedSession | Promise<AttachedSession> {
   const refuse = (error: unknown): never => {
     failed();
-    throw storeProblem(error);
+    throw problemOf(error) ?? error;
   };
   try {
     const [first] = presented;
@@ -498,13 +498,6 @@ function attach(
   } catch (error) {
     return refuse(error);
   }
-}
-
-/** A store failure as the problem that a client is told; anything else as it is. */
-export function storeProblem(error: unknown): unknown {
-  if (!(error instanceof StoreUnavailable)) return error;
-  const code = isProblemCode(error.code) ? error.code : "overloaded";
-  return new Problem(code, error.message, error.detail);
 }
 
 const ms = (value: number): string => value < 0 ? "0" : value.toFixed(2);

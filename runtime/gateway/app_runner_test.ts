@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import type { AttachedSession } from "../../store/api.ts";
+import { type AttachedSession, StoreUnavailable } from "../../store/api.ts";
+import { failure } from "../admin/failure.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { RequestMetrics } from "./request_metrics.ts";
-import { AppRunner, type RunnerServices } from "./app_runner.ts";
+import { AppRunner, type RunnerServices, safe } from "./app_runner.ts";
 import { NO_CONTENT } from "./arrival.ts";
+import { refusal } from "./link_requests.ts";
 import type { RequestHead } from "./request_head.ts";
 import { SessionTokens } from "./session_tokens.ts";
 
@@ -59,6 +61,54 @@ Deno.test("what leaves an isolate waits for what another request of its version 
   await writer.store.get([], "session");
   await reader.gate();
   assert.deepEqual(waitedFor, [0, 7]);
+});
+
+Deno.test("who waits in vain for what it rests on to be safe is told so, wherever that is waited for", async () => {
+  const silent = new StoreUnavailable("owners_unreachable", "its owners are silent");
+  const session = { ...sessionAt(7), durable: () => Promise.reject(silent) };
+  const services = {
+    site: "here",
+    replica: {
+      attach: () => Promise.resolve(session),
+      isDurable: () => false,
+      durable: () => Promise.reject(silent),
+    },
+    isolates: {
+      // The app's own error came through the gate; then its session touched more.
+      call: async (_: IsolateApp, call: IsolateCall) => {
+        await call.store.get([], "session");
+        return { kind: "error", code: "app_error", message: "of the app", stack: "" };
+      },
+    },
+    tokens: { seal: () => ({ text: "token" }) },
+    redact: (_: string, text: string) => text,
+    appLog: () => {},
+    isolateApp: () => ({}),
+    nowMs: () => 0,
+    metrics: new RequestMetrics(),
+  } as unknown as RunnerServices;
+  const runner = new AppRunner(services);
+  const version = { app: "app", version: "v" } as LiveVersion;
+  const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+  const head = { headers: [] } as unknown as RequestHead;
+  const waits: (() => Promise<unknown>)[] = [
+    () => runner.run(arrival, head, version, [], true),
+    () => runner.session([]),
+    () => safe(session, { durable: () => Promise.resolve() }, 1),
+  ];
+  for (const wait of waits) {
+    const error = await wait().then(() => assert.fail("it was to fail"), (thrown: unknown) => thrown);
+    for (const answer of [refusal(error), failure(error, { note: () => assert.fail("no fault") })]) {
+      assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
+      assert.equal((await answer.json()).code, "owners_unreachable");
+    }
+  }
+});
+
+Deno.test("a failure that only an operator can mend is not asked for again in a second", async () => {
+  const answer = refusal(new StoreUnavailable("disk_failed", "no space"));
+  assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, null]);
+  assert.equal((await answer.json()).retry, "operator");
 });
 
 Deno.test("an app's Server-Timing follows the platform's, and its connection headers are dropped", async () => {

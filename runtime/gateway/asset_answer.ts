@@ -6,9 +6,8 @@ import { type AssetReader, serveAsset } from "../assets/mod.ts";
 import type { IsolateApp } from "../isolate/call.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
-import { storeProblem } from "./app_runner.ts";
 import type { Arrival } from "./arrival.ts";
-import { Problem } from "./problem.ts";
+import { Problem, problemOf } from "./problem.ts";
 import type { RequestHead } from "./request_head.ts";
 
 /** What answering needs of its site. */
@@ -49,9 +48,8 @@ export async function answerAsset(
     return answer;
   } catch (error) {
     services.traffic?.answered(version, begunMs, true);
-    const problem = storeProblem(error);
-    if (problem instanceof Problem) throw problem;
-    throw new Problem("store_unreachable", error instanceof Error ? error.message : String(error));
+    throw problemOf(error) ??
+      new Problem("store_unreachable", error instanceof Error ? error.message : String(error));
   }
 }
 

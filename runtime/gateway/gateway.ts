@@ -12,7 +12,7 @@ import { Departures } from "./departures.ts";
 import { refusal } from "./link_requests.ts";
 import { bridge, ClientSocket } from "./message_socket.ts";
 import { readable } from "./page_calls.ts";
-import { Problem } from "./problem.ts";
+import { Problem, problemOf } from "./problem.ts";
 import { answeredProtocol, type RequestHead } from "./request_head.ts";
 import type { RequestTelemetry } from "./request_telemetry.ts";
 import { clearedCookie } from "./cookies.ts";
@@ -187,7 +187,7 @@ export class Gateway {
   }
 
   #faulty(error: unknown): void {
-    if (!(error instanceof Problem)) this.#services.fault(error);
+    if (problemOf(error) === null) this.#services.fault(error);
   }
 }
 
@@ -202,8 +202,8 @@ const isUpgrade = (request: Request): boolean =>
  * cookie is a good one that can't be gone on with now, whoever navigates says what is to be done.
  */
 function refused(error: unknown, head: RequestHead | null, path: string): Response {
-  const answer = refusal(error);
-  if (error instanceof Problem && isForPerson(error, head)) return stuckPage(error, answer);
+  const answer = refusal(error), known = problemOf(error);
+  if (known !== null && isForPerson(known, head)) return stuckPage(known, answer);
   const badCookie = error instanceof Problem && error.code.startsWith("token_") &&
     head?.tokenFrom === "cookie";
   if (!badCookie) return answer;

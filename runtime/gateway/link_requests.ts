@@ -8,7 +8,7 @@ import { type Arrival, NO_CONTENT, type Outcome, streamContent } from "./arrival
 import { decodeRequestHead, encodeAnswerHead, FORWARD_KIND, type ForwardedRequest } from "./forward.ts";
 import { LinkSocket } from "./link_socket.ts";
 import { bridge } from "./message_socket.ts";
-import { Problem, problemResponse } from "./problem.ts";
+import { Problem, problemOf, problemResponse } from "./problem.ts";
 import { endRequest } from "./request_spans.ts";
 import { codeOf, type RequestTelemetry } from "./request_telemetry.ts";
 
@@ -118,7 +118,8 @@ function replySocket(
 
 /** What a client, or another site, is told of a failure. */
 export function refusal(error: unknown): Response {
-  if (error instanceof Problem) return problemResponse(error.code, error.message, error.more);
+  const known = problemOf(error);
+  if (known !== null) return problemResponse(known.code, known.message, known.more);
   if (error instanceof z.ZodError || error instanceof SyntaxError) {
     return problemResponse("not_found", `a forwarded request that cannot be read: ${error.message}`);
   }

@@ -6,7 +6,7 @@
  */
 import { contextOf, type Span, SPAN_KIND, type Tracer, withContext } from "../telemetry/mod.ts";
 import type { ForwardedRequest } from "./forward.ts";
-import { Problem, problemStatus } from "./problem.ts";
+import { type ProblemCode, problemOf, problemStatus } from "./problem.ts";
 import { endRequest, knownMethod } from "./request_spans.ts";
 
 const ADMIN = "/_sojourn/admin/";
@@ -81,10 +81,10 @@ export class OperatorTelemetry {
       endRequest(span, response.status, null);
       return response;
     } catch (error) {
-      endRequest(span, error instanceof Problem ? problemStatus(error.code) : 500, codeOf(error));
+      endRequest(span, problemStatus(codeOf(error)), codeOf(error));
       throw error;
     }
   }
 }
 
-const codeOf = (error: unknown): string => error instanceof Problem ? error.code : "internal";
+const codeOf = (error: unknown): ProblemCode => problemOf(error)?.code ?? "internal";

@@ -2,6 +2,7 @@
  * The platform's errors over HTTP: `application/problem+json` with a code from a closed list and what the caller
  * should do next. The list is that of docs/http.md, and the only place where codes become statuses.
  */
+import { StoreUnavailable } from "../../store/api.ts";
 
 /** What the caller should do: change the request, send it again, start a new session, or ask the operator. */
 export type Retry = "fix" | "retry" | "reset" | "operator";
@@ -94,6 +95,16 @@ export class Problem extends Error {
   }
 }
 
+/**
+ * An error as the problem that a client is told: what the store refuses, wherever it was asked or waited for, has a code of
+ * its own. null: a fault of the platform's.
+ */
+export function problemOf(error: unknown): Problem | null {
+  if (error instanceof Problem) return error;
+  if (!(error instanceof StoreUnavailable)) return null;
+  return new Problem(isProblemCode(error.code) ? error.code : "overloaded", error.message, error.detail);
+}
+
 /** The answer that tells a client of a problem. */
 export function problemResponse(
   code: ProblemCode,
@@ -117,6 +128,6 @@ export function problemResponse(
   if (status === 401) {
     headers["www-authenticate"] = code.startsWith("token_") ? `Sojourn-Session error="${code}"` : "Bearer";
   }
-  if (status === 503) headers["retry-after"] = String(RETRY_AFTER_S);
+  if (status === 503 && retry === "retry") headers["retry-after"] = String(RETRY_AFTER_S);
   return new Response(body, { status, headers });
 }

@@ -18,7 +18,7 @@ import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Arrival } from "./arrival.ts";
 import type { ForwardedRequest } from "./forward.ts";
 import { OperatorTelemetry } from "./operator_telemetry.ts";
-import { Problem } from "./problem.ts";
+import { problemOf } from "./problem.ts";
 import { RequestMetrics } from "./request_metrics.ts";
 import { describeRequest, endRequest } from "./request_spans.ts";
 
@@ -102,4 +102,4 @@ export class RequestTelemetry {
 const NO_HEADERS = { get: () => null };
 
 /** A problem's code; of anything else what kind of error it is. */
-export const codeOf = (error: unknown): string => error instanceof Problem ? error.code : errorCode(error);
+export const codeOf = (error: unknown): string => problemOf(error)?.code ?? errorCode(error);

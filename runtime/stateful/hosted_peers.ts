@@ -25,7 +25,7 @@ import type { Commit, HandledEvent, Opened, Peer } from "../../functions/turns/m
 import type { TokenState } from "../../store/api.ts";
 import { OriginWay } from "./origin_way.ts";
 import type { RunPeers } from "./run_over.ts";
-import { Problem } from "../gateway/problem.ts";
+import { problemOf } from "../gateway/problem.ts";
 import type { OwnStore } from "./own_store.ts";
 import { FOR_GOOD } from "./refusals.ts";
 import { SessionPeers, type SessionPeersPorts } from "./session_peers.ts";
@@ -282,7 +282,7 @@ export class HostedPeers implements RunPeers {
     const peers = this.#peers;
     this.#session.ensure().catch((error) => {
       if (this.#peers !== peers) return;
-      const { code, message } = error instanceof HomeError || error instanceof Problem ? error : INTERNAL;
+      const { code, message } = error instanceof HomeError ? error : problemOf(error) ?? INTERNAL;
       if (!MOVED.has(code)) peers?.unavailable(code, message, FOR_GOOD.has(code) ? "fix" : "retry"); // HP3
       this.over(error instanceof HomeError ? error.site : null);
     });
