@@ -5,9 +5,15 @@
  * works out by itself what every peer and every request must have been told, and what must be written down.
  */
 import type { Excused } from "../../sim/excuses.ts";
-import type { Ledger } from "./ledger.ts";
 import { digestAfter, type Entry, TOLD_EVERY, WRITTEN_EVERY } from "./program.ts";
 import type { Unsure } from "./unsure.ts";
+
+/** What is known of a run from outside (ledger.ts). */
+export interface Known {
+  isReleased(digest: string): boolean;
+  statesAfter(peer: string, message: number): readonly string[];
+  isBlamed(peer: string, message: number): boolean;
+}
 
 export interface History {
   /** By digest: what was handled to come to it, and from where. */
@@ -28,7 +34,7 @@ export interface History {
   readonly deceptions: ReadonlySet<number>;
   readonly unsure: Unsure;
   /** What was released, and which states a message led to. */
-  readonly ledger: Pick<Ledger, "isReleased" | "statesAfter" | "isBlamed">;
+  readonly ledger: Known;
   /** Requests that were told that their answers are not kept any more: they were run. */
   readonly past: ReadonlySet<string>;
   /** By number. */
