@@ -16,6 +16,7 @@ import { FrameWriter } from "./frame_writer.ts";
 import { FETCH_ID_BASE, FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
 import { HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
+import type { ProcessUsage } from "./process_usage.ts";
 import { readError } from "./store_frames.ts";
 import type { Egress } from "./egress.ts";
 
@@ -26,7 +27,7 @@ export type IsolateEnd =
   | { readonly kind: "closed" };
 
 /** Why an isolate was killed, in a word. */
-export type KillCause = "cpu" | "stalled" | "memory" | "load" | "unread" | "frames";
+export type KillCause = "cpu" | "stalled" | "memory" | "threads" | "load" | "unread" | "frames";
 
 /** What became of a bundle. */
 export type LoadOutcome =
@@ -149,14 +150,9 @@ export class Isolate {
     return this.#nextId - 1;
   }
 
-  /** CPU time of its JavaScript thread so far. */
-  cpuMs(): number | undefined {
-    return this.#process.cpuMs();
-  }
-
-  /** Memory that its process holds. */
-  memoryMib(): number | undefined {
-    return this.#process.memoryMib();
+  /** What its process uses, all of its threads together. */
+  usage(): ProcessUsage | undefined {
+    return this.#process.usage();
   }
 
   /** Asks for a sign of life. */

@@ -26,6 +26,9 @@ export interface IsolateLimits {
   readonly waitingMax: number;
 }
 
+/** Sizes of a process; they are fixed when it starts. */
+export type ProcessSizes = Pick<IsolateLimits, "heapMib" | "buffersMib">;
+
 /**
  * Of an isolate of stateful sessions, at least: one state may have 120 MiB (functions/tracked/state_segments.ts), and while it
  * is written as a whole there are the object, its segments, the new one and what it is made of. What is not used takes

@@ -10,6 +10,7 @@ export {
   StatefulPool,
   type StatefulPoolOptions,
 } from "./stateful_pool.ts";
+export { IsolateCgroups } from "./cgroups.ts";
 export { DEFAULT_LIMITS, type IsolateLimits } from "./limits.ts";
 export type { IsolateEnd } from "./isolate.ts";
 export {

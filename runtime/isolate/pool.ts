@@ -9,6 +9,7 @@
 import { messageOf } from "./bodies.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from "./call.ts";
+import type { IsolateCgroups } from "./cgroups.ts";
 import { HostEgress } from "./egress.ts";
 import { type EgressOptions, EgressRules } from "./egress_rules.ts";
 import { Fleet, type OpenOutcome } from "./fleet.ts";
@@ -24,6 +25,8 @@ export interface PoolOptions {
   readonly cacheFolder?: string;
   /** Processes that wait with no app. */
   readonly spares?: number;
+  /** Bounds each process, where the operator has lent a cgroup. */
+  readonly cgroups?: IsolateCgroups | undefined;
   /** An app version without requests gives its isolates back after this long. */
   readonly idleMs?: number;
   /** What the operator lets apps fetch (egress_rules.ts). */
@@ -79,6 +82,7 @@ export class IsolatePool {
       wanted: options.spares ?? SPARES,
       folder: () => this.#folder ??= makeIsolatesFolder(),
       cacheFolder: options.cacheFolder,
+      cgroups: options.cgroups,
     });
     this.#watchdog = new Watchdog({
       revived: (isolate) => this.#fleetOf(isolate)?.freed(isolate),

@@ -9,10 +9,15 @@
  *     to a file without a name (0.6 µs) is the cheapest thing a process can do that outlives it.
  * P4  That of an isolate of stateful sessions tells whose turn began last, and which of its events had come by then
  *     (turn_mark.ts).
- * P5  The time zone is UTC wherever it runs: a replay at another site makes the same dates.
+ * P5  It is in a session of its own: where the kernel shares its cores among sessions (autogroup), thirty threads of an app
+ *     get as much as the one of the site. Where the operator has lent a cgroup it is bounded there (cgroups.ts).
+ * P6  The time zone is UTC wherever it runs: a replay at another site makes the same dates.
  */
 import { dirname } from "node:path";
+import type { IsolateCgroups } from "./cgroups.ts";
 import type { ByteConnection } from "./frames.ts";
+import { ADDRESS_MIB_MAX } from "./process_bounds.ts";
+import { type ProcessUsage, UsageReader } from "./process_usage.ts";
 import { type LastTurn, readTurnMark } from "./turn_mark.ts";
 
 export interface ProcessOptions {
@@ -22,6 +27,8 @@ export interface ProcessOptions {
   readonly folder: string;
   readonly heapMib: number;
   readonly buffersMib: number;
+  /** Where the operator has lent one. */
+  readonly cgroups?: IsolateCgroups | undefined;
 }
 
 export interface IsolateProcess {
@@ -31,10 +38,8 @@ export interface IsolateProcess {
   lastStarted(): number;
   /** The stateful session whose turn began last (P4). */
   lastTurn(): LastTurn;
-  /** CPU time of its JavaScript thread so far; undefined where the system does not say. */
-  cpuMs(): number | undefined;
-  /** Memory that it holds; undefined where the system does not say. */
-  memoryMib(): number | undefined;
+  /** What it uses, all its threads together; undefined where the system does not say. */
+  usage(): ProcessUsage | undefined;
   /** How it ended, and the last it said on stderr. */
   readonly exited: Promise<{ readonly signal: string | null; readonly code: number; readonly said: string }>;
   /** Ends it at once. */
@@ -82,16 +87,19 @@ export async function startProcess(options: ProcessOptions): Promise<IsolateProc
         timer = setTimeout(() => reject(new Error("an isolate process did not connect")), CONNECT_MS_MAX);
       }),
     ]);
+    const group = await options.cgroups?.hold(child.pid, options);
+    if (group !== undefined) void child.status.then(() => group.remove());
+    const usage = new UsageReader(child.pid);
     return {
       pid: child.pid,
       connection,
       lastStarted: () => readMark(mark),
       lastTurn: () => readTurnMark(mark),
-      cpuMs: () => threadCpuMs(child.pid),
-      memoryMib: () => residentMib(child.pid),
+      usage: () => usage.read(),
       exited,
       release: () => {
         mark.close();
+        usage.close();
         closeQuietly(connection);
       },
       kill: () => killQuietly(child),
@@ -125,10 +133,13 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
     path,
     markPath,
   ];
+  const addressBytes = ADDRESS_MIB_MAX * 1024 * 1024;
   const dataBytes = (BASE_ADDRESS_MIB + options.heapMib + options.buffersMib) * 1024 * 1024;
   const [command = "", ...args] = [
     ...(setprivPath === undefined ? [] : [setprivPath, "--pdeathsig", "KILL", "--no-new-privs"]),
-    ...(prlimitPath === undefined ? [] : [prlimitPath, `--data=${dataBytes}`, "--core=0"]),
+    ...(prlimitPath === undefined
+      ? []
+      : [prlimitPath, `--data=${dataBytes}`, `--as=${addressBytes}`, "--core=0"]),
     Deno.execPath(),
     ...deno,
   ];
@@ -143,13 +154,14 @@ function spawn(options: ProcessOptions, path: string, markPath: string): Deno.Ch
       TZ: "UTC",
     },
     cwd: options.folder,
+    detached: true, // P5
     stdin: "null",
     stdout: "null",
     stderr: "piped",
   }).spawn();
 }
 
-/** util-linux's prlimit, where there is one: it bounds array buffers, which V8's own flag does not. */
+/** util-linux's prlimit, where there is one: it bounds array buffers, which V8's own flag does not, before they are there. */
 const prlimitPath = firstFile(["/usr/bin/prlimit", "/bin/prlimit"]);
 /**
  * util-linux's setpriv, where there is one: a handler that loops for ever would outlive a site that is killed,
@@ -179,24 +191,6 @@ function readMark(mark: Deno.FsFile): number {
   let last = 0;
   for (let at = 0; at + 4 <= length; at += 4) last = Math.max(last, view.getUint32(at, true));
   return last;
-}
-
-/** Linux: the first number of schedstat is nanoseconds on a CPU. JavaScript runs on a process's first thread. */
-function threadCpuMs(pid: number): number | undefined {
-  try {
-    return Number.parseInt(Deno.readTextFileSync(`/proc/${pid}/task/${pid}/schedstat`)) / 1e6;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Linux: the second number of statm is resident pages, which have 4 KiB on every machine that Deno runs on. */
-function residentMib(pid: number): number | undefined {
-  try {
-    return Number(Deno.readTextFileSync(`/proc/${pid}/statm`).split(" ")[1]) / 256;
-  } catch {
-    return undefined;
-  }
 }
 
 async function lastOf(stream: ReadableStream<Uint8Array>): Promise<string> {

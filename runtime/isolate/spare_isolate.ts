@@ -14,7 +14,7 @@
  */
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
-import type { ProcessSizes } from "./spares.ts";
+import type { ProcessSizes } from "./limits.ts";
 import type { StatefulIsolate } from "./stateful_isolate.ts";
 
 /** What is needed for one to wait. */

@@ -5,30 +5,32 @@
  * when it is taken.
  */
 import { bootstrapFiles } from "./bootstrap_file.ts";
+import type { IsolateCgroups } from "./cgroups.ts";
 import { Isolate } from "./isolate.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
+import { DEFAULT_LIMITS, type ProcessSizes } from "./limits.ts";
 import { startProcess } from "./process.ts";
-
-/** Sizes of a process; they are fixed when it starts. */
-export interface ProcessSizes {
-  readonly heapMib: number;
-  readonly buffersMib: number;
-}
 
 /** Processes that wait. */
 export class Spares {
   readonly #wanted: number;
   readonly #folder: () => Promise<string>;
   readonly #cacheFolder: string | undefined;
+  readonly #cgroups: IsolateCgroups | undefined;
   readonly #underWay = new Set<Promise<unknown>>();
   #waiting: Promise<Isolate>[] = [];
   #sizes: ProcessSizes = DEFAULT_LIMITS;
   #closed = false;
 
-  constructor(options: { wanted: number; folder: () => Promise<string>; cacheFolder: string | undefined }) {
+  constructor(options: {
+    wanted: number;
+    folder: () => Promise<string>;
+    cacheFolder: string | undefined;
+    cgroups?: IsolateCgroups | undefined;
+  }) {
     this.#wanted = options.wanted;
     this.#folder = options.folder;
     this.#cacheFolder = options.cacheFolder;
+    this.#cgroups = options.cgroups;
   }
 
   get count(): number {
@@ -103,6 +105,7 @@ export class Spares {
         folder,
         heapMib: sizes.heapMib,
         buffersMib: sizes.buffersMib,
+        cgroups: this.#cgroups,
       }),
     );
     await isolate.ready;

@@ -58,8 +58,7 @@ export class StatefulIsolate {
     this.#states = new StateSender(this.#writer);
     this.#watch = new TurnWatch({
       limits: app.limits,
-      cpuMs: () => process.cpuMs(),
-      memoryMib: () => process.memoryMib(),
+      usage: () => process.usage(),
       ping: () => this.#writer.signal(FRAME.ping, 0),
       kill: (why) => this.kill(why),
     });

@@ -15,11 +15,10 @@ import { messageOf } from "./bodies.ts";
 import { statefulBootstrap } from "./bootstrap_file.ts";
 import type { IsolateApp } from "./call.ts";
 import type { ChannelSink } from "./channel.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
+import { DEFAULT_LIMITS, type ProcessSizes, STATEFUL_BUFFERS_MIB } from "./limits.ts";
 import { makeIsolatesFolder, removeIsolatesFolder } from "./isolates_folder.ts";
-import { STATEFUL_BUFFERS_MIB } from "./limits.ts";
-import { startProcess } from "./process.ts";
-import type { IsolateProcess } from "./process.ts";
+import type { IsolateCgroups } from "./cgroups.ts";
+import { type IsolateProcess, startProcess } from "./process.ts";
 import { SpareIsolate, type StrayLog } from "./spare_isolate.ts";
 import { StatefulIsolate } from "./stateful_isolate.ts";
 
@@ -28,6 +27,8 @@ export interface StatefulPoolOptions {
   readonly site: string;
   /** Where the bootstrap is kept between starts. */
   readonly cacheFolder?: string;
+  /** Bounds each process, where the operator has lent a cgroup. */
+  readonly cgroups?: IsolateCgroups | undefined;
   /** An isolate without sessions is given back after this long. */
   readonly idleMs?: number;
   /** A process waits for the loss of an isolate, once there was one, and for what `expect` names: some 40 MiB. */
@@ -90,7 +91,7 @@ export class StatefulPool {
   constructor(options: StatefulPoolOptions) {
     this.#options = options;
     this.#spare = new SpareIsolate({
-      start: async (sizes) => await startProcess({ ...await this.#files(), ...sizes }),
+      start: async (sizes) => await this.#startProcess(sizes),
       load: (process, app, log) => this.#load(process, app, log),
       likely: () => this.#likely(),
       afterMs: SPARE_AFTER_MS,
@@ -280,7 +281,7 @@ export class StatefulPool {
   async #startIsolate(app: IsolateApp, log: StrayLog, maySpare = false): Promise<StatefulIsolate> {
     if (this.#closed) throw new StatefulLoadError("overloaded", "the site is stopping");
     try {
-      if (!maySpare) return await this.#load(await this.#startProcess(app), app, log);
+      if (!maySpare) return await this.#load(await this.#startProcess(app.limits), app, log);
       const spare = await this.#spare.take(app, log);
       return spare.kind === "loaded" ? spare.isolate : await this.#load(spare.process, app, log);
     } catch (error) {
@@ -289,8 +290,9 @@ export class StatefulPool {
     }
   }
 
-  async #startProcess({ limits: { heapMib, buffersMib } }: IsolateApp): Promise<IsolateProcess> {
-    return await startProcess({ ...await this.#files(), heapMib, buffersMib });
+  async #startProcess({ heapMib, buffersMib }: ProcessSizes): Promise<IsolateProcess> {
+    const { cgroups } = this.#options;
+    return await startProcess({ ...await this.#files(), heapMib, buffersMib, cgroups });
   }
 
   /** Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, what reading its bundle throws */

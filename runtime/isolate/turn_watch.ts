@@ -1,22 +1,24 @@
 /**
  * Watches that the turns of stateful sessions give the event loop of their isolate back.
  *
- * A ping is answered between two turns; any frame is a sign of life. Between two of them the thread's CPU time is what
- * the code that holds the loop has used.
+ * A ping is answered between two turns; any frame is a sign of life. Between two of them the process's CPU time is what
+ * the code that holds the loop has used, with its native threads.
  *
  * T1  A turn that used more CPU than one request may, without giving the loop back, ends the isolate; being slow because
  *     the machine is busy is no reason.
  * T2  One whose loop stands still without using CPU ends after STILL_FACTOR times that long.
- * T3  One that holds more memory than heap and buffers together may ends.
+ * T3  One beyond the bounds of its process ends (process_bounds.ts): memory, and native threads that compute while the loop
+ *     turns.
  * T4  While nothing is asked of it an isolate is looked at IDLE_TICKS times less often.
  */
 import type { IsolateLimits } from "./limits.ts";
+import { ProcessBounds } from "./process_bounds.ts";
+import type { ProcessUsage } from "./process_usage.ts";
 
 /** What is watched. */
 export interface WatchedTurns {
   readonly limits: Pick<IsolateLimits, "cpuMs" | "heapMib" | "buffersMib">;
-  cpuMs(): number | undefined;
-  memoryMib(): number | undefined;
+  usage(): ProcessUsage | undefined;
   ping(): void;
   kill(why: string): void;
 }
@@ -30,6 +32,7 @@ const STILL_FACTOR = 10;
 /** See the file's header. */
 export class TurnWatch {
   readonly #watched: WatchedTurns;
+  readonly #bounds: ProcessBounds;
   readonly #timer: ReturnType<typeof setInterval>;
   #tick = 0;
   #isBusy = false;
@@ -40,6 +43,7 @@ export class TurnWatch {
 
   constructor(watched: WatchedTurns) {
     this.#watched = watched;
+    this.#bounds = new ProcessBounds(watched.limits, watched.usage()?.cpuMs ?? 0, performance.now());
     this.#timer = setInterval(this.#look, TICK_MS);
   }
 
@@ -61,11 +65,11 @@ export class TurnWatch {
     const isDue = this.#tick++ % IDLE_TICKS === 0;
     if (!isDue && !this.#isBusy && !this.#pinged) return;
     const { limits, kill } = this.#watched;
-    const memoryMib = this.#watched.memoryMib() ?? 0;
-    const memoryMibMax = limits.heapMib + limits.buffersMib;
-    if (memoryMib > memoryMibMax) return kill(`it held ${Math.round(memoryMib)} MiB of ${memoryMibMax} MiB`);
     const nowMs = performance.now();
-    const cpuMs = this.#watched.cpuMs() ?? this.#aliveCpuMs + (nowMs - this.#aliveMs);
+    const usage = this.#watched.usage();
+    const excess = usage === undefined ? null : this.#bounds.excess(usage, nowMs);
+    if (excess !== null) return kill(excess.why);
+    const cpuMs = usage?.cpuMs ?? this.#aliveCpuMs + (nowMs - this.#aliveMs);
     if (this.#hasSpoken) {
       this.#hasSpoken = this.#pinged = false;
       this.#aliveMs = nowMs;

@@ -2,21 +2,23 @@
  * Watches that isolates give their event loop back, and that requests end in time.
  *
  * One timer for all isolates. While an isolate has something to do it is pinged; any frame of it is a sign of
- * life. Between two signs of life its thread's CPU time is what the code that holds its event loop has used.
+ * life. Between two signs of life its process's CPU time is what the code that holds its event loop has used, with what
+ * it has native threads do.
  *
  * W1  An isolate that used more CPU than one request may, without giving its event loop back, is killed. Being
  *     slow because the machine is busy is no reason.
  * W2  One whose loop stands still without using CPU is killed after STILL_FACTOR times that long.
- * W3  A request alone in its isolate is charged with what the isolate uses; more than its limit kills. With
- *     several at once the use can't be told apart, and only W1 bounds it.
+ * W3  A request alone in its isolate is charged with what the isolate uses; more than its limit kills. With several
+ *     at once the use can't be told apart: as long as none of them has answered they are charged together, and may
+ *     use what all of them may.
  * W4  An isolate that computes although no request is open is killed by the same limit.
- * W5  One that holds more memory than heap and buffers together may is killed, even where a failed allocation
- *     would leave it alive: what it holds it would hold for ever.
+ * W5  One beyond the bounds of its process is killed (process_bounds.ts): memory, threads, and CPU over a while.
  * W6  An isolate that computes nearly all the time with several requests open is reported busy: another would
  *     help, where there is a core for it.
  */
 import type { IsolateLimits } from "./limits.ts";
 import type { Isolate } from "./isolate.ts";
+import { ProcessBounds } from "./process_bounds.ts";
 
 /** How often isolates are looked at: a tenth of the default CPU limit, at 20 µs an isolate. */
 const TICK_MS = 100;
@@ -32,6 +34,7 @@ const BUSY_LOOKS = 5;
 /** What is remembered of one isolate between two looks. */
 interface Pulse {
   readonly limits: IsolateLimits;
+  readonly bounds: ProcessBounds;
   frames: number;
   begun: number;
   /** CPU time and wall time at the last sign of life. */
@@ -47,6 +50,9 @@ interface Pulse {
   busyLooks: number;
   /** The exchange that was alone at the last look. */
   alone: number;
+  /** CPU used by several that had not answered, and how many took part, since there were such. */
+  sharedMs: number;
+  sharers: number;
 }
 
 /** Who is told what the watchdog sees. */
@@ -72,9 +78,10 @@ export class Watchdog {
   /** From now on until it ends. */
   watch(isolate: Isolate, limits: IsolateLimits): void {
     if (this.#closed) return;
-    const cpuMs = isolate.cpuMs() ?? 0;
+    const cpuMs = isolate.usage()?.cpuMs ?? 0;
     this.#pulses.set(isolate, {
       limits,
+      bounds: new ProcessBounds(limits, cpuMs, performance.now()),
       frames: -1,
       begun: isolate.begun,
       aliveCpuMs: cpuMs,
@@ -85,6 +92,8 @@ export class Watchdog {
       lookedMs: performance.now(),
       busyLooks: 0,
       alone: 0,
+      sharedMs: 0,
+      sharers: 0,
     });
     this.#timer ??= setInterval(this.#look, TICK_MS);
     isolate.ended.then(() => this.#forget(isolate));
@@ -118,12 +127,10 @@ export class Watchdog {
   };
 
   #check(isolate: Isolate, pulse: Pulse, nowMs: number): void {
-    const memoryMib = isolate.memoryMib() ?? 0;
-    const memoryMibMax = pulse.limits.heapMib + pulse.limits.buffersMib;
-    if (memoryMib > memoryMibMax) {
-      return isolate.kill(`it held ${Math.round(memoryMib)} MiB of ${memoryMibMax} MiB`, "memory");
-    }
-    const cpuMs = isolate.cpuMs() ?? pulse.cpuMs + (pulse.pinged ? nowMs - pulse.aliveMs : 0);
+    const usage = isolate.usage();
+    const excess = usage === undefined ? null : pulse.bounds.excess(usage, nowMs);
+    if (excess !== null) return isolate.kill(excess.why, excess.cause);
+    const cpuMs = usage?.cpuMs ?? pulse.cpuMs + (pulse.pinged ? nowMs - pulse.aliveMs : 0);
     const { limits } = pulse;
     if (isolate.framesSeen !== pulse.frames) {
       pulse.frames = isolate.framesSeen;
@@ -170,7 +177,8 @@ function isBusy(isolate: Isolate, pulse: Pulse, cpuMs: number, nowMs: number): b
 /** Charges what was used since the last look; the reason to kill, if that was too much. */
 function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undefined {
   const used = cpuMs - pulse.cpuMs;
-  const quiet = pulse.begun === isolate.begun;
+  const came = isolate.begun - pulse.begun;
+  const quiet = came === 0;
   pulse.begun = isolate.begun;
   const open = isolate.exchanges.size;
   const { limits } = pulse;
@@ -190,7 +198,26 @@ function overused(isolate: Isolate, pulse: Pulse, cpuMs: number): string | undef
     }
   }
   pulse.alone = alone;
-  return undefined;
+  return overusedTogether(isolate, pulse, { used, came });
+}
+
+/** W3, of several requests. */
+function overusedTogether(
+  isolate: Isolate,
+  pulse: Pulse,
+  { used, came }: { used: number; came: number },
+): string | undefined {
+  const open = isolate.exchanges.size;
+  const isWaitedFor = open > 1 && !isolate.exchanges.values().some(({ headSeen }) => headSeen);
+  if (!isWaitedFor) {
+    pulse.sharedMs = pulse.sharers = 0;
+    return undefined;
+  }
+  pulse.sharers = pulse.sharers === 0 ? Math.max(open, came) : pulse.sharers + came;
+  pulse.sharedMs += used;
+  const mayUseMs = pulse.sharers * pulse.limits.cpuMs;
+  if (pulse.sharedMs < mayUseMs) return undefined;
+  return `${pulse.sharers} requests used more than ${mayUseMs} ms of CPU time together`;
 }
 
 /** Ends requests whose time is over. */

@@ -28,6 +28,7 @@ import { SessionTokens, type TokenCodec } from "../gateway/session_tokens.ts";
 import {
   DEFAULT_LIMITS,
   type IsolateApp,
+  IsolateCgroups,
   type IsolateLimits,
   IsolatePool,
   StatefulLoadError,
@@ -41,7 +42,7 @@ import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
 import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
-import type { SiteConfig } from "./config.ts";
+import { ConfigError, type SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
 import type { Faults } from "./faults.ts";
@@ -98,6 +99,16 @@ export interface AppServicePorts {
 /** A site that does not answer by then is away; a deploy with a new index goes on without it. */
 const FOLLOW_MS = 5_000;
 
+/** The cgroup that the operator has lent; a site that can't use it as it was told to does not start. */
+async function lentCgroup({ isolateCgroup }: SiteConfig): Promise<IsolateCgroups | undefined> {
+  if (isolateCgroup === undefined) return undefined;
+  try {
+    return await IsolateCgroups.open(isolateCgroup);
+  } catch (error) {
+    throw new ConfigError(`isolateCgroup can't be used: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
 /** Starts serving apps. Call when the replica is ready. */
 export async function startApps(
   site: SiteParts,
@@ -118,8 +129,10 @@ export async function startApps(
   const secretStore = config.parent !== null
     ? null
     : await openSecretStore({ ...secretServices, nowMs: () => clock.nowMs() }, table);
+  const cgroups = await lentCgroup(config);
   const isolates = new IsolatePool({
     cacheFolder: config.cache,
+    cgroups,
     spares: config.limits.isolatesWarm,
     egress: { allow: config.egress.allow, privateHosts: config.egress.private },
     note: (event, detail) => {
@@ -168,7 +181,7 @@ export async function startApps(
     appLog: running.appLog,
     redact: running.redact,
     mapped: (version, text) => stacks.mapped(version, text),
-    ...{ fatal: ports.fatal, faults: site.faults },
+    ...{ fatal: ports.fatal, faults: site.faults, cgroups },
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));
   const cron = await openCron({

@@ -138,6 +138,8 @@ const schema = z.strictObject({
   data: z.string().min(1),
   /** What can be made again: the isolates' bootstrap. Several sites may share one; by default within `data`. */
   cache: z.string().min(1).optional(),
+  /** A cgroup (version 2) that is lent to the isolates: each gets one of its own below it. */
+  isolateCgroup: z.string().startsWith("/").optional(),
   secretFile: z.string().min(1),
   tls: tls.optional(),
   engine: z.enum(["denokv", "sqlite", "memory"]).optional(),

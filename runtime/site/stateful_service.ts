@@ -10,7 +10,7 @@ import type { Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
-import { StatefulPool } from "../isolate/mod.ts";
+import { type IsolateCgroups, StatefulPool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { Mending } from "../stateful/mending.ts";
@@ -52,6 +52,8 @@ export interface StatefulParts {
   readonly mapped: (version: string, text: string) => Promise<string>;
   readonly fatal: (error: Error) => void;
   readonly faults: Faults;
+  /** Bounds the processes, where the operator has lent a cgroup. */
+  readonly cgroups: IsolateCgroups | undefined;
 }
 
 /** A site's stateful sessions, served. */
@@ -117,6 +119,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     new StatefulPool({
       ...{ hasSpare, site: config.id },
       cacheFolder: config.cache,
+      cgroups: parts.cgroups,
       log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
       note,
     });

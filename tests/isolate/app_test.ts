@@ -1,4 +1,5 @@
 /** What a well-behaved app finds inside an isolate. */
+import type { ProcessUsage } from "../../runtime/isolate/process_usage.ts";
 import assert from "node:assert/strict";
 import { bundleApp } from "../../runtime/bundle/mod.ts";
 import { Isolate } from "../../runtime/isolate/isolate.ts";
@@ -437,19 +438,20 @@ async function isolatesUnderLoad(enough: (isolates: number) => boolean): Promise
 
 // What an isolate gets of a core is the machine's affair, which may have other things to do: so it is given here.
 Deno.test("app that keeps its isolate busy gets a second one, where there is a core for it (W6)", async (t) => {
-  const read = Isolate.prototype.cpuMs;
+  const read = Isolate.prototype.usage;
+  const of = (cpuMs: number): ProcessUsage => ({ cpuMs, threads: 4, addressMib: 20_000, residentMib: 60 });
   try {
     await t.step("one that computes all the time", async () => {
-      Isolate.prototype.cpuMs = () => 2 * performance.now();
+      Isolate.prototype.usage = () => of(1.2 * performance.now());
       assert.equal(await isolatesUnderLoad((isolates) => isolates === 2), 2);
     });
     await t.step("none that gets half a core", async () => {
       let looks = 0;
-      Isolate.prototype.cpuMs = () => (looks++, 0.5 * performance.now());
+      Isolate.prototype.usage = () => (looks++, of(0.5 * performance.now()));
       assert.equal(await isolatesUnderLoad(() => looks > 12), 1);
     });
   } finally {
-    Isolate.prototype.cpuMs = read;
+    Isolate.prototype.usage = read;
   }
 });
 

@@ -292,3 +292,53 @@ Deno.test("isolate that runs out of memory with unread frames ended for that rea
   }, { note: (_, { why }) => whys.push(why) });
   assert.deepEqual(whys, ["it ran out of memory"]);
 });
+
+/** Keys are derived on native threads, as many at a time as there are; JavaScript waits, and answers pings. */
+const NATIVE = `
+  const key = crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+  const derive = async (iterations) => await crypto.subtle.deriveBits(
+    { name: "PBKDF2", hash: "SHA-256", salt: new Uint8Array(8), iterations }, await key, 256);
+  const keepBusy = async () => { for (;;) await derive(100_000); };
+  export default { async fetch(request) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/once") return new Response(new Uint8Array(await derive(1_000)).length);
+    for (let i = 0; i < 40; i++) keepBusy();
+    if (pathname === "/later") return new Response("I go on");
+    await new Promise(() => {});
+  } };`;
+
+/** Which bound ends it hangs on what else the machine does: threads that take all of it also hold the event loop up. */
+const OVERUSED = /CPU time|1.5 cores/;
+
+Deno.test("native threads are charged to who has them compute (W3, W4, W5)", async (t) => {
+  if (Deno.build.os !== "linux") return;
+  const ended: string[] = [];
+  const note = (_: string, { why }: Record<string, unknown>) => void ended.push(String(why));
+  await withPool(async (pool) => {
+    const app = appOf(NATIVE, { name: "native", limits: { cpuMs: 1_000, wallMs: 60_000, isolatesMax: 1 } });
+    const killed = async (what: string) => {
+      const deadlineMs = performance.now() + 60_000;
+      for (; ended.length === 0; await new Promise((r) => setTimeout(r, 20))) {
+        assert.ok(performance.now() < deadlineMs, `${what}: its threads run free`);
+      }
+      return ended.splice(0).join();
+    };
+    await t.step("one request", async () => {
+      assert.equal(codeOf(await pool.call(app, post("/"))), "isolate_killed");
+      assert.match(await killed("one request"), OVERUSED);
+    });
+    await t.step("after its answer", async () => {
+      assert.equal(await textOf(await pool.call(app, post("/later"))), "I go on");
+      assert.match(await killed("after its answer"), OVERUSED);
+    });
+    await t.step("several requests at once", async () => {
+      const both = await Promise.all([pool.call(app, post("/")), pool.call(app, post("/"))]);
+      assert.deepEqual(both.map(codeOf), ["isolate_killed", "isolate_killed"]);
+      assert.match(await killed("several requests"), OVERUSED);
+    });
+    await t.step("and not to who has them compute a little", async () => {
+      for (let i = 0; i < 20; i++) await textOf(await pool.call(app, callOf("/once")));
+      assert.deepEqual(ended, []);
+    });
+  }, { note });
+});
