@@ -117,7 +117,8 @@ export class Homes {
   /** Opens what is on the disks. */
   static async open(ports: HomesPorts): Promise<Homes> {
     const { storage, arbiterStorage, clock, nowMs, fatal, random, fellows, site } = ports;
-    const loaded = await loadDisk(storage, random);
+    const { openOf = () => 0 } = ports;
+    const loaded = await loadDisk(storage, random, openOf);
     const disk = new GroupCommit({ storage, clock, fatal }, loaded.position);
     const watches = new Watches(fellows, site, nowMs);
     const { keptMax, keptBytesMax, batchBytes = PACKET_BYTES_TARGET, perAppMax = PER_APP_MAX } = ports;
@@ -133,6 +134,7 @@ export class Homes {
           disk,
           nowMs,
           batchBytes,
+          openOf,
           ...hooks,
           ...(keptMax === undefined ? {} : { keptMax }),
           ...(keptBytesMax === undefined ? {} : { keptBytesMax }),
@@ -379,9 +381,10 @@ export class Homes {
   #changed(log: KeptLog, news: LogNews | null): void {
     const gone = news?.kind === "gone";
     if (news !== null) this.#ports.onLog?.(log, news);
-    this.#due.changed(log, gone);
-    this.#watches.ofHome(keyOf("", log.name), gone || log.wakeAtMs === 0 ? null : log.head.by);
+    this.#due.changed(log, news, this.#ports.clock.nowMs());
     const { by } = log.head;
+    const isWatched = !gone && (log.wakeAtMs !== 0 || log.hasLeftOpen);
+    this.#watches.ofHome(keyOf("", log.name), isWatched ? by : null);
     if (!gone && by !== this.#ports.site) this.#routes.forget(keyOf("", log.name));
   }
 

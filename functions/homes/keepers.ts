@@ -53,6 +53,8 @@ export interface KeepersPorts {
   readonly fenced: (name: StatefulName, epoch: number, by: SiteId) => void;
   /** A log is other than before. */
   readonly changed: (log: KeptLog, news: LogNews) => void;
+  /** ports.ts */
+  readonly openOf: (bytes: Uint8Array) => number;
   readonly keptMax?: number;
   readonly keptBytesMax?: number;
   readonly batchBytes?: number;
@@ -76,7 +78,11 @@ export interface LoadedDisk {
 }
 
 /** Reads what the disk has; the number of a blank one is drawn, and is still to be written (by whoever makes the Keepers). */
-export async function loadDisk(storage: Storage, random: Random): Promise<LoadedDisk> {
+export async function loadDisk(
+  storage: Storage,
+  random: Random,
+  openOf: (bytes: Uint8Array) => number,
+): Promise<LoadedDisk> {
   const logs = new Map<string, KeptLog>();
   let position = 0, id = 0;
   const each = async (space: string, take: (row: Row, value: Uint8Array) => void) => {
@@ -106,8 +112,8 @@ export async function loadDisk(storage: Storage, random: Random): Promise<Loaded
     if (log !== undefined) [log.partsEnd, log.hasEnd] = [Math.max(log.partsEnd, decodeEnd(value)), true];
   });
   await each(PIECES, ({ key }, value) => {
-    const first = Number(unpackKey(key)[4]);
-    logs.get(keyOf("", nameOf(key)))?.add(markOf(decodePiece(first, value)));
+    const piece = decodePiece(Number(unpackKey(key)[4]), value);
+    logs.get(keyOf("", nameOf(key)))?.add(markOf(piece, openOf(piece.bytes)));
   });
   // Parts of states are not read here; the newest row may be one of them.
   for (let rows: readonly Row[] = [];; position = rows.at(-1)?.position ?? position) {
@@ -278,7 +284,7 @@ export class Keepers {
       if (log.pieceBytes + piece.bytes.length > LOG_BYTES_MAX || !this.#hasRoom(grown, false)) {
         return refused("full", log);
       }
-      log.add(markOf(piece));
+      log.add(markOf(piece, this.#ports.openOf(piece.bytes)));
       appended.push(piece);
       this.#ports.disk.put(pieceKey(log.name, piece.first), encodePiece(piece));
     }

@@ -43,6 +43,8 @@ export interface PieceMark {
   readonly count: number;
   readonly wakeAtMs: number;
   readonly length: number;
+  /** What it leaves open (ports.ts, `openOf`). */
+  readonly open: number;
 }
 
 export const pieceKey = (name: StatefulName, first: number): Key =>
@@ -73,7 +75,8 @@ interface KeptBase {
 
 const NO_PARTS: KeptParts = { first: 0, marks: [] };
 
-export const markOf = ({ epoch, first, count, wakeAtMs, bytes }: LogPiece): PieceMark => ({
+export const markOf = ({ epoch, first, count, wakeAtMs, bytes }: LogPiece, open: number): PieceMark => ({
+  open,
   epoch,
   first,
   count,
@@ -96,6 +99,8 @@ export class KeptLog {
   pieces: PieceMark[] = [];
   /** Of base, its state, what was uploaded, and pieces. */
   bytes = 0;
+  /** A piece after the base left something open: its home is kept an eye on. */
+  hasLeftOpen = false;
   /** Counts what was cut, and bases: who reads from the disk meanwhile begins again. */
   cuts = 0;
   /** By the keeper's clock: when it was last written. */
@@ -139,6 +144,11 @@ export class KeptLog {
     return this.pieces.at(-1)?.wakeAtMs ?? this.base?.wakeAtMs ?? 0;
   }
 
+  /** What it leaves open; 0: nothing, as a base does. */
+  get open(): number {
+    return this.pieces.at(-1)?.open ?? 0;
+  }
+
   get state(): LogState {
     const segments: Segment[] = [];
     for (const { epoch, first, count } of this.pieces) {
@@ -175,6 +185,7 @@ export class KeptLog {
 
   add(mark: PieceMark): void {
     this.pieces.push(mark);
+    this.hasLeftOpen ||= mark.open !== 0;
     this.pieceBytes += mark.length;
     this.bytes += mark.length;
   }
@@ -185,6 +196,7 @@ export class KeptLog {
     if (gone.length === 0) return gone;
     this.cuts++;
     this.pieces = this.pieces.filter((mark) => !isCut(mark));
+    this.hasLeftOpen &&= this.pieces.length > 0;
     this.bytes -= bytesOf(gone);
     this.pieceBytes -= bytesOf(gone);
     return gone;

@@ -45,10 +45,15 @@ export interface HomesPorts {
     look(site: SiteId): void;
   };
   /**
-   * A named timer is due of a stateful session that is not open anywhere, as far as is known here, or one is to move to
-   * this site: `open` it.
+   * A named timer is due of a stateful session that is not open anywhere, as far as is known here, or its log leaves
+   * work open, or one is to move to this site: `open` it.
    */
   readonly due: (name: StatefulName) => void;
+  /**
+   * What a piece of a log leaves to be done: 0 nothing; else a number, of which those beyond 1 are the clock of its oldest
+   * write that may not be applied. Left out: nothing is ever left.
+   */
+  readonly openOf?: (bytes: Uint8Array) => number;
   /** A log on this disk is other than before; it may not be on disk yet. */
   readonly onLog?: (log: KeptLog, news: LogNews) => void;
   /** This site is not the home of that epoch any more, whether it was open or rested: for who outlives an opening. */

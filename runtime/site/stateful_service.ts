@@ -20,6 +20,7 @@ import { EndedLogs } from "../stateful/ended_logs.ts";
 import { PeerWays } from "../stateful/peer_ways.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
+import { openOf } from "../stateful/pieces.ts";
 import { CheckedPool } from "../stateful/shadow.ts";
 import { SessionHost } from "../stateful/session_host.ts";
 import type { Readiness } from "../stateful/readiness.ts";
@@ -102,6 +103,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     fellows: fellowsOf(replica, hub),
     ...{ perAppMax: config.limits.statefulPerApp, endedMs: config.limits.statefulEndedMs },
     due: (name) => opened.host?.wake(name),
+    openOf,
     hosts: {
       ask: async (...asked) => await opened.host?.hosts.ask(...asked) ?? new Map<string, null>(),
     },

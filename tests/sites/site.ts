@@ -9,6 +9,7 @@ import { type DiskCopy, SimDisk } from "../sim/disk.ts";
 import type { Draws } from "../sim/random.ts";
 import { heardBy } from "../sim/recording.ts";
 import type { Above, AboveParts, AboveProcess, SimSite, SiteProcess as ReplicaProcess } from "../sim/site.ts";
+import { openOf } from "../../runtime/stateful/pieces.ts";
 import { SiteProcess } from "./process.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -160,6 +161,7 @@ export class Site implements Above {
         look: (site) => this.#look(process, site),
       },
       due: (name) => held.running?.process.host.wake(name),
+      openOf,
       hosts: {
         ask: async (...asked) =>
           await held.running?.process.host.hosts.ask(...asked) ?? new Map<string, null>(),

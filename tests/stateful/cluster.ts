@@ -18,7 +18,10 @@ export const name = (id: string): StatefulName => ({ app: "shop", class: "cart",
 interface ClusterOptions {
   readonly keptMax?: (site: string) => number;
   readonly hosts?: HostsPort;
-  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "lostMs" | "perAppMax" | "batchBytes" | "endedMs">;
+  readonly bounds?: Pick<
+    HomesPorts,
+    "answersBytesMax" | "lostMs" | "perAppMax" | "batchBytes" | "endedMs" | "openOf"
+  >;
 }
 
 export class Cluster {

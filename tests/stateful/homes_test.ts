@@ -435,6 +435,53 @@ Deno.test("a timer that is due is told to a home that is back without its disk, 
   assert.equal(opened.log.length, 1);
 });
 
+/** Pieces of one byte leave that open. */
+const openOf = (bytes: Uint8Array): number => bytes.length === 1 ? bytes[0] ?? 0 : 0;
+const leaving = (request: string, open: number) => ({ ...commitOf(request), entries: Uint8Array.of(open) });
+
+Deno.test("work that a log leaves open is due when its site is started anew (D4)", async () => {
+  const all = await Cluster.start(2, 0, { bounds: { openOf } });
+  const home = await all.home(1, "x"), other = await all.home(1, "y");
+  await all.of(home.commit(leaving("r1", 7)));
+  await all.of(other.commit(leaving("r1", 7)));
+  await all.of(other.commit(leaving("r2", 0)));
+  await all.pass(100_000);
+  assert.deepEqual(all.due, [], "who has it open is at it");
+  all.site(1).crash(false);
+  void all.site(1).start();
+  await all.pass(2_000);
+  assert.deepEqual(all.due, ["s1 x"], "at once, and nothing else");
+  all.due.length = 0;
+  const again = (await all.open(1, "x")).start([]);
+  await all.of(again.commit(leaving("r2", 0)));
+  await all.of(again.rest());
+  await all.pass(100_000);
+  assert.deepEqual(all.due, []);
+});
+
+Deno.test("work that a log leaves open is due at its owners when its home is lost, and told to one that lives and does not know", async () => {
+  const all = await Cluster.start(3, 1, { bounds: { openOf } });
+  const home = await all.home(1, "x");
+  await all.of(home.commit(leaving("r1", 7)));
+  all.site(1).crash(false);
+  await all.pass(20_000);
+  const owner = all.sites.findIndex((site, at) => site.isUp && all.logs(at).includes("x"));
+  assert.deepEqual([...new Set(all.due)], [`s${owner} x`]);
+  all.due.length = 0;
+  const taken = (await all.open(owner, "x")).start([]);
+  void all.site(1).start();
+  await all.of(taken.commit(leaving("r2", 7)));
+  await all.pass(1_000);
+  all.due.length = 0;
+  const asks = all.arbiterAsks;
+  await all.pass(60_000);
+  assert.deepEqual([all.due, all.arbiterAsks - asks], [[], 0], "it is open: nobody asks anything");
+  all.site(owner).crash(true);
+  void all.site(owner).start();
+  await all.pass(200_000);
+  assert.deepEqual([...new Set(all.due)], [`s${owner} x`], "it knows of nothing");
+});
+
 Deno.test("a checkpoint says of timers what was so at its entry, whatever is committed meanwhile", async () => {
   const all = await Cluster.start(3, 1);
   const home = await all.home(1, "x");

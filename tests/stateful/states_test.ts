@@ -182,7 +182,7 @@ Deno.test("a base of the first form, with all in itself, is read", async () => {
     drop: [],
     records: new Map(),
   });
-  const { logs } = await loadDisk(storage, { bytes: (length) => part(1, length) });
+  const { logs } = await loadDisk(storage, { bytes: (length) => part(1, length) }, () => 0);
   assert.deepEqual(logs.map(({ base, parts }) => [base?.at, parts.marks.length]), [[3, 0]]);
   const { base } = decodeBase(w.done());
   assert.deepEqual([base.bytes, base.state], [part(7, 5), NO_STATE]);

@@ -58,13 +58,14 @@ const keyOf = (disk: Disk, from: SiteId, asks: unknown): string =>
 
 async function keepersOf(disk: Disk, number: number) {
   const storage = storageOf(disk);
-  const loaded = await loadDisk(storage, { bytes: (length) => new Uint8Array(length).fill(number) });
+  const loaded = await loadDisk(storage, { bytes: (length) => new Uint8Array(length).fill(number) }, () => 0);
   const group = new GroupCommit({ storage, clock, fatal }, loaded.position);
   const keepers = new Keepers({
     storage,
     disk: group,
     nowMs: () => 0,
     fenced: () => {},
+    openOf: () => 0,
     changed: () => {},
   }, loaded);
   return { storage, keepers };

@@ -52,7 +52,7 @@ export interface StatefulSiteOptions {
   /** Logs that its disk has room for. */
   readonly keptMax?: number;
   /** Bounds of its homes, where they are not those of limits.ts. */
-  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes" | "endedMs">;
+  readonly bounds?: Pick<HomesPorts, "answersBytesMax" | "perAppMax" | "batchBytes" | "endedMs" | "openOf">;
   /** How its homes reach clients that hold logs. */
   readonly hosts?: HostsPort;
   /** Something of the process is seen by its host. */
