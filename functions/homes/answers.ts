@@ -7,12 +7,20 @@
  * R1  A request that is running, answered or past is never new again.
  * R2  An answer leaves only when its commit, and all before it, are held.
  *     Where there is no room for answers (answer_room.ts, M2) a new one is refused before it is running.
+ * R4  An answer to another stateful session is kept longer (limits.ts): that asks again when it has a home again.
  * R3  What is running when the home ends was not run, as far as anybody outside can tell: another home may run it.
  */
 import { Reader, Writer } from "../../store/codec.ts";
 import type { AnswerRoom, Roomed } from "./answer_room.ts";
 import { type Answer, type Asked, HomeError } from "./api.ts";
-import { ANSWER_KEPT_MS, ANSWERS_BYTES_MAX, PAST_REQUESTS_MAX, REQUEST_BYTES_MAX } from "./limits.ts";
+import {
+  ANSWER_KEPT_MS,
+  ANSWERS_BYTES_MAX,
+  CALLER_ANSWER_KEPT_MS,
+  CALLER_ANSWERS_MAX,
+  PAST_REQUESTS_MAX,
+  REQUEST_BYTES_MAX,
+} from "./limits.ts";
 import { isText } from "./name.ts";
 
 interface KeptAnswer extends Roomed {
@@ -128,9 +136,12 @@ export class Answers {
 
   /** What a checkpoint after the entry `at` takes along; what it does not is past. */
   checkpoint(at: number): Uint8Array {
-    const oldest = this.#nowMs() - ANSWER_KEPT_MS;
+    const nowMs = this.#nowMs();
+    const isLong = ([request, kept]: [string, KeptAnswer]) => !kept.isReceived && isOfSession(request);
+    let tooMany = this.#kept.entries().filter(isLong).reduce((count) => count + 1, -CALLER_ANSWERS_MAX);
     for (const [request, kept] of this.#kept) {
-      if (kept.at <= at && (kept.isReceived || kept.atMs < oldest)) this.#pass(request);
+      const keptMs = isLong([request, kept]) && --tooMany < 0 ? CALLER_ANSWER_KEPT_MS : ANSWER_KEPT_MS; // R4
+      if (kept.at <= at && (kept.isReceived || kept.atMs < nowMs - keptMs)) this.#pass(request);
     }
     const kept = [...this.#kept].filter(([, one]) => one.at <= at);
     const w = new Writer(64);
@@ -183,6 +194,10 @@ export class Answers {
     this.#room.remove(kept);
   }
 }
+
+/** Whether a stateful session asks: its calls have hashes for ids (docs/protocol/homes.md). */
+const isOfSession = (request: string): boolean => SESSION_CALL.test(request);
+const SESSION_CALL = /^[0-9a-f]{64}$/;
 
 /** Nobody may be waiting when it is rejected. */
 function quiet(): PromiseWithResolvers<Uint8Array> {

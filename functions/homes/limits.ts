@@ -59,6 +59,13 @@ export const ANSWERS_BYTES_MAX = 4 << 20;
 export const SITE_ANSWERS_BYTES_MAX = 256 << 20;
 /** An answer that nobody said to have received is kept over checkpoints for so long: a client gives up before. */
 export const ANSWER_KEPT_MS = 60_000;
+/**
+ * An answer to another stateful session is kept for so long: its caller may have lost its home, and what it waits for is
+ * a result in its log, which nobody else can tell it. A site that is mended or replaced is so within a day.
+ */
+export const CALLER_ANSWER_KEPT_MS = 24 * 3_600_000;
+/** Of these, beyond the time of any answer: of callers that are gone for good nothing is ever heard. */
+export const CALLER_ANSWERS_MAX = 1_024;
 /** Ids of requests whose answers are not kept any more: 100 bytes each at most. */
 export const PAST_REQUESTS_MAX = 1_024;
 

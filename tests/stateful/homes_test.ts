@@ -1,7 +1,14 @@
 /** What the runtime is told by homes (functions/homes/api.ts). */
 import { strict as assert } from "node:assert";
 import { HomeError } from "../../functions/homes/mod.ts";
-import { AUDIT_MS, PIECE_BYTES_MAX } from "../../functions/homes/limits.ts";
+import { AnswerRoom } from "../../functions/homes/answer_room.ts";
+import { Answers } from "../../functions/homes/answers.ts";
+import {
+  AUDIT_MS,
+  CALLER_ANSWER_KEPT_MS,
+  CALLER_ANSWERS_MAX,
+  PIECE_BYTES_MAX,
+} from "../../functions/homes/limits.ts";
 import { Cluster, commitOf, name } from "./cluster.ts";
 import { decode, encode } from "./sim/program.ts";
 
@@ -403,6 +410,46 @@ Deno.test("an answer is kept until a checkpoint after it was received, and its r
   ]);
   again.dropped("r3");
   assert.equal(again.ask("r3").kind, "new");
+});
+
+Deno.test("an answer to another stateful session is kept for a day, not a minute: that may have to find a home first (R4)", async () => {
+  const all = await Cluster.start(3, 1);
+  const home = await all.home(1, "x");
+  const ofSession = "5e".repeat(32), heard = "4d".repeat(32);
+  for (const request of ["r1", ofSession, heard]) await all.of(home.commit(commitOf(request)));
+  await all.pass(70_000);
+  home.received(heard);
+  const state = { bytes: encode("s"), version: "v1" };
+  await all.of(home.checkpoint({ at: 3, ...state }));
+  assert.deepEqual(["r1", ofSession, heard].map((request) => home.ask(request).kind), [
+    "past",
+    "known",
+    "past",
+  ]);
+  await all.of(home.rest());
+  all.site(1).crash(false);
+  await all.pass(2_000);
+  const later = await all.home(2, "x");
+  const asked = later.ask(ofSession);
+  assert.equal(asked.kind === "known" && decode(await all.of(asked.answer)), `answer to ${ofSession}`);
+});
+
+Deno.test("of callers that are never heard of so many answers are kept, the newest", () => {
+  let nowMs = 0;
+  const answers = new Answers(() => nowMs, new AnswerRoom({ nowMs: () => nowMs, bytesMax: 1 << 20 }));
+  const requests = Array.from({ length: CALLER_ANSWERS_MAX + 2 }, (_, i) => `${i}`.padStart(64, "0"));
+  answers.held(1);
+  answers.answered(requests.map((request) => ({ request, bytes: new Uint8Array(1) })), 1);
+  answers.checkpoint(1);
+  assert.ok(requests.every((request) => answers.ask(request).kind === "known"), "each for a minute");
+  nowMs = 61_000;
+  answers.checkpoint(1);
+  const kinds = requests.map((request) => answers.ask(request).kind);
+  assert.deepEqual(kinds.slice(0, 3), ["past", "past", "known"]);
+  assert.equal(kinds.filter((kind) => kind === "known").length, CALLER_ANSWERS_MAX);
+  nowMs = CALLER_ANSWER_KEPT_MS + 1;
+  answers.checkpoint(1);
+  assert.ok(requests.slice(2).every((request) => answers.ask(request).kind === "past"), "for a day");
 });
 
 Deno.test("a timer that is due is told where the session rests, and by the owners of one whose home is lost", async () => {
