@@ -109,6 +109,11 @@ export class Core {
   closed = false;
   /** Tombstones and expiring rows applied since the last collection. */
   readonly mortal: { key: Key; position: Position }[] = [];
+  /**
+   * No session that is served here has seen anything elsewhere that is newer (E8): the highest clock that any brought, and
+   * at first that at which this process found the disk.
+   */
+  broughtClock: ClockValue = Infinity;
   /** Rows that stand here outside coverage, in journal order: dropped once the root has them. */
   readonly uncovered: { key: Key; position: Position }[] = [];
   readonly #advanced = new Set<() => void>();

@@ -12,9 +12,12 @@
  * E6  Where this site becomes another incarnation meanwhile, because a disk above it was lost or it has another parent,
  *     what the session saw may be gone with that: it is told so, unless all of it had come further or is here.
  * E5  A read answers from coverage only; a miss covers first. A row that is pending here but not covered is no
- *     answer: it might be older than what this session saw elsewhere.
+ *     answer: it might be older than what this session saw elsewhere (but for E8).
  * E7  What it takes in of another token (`see`) is added to what it has touched, also to what it touched while that was
  *     waited for: it stays one session, and whatever is under way in it is part of its next token.
+ * E8  Where nobody above can be asked, a read by key is answered with what was written here or below, if that is newer
+ *     than whatever sessions have brought from elsewhere (core.broughtClock): none of them has seen a newer one. What was
+ *     seen here at a fetch would have replaced it.
  */
 import {
   type AttachedSession,
@@ -109,6 +112,7 @@ export class Session implements AttachedSession {
     this.carried = { rows: arrival.rows, bytes: arrival.bytes };
     // What stood here on arrival stands for what the session saw elsewhere: the answer depends on it.
     if (arrival.how !== "new" && arrival.how !== "same") {
+      this.#core.broughtClock = Math.max(this.#core.broughtClock, identity.clock);
       this.#highest = this.#path.at(-1) ?? 0;
       this.#clock = Math.max(this.#clock, this.#core.clock.last);
     }
@@ -149,6 +153,7 @@ export class Session implements AttachedSession {
     });
     this.#sequence = Math.max(this.#sequence, token.sequence);
     this.#cameWith = Math.max(this.#cameWith, clock);
+    if (arrival.how !== "same") core.broughtClock = Math.max(core.broughtClock, clock);
     // What came from here may not be on disk yet: another session of this site has it from a request that runs.
     this.#highest = Math.max(this.#highest, this.#path.at(-1) ?? 0);
     this.#clock = Math.max(this.#clock, clock, arrival.how === "same" ? 0 : core.clock.last);
@@ -171,11 +176,27 @@ export class Session implements AttachedSession {
     return await this.#getCovered(keys, bytesMax) ?? await this.#holding(keys.map(pointRange), async () => {
       for (;;) {
         this.#core.count("reads_missed");
-        await this.#coverKeys(keys);
-        const rows = await this.#getCovered(keys, bytesMax);
+        const failed = await this.#coverKeys(keys).then(() => null, (error: unknown) => error);
+        const rows = failed === null
+          ? await this.#getCovered(keys, bytesMax)
+          : await this.#getWritten(keys, bytesMax);
         if (rows !== null) return rows;
+        if (failed !== null) throw failed;
       }
     });
+  }
+
+  /** E8: where nobody above can be asked; null: some of them this site can't answer for. */
+  async #getWritten(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
+    const core = this.#core;
+    const rows = await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
+    const isKnown = (row: Row | undefined, i: number) =>
+      core.coverage.has(keys[i] as Key) ||
+      (row !== undefined && row.known >= core.depth && row.clock > core.broughtClock);
+    if (!rows.every(isKnown)) return null;
+    this.#assertNotLost();
+    core.count("reads_written");
+    return rows.map((row) => this.#read(row));
   }
 
   /** null: not all of them are covered. */

@@ -37,6 +37,7 @@ export async function loadState(
   other: (name: string, value: Uint8Array) => boolean,
 ): Promise<number> {
   const state = records.get(RECORD);
+  core.broughtClock = core.clock.last;
   if (state === undefined) return 0;
   const reader = new Reader(state);
   core.replica = reader.uint();
@@ -67,6 +68,7 @@ export async function loadState(
   for (const [name, value] of records) {
     if (!core.coverage.restore(name, value) && !core.stale.restore(name, value)) other(name, value);
   }
+  core.broughtClock = core.clock.last;
   await loadRows(core);
   const next = decodeJson(records.get("numbers") ?? null);
   return typeof next === "number" ? next : 0;
