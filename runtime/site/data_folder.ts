@@ -3,8 +3,11 @@
  * tokens, certificates.
  *
  * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
+ * D2  Rows without the name of their disk are not taken for anything: under a new name neighbours would count them as lost
+ *     while this site still showed them.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
+import { StoreUnavailable } from "../../store/api.ts";
 import type { Storage } from "../../store/ports.ts";
 import { AdminTokens, type TokenRoles } from "../deploy/mod.ts";
 import { openDenoKv } from "../storage/denokv.ts";
@@ -26,19 +29,36 @@ export async function openData(config: SiteConfig, synced: (ms: number) => void)
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
   const folder = `${config.data}/store`;
   const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder, synced);
-  return { storage, disk: await diskName(`${config.data}/store/disk`) };
+  try {
+    return { storage, disk: await diskName(`${folder}/disk`, storage) };
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
 }
 
-/** D1 */
-async function diskName(path: string): Promise<string> {
-  try {
-    return (await Deno.readTextFile(path)).trim();
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    const name = crypto.randomUUID();
-    (await replaceFile(Deno, path, name + "\n")).close();
-    return name;
+const NAME = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** D1, D2 @throws StoreUnavailable `disk_failed` */
+async function diskName(path: string, storage: Storage): Promise<string> {
+  const found = await Deno.readTextFile(path).catch((error: unknown) => {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  });
+  if (found !== null && NAME.test(found.trim())) return found.trim();
+  const isBlank = found === null && (await storage.load()).size === 0;
+  if (!isBlank) {
+    throw new StoreUnavailable(
+      "disk_failed",
+      `${path} ${
+        found === null ? "is missing" : "holds no name of a disk"
+      }, and there are rows beside it: put back the file ` +
+        `from the same copy as the rows, or empty the folder, and the site starts as after the loss of its disk`,
+    );
   }
+  const name = crypto.randomUUID();
+  (await replaceFile(Deno, path, name + "\n")).close();
+  return name;
 }
 
 /** The cluster's secrets, newest first: one a line of the secret file, each at least 16 bytes of text. */

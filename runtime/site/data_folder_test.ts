@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { StoreUnavailable } from "../../store/api.ts";
+import type { Key } from "../../store/key.ts";
+import { parseSiteConfig } from "./config.ts";
+import { openData } from "./data_folder.ts";
+
+for (const engine of ["sqlite", "denokv"] as const) {
+  Deno.test(`rows whose disk has no name any more are not opened (D2): ${engine}`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" });
+    await Deno.writeTextFile(join(folder, "secret"), "the secret of a test's cluster\n");
+    const config = parseSiteConfig(
+      {
+        ...{ id: "cloud", parent: null, data: "data", secretFile: "secret", engine },
+        listen: { http: "127.0.0.1:0", link: "127.0.0.1:0" },
+      },
+      {},
+      folder,
+    );
+    const open = () => openData(config, () => {});
+    const file = join(folder, "data", "store", "disk");
+    const first = await open();
+    await first.storage.close();
+    await Deno.remove(file); // as where the process ended before it was written
+    const blank = await open();
+    assert.notEqual(blank.disk, first.disk);
+    const row = { key: "k" as Key, value: null, clock: 1, replica: 1, known: 0, expiresAtMs: 0, position: 1 };
+    await blank.storage.commit({ rows: [row], drop: [], records: new Map([["state", new Uint8Array(1)]]) });
+    await blank.storage.close();
+    assert.equal(await open().then(async ({ disk, storage }) => (await storage.close(), disk)), blank.disk);
+
+    const name = await Deno.readTextFile(file);
+    const refused = (error: unknown) =>
+      error instanceof StoreUnavailable && error.code === "disk_failed" &&
+      /put back the file/.test(error.message);
+    for (const bad of ["", "garbage\n", name.slice(0, 20)]) {
+      await Deno.writeTextFile(file, bad);
+      await assert.rejects(open(), refused);
+    }
+    await Deno.remove(file);
+    await assert.rejects(open(), refused);
+    await Deno.writeTextFile(file, name);
+    const back = await open();
+    assert.equal(back.disk, blank.disk);
+    await back.storage.close();
+    await Deno.remove(folder, { recursive: true });
+  });
+}
