@@ -26,6 +26,7 @@ export type AppErrorCode =
   | "session_id_invalid" // no id of a stateful session
   | "not_available" // not built yet, or not at this site
   | "no_request" // used where no request runs
+  | "state_invalid" // a field of a stateful session holds what no checkpoint can
   | "session_shared" // code of a stateful session ran in a turn of another
   // Retry.
   | "check_failed" // the row changed meanwhile

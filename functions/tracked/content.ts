@@ -14,6 +14,7 @@
  *   a Date · 12 source, flags, a RegExp · 13 list of (node, node), a Map · 14 list of nodes, a Set · 15 sized bytes, an
  *   ArrayBuffer · 16 byte type, varint offset, varint length, node of its buffer, a view · 17 byte name, flag and message, flag
  *   and stack, flag and node of the cause, an error · 18 varint n, the n-th object of these bytes, counted where they begin
+ *   · 19 source, flags, varint lastIndex, a RegExp that is not at its beginning
  *
  * Names, sources and messages are nodes of a text.
  */
@@ -177,9 +178,7 @@ class NodeWriter {
       case "[object Date]":
         return this.#number(this.#w.byte(11), (value as Date).getTime());
       case "[object RegExp]":
-        this.#w.byte(12);
-        this.#text((value as RegExp).source);
-        return this.#text((value as RegExp).flags);
+        return this.#regExp(value as RegExp);
       case "[object Map]":
         this.#w.byte(13);
         return void this.#w.list([...value as Map<unknown, unknown>], ([key, each]) => {
@@ -200,6 +199,13 @@ class NodeWriter {
       default:
         return this.#named(this.#w.byte(10), value);
     }
+  }
+
+  #regExp({ source, flags, lastIndex }: RegExp): void {
+    this.#w.byte(lastIndex === 0 ? 12 : 19);
+    this.#text(source);
+    this.#text(flags);
+    if (lastIndex !== 0) this.#w.uint(lastIndex);
   }
 
   #array(value: readonly unknown[]): void {
@@ -339,6 +345,12 @@ class NodeReader {
         return this.#begin(new Date(this.#number()));
       case 12:
         return this.#begin(new RegExp(this.#text(), this.#text()));
+      case 19: {
+        const regExp = this.#begin(new RegExp(this.#text(), this.#text()));
+        regExp.lastIndex = this.#r.uint();
+        if (regExp.lastIndex === 0) throw corrupt("a regular expression is at its beginning");
+        return regExp;
+      }
       case 13: {
         const map = this.#begin(new Map<unknown, unknown>());
         r.list(() => void map.set(this.node(), this.node()));

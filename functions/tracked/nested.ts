@@ -23,6 +23,7 @@ import {
   PATH_OF,
   READ,
   register,
+  TOP,
   type Tracked,
   TrackedPart,
   WRITE,
@@ -45,6 +46,9 @@ class NestedFace implements Part {
   }
   get [CHANGED](): boolean {
     return this.#inner[CHANGED];
+  }
+  get [TOP](): unknown {
+    return this.#inner[TOP];
   }
   [ATTACH](holder: Holder): void {
     this.#inner[ATTACH](holder);

@@ -5,8 +5,9 @@
  *     one frozen copy, which every read hands out: changing it is a TypeError at that line.
  * V2  What can't be frozen (Date, Map, Set, RegExp, errors, ArrayBuffer and views) and what holds it is copied again at
  *     each read: changing it changes the copy.
- * V3  What structured clone refuses, or would silently take for something else (an instance of an app's class), is
- *     refused when it is put in, with its path.
+ * V3  What structured clone refuses, would silently take for something else (an instance of an app's class), or would
+ *     leave out (names that are symbols, properties that are not enumerable, a buffer's room to grow) is refused when it is
+ *     put in, with its path.
  */
 import { AppError } from "../errors.ts";
 import { isPart, type Tracked } from "./part.ts";
@@ -54,7 +55,7 @@ export function takeIn(value: unknown, pathOf: () => string): Kept {
   }
   const copy = copyPlain(value, 0, new Set());
   if (copy !== NOT_PLAIN) return copy;
-  check(value, pathOf, [], new Set());
+  check(value, { pathOf, steps: [], above: new Set(), isField: false });
   return new Unshared(structuredClone(value));
 }
 
@@ -69,9 +70,22 @@ export const handOut = (kept: Kept): unknown => kept instanceof Unshared ? kept.
 /** What is encoded. */
 export const originalOf = (kept: Kept): unknown => kept instanceof Unshared ? kept.original : kept;
 
-/** Throws for what a plain field can't hold either. @throws AppError `value_invalid` (V3). */
-export function checkValue(value: unknown, pathOf: () => string): void {
-  check(value, pathOf, [], new Set());
+/**
+ * Throws for what a plain field can't hold either: that is V3, and getters, which a copy has as values. (What is put into
+ * a structure is a copy from the beginning.) No code of an app runs: what has a handler for being looked at is a Proxy.
+ *
+ * @throws AppError `value_invalid`
+ */
+export function checkField(value: unknown, name: string): void {
+  check(value, { pathOf: () => name, steps: [], above: new Set(), isField: true });
+}
+
+/** Whether an object is a Proxy: the language does not say, the trusted side asks V8 (turns/logged_program.ts). */
+export let isProxy: (value: object) => boolean = () => false;
+
+/** Tells proxies from what they stand for. */
+export function recognizeProxies(is: (value: object) => boolean): void {
+  isProxy = is;
 }
 
 const NOT_PLAIN: unique symbol = Symbol("not plain");
@@ -85,8 +99,10 @@ function copyPlain(value: object, depth: number, seen: Set<object>): unknown {
   if ((prototype !== Object.prototype && prototype !== null) || Object.hasOwn(value, "__proto__")) {
     return NOT_PLAIN;
   }
+  const names = Object.keys(value);
+  if (hasMore(value, names)) return NOT_PLAIN;
   const out: Record<string, unknown> = {};
-  for (const name of Object.keys(value)) {
+  for (const name of names) {
     const inner = copyInner((value as Record<string, unknown>)[name], depth, seen);
     if (inner === NOT_PLAIN) return NOT_PLAIN;
     out[name] = inner;
@@ -94,9 +110,13 @@ function copyPlain(value: object, depth: number, seen: Set<object>): unknown {
   return Object.freeze(out);
 }
 
+/** Names that are symbols, or properties that are not enumerable. */
+const hasMore = (value: object, names: readonly string[]): boolean =>
+  Object.getOwnPropertySymbols(value).length > 0 || Object.getOwnPropertyNames(value).length !== names.length;
+
 function copyArray(value: readonly unknown[], depth: number, seen: Set<object>): unknown {
   if (Object.getPrototypeOf(value) !== Array.prototype) return NOT_PLAIN;
-  if (!isDense(value)) return NOT_PLAIN;
+  if (!isDense(value) || Object.getOwnPropertySymbols(value).length > 0) return NOT_PLAIN;
   const out: unknown[] = new Array(value.length);
   for (let i = 0; i < value.length; i++) {
     const inner = copyInner(value[i], depth, seen);
@@ -133,99 +153,222 @@ function freezePlain(value: unknown, depth: number): boolean {
 
 /** Why a value that is no object can't be kept. */
 function refusal(value: unknown): string | undefined {
-  if (typeof value === "function") return value.name === "" ? "a function" : `a function (${value.name})`;
-  if (typeof value === "symbol") return "a symbol";
-  return undefined;
+  if (typeof value === "symbol") return "a symbol, which would be another one: use a text";
+  if (typeof value !== "function") return undefined;
+  const name = value.name === "" ? "a function" : `a function (${value.name})`;
+  return `${name}, which no checkpoint can hold: make it a method, and keep what it needs in fields`;
 }
 
-const NATIVE: readonly (readonly [string, new (...args: never[]) => object])[] = [
-  ["[object Date]", Date],
-  ["[object RegExp]", RegExp],
-  ["[object ArrayBuffer]", ArrayBuffer],
-];
-/** What structured clone keeps of errors: these, with name, message, stack and cause. */
-const ERRORS = new Set([
-  "Error",
-  "EvalError",
-  "RangeError",
-  "ReferenceError",
-  "SyntaxError",
-  "TypeError",
-  "URIError",
-]);
+/** What structured clone keeps of errors: these, with message, stack and cause. */
+const ERRORS: readonly unknown[] = [
+  Error,
+  EvalError,
+  RangeError,
+  ReferenceError,
+  SyntaxError,
+  TypeError,
+  URIError,
+].map(({ prototype }) => prototype);
+const KEPT_OF_ERRORS: readonly PropertyKey[] = ["message", "stack", "cause"];
+/** Views of more are not looked through for names beside their places: that would take a text for each place. */
+const NAMED_VIEW_MAX = 4096;
+
+/** A walk, and where it is. */
+interface Walk {
+  readonly pathOf: () => string;
+  readonly steps: string[];
+  readonly above: Set<object>;
+  /** The value stays in a field as it is, not as a copy. */
+  readonly isField: boolean;
+}
+
+const refuse = ({ pathOf, steps }: Walk, why: string): AppError => unfit(pathOf() + steps.join(""), why);
 
 /** Walks a value that is not plain throughout; throws at the first part that can't be kept. */
-function check(value: unknown, pathOf: () => string, steps: string[], above: Set<object>): void {
-  const refuse = (why: string) => unfit(pathOf() + steps.join(""), why);
+function check(value: unknown, walk: Walk): void {
   if (typeof value !== "object" || value === null) {
     const why = refusal(value);
-    if (why !== undefined) throw refuse(why);
+    if (why !== undefined) throw refuse(walk, why);
     return;
+  }
+  if (walk.above.has(value)) return;
+  if (isProxy(value) && !isPart(value)) {
+    throw refuse(walk, "a Proxy, which would come back as what it stands for: keep that");
   }
   if (isPart(value)) {
     throw refuse(
+      walk,
       "a tracked structure inside a plain value: it can be a field, or lie directly in another structure",
     );
   }
-  if (above.has(value)) return;
-  if (steps.length >= DEPTH_MAX) throw refuse(`more than ${DEPTH_MAX} levels deep`);
-  above.add(value);
-  const inner = (name: string, each: unknown) => {
-    steps.push(name);
-    check(each, pathOf, steps, above);
-    steps.pop();
-  };
-  checkInside(value, inner, refuse);
+  if (walk.steps.length >= DEPTH_MAX) throw refuse(walk, `more than ${DEPTH_MAX} levels deep`);
+  walk.above.add(value);
+  checkInside(value, walk);
 }
 
-function checkInside(
-  value: object,
-  inner: (step: string, value: unknown) => void,
-  refuse: (why: string) => AppError,
-): void {
+function checkInner(walk: Walk, name: string, value: unknown): void {
+  walk.steps.push(name);
+  check(value, walk);
+  walk.steps.pop();
+}
+
+function checkInside(value: object, walk: Walk): void {
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (
-    Array.isArray(value)
-      ? prototype === Array.prototype
-      : prototype === Object.prototype || prototype === null
-  ) {
-    for (const name of Object.keys(value)) {
-      inner(Array.isArray(value) ? `[${name}]` : step(name), (value as Record<string, unknown>)[name]);
+  if (Array.isArray(value)) {
+    if (prototype !== Array.prototype) throw refuse(walk, instanceOf(value));
+    return checkNamed(value, walk, (name) => name === "length");
+  }
+  if (prototype === Object.prototype || prototype === null) return checkNamed(value, walk, () => false);
+  if (prototype === Map.prototype) {
+    for (const [key, each] of itemsOf(walk, value, Map.prototype.entries) as Iterable<[unknown, unknown]>) {
+      checkInner(walk, ".keys()", key);
+      checkInner(walk, `.get(${shown(key)})`, each);
     }
-    return;
+    return checkBare(value, walk, []);
   }
-  if (value instanceof Map && prototype === Map.prototype) {
-    for (const [key, each] of value) {
-      inner(".keys()", key);
-      inner(`.get(${shown(key)})`, each);
-    }
-    return;
+  if (prototype === Set.prototype) {
+    for (const each of itemsOf(walk, value, Set.prototype.values)) checkInner(walk, ".values()", each);
+    return checkBare(value, walk, []);
   }
-  if (value instanceof Set && prototype === Set.prototype) {
-    for (const each of value) inner(".values()", each);
-    return;
+  if (ArrayBuffer.isView(value)) return checkView(value, prototype, walk);
+  checkNative(value, prototype, walk);
+}
+
+/** What is in a Map or a Set; an object that only inherits from them has nothing. */
+function itemsOf(walk: Walk, value: object, items: () => Iterable<unknown>): Iterable<unknown> {
+  try {
+    return Reflect.apply(items, value, []);
+  } catch {
+    throw refuse(walk, instanceOf(value));
   }
-  if (isNative(value, prototype)) {
-    if (value instanceof Error && Object.hasOwn(value, "cause")) inner(".cause", value.cause);
-    return;
+}
+
+/** The named properties of an object or array. */
+function checkNamed(value: object, walk: Walk, isOwn: (name: PropertyKey) => boolean): void {
+  const isArray = Array.isArray(value);
+  for (const name of Reflect.ownKeys(value)) {
+    if (isOwn(name)) continue;
+    if (typeof name === "symbol") throw symbolName(walk, name);
+    const found = Reflect.getOwnPropertyDescriptor(value, name);
+    const place = isArray ? `[${name}]` : step(name);
+    if (found === undefined) continue;
+    if (!found.enumerable) throw hidden(walk, place);
+    if (walk.isField && !("value" in found)) throw accessor(walk, place);
+    checkInner(walk, place, "value" in found ? found.value : (value as Record<string, unknown>)[name]);
   }
+}
+
+const symbolName = (walk: Walk, name: symbol): AppError =>
+  refuse(walk, `a property whose name is a symbol (${String(name)}), which would be gone: use a text`);
+
+const hidden = (walk: Walk, place: string): AppError =>
+  refuse(
+    { ...walk, steps: [...walk.steps, place] },
+    "a property that is not enumerable, and would be gone: assign it",
+  );
+
+const accessor = (walk: Walk, place: string): AppError =>
+  refuse(
+    { ...walk, steps: [...walk.steps, place] },
+    "a getter or setter, which would come back as a value: make it a method",
+  );
+
+/** It has no properties beside what it is. */
+function checkBare(value: object, walk: Walk, kept: readonly PropertyKey[]): void {
+  for (const name of Reflect.ownKeys(value)) {
+    if (kept.includes(name)) continue;
+    if (typeof name === "symbol") throw symbolName(walk, name);
+    const hint = value instanceof Error ? "keep name, message and what else there is in a plain object" : "";
+    throw refuse(
+      { ...walk, steps: [...walk.steps, step(name)] },
+      `a property of its own of ${nameOf(value)}, which would be gone${hint && `: ${hint}`}`,
+    );
+  }
+}
+
+function checkView(value: ArrayBufferView, prototype: unknown, walk: Walk): void {
+  const isOwn = prototype === DataView.prototype || Object.getPrototypeOf(prototype) === TYPED_ARRAY;
+  if (!isOwn) throw refuse(walk, instanceOf(value));
+  checkBuffer(value.buffer, walk);
+  if (value instanceof DataView) return checkBare(value, walk, []);
+  const { length } = value as Uint8Array;
+  if (length > NAMED_VIEW_MAX) return;
+  const names = Reflect.ownKeys(value);
+  const more = names[length];
+  if (more === undefined) return;
+  if (typeof more === "symbol") throw symbolName(walk, more);
   throw refuse(
-    `an instance of ${nameOf(value)}, which would come back as a plain object: keep its fields in one`,
+    { ...walk, steps: [...walk.steps, step(more)] },
+    `a property of its own of ${nameOf(value)}, which would be gone`,
   );
 }
 
-function isNative(value: object, prototype: unknown): boolean {
-  if (ArrayBuffer.isView(value)) {
-    const isPlain = prototype === DataView.prototype || Object.getPrototypeOf(prototype) === TYPED_ARRAY;
-    return isPlain && value.buffer instanceof ArrayBuffer;
+function checkBuffer(buffer: ArrayBufferLike, walk: Walk): void {
+  if (Object.getPrototypeOf(buffer) !== ArrayBuffer.prototype) throw refuse(walk, instanceOf(buffer));
+  const { resizable, detached } = buffer as ArrayBuffer;
+  if (resizable) {
+    throw refuse(
+      walk,
+      "a buffer that can be resized, and would come back with a fixed length: keep a Uint8Array of what is in it, or a " +
+        "field made by bytes()",
+    );
   }
-  if (value instanceof Error) return ERRORS.has(nameOf(value));
-  const tag = Object.prototype.toString.call(value);
-  return NATIVE.some(([name, native]) => tag === name && prototype === native.prototype) ||
-    (value instanceof Date && tag === "[object Date]");
+  if (detached) throw refuse(walk, "a buffer that was handed on, and has nothing left");
 }
 
+/** What is no array, object, Map, Set or view. */
+function checkNative(value: object, prototype: unknown, walk: Walk): void {
+  if (ERRORS.includes(prototype) && value instanceof Error && isError(value)) {
+    checkBare(value, walk, KEPT_OF_ERRORS);
+    const message = Reflect.getOwnPropertyDescriptor(value, "message");
+    if (message !== undefined && typeof message.value !== "string") {
+      throw refuse(walk, "an error whose message is no text");
+    }
+    const cause = Reflect.getOwnPropertyDescriptor(value, "cause");
+    if (cause === undefined) return;
+    if (walk.isField && !("value" in cause)) throw accessor(walk, ".cause");
+    return checkInner(walk, ".cause", (value as { cause?: unknown }).cause);
+  }
+  const tag = Object.prototype.toString.call(value);
+  if (tag === "[object Date]" && prototype === Date.prototype) return checkBare(value, walk, []);
+  if (tag === "[object ArrayBuffer]" && prototype === ArrayBuffer.prototype) {
+    checkBuffer(value as ArrayBuffer, walk);
+    return checkBare(value, walk, []);
+  }
+  if (tag === "[object RegExp]" && prototype === RegExp.prototype) {
+    const { lastIndex } = value as RegExp;
+    const isPlace = typeof lastIndex === "number" && Number.isSafeInteger(lastIndex) && lastIndex >= 0;
+    if (!isPlace) throw refuse(walk, "a regular expression whose lastIndex is no place in a text");
+    return checkBare(value, walk, ["lastIndex"]);
+  }
+  throw refuse(walk, instanceOf(value));
+}
+
+/** V8 tells errors by what they are, not by their prototype. */
+const isError = (value: object): boolean => Object.prototype.toString.call(value) === "[object Error]";
+
 const TYPED_ARRAY: unknown = Object.getPrototypeOf(Uint8Array.prototype);
+
+/** What to keep in the place of what can't be kept. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  Buffer: "use a Uint8Array: new Uint8Array(buffer)",
+  URL: "keep its href",
+  Headers: "keep [...headers]",
+  URLSearchParams: "keep its text",
+  FormData: "keep [...form]",
+  Blob: "keep await blob.bytes()",
+  File: "keep its name, and await file.bytes()",
+  Promise: "keep what it comes to",
+  CryptoKey: "keep what exportKey gives",
+};
+
+function instanceOf(value: object): string {
+  const name = nameOf(value);
+  const instead = Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : "keep its fields in one";
+  return `an instance of ${name}, which would come back as ${
+    name === "Buffer" ? "another" : "a plain object"
+  }: ${instead}`;
+}
 
 function nameOf(value: object): string {
   const name: unknown = (Object.getPrototypeOf(value) as { constructor?: { name?: unknown } } | null)

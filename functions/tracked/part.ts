@@ -71,6 +71,8 @@ export interface Part extends Tracked {
   readonly [KIND]: Kind;
   /** Whether a change was made since the last write. */
   readonly [CHANGED]: boolean;
+  /** What it lies in, at last; itself while nobody holds it; not said by one of an older bundle. */
+  readonly [TOP]?: unknown;
   /** @throws AppError `value_invalid` where it has a holder already (T2). */
   [ATTACH](holder: Holder): void;
   [DETACH](): void;

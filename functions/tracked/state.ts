@@ -11,7 +11,8 @@
  *     copies), no program can tell one that went on from one that was loaded.
  *     A field that the state knows nothing of stays as the class begins with it: other code may have written it.
  * S2  What can't be serialised is found before anything is written: `value_invalid` with its path. The state counts
- *     as not written then.
+ *     as not written then. `check` finds it too, and nothing else: whoever runs a session asks at the end of each
+ *     handler, so that what was answered can be written down.
  * S3  Segments of one state, in order, can be merged by whoever holds them without knowing what they say
  *     ({@link mergeState}); a merged one is one segment.
  * S4  What other code has written is put in by name: a field that the class begins with as a structure of one kind, and
@@ -23,7 +24,8 @@
 import { CodecError, Reader, Writer } from "../../store/codec.ts";
 import { AppError } from "../errors.ts";
 import { decodeContent, encodeContent } from "./content.ts";
-import { checkValue } from "./owned.ts";
+import { fieldsPass } from "./field_walk.ts";
+import { checkField, step, unfit } from "./owned.ts";
 import {
   ATTACH,
   CHANGED,
@@ -96,6 +98,75 @@ export class SessionState implements Holder {
     return part[KIND];
   }
 
+  /** Finds what a checkpoint could not hold. @throws AppError `value_invalid` (S2) */
+  check(): void {
+    if (fieldsPass(this.#instance, this.#bound)) return;
+    this.#checkPlain();
+    this.#checkParts();
+  }
+
+  /** Each is in one field, and in no other structure. */
+  #checkParts(): void {
+    const places = new Map<Part, string>();
+    for (const [name, part] of Object.entries(this.#instance)) {
+      // Mostly it is where it was.
+      if (!isPart(part) || this.#bound.get(name)?.part === part && !places.has(part)) continue;
+      const other = places.get(part) ?? this.#placeOf(part, name);
+      if (other !== undefined) throw twice(name, part, other);
+      places.set(part, name);
+      const top = part[TOP];
+      const isIn = top === this ? this.#isOwn(part) : top === undefined || top === part;
+      if (!isIn) throw twice(name, part, "another structure");
+    }
+  }
+
+  /** Another field that it is in. */
+  #placeOf(part: Part, but: string): string | undefined {
+    for (const [name, each] of Object.entries(this.#instance)) if (each === part && name !== but) return name;
+    return undefined;
+  }
+
+  /** It was in a field, under whatever name. */
+  #isOwn(part: Part): boolean {
+    for (const bound of this.#bound.values()) if (bound.part === part) return true;
+    return false;
+  }
+
+  /** @throws AppError `value_invalid` for a plain field that can't be kept, with its path. */
+  #checkPlain(): void {
+    if (!Object.isExtensible(this.#instance)) {
+      throw unfit(
+        "the session's fields",
+        "it was frozen, sealed, or kept from having more, which a load can't do",
+      );
+    }
+    for (const name of Reflect.ownKeys(this.#instance)) {
+      const found = Reflect.getOwnPropertyDescriptor(this.#instance, name);
+      if (typeof name === "symbol") {
+        throw unfit(
+          `[${String(name)}]`,
+          "a field whose name is a symbol, which no checkpoint has: name it by a text",
+        );
+      }
+      const place = step(name).replace(/^\./, "");
+      if (name === "__proto__") throw unfit(place, "a field can't be named so");
+      if (found === undefined) continue;
+      if (!("value" in found)) {
+        throw unfit(
+          place,
+          "a field with a getter or setter, which no checkpoint has: make it one of the class",
+        );
+      }
+      if (found.enumerable !== true) {
+        throw unfit(place, "a field that is not enumerable, which no checkpoint has: assign it");
+      }
+      if (found.writable !== true) {
+        throw unfit(place, "a field that can't be written, which a load has to do: assign it");
+      }
+      if (!isPart(found.value)) checkField(found.value, place);
+    }
+  }
+
   /**
    * Writes what changed since the last time, or all of it. To be called only where no handler runs: plain fields are
    * replaced by copies (S1).
@@ -106,6 +177,11 @@ export class SessionState implements Holder {
     const isAll = isWhole || this.#isNew;
     const plain = this.#encodePlain();
     const fields: Field[] = [];
+    // Fields may have changed places.
+    for (const [name, { part }] of [...this.#bound]) {
+      const now = this.#instance[name];
+      if (isPart(now) && now !== part) this.#letGo(name);
+    }
     for (const name of new Set([...this.#bound.keys(), ...this.#initial])) {
       const isBound = this.#bound.has(name);
       if (isBound ? isPart(this.#instance[name]) : Object.hasOwn(this.#instance, name)) continue;
@@ -209,15 +285,14 @@ export class SessionState implements Holder {
     const fields: Fields = {};
     for (const [name, value] of Object.entries(this.#instance)) {
       if (isPart(value)) continue;
-      if (name === "__proto__") throw new AppError("value_invalid", "a field can't be named __proto__");
       fields[name] = value;
     }
     return fields;
   }
 
   #encodePlain(): { readonly fields: Fields; readonly bytes: Uint8Array; readonly isChanged: boolean } {
+    this.#checkPlain();
     const fields = this.#plainFields();
-    for (const [name, value] of Object.entries(fields)) checkValue(value, () => name);
     const bytes = encodeContent(fields);
     return { fields, bytes, isChanged: this.#plain === undefined || !isSame(this.#plain, bytes) };
   }
@@ -260,6 +335,9 @@ export class SessionState implements Holder {
     }
   }
 }
+
+const twice = (name: string, part: Part, other: string): AppError =>
+  unfit(name, `the tracked ${part[KIND]} that is in ${other}, too: it can be in one place only`);
 
 interface Field {
   readonly name: string;

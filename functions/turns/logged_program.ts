@@ -9,8 +9,13 @@
  * LP1  The program is what checkpoint and log make, at every moment between turns.
  *      Of the state, the segments of all checkpoints so far are kept: a checkpoint leaves as those that the site has not.
  * LP2  A turn that threw is not in the log: its program is only good for being made again.
+ * LP3  At a commit point the state is one that a checkpoint can hold, and the fields of a load are those that are there.
+ *      Otherwise the turn counts as one that threw, before anything of it leaves.
  */
+import { types } from "node:util";
 import { Writer } from "../../store/codec.ts";
+import { AppError } from "../errors.ts";
+import { recognizeProxies } from "../tracked/owned.ts";
 import { type SessionState, StateSegments } from "../tracked/mod.ts";
 import { codeOfCheckpoint, digestOf, encodeCheckpoint } from "./checkpoint.ts";
 import { type CheckpointPolicy, checkpointPolicyOf } from "./checkpoint_policy.ts";
@@ -48,6 +53,12 @@ const FOLLOWED_BYTES = 4096;
 
 /** A state of so many bytes, changed all over, is written in half a millisecond: as long as a commit takes. */
 const LARGE_BYTES = 256 * 1024;
+
+/** Turns in which no code of the app runs that a caller could be told of: a constructor is judged by the first handler. */
+const isOfLog: ReadonlySet<TurnInput["kind"]> = new Set(["birth", "epoch", "rejected"]);
+
+/** For all sessions of the isolate, and of the trusted side: apps can't ask (owned.ts). */
+recognizeProxies(types.isProxy);
 
 const NO_ENTRIES = new Uint8Array(0);
 
@@ -195,9 +206,21 @@ export class LoggedProgram {
     const source = new LiveSource(this.#host, storeClock, this.#storeClockSeen);
     const end = this.#host.run(program, input, source);
     this.#turnsMs += this.#host.nowMs() - begunMs;
+    if (program.handler === null && program.failure === null) this.#checkState(input);
     if (program.failure !== null) return false;
     this.#log.turn(input, end, beforeMs);
     return true;
+  }
+
+  /** LP3 */
+  #checkState(input: TurnInput): void {
+    if (this.#state === null || this.#program.isEnded || isOfLog.has(input.kind)) return;
+    try {
+      this.#state.check();
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.#program.refuse(new AppError("state_invalid", message, Object(error).detail));
+    }
   }
 
   /**

@@ -104,6 +104,8 @@ export class Program implements SessionPort {
   atCommit: (() => void) | null = null;
   object: SessionObject | null = null;
   handler: Handler | null = null;
+  /** The one that came to its end in the turn that runs, or ran last. */
+  #done: Handler | null = null;
   /** What was rejected last and is to be tried again. */
   failed: Failed | null = null;
   readonly calls = new Map<number, OpenCall>();
@@ -134,6 +136,7 @@ export class Program implements SessionPort {
   /** Begins a turn: runs the app's code up to its first wait. */
   begin(input: TurnInput, source: TurnSource): void {
     this.#turn = { source, clocks: [], reads: 0, storeClock: null, effect: null };
+    this.#done = null;
     if (source.isWhole) this.check.widen();
     switch (input.kind) {
       case "birth":
@@ -260,7 +263,14 @@ export class Program implements SessionPort {
     if (this.#turn === null) return void this.#host.leaked?.(this, `the end of ${handler.name}`);
     if (answer !== null && handler.request !== null) this.#give(handler.request, 1, answer);
     this.handler = null;
+    this.#done = handler;
     this.failed = null;
+  }
+
+  /** The turn that is over can't be: its handler, where one came to its end, failed with it. */
+  refuse(error: unknown): void {
+    this.handler ??= this.#done;
+    this.fail(error);
   }
 
   /** In place of a handler: its subject is done with, unless it is tried again. */

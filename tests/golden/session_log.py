@@ -326,6 +326,9 @@ def contents():
          "bytes": b"\x02\x08\x02\x0a\x01\x05" + text("a") + number(1) + b"\x12\x01"},
         {"js": "/x/g", "bytes": b"\x02\x0c\x05" + text("x") + b"\x05" + text("g")},
         {"js": "new Set(['\\ud800'])", "bytes": b"\x02\x0e\x01\x06" + sized(b"\x00\xd8")},
+        {"js": "[Object.assign(/a/gy, { lastIndex: 300 }), /a/g]",
+         "bytes": b"\x02\x08\x02\x13\x05" + text("a") + b"\x05" + text("gy") + varint(300)
+         + b"\x0c\x05" + text("a") + b"\x05" + text("g")},
         {"js": "[, 2]", "bytes": b"\x02\x09\x02\x01\x05" + text("1") + number(2)},
     ]
 

@@ -250,6 +250,7 @@ Deno.test("golden session log: values that JSON does not keep have the bytes tha
       return [o, o];
     })(),
     "/x/g": /x/g,
+    "[Object.assign(/a/gy, { lastIndex: 300 }), /a/g]": [Object.assign(/a/gy, { lastIndex: 300 }), /a/g],
     "new Set(['\\ud800'])": new Set(["\ud800"]),
     // deno-lint-ignore no-sparse-arrays
     "[, 2]": [, 2],
@@ -258,6 +259,8 @@ Deno.test("golden session log: values that JSON does not keep have the bytes tha
     assert.ok(js in values, js);
     assert.equal(hex(encodeContent(values[js])), bytes, js);
     assert.deepEqual(decodeContent(unhex(bytes)), values[js], js);
+    const [first] = Array.isArray(values[js]) ? values[js] : [];
+    if (first instanceof RegExp) assert.equal((decodeContent(unhex(bytes)) as RegExp[])[0]?.lastIndex, 300);
   }
 });
 

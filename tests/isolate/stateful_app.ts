@@ -1,4 +1,5 @@
 /** An app whose stateful sessions touch everything that is recorded. */
+import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { defineApp, type EnvOf, grid, map, Session, table } from "sojourn";
@@ -162,8 +163,58 @@ class Probe extends Session<Env> {
     this.count(name);
   }
 
-  bad(): void {
-    (this as unknown as Record<string, unknown>)["broken"] = () => {};
+  broken: unknown[] = [];
+
+  /** A plain array that a walk over the fields knows. */
+  keepPlain(): string {
+    this.broken = [{ x: 1 }];
+    return JSON.stringify(this.broken.map((each) => (each as { x: number }).x));
+  }
+
+  /** Leaves something in its fields that no checkpoint can hold. */
+  async keep(what: string): Promise<void> {
+    const fields = this as unknown as Record<PropertyKey, unknown>;
+    this.count("kept");
+    const late = () => {};
+    switch (what) {
+      case "function":
+        return void (fields["kept"] = late);
+      case "buffer":
+        return void (fields["kept"] = Buffer.from("q"));
+      case "deep":
+        return void (fields["kept"] = { a: [new Map([["k", Promise.resolve()]])] });
+      case "symbol":
+        return void (fields[Symbol("field")] = 1);
+      case "hidden":
+        return void Object.defineProperty(this, "hidden", { value: 1, writable: true });
+      case "getter":
+        // What a walk over the fields has seen before.
+        Object.defineProperty(this.broken[0], "x", { get: () => 1, enumerable: true });
+        return void (fields["kept"] = this.broken);
+      case "forwarded":
+        Object.defineProperty(new Proxy(this.broken[0] as object, {}), "y", { value: 1 });
+        return;
+      case "stack":
+        return Error.captureStackTrace(this.broken[0] as object);
+      case "resizable":
+        return void (fields["kept"] = new ArrayBuffer(1, { maxByteLength: 8 }));
+      case "proxy":
+        return void (fields["kept"] = new Proxy({}, {}));
+      case "late":
+        // Behind its answer, in the same turn.
+        return void Promise.resolve().then(() => null).then(() => fields["kept"] = late);
+      case "twice":
+        return void (fields["kept"] = this.counts);
+      case "inside": {
+        const inner = map<string, number>();
+        fields["kept"] = inner;
+        (this.counts as unknown as { set(key: string, value: unknown): void }).set("inner", inner);
+        return;
+      }
+      case "frozen":
+        await null;
+        Object.freeze(this);
+    }
   }
 }
 

@@ -198,12 +198,45 @@ Deno.test("stateful session that waits for nothing, can't be written down or is 
     void home.call("never");
     await home.until(() => home.parked !== null);
     assert.deepEqual([home.parked?.code, home.parked?.detail.handler], ["waits_unrecorded", "never"]);
+  }));
+
+Deno.test("stateful session's handler that leaves what no checkpoint can hold fails, with the place, and did nothing", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
     await home.open();
-    await home.value("bad");
+    const said: (readonly [kind: string, RegExp])[] = [
+      ["function", /^can't keep kept: a function \(late\), .*make it a method/],
+      ["buffer", /^can't keep kept: an instance of Buffer.*use a Uint8Array/],
+      ["deep", /^can't keep kept\.a\[0\]\.get\("k"\): an instance of Promise/],
+      ["symbol", /^can't keep \[Symbol\(field\)\]: .*name it by a text/],
+      ["hidden", /^can't keep hidden: .*not enumerable/],
+      ["getter", /^can't keep kept\[0\]\.x: a getter/],
+      ["forwarded", /^can't keep broken\[0\]\.y: .*not enumerable/],
+      ["stack", /^can't keep broken\[0\]\.stack: .*not enumerable/],
+      ["resizable", /^can't keep kept: a buffer that can be resized/],
+      ["proxy", /^can't keep kept: a Proxy/],
+      ["late", /^can't keep kept: a function/],
+      ["twice", /^can't keep kept: the tracked map that is in counts, too/],
+      ["inside", /^can't keep kept: the tracked map that is in another structure/],
+      ["frozen", /^can't keep the session's fields: it was frozen/],
+    ];
+    assert.equal(await home.value("count", "kept"), 1);
+    assert.equal(await home.value("keepPlain"), "[1]");
+    for (const [i, [kind, what]] of said.entries()) {
+      const outcome = await home.call("keep", kind);
+      assert.deepEqual(
+        [outcome.kind, outcome.kind === "error" && outcome.code],
+        ["error", "state_invalid"],
+        kind,
+      );
+      assert.match(outcome.kind === "error" ? outcome.message : "", what, kind);
+      assert.equal(await home.value("count", "kept"), i + 2, "state unchanged");
+      if (i % 3 === 0) await home.move();
+    }
     home.checkpointNow();
-    await home.until(() => home.parked !== null);
-    assert.equal(home.parked?.code, "state_invalid");
-    assert.match(home.parked?.message ?? "", /broken/);
+    await home.until(() => home.checkpoint !== null);
+    await home.move();
+    assert.deepEqual([home.parked, await home.value("count", "kept")], [null, said.length + 2]);
   }));
 
 Deno.test("stateful session's keys are the same in another isolate, and do the same", () =>

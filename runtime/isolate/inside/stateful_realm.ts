@@ -4,6 +4,7 @@
  *
  * SR1  What can neither be recorded nor pinned is absent, and says so when it is used.
  */
+import { forget } from "../../../functions/tracked/field_walk.ts";
 import { refusal } from "./absent.ts";
 import type { Current } from "./stateful_current.ts";
 import { BUNDLE_URL } from "./stateful_imports.ts";
@@ -39,6 +40,7 @@ export function recordRealm(current: Current): void {
     refusal("URL.createObjectURL", "its address would be another at each replay"),
   );
   for (const name of ["waitAsync", "notify"]) define(Atomics, name, refusal(`Atomics.${name}`));
+  watchDefinitions();
   installReferences();
   installWebAssembly();
   pinNavigator();
@@ -52,6 +54,41 @@ function cutStacks(): void {
     const frames = sites.filter(own).map((site) => `\n    at ${site}`).join("");
     return `${Error.prototype.toString.call(error)}${frames}`;
   });
+}
+
+/** A property that is none by assignment is one that the walk over a session's fields has to look for (field_walk.ts). */
+function watchDefinitions(): void {
+  const { defineProperty, defineProperties } = Object;
+  const seen = (object: unknown, descriptor: unknown) => {
+    if (typeof object !== "object" || object === null) return;
+    const { enumerable, writable, get, set } = Object(descriptor) as PropertyDescriptor;
+    if (!enumerable || !writable || get !== undefined || set !== undefined) forget(object);
+  };
+  define(Object, "defineProperty", (object: object, name: PropertyKey, descriptor: PropertyDescriptor) => {
+    seen(object, descriptor);
+    return defineProperty(object, name, descriptor);
+  });
+  define(Object, "defineProperties", (object: object, descriptors: PropertyDescriptorMap) => {
+    forget(Object(object));
+    return defineProperties(object, descriptors);
+  });
+  const { defineProperty: reflectDefine } = Reflect;
+  define(Reflect, "defineProperty", (object: object, name: PropertyKey, descriptor: PropertyDescriptor) => {
+    seen(object, descriptor);
+    return reflectDefine(object, name, descriptor);
+  });
+  const { captureStackTrace } = Error;
+  define(Error, "captureStackTrace", (object: object, ...args: []) => {
+    forget(Object(object));
+    return captureStackTrace(object, ...args);
+  });
+  for (const name of ["__defineGetter__", "__defineSetter__"] as const) {
+    const original = Reflect.get(Object.prototype, name) as (...args: unknown[]) => void;
+    define(Object.prototype, name, function (this: object, ...args: unknown[]) {
+      forget(Object(this));
+      return Reflect.apply(original, this, args);
+    });
+  }
 }
 
 /** When something is collected is nobody's to see. */

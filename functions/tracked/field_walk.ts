@@ -1,0 +1,151 @@
+/**
+ * The plain fields of a session, looked through at the end of each handler: what no checkpoint could hold is found before
+ * the handler's answer leaves.
+ *
+ * FW1  No code of an app runs: getters are not asked, and what is a Proxy is not looked into.
+ * FW2  What passes here passes `checkField` (owned.ts), which names what does not; what does not pass here may.
+ * FW3  An object of which it is known what properties it has is not asked for each of them again: by assignment only
+ *      values come, and names that are symbols. Whoever defines properties in another way says so (`forget`).
+ *      Names beside the places of a large array are looked for when it is first seen, and at each checkpoint; of a large
+ *      view at each checkpoint.
+ *
+ * A field costs some 10 ns, an object 100.
+ */
+import { isProxy } from "./owned.ts";
+import { isPart, type Part } from "./part.ts";
+
+/** As owned.ts has it: what lies deeper is looked at there. */
+const DEPTH_MAX = 100;
+/** Names beside the places of an array are looked for each time up to here: it takes 25 ns a place. */
+const ARRAY_NAMES_MAX = 32;
+/** Getters in its places are looked for up to here; in those of a longer one they come by `forget` only. */
+const ARRAY_SHAPE_MAX = 1024;
+const VIEW_NAMES_MAX = 256;
+
+/** Objects whose properties are known, with the walk that was there last; ODD: to be asked again each time. */
+let known = new WeakMap<object, number>();
+const ODD = -1;
+let walk = 0;
+
+/** Something was defined that is no plain property (FW3); by a Proxy on whatever it stands for. */
+export function forget(object: object): void {
+  if (isProxy(object)) known = new WeakMap();
+  known.set(object, ODD);
+}
+
+/**
+ * Whether each field can be kept: where not, `checkField` says why. A tracked structure passes where it is in its place:
+ * the one that the field had when it was last written or read.
+ */
+export function fieldsPass(instance: object, placed: ReadonlyMap<string, { readonly part: Part }>): boolean {
+  walk++;
+  const before = known.get(instance);
+  if (before === ODD || !Object.isExtensible(instance)) return false;
+  if (before === undefined && !hasPlainShape(instance, true)) return false;
+  // Walks are told apart for what is in fields; of the instance it only matters that it is known.
+  if (before === undefined) known.set(instance, walk);
+  if (Object.getOwnPropertySymbols(instance).length > 0) return false;
+  const fields = instance as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    if (typeof value === "object" && value !== null && placed.get(name)?.part === value) continue;
+    if (!passes(value, 0)) return false;
+  }
+  return true;
+}
+
+function passes(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "object":
+      return value === null || objectPasses(value, depth);
+    case "function":
+    case "symbol":
+      return false;
+    default:
+      return true;
+  }
+}
+
+function objectPasses(value: object, depth: number): boolean {
+  const before = known.get(value);
+  if (before === walk) return true;
+  const isNew = before === undefined;
+  if (depth > DEPTH_MAX || before === ODD || (isNew && isProxy(value))) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype && Array.isArray(value)) return arrayPasses(value, isNew, depth);
+  if (prototype !== Object.prototype && prototype !== null) {
+    return otherPasses(value, prototype, isNew, depth);
+  }
+  if (isNew && !hasPlainShape(value, false)) return false;
+  known.set(value, walk);
+  if (Object.getOwnPropertySymbols(value).length > 0 || isPart(value)) return false;
+  const named = value as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(named)) if (!passes(named[name], depth + 1)) return false;
+  return true;
+}
+
+function arrayPasses(value: readonly unknown[], isNew: boolean, depth: number): boolean {
+  const { length } = value;
+  if (isNew && length <= ARRAY_SHAPE_MAX && !hasPlainShape(value, false)) return false;
+  // Holes and names are for `checkField`.
+  if ((isNew || length <= ARRAY_NAMES_MAX) && Object.keys(value).length !== length) return false;
+  if (Object.getOwnPropertySymbols(value).length > 0) return false;
+  known.set(value, walk);
+  for (let i = 0; i < length; i++) if (!passes(value[i], depth + 1)) return false;
+  return true;
+}
+
+/** All of its own properties are values, and enumerable; those of an instance can be written, as a load does. */
+function hasPlainShape(value: object, isInstance: boolean): boolean {
+  const isArray = Array.isArray(value);
+  for (const name of Reflect.ownKeys(value)) {
+    if (isArray && name === "length") continue;
+    const found = Reflect.getOwnPropertyDescriptor(value, name);
+    if (typeof name === "symbol" || found === undefined || !("value" in found)) return false;
+    if (found.enumerable !== true || (isInstance && found.writable !== true)) return false;
+  }
+  return true;
+}
+
+const TYPED_ARRAY: unknown = Object.getPrototypeOf(Uint8Array.prototype);
+const sizeOfMap = Object.getOwnPropertyDescriptor(Map.prototype, "size")?.get;
+const sizeOfSet = Object.getOwnPropertyDescriptor(Set.prototype, "size")?.get;
+
+/** Maps, Sets, views and dates; all others are for `checkField`. */
+function otherPasses(value: object, prototype: unknown, isNew: boolean, depth: number): boolean {
+  if (ArrayBuffer.isView(value)) return viewPasses(value, prototype, isNew);
+  if (prototype === Date.prototype) return isBare(value) && isReal(Date.prototype.getTime, value);
+  const isMap = prototype === Map.prototype;
+  if (!isMap && prototype !== Set.prototype) return false;
+  if (!isBare(value) || !isReal(isMap ? sizeOfMap : sizeOfSet, value)) return false;
+  known.set(value, walk);
+  if (isMap) {
+    for (const [key, each] of value as ReadonlyMap<unknown, unknown>) {
+      if (!passes(key, depth + 1) || !passes(each, depth + 1)) return false;
+    }
+    return true;
+  }
+  for (const each of value as ReadonlySet<unknown>) if (!passes(each, depth + 1)) return false;
+  return true;
+}
+
+function viewPasses(value: ArrayBufferView, prototype: unknown, isNew: boolean): boolean {
+  const { buffer } = value;
+  const isOwn = prototype === DataView.prototype || Object.getPrototypeOf(prototype) === TYPED_ARRAY;
+  if (!isOwn || !(buffer instanceof ArrayBuffer) || buffer.resizable || buffer.detached) return false;
+  const length = value instanceof DataView ? 0 : (value as Uint8Array).length;
+  if (isNew && length <= VIEW_NAMES_MAX && Reflect.ownKeys(value).length !== length) return false;
+  known.set(value, walk);
+  return Object.getOwnPropertySymbols(value).length === 0;
+}
+
+/** Whether it is what its prototype says: what asks a real one has an answer. */
+function isReal(ask: (() => unknown) | undefined, value: object): boolean {
+  try {
+    return ask !== undefined && Reflect.apply(ask, value, []) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+const isBare = (value: object): boolean => Reflect.ownKeys(value).length === 0;
