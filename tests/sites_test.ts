@@ -1,7 +1,9 @@
 /** Whole sites in virtual time: real replicas with all that stateful sessions are made of above them (tests/sites). */
 import { strict as assert } from "node:assert";
 import { VARIANTS } from "./sites/broken.ts";
+import { INSIDE_VARIANTS } from "./sites/broken_inside.ts";
 import { survey } from "./sites/crash_points.ts";
+import { firstWrong } from "./sites/rewritten.ts";
 import { simulateSites } from "./sites/simulation.ts";
 
 /** The seeds of every test run. */
@@ -37,6 +39,21 @@ for (const { name, make, change, passes, caughtBy, seeds } of VARIANTS) {
       return;
     }
     assert.fail(`no checker saw it in ${seeds} seeds`);
+  });
+}
+
+for (const variant of INSIDE_VARIANTS) {
+  const { name, plan, first, seeds } = variant;
+  Deno.test(`whole sites, broken inside, are caught: ${name}`, async () => {
+    for (let seed = first; seed < first + seeds;) {
+      const wrong = await firstWrong(variant, { from: seed, to: first + seeds, plan });
+      assert.ok(wrong !== null, `no checker saw it in ${seeds} seeds`);
+      // What is wrong unbroken, too, is for the other tests to say.
+      const same = { from: wrong.seed, to: wrong.seed + 1, plan };
+      if (!wrong.checkers.every((one) => one === "fault") && await firstWrong(null, same) === null) return;
+      seed = wrong.seed + 1;
+    }
+    assert.fail(`no checker saw it in ${seeds} seeds, and nothing unbroken`);
   });
 }
 

@@ -12,17 +12,14 @@
  */
 import { packKey } from "../../store/key.ts";
 import { parseVersionstamp } from "../../store/row.ts";
-import { VALUE_TAG } from "../../store/value.ts";
 import type { HistoryEvent, Seen, Written } from "../sim/history.ts";
 import type { Keyspace } from "../sim/keyspace.ts";
 import { APP } from "./deployed.ts";
 import type { Act, Ledger, Step } from "./ledger.ts";
-import { stampKey, type SurvivingLog } from "./surviving_log.ts";
+import type { SurvivingLog } from "./surviving_log.ts";
 
 /** Sessions and requests of the history from here on are those of stateful sessions. */
 const SESSIONS_FROM = 1_000, REQUESTS_FROM = 1_000_000, ISSUES_FROM = 1_000_000;
-
-const utf8 = new TextEncoder();
 
 /** A stateful session whose log survived. */
 export interface Acted {
@@ -51,8 +48,8 @@ class Telling {
   readonly #events: readonly HistoryEvent[];
   readonly #keyspace: Keyspace;
   readonly #placed: Placed[] = [];
-  /** By the id of a request: what its client had done before. */
-  readonly #lent = new Map<string, number>();
+  /** By the id of a request: what its client had done before each attempt. */
+  readonly #lent = new Map<string, readonly { readonly order: number; readonly issue: number }[]>();
   /** By the name of a call between sessions: what its caller had done before, and what who ran it first had. */
   readonly #asked = new Map<string, number>();
   readonly #answered = new Map<string, number>();
@@ -65,9 +62,10 @@ class Telling {
   constructor(events: readonly HistoryEvent[], keyspace: Keyspace) {
     this.#events = events;
     this.#keyspace = keyspace;
-    for (const event of events) {
-      // Which attempt was heard first nobody outside knows: the last has done nothing else (tests/sim/client.ts).
-      if (event.kind === "lent") this.#lent.set(event.once, event.issue);
+    for (const [order, event] of events.entries()) {
+      if (event.kind !== "lent") continue;
+      const lent = this.#lent.get(event.once) ?? [];
+      this.#lent.set(event.once, [...lent, { order, issue: event.issue }]);
     }
   }
 
@@ -105,8 +103,10 @@ class Telling {
     };
     const presents: number[] = before === null ? [] : [before];
     const asked = act.what.split(" ")[0] ?? "";
-    const lent = this.#lent.get(act.request ?? "") ?? this.#issueOf(this.#asked, asked);
-    presents.push(lent);
+    const begunAt = orderOf(act.first);
+    // Which attempt was heard first nobody outside knows: of those made by then the last has done the least.
+    const lent = this.#lent.get(act.request ?? "")?.findLast(({ order }) => order < begunAt)?.issue;
+    presents.push(lent ?? this.#issueOf(this.#asked, asked));
     place(act.first, (atMs) => ({ kind: "request", atMs, request, session, site: "", presents }));
     const made: number[] = [];
     for (const step of act.steps) {
@@ -114,8 +114,7 @@ class Telling {
         case "write": // AC3
           made.push(
             this.#writes(
-              step.op,
-              log,
+              step,
               { request, session, before: made.at(-1) ?? null },
               (event) => place(step.at, event),
             ),
@@ -147,8 +146,7 @@ class Telling {
 
   /** A write, as a request of its own that follows what its handler has done so far; its issue. */
   #writes(
-    op: string,
-    log: SurvivingLog,
+    { op, stamp }: Extract<Step, { kind: "write" }>,
     by: { readonly request: number; readonly session: number; readonly before: number | null },
     place: (event: (atMs: number) => HistoryEvent) => void,
   ): number {
@@ -156,7 +154,7 @@ class Telling {
     const presents = by.before === null ? [lent] : [lent, by.before];
     place((atMs) => ({ kind: "lent", atMs, request: by.request, issue: lent, once: op }));
     place((atMs) => ({ kind: "request", atMs, request, session: by.session, site: "", presents }));
-    for (const event of this.#write(op, log, request)) place((atMs) => ({ ...event, atMs }));
+    for (const event of this.#write(op, stamp, request)) place((atMs) => ({ ...event, atMs }));
     place((atMs) => ({ kind: "issue", atMs, request, issue, open: false }));
     place((atMs) => ({ kind: "end", atMs, request, outcome: "ok", final: false }));
     return issue;
@@ -184,20 +182,15 @@ class Telling {
   }
 
   /** AC1 */
-  #write(op: string, log: SurvivingLog, request: number): (HistoryEvent & { kind: "write" | "wrote" })[] {
-    const [kind = "", row = "", write = "", amount = ""] = op.split(":");
+  #write(op: string, stamp: string, request: number): (HistoryEvent & { kind: "write" | "wrote" })[] {
+    const [kind = "", row = "", write = ""] = op.split(":");
     const key = this.#numberOf(row);
     const what = kind === "del" ? "delete" : kind === "sum" ? "sum" : "set";
-    const value = kind === "del"
-      ? null
-      : kind === "sum"
-      ? Uint8Array.fromHex(amount)
-      : new Uint8Array([VALUE_TAG.text, ...utf8.encode(write)]);
-    const stamp = log.stamps.get(stampKey(sharedKey(row), value));
     const writes: readonly Written[] = [{ write: Number(write), key, what }];
-    const begun = { kind: "write", atMs: 0, request, writes, checks: [] } as const;
-    // One that was not seen as it was committed has a version that nobody knows.
-    return stamp === undefined ? [begun] : [begun, { kind: "wrote", atMs: 0, request, writes, stamp }];
+    return [
+      { kind: "write", atMs: 0, request, writes, checks: [] },
+      { kind: "wrote", atMs: 0, request, writes, stamp },
+    ];
   }
 
   #numberOf(row: string): number {
@@ -206,10 +199,4 @@ class Telling {
     if (found === undefined) throw new Error(`no row is called ${row}`);
     return found;
   }
-}
-
-/** A row that all share, as the app names it. */
-function sharedKey(row: string): string {
-  const [group = "", number] = row.split("/");
-  return packKey([group, Number(number)]);
 }

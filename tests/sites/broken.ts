@@ -284,7 +284,7 @@ export const VARIANTS: readonly Variant[] = [
     }),
     passes: every("isolate says", 23),
     caughtBy: ["WC2", "WC3", "WC8"],
-    seeds: 8,
+    seeds: 20,
   },
   {
     name: "an old home goes on telling",
@@ -333,11 +333,15 @@ export const VARIANTS: readonly Variant[] = [
   },
   {
     name: "a rejected message is handed over again",
-    make: () => ({
-      services: again((event, commit) =>
-        isMessage(event) && commit?.rejected?.subject?.kind === "message" && commit.rejected.attempt === 0
-      ),
-    }),
+    make: () => {
+      let left = 3; // one that always throws is rejected each time
+      return {
+        services: again((event, commit) =>
+          isMessage(event) && commit?.rejected?.subject?.kind === "message" &&
+          commit.rejected.attempt === 0 && left-- > 0
+        ),
+      };
+    },
     change: throwing,
     caughtBy: ["WC2"],
     seeds: 4,

@@ -1,6 +1,7 @@
 /** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
 import { VARIANTS } from "./broken.ts";
 import type { FaultPlan } from "../sim/topology.ts";
+import type { Op } from "./program.ts";
 import { faulty, owned, regions, type SitesPlan, star } from "./plan.ts";
 import type { SitesOptions } from "./simulation.ts";
 
@@ -98,6 +99,122 @@ const restless = (plan: SitesPlan): SitesPlan => ({
   store: { ...plan.store, requests: 80, moveChance: 0.7, backChance: 0.3, edgeShare: 1 },
 });
 
+/** Rows that are read far from where they were written, by clients and sessions that both move all the time. */
+const tokens: Change = (plan) => {
+  const { store, ...changed } = faulty(regions(restless({ ...plan, f: 0 }), [5, 40]));
+  return {
+    ...changed,
+    ...{
+      classes: ["whole", "whole"],
+      devices: 0,
+      callers: 0,
+      kills: 0,
+      stands: 0,
+      deploys: 0,
+      moves: 8,
+      moveAtOnce: 0.3,
+    },
+    ops: ["get", "get", "set", "set", "slow"],
+    store: {
+      ...store,
+      requests: 120,
+      sessions: 4,
+      operationsMax: 2,
+      concurrency: 2,
+      groups: 2,
+      keysPerGroup: 3,
+    },
+  };
+};
+
+/** The same, where sessions change hands because their homes die. */
+const taken: Change = (plan) => {
+  const changed = faulty(regions({ ...tokens(plan), f: 1 }, [2, 8]), { crash: 8 });
+  return {
+    ...changed,
+    ...{ moves: 0, moveAtOnce: 0, callers: 1, requests: 8, idleMs: 60_000, hasStandbys: true },
+    ops: ["get", "get", "get", "set"],
+    store: { ...changed.store, downMs: [300, 2_000], safetyMs: 4_000 },
+  };
+};
+
+/** Messages wait in line while others read. */
+const queued: Change = (plan) => {
+  const { store, ...changed } = faulty(star(restless(plan), { delaysMs: [1, 5, 2], f: 0 }));
+  return {
+    ...changed,
+    ...{
+      classes: ["whole", "whole"],
+      devices: 3,
+      plain: 0,
+      callers: 1,
+      messages: 20,
+      requests: 8,
+      kills: 0,
+      moves: 2,
+    },
+    ops: ["slow", "get", "get", "set", "set"],
+    store: { ...store, requests: 60, groups: 1, keysPerGroup: 3, sumKeys: 0 },
+  };
+};
+
+/** The same with rows that are deleted, and forgotten soon. */
+const deletions: Change = (plan) => {
+  const { store, ...changed } = tokens(plan);
+  return {
+    ...changed,
+    // What a session writes is dated from when it was asked to, which may be past the horizon by now.
+    ops: ["get", "get", "get"],
+    store: {
+      ...{ ...store, horizonMs: 100, keysPerGroup: 2, sumKeys: 0, moveChance: 0.7 },
+      weights: { ...store.weights, delete: 6 },
+      faults: { ...store.faults, evict: 10, stall: 10, oneWay: 4 },
+    },
+  };
+};
+
+/** Power is cut where little is on disk yet: as tokens leave. */
+const unwritten: Change = (plan) => {
+  const { store, ...changed } = faulty(star(restless(plan), { delaysMs: [0.2, 0.5, 1, 0.5], f: 0 }), {
+    crash: 4,
+  });
+  const sites = store.sites.map((site) => ({ ...site, commitMs: [8, 20] as const }));
+  const crashes = [3, 6, 10, 15, 21, 28].map((nth) => ({ point: "token leaves", nth }));
+  const points = ["request leaves", "request arrives"].flatMap((point) =>
+    [20, 50, 90, 140].map((nth) => ({ point, nth }))
+  );
+  return {
+    ...changed,
+    ...{
+      classes: ["whole", "whole"],
+      devices: 0,
+      callers: 1,
+      commitMs: [0.1, 0.4],
+      moves: 4,
+      hasStandbys: false,
+    },
+    ops: ["get", "set", "set", "put", "quiet"],
+    store: { ...store, sites, keepChance: 0, crashes: [...crashes, ...points], downMs: [20, 200] },
+  };
+};
+
+/**
+ * Homes die together with those that keep their logs, come back alone, and die again while others are sent the log, over
+ * lines that take their time for it.
+ */
+const owners: Change = (plan) => {
+  const changed = faulty(star(plan, { delaysMs: [1, 2, 2, 3], commitMs: [1, 10], f: 1 }), { crash: 14 });
+  const padding = `pad:${"x".repeat(1_500)}` as Op;
+  const sites = changed.store.sites.map((site) => ({ ...site, linkBytesPerMs: 40 }));
+  return {
+    ...changed,
+    ...{ classes: ["whole"], devices: 2, plain: 0, callers: 1, messages: 30, requests: 6, idleMs: 60_000 },
+    ...{ moves: 0, moveAtOnce: 0, kills: 0, stands: 0, hasStandbys: false, deploys: 0, batchBytes: 100 },
+    ops: ["echo", "all", "quiet", padding, padding],
+    store: { ...changed.store, sites, requests: 10, crashes: [], downMs: [30, 2_500], safetyMs: 4_000 },
+  };
+};
+
 /** Deletions are forgotten after a moment, and all clocks jump past it. */
 const forgetting: Change = (plan) => {
   const changed = more(restless(plan), { crash: 5, nap: 2, partition: 2 });
@@ -153,6 +270,7 @@ const leaping: Change = (plan) => more(restless(plan), { leap: 2, jump: 3, crash
 
 export const HARD: Readonly<Record<string, Change>> = {
   ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
+  ...{ tokens, taken, queued, deletions, unwritten, owners },
   ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, restored },
 };
 

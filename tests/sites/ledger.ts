@@ -9,6 +9,7 @@ import { decodeAnswer, decodeCall } from "../../functions/calls/call.ts";
 import { decodeCommitResult, decodeOutsideAnswer, decodeRows } from "../../functions/turns/call_bytes.ts";
 import type { LogEntry } from "../../functions/turns/log_entry.ts";
 import { decodeValue } from "../../functions/value.ts";
+import { versionstamp } from "../../store/row.ts";
 
 type Input = Extract<LogEntry, { kind: "turn" }>["input"];
 /** What a handler that waits is given. */
@@ -27,7 +28,7 @@ export interface Asked {
 /** Something that a handler did with the rows that all share, or with other sessions. */
 export type Step =
   | { readonly kind: "read"; readonly row: string; readonly value: string | null; readonly stamp: string }
-  | { readonly kind: "write"; readonly op: string }
+  | { readonly kind: "write"; readonly op: string; readonly stamp: string }
   | { readonly kind: "asks" | "told"; readonly asked: string };
 
 /** One handler that came to its end. */
@@ -46,14 +47,16 @@ interface Attached {
   isClosed: boolean;
 }
 
+/** More entries than stand behind the one that begins a turn. */
+const BEHIND_MAX = 8;
 const KICKED = "kicked 4001 out";
 const text = new TextDecoder(), utf8 = new TextEncoder();
 
-/** 32 bits, with whole numbers of any size. */
+/** 32 bits, by remainders: 33 times 32 bits are exact. */
 function mixed(before: number, what: string): number {
-  let hash = BigInt.asUintN(32, BigInt(before) ^ 0x1f2e3d4cn);
-  for (const byte of utf8.encode(what)) hash = BigInt.asUintN(32, (hash * 33n) ^ BigInt(byte));
-  return Number(hash);
+  let hash = (before ^ 0x1f2e3d4c) >>> 0;
+  for (const byte of utf8.encode(what)) hash = (((hash * 33) % 2 ** 32) ^ byte) >>> 0;
+  return hash;
 }
 
 function resultOf(given: Given): Uint8Array {
@@ -94,14 +97,16 @@ export class Ledger {
   #soon = 0;
   #waits: "result" | "local" | null = null;
   #act: Act | null = null;
-  /** The entry that is taken. */
+  /** The entry that is taken, and the version of what its turn writes. */
   #at = 0;
+  #stamp = "";
 
   /** @param id of the session. */
   constructor(id: string, entries: readonly LogEntry[]) {
     this.id = id;
     for (const { input, at } of kept(entries, this)) {
       this.#at = at;
+      this.#stamp = stampOf(entries, at);
       this.#take(input);
     }
   }
@@ -130,7 +135,7 @@ export class Ledger {
         this.#acts(null, input.name);
         this.#all(`timer ${input.name}`);
         if (input.name.startsWith("alarm:")) {
-          this.#note({ kind: "write", op: input.name.replace("alarm", "set") });
+          this.#note({ kind: "write", op: input.name.replace("alarm", "set"), stamp: this.#stamp });
         }
         this.#acted();
         if (input.name !== "soon" || this.#soon === 0) return;
@@ -240,7 +245,7 @@ export class Ledger {
       this.written.push({ row: this.#said % 3, value });
     } else if (op.startsWith("alarm:")) this.timers.add(op);
     else if (op.startsWith("get:")) yield* this.#get(op.slice(4));
-    else if (/^(set|del|sum):/.test(op)) this.#note({ kind: "write", op });
+    else if (/^(set|del|sum):/.test(op)) this.#note({ kind: "write", op, stamp: this.#stamp });
     else if (op === "slow" || op === "long") yield* this.#wait("local");
     else if (op.startsWith("call:")) yield* this.#call(op.slice(5), what);
     else if (op === "swap") yield* this.#swap(what);
@@ -316,6 +321,19 @@ export class Ledger {
     this.#chain = mixed(this.#chain, why);
     return `${++this.#said}:${this.#chain}:${this.#heard.size}:${why}`;
   }
+}
+
+/** The version of what a turn writes: its clock stands behind the entry that begins it, the writer in the epoch before. */
+function stampOf(entries: readonly LogEntry[], at: number): string {
+  const next = entries.slice(at + 1, at + 1 + BEHIND_MAX).find((entry) =>
+    entry.kind === "effect" || entry.kind === "turn"
+  );
+  if (next?.kind !== "effect") return "";
+  const epoch = entries.findLast((entry, i) =>
+    i <= at && entry.kind === "turn" && entry.input.kind === "epoch"
+  );
+  const replica = epoch?.kind === "turn" && epoch.input.kind === "epoch" ? epoch.input.replica : 0;
+  return versionstamp({ clock: next.clock, replica });
 }
 
 /** The inputs that count: what a later rejection voids has not happened. */

@@ -43,6 +43,8 @@ export interface SitesPlan extends WirePlan {
   /** That a session is made anew while its epoch is asked for. */
   readonly isAhead: boolean;
   readonly idleMs: number;
+  /** Of a log, what goes in one packet. */
+  readonly batchBytes: number;
   /** Of the disks that homes have. */
   readonly commitMs: readonly [number, number];
   readonly ops: readonly Op[];
@@ -76,7 +78,7 @@ export function drawSitesPlan(seed: number): SitesPlan {
     ...{ originLeaves: some(0.2, 2), deaths: draws.pick([0, 0, 0.3]), closes: draws.pick([0, 0, 0.3]) },
     ...{ echoChance: draws.pick([0, 0.02, 0.1]), mistakes: draws.pick([0, 0, 0.3]) },
     ...{ hasStandbys: draws.chance(0.6), isAhead: draws.chance(0.7) },
-    idleMs: draws.pick([100, 1_000, 60_000]),
+    ...{ idleMs: draws.pick([100, 1_000, 60_000]), batchBytes: draws.pick([100, 1_000, 1 << 20]) },
     commitMs: draws.pick([[0.1, 0.4], [1, 4], [5, 30]] as const),
     ...{
       delayMs: draws.integer(0, 20),

@@ -55,6 +55,8 @@ export interface SitesRun {
   readonly violations: readonly Violation[];
   readonly probes: Readonly<Record<string, number>>;
   readonly events: number;
+  /** The names of all faults of sites, disks, links and clocks that were drawn, for `plan.store.only`. */
+  readonly faults: readonly string[];
   /** All that was heard and answered, for who compares runs. */
   readonly seen: string;
 }
@@ -233,6 +235,7 @@ class Simulation {
         probes: this.#probes,
         events,
       },
+      faults: cluster.faults.names,
       seen: JSON.stringify([seen, this.#probes]),
     };
   }
@@ -274,14 +277,17 @@ class Simulation {
   async #settled(): Promise<void> {
     const { world, clients } = this.#cluster;
     const untilMs = world.nowMs + HEAL_MS + this.#faults.aheadMsMax;
-    let quietMs = world.nowMs, before = "";
+    let quietMs = world.nowMs, lookedMs = 0, before = "";
     while (world.nowMs < untilMs) {
       await world.run(world.nowMs + POLL_MS);
       const now = this.#sessions.map(({ standing }) => standing).join(";");
       const isIdle = this.#people.open === 0 && clients.every(({ busy }) => busy === 0);
       if (now !== before || !isIdle) quietMs = world.nowMs;
       before = now;
-      if (world.nowMs - quietMs >= QUIET_MS && this.#isDone) return;
+      // To run all logs takes a while: where somebody lacks something, it is looked for again later.
+      if (world.nowMs - Math.max(quietMs, lookedMs) < QUIET_MS) continue;
+      if (this.#isDone) return;
+      lookedMs = world.nowMs;
     }
   }
 

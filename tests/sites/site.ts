@@ -120,7 +120,7 @@ export class Site implements Above {
     steady: PeerClock,
     held: { readonly running?: Running },
   ): Promise<Homes> {
-    const { id } = this, { wrongs, root } = this.#around;
+    const { id } = this, { wrongs, root, plan } = this.#around;
     const early: [SiteId, Uint8Array][] = [];
     const opened: { homes?: Homes } = {};
     const { clock, replica: { owners } } = process;
@@ -143,7 +143,7 @@ export class Site implements Above {
       ...{ site: id, boot: 1 + draws.integer(0, 2 ** 40), nowMs: steady.nowMs, clock },
       random: { bytes: (length) => draws.bytes(length) },
       storage: wrongs.storage?.(storage, id) ?? storage,
-      arbiterStorage: disk("arbiter"),
+      ...{ arbiterStorage: disk("arbiter"), batchBytes: plan.batchBytes },
       arbiter: () => root,
       send: (to, packet) => {
         this.#echo(to, packet);

@@ -7,17 +7,13 @@
  *
  * SL1  An epoch is one process's: two homes never serve in the same.
  */
-import type { Effect } from "../../functions/turns/mod.ts";
 import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
-import { versionstamp } from "../../store/row.ts";
 
 /** See the file's header. */
 export class SurvivingLog {
   readonly entries: ReadEntry[] = [];
   /** Of each entry, when it was first seen: how much had been observed of the run by then. */
   readonly orders: number[] = [];
-  /** By row and value, as `stampKey` has them: the version under which it was written, by the last commit that says so. */
-  readonly stamps = new Map<string, string>();
   readonly wrong: string[] = [];
   #epoch = 0;
   readonly #owners = new Map<number, string>();
@@ -56,11 +52,10 @@ export class SurvivingLog {
 
   committed(
     epoch: number,
-    { first, count, entries: bytes, effects }: {
+    { first, count, entries: bytes }: {
       readonly first: number;
       readonly count: number;
       readonly entries: Uint8Array;
-      readonly effects: readonly Effect[];
     },
     order: number,
   ): void {
@@ -70,19 +65,9 @@ export class SurvivingLog {
     }
     this.entries.push(...readEntries(bytes));
     this.#seen(order);
-    for (const { clock, replica, mutations } of effects) {
-      for (const mutation of mutations) {
-        const value = mutation.kind === "delete" ? null : mutation.value;
-        this.stamps.set(stampKey(mutation.key, value), versionstamp({ clock, replica }));
-      }
-    }
   }
 
   #seen(order: number): void {
     while (this.orders.length < this.entries.length) this.orders.push(order);
   }
 }
-
-/** Names what was written to a row. */
-export const stampKey = (key: string, value: Uint8Array | null): string =>
-  `${key} ${value?.toHex() ?? "deleted"}`;

@@ -1,0 +1,53 @@
+/** Broken variants that no wrapper from outside can make: each is production code of which one place reads otherwise. */
+import type { Rewriting } from "./rewritten.ts";
+
+/** A variant. */
+export interface InsideVariant extends Rewriting {
+  readonly name: string;
+  /** Of hard.ts, or "drawn". */
+  readonly plan: string;
+  /** The first seed that is tried: those before it need longer, and show nothing. */
+  readonly first: number;
+  /** How many it may take. */
+  readonly seeds: number;
+}
+
+export const INSIDE_VARIANTS: readonly InsideVariant[] = [
+  {
+    name: "answers leave before what their handler wrote is applied",
+    file: "runtime/stateful/releases.ts",
+    says: `    const token = await this.#applyAll(commit.effects, false);
+    if (this.#run.isOver) return;
+    if ((this.#unapplied[0]?.effect ?? Infinity) <= (commit.effects.at(-1)?.effect ?? 0)) {
+      throw new Error("what a commit wrote is not applied, and it was to leave (RL2)");
+    }
+`,
+    becomes: `    const token = this.#look();
+    this.#applyAll(commit.effects, false).catch((error) => this.#run.failed(error));
+`,
+    ...{ plan: "tokens", first: 0, seeds: 6 },
+  },
+  {
+    name: "a token has the clock of the rows that were read, not that at which they were applied",
+    file: "store/session.ts",
+    says:
+      "    this.#clock = Math.max(this.#clock, row.position <= rows.committedHead ? headClock : clock.last);\n",
+    becomes: `    const own = (row as { readonly clock?: number }).clock ?? this.#clock;
+    this.#clock = Math.max(this.#clock, own + 0 * (rows.committedHead + headClock + clock.last));\n`,
+    ...{ plan: "tokens", first: 5, seeds: 12 },
+  },
+  {
+    name: "a session's reads are made before what it wrote is applied",
+    file: "runtime/stateful/session_run.ts",
+    says: "    if (!this.releases.areWriting || !ofStore.has(call.kind)) return this.calls.make(call);\n",
+    becomes: "    if (this.#over === null) return this.calls.make(call);\n",
+    ...{ plan: "tokens", first: 0, seeds: 6 },
+  },
+  {
+    name: "what a message writes is dated from when it came, whatever was read since",
+    file: "functions/turns/live_source.ts",
+    says: "      this.#seen,\n",
+    becomes: "",
+    ...{ plan: "queued", first: 10, seeds: 12 },
+  },
+];
