@@ -99,9 +99,9 @@ async function runShrink(options: Options): Promise<number> {
   }
   const drawn = drawPlan(seed, options.sites ?? undefined);
   const plan = planOf(options, seed);
+  const run = (plan: Plan) => simulate({ seed, open: variant?.make() ?? openReplica, change: () => plan });
   const shrunk = await shrink({
-    seed,
-    make: variant?.make ?? (() => openReplica),
+    run,
     // A plan that was given has what the variant changes in it.
     plan: options.plan === null ? variant?.change?.(plan) ?? plan : plan,
     say,
@@ -112,8 +112,7 @@ async function runShrink(options: Options): Promise<number> {
   }
   const { runs, violation } = shrunk;
   if (options.isVerbose) {
-    const open = variant?.make() ?? openReplica;
-    printTrace(await simulate({ seed, open, change: () => shrunk.plan }), say);
+    printTrace(await run(shrunk.plan), say);
   }
   const sites = options.sites === null ? "" : ` --sites ${options.sites}`;
   const how = variant === undefined ? "-v" : `-v --shrink --variant "${variant.name}"`;

@@ -8,16 +8,20 @@
  * K1  What comes out fails, with the checker that the first run failed with.
  * K2  It ends: each round tries finitely many changes, and the next one begins only if one of them was kept.
  */
-import type { OpenReplica } from "../../store/api.ts";
 import type { Violation } from "./history.ts";
-import { type RunResult, simulate } from "./simulation.ts";
 import type { Plan } from "./topology.ts";
+
+/** What is looked at of a run. */
+export interface ShrinkableRun {
+  readonly violations: readonly Violation[];
+  /** The names of all faults that were drawn. */
+  readonly faults: readonly string[];
+}
 
 /** What is to be shrunk. */
 export interface ShrinkOptions {
-  readonly seed: number;
-  /** A fresh store for each run. */
-  readonly make: () => OpenReplica;
+  /** A run of a plan, over a fresh store. */
+  readonly run: (plan: Plan) => Promise<ShrinkableRun>;
   /** The plan that fails. */
   readonly plan: Plan;
   readonly runsMax?: number;
@@ -204,8 +208,8 @@ class Shrinking {
     return true;
   }
 
-  async #simulate(plan: Plan): Promise<RunResult> {
+  #simulate(plan: Plan): Promise<ShrinkableRun> {
     this.#runs++;
-    return await simulate({ seed: this.#options.seed, open: this.#options.make(), change: () => plan });
+    return this.#options.run(plan);
   }
 }

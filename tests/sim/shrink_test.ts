@@ -4,7 +4,7 @@ import { carriesPart } from "./broken/handoff.ts";
 import { openReplica } from "../../store/replica.ts";
 import { changedPlan, planChanges, shrink } from "./shrink.ts";
 import { simulate } from "./simulation.ts";
-import { drawPlan } from "./topology.ts";
+import { drawPlan, type Plan } from "./topology.ts";
 import { hunt } from "./variants.ts";
 
 Deno.test("a failing run shrinks to one of a few requests that fails with the same checker, and can be repeated", async () => {
@@ -13,7 +13,8 @@ Deno.test("a failing run shrinks to one of a few requests that fails with the sa
   const { seed } = caught;
   const drawn = drawPlan(seed);
   const plan = carriesPart.change?.(drawn) ?? drawn;
-  const shrunk = await shrink({ seed, make: carriesPart.make, plan, runsMax: 400 });
+  const run = (plan: Plan) => simulate({ seed, open: carriesPart.make(), change: () => plan });
+  const shrunk = await shrink({ run, plan, runsMax: 400 });
   ok(shrunk !== null);
   const requests = shrunk.plan.only?.requests?.length ?? Infinity;
   ok(requests <= plan.requests / 4, `${requests} of ${plan.requests} requests are left`);
@@ -29,5 +30,6 @@ Deno.test("a failing run shrinks to one of a few requests that fails with the sa
 });
 
 Deno.test("a run that does not fail is not shrunk", async () => {
-  strictEqual(await shrink({ seed: 3, make: () => openReplica, plan: drawPlan(3) }), null);
+  const run = (plan: Plan) => simulate({ seed: 3, open: openReplica, change: () => plan });
+  strictEqual(await shrink({ run, plan: drawPlan(3) }), null);
 });

@@ -1,30 +1,53 @@
 /**
- * Runs seeds, and prints those that are wrong: `deno run -A --no-check tests/sites/main.ts FROM TO [PLAN]`.
- * PLAN is one of hard.ts.
+ * Runs seeds, and prints those that are wrong: `deno task sim:sites FROM TO [PLAN]`.
+ * PLAN is one of hard.ts, or "drawn". With `--first` it ends with the first of them, as a line of JSON; `null`: there is
+ * none. With `--shrink` FROM is made as small as it gets and prints what is left of it, with its history.
  */
 import { optionsOf } from "./hard.ts";
+import { printTrace } from "../sim/trace.ts";
+import { shrinkSites } from "./shrink.ts";
 import { simulateSites } from "./simulation.ts";
 
-const [from = 0, to = 100] = Deno.args.slice(0, 2).map(Number), plan = Deno.args[2];
+const isFirst = Deno.args.includes("--first");
+const [from = "0", to = "100", plan] = Deno.args.filter((arg) => !arg.startsWith("--"));
+const chosen = () => plan === undefined || plan === "drawn" ? {} : optionsOf(plan);
+if (Deno.args.includes("--shrink")) {
+  const say = (text: string) => console.error(text);
+  const shrunk = await shrinkSites(Number(from), chosen(), say);
+  if (shrunk !== null) {
+    const run = await simulateSites(Number(from), { ...chosen(), change: () => shrunk.plan });
+    const violations = run.violations.map((one) => ({ atMs: 0, ...one }));
+    printTrace({ ...run, plan: run.plan.store, violations }, (line) => console.log(line));
+    console.log(JSON.stringify({ ...shrunk.plan, store: { ...shrunk.plan.store, sites: undefined } }));
+  } else say(`seed ${from} does not fail`);
+  Deno.exit(shrunk === null ? 0 : 1);
+}
 const probes: Record<string, number> = {};
 let wrong = 0, events = 0;
 const begun = performance.now();
-for (let seed = from; seed < to; seed++) {
+for (let seed = Number(from); seed < Number(to); seed++) {
   const run = await simulateSites(seed, {
-    ...(plan === undefined ? {} : optionsOf(plan)),
+    ...chosen(),
     ...(Deno.env.has("LOGS") ? { logs: console.log } : {}),
   });
   events += run.events;
   for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
-  if (run.violations.length === 0) continue;
+  const [first] = run.violations;
+  if (first === undefined) continue;
   wrong++;
+  if (isFirst) {
+    const checkers = run.violations.map(({ checker }) => checker);
+    console.log(JSON.stringify({ seed, checkers, message: first.message }));
+    Deno.exit();
+  }
   console.log(`seed ${seed}:`);
   for (const { checker, message } of run.violations.slice(0, 6)) console.log(`  ${checker}: ${message}`);
 }
-if (Deno.env.has("PROBES")) console.log(JSON.stringify(probes, null, 1));
-const s = (performance.now() - begun) / 1000;
-console.log(
-  `${to - from} seeds, ${wrong} wrong, ${((to - from) / s).toFixed(1)} seeds/s, ${
-    Math.round(events / s)
-  } events/s`,
-);
+if (isFirst) console.log("null");
+else {
+  if (Deno.env.has("PROBES")) console.log(JSON.stringify(probes, null, 1));
+  const seeds = Number(to) - Number(from), s = (performance.now() - begun) / 1000;
+  console.log(
+    `${seeds} seeds, ${wrong} wrong, ${(seeds / s).toFixed(1)} a second, ${Math.round(events / s)} events`,
+  );
+}
