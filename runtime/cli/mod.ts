@@ -38,7 +38,7 @@ export {
   type Shell,
 } from "./command.ts";
 export { UsageError } from "./command.ts";
-export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT } from "./cluster.ts";
+export { CLUSTER_FILE, type ClusterFile, DATA_DEFAULT, readCluster } from "./cluster.ts";
 
 /** Commands that talk to a running cluster. */
 export const commands: readonly Command[] = [

@@ -11,8 +11,9 @@
 import { join, resolve } from "node:path";
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { bootstrapFiles } from "../isolate/bootstrap_file.ts";
-import { CLUSTER_FILE, type ClusterFile } from "../cli/mod.ts";
+import type { ClusterFile } from "../cli/mod.ts";
 import { ConfigError, type SiteFile } from "../site/config.ts";
+import { ClusterFilePlaces } from "./cluster_file.ts";
 import { FreePorts, isFree } from "./free_port.ts";
 import { SiteProcess } from "./site_process.ts";
 import { type LinkShape, linksOf, tierOf, type Topology, type TopologySite } from "./topology.ts";
@@ -22,6 +23,8 @@ export interface ClusterOptions {
   readonly topology: Topology;
   /** Folder of everything that the cluster keeps. */
   readonly data: string;
+  /** Where commands look for it, if not there. */
+  readonly found?: string;
   /** First HTTP port; 0 takes free ones. */
   readonly port: number;
   /** `host:port` that apps may reach although the address is private. */
@@ -68,6 +71,8 @@ export class Cluster {
   readonly adminToken: string;
   readonly data: string;
   readonly #ports: FreePorts;
+  readonly #file: ClusterFilePlaces;
+  #isFound = true;
   /** Of the dev process; null: the cluster file was not written yet (C3). */
   #controlUrl: string | null = null;
   #written: Promise<void> = Promise.resolve();
@@ -78,7 +83,9 @@ export class Cluster {
     adminToken: string,
     data: string,
     ports: FreePorts,
+    file: ClusterFilePlaces,
   ) {
+    this.#file = file;
     this.sites = make(() => this.#changed());
     this.#ports = ports;
     this.adminToken = adminToken;
@@ -129,7 +136,8 @@ export class Cluster {
           onChange,
         }),
       }));
-    return new Cluster(sites, adminToken, data, free);
+    const found = options.found === undefined ? null : resolve(options.found);
+    return new Cluster(sites, adminToken, data, free, new ClusterFilePlaces(data, found));
   }
 
   /** Starts every site. */
@@ -147,6 +155,11 @@ export class Cluster {
   /** A site by id. */
   site(id: string): ClusterSite | undefined {
     return this.sites.find((site) => site.id === id);
+  }
+
+  /** Commands find it where they look; otherwise another one that runs is found there. */
+  get isFound(): boolean {
+    return this.#isFound;
   }
 
   /** Writes the file by which commands find the cluster. Resolves when it has what is there now. */
@@ -177,8 +190,7 @@ export class Cluster {
       })),
       controlUrl,
     };
-    const path = join(this.data, CLUSTER_FILE);
-    (await replaceFile(Deno, path, JSON.stringify(file, null, 2) + "\n", { mode: 0o600 })).close();
+    this.#isFound = await this.#file.write(file);
   }
 
   /** Stops every site: leaves first, so that each says goodbye to a parent that is there. */
@@ -186,6 +198,7 @@ export class Cluster {
     using _ = this.#ports; // no site comes back to them
     this.#isStopping = true;
     await this.#written;
+    await this.#file.remove();
     for (const tier of ["edge", "core", "root"]) {
       await Promise.all(this.sites.filter((site) => site.tier === tier).map((site) => site.process.stop()));
     }

@@ -46,7 +46,7 @@ export const devCommand: Command = {
   details: [
     `APP is a module, a folder with app.ts, or a name in examples/; ${APP_DEFAULT} by default. HTTP ports go up from`,
     "--port, one a site: cloud, core-1, core-2, edge-1, edge-2, edge-3 in the default topology. Ctrl-C stops all.",
-    "Other commands find the cluster in the same folder, or by --data.",
+    "Other commands find the cluster in the same folder, or by --data; one that is --ephemeral, too.",
   ],
   options: {
     topology: {
@@ -69,7 +69,10 @@ export const devCommand: Command = {
       value: "DIR",
       says: `where the cluster keeps its data, ${DATA_DEFAULT} by default`,
     },
-    ephemeral: { type: "boolean", says: "keep the data only while it runs" },
+    ephemeral: {
+      type: "boolean",
+      says: "keep the data only while it runs; in --data is only what commands find the cluster by",
+    },
     reach: {
       type: "string",
       value: "HOST:PORT,…",
@@ -97,7 +100,7 @@ export const devCommand: Command = {
       const data = args.flag("ephemeral") ? await Deno.makeTempDir({ prefix: "sojourn-dev-" }) : kept;
       try {
         const checkDeterminism = args.flag("check-determinism"), verbose = args.flag("verbose");
-        const what = { topology, data, port, reach, checkDeterminism, verbose, apps };
+        const what = { topology, data, found: kept, port, reach, checkDeterminism, verbose, apps };
         return await runCluster(what, stop, args, shell);
       } finally {
         if (args.flag("ephemeral")) await Deno.remove(data, { recursive: true });
@@ -114,6 +117,7 @@ async function runCluster(
   what: {
     topology: Topology;
     data: string;
+    found: string;
     port: number;
     reach: readonly string[];
     checkDeterminism: boolean;
@@ -313,6 +317,9 @@ class DevRun {
     }
     const { data } = this.#cluster;
     this.#line({ event: "ready", sites: sites.length, apps, ms: Math.round(tookMs), data }, () => "ready");
+    if (!this.#cluster.isFound) {
+      this.#shell.err(`another cluster runs in this folder: commands find this one by --data ${data}`);
+    }
     if (this.#json) return;
     const at = sites.find((site) => site.tier === "edge") ?? sites[0];
     const first = apps[0];

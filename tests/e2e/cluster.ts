@@ -48,6 +48,8 @@ export interface ClusterOptions {
   readonly apps?: readonly string[];
   /** Folder that stays; without one the data goes when the cluster stops. */
   readonly data?: string;
+  /** Where commands find one whose data does not stay; without one nobody has to. */
+  readonly found?: string;
   /** Another command line than Sojourn's, for sites that are broken on purpose. */
   readonly main?: string;
   /** Over the sites' environment: `SOJOURN_LIMITS_CPUMS: "200"`. */
@@ -63,6 +65,8 @@ const READY_MS_MAX = 90_000;
 /** Starts a cluster and waits for `ready`. */
 export async function startCluster(options: ClusterOptions = {}): Promise<TestCluster> {
   const begunMs = performance.now();
+  const unseen = options.data === undefined && options.found === undefined ? await Deno.makeTempDir() : null;
+  const found = options.found ?? unseen ?? "";
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -73,7 +77,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       "dev",
       ...(options.apps ?? [PROBE]),
       ...["--json", "--verbose", "--port", "0"],
-      ...(options.data === undefined ? ["--ephemeral"] : ["--data", options.data]),
+      ...(options.data === undefined ? ["--ephemeral", "--data", found] : ["--data", options.data]),
       ...(options.topology === undefined ? [] : ["--topology", options.topology]),
       ...(options.f === undefined ? [] : ["--f", `${options.f}`]),
       ...(options.reach === undefined ? [] : ["--reach", options.reach.join(",")]),
@@ -110,6 +114,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
       // It has ended already.
     }
     await Promise.all([child.status, logged, rest]);
+    if (unseen !== null) await Deno.remove(unseen, { recursive: true }).catch(() => {}); // it was stopped before
   };
   try {
     return await describe({ data, readyMs, pid: child.pid, log: () => errors, stop });

@@ -100,6 +100,30 @@ Deno.test("a second dev on the same data is refused, and leaves the first one al
   }
 });
 
+Deno.test("commands find a cluster whose data does not stay, but none in its place, and not after its end", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const list = () => run("sites", "--data", folder);
+    {
+      await using first = await startCluster({ topology: "single", found: folder });
+      assert.notEqual(first.data, folder);
+      assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["cluster.json"]);
+      const listed = await list();
+      assert.match(listed.out, /cloud/, listed.err);
+      const { pid } = first;
+      await using second = await startCluster({ topology: "single", found: folder });
+      assert.match(second.log(), /another cluster runs in this folder: commands find this one by --data \//);
+      assert.equal((await readCluster(folder))?.pid, pid);
+      assert.match((await run("sites", "--data", second.data)).out, /cloud/);
+    }
+    const none = await list();
+    assert.match(none.err, /no cluster is known/);
+    assert.deepEqual([...Deno.readDirSync(folder)], []);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("dev redeploys an app when its files change, and keeps the old version when they are bad", async () => {
   const folder = await Deno.makeTempDir({ prefix: "app-" }); // the folder's name is the app's
   try {
