@@ -50,4 +50,18 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     becomes: "",
     ...{ plan: "queued", first: 10, seeds: 12 },
   },
+  {
+    name: "a stateful session's token leaves before what it names is on disk",
+    file: "runtime/stateful/own_store.ts",
+    says: "    return this.#session.durable();",
+    becomes: "    return Promise.resolve();",
+    ...{ plan: "unread", first: 0, seeds: 12 },
+  },
+  {
+    name: "a session's log leaves out what it rests on",
+    file: "runtime/stateful/releases.ts",
+    says: "    const head = { seen: this.#unwritten(), open, marks };\n",
+    becomes: "    const head = { seen: this.#unwritten() === null ? null : null, open, marks };\n",
+    ...{ plan: "taken", first: 26, seeds: 6 },
+  },
 ];

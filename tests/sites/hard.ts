@@ -198,6 +198,21 @@ const unwritten: Change = (plan) => {
   };
 };
 
+/** The same while rows are read that are on no disk for long: of sessions that their homes tell others of at once. */
+const unread: Change = (plan) => {
+  const { store, ...changed } = unwritten(plan);
+  const sites = store.sites.map((site) => ({ ...site, commitMs: [30, 60] as const }));
+  return {
+    ...changed,
+    ops: ["get", "get", "get", "set"],
+    store: {
+      ...{ ...store, sites, requests: 120, sessions: 4, concurrency: 3, operationsMax: 2 },
+      ...{ groups: 1, keysPerGroup: 3, sumKeys: 0 },
+      crashes: Array.from({ length: 16 }, (_, i) => ({ point: "request leaves", nth: 13 * (i + 1) })),
+    },
+  };
+};
+
 /**
  * Homes die together with those that keep their logs, come back alone, and die again while others are sent the log, over
  * lines that take their time for it.
@@ -270,7 +285,7 @@ const leaping: Change = (plan) => more(restless(plan), { leap: 2, jump: 3, crash
 
 export const HARD: Readonly<Record<string, Change>> = {
   ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
-  ...{ tokens, taken, queued, deletions, unwritten, owners },
+  ...{ tokens, taken, queued, deletions, unwritten, unread, owners },
   ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, restored },
 };
 
