@@ -58,6 +58,11 @@ export interface ReplicaPorts {
   readonly network: Network;
   /** A fault that must stop the site: a broken invariant, a failed disk. */
   readonly fatal: (error: Error) => void;
+  /**
+   * The oldest version that this site's host may still write (`AttachedSession.writeAs`): Infinity where there is none, 0
+   * as long as it does not know. Asked with every commit; left out: there is never one.
+   */
+  readonly owed?: () => ClockValue;
   /** Rare events worth a log line, and counters for probes. */
   readonly note: (event: string, detail?: Record<string, unknown>) => void;
   /** Work begins here on behalf of another site's trace; the result, if any, is called at its end. */

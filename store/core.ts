@@ -126,7 +126,7 @@ export class Core {
     this.ports = ports;
     this.clock = new HybridClock(ports.clock);
     this.steady = new SteadyClock(ports.clock);
-    this.owed = new Owed(this);
+    this.owed = new Owed(this, ports.owed ?? (() => Infinity));
     this.rows = new Rows({
       storage: ports.storage,
       clock: this.clock,

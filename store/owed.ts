@@ -1,11 +1,12 @@
 /**
- * Versions that are owed: rows that are still to be written under versions that were drawn long ago (`writeOld`).
+ * Versions that are owed: rows that are still to be written under versions that were drawn before. The host says the oldest
+ * of its own (ReplicaPorts.owed), from the start on; what was drawn so long ago that nobody held it goes through `writeOld`.
  *
  * A floor says that no row so old stands in this subtree or will come there (core.ts, PROTOCOL I9), and so the root may
  * pass it with the watermark. What is owed holds the floor below it; what is written under a version that the floor has
  * passed already takes the floor back first, and waits until the root has heard of that.
  *
- * OW1  From `hold` on no push of this site says a floor at or above what is held.
+ * OW1  No push of this site says a floor at or above what its host owes, nor from `hold` on at or above what is held.
  * OW2  A floor that went back counts when a row of this journal that was applied after it had stands in the root's: each
  *      push on the way has said the floors of all below it, as of its rows (I2). Where the watermark is by then, it stays
  *      for as long as that is held, or a row as old is pending here.
@@ -47,15 +48,18 @@ export interface OwingSite {
 /** See the file's header. */
 export class Owed {
   readonly #core: OwingSite;
+  /** What the host owes (ReplicaPorts.owed). */
+  readonly #ofHost: () => ClockValue;
   readonly #held = new Map<symbol, ClockValue>();
 
-  constructor(core: OwingSite) {
+  constructor(core: OwingSite, ofHost: () => ClockValue) {
     this.#core = core;
+    this.#ofHost = ofHost;
   }
 
   /** The oldest version that is owed; Infinity where there is none. */
   get least(): ClockValue {
-    let least: ClockValue = Infinity;
+    let least = this.#ofHost();
     for (const clock of this.#held.values()) least = Math.min(least, clock);
     return least;
   }

@@ -22,6 +22,7 @@ import { Keepers, type KeepersPorts, loadDisk } from "./keepers.ts";
 import {
   FORCED_MS,
   LOST_MS,
+  OPEN_HELD_MS,
   OPEN_MS_MAX,
   PACKET_BYTES_TARGET,
   PER_APP_MAX,
@@ -43,6 +44,8 @@ import { Watches } from "./watches.ts";
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
 
 const TICK_MS = 250;
+/** Of what a log leaves open (ports.ts, `openOf`): work without a version. */
+const NO_VERSION = 1;
 
 /** See the file's header. */
 export class Homes {
@@ -55,6 +58,8 @@ export class Homes {
   readonly #watches: Watches;
   readonly #births: Births;
   readonly #due: Due;
+  /** Logs that leave something open, and when they were last written. */
+  readonly #leftOpen = new Map<KeptLog, number>();
   readonly #audit: Audit;
   /** What is on this disk of other sites' sessions. */
   readonly followable: Followable;
@@ -382,10 +387,22 @@ export class Homes {
     const gone = news?.kind === "gone";
     if (news !== null) this.#ports.onLog?.(log, news);
     this.#due.changed(log, news, this.#ports.clock.nowMs());
+    if (!gone && log.open > 0) this.#leftOpen.set(log, this.#ports.nowMs());
+    else this.#leftOpen.delete(log);
     const { by } = log.head;
     const isWatched = !gone && (log.wakeAtMs !== 0 || log.hasLeftOpen);
     this.#watches.ofHome(keyOf("", log.name), isWatched ? by : null);
     if (!gone && by !== this.#ports.site) this.#routes.forget(keyOf("", log.name));
+  }
+
+  /** The least that a log on this disk says to be open (ports.ts, `openOf`), of those written lately; Infinity: none does. */
+  get leastOpen(): number {
+    const sinceMs = this.#ports.nowMs() - OPEN_HELD_MS;
+    let least = Infinity;
+    for (const [{ open }, writtenMs] of this.#leftOpen) {
+      if (writtenMs >= sinceMs && open > NO_VERSION) least = Math.min(least, open);
+    }
+    return least;
   }
 
   #isAtHome(name: StatefulName): boolean {

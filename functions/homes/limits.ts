@@ -73,6 +73,11 @@ export const PAST_REQUESTS_MAX = 1_024;
 export const ROUTES_MAX = 50_000;
 /** A log that nothing was appended to for so long: its keeper asks the arbiter whether it is still an owner. */
 export const AUDIT_MS = 10 * 60_000;
+/**
+ * What a log leaves open is held against the store's forgetting for so long after it was written: it is opened within two
+ * minutes where it can be, and one that can't would hold what all sites collect.
+ */
+export const OPEN_HELD_MS = 3_600_000;
 /** Rows asked for at once in an audit. */
 export const AUDIT_AT_ONCE = 200;
 /** Rows of an app that live: half of what one site keeps logs of, so that no app by itself fills it for the others. */

@@ -58,7 +58,7 @@ export interface AppService {
   readonly table: AppTable;
   readonly gateway: AppGateway;
   readonly isolates: IsolatePool;
-  readonly stateful: Pick<StatefulService, "status" | "close">;
+  readonly stateful: Pick<StatefulService, "status" | "owed" | "close">;
   /** Where agents come in. @throws Problem */
   agents(request: Request, path: string, scope: AgentScope | null): Response;
   readonly admin: (request: Request, role: Role | null) => Response | Promise<Response>;

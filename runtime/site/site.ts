@@ -199,6 +199,7 @@ export class Site {
       network,
       fatal: (error) => this.#fatal(error),
       note: (event, detail) => this.#noted(event, detail),
+      owed: () => this.#apps?.stateful.owed ?? 0,
       traced: this.requests.asked,
     });
     const transport = transportOf(tls);

@@ -6,6 +6,7 @@
  */
 import { Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
+import type { ClockValue } from "../../store/row.ts";
 import type { Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
@@ -67,6 +68,8 @@ export interface StatefulService {
   status(): StatefulSources;
   /** Whether a bundle with stateful sessions loads where they run. @throws StatefulLoadError */
   tryLoad(bundle: Uint8Array): Promise<void>;
+  /** The oldest version that one of its sessions may still write (store/api.ts, ReplicaPorts). */
+  readonly owed: ClockValue;
   /** An app's secrets have changed. */
   refreshSecrets(app: string): void;
   /** The second call waits for the first. */
@@ -136,6 +139,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const failed = (name: StatefulName, error: unknown) =>
     parts.faults.contained("session", error, { ...name });
+  const own = await replica.attach(null);
   const draw = () => random.bytes(ID_BYTES).toHex();
   const sites = () => replica.members.sites;
   const instance = () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0);
@@ -150,6 +154,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const host = opened.host = new SessionHost({
     ...{ homes, replica, apps, pool: config.checkDeterminism ? checked : pool },
+    storeClock: () => own.tick(),
     standby: async (name, version, last) => await opened.standbys?.take(name, version, last) ?? null,
     prepare: (name, app) => {
       // Each of its messages is to be replayed by itself: not of one that was followed.
@@ -223,6 +228,9 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       mending: new Mending({ homes, host, apps, endedLogs }),
       move: (name, to, drainMs) => host.move(name, to, drainMs),
       remove: (name) => host.remove(name),
+    },
+    get owed() {
+      return host.owed;
     },
     close: () =>
       closing ??= (async () => {

@@ -3,6 +3,7 @@ import type { Homes, StatefulName } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { CallToSession } from "../../functions/turns/mod.ts";
 import type { Replica, TokenState } from "../../store/api.ts";
+import type { ClockValue } from "../../store/row.ts";
 import type { AppTable, LiveVersion } from "../deploy/app_table.ts";
 import type { Prepared } from "../gateway/app_runner.ts";
 import type { StoreLimits } from "../gateway/session_store.ts";
@@ -24,6 +25,8 @@ export interface HostServices {
   /** Who has followed a session up to that entry, with that code (standbys.ts). */
   readonly standby: (name: StatefulName, version: string, last: number) => Promise<Standby | null>;
   readonly replica: Pick<Replica, "attach" | "status">;
+  /** The store's clock: what is drawn of it later is later. */
+  readonly storeClock: () => ClockValue;
   readonly apps: Pick<AppTable, "get" | "version" | "onChange">;
   /** What all runs of a version share. */
   readonly prepared: (version: LiveVersion) => Prepared;

@@ -11,8 +11,8 @@
  *     this site's owners, before the piece is on any disk: a log that survives rests on nothing that was lost.
  * P2  A piece without a token stands behind one that has it, or nothing was seen yet.
  * P3  What is open is said of each piece, as of it: 0 nothing; 1 a handler, call or closure timer; else the clock of the
- *     oldest effect that is not known to be applied. `marks`: among it is a write of which only a mark in the store tells
- *     whether it was done (own_store.ts, O2).
+ *     oldest effect that is not known to be applied, be it of a handler that runs still. `marks`: among it is a write of
+ *     which only a mark in the store tells whether it was done (own_store.ts, O2).
  * P4  Tokens of the form before lag: what was read for their piece, and what was applied before it, may be missing in
  *     them. Whoever wrote them is asked for what it has told since; and they say nothing of what is open.
  */

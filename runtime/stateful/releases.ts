@@ -19,6 +19,7 @@ import type {
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { Home } from "../../functions/homes/mod.ts";
 import { StoreUnavailable, type TokenState } from "../../store/api.ts";
+import type { ClockValue } from "../../store/row.ts";
 import { pause } from "./clock.ts";
 import type { OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
@@ -37,6 +38,8 @@ export interface ReleasingRun {
   readonly undone: Map<number, HandledEvent>;
   readonly home: Home;
   readonly isOver: boolean;
+  /** The clock that the handler which runs may have written with first; Infinity: none runs. */
+  readonly begunAt: ClockValue;
   /** The isolate is told. */
   acknowledged(acknowledged: Acknowledged): void;
   /** What was to leave could not. */
@@ -67,6 +70,11 @@ export class Releases {
     this.#applied = applied;
   }
 
+  /** The oldest version that is still to be written; Infinity: none is. */
+  get owed(): ClockValue {
+    return this.#unapplied[0]?.clock ?? Infinity;
+  }
+
   /** Whether what commits wrote is on its way still. */
   get areWriting(): boolean {
     return this.#unapplied.length > 0;
@@ -85,15 +93,15 @@ export class Releases {
   }
 
   /** What the piece of a commit says beside its entries; `whenSafe`: when it may leave (RL3), null: at once. */
-  committed({ effects }: Pick<Commit, "effects">): {
+  committed({ effects, isPoint }: Pick<Commit, "effects" | "isPoint">): {
     readonly head: PieceHead;
     readonly whenSafe: Promise<void> | null;
   } {
     const { store, calls } = this.#run;
     this.#comes(effects);
     if (this.#seen === null || this.#touches !== store.touches) this.#look();
-    const [oldest] = this.#unapplied;
-    const open = oldest?.clock ?? (calls.areOpen ? OPEN_WORK : 0);
+    const owed = Math.min(this.owed, isPoint ? Infinity : this.#run.begunAt);
+    const open = owed !== Infinity ? owed : calls.areOpen ? OPEN_WORK : 0;
     const marks = calls.areChecked || this.#merges > this.#applied;
     const head = { seen: this.#unwritten(), open, marks };
     return { head, whenSafe: store.isDurable ? null : store.durable() };

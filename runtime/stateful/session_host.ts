@@ -12,6 +12,7 @@ import { openHostLog } from "../../functions/sealed_log/mod.ts";
 import type { Channel, ChannelReader, PeerClock } from "../../functions/peers/mod.ts";
 import { decodeCall } from "../../functions/calls/call.ts";
 import type { TokenState } from "../../store/api.ts";
+import type { ClockValue } from "../../store/row.ts";
 import { CodecError } from "../../store/codec.ts";
 import { Problem } from "../gateway/problem.ts";
 import { guarded, pause, SYSTEM_CLOCK } from "./clock.ts";
@@ -71,6 +72,7 @@ export class SessionHost {
   #closed = false;
   #channels = 0;
   readonly #openings: Openings;
+  #owed: ClockValue = 0;
 
   constructor(services: HostServices) {
     this.#services = services;
@@ -85,7 +87,24 @@ export class SessionHost {
       unlisten();
       undropped();
     };
+    this.#lookWhatIsOwed();
     this.#sweepLater();
+  }
+
+  /**
+   * The oldest version that a session at home here, or whose log is here, may still write (store/api.ts, ReplicaPorts):
+   * as of the last look, and no later than that. 0 before the first one.
+   */
+  get owed(): ClockValue {
+    return this.#owed;
+  }
+
+  #lookWhatIsOwed(): void {
+    // What is written under versions that are drawn after this is of no concern before the next look, be that hours late.
+    let least = this.#services.storeClock();
+    least = Math.min(least, this.#services.homes.leastOpen);
+    for (const { run } of this.#hosted.values()) least = Math.min(least, run?.owed ?? Infinity);
+    this.#owed = least;
   }
 
   /** Sessions that are open, and those that stand still. */
@@ -441,7 +460,7 @@ export class SessionHost {
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
       const { seed } = home, origin = this.#services.originOf(name, version);
       run = new SessionRun({
-        ...{ home, version: version.version, store, listener, isAdopted, applied },
+        ...{ home, version: version.version, store, listener, isAdopted, applied, open: head.open },
         isShared: isShared(version, name),
         nowMs: this.#services.nowMs,
         clock: this.#clock,
@@ -492,6 +511,7 @@ export class SessionHost {
   }
 
   #sweep(): void {
+    this.#lookWhatIsOwed();
     const beforeMs = this.#services.nowMs() - this.#services.idleMs;
     this.#last.sweep();
     void this.#services.endedLogs?.sweep();

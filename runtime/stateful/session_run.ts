@@ -34,13 +34,14 @@ import type {
 import type { Home, Opened as OpenedHome } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
 import type { ChannelSink, OpenChannel, StatefulEnd } from "../isolate/mod.ts";
+import type { ClockValue } from "../../store/row.ts";
 import type { FrameWay } from "./frame_way.ts";
 import { Ending } from "./ending.ts";
 import { EventLine } from "./event_line.ts";
 import type { CallMaker } from "./made_calls.ts";
 import { type CallingRun, OpenCalls } from "./open_calls.ts";
 import type { OwnStore } from "./own_store.ts";
-import { wrapPiece } from "./pieces.ts";
+import { OPEN_WORK, wrapPiece } from "./pieces.ts";
 import { Releases, type ReleasingRun } from "./releases.ts";
 import { type CheckpointingRun, RunCheckpoints } from "./run_checkpoints.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
@@ -65,6 +66,8 @@ export interface RunParts {
   readonly isAdopted: boolean;
   /** The number of the last effect that its log says to be applied. */
   readonly applied: number;
+  /** What its log says that it leaves open (pieces.ts P3). */
+  readonly open: number;
 }
 
 /** See the file's header. */
@@ -83,6 +86,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   readonly listener: RunListener;
   readonly timers: Timers;
   readonly undone = new Map<number, HandledEvent>();
+  /** The clocks of these, with which their first turns write; of some that are done, too. */
+  readonly #clocks = new Map<number, ClockValue>();
+  /** As `begunAt`, of the handler that the log left running. */
+  #leftAt: ClockValue;
   readonly calls: OpenCalls;
   readonly releases: Releases;
   readonly #checkpoints: RunCheckpoints;
@@ -117,6 +124,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.originWay = parts.originWay;
     this.store = store;
     this.#usedMs = nowMs();
+    this.#leftAt = parts.open > OPEN_WORK ? parts.open : Infinity;
     this.clock = clock;
     this.listener = listener;
     this.timers = new Timers(nowMs, clock, (name, dueMs) => this.deliver({ kind: "timer", name, dueMs }));
@@ -236,12 +244,31 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#usedMs = this.#parts.nowMs();
     this.undone.set(number, event);
     const { isolate, channel } = this.#at;
-    isolate.deliver(channel, { ...event, number, storeClock: this.store.tick() });
+    const storeClock = this.store.tick();
+    this.#clocks.set(number, storeClock);
+    isolate.deliver(channel, { ...event, number, storeClock });
   }
 
   /** Peers have these outputs. */
   acknowledge(outputs: Readonly<Record<string, number>>): void {
     if (this.#over === null) this.#at?.isolate.acknowledge(this.#at.channel, { outputs, effects: 0 });
+  }
+
+  /** The oldest version that it may still write: a handler may run for long. Infinity: none. Ask it now and then. */
+  get owed(): ClockValue {
+    const { value: first = Infinity } = this.undone.keys().next();
+    for (const number of this.#clocks.keys()) {
+      if (number >= first) break;
+      this.#clocks.delete(number);
+    }
+    return Math.min(this.#clocks.get(first) ?? Infinity, this.#leftAt, this.releases.owed);
+  }
+
+  get begunAt(): ClockValue {
+    for (const number of this.undone.keys()) {
+      if (number > this.#through) return Math.min(this.#leftAt, this.#clocks.get(number) ?? Infinity);
+    }
+    return this.#leftAt;
   }
 
   /** The event whose handler runs: the first of which no commit says that it is done. */
@@ -330,6 +357,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       this.#checkpoints.begin();
     }
     this.handling = opened.handling;
+    if (opened.isQuiescent) this.#leftAt = Infinity;
     this.#isQuiescent = opened.isQuiescent;
     for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
     this.releases.opened(opened);
@@ -367,6 +395,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const before = this.#through;
     this.#through = commit.through;
     this.#isQuiescent = commit.isQuiescent;
+    if (commit.isPoint) this.#leftAt = Infinity; // what it wrote is in this commit
     for (const [number, event] of this.undone) {
       if (number > commit.through) break;
       // Those of commits before, too: what they did may not have left, and their timers are set anew since.

@@ -14,7 +14,7 @@ import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
 import { heardBy, RecordingStorage } from "./recording.ts";
 import type { SiteId } from "../../store/ports.ts";
-import type { Row } from "../../store/row.ts";
+import type { ClockValue, Row } from "../../store/row.ts";
 import { SimDisk } from "./disk.ts";
 import type { SitePlan } from "./topology.ts";
 import { ProcessClock, type World } from "./world.ts";
@@ -23,6 +23,8 @@ import { ProcessClock, type World } from "./world.ts";
 export interface AboveProcess {
   received(from: SiteId, message: Uint8Array): void;
   disconnected(site: SiteId): void;
+  /** The oldest version that it may still write (store/api.ts, ReplicaPorts). */
+  readonly owed: ClockValue;
   /** A planned stop: nothing of it writes to the replica any more when this resolves. */
   close(): Promise<void>;
 }
@@ -258,6 +260,7 @@ export class SimSite {
           holder.process === null ? Promise.resolve() : network.send(holder.process, id, to, message),
       },
       fatal,
+      owed: () => this.#above === null ? Infinity : holder.process?.above?.owed ?? 0,
       note: (event, detail) => {
         probes.count(`note ${event}`);
         // As a site does: a child that is none any more dials again, and is told so until it is let in.

@@ -71,6 +71,15 @@ const asking = (plan: SitesPlan): SitesPlan => ({
   ops: ["post", "post", "put", "put", "swap", "echo"],
 });
 
+/** Minutes pass at once, and the store forgets deletions after a moment. */
+const aging = (plan: SitesPlan): SitesPlan => {
+  const changed = faulty(contested(plan), { crash: 6, nap: 3, partition: 2 });
+  return {
+    ...{ ...changed, ops: ["put", "put", "set", "quiet"], commitMs: [1, 4] },
+    store: { ...changed.store, horizonMs: 400, downMs: [300, 2_500] },
+  };
+};
+
 /** A process dies whenever it has passed a point of a kind so many times, whichever it is. */
 const every = (kind: string, count: number) => (): NonNullable<SitesOptions["passes"]> => {
   let passed = 0;
@@ -248,6 +257,21 @@ function ownVersions(services: HostServices): HostServices {
   };
 }
 
+/** What the store may have forgotten deletions of is taken for written. */
+function forgotten(services: HostServices): HostServices {
+  const { replica } = services;
+  const session = (inner: AttachedSession): AttachedSession =>
+    otherwise(inner, {
+      writeAs: (mutations, version) =>
+        inner.isOld(version) ? Promise.resolve(true) : inner.writeAs(mutations, version),
+      isOld: () => false,
+    });
+  return {
+    ...services,
+    replica: otherwise(replica, { attach: async (token) => session(await replica.attach(token)) }),
+  };
+}
+
 /** Keys under which the server outside is asked, of each home's own. */
 const ownKeys = (services: HostServices, site: string): HostServices => ({
   ...services,
@@ -367,6 +391,21 @@ export const VARIANTS: readonly Variant[] = [
     passes: every("isolate says", 17),
     caughtBy: ["WC6"],
     seeds: 8,
+  },
+  {
+    name: "what may be written late holds nothing that the store forgets",
+    make: () => ({ owesNothing: true }),
+    change: aging,
+    // What is written anew has another version than its log says.
+    caughtBy: ["integrity"],
+    seeds: 12,
+  },
+  {
+    name: "what is older than the store remembers counts as written",
+    make: () => ({ owesNothing: true, services: forgotten }),
+    change: aging,
+    caughtBy: ["WC6", "durability", "read-your-writes", "site closure"],
+    seeds: 12,
   },
   {
     name: "each home has keys of its own for the server outside",

@@ -27,7 +27,7 @@ import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { Standbys } from "../../runtime/stateful/standbys.ts";
 import { codeOf, versionOfLog } from "../../runtime/stateful/versions.ts";
-import type { Replica } from "../../store/api.ts";
+import type { AttachedSession, Replica } from "../../store/api.ts";
 import type { SiteId } from "../../store/ports.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
 import type { Draws } from "../sim/random.ts";
@@ -90,10 +90,10 @@ export class SiteProcess {
   static async open(parts: ProcessParts): Promise<SiteProcess> {
     const parked = new ParkedTable(parts.replica.system, () => {});
     await parked.follow();
-    return new SiteProcess(parts, parked);
+    return new SiteProcess(parts, parked, await parts.replica.attach(null));
   }
 
-  private constructor(parts: ProcessParts, parked: ParkedTable) {
+  private constructor(parts: ProcessParts, parked: ParkedTable, own: AttachedSession) {
     const { around, site, homes, clock, draws, replica } = this.#parts = parts;
     const { detector } = replica.owners;
     this.#root = around.root;
@@ -110,7 +110,7 @@ export class SiteProcess {
     }, around.numbers);
     this.#http = this.#httpOrigins();
     this.ends = this.#originEnds();
-    const services = this.#services(parked);
+    const services = this.#services(parked, own);
     this.host = new SessionHost(around.wrongs.services?.(services, site) ?? services);
     this.standbys = this.#standbys();
     const sites = () => replica.members.sites;
@@ -232,11 +232,12 @@ export class SiteProcess {
 
   // ── Sessions ──
 
-  #services(parked: ParkedTable): HostServices {
+  #services(parked: ParkedTable, own: AttachedSession): HostServices {
     const { around, site, homes, clock, wallMs, draws, isAlive, replica } = this.#parts;
     const { deployed, plan: { idleMs, isAhead } } = around;
     return {
       ...{ homes, pool: this.isolates, replica, limits: LIMITS, idleMs, channelsMax: 1_000 },
+      storeClock: () => own.tick(),
       ...{ clock, nowMs: wallMs, parked, site, newPeer: () => draws.bytes(8).toHex() },
       ...{ secrets: SECRETS, failed: (name, error) => this.#failed(name, error) },
       prepare: (name) => {

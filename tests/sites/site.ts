@@ -95,10 +95,14 @@ export class Site implements Above {
       ...{ replica: process.replica, isAlive, send: parts.send, passes: passed },
     });
     if (!isAlive()) return null;
+    const { owesNothing } = this.#around.wrongs;
     const running: Running = held.running = { homes, process: above };
     this.#running = running;
     return {
       received: (from, message) => above.links.received(from, message),
+      get owed() {
+        return owesNothing === true ? Infinity : above.host.owed;
+      },
       disconnected: (site) => {
         above.links.disconnected(site);
         this.#look(process, site);

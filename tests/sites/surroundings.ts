@@ -20,6 +20,8 @@ export interface Wrongs extends IsolateWrongs {
   readonly toOrigin?: (chunk: Uint8Array) => readonly Uint8Array[];
   /** A home that another one follows is not told so. */
   readonly isDeaf?: boolean;
+  /** The store is not told of what may still be written late. */
+  readonly owesNothing?: boolean;
 }
 
 /** What packets that come late find at a site. */

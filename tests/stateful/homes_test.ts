@@ -506,6 +506,28 @@ Deno.test("work that a log leaves open is due when its site is started anew (D4)
   assert.deepEqual(all.due, []);
 });
 
+Deno.test("the oldest version that a log leaves open is told at each of its owners, for an hour", async () => {
+  const all = await Cluster.start(3, 1, { bounds: { openOf } });
+  const x = await all.home(1, "x"), y = await all.home(1, "y"), z = await all.home(1, "z");
+  assert.equal(all.homes(1).leastOpen, Infinity);
+  await all.of(x.commit(leaving("r1", 9)));
+  await all.of(y.commit(leaving("r1", 7)));
+  await all.of(z.commit(leaving("r1", 1))); // work without a version
+  const least = () =>
+    [1, ...[0, 2].filter((at) => all.logs(at).includes("y"))].map((at) => all.homes(at).leastOpen);
+  assert.deepEqual(least(), [7, 7]);
+  all.site(1).crash(false);
+  await all.of(all.site(1).start());
+  assert.equal(all.homes(1).leastOpen, 7, "as soon as it is there");
+  const again = (await all.open(1, "y")).start([]);
+  await all.of(again.commit(leaving("r2", 0)));
+  assert.deepEqual(least(), [9, 9]);
+  await all.pass(3_500_000);
+  assert.deepEqual(least(), [9, 9]);
+  await all.pass(200_000);
+  assert.deepEqual(least(), [Infinity, Infinity], "it could not be opened for an hour");
+});
+
 Deno.test("work that a log leaves open is due at its owners when its home is lost, and told to one that lives and does not know", async () => {
   const all = await Cluster.start(3, 1, { bounds: { openOf } });
   const home = await all.home(1, "x");

@@ -122,7 +122,9 @@ Deno.test("who asks while an operator has a session opened without its clients w
         return openings.at(-1)?.promise;
       },
       followable: { log: () => undefined },
+      leastOpen: Infinity,
     },
+    storeClock: () => 1,
     apps: { get: () => ({ current }), onChange: nothing },
     parked: { get: () => null, onDrop: nothing, drop: () => Promise.resolve() },
     clock: { nowMs: () => 0, after: nothing },

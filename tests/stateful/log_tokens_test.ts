@@ -52,7 +52,7 @@ async function ownStore(
 }
 
 /** A run at a site that serves. @param opened what its log says. */
-async function running(scene: Scene, site: string, opened: Opened = atRest) {
+async function running(scene: Scene, site: string, opened: Opened = atRest, open = 0) {
   const { replica } = scene.process(site), said: string[] = [];
   const store = await ownStore(scene, site, NO_HEAD, said);
   const pieces: Given[] = [], left: string[] = [], results: Uint8Array[] = [];
@@ -79,7 +79,7 @@ async function running(scene: Scene, site: string, opened: Opened = atRest) {
   const run = new SessionRun({
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{ version: "v1", store, clock, nowMs: () => scene.world.nowMs, isShared: false, isAdopted: false },
-    ...{ applied: 0, originWay: null },
+    ...{ applied: 0, open, originWay: null },
     listener: {
       ...{ peers, done() {}, over() {}, log: (level: string, text: string) => said.push(`${level} ${text}`) },
       answered: (request: string) => void left.push(request),
@@ -282,4 +282,39 @@ Deno.test("of what a log left to be written, and nothing tells whether it was, i
   const { read, said } = await running(scene, "e1", opened);
   assert.equal(await read(), null);
   assert.deepEqual(said.map((line) => line.split(" ")[0]), ["error"]);
+});
+
+Deno.test("a run owes what its handlers may write for as long as they run, and then what is not applied", async () => {
+  const scene = await began();
+  const { run, held, commit, effectOf } = await running(scene, "e1");
+  const message = { kind: "request", request: "r1", chain: [], bytes: new Uint8Array() } as const;
+  assert.equal(run.owed, Infinity);
+  const before = effectOf("before").clock;
+  run.deliver(message);
+  const { owed } = run;
+  assert.ok(owed > before && owed < effectOf("after").clock);
+  await scene.pass(1_000);
+  assert.equal(run.owed, owed, "its handler runs");
+  const effect = { ...effectOf("one"), clock: owed };
+  commit({ effects: [effect], through: 1 });
+  await scene.pass(1_000);
+  assert.equal(run.owed, owed, "it is not applied");
+  held[0]?.resolve();
+  await scene.pass(500);
+  assert.equal(run.owed, Infinity);
+});
+
+Deno.test("a piece in the middle of a handler says since when that may have written, and whoever goes on with it owes as much (P3)", async () => {
+  const scene = await began();
+  const { run, pieces, commit } = await running(scene, "e1");
+  run.deliver({ kind: "request", request: "r1", chain: [], bytes: new Uint8Array() });
+  const { owed } = run;
+  commit({ isPoint: false, isQuiescent: false });
+  assert.equal(pieces.at(-1)?.open, owed);
+  const next = await running(scene, "e2", { ...atRest, isQuiescent: false, handling: "r1" }, owed);
+  assert.equal(next.run.owed, owed);
+  next.commit({ isPoint: false, isQuiescent: false });
+  assert.equal(next.pieces.at(-1)?.open, owed);
+  next.commit();
+  assert.deepEqual([next.pieces.at(-1)?.open, next.run.owed], [0, Infinity]);
 });

@@ -162,6 +162,7 @@ export async function memoryHost(
   };
   const host = held.host = new SessionHost({
     ...{ homes, pool, replica, limits, idleMs, channelsMax: 1_000 },
+    storeClock: () => 1,
     newPeer: () => random.bytes(16).toHex(),
     secrets: [new Uint8Array(32).fill(9)],
     standby: () => Promise.resolve(null),

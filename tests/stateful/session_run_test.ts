@@ -56,6 +56,7 @@ function running() {
       isShared: false,
       isAdopted: false,
       applied: 0,
+      open: 0,
     },
     listener: { peers } as unknown as RunListener,
     originWay: null,

@@ -6,6 +6,7 @@ import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import type { AttachedSession, DatedWrite } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
 import type { Version } from "../../store/row.ts";
+import { openReplica } from "../../store/replica.ts";
 import { Scene, type SceneOptions } from "../sim/scene.ts";
 
 const HORIZON_MS = 300;
@@ -143,4 +144,49 @@ Deno.test("what is written anew is older than all that was written since, also w
   deepEqual(await scene.done(writing(session, { mutations: [set(key, "late")], version: drawn })), []);
   await scene.pass(1_000);
   for (const there of ["root", "e1", "e2"]) equal(await read(scene, there, key), "since", there);
+});
+
+/** As `began`; what the host at e1 owes is as the result says. */
+async function owing() {
+  const owed = { least: Infinity };
+  const scene = await began({
+    open: (config, ports) =>
+      openReplica(config, config.site === "e1" ? { ...ports, owed: () => owed.least } : ports),
+  });
+  return { scene, owed };
+}
+
+Deno.test("what a host owes is written as it is, however late: nothing of that age is forgotten meanwhile (OW1)", async () => {
+  const { scene, owed } = await owing(), [x, y] = [scene.keyspace.key(0), scene.keyspace.key(1)];
+  const session = await scene.attach("e1"), drawn = version(scene, session, "e1");
+  owed.least = drawn.clock;
+  await scene.pass(50);
+  const other = await scene.attach("root");
+  await scene.done(other.write([set(x, "since")]));
+  await scene.done(other.write([{ kind: "delete", key: x }]));
+  await aged(scene);
+  equal(await scene.done(session.writeAs([set(x, "late"), set(y, "late")], drawn)), true);
+  owed.least = Infinity;
+  await aged(scene);
+  for (const there of ["root", "mid", "e1", "e2"]) {
+    deepEqual([await read(scene, there, x), await read(scene, there, y)], [null, "late"], there);
+  }
+});
+
+Deno.test("a site that does not know yet what its host owes says nothing of what may be forgotten", async () => {
+  const { scene, owed } = await owing(), key = scene.keyspace.key(0);
+  const session = await scene.attach("e1"), drawn = version(scene, session, "e1");
+  await scene.pass(100);
+  scene.site("e1").crash();
+  await aged(scene);
+  owed.least = 0;
+  await scene.site("e1").start();
+  await scene.until(() => scene.process("e1").ready);
+  await aged(scene);
+  owed.least = drawn.clock;
+  const later = await scene.attach("e1");
+  const write = { mutations: [set(key, "late")], version: drawn };
+  ok(await scene.done(later.writeAs(write.mutations, drawn)) || later.isOld(drawn));
+  deepEqual(await scene.done(writing(later, write)), [], "the watermark has not passed it");
+  equal(await read(scene, "e2", key), "late");
 });

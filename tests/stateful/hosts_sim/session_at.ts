@@ -122,6 +122,7 @@ export class SiteProcess {
         open: (_app, session, sink) => Promise.resolve(this.isolate.open(session, sink)),
       } as HostServices["pool"],
       replica: this.#replica(),
+      storeClock: () => 1,
       apps: {
         get: () => ({ name: NAME.app, record: {} as never, current: versionOf(around.version()) }),
         version: (_, version) => Promise.resolve(versionOf(version)),
