@@ -337,7 +337,11 @@ export class Recovery {
     const hasLog = furthestOf(answers) !== null || [...promised.values()].some(({ log }) => log !== null);
     if (owners.length === row.owners.length || !hasLog) return row;
     const ask = { kind: "configure", name, epoch, config, owners } as const;
-    const reply = await this.#within(this.#ports.ask(this.#ports.arbiter(), ask));
+    const ports = this.#ports;
+    // Hosts may have been waited for longer than an opening has; and a home that does not know what is on record by then
+    // would be taken for an earlier one, as soon as it asks for anything.
+    const untilMs = Math.max(this.#untilMs, ports.nowMs() + PROMISE_MS_MAX);
+    const reply = await this.#within(ports.ask(ports.arbiter(), ask), untilMs);
     if (reply?.kind !== "row") return row;
     if (reply.outcome !== "granted" || reply.row === null) throw this.#overtaken();
     return reply.row;

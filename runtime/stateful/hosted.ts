@@ -192,6 +192,7 @@ export class Hosted implements RunListener, PeersSession {
       try {
         return await this.#startOnce();
       } catch (error) {
+        this.peers.notOpened();
         if (!(error instanceof RunFailed)) throw error;
         const { over } = error;
         if (over.kind !== "killed") throw this.#failed(over);
@@ -205,6 +206,11 @@ export class Hosted implements RunListener, PeersSession {
     this.#parked ??= this.#site.why(this.name);
     if (this.#parked !== null) throw parked(this.name, this.#parked);
     const run = await this.#site.open(this.name, this);
+    const { over } = run;
+    if (run.isOver && over !== null) { // it did not serve yet, so that nobody was told
+      await run.finished;
+      throw new RunFailed(over);
+    }
     // Of an earlier epoch it may have been done at another site since.
     const rejected = this.#rejected?.epoch === run.home.epoch ? this.#rejected.event : null;
     this.#rejected = null;

@@ -108,6 +108,8 @@ export class HostedPeers implements RunPeers {
     } finally {
       if (--this.#connecting === 0) this.#asked = null;
     }
+    // HP1: what is left of an opening that failed would wait for one that nobody asks for.
+    if (this.#peers?.epoch === 0) return this.#waits(channel, null);
     return this.#accept(channel, "client");
   }
 
@@ -213,6 +215,13 @@ export class HostedPeers implements RunPeers {
   noted(opened: Opened): void {
     this.#left = null;
     if (opened.peers.length > 0) this.#here().noted(opened);
+  }
+
+  /** The run that has noted them does not serve. */
+  notOpened(): void {
+    if (this.#opened !== null) return;
+    this.#peers?.notOpened();
+    this.#forgetUnused();
   }
 
   opened(opened: Opened): void {

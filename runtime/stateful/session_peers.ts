@@ -160,6 +160,11 @@ export class SessionPeers {
     this.#isNoted = true;
   }
 
+  /** And nothing will be: that isolate does not serve. */
+  notOpened(): void {
+    this.#isNoted = false;
+  }
+
   /** That is at all owners (SP2). What killed the run before was rejected already (SP3). */
   opened(epoch: number, { peers, outputs, leftBehind }: OpenedLog, run: PeersRun): void {
     this.#epoch = epoch;

@@ -182,6 +182,11 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     return this.#over !== null;
   }
 
+  /** Why it is over; null: it is not. */
+  get over(): RunOver | null {
+    return this.#over;
+  }
+
   /** Its home, where hosts hold the log, too. */
   get shared(): Home | null {
     return this.#parts.isShared ? this.#home : null;

@@ -3,12 +3,14 @@ import { strict as assert } from "node:assert";
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { Session } from "../../functions/session.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
+import type { Opened } from "../../functions/turns/mod.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
 import { HomeError } from "../../functions/homes/mod.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { Hosted } from "../../runtime/stateful/hosted.ts";
 import type { HostedSite } from "../../runtime/stateful/hosted_site.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
+import type { RunOver } from "../../runtime/stateful/run_over.ts";
 import type { SessionRun } from "../../runtime/stateful/session_run.ts";
 import { type MemoryHost, memoryHost, seeing, sleep } from "./memory_host.ts";
 
@@ -19,6 +21,7 @@ function aRun() {
   const finished = Promise.withResolvers<void>();
   const run = {
     isOver: false,
+    over: null,
     handling: null,
     first: undefined,
     home: { epoch: 1 },
@@ -34,15 +37,27 @@ function aRun() {
 
 function served() {
   const runs: ReturnType<typeof aRun>[] = [];
-  const next = { epoch: 1, fails: false };
+  const next = { epoch: 1, fails: false, over: null as RunOver | null, noted: () => {} };
   let gone = 0;
   const site = {
     why: () => null,
+    log: () => {},
+    peersOf: () => ({
+      clock: { nowMs: () => 0, after: () => () => {} },
+      isShared: () => false,
+      origin: () => null,
+      failed: () => {},
+    }),
     serves: () => {},
     gone: () => gone++,
     open: () => {
+      next.noted();
       if (next.fails) return Promise.reject(new HomeError("superseded", "not now"));
       const run = aRun();
+      if (next.over !== null) {
+        Object.assign(run, { isOver: true, over: next.over });
+        run.finish();
+      }
       Object.assign(run.home, { epoch: next.epoch });
       runs.push(run);
       return Promise.resolve(run);
@@ -109,6 +124,27 @@ Deno.test("what killed an isolate is not given up where another site has been th
     if (epoch === 1 && !isTold) assert.deepEqual((rejected as { of: unknown }).of, event);
     else assert.equal(rejected, null);
   }
+});
+
+Deno.test("a run that is over before it serves is one that could not be opened: those who wait hear so", async () => {
+  const { hosted, runs, next } = served();
+  const superseded = new HomeError("superseded", "another site has it");
+  next.over = { kind: "moved", error: superseded };
+  await assert.rejects(hosted.ensure(), superseded);
+  assert.equal(hosted.run, null);
+  next.over = null;
+  assert.equal(await hosted.ensure(), runs[1]);
+});
+
+Deno.test("who comes when an opening has failed asks for the next one (HP1)", async () => {
+  const { hosted, runs, next } = served();
+  const peers = [{ kind: "client", id: "p1", isClosed: false, received: 0, sent: 0 }] as const;
+  next.fails = true;
+  next.noted = () => hosted.peers.noted({ peers, outputs: [] } as unknown as Opened);
+  await assert.rejects(hosted.ensure());
+  next.fails = false;
+  await hosted.connect({ send: () => {}, close: () => {} }, null);
+  assert.equal(runs.length, 1);
 });
 
 Deno.test("who asks while an operator has a session opened without its clients waits for that opening (H6)", async () => {

@@ -10,6 +10,8 @@ import { type HostsRun, simulateHosts } from "./hosts_sim/simulation.ts";
 import { Unsure, type Why } from "./hosts_sim/unsure.ts";
 
 const SEEDS = 25;
+/** Beside them: an opening fails after hosts were asked for longer than it has, and the next one is asked for by hosts only. */
+const MORE_SEEDS = [991111];
 /** Of each hard plan: more are for main.ts. */
 const HARD_SEEDS = 2;
 /** A variant has to be caught by one of these. */
@@ -45,7 +47,7 @@ const WANTED = [
 
 Deno.test("clients that hold the log are never contradicted, and lose nothing, on a fixed set of seeds", async () => {
   const probes: Record<string, number> = {};
-  for (let seed = 0; seed < SEEDS; seed++) {
+  for (const seed of [...Array(SEEDS).keys(), ...MORE_SEEDS]) {
     const run = await simulateHosts(seed);
     assert.deepEqual(run.violations, [], `seed ${seed}`);
     for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
