@@ -269,6 +269,8 @@ export interface Replica {
   attachAll(tokens: readonly TokenState[], trace?: string): Promise<AttachedSession>;
   /** Resolves when everything up to a position of this site's journal is on disk. */
   durable(position: Position): Promise<void>;
+  /** How many bytes of rows this site may hold from now on: no more than its configuration says, which comes first. */
+  holdAtMost(bytes: number): void;
   /** Whether it is already: then there is nothing to wait for. */
   isDurable(position: Position): boolean;
   /** The host's own reads and writes (control plane), outside any session. */

@@ -49,8 +49,8 @@ export class Collector {
     let bytes = await core.ports.storage.bytes();
     core.counters["storage_bytes"] = bytes;
     const nowMs = core.steady.nowMs();
-    if (core.isRoot || bytes <= core.config.capacityBytes || nowMs < this.#evictAgainMs) return;
-    const goal = core.config.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
+    if (core.isRoot || bytes <= core.capacityBytes || nowMs < this.#evictAgainMs) return;
+    const goal = core.capacityBytes * EVICT_TO_SHARE, ranges = core.coverage.leastRecentlyUsed(WHOLE);
     for (const range of core.stale.within(WHOLE)) {
       if (bytes <= goal) return;
       if (!this.#uplink?.fetches(range)) bytes -= await this.#evictStale(range);

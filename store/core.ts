@@ -97,6 +97,8 @@ export class Core {
   replantedTo: Position = 0;
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
+  /** Rows that can be fetched again are given back above this; at most what the configuration says. */
+  capacityBytes: number;
   /** The clock may not pass this before it is persisted further ahead. */
   clockBound: ClockValue = 0;
   /** At least the clock at which anything up to the committed head was applied here. */
@@ -122,6 +124,7 @@ export class Core {
 
   constructor(config: ReplicaConfig, ports: ReplicaPorts) {
     this.config = config;
+    this.capacityBytes = config.capacityBytes;
     this.lost = config.lost ?? [];
     this.ports = ports;
     this.clock = new HybridClock(ports.clock);

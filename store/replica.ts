@@ -456,6 +456,10 @@ export class SiteReplica implements Replica {
     return this.#durability.safe(position);
   }
 
+  holdAtMost(bytes: number): void {
+    this.#core.capacityBytes = Math.min(bytes, this.#core.config.capacityBytes);
+  }
+
   isDurable(position: Position): boolean {
     return this.#durability.isSafe(position);
   }

@@ -88,7 +88,7 @@ export class Resync {
     for (const range of ranges) {
       const bytes = await core.ports.storage.bytes();
       if (core.closed || connection !== this.#connection) return;
-      if (bytes > core.config.capacityBytes * EVICT_TO_SHARE) return;
+      if (bytes > core.capacityBytes * EVICT_TO_SHARE) return;
       if (core.stale.touches(range)) await this.#host.fetch(range).catch(() => {});
     }
   }

@@ -36,7 +36,7 @@ export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
     coverage: {
       ranges: core.coverage.size,
       bytes: core.counters["storage_bytes"] ?? 0,
-      capacityBytes: config.capacityBytes,
+      capacityBytes: core.capacityBytes,
     },
     pending: pending.rows,
     pendingBytes: pending.bytes,

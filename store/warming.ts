@@ -113,7 +113,7 @@ export class Warming {
     for (const range of ranges.slice(0, FOOTPRINT_RANGES_MAX)) {
       if (core.coverage.hasRange(range)) continue;
       const bytes = await core.ports.storage.bytes();
-      if (core.closed || bytes > core.config.capacityBytes * EVICT_TO_SHARE) return;
+      if (core.closed || bytes > core.capacityBytes * EVICT_TO_SHARE) return;
       const isFetched = await this.#uplink?.fetch(range, 0, false).then(() => true, () => false);
       if (!isFetched) return;
       core.count("warmed");

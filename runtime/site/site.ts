@@ -42,6 +42,7 @@ import { dismissalOf, refusalOf } from "./admission.ts";
 import { DiskSpace } from "./alerts.ts";
 import { diskWorks } from "./disk_trial.ts";
 import { drain } from "./drain.ts";
+import { DiskRoom, lookAt } from "./disk_room.ts";
 import { describe, Faults } from "./faults.ts";
 import { frontPage } from "./front_page.ts";
 import { fixedChanges, ownersSettings } from "./owners_fields.ts";
@@ -58,6 +59,8 @@ import { WARNINGS } from "./warnings.ts";
 
 /** Requests that run when a site stops get this long to end; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
+/** A disk fills by some megabytes in it, and a look costs a tenth of a millisecond. */
+const ROOM_LOOK_MS = 250;
 /** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
@@ -84,6 +87,7 @@ export class Site {
   #gateway: Gateway | null = null;
   #server: HttpListener | null = null;
   #certificates: Certificates | null = null;
+  #roomTimer: ReturnType<typeof setInterval> | undefined;
   #fault: Error | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
@@ -202,6 +206,7 @@ export class Site {
       owed: () => this.#apps?.stateful.owed ?? 0,
       traced: this.requests.asked,
     });
+    if (config.parent !== null && config.engine !== "memory") this.#watchRoom(replica);
     const transport = transportOf(tls);
     this.#hub = this.#startLinks(replica, { secrets, disk, transport });
     this.#chaos?.bind({ links: this.#hub.control, replica, tablesOf: (app) => this.#tablesOf(app) });
@@ -264,6 +269,15 @@ export class Site {
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
     const codec = codecOf(secrets, this.clock, this.random);
     void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
+  }
+
+  /** What can be fetched again makes room before the disk is full. */
+  #watchRoom(replica: Replica): void {
+    const room = new DiskRoom(this.config.capacityBytes), folder = `${this.config.data}/store`;
+    this.#roomTimer = setInterval(() => {
+      const look = lookAt(folder, replica.status().coverage.bytes);
+      if (look !== null) replica.holdAtMost(room.after(look));
+    }, ROOM_LOOK_MS);
   }
 
   /** What the replica has to say. */
@@ -468,6 +482,7 @@ export class Site {
   async #stop(): Promise<void> {
     this.log.line("info", "stopping", {});
     this.#trials.abort();
+    clearInterval(this.#roomTimer);
     await this.#certificates?.close();
     this.#gateway?.close();
     await this.#drain();

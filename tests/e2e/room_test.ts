@@ -17,6 +17,8 @@ const TOPOLOGY = {
 };
 const NOTE_BYTES = 32 * 1024;
 const NOTES_MAX = 200;
+const DISK_BYTES = 12 * 1024 * 1024;
+const AT_ONCE = 16;
 
 const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
 const text = (id: string) => id.padEnd(NOTE_BYTES, ".");
@@ -54,11 +56,8 @@ async function cutOff(cluster: TestCluster): Promise<void> {
   assert.match(answer.text, /wait for the way to the root/);
   assert.ok(answer.headers.has("retry-after"));
   assert.ok(taken.length >= 20 && taken.length <= 40, `${taken.length} notes fit`);
-  assert.equal(
-    (await client.fetch(note(cluster, "edge-1", "own"))).status,
-    503,
-    "never read here: not covered",
-  );
+  assert.equal((await client.fetch(note(cluster, "edge-1", "own"))).text, "mine", "what was written here");
+  assert.equal((await client.fetch(note(cluster, "edge-1", "never"))).status, 503, "and nothing else");
   const { pendingBytes } = JSON.parse((await ask(`${cluster.url("edge-1")}/_sojourn/status`)).text) as {
     pendingBytes: number;
   };
@@ -130,6 +129,37 @@ async function diskFull(cluster: TestCluster, folder: string): Promise<void> {
   }
 }
 
+/** What was written elsewhere is read at a site whose disk is smaller than that, and than what the site file allows. */
+async function smallDisk(cluster: TestCluster, folder: string): Promise<void> {
+  await cluster.control("stop", "edge-2");
+  await Deno.remove(folder, { recursive: true });
+  await Deno.mkdir(folder);
+  assert.ok(await run("mount", "-t", "tmpfs", "-o", `size=${DISK_BYTES}`, "tmpfs", folder));
+  try {
+    await cluster.control("start", "edge-2");
+    await cluster.ready("edge-2");
+    const ids = Array.from({ length: (2 * DISK_BYTES) / NOTE_BYTES }, (_, i) => `small-${i}`);
+    for (const some of Array.from({ length: ids.length / AT_ONCE }, () => ids.splice(0, AT_ONCE))) {
+      await Promise.all(some.map(async (id) => {
+        await ask(note(cluster, "cloud", id), { method: "PUT", body: text(id) });
+        const read = await ask(note(cluster, "edge-2", id));
+        assert.equal(read.status, 200, read.text);
+      }));
+    }
+    const readyz = await ask(`${cluster.url("edge-2")}/_sojourn/readyz`);
+    assert.equal(readyz.status, 200, readyz.text);
+    assert.equal(
+      (await ask(note(cluster, "edge-2", "mine"), { method: "PUT", body: text("mine") })).status,
+      201,
+    );
+    const { coverage } = JSON.parse((await ask(`${cluster.url("edge-2")}/_sojourn/status`)).text);
+    assert.ok(coverage.capacityBytes < DISK_BYTES, `it allows itself ${coverage.capacityBytes} bytes`);
+  } finally {
+    await cluster.control("kill", "edge-2");
+    await run("umount", folder);
+  }
+}
+
 Deno.test("sites without room refuse, lose nothing, and go on when there is room", async (t) => {
   const topology = await Deno.makeTempFile({ suffix: ".json" });
   await Deno.writeTextFile(topology, JSON.stringify(TOPOLOGY));
@@ -143,6 +173,11 @@ Deno.test("sites without room refuse, lose nothing, and go on when there is room
     name: "a site whose real disk was full starts anew when there is room",
     ignore: !mounts, // it takes a disk of its own, and root to mount one
     fn: () => diskFull(cluster, join(cluster.data, "sites", "edge-2", "data")),
+  });
+  await t.step({
+    name: "a site whose disk is smaller than what it may hold is not filled by reads",
+    ignore: !mounts,
+    fn: () => smallDisk(cluster, join(cluster.data, "sites", "edge-2", "data")),
   });
   await Deno.remove(topology);
 });

@@ -89,6 +89,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       attachAll: () => Promise.resolve(session),
       durable: () => session.durable(),
       isDurable: () => false,
+      holdAtMost: () => {},
       system: session,
       members: {
         remove: () => Promise.resolve({ kind: "removed", stable: 0 }),

@@ -22,7 +22,7 @@ Deno.test("a session whose disks are lost is ended for who ends it, opened by no
 });
 
 Deno.test("a session of which a disk only does not answer is not ended: what it has may be what was told", async () => {
-  const all = await Cluster.start(3, 1);
+  const all = await Cluster.start(3, 1, { bounds: { lostMs: Infinity } });
   const home = await all.home(1, "x");
   await all.of(home.commit(commitOf("r1")));
   await all.of(home.settled());

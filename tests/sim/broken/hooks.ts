@@ -72,6 +72,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
       attachAll: async (tokens) => wrap(await inner.attachAll(tokens.map(change))),
       durable: (position) => inner.durable(position),
       isDurable: (position) => inner.isDurable(position),
+      holdAtMost: (bytes) => inner.holdAtMost(bytes),
       system: system === undefined ? inner.system : overlaidSystem(inner.system, system),
       members: inner.members,
       owners: inner.owners,
