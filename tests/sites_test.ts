@@ -1,8 +1,10 @@
 /** Whole sites in virtual time: real replicas with all that stateful sessions are made of above them (tests/sites). */
 import { strict as assert } from "node:assert";
+import { excusedTooOften } from "./sim/excuses.ts";
 import { VARIANTS } from "./sites/broken.ts";
 import { INSIDE_VARIANTS } from "./sites/broken_inside.ts";
 import { survey } from "./sites/crash_points.ts";
+import { SITES_EXCUSES } from "./sites/excuses.ts";
 import { firstWrong } from "./sites/rewritten.ts";
 import { simulateSites } from "./sites/simulation.ts";
 
@@ -23,6 +25,7 @@ Deno.test("whole sites lose nothing, contradict nothing and honour every token, 
     ...["device lost: moved", "asked again", "acts", "carry", "wait", "nothing", "request: ok"],
   ];
   for (const name of wanted) assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
+  assert.deepEqual(excusedTooOften(SITES_EXCUSES, probes, SEEDS), []);
 });
 
 Deno.test("whole sites: a seed runs the same twice", async () => {

@@ -1,0 +1,11 @@
+/** What the simulator of whole sites lets pass, as tests/sim/excuses.ts says: all that the store's does, by the same bounds. */
+import { type Excuse, STORE_EXCUSES } from "../sim/excuses.ts";
+
+export const SITES_EXCUSES: readonly Excuse[] = [
+  ...STORE_EXCUSES,
+  {
+    name: "away for more than a minute",
+    perHundred: 20,
+    says: "who is away from a session for more than a minute is detached",
+  },
+];
