@@ -65,8 +65,11 @@ export function chachaBlock(
   return workBytes;
 }
 
-/** What a stream is drawn for: `Math.random` goes on over epochs, `crypto` begins anew with each (STATEFUL). */
-export const STREAM = { math: 1, crypto: 2 } as const;
+/**
+ * What a stream is drawn for: `Math.random` goes on over epochs, `crypto` begins anew with each (STATEFUL). For a form one
+ * is begun where the session stands, and dropped.
+ */
+export const STREAM = { math: 1, crypto: 2, forms: 3 } as const;
 
 /** One stream: a position under a seed, and the block that it stands in while it is in use. */
 export class RandomStream {

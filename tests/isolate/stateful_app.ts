@@ -1,8 +1,11 @@
 /** An app whose stateful sessions touch everything that is recorded. */
+import { AsyncResource, executionAsyncId } from "node:async_hooks";
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { defineApp, type EnvOf, grid, map, Session, table } from "sojourn";
+import { getCallSites } from "node:util";
+import { gunzipSync, gzip } from "node:zlib";
 import { z } from "zod";
 
 const resources = {
@@ -108,6 +111,62 @@ class Probe extends Session<Env> {
     const values = [first, dates, hash, same, randomBytes(4).toString("hex"), loadedMs, new Error("e").stack];
     this.log.push(JSON.stringify(values));
     return values;
+  }
+
+  /** What the platform dates, draws or counts by itself. */
+  async hiddenSources(): Promise<unknown> {
+    const form = new FormData();
+    form.append("blob", new Blob(["b"]));
+    form.set("named", new Blob(["c"]), "n.txt");
+    const dates = [...form.values()].map((each) => (each as File).lastModified === Date.now());
+    const response = new Response(form), type = response.headers.get("content-type");
+    const request = new Request("http://a/", { method: "POST", body: form });
+    const read = await response.clone().formData();
+    const boundary = type?.split("=")[1] ?? "";
+    const text = await response.text();
+    const values = [
+      performance.now() === new PerformanceMark("m").startTime,
+      dates,
+      (read.get("blob") as File).lastModified === Date.now(),
+      text.startsWith(`--${boundary}\r\n`),
+      request.headers.get("content-type") === type,
+      response instanceof Response && response.constructor === Response,
+      [executionAsyncId(), new AsyncResource("a").asyncId(), new AsyncResource("b").asyncId()],
+      [Buffer.from("q").byteOffset, Buffer.from("r").buffer.byteLength],
+    ];
+    this.log.push(JSON.stringify([values, type, text, Object.keys(Object(read))]));
+    return values;
+  }
+
+  /** What it sees of those that called it. */
+  frames(): unknown {
+    const before = Error.prepareStackTrace;
+    Error.prepareStackTrace = (_, sites) => sites.map((site) => String(site.getFileName()));
+    const own = new Error("e").stack;
+    Error.prepareStackTrace = before;
+    const sites = getCallSites().map(({ scriptName }) => scriptName);
+    Reflect.set(Error, "prepareStackTrace", undefined);
+    const plain = new Error("e").stack;
+    Error.prepareStackTrace = before;
+    return [own, sites, plain];
+  }
+
+  /** Compressed by what Node computes behind a callback. */
+  async compress(): Promise<number> {
+    const { promise, resolve } = Promise.withResolvers<Uint8Array>();
+    gzip("text", (_, bytes) => resolve(bytes));
+    this.log.push((await promise).toString());
+    return gunzipSync(await promise).length;
+  }
+
+  async imports(): Promise<void> {
+    this.count("imported");
+    // Caught or not: it does not come when a replay would have it.
+    await import("node:path").catch(() => {});
+  }
+
+  reads(): void {
+    new FileReader();
   }
 
   all(): string[] {

@@ -53,6 +53,29 @@ Deno.test("stateful session is what it was in another isolate, whatever its hand
     assert.deepEqual(await home.value("absent"), []);
   }));
 
+Deno.test("stateful session sees of dates, boundaries and counts that the platform makes what a replay sees", () =>
+  withPool(async (pool) => {
+    const home = new TestHome(pool, app, "a");
+    await home.open();
+    const wanted = [true, [true, true], true, true, true, true, [0, 0, 0], [0, 1]];
+    assert.deepEqual(await home.value("hiddenSources"), wanted);
+    assert.deepEqual(await home.value("hiddenSources"), wanted);
+    const [own, sites, plain] = await home.value("frames") as [string[], string[], string];
+    assert.deepEqual([...new Set([...own, ...sites])], ["app:///bundle"]);
+    assert.match(plain, /^Error: e\n {4}at Probe\.frames \(app:\/\/\/bundle:\d+:\d+\)$/);
+    assert.equal(await home.value("compress"), 4);
+    const before = await home.value("all") as string[];
+    assert.equal(before.length, 3);
+    await home.move();
+    assert.deepEqual(await home.value("all"), before);
+    const imported = await home.call("imports");
+    assert.match(imported.kind === "error" ? imported.message : "", /can't import "node:path": .*at the top/);
+    const read = await home.call("reads");
+    assert.match(read.kind === "error" ? read.message : "", /FileReader is not available.*blob\.text/);
+    assert.equal(await home.value("count", "imported"), 1, "it did nothing");
+    assert.equal(home.parked, null);
+  }));
+
 Deno.test("stateful session answers HTTP, and its timers are its home's", () =>
   withPool(async (pool) => {
     const home = new TestHome(pool, app, "a");

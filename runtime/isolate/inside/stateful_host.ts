@@ -101,7 +101,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
       loop.sink.log(loop.current === undefined ? 0 : loop.channel, level, text);
     }
   });
-  recordImports(() => app.source);
+  recordImports(() => app.source, current);
   const realm = cutRealm(recordedFetch(current));
   recordRealm(current);
   const intrinsics = collectIntrinsics();

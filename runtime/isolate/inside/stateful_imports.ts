@@ -1,10 +1,12 @@
 /**
  * Imports of an app in an isolate of stateful sessions: its bundle, under an address that is the same at each load
  * (stacks show it), and the node built-ins of the allow-list, in which what is random, timed or done on other threads
- * is replaced by the recorded globals or refused.
+ * is replaced by the recorded globals or refused. (`url`, `util` and `zlib` can't be: this Deno finds them by their names
+ * whatever a hook says. What they compute is done within the turn, callbacks included.)
  */
 import { registerHooks } from "node:module";
 import { isAllowedBuiltin } from "../../bundle/builtins.ts";
+import type { Current } from "./stateful_current.ts";
 
 /** Where the bundle is loaded from. */
 export const BUNDLE_URL = "app:///bundle";
@@ -50,6 +52,15 @@ const RANDOM_INT = `(min, max) => {
 /** Sources by the name of the built-in. */
 const SOURCES: ReadonlyMap<string, string> = new Map([
   [
+    "async_hooks",
+    replaced("async_hooks", {
+      executionAsyncId: "() => 0",
+      triggerAsyncId: "() => 0",
+      ...refused(["createHook", "executionAsyncResource"], "use AsyncLocalStorage"),
+    }),
+  ],
+  ["buffer", replaced("buffer", { File: "globalThis.File" })],
+  [
     "timers",
     TIMERS.map((name) => `export const ${name} = globalThis.${name};\n`).join("") +
     `export { self as default };\nconst self = { ${TIMERS.join(", ")} };\n`,
@@ -81,38 +92,31 @@ export { self as default };\nconst self = { setTimeout, setImmediate, setInterva
         "createSign",
         "sign",
       ]),
-      ...refused(["publicEncrypt"]),
+      ...refused(["publicEncrypt", "DiffieHellman", "DiffieHellmanGroup", "ECDH", "Sign"]),
+      ...refused(["createDiffieHellmanGroup", "getDiffieHellman", "diffieHellman"]),
+      ...refused(["checkPrime"], "use checkPrimeSync"),
       ...refused(["scrypt"], "use scryptSync"),
       ...refused(["pbkdf2"], "use pbkdf2Sync"),
       ...refused(["hkdf"], "use hkdfSync"),
     }),
   ],
-  [
-    "zlib",
-    replaced(
-      "zlib",
-      Object.fromEntries(
-        [
-          "deflate",
-          "deflateRaw",
-          "gzip",
-          "gunzip",
-          "inflate",
-          "inflateRaw",
-          "unzip",
-          "brotliCompress",
-          "brotliDecompress",
-        ]
-          .map((name) => [name, `refuse("${name}", "use ${name}Sync")`]),
-      ),
-    ),
-  ],
 ]);
 
-/** Lets the bundle be imported from {@link BUNDLE_URL}, and nothing that is not allowed. */
-export function recordImports(bundle: () => string): void {
+/**
+ * Lets the bundle be imported from {@link BUNDLE_URL}, and nothing that is not allowed. What a handler imports would come
+ * when the platform has loaded it, which no log has: the handler fails at once.
+ */
+export function recordImports(bundle: () => string, current: Current): void {
   registerHooks({
     resolve(specifier, context, next) {
+      const program = current();
+      if (program !== undefined) {
+        const error = new TypeError(
+          `a handler of a stateful session can't import "${specifier}": import it at the top of the module`,
+        );
+        program.fail(error);
+        throw error;
+      }
       const isOurs = specifier === BUNDLE_URL && context.parentURL?.startsWith("file:") === true;
       if (isOurs) return { url: BUNDLE_URL, format: "module", shortCircuit: true };
       const name = specifier.replace(/^node:/, "");

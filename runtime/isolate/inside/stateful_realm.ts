@@ -4,6 +4,8 @@
  *
  * SR1  What can neither be recorded nor pinned is absent, and says so when it is used.
  */
+import { AsyncResource } from "node:async_hooks";
+import { Buffer } from "node:buffer";
 import { forget } from "../../../functions/tracked/field_walk.ts";
 import { refusal } from "./absent.ts";
 import type { Current } from "./stateful_current.ts";
@@ -39,6 +41,8 @@ export function recordRealm(current: Current): void {
     "createObjectURL",
     refusal("URL.createObjectURL", "its address would be another at each replay"),
   );
+  define(globalThis, "FileReader", refusal("FileReader", "use await blob.text() or blob.bytes()"));
+  pinNode();
   for (const name of ["waitAsync", "notify"]) define(Atomics, name, refusal(`Atomics.${name}`));
   watchDefinitions();
   installReferences();
@@ -47,12 +51,27 @@ export function recordRealm(current: Current): void {
   cutStacks();
 }
 
-/** A replay is called from elsewhere: stacks show the app's own frames. */
+type Site = { getFileName(): string | null };
+type Prepare = (error: Error, sites: Site[]) => unknown;
+
+/** A replay is called from elsewhere: stacks show the app's own frames, also to what a program puts there itself. */
 function cutStacks(): void {
-  const own = (site: { getFileName(): string | null }) => site.getFileName()?.startsWith(BUNDLE_URL) === true;
-  define(Error, "prepareStackTrace", (error: Error, sites: { getFileName(): string | null }[]) => {
-    const frames = sites.filter(own).map((site) => `\n    at ${site}`).join("");
-    return `${Error.prototype.toString.call(error)}${frames}`;
+  const isOwn = (site: Site) => site.getFileName()?.startsWith(BUNDLE_URL) === true;
+  const cut = new WeakSet<object>();
+  const prepared = (prepare: unknown): unknown => {
+    if (typeof prepare !== "function" || cut.has(prepare)) return prepare;
+    const own: Prepare = (error, sites) => Reflect.apply(prepare, Error, [error, sites.filter(isOwn)]);
+    cut.add(own);
+    return own;
+  };
+  const asText: Prepare = (error, sites) =>
+    Error.prototype.toString.call(error) + sites.map((site) => `\n    at ${site}`).join("");
+  let prepare = prepared(asText);
+  Reflect.defineProperty(Error, "prepareStackTrace", {
+    configurable: true,
+    get: () => prepare,
+    // Taken away, it is as it was: the platform's own way shows all.
+    set: (given: unknown) => void (prepare = prepared(given ?? asText)),
   });
 }
 
@@ -137,6 +156,13 @@ function installWebAssembly(): void {
       refusal(`WebAssembly.${name}`, "import the module, or use WebAssembly.instantiate"),
     );
   }
+}
+
+/** What Node's parts count for all sessions of an isolate. */
+function pinNode(): void {
+  // A pool would show where in it a buffer lies, and what others have in it.
+  Reflect.defineProperty(Buffer, "poolSize", { value: 0, writable: false, configurable: false });
+  define(AsyncResource.prototype, "asyncId", () => 0);
 }
 
 /** Machines differ. */

@@ -3,10 +3,11 @@
  *
  * ST1  Nothing here shows the time of the process: where no turn runs (module code) the clock stands still.
  * ST2  What JavaScript makes dates of by itself is replaced too: `constructor`, formatting without a date, Temporal,
- *      files.
+ *      files, also those that a form makes.
  */
 import { refusal } from "./absent.ts";
 import type { Current } from "./stateful_current.ts";
+import { installForms } from "./stateful_forms.ts";
 
 /** The time of module code: the same wherever it runs. */
 const MODULE_MS = Date.UTC(2025, 0, 1);
@@ -22,6 +23,7 @@ export function installTime(current: Current, define: Define): void {
   installTemporal(nowMs, define);
   installPerformance(nowMs, originMs, define);
   installFile(nowMs, define);
+  installForms(current, nowMs, define);
   installTimers(current, define);
 }
 
@@ -120,6 +122,17 @@ function installPerformance(nowMs: () => number, originMs: () => number, define:
       return entry;
     },
   );
+  // As `mark` without its list.
+  const BuiltIn = PerformanceMark;
+  define(
+    globalThis,
+    "PerformanceMark",
+    new Proxy(BuiltIn, {
+      construct: (target, [name, options = {}], newTarget) =>
+        Reflect.construct(target, [name, { startTime: sinceOrigin(), ...Object(options) }], newTarget),
+    }),
+  );
+  define(BuiltIn.prototype, "constructor", globalThis.PerformanceMark);
   for (const name of ["getEntries", "getEntriesByName", "getEntriesByType"]) {
     define(prototype, name, () => []);
   }
