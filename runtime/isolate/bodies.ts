@@ -9,7 +9,7 @@
  * `abort` comes from the sender (the body failed), `stop` from the receiver (no more is wanted).
  */
 import type { FrameWriter } from "./frame_writer.ts";
-import { CHUNK_BYTES_MAX, FRAME } from "./frames.ts";
+import { CHUNK_BYTES_MAX, FRAME, FrameError } from "./frames.ts";
 
 /** 16 chunks of 64 KiB: 650 MB/s were measured with it; below 4 chunks every one waits for its credit. */
 export const WINDOW_BYTES = 4 * CHUNK_BYTES_MAX;
@@ -32,7 +32,9 @@ export class BodySender {
     this.#credit = options.credit;
   }
 
+  /** @throws FrameError for more than a window: none is owed so much. */
   credit(bytes: number): void {
+    if (this.#credit + bytes > WINDOW_BYTES) throw new FrameError("a body is asked for beyond its window");
     this.#credit += bytes;
     this.#wake?.();
   }

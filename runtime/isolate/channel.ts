@@ -1,5 +1,6 @@
 /** What an isolate says of one stateful session, handed to whoever opened it. */
 import type { Call, Checkpoint, Commit, Opened, Parked } from "../../functions/turns/mod.ts";
+import { readEnd, readLogLine, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import { FRAME } from "./frames.ts";
 import { readCall, readCheckpoint, readCommit, readOpened, readParked } from "./session_frames.ts";
@@ -44,18 +45,27 @@ export function receiveChannel(
 ): void {
   switch (type) {
     case FRAME.sessionOpened:
-      return sink.opened(readOpened(payload));
+      return sink.opened(whole(payload, readOpened));
     case FRAME.sessionCommit:
-      return sink.commit(readCommit(payload));
+      return sink.commit(whole(payload, readCommit));
     case FRAME.sessionCall:
-      return sink.call(readCall(payload));
+      return sink.call(whole(payload, readCall));
     case FRAME.sessionDropped:
-      return sink.dropped(payload.f64());
+      return sink.dropped(whole(payload, readNumber));
     case FRAME.sessionCheckpoint:
       return sink.checkpointed(readCheckpoint(payload, state()));
     case FRAME.sessionParked:
-      return sink.parked(readParked(payload));
+      return sink.parked(whole(payload, readParked));
     case FRAME.log:
-      return sink.log(payload.text(), payload.text());
+      return log(sink, whole(payload, readLogLine));
   }
+}
+
+const log = (sink: ChannelSink, { level, text }: ReturnType<typeof readLogLine>): void =>
+  sink.log(level, text);
+
+function whole<T>(payload: Payload, read: (payload: Payload) => T): T {
+  const value = read(payload);
+  readEnd(payload);
+  return value;
 }

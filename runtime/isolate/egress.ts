@@ -11,10 +11,11 @@
 import { ASSETS_ORIGIN } from "./assets_origin.ts";
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
+import { readEnd, readMessage } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { beginFetch, endFetch } from "./fetch_span.ts";
-import { FRAME } from "./frames.ts";
+import { FRAME, FrameError } from "./frames.ts";
 import { BODY, headerPairs, readRequestHead, writeResponseHead } from "./heads.ts";
 import type { HostExchange } from "./host_exchange.ts";
 import {
@@ -42,6 +43,9 @@ interface OpenFetch {
 
 type AssetFetch = (request: OutgoingRequest) => Promise<OutgoingResponse>;
 
+/** As a `Request` has it, and E3. */
+const REDIRECTS: ReadonlySet<string> = new Set(["follow", "error", "manual", "replay"]);
+
 /** Fetches of one isolate at the same time: a socket each on the site. */
 const OPEN_MAX = 256;
 
@@ -60,8 +64,12 @@ export class HostEgress implements Egress {
   start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void {
     const { fields, body } = readRequestHead(payload);
     const [redirect = "", method = "", url = ""] = fields;
+    if (!REDIRECTS.has(redirect) || fields.length % 2 === 0 || (body !== BODY.none && body !== BODY.stream)) {
+      throw new FrameError("the head of a fetch is none");
+    }
+    readEnd(payload);
+    if (this.#open.has(id)) throw new FrameError("a fetch has the channel of another");
     const open: OpenFetch = { abort: new AbortController() };
-    if (this.#open.has(id)) return;
     this.#open.set(id, open);
     if (body === BODY.stream) open.receiver = new BodyReceiver(writer, id, { granted: false });
     const request: OutgoingRequest = {
@@ -82,11 +90,12 @@ export class HostEgress implements Egress {
     const open = this.#open.get(id);
     if (open === undefined) return;
     if (type === FRAME.fetchAbort) open.abort.abort();
-    else if (type === FRAME.data) open.receiver?.data(payload.rest());
-    else if (type === FRAME.end) open.receiver?.end();
-    else if (type === FRAME.abort) open.receiver?.fail(new Error(payload.text()));
+    else if (type === FRAME.data) {
+      if (open.receiver?.data(payload.rest()) === false) throw new FrameError("a body ignored its window");
+    } else if (type === FRAME.end) open.receiver?.end();
+    else if (type === FRAME.abort) open.receiver?.fail(new Error(readMessage(payload)));
     else if (type === FRAME.credit) open.sender?.credit(payload.u32());
-    else if (type === FRAME.stop) open.sender?.stop(payload.text());
+    else if (type === FRAME.stop) open.sender?.stop(readMessage(payload));
   }
 
   close(): void {

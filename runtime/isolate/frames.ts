@@ -11,6 +11,9 @@
  * F2  A payload's views are valid only until the handler returns; what is kept is copied.
  * F3  The reader trusts no length: a frame above the limit, or a read beyond a payload, throws FrameError, and
  *     the site kills the isolate that sent it.
+ * F4  An app can have its isolate send anything. The site reads a frame whole, each field as a value of its type within
+ *     its bounds (frame_fields.ts), before it does anything with it; one that can't be read so ends its isolate. What is
+ *     of no channel that is open, or means nothing there any more, is ignored.
  */
 
 /** What a frame means. */

@@ -4,8 +4,10 @@
  * A head is one text: its fields joined by NUL, which neither a URL nor a header can contain, so that one encode
  * and one split replace a length and a decode for each of them. A small body travels in the head's frame.
  */
+import { readEnd, readWord } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
+import { FrameError } from "./frames.ts";
 
 /** How a head's body travels. */
 export const BODY = { none: 0, inline: 1, stream: 2 } as const;
@@ -78,8 +80,40 @@ export function writeResponseHead(
   writer.u16(status).u8(body).text(joinHeaders(statusText, headers));
 }
 
+/** What a response head says. */
+export interface ReadHead {
+  readonly head: ResponseHead;
+  readonly body: number;
+  readonly settles: boolean;
+}
+
+/** What a header's name is made of, and its value: what an app can set by a `Response`. */
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Reads the head of an app's response: one that a `Response` can have (frames.ts, F4). @throws FrameError */
+export function readAppHead(payload: Payload): ReadHead {
+  const read = readResponseHead(payload), { head, body } = read;
+  if (!VALUE.test(head.statusText)) throw new FrameError("a status text has characters that none may have");
+  for (const [name, value] of head.headers) {
+    if (!NAME.test(name) || !VALUE.test(value)) {
+      throw new FrameError("a response's header has a name or a value that none may have");
+    }
+  }
+  if (body > BODY.stream) throw new FrameError(`${body} is no kind of a body`);
+  if (body !== BODY.inline) readEnd(payload);
+  return read;
+}
+
+/** The subprotocol of a WebSocket; empty for none. @throws FrameError */
+export function readProtocol(payload: Payload): string {
+  const protocol = readWord(payload);
+  if (protocol !== "" && !NAME.test(protocol.toLowerCase())) throw new FrameError("a subprotocol is no name");
+  return protocol;
+}
+
 /** Reads what {@link writeResponseHead} wrote, up to the body. */
-export function readResponseHead(payload: Payload): { head: ResponseHead; body: number; settles: boolean } {
+export function readResponseHead(payload: Payload): ReadHead {
   const status = payload.u16();
   const kind = payload.u8();
   const fields = payload.text().split(SEPARATOR);

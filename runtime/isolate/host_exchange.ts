@@ -13,14 +13,15 @@ import { takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
 import type { PendingCall } from "./call.ts";
+import { readMessage, readWord } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
-import { BODY, readResponseHead, type ResponseHead, writeRequestHead } from "./heads.ts";
+import { BODY, readAppHead, readProtocol, type ResponseHead, writeRequestHead } from "./heads.ts";
 import { HostSocket } from "./host_socket.ts";
 import { SessionCalls } from "./session_calls.ts";
 import { StoreCalls } from "./store_calls.ts";
-import { readError } from "./store_frames.ts";
+import { readAppError } from "./store_frames.ts";
 
 /** One attempt of a call. */
 export class HostExchange {
@@ -118,9 +119,9 @@ export class HostExchange {
       case FRAME.response:
         return this.#response(payload);
       case FRAME.upgrade:
-        return this.#upgrade(payload.text());
+        return this.#upgrade(readProtocol(payload));
       case FRAME.attach:
-        return this.#attach({ class: payload.text(), id: payload.text() });
+        return this.#attach({ class: readWord(payload), id: readWord(payload) });
       case FRAME.failed:
         return this.#failed(payload);
       case FRAME.storeCall:
@@ -135,17 +136,17 @@ export class HostExchange {
       case FRAME.end:
         return this.#receiver?.end();
       case FRAME.abort:
-        return this.#receiver?.fail(new Error(payload.text()));
+        return this.#receiver?.fail(new Error(readMessage(payload)));
       case FRAME.credit:
         return this.#sender?.credit(payload.u32());
       case FRAME.stop:
-        return this.#sender?.stop(payload.text());
+        return this.#sender?.stop(readMessage(payload));
       case FRAME.socketText:
         return this.#socket?.fromApp(payload.text());
       case FRAME.socketBytes:
         return this.#socket?.fromApp(payload.rest());
       case FRAME.socketClose:
-        return this.#socket?.closeFromApp(payload.u16(), payload.text());
+        return this.#socket?.closeFromApp(payload.u16(), readMessage(payload));
       case FRAME.noRetry:
         return this.pending.call.scheduled?.noRetry();
       case FRAME.span:
@@ -221,9 +222,9 @@ export class HostExchange {
   }
 
   #response(payload: Payload): void {
+    const { head, body, settles } = readAppHead(payload);
     if (this.#headSeen) return;
     this.#headSeen = true;
-    const { head, body, settles } = readResponseHead(payload);
     if (head.status < 200 || head.status > 599) { // Response.error() has status 0
       this.#insideSettled = true;
       this.pending.fail("app_error", `the handler answered with status ${head.status}, which is no answer`);
@@ -308,13 +309,12 @@ export class HostExchange {
   }
 
   #failed(payload: Payload): void {
+    const { code, message, stack } = readAppError(payload);
     if (this.#headSeen) return;
     this.#headSeen = true;
     this.#finish();
-    const error = readError(payload);
-    const stack = payload.text();
     Promise.try(() => this.pending.call.gate()).then(
-      () => this.pending.fail(error.code, error.message, stack),
+      () => this.pending.fail(code, message, stack),
       (reason) => this.#gateFailed(reason),
     );
   }

@@ -11,13 +11,14 @@
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
 import { ExchangeTable } from "./exchange_table.ts";
+import { readEnd, readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { FETCH_ID_BASE, FRAME, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
+import { FETCH_ID_BASE, FRAME, FrameError, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
 import { HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
 import type { ProcessUsage } from "./process_usage.ts";
-import { readError } from "./store_frames.ts";
+import { readAppError } from "./store_frames.ts";
 import type { Egress } from "./egress.ts";
 
 /** Why an isolate ended. */
@@ -227,14 +228,13 @@ export class Isolate {
       case FRAME.pong:
         return;
       case FRAME.loaded:
-        return this.#loaded?.resolve({ kind: "loaded", manifest: JSON.parse(payload.text()) });
-      case FRAME.loadFailed: {
-        const { code, message } = readError(payload);
-        return this.#loaded?.resolve({ kind: "failed", code, message, stack: payload.text() });
-      }
+        return this.#loaded?.resolve({ kind: "loaded", manifest: readJson(payload) });
+      case FRAME.loadFailed:
+        return this.#loaded?.resolve({ kind: "failed", ...readAppError(payload) });
       case FRAME.log:
-        return this.#log(id, payload.text(), payload.text());
+        return this.#log(id, payload);
       case FRAME.fetchStart: {
+        if (id < FETCH_ID_BASE) throw new FrameError(`${id} is no channel of a fetch`);
         const owner = this.exchanges.get(payload.u32());
         return this.#egress?.start(this.#writer, id, payload, owner);
       }
@@ -244,10 +244,12 @@ export class Isolate {
     }
   };
 
-  #log(id: number, level: string, text: string): void {
+  #log(id: number, payload: Payload): void {
+    const line = readLogLine(payload);
+    readEnd(payload);
     const call = this.exchanges.get(id)?.pending.call;
-    if (call !== undefined) call.log({ level, text });
-    else this.#strayLog?.({ level, text });
+    if (call !== undefined) call.log(line);
+    else this.#strayLog?.(line);
   }
 }
 

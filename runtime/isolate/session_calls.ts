@@ -7,6 +7,7 @@ import { encodeAnswer } from "../../functions/calls/call.ts";
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { CallSlots } from "./call_slots.ts";
 import { messageOf } from "./bodies.ts";
+import { readWord } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME } from "./frames.ts";
@@ -35,7 +36,7 @@ export class SessionCalls {
   start(payload: Payload): void {
     const bytes = payload.left;
     const number = payload.u32();
-    const target = { class: payload.text(), id: payload.text() };
+    const target = { class: readWord(payload), id: readWord(payload) };
     const call = payload.rest();
     this.#slots.enter(() => {
       if (this.#ended) return this.#slots.leave();

@@ -31,6 +31,7 @@ import type {
   SessionEvent,
   TimerChange,
 } from "../../functions/turns/mod.ts";
+import { isShallow, readJson, readMessage, readNumber } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FrameError } from "./frames.ts";
@@ -66,13 +67,6 @@ function readFlag(payload: Payload): boolean {
   const value = payload.u8();
   if (value > 1) throw new FrameError(`a flag is 0 or 1, not ${value}`);
   return value === 1;
-}
-
-/** A non-negative safe integer. */
-function readNumber(payload: Payload): number {
-  const value = payload.f64();
-  if (!(Number.isSafeInteger(value) && value >= 0)) throw new FrameError(`${value} is no unsigned integer`);
-  return value;
 }
 
 function writeTally(writer: FrameWriter, tally: Readonly<Record<string, number>>): void {
@@ -410,16 +404,29 @@ const PARKED: readonly Parked["code"][] = [
 ];
 
 export function writeParked(writer: FrameWriter, parked: Parked): void {
-  writer.u8(PARKED.indexOf(parked.code)).text(parked.message).text(JSON.stringify(parked.detail));
+  writer.u8(PARKED.indexOf(parked.code)).text(parked.message).text(detailText(parked.detail));
+}
+
+/** Parked sessions are told at every site, and by sites that have not read this. */
+const DETAIL_CHARS_MAX = 64 * 1024;
+
+/** What fits; the message says what is left out. */
+function detailText(detail: Parked["detail"]): string {
+  try {
+    const text = JSON.stringify(detail);
+    if (text.length <= DETAIL_CHARS_MAX && isShallow(text)) return text;
+    return JSON.stringify({ leftOut: `${text.length} characters` });
+  } catch (error) {
+    return JSON.stringify({ leftOut: String(error).slice(0, 200) });
+  }
 }
 
 export function readParked(payload: Payload): Parked {
   const code = pick(PARKED, payload.u8(), "reason to park");
-  const message = payload.text();
-  const text = payload.text();
-  try {
-    return { code, message, detail: Object(JSON.parse(text)) as Record<string, unknown> };
-  } catch {
-    throw new FrameError("the details of a parked session are no JSON");
+  const message = readMessage(payload);
+  const detail = readJson(payload, DETAIL_CHARS_MAX);
+  if (typeof detail !== "object" || detail === null || Array.isArray(detail)) {
+    throw new FrameError("the details of a parked session are no object");
   }
+  return { code, message, detail: detail as Record<string, unknown> };
 }

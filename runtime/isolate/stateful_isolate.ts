@@ -12,6 +12,7 @@
 import type { Acknowledged, OpenSession, Promotion, SessionEvent } from "../../functions/turns/mod.ts";
 import { messageOf } from "./bodies.ts";
 import { type ChannelSink, receiveChannel, type StatefulEnd } from "./channel.ts";
+import { readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "./frames.ts";
@@ -20,7 +21,7 @@ import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
 import { writeAcknowledged, writeEvent, writeOpen, writePromotion } from "./session_frames.ts";
 import { StatesComing, StateSender } from "./state_frames.ts";
-import { readError } from "./store_frames.ts";
+import { readAppError } from "./store_frames.ts";
 import { TurnWatch } from "./turn_watch.ts";
 
 /** How long a process may take from closing its connection to its end. */
@@ -247,15 +248,16 @@ export class StatefulIsolate {
       case FRAME.pong:
         return;
       case FRAME.loaded:
-        return this.#loaded.resolve({ kind: "loaded", manifest: JSON.parse(payload.text()) });
-      case FRAME.loadFailed: {
-        const { code, message } = readError(payload);
-        return this.#loaded.resolve({ kind: "failed", code, message, stack: payload.text() });
-      }
+        return this.#loaded.resolve({ kind: "loaded", manifest: readJson(payload) });
+      case FRAME.loadFailed:
+        return this.#loaded.resolve({ kind: "failed", ...readAppError(payload) });
     }
     const sink = this.#channels.get(id);
     if (sink !== undefined && type === FRAME.sessionState) this.#coming.add(id, payload);
     else if (sink !== undefined) receiveChannel(sink, type, payload, () => this.#coming.take(id));
-    else if (type === FRAME.log) this.#strayLog(payload.text(), payload.text());
+    else if (type === FRAME.log) {
+      const { level, text } = readLogLine(payload);
+      this.#strayLog(level, text);
+    }
   };
 }

@@ -1,10 +1,12 @@
 /** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
 import type { StoreClient } from "../../functions/store_client.ts";
+import { readEnd } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { FRAME, FrameError } from "./frames.ts";
 import { CallSlots } from "./call_slots.ts";
 import {
+  type KeyRange,
   OPERATION,
   readCommit,
   readGet,
@@ -45,20 +47,26 @@ export class StoreCalls {
     switch (operation) {
       case OPERATION.get: {
         const { keys, level } = readGet(payload);
+        readEnd(payload);
         return this.#enter(this.#slots.reads, call, bytes, () => this.#store.get(keys, level), writeRows);
       }
       case OPERATION.list: {
         const request = readList(payload);
+        readEnd(payload);
         return this.#enter(this.#slots.reads, call, bytes, () => this.#store.list(request), writePage);
       }
       case OPERATION.commit: {
         const { checks, mutations } = readCommit(payload);
+        readEnd(payload);
         this.#writes();
         const commit = () => this.#store.commit(checks, mutations);
         return this.#enter(this.#slots.commits, call, bytes, commit, writeCommitResult);
       }
       case OPERATION.watch: {
-        this.#watch(call, payload);
+        const ranges = readWatch(payload);
+        readEnd(payload);
+        if (this.#watches?.has(call) === true) throw new FrameError("a watch has the number of another");
+        void this.#watch(call, ranges);
         return;
       }
       default:
@@ -106,8 +114,8 @@ export class StoreCalls {
     }
   }
 
-  async #watch(call: number, payload: Payload): Promise<void> {
-    const ranges = readWatch(payload);
+  /** Never rejects, as {@link StoreCalls.#answer}. */
+  async #watch(call: number, ranges: readonly KeyRange[]): Promise<void> {
     const abort = new AbortController();
     (this.#watches ??= new Map()).set(call, abort);
     try {

@@ -16,6 +16,7 @@ import type {
 import type { Key } from "../../store/key.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
+import { readEnd, readMessage, readStack, readWord } from "./frame_fields.ts";
 import { FrameError } from "./frames.ts";
 
 export const OPERATION = { get: 1, list: 2, commit: 3, watch: 4 } as const;
@@ -167,9 +168,28 @@ export function wireError(error: unknown, fallback: string): WireError {
 }
 
 export function writeError(writer: FrameWriter, error: WireError): void {
-  writer.text(error.code).text(error.message).text(JSON.stringify(error.detail) ?? "null");
+  writer.text(error.code).text(error.message).text(detailText(error.detail));
 }
 
+/** Where nobody waits for who writes it: whatever an error carries, it is written. */
+function detailText(detail: unknown): string {
+  try {
+    return JSON.stringify(detail) ?? "null";
+  } catch {
+    return "null";
+  }
+}
+
+/** An error that this site says to an isolate. */
 export function readError(payload: Payload): WireError {
   return { code: payload.text(), message: payload.text(), detail: JSON.parse(payload.text()) };
+}
+
+/** An error that an isolate says to its site, with where it came from; what it says more is not used. @throws FrameError */
+export function readAppError(payload: Payload): { code: string; message: string; stack: string } {
+  const code = readWord(payload), message = readMessage(payload);
+  payload.text();
+  const stack = readStack(payload);
+  readEnd(payload);
+  return { code, message, stack };
 }

@@ -141,6 +141,7 @@ export class Releases {
   async begin(opened: Opened): Promise<void> {
     const { timers, calls } = this.#run;
     await this.#applyAll(opened.effects, true);
+    if (this.#run.isOver) return;
     this.#acknowledge(opened);
     for (const { name, dueMs } of opened.timers) timers.set(name, dueMs);
     for (const call of opened.calls) calls.make(call, true);

@@ -27,6 +27,7 @@ import { LastAnswers } from "./last_answers.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
 import { SessionCalls } from "./session_calls.ts";
+import { RunVersions } from "./run_versions.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
@@ -444,7 +445,8 @@ export class SessionHost {
     try {
       const isAdopted = home.log.length === 0 && home.version !== current.version;
       const version = isAdopted ? current : await writtenBy(this.#services.apps, name, versionOfLog(home)); // S2
-      const head = joinPieces(home.checkpoint && openPiece(home.checkpoint.bytes), home.log);
+      const base = home.checkpoint && openPiece(home.checkpoint.bytes);
+      const head = joinPieces(base, home.log);
       const prepared = this.#services.prepared(version);
       const birth = home.seed.subarray(0, BIRTH_BYTES).toHex();
       const { egress, stores } = this.#versions.of(version);
@@ -459,15 +461,22 @@ export class SessionHost {
       // What was applied at a site that it goes on without is applied again.
       const applied = head.seen?.isWhole === true && !store.isMissing ? head.seen.applied : 0;
       const { seed } = home, origin = this.#services.originOf(name, version);
+      const { replica } = this.#services.replica.status();
+      const log = home.log.map(({ bytes }) => openPiece(bytes));
+      // The bytes of a base are no log: there is nothing in them but its head to be read here.
+      const pieces = base === null ? log : [{ ...base, bytes: new Uint8Array() }, ...log];
+      const { nowMs } = this.#services;
+      const versions = new RunVersions({ replica, nowMs, tick: () => store.tick() }, pieces);
       run = new SessionRun({
-        ...{ home, version: version.version, store, listener, isAdopted, applied, open: head.open },
+        ...{ home, version: version.version, store, listener, isAdopted, applied, versions },
+        open: head.open,
         isShared: isShared(version, name),
         nowMs: this.#services.nowMs,
         clock: this.#clock,
         originWay: this.#services.originWay(name, version),
         calls: new SessionCalls(this.#services, { name, seed, store, egress, origin }),
       });
-      const epoch = { epoch: home.epoch, replica: this.#services.replica.status().replica };
+      const epoch = { epoch: home.epoch, replica };
       const since = { out: {}, effectsApplied: applied };
       await run.start(
         from instanceof Standby ? from.promote({ ...epoch, ...since }, run) : this.#services.pool.open(

@@ -13,6 +13,8 @@
  * R4  run_checkpoints.ts.
  * R5  What the isolate says of its log fits the home's, entry by entry; where it does not the run is over, and the log
  *     is as it was.
+ * R9  What it writes it writes under versions that are its own (run_versions.ts); where not, the run is over, and nothing
+ *     of that has left.
  * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
  * R8  A commit is appended when what its piece says that the session has seen is on disk (releases.ts RL3): mostly that
  *     is so already, and it is at once. None is appended before the one before it.
@@ -45,6 +47,7 @@ import { OPEN_WORK, wrapPiece } from "./pieces.ts";
 import { Releases, type ReleasingRun } from "./releases.ts";
 import { type CheckpointingRun, RunCheckpoints } from "./run_checkpoints.ts";
 import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
+import type { RunVersions } from "./run_versions.ts";
 import { Timers } from "./timers.ts";
 
 /** What a run is made of. */
@@ -68,6 +71,8 @@ export interface RunParts {
   readonly applied: number;
   /** What its log says that it leaves open (pieces.ts P3). */
   readonly open: number;
+  /** R9 */
+  readonly versions: RunVersions;
 }
 
 /** See the file's header. */
@@ -251,6 +256,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const { isolate, channel } = this.#at;
     const storeClock = this.store.tick();
     this.#clocks.set(number, storeClock);
+    this.#parts.versions.gives(storeClock);
     isolate.deliver(channel, { ...event, number, storeClock });
   }
 
@@ -347,7 +353,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
 
   opened(opened: Opened): void {
     if (this.#over !== null || this.#home !== null) return;
-    const { home: opening, isAdopted, isShared, listener } = this.#parts;
+    const { home: opening, isAdopted, isShared, listener, versions } = this.#parts;
+    const wrong = versions.ofLog(opened);
+    if (wrong !== null) return this.#misfit(wrong);
     const { peers } = listener;
     peers.noted(opened);
     const answers = this.#answersOf(opened.outputs);
@@ -356,7 +364,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#told = home.sequence;
     // A class of which hosts held the log before: they do no longer.
     if (!isShared) { for (const host of home.hosts.asked) home.hosts.drop(host); }
-    if (opened.sequence !== this.#told) return this.#misfit(opened.sequence);
+    if (opened.sequence !== this.#told) return this.#misfitAt(opened.sequence);
     if (isAdopted) {
       this.line.hold();
       this.#checkpoints.begin();
@@ -395,7 +403,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   commit(commit: Commit): void {
     const home = this.#home;
     if (this.#over !== null || home === null) return;
-    if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfit(commit.first);
+    if (commit.count > 0 && commit.first !== this.#told + 1) return this.#misfitAt(commit.first);
+    const wrong = this.#parts.versions.ofCommit(commit);
+    if (wrong !== null) return this.#misfit(wrong);
     this.#told += commit.count;
     const before = this.#through;
     this.#through = commit.through;
@@ -474,7 +484,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   checkpointed(checkpoint: Checkpoint): void {
-    if (checkpoint.at > this.#told) return this.#misfit(checkpoint.at);
+    if (checkpoint.at > this.#told) return this.#misfitAt(checkpoint.at);
     this.#checkpoints.taken(checkpoint);
   }
 
@@ -499,10 +509,13 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   }
 
   /** R5 */
-  #misfit(entry: number): void {
-    const error = new Error(
-      `an isolate tells of entry ${entry} of a log that it has told up to ${this.#told}`,
-    );
+  #misfitAt(entry: number): void {
+    this.#misfit(`tells of entry ${entry} of a log that it has told up to ${this.#told}`);
+  }
+
+  /** R5, R9 */
+  #misfit(what: string): void {
+    const error = new Error(`an isolate ${what}`);
     this.#opening?.reject(error);
     this.#end({ kind: "failed", error });
   }
@@ -555,7 +568,9 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     // What is given up in place of the handler that goes on in the log comes before what that one waits for.
     if (this.#serving !== null) return void this.#serving.promise.then(() => this.done(call, outcome));
     // What was delivered before and waits writes after this result is seen (functions/turns/live_source.ts, LS1).
-    const storeClock = this.store.tick(1 + this.undone.size);
+    const room = 1 + this.undone.size;
+    const storeClock = this.store.tick(room);
+    this.#parts.versions.gives(storeClock + room - 1);
     this.#at?.isolate.deliver(this.#at.channel, { kind: "result", storeClock, call, outcome });
   }
 

@@ -12,6 +12,7 @@ import { Dice } from "./dice.ts";
 import { configurations, manifests, topologies } from "./documents.ts";
 import { lyingLogHomes, lyingLogHosts } from "./held_logs.ts";
 import { homes } from "./homes.ts";
+import { isolateFrames } from "./isolates.ts";
 import { frames, handshakes, records } from "./link.ts";
 import { keys, messages, packets } from "./rows.ts";
 import { checkpoints, logs, stateSegments } from "./stateful.ts";
@@ -27,6 +28,7 @@ export const TARGETS: readonly Target[] = [
   ...[stateSegments, logs, checkpoints, homes, sealedLogs],
   ...[sessionFrames, lyingHosts, lyingHomes, lyingLogHosts, lyingLogHomes],
   ...[siteLists, keptPeers],
+  ...[isolateFrames],
 ];
 
 /** What came of a target. */

@@ -10,6 +10,7 @@ import { appSpace } from "../../runtime/gateway/session_store.ts";
 import { OwnStore } from "../../runtime/stateful/own_store.ts";
 import { NO_HEAD, openPiece, type PieceHead } from "../../runtime/stateful/pieces.ts";
 import type { RunListener } from "../../runtime/stateful/run_over.ts";
+import { RunVersions } from "../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../runtime/stateful/session_run.ts";
 import type { AttachedSession } from "../../store/api.ts";
 import { packKey } from "../../store/key.ts";
@@ -77,6 +78,9 @@ async function running(scene: Scene, site: string, opened: Opened = atRest, open
     ...{ noted() {}, opened() {}, released() {}, ready: () => Promise.resolve(), isPeer: () => false },
   };
   const run = new SessionRun({
+    versions: new RunVersions({
+      ...{ replica: replica.status().replica, nowMs: () => scene.world.nowMs, tick: () => store.tick() },
+    }, opened.effects.map(pieceOf)),
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{ version: "v1", store, clock, nowMs: () => scene.world.nowMs, isShared: false, isAdopted: false },
     ...{ applied: 0, open, originWay: null },
@@ -122,6 +126,12 @@ async function running(scene: Scene, site: string, opened: Opened = atRest, open
   });
   return { run, store, pieces, held, left, said, commit, read, effectOf };
 }
+
+/** A piece of a log that was written where an effect was. */
+const pieceOf = ({ replica, clock }: Effect) => {
+  const token = { session: new Uint8Array(16), sequence: 0, replica, clock, open: false, path: [] };
+  return { ...NO_HEAD, seen: { token, applied: 0, isWhole: true }, bytes: new Uint8Array() };
+};
 
 async function began(options: SceneOptions = {}): Promise<Scene> {
   const scene = new Scene(TREE, options);

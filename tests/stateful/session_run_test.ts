@@ -6,8 +6,10 @@ import { writeTurn } from "../../functions/turns/log_entry.ts";
 import type { Effect, Opened } from "../../functions/turns/mod.ts";
 import type { OwnStore } from "../../runtime/stateful/own_store.ts";
 import type { RunListener } from "../../runtime/stateful/run_over.ts";
+import { RunVersions } from "../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../runtime/stateful/session_run.ts";
 import { Writer } from "../../store/codec.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
 import { SystemClock } from "../../runtime/site/system_ports.ts";
 
 const NOTHING: Opened = {
@@ -30,6 +32,7 @@ function running() {
     ...{ sequence: 3, epoch: 2, over, logBytes: 0 },
     hosts: { asked: [] },
     settled: () => held.promise,
+    rest: () => Promise.resolve(),
     commit: () => {
       home.sequence++;
       return appended.promise;
@@ -47,6 +50,7 @@ function running() {
   const answered = Promise.withResolvers<void>();
   const clock = new SystemClock();
   const run = new SessionRun({
+    versions: new RunVersions({ replica: 1, nowMs: Date.now, tick: () => 1 }, []),
     home: { checkpoint: null, start: () => home as unknown as Home } as unknown as OpenedHome,
     ...{
       version: "v1",
@@ -58,7 +62,7 @@ function running() {
       applied: 0,
       open: 0,
     },
-    listener: { peers } as unknown as RunListener,
+    listener: { peers, over() {}, failed() {} } as unknown as RunListener,
     originWay: null,
     calls: {
       ...{ store, egress: null as never, origin: null, keyOf: (effect: number) => `key ${effect}` },
@@ -143,4 +147,25 @@ Deno.test("what is given up in place of a handler that goes on comes before what
   run.serve({ kind: "reject", of, code: "isolate_killed", message: "it was lost" });
   await turn();
   assert.deepEqual(given, ["reject", "result"]);
+});
+
+Deno.test("a commit that writes as another site, or ahead of time, ends its run, and nothing of it leaves (R9)", async () => {
+  const ahead = (Date.now() + 50_000 - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS;
+  for (const forged of [{ replica: 2 }, { clock: ahead }]) {
+    const { run, left, now, started } = running();
+    await turn();
+    run.opened(NOTHING);
+    now.held();
+    now.appended();
+    await started;
+    run.serve(null);
+    run.commit({
+      ...{ first: 4, count: 1, entries: new Uint8Array(), through: 0, isPoint: true, outputs: [] },
+      ...{ timers: [], calls: [], rejected: null, isQuiescent: true, isEnded: false },
+      effects: [{ ...EFFECT, ...forged }],
+    });
+    await turn();
+    assert.ok(run.isOver);
+    assert.deepEqual(left, []);
+  }
 });

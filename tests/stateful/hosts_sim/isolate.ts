@@ -203,10 +203,11 @@ export class Isolate {
 
   #twisted(commit: Commit): Commit {
     if (this.#ports.wrongs.hidesWrites !== true || commit.effects.length === 0) return commit;
-    // Asked for the piece (runtime/stateful/releases.ts) first, then whether hosts may be told (session_run.ts, R6).
+    // Asked whether they may be written (runtime/stateful/run_versions.ts) first, then for the piece (releases.ts), then
+    // whether hosts may be told (session_run.ts, R6).
     let times = 0;
     const { effects } = commit;
-    return Object.defineProperty({ ...commit }, "effects", { get: () => times++ === 1 ? [] : effects });
+    return Object.defineProperty({ ...commit }, "effects", { get: () => times++ === 2 ? [] : effects });
   }
 }
 

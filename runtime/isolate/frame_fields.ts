@@ -1,0 +1,87 @@
+/**
+ * Fields of frames that an isolate sends, read by its site: what the app has bent into any form is a value of its type
+ * within its bounds, or a FrameError, before anything is done with it (frames.ts, F4).
+ */
+import type { Payload } from "./frame_reader.ts";
+import { FrameError } from "./frames.ts";
+
+/** A manifest with all of its routes; every other one is some kilobytes. */
+const JSON_CHARS_MAX = 1024 * 1024;
+/** No manifest or report is half as deep. Some thousand end what walks through it by calling itself. */
+export const JSON_DEPTH_MAX = 64;
+
+/** Of names and codes. */
+const WORD_CHARS_MAX = 1024;
+/** Of what an error says: what a person reads of it, and more than a log line. An app may throw 8 MiB of text. */
+const MESSAGE_CHARS_MAX = 8 * 1024;
+const STACK_CHARS_MAX = 32 * 1024;
+
+const LEVELS: ReadonlySet<string> = new Set(["debug", "info", "warn", "error"]);
+
+/** JSON of bounded length and depth. @throws FrameError */
+export function readJson(payload: Payload, charsMax = JSON_CHARS_MAX): unknown {
+  const text = payload.text();
+  if (text.length > charsMax) throw new FrameError(`${text.length} characters of JSON, of ${charsMax}`);
+  if (!isShallow(text)) throw new FrameError(`JSON is nested more than ${JSON_DEPTH_MAX} times`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new FrameError("what should be JSON is none");
+  }
+}
+
+/** Whether a JSON text is nested JSON_DEPTH_MAX times at most; said of what is no JSON, too. */
+export function isShallow(text: string): boolean {
+  let depth = 0, inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (inString) {
+      if (character === BACKSLASH) at++;
+      else if (character === QUOTE) inString = false;
+    } else if (character === QUOTE) inString = true;
+    else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
+      if (++depth > JSON_DEPTH_MAX) return false;
+    } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) depth--;
+  }
+  return true;
+}
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+/** A non-negative safe integer. @throws FrameError */
+export function readNumber(payload: Payload): number {
+  const value = payload.f64();
+  if (!(Number.isSafeInteger(value) && value >= 0)) throw new FrameError(`${value} is no unsigned integer`);
+  return value;
+}
+
+/** A name, a code, a subprotocol. @throws FrameError */
+export function readWord(payload: Payload): string {
+  const text = payload.text();
+  if (text.length > WORD_CHARS_MAX) {
+    throw new FrameError(`a name of ${text.length} characters, of ${WORD_CHARS_MAX}`);
+  }
+  return text;
+}
+
+/** What an error says: an app may say more than is kept of it. */
+export const readMessage = (payload: Payload): string => cut(payload.text(), MESSAGE_CHARS_MAX);
+
+/** Where an error came from: as with what it says. */
+export const readStack = (payload: Payload): string => cut(payload.text(), STACK_CHARS_MAX);
+
+const cut = (text: string, charsMax: number): string =>
+  text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}… (${text.length} characters)`;
+
+/** A line of the console. @throws FrameError */
+export function readLogLine(payload: Payload): { readonly level: string; readonly text: string } {
+  const level = payload.text();
+  if (!LEVELS.has(level)) throw new FrameError("a log line has a level that no console has");
+  return { level, text: payload.text() };
+}
+
+/** Nothing is behind what was read. @throws FrameError */
+export function readEnd(payload: Payload): void {
+  if (payload.left > 0) throw new FrameError(`${payload.left} bytes follow what a frame has`);
+}
