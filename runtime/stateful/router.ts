@@ -9,6 +9,9 @@
  * T3  A call ends: with an answer, or with a problem that says what its caller can do.
  * T4  Only the first call of a stateful session that nobody can open waits to hear it again; those after it try once,
  *     and are told at once.
+ * T5  A stateful session that calls another has nobody to ask again for it: when its time is over it asks anew, a few
+ *     times, since the answer may be there, and the attempt that waits lost with a home, or with minutes that passed at
+ *     once.
  */
 import { HomeError, type Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
@@ -68,6 +71,10 @@ const UNREACHABLE_MS_MAX = 3_000;
 const KNOWN_MS = 10_000;
 /** Names that are known to be unreachable: 300 bytes each at most. */
 const KNOWN_MAX = 10_000;
+/** T5: a home is opened within so long, and an answer that it keeps is a trip away. */
+const LAST_MS = 2_000;
+/** Who takes over a home that was lost has done so by then. */
+const LAST_TIMES = 4;
 /** A move, or a takeover by a standby, is a matter of milliseconds; one by suspicion of seconds. */
 const RETRY_MS_MIN = 5, RETRY_MS_MAX = 100;
 
@@ -110,8 +117,8 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       );
     }
     const begunMs = this.#clock.nowMs();
-    const late = new AbortController();
-    const cancel = this.#clock.after(this.#services.wallMs, () => late.abort());
+    let late = this.#limit(this.#services.wallMs);
+    let left = asked.chain.length > 0 ? LAST_TIMES : 0;
     try {
       for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
         const { reply, at } = await this.#attempt(asked, late.signal);
@@ -121,6 +128,12 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
           if (!isKept) heard();
           return { answer: reply.answer, token: reply.token, heard };
         }
+        if (late.signal.aborted && left > 0) { // T5
+          left--;
+          late.cancel();
+          late = this.#limit(LAST_MS);
+          continue;
+        }
         if (reply.kind === "problem") {
           this.#giveUp(asked.name, reply, this.#clock.nowMs() - begunMs, late.signal);
         }
@@ -128,8 +141,13 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
         await pause(this.#clock, pauseMs);
       }
     } finally {
-      cancel();
+      late.cancel();
     }
+  }
+
+  #limit(ms: number): { readonly signal: AbortSignal; readonly cancel: () => void } {
+    const late = new AbortController();
+    return { signal: late.signal, cancel: this.#clock.after(ms, () => late.abort()) };
   }
 
   /** T3 @throws Problem where trying again has no use. */

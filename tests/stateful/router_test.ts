@@ -17,6 +17,8 @@ interface SiteState {
   /** Who it is, if this site asks to become the home: itself, or what it is told. */
   open: () => string;
   readonly ran: string[];
+  /** So many requests are run, and their answers lost. */
+  mute: number;
   readonly heard: string[];
   router: StatefulRouter;
 }
@@ -33,6 +35,7 @@ class Sites {
         where: null,
         open: () => site,
         ran: [],
+        mute: 0,
         heard: [],
         router: undefined as never,
       };
@@ -47,9 +50,9 @@ class Sites {
     return state;
   }
 
-  async ask(site: string, request = "r1"): Promise<string> {
+  async ask(site: string, request = "r1", chain: readonly string[] = []): Promise<string> {
     const { answer } = await this.at(site).router.ask({
-      ...{ name: NAME, request, chain: [], token: null, call: bytes("hi") },
+      ...{ name: NAME, request, chain, token: null, call: bytes("hi") },
     });
     return new TextDecoder().decode(answer);
   }
@@ -85,6 +88,7 @@ class Sites {
     if (home !== site) return Promise.reject(new HomeError("elsewhere", "not here", home));
     state.where = site;
     state.ran.push(request);
+    if (state.mute-- > 0) return new Promise<never>(() => {});
     return Promise.resolve({ answer: bytes(`${new TextDecoder().decode(call)} from ${site}`), token: null });
   }
 
@@ -172,6 +176,17 @@ Deno.test("a call ends with a problem that says what can be done (T3)", async ()
     sites.at("edge-1").router.ask({ name, request: "r", chain, token: null, call: bytes("") }),
     (error) => error instanceof Problem && error.code === "cycle",
   );
+  sites.close();
+});
+
+Deno.test("a stateful session that calls another asks anew when its time is over, and nobody else does (T5)", async () => {
+  const sites = new Sites(50);
+  const wallTime = (error: unknown) => error instanceof Problem && error.code === "wall_time";
+  sites.at("edge-1").mute = 1;
+  await assert.rejects(sites.ask("edge-1", "r1"), wallTime);
+  sites.at("edge-1").mute = 1;
+  assert.equal(await sites.ask("edge-1", "r2", ["cart/bob"]), "hi from edge-1");
+  assert.deepEqual(sites.at("edge-1").ran, ["r1", "r2", "r2"]);
   sites.close();
 });
 
