@@ -11,7 +11,7 @@
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
  */
 import type { StoreClient } from "../../functions/store_client.ts";
-import { type AttachedSession, type Replica, StoreUnavailable } from "../../store/api.ts";
+import type { AttachedSession, Replica } from "../../store/api.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
@@ -22,7 +22,7 @@ import type { AppWrites, VersionWrites } from "./app_writes.ts";
 import { IsolateEnd } from "./isolate_socket.ts";
 import { contextOf, formatTraceparent, newTraceId, type Span, withContext } from "../telemetry/mod.ts";
 import { OnceCalls, onceKeyOf } from "./once.ts";
-import { isProblemCode, Problem, type ProblemCode, problemOf, problemResponse } from "./problem.ts";
+import { isProblemCode, type ProblemCode, problemOf, problemResponse } from "./problem.ts";
 import { sessionCookie, setsOurCookie } from "./cookies.ts";
 import { type RequestHead, SESSION_HEADER } from "./request_head.ts";
 import type { RequestMetrics } from "./request_metrics.ts";
