@@ -1,0 +1,55 @@
+/** Which files mutants are made of, and which tests are tried on them. */
+import { readSources, type Source } from "../structure/sources.ts";
+import { isTestFile } from "./rules.ts";
+
+/** The protocols: where a broken rule loses data. */
+export const FOLDERS: readonly string[] = [
+  "store",
+  "functions/homes",
+  "functions/turns",
+  "functions/peers",
+  "functions/sealed_log",
+  "runtime/stateful",
+];
+
+/** Tests that no mutant is tried on, and why. */
+const LEFT_OUT: readonly (readonly [RegExp, string])[] = [
+  [
+    /^tests\/(?:e2e|soak|bench|gate|cli|compat|isolate|docs|structure|board|games|fuzz|mutants)\//,
+    "processes, real time, or another thing",
+  ],
+  [/_kill_test|_full_test|_torn_test|process_test/, "real processes"],
+];
+
+/** What there is in a tree. */
+export interface Scope {
+  readonly sources: ReadonlyMap<string, Source>;
+  /** Files that mutants are made of. */
+  readonly files: readonly string[];
+  /** Test files, each with all files that it loads. */
+  readonly tests: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** @param root of the tree, with a slash at its end */
+export async function scopeOf(root: string): Promise<Scope> {
+  const sources = await readSources(new URL(`file://${root}`));
+  const files = [...sources.keys()].filter((path) =>
+    !isTestFile(path) && FOLDERS.some((folder) => path.startsWith(`${folder}/`))
+  );
+  const inScope = new Set(files);
+  const tests = new Map<string, ReadonlySet<string>>();
+  for (const path of sources.keys()) {
+    if (!path.endsWith("_test.ts") || LEFT_OUT.some(([pattern]) => pattern.test(path))) continue;
+    const loaded = loadedBy(path, sources);
+    if ([...loaded].some((file) => inScope.has(file))) tests.set(path, loaded);
+  }
+  return { sources, files, tests };
+}
+
+function loadedBy(path: string, sources: ReadonlyMap<string, Source>): Set<string> {
+  const loaded = new Set([path]);
+  for (const each of loaded) {
+    for (const { path: file } of sources.get(each)?.imports ?? []) if (file !== null) loaded.add(file);
+  }
+  return loaded;
+}

@@ -1,0 +1,14 @@
+/** The executor of stateful sessions (tests/turns), with what its broken variants are biased to and nothing broken. */
+import { type Bias, inMacrotask, runSeed } from "../../turns/run.ts";
+import { variants } from "../../turns/variants.ts";
+import { firstText, seeded, type Simulator } from "./simulator.ts";
+
+const hard = new Map<string, Bias>();
+for (const { name, bias } of variants) {
+  if (bias !== undefined && ![...hard.values()].includes(bias)) hard.set(name, bias);
+}
+
+export const simulator: Simulator = seeded<Bias>({ seeds: 100, hard, hardSeeds: 6 }, async (seed, bias) => {
+  const { wrong } = await inMacrotask(() => runSeed(`${seed}`, {}, bias ?? {}));
+  return firstText(wrong, "turns");
+});
