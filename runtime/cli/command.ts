@@ -10,7 +10,7 @@ import { z } from "zod";
 import { AdminError } from "../deploy/client.ts";
 import { nearest } from "./nearest.ts";
 import { OutFile } from "./out_file.ts";
-import { visible } from "./visible.ts";
+import { visible } from "../observe/visible.ts";
 
 /** Exit codes of every command (C2). */
 export const EXIT = { done: 0, failed: 1, usage: 2, partly: 3, broken: 70 } as const;

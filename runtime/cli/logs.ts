@@ -11,7 +11,7 @@ import { CLUSTER_OPTIONS, findCluster, findClusterAgain } from "./cluster.ts";
 import { type Command, EXIT, numberOption, type Parsed, type Shell } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { LogMemory } from "./log_memory.ts";
-import { visible } from "./visible.ts";
+import { visible } from "../observe/visible.ts";
 
 /** `sojourn logs [APP]` */
 export const logs: Command = {

@@ -17,7 +17,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { type SiteState, siteStates, stateText } from "./site_states.ts";
-import { visible } from "./visible.ts";
+import { visible } from "../observe/visible.ts";
 
 const listed = z.object({
   app: z.string(),

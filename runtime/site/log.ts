@@ -4,10 +4,12 @@
  * (runtime/observe).
  *
  * L1  Every line of an app goes through {@link SiteLog.app}, with its secrets taken out by who ran it.
+ * L2  What others say in a line (apps, clients, other sites) can't steer the terminal that it is read on.
  */
 import type { SiteId } from "../../store/ports.ts";
 import { LOG_LEVELS, type LogLevel } from "../observe/log_line.ts";
 import { LogRing } from "../observe/log_ring.ts";
+import { visible, visibleJson } from "../observe/visible.ts";
 
 export type { LogLevel };
 
@@ -72,8 +74,8 @@ export class SiteLog {
   #print(atMs: number, level: LogLevel, event: string, fields: LogFields): void {
     const at = new Date(atMs).toISOString();
     const text = this.#json
-      ? JSON.stringify({ at, level, site: this.#site, event, ...fields })
-      : `${at.slice(11, 23)} ${this.#site.padEnd(7)} ${MARK[level]} ${event}${human(fields)}`;
+      ? visibleJson(JSON.stringify({ at, level, site: this.#site, event, ...fields }))
+      : visible(`${at.slice(11, 23)} ${this.#site.padEnd(7)} ${MARK[level]} ${event}${human(fields)}`);
     this.#write(text + "\n");
   }
 

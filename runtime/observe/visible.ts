@@ -13,3 +13,7 @@ export const visible = (text: string): string =>
     CONTROL,
     (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
   );
+
+/** JSON that says the same, without power over the terminal: its own form leaves all beyond ASCII as it is. */
+export const visibleJson = (json: string): string =>
+  json.replace(CONTROL, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
