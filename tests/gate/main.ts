@@ -8,14 +8,18 @@
  * It exists so that "is it whole?" has one answer: the same here, on a laptop and in CI.
  */
 import { join } from "node:path";
+import { testsFailed } from "./counts.ts";
 import { type Outcome, runSteps } from "./run.ts";
 import { type Step, STEPS } from "./steps.ts";
 
 /**
- * What is shown of each output of a failed step: the end, where tools sum up what failed. More would push that out
- * of the window that readers of CI logs are shown; the whole of it is in a file.
+ * What is shown of a failed step: of tests those that failed, of another tool the end of each of its outputs, where it
+ * sums up what is wrong. More would push that out of the window that readers of CI logs are shown; the whole of it is in a
+ * file.
  */
 const SHOWN_CHARS = 3_000;
+/** What is said again of it at the very end. */
+const SUMMED_CHARS = 1_200;
 /** Where the whole output of failed steps is kept until the next run. */
 const OUTPUT_FOLDER = ".cache/gate";
 
@@ -67,8 +71,12 @@ export async function main(args: readonly string[]): Promise<number> {
   const outcomes = await runSteps(steps, { isVerbose: args.includes("-v"), say: console.log, ended: show });
   const seconds = ((performance.now() - begun) / 1000).toFixed(0);
   const sum = (pick: (outcome: Outcome) => number) => outcomes.reduce((total, each) => total + pick(each), 0);
-  const failedSteps = outcomes.filter((outcome) => !outcome.ok).map((outcome) => outcome.step.name);
+  const wrong = outcomes.filter((outcome) => !outcome.ok), failedSteps = wrong.map(({ step }) => step.name);
   console.log(`\n${steps.length} steps in ${seconds} s`);
+  // Once more, where a step that ended an hour of lines ago is not looked for.
+  for (const said of wrong.flatMap((each) => failures(each) ?? [])) {
+    console.log(indent(said.slice(0, SUMMED_CHARS)));
+  }
   if (failedSteps.length > 0) console.log(`failed steps: ${failedSteps.join(", ")}`);
   console.log(`${sum((outcome) => outcome.passed)} passed, ${sum((outcome) => outcome.failed)} failed`);
   return failedSteps.length === 0 ? 0 : 1;
@@ -80,12 +88,16 @@ function show(outcome: Outcome): void {
   const file = join(OUTPUT_FOLDER, `${outcome.step.name}.txt`);
   Deno.mkdirSync(OUTPUT_FOLDER, { recursive: true });
   Deno.writeTextFileSync(file, outcome.output.join("\n"));
+  const failed = failures(outcome);
   // What went wrong comes last in both, and standard error says it in fewer words.
-  for (const output of outcome.output.toReversed()) {
-    if (output.trim() !== "") console.log(indent(output.trimEnd().slice(-SHOWN_CHARS)));
-  }
+  const ends = outcome.output.toReversed().map((output) => output.trimEnd().slice(-SHOWN_CHARS));
+  const said = failed === null ? ends : [failed.slice(0, SHOWN_CHARS)];
+  for (const text of said) if (text.trim() !== "") console.log(indent(text));
   console.log(`    (the whole of it: ${file})`);
 }
+
+const failures = ({ output }: Outcome): string | null =>
+  output.map(testsFailed).find((said) => said !== null) ?? null;
 
 const indent = (text: string): string => text.trimEnd().split("\n").map((each) => `    ${each}`).join("\n");
 
