@@ -6,6 +6,7 @@
  *      it came: nothing that has no event is later (functions/turns/live_source.ts).
  * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: of those, each was
  *      checked when it was committed (RV1).
+ * RV3  A handler that was begun in the log and goes on commits at its end what it wrote before: that is as RV2 says.
  */
 import type { Commit, Effect, Opened } from "../../functions/turns/mod.ts";
 import { readEntries } from "../../functions/turns/log_entry.ts";
@@ -30,8 +31,10 @@ export class RunVersions {
   readonly #of: VersionsOf;
   /** Until it is asked what it leaves open. */
   #log: readonly OpenPiece[];
-  /** The newest that the run was given. */
+  /** The newest that the run was given, or that the log has of a handler that goes on (RV3). */
   #given = 0;
+  /** RV3: who wrote the log; nobody where nothing goes on. */
+  #before: ReadonlySet<number> = new Set();
 
   /** @param log its base and its pieces. */
   constructor(of: VersionsOf, log: readonly OpenPiece[]) {
@@ -44,10 +47,10 @@ export class RunVersions {
     this.#given = Math.max(this.#given, clock);
   }
 
-  /** RV1; what is wrong, null: nothing. */
+  /** RV1, RV3; what is wrong, null: nothing. */
   ofCommit({ effects, entries }: Pick<Commit, "effects" | "entries">): string | null {
     const { replica } = this.#of;
-    const other = effects.find((effect) => effect.replica !== replica);
+    const other = effects.find((effect) => effect.replica !== replica && !this.#before.has(effect.replica));
     if (other !== undefined) return `writes as ${other.replica}, and this site is ${replica}`;
     const newest = newestIn(entries, newestOf(effects));
     return newest <= this.#given || this.#isPast(newest)
@@ -56,11 +59,17 @@ export class RunVersions {
   }
 
   /** RV2; what is wrong, null: nothing. */
-  ofLog({ effects }: Pick<Opened, "effects">): string | null {
+  ofLog({ effects, isQuiescent }: Pick<Opened, "effects" | "isQuiescent">): string | null {
     const log = this.#log;
     this.#log = [];
-    if (effects.length === 0) return null;
-    const replicas = new Set([this.#of.replica, ...log.map(({ seen }) => seen?.token.replica)]);
+    if (effects.length === 0 && isQuiescent) return null;
+    const replicas = new Set([this.#of.replica, ...log.flatMap(({ seen }) => seen?.token.replica ?? [])]);
+    if (!isQuiescent) { // RV3
+      this.#before = replicas;
+      for (const { seen, bytes } of log) {
+        this.#given = newestIn(bytes, Math.max(this.#given, seen?.token.clock ?? 0));
+      }
+    }
     const other = effects.find(({ replica }) => !replicas.has(replica));
     if (other !== undefined) return `writes as ${other.replica}, which wrote none of its log`;
     const newest = newestOf(effects);

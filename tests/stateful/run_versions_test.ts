@@ -59,8 +59,20 @@ Deno.test("a commit writes as its site, under a clock that it was given or of no
 });
 
 Deno.test("what a log left open is of who wrote it, under a clock that it has (RV2)", () => {
-  const wrong = (...effects: Effect[]) => versions().ofLog({ effects });
+  const wrong = (...effects: Effect[]) => versions().ofLog({ effects, isQuiescent: true });
   assert.equal(wrong(effect(LATER, BEFORE), effect(NOW)), null);
   assert.match(wrong(effect(LATER + 1, BEFORE)) ?? "", /not in its log/);
   assert.match(wrong(effect(NOW, ROOT)) ?? "", /wrote none of its log/);
+});
+
+Deno.test("a handler that goes on commits what it wrote at the site before, and nobody else does (RV3)", () => {
+  const wrong = (isQuiescent: boolean, ...effects: Effect[]) => {
+    const one = versions();
+    assert.equal(one.ofLog({ effects: [], isQuiescent }), null);
+    return one.ofCommit({ effects, entries: NONE });
+  };
+  assert.equal(wrong(false, effect(LATER, BEFORE), effect(NOW)), null);
+  assert.match(wrong(false, effect(LATER + 1, BEFORE)) ?? "", /ahead of time/);
+  assert.match(wrong(false, effect(NOW, ROOT)) ?? "", /writes as 1/);
+  assert.match(wrong(true, effect(NOW, BEFORE)) ?? "", /writes as 5/);
 });
