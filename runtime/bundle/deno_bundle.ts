@@ -32,11 +32,30 @@ export type BundleOutcome =
   }
   | { readonly kind: "failed"; readonly message: string };
 
+/** A bundle takes a second or two; once in hundreds of runs the bundler stood still for good. */
+const LIMIT_MS = 40_000;
+const TRIES = 2;
+
 /** Bundles a module. What the bundler says against it comes back as a message. */
-export function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
+export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
+  for (let tried = 1;; tried++) {
+    const late = AbortSignal.timeout(LIMIT_MS);
+    const outcome = await runOnce(run, late);
+    if (!late.aborted || outcome.kind === "bundled") return outcome;
+    if (tried === TRIES) {
+      return {
+        kind: "failed",
+        message: `the bundler gave no answer in ${LIMIT_MS / 1000} s, ${TRIES} times`,
+      };
+    }
+  }
+}
+
+function runOnce(run: BundleRun, signal: AbortSignal): Promise<BundleOutcome> {
   return withTempFolder("sojourn-bundle-", async (folder) => {
     const output = `${folder}/bundle.js`;
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+      signal,
       args: [
         "bundle",
         "--quiet",

@@ -13,6 +13,9 @@ import { statfsSync } from "node:fs";
 /** Some seconds of a busy site's commits, and what giving rows back itself writes. */
 const RESERVE_BYTES = 64 * 1024 * 1024;
 const RESERVE_SHARE = 0.2;
+/** A look is some 50 µs. */
+const LOOK_MS = 250, LOOK_MS_MIN = 50;
+const NEAR_RESERVES = 3;
 /** What is given back at a time: the next look comes before so much has been written. */
 const STEP_SHARE = 0.8;
 /** As the least that a site file may say. */
@@ -41,8 +44,8 @@ export class DiskRoom {
   }
 
   /** What the site may hold from now on, in bytes of rows. */
-  after({ totalBytes, freeBytes, fileBytes, rowBytes }: DiskLook): number {
-    const reserve = Math.min(RESERVE_BYTES, totalBytes * RESERVE_SHARE);
+  after(look: DiskLook): number {
+    const { freeBytes, fileBytes, rowBytes } = look, reserve = reserveOf(look);
     if (freeBytes < reserve) {
       if (fileBytes > this.#fileBytes) {
         this.#fileBytes = fileBytes;
@@ -55,6 +58,14 @@ export class DiskRoom {
     return Math.floor(this.#bytes);
   }
 }
+
+/** When it is to be looked at again, in ms. A small disk is filled in a second: it is watched while there is little room. */
+export function nextLookMs(look: DiskLook | null): number {
+  return look !== null && look.freeBytes < NEAR_RESERVES * reserveOf(look) ? LOOK_MS_MIN : LOOK_MS;
+}
+
+/** R1 */
+const reserveOf = ({ totalBytes }: DiskLook): number => Math.min(RESERVE_BYTES, totalBytes * RESERVE_SHARE);
 
 /** Looks at the disk under a store's folder; null where it can't be looked at. */
 export function lookAt(folder: string, rowBytes: number): DiskLook | null {

@@ -42,7 +42,7 @@ import { dismissalOf, refusalOf } from "./admission.ts";
 import { DiskSpace } from "./alerts.ts";
 import { diskWorks } from "./disk_trial.ts";
 import { drain } from "./drain.ts";
-import { DiskRoom, lookAt } from "./disk_room.ts";
+import { DiskRoom, lookAt, nextLookMs } from "./disk_room.ts";
 import { describe, Faults } from "./faults.ts";
 import { frontPage } from "./front_page.ts";
 import { fixedChanges, ownersSettings } from "./owners_fields.ts";
@@ -59,8 +59,6 @@ import { WARNINGS } from "./warnings.ts";
 
 /** Requests that run when a site stops get this long to end; streams are cut. */
 const DRAIN_MS_MAX = 3_000;
-/** A disk fills by some megabytes in it, and a look costs a tenth of a millisecond. */
-const ROOM_LOOK_MS = 250;
 /** Between the answer to whoever drains or moves a site and that. */
 const ANSWER_MS = 100;
 const DRAINING = "the site is about to stop, as planned; another site takes this session";
@@ -87,7 +85,7 @@ export class Site {
   #gateway: Gateway | null = null;
   #server: HttpListener | null = null;
   #certificates: Certificates | null = null;
-  #roomTimer: ReturnType<typeof setInterval> | undefined;
+  #roomTimer: ReturnType<typeof setTimeout> | undefined;
   #fault: Error | null = null;
   readonly #disk: DiskSpace;
   #isDraining = false;
@@ -274,10 +272,12 @@ export class Site {
   /** What can be fetched again makes room before the disk is full. */
   #watchRoom(replica: Replica): void {
     const room = new DiskRoom(this.config.capacityBytes), folder = `${this.config.data}/store`;
-    this.#roomTimer = setInterval(() => {
+    const looked = () => {
       const look = lookAt(folder, replica.status().coverage.bytes);
       if (look !== null) replica.holdAtMost(room.after(look));
-    }, ROOM_LOOK_MS);
+      this.#roomTimer = setTimeout(looked, nextLookMs(look));
+    };
+    this.#roomTimer = setTimeout(looked, nextLookMs(null));
   }
 
   /** What the replica has to say. */
@@ -482,7 +482,7 @@ export class Site {
   async #stop(): Promise<void> {
     this.log.line("info", "stopping", {});
     this.#trials.abort();
-    clearInterval(this.#roomTimer);
+    clearTimeout(this.#roomTimer);
     await this.#certificates?.close();
     this.#gateway?.close();
     await this.#drain();

@@ -91,10 +91,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   const logged = pump(child.stderr, (text) => errors += text);
   const lines = lineReader(child.stdout);
   const giveUp = setTimeout(() => child.kill("SIGKILL"), READY_MS_MAX);
-  let ready: Record<string, unknown> | null = null;
+  let ready: Record<string, unknown> | null = null, said = "";
   while (ready === null) {
     const line = await lines.next();
     if (line === null) break;
+    said += `${line}\n`;
     const event = JSON.parse(line) as Record<string, unknown>;
     if (event.event === "ready") ready = event;
   }
@@ -102,7 +103,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   if (ready === null) {
     await logged;
     await child.status;
-    throw new Error(`the cluster did not get ready:\n${errors}`);
+    throw new Error(`the cluster did not get ready:\n${errors}${said}`);
   }
   const rest = lines.drain();
   const readyMs = performance.now() - begunMs;

@@ -17,7 +17,7 @@ const TOPOLOGY = {
 };
 const NOTE_BYTES = 32 * 1024;
 const NOTES_MAX = 200;
-const DISK_BYTES = 12 * 1024 * 1024;
+const DISK_BYTES = 24 * 1024 * 1024;
 const AT_ONCE = 16;
 
 const note = (cluster: TestCluster, site: string, id: string) => `${cluster.url(site)}/probe/notes/${id}`;
