@@ -7,8 +7,9 @@
  * T1  A call keeps its request's id from its first attempt to its last: whatever was lost on the way, it is run once.
  * T2  A site that is asked over a link serves what is at home there, and passes nothing on but calls for other sites.
  * T3  A call ends: with an answer, or with a problem that says what its caller can do.
- * T4  Only the first call of a stateful session that nobody can open waits to hear it again; those after it try once,
- *     and are told at once.
+ * T4  Only the first call of a stateful session that nobody can open waits to hear it again. Of a client's calls after it
+ *     one tries now and then, once, since each try asks the arbiter for an epoch; the others are told at once what that
+ *     one was told.
  * T5  A stateful session that calls another has nobody to ask again for it: when its time is over it asks anew, a few
  *     times, since the answer may be there, and the attempt that waits lost with a home, or with minutes that passed at
  *     once.
@@ -69,6 +70,8 @@ const REACH_MS_MAX = 15_000;
 const UNREACHABLE_MS_MAX = 3_000;
 /** T4: it is told at once for as long as calls come this often. */
 const KNOWN_MS = 10_000;
+/** Between tries: so much later than it could be is it served when its home is back. */
+const TRY_MS = 500;
 /** Names that are known to be unreachable: 300 bytes each at most. */
 const KNOWN_MAX = 10_000;
 /** T5: a home is opened within so long, and an answer that it keeps is a trip away. */
@@ -83,8 +86,8 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   readonly #services: RouterServices;
   readonly #hearing: Hearing;
   readonly #clock: PeerClock;
-  /** T4: until when, by name; those that were told last come last. */
-  readonly #unreachable = new Map<string, number>();
+  /** T4, by name; those that were told last come last. */
+  readonly #unreachable = new Map<string, { readonly message: string; untilMs: number; triedMs: number }>();
 
   constructor(services: RouterServices) {
     this.#services = services;
@@ -116,7 +119,11 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
         `${shown(asked.name)} waits for this call itself: ${asked.chain.join(" → ")}`,
       );
     }
-    const begunMs = this.#clock.nowMs();
+    const begunMs = this.#clock.nowMs(), known = this.#known(asked.name);
+    if (known !== null && asked.chain.length === 0) {
+      if (begunMs < known.triedMs + TRY_MS) throw new Problem("stateful_unreachable", known.message);
+      known.triedMs = begunMs;
+    }
     let late = this.#limit(this.#services.wallMs);
     let left = asked.chain.length > 0 ? LAST_TIMES : 0;
     try {
@@ -163,25 +170,26 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     }
     const mayWaitMs = code === "superseded_home"
       ? REACH_MS_MAX
-      : code === "stateful_unreachable" && !this.#isKnown(name)
+      : code === "stateful_unreachable" && this.#known(name) === null
       ? UNREACHABLE_MS_MAX
       : 0;
     if (ms < mayWaitMs) return;
-    if (code === "stateful_unreachable") this.#learn(name);
+    if (code === "stateful_unreachable") this.#learn(name, message);
     if (code === "superseded_home") throw new Problem("stateful_unreachable", message);
     throw new Problem(isProblemCode(code) ? code : "internal", message);
   }
 
   /** T4 */
-  #isKnown(name: StatefulName): boolean {
-    return this.#clock.nowMs() < (this.#unreachable.get(keyOf(name)) ?? -Infinity);
+  #known(name: StatefulName) {
+    const known = this.#unreachable.get(keyOf(name));
+    return known !== undefined && this.#clock.nowMs() < known.untilMs ? known : null;
   }
 
   /** T4 */
-  #learn(name: StatefulName): void {
-    const key = keyOf(name);
+  #learn(name: StatefulName, message: string): void {
+    const key = keyOf(name), nowMs = this.#clock.nowMs();
     this.#unreachable.delete(key);
-    this.#unreachable.set(key, this.#clock.nowMs() + KNOWN_MS);
+    this.#unreachable.set(key, { message, untilMs: nowMs + KNOWN_MS, triedMs: nowMs });
     for (const oldest of this.#unreachable.keys()) {
       if (this.#unreachable.size <= KNOWN_MAX) break;
       this.#unreachable.delete(oldest);
