@@ -224,15 +224,15 @@ export class LoggedProgram {
   }
 
   /**
-   * A session is born, or goes on in another epoch or with other code. It leaves with the next commit. False where its
-   * object can't be made.
+   * A session is born, or goes on in another epoch, as a site that has another number by now, or with other code. It leaves
+   * with the next commit. False where its object can't be made.
    */
   beginEpoch(): boolean {
     const program = this.#program;
     const { epoch, replica, code, seed } = this.#open;
     const isPoint = program.handler === null;
     program.check.widen();
-    if (program.epoch !== epoch || program.code !== code) {
+    if (program.epoch !== epoch || program.replica !== replica || program.code !== code) {
       this.record({ kind: "epoch", epoch, replica, code }, 0);
     }
     if (program.object === null && !this.record({ kind: "birth", seed: seed.slice() }, 0)) return false;

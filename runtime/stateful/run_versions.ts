@@ -2,14 +2,16 @@
  * Under which versions one opening of a stateful session may write. They come from its isolate, in which an app can do
  * what it likes, and rows under another site's number, or ahead of its clock, would be the whole cluster's affair.
  *
- * RV1  What a commit writes is this site's, under a clock that the run was given with an event, or of the moment at which
- *      it came: nothing that has no event is later (functions/turns/live_source.ts).
- * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: of those, each was
- *      checked when it was committed (RV1).
- * RV3  A handler that was begun in the log and goes on commits at its end what it wrote before: that is as RV2 says.
+ * RV1  What a turn writes is this site's, under a clock that the run was given with an event, or of the moment at which
+ *      its commit came, or the next after what the session wrote before: a handler that goes on writes after itself, be
+ *      the store's clock ahead of this site's (functions/turns/live_source.ts).
+ * RV2  What the log left open is of a site that wrote a piece of it, under a clock that is in the log: each was checked
+ *      when it was committed (RV1). That is what leaves as it is opened, and what a handler has written that goes on from
+ *      there: it leaves with the first commit that ends at a point, and nothing of the log does after that.
+ * RV3  A commit names no epoch but as this site's: what a log says of who wrote it was checked, too.
  */
+import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
 import type { Commit, Effect, Opened } from "../../functions/turns/mod.ts";
-import { readEntries } from "../../functions/turns/log_entry.ts";
 import { CodecError } from "../../store/codec.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS } from "../../store/row.ts";
 import type { OpenPiece } from "./pieces.ts";
@@ -26,15 +28,22 @@ export interface VersionsOf {
   readonly tick: () => number;
 }
 
+/** What a log says of who wrote it. */
+interface Writers {
+  readonly replicas: ReadonlySet<number>;
+  readonly newest: number;
+}
+
 /** See the file's header. */
 export class RunVersions {
   readonly #of: VersionsOf;
-  /** Until it is asked what it leaves open. */
+  /** Until nothing of it is open (RV2). */
   #log: readonly OpenPiece[];
-  /** The newest that the run was given, or that the log has of a handler that goes on (RV3). */
+  #writers: Writers | null = null;
+  /** The newest that the run was given. */
   #given = 0;
-  /** RV3: who wrote the log; nobody where nothing goes on. */
-  #before: ReadonlySet<number> = new Set();
+  /** The newest that the run has written under. */
+  #newest = 0;
 
   /** @param log its base and its pieces. */
   constructor(of: VersionsOf, log: readonly OpenPiece[]) {
@@ -47,55 +56,89 @@ export class RunVersions {
     this.#given = Math.max(this.#given, clock);
   }
 
-  /** RV1, RV3; what is wrong, null: nothing. */
-  ofCommit({ effects, entries }: Pick<Commit, "effects" | "entries">): string | null {
+  /** What is wrong of a commit; null: nothing. */
+  ofCommit({ effects, entries, isPoint }: Pick<Commit, "effects" | "entries" | "isPoint">): string | null {
     const { replica } = this.#of;
-    const other = effects.find((effect) => effect.replica !== replica && !this.#before.has(effect.replica));
-    if (other !== undefined) return `writes as ${other.replica}, and this site is ${replica}`;
-    const newest = newestIn(entries, newestOf(effects));
-    return newest <= this.#given || this.#isPast(newest)
-      ? null
-      : `writes at ${newest}, which is ahead of time`;
+    for (const entry of entriesOf(entries)) {
+      if (entry.kind === "turn" && entry.input.kind === "epoch" && entry.input.replica !== replica) { // RV3
+        return `begins an epoch as ${entry.input.replica}, and this site is ${replica}`;
+      }
+      if (entry.kind !== "effect") continue;
+      if (!this.#isOwn(entry.clock)) return `writes at ${entry.clock}, which is ahead of time`; // RV1
+      this.#newest = Math.max(this.#newest, entry.clock);
+    }
+    for (const effect of effects) {
+      const wrong = this.#wrongOf(effect);
+      if (wrong !== null) return wrong;
+      this.#newest = Math.max(this.#newest, effect.clock);
+    }
+    if (isPoint) this.#forget();
+    return null;
   }
 
-  /** RV2; what is wrong, null: nothing. */
+  /** What is wrong of what the log left open; null: nothing. */
   ofLog({ effects, isQuiescent }: Pick<Opened, "effects" | "isQuiescent">): string | null {
-    const log = this.#log;
+    for (const effect of effects) {
+      const wrong = this.#wrongOf(effect);
+      if (wrong !== null) return wrong;
+    }
+    if (isQuiescent) this.#forget();
+    return null;
+  }
+
+  /** RV2 */
+  #forget(): void {
     this.#log = [];
-    if (effects.length === 0 && isQuiescent) return null;
-    const replicas = new Set([this.#of.replica, ...log.flatMap(({ seen }) => seen?.token.replica ?? [])]);
-    if (!isQuiescent) { // RV3
-      this.#before = replicas;
-      for (const { seen, bytes } of log) {
-        this.#given = newestIn(bytes, Math.max(this.#given, seen?.token.clock ?? 0));
-      }
+    this.#writers = null;
+  }
+
+  #wrongOf({ replica, clock }: Effect): string | null {
+    if (replica !== this.#of.replica && !this.#ofLog.replicas.has(replica)) {
+      return `writes as ${replica}, and this site is ${this.#of.replica}`;
     }
-    const other = effects.find(({ replica }) => !replicas.has(replica));
-    if (other !== undefined) return `writes as ${other.replica}, which wrote none of its log`;
-    const newest = newestOf(effects);
-    if (this.#isPast(newest) || log.some(({ seen, bytes }) => newest <= newestIn(bytes, seen?.token.clock))) {
-      return null;
-    }
-    return `writes at ${newest}, which is not in its log`;
+    const isKnown = clock <= this.#newest || this.#isOwn(clock);
+    return isKnown ? null : `writes at ${clock}, which is ahead of time`;
+  }
+
+  /** RV1 */
+  #isOwn(clock: number): boolean {
+    return clock <= this.#given || clock <= this.#newest + 1 || this.#isPast(clock) ||
+      clock <= this.#ofLog.newest + 1;
   }
 
   #isPast(clock: number): boolean {
     const { nowMs, tick } = this.#of;
     return clock <= (nowMs() + AHEAD_MS_MAX - CLOCK_EPOCH_MS) * CLOCK_TICKS_PER_MS || clock <= tick();
   }
+
+  get #ofLog(): Writers {
+    return this.#writers ??= writersOf(this.#log);
+  }
 }
 
-const newestOf = (effects: readonly Effect[]): number =>
-  effects.reduce((newest, { clock }) => Math.max(newest, clock), 0);
+/** A base has no entries, and a log of before may have no token: each tells of what it has. */
+function writersOf(log: readonly OpenPiece[]): Writers {
+  const replicas = new Set<number>();
+  let newest = 0;
+  for (const { seen, bytes } of log) {
+    if (seen !== null) {
+      replicas.add(seen.token.replica);
+      newest = Math.max(newest, seen.token.clock);
+    }
+    for (const entry of entriesOf(bytes)) {
+      if (entry.kind === "effect") newest = Math.max(newest, entry.clock);
+      if (entry.kind === "turn" && entry.input.kind === "epoch") replicas.add(entry.input.replica);
+    }
+  }
+  return { replicas, newest };
+}
 
-/** The newest version that entries say, or `least`; what can't be read is told by who replays it, and writes nothing. */
-function newestIn(entries: Uint8Array, least = 0): number {
+/** What can't be read is told by who replays it, and writes nothing. */
+function entriesOf(bytes: Uint8Array): readonly ReadEntry[] {
   try {
-    return readEntries(entries).reduce((newest, entry) => {
-      return entry.kind === "effect" ? Math.max(newest, entry.clock) : newest;
-    }, least);
+    return readEntries(bytes);
   } catch (error) {
     if (!(error instanceof CodecError)) throw error;
-    return least;
+    return [];
   }
 }

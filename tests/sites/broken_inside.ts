@@ -64,4 +64,11 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     becomes: "    const head = { seen: this.#unwritten() === null ? null : null, open, marks };\n",
     ...{ plan: "taken", first: 26, seeds: 6 },
   },
+  {
+    name: "what a handler wrote at the home before is not let out when it ends at the next",
+    file: "runtime/stateful/run_versions.ts",
+    says: "    if (replica !== this.#of.replica && !this.#ofLog.replicas.has(replica)) {\n",
+    becomes: "    if (replica !== this.#of.replica) {\n",
+    ...{ plan: "resting", first: 1, seeds: 2 },
+  },
 ];

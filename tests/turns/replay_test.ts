@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
+import { decodeAnswer, encodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { Session } from "../../functions/session.ts";
 import { readEntries } from "../../functions/turns/log_entry.ts";
 import { type Commit, encodePage, encodeRows } from "../../functions/turns/mod.ts";
@@ -286,6 +286,27 @@ Deno.test("a handler reads what it wrote, over what the store has", () =>
     ]);
     const again = new Solo(Writer).open({ entries: solo.entries });
     assert.deepEqual([again.parked, again.opened?.effects], [null, effects]);
+  }));
+
+/** Writes before and after it waits for another. */
+class Waiting extends Small {
+  async both(): Promise<void> {
+    const write = () => this.env.store.commit([], [{ kind: "delete", key: packKey(["k"]) }]);
+    await write();
+    await this.callOther("z");
+    await write();
+  }
+}
+
+Deno.test("what a handler wrote before a recovery is its old site's, and what it writes after that the new one's", () =>
+  inMacrotask(() => {
+    for (const epoch of [1, 2]) { // the same site may have another number by now
+      const solo = new Solo(Waiting).open().deliver(request("both"));
+      const again = new Solo(Waiting).open({ entries: solo.entries, epoch, replica: 7 });
+      again.result(1, encodeAnswer({ kind: "value", value: encodeValue(1) }));
+      const effects = again.commits.flatMap(({ effects }) => effects);
+      assert.deepEqual(effects.map(({ replica }) => replica), [1, 7], `epoch ${epoch}`);
+    }
   }));
 
 Deno.test("whatever a handler throws is an answer, and leaves the session as it was", () =>
