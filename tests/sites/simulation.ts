@@ -62,7 +62,7 @@ export interface SitesRun {
 }
 
 const POLL_MS = 100, HEAL_MS = 120_000, QUIET_MS = 2_500;
-const NOTICED_MS = 2_000, MEND_MS = 300;
+const NOTICED_MS = 2_000, MEND_MS = 301;
 /** There are fewer of these in a run than make one. */
 const TAP = 1e-9;
 
