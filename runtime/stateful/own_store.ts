@@ -16,6 +16,8 @@
  * O6  What was written so long ago that the store has forgotten deletions since is applied all at once, in its order: what
  *     stands tells whether it was before, and is what the whole of it would have left (store/old_writes.ts). Where nothing
  *     can tell, it is left out, and said.
+ * O7  What O2 says is written on condition that its mark is as it was found: where an isolate was lost as a write was under
+ *     way, that goes on, and the next isolate of the same home asks for it again.
  */
 import type { Effect, EffectMutation } from "../../functions/turns/mod.ts";
 import type {
@@ -231,18 +233,31 @@ export class OwnStore {
     isAgain = false,
   ): Promise<CommitResult> {
     const key = packKey([...this.#lead, "c", number % MARKS]);
-    const [mark] = await this.#store().get([key], "session");
-    if (mark && numberOf(mark.value) === number) return { ok: true, versionstamp: mark.versionstamp };
-    if (isAgain && this.#lostMarks !== null) {
-      const why = `whether a write with checks was made is not known: ${this.#lostMarks.message}`;
-      this.#leaveOut(`${why}; its handler is told so`);
-      throw new StoreUnavailable("source_lost", why);
+    let before: string | null | undefined;
+    for (;;) {
+      const { row: mark, check } = await this.#mark(key);
+      if (mark && numberOf(mark.value) === number) return { ok: true, versionstamp: mark.versionstamp };
+      // Not the mark, but what the write itself is conditional on, has refused it.
+      if (check.versionstamp === before) return { ok: false };
+      if (isAgain && this.#lostMarks !== null) {
+        const why = `whether a write with checks was made is not known: ${this.#lostMarks.message}`;
+        this.#leaveOut(`${why}; its handler is told so`);
+        throw new StoreUnavailable("source_lost", why);
+      }
+      const written = await this.#store().commit([...checks, check], [...mutations, {
+        kind: "set",
+        key,
+        value: encodeSystem(number),
+      }]);
+      if (written.ok) return written;
+      before = check.versionstamp;
     }
-    return await this.#store().commit(checks, [...mutations, {
-      kind: "set",
-      key,
-      value: encodeSystem(number),
-    }]);
+  }
+
+  /** O7 */
+  async #mark(key: Key): Promise<{ readonly row: StoredRow | null; readonly check: Check }> {
+    const [row = null] = await this.#store().get([key], "session");
+    return { row, check: { key, versionstamp: row?.versionstamp ?? null } };
   }
 
   /** Applies what a turn wrote (O1). @param isAgain the home before may have. */
@@ -289,19 +304,22 @@ export class OwnStore {
   /** O2 */
   async #merge(number: number, merges: readonly EffectMutation[], isAgain: boolean): Promise<void> {
     const key = packKey([...this.#lead, "s"]);
-    const [mark] = await this.#store().get([key], "session");
-    if (mark && numberOf(mark.value) >= number) return;
-    if (isAgain && this.#lostMarks !== null) {
-      const kinds = [...new Set(merges.map(({ kind }) => kind))].join(", ");
-      return this.#leaveOut(
-        `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ` +
-          this.#lostMarks.message,
-      );
+    for (let isWritten = false; !isWritten;) {
+      const { row: mark, check } = await this.#mark(key);
+      if (mark && numberOf(mark.value) >= number) return;
+      if (isAgain && this.#lostMarks !== null) {
+        const kinds = [...new Set(merges.map(({ kind }) => kind))].join(", ");
+        return this.#leaveOut(
+          `whether ${merges.length} rows were merged into (${kinds}) is not known, and they are not: ` +
+            this.#lostMarks.message,
+        );
+      }
+      const written = await this.#store().commit([check], [
+        ...merges as readonly Mutation[],
+        { kind: "set", key, value: encodeSystem(number) },
+      ]);
+      isWritten = written.ok;
     }
-    await this.#store().commit([], [
-      ...merges as readonly Mutation[],
-      { kind: "set", key, value: encodeSystem(number) },
-    ]);
   }
 
   #leaveOut(text: string): void {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { NO_HEAD } from "../../runtime/stateful/pieces.ts";
 import { OwnStore } from "../../runtime/stateful/own_store.ts";
+import { decodeValue, encodeValue } from "../../functions/value.ts";
 import { appSpace } from "../../runtime/gateway/session_store.ts";
 import type { AttachedSession, TokenState } from "../../store/api.ts";
 import { packKey } from "../../store/key.ts";
@@ -107,4 +108,28 @@ Deno.test("a session that takes in a token after its site got another parent is 
   await scene.pass(3_000);
   const settled = await scene.done(own.token());
   assert.ok(settled.path.every((position) => position !== null), "in the end nothing of it is pending");
+});
+
+Deno.test("what two isolates of a home ask for, since one of them was lost, is written once (O7)", async () => {
+  const scene = new Scene(TREE);
+  await scene.start();
+  const before = await ownStore(scene, "e2"), after = await ownStore(scene, "e2");
+  // The first waits for its mark, which is not here, when the second asks.
+  const other = packKey(["kv", "y"]), sum = packKey(["kv", "sum"]);
+  const checks = [{ key: other, versionstamp: null }];
+  const both = <T>(ask: (store: OwnStore) => Promise<T>) => scene.done(Promise.all([before, after].map(ask)));
+  const [one, two] = await both((store) => store.commit(1, checks, setTo("once")));
+  assert.deepEqual(two, one, "both are told what was done");
+  assert.deepEqual(
+    (await both((store) => store.commit(2, [{ key, versionstamp: null }], setTo("never"))))[1],
+    {
+      ok: false,
+    },
+  );
+  const { replica } = scene.process("e2").replica.status();
+  const mutations = [{ kind: "sum", key: sum, value: encodeValue(2) }] as const;
+  const effect = { effect: 1, clock: before.tick(), replica, atMs: 1, mutations };
+  await both((store) => store.apply(effect, true));
+  const [row] = await scene.done(after.get([sum], "session"));
+  assert.equal(row && decodeValue(row.value), 2);
 });
