@@ -90,7 +90,10 @@ export async function perform(execution: Execution): Promise<Outcome> {
     return "ok";
   } catch (error) {
     if (error instanceof CallFailed) return `call: ${error.code}`;
-    if (error instanceof StoreUnavailable) return error.code;
+    if (error instanceof StoreUnavailable) {
+      // A site that stops cuts what still runs when its time is over, before its replica closes.
+      return error.code === "closed" && execution.process.draining ? "crashed" : error.code;
+    }
     return `fault: ${error instanceof Error ? error.stack ?? error.message : String(error)}`;
   }
 }

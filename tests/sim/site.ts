@@ -361,6 +361,8 @@ export class SimSite {
     if (!process.alive) return true;
     if (process.ready && this.#draws.fork(`stop ${this.#starting}`).chance(0.5)) await this.#drain(process);
     if (!process.alive) return true;
+    // Its gateway takes no more requests; its disk may take a while to take the last of what there is.
+    process.draining = true;
     await process.above?.close();
     if (!process.alive) return true;
     const closed = await Promise.race([

@@ -8,4 +8,9 @@ export const SITES_EXCUSES: readonly Excuse[] = [
     perHundred: 20,
     says: "who is away from a session for more than a minute is detached",
   },
+  {
+    name: "called, and out of reach since",
+    perHundred: 2,
+    says: "and does not know whether it was run",
+  },
 ];

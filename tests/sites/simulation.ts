@@ -216,9 +216,9 @@ class Simulation {
       if (ledger !== null) ledgers.push(ledger);
       if (ledger !== null) acted.push({ ledger, log: session.log });
     }
-    this.#found.push(...checkCalls(ledgers));
-    const history = cluster.history(withActs(cluster.events, acted, cluster.keyspace));
     const excused = (what: string) => this.#probe(`excused ${what}`);
+    this.#found.push(...checkCalls(ledgers, excused));
+    const history = cluster.history(withActs(cluster.events, acted, cluster.keyspace));
     this.#found.push(...cluster.stuck(), ...checkHistory(history, excused));
     for (const site of this.#sites.values()) {
       site.count();
