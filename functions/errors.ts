@@ -28,6 +28,7 @@ export type AppErrorCode =
   | "no_request" // used where no request runs
   | "state_invalid" // a field of a stateful session holds what no checkpoint can
   | "session_shared" // code of a stateful session ran in a turn of another
+  | "module_state" // a stateful session changes what a module or class holds
   // Retry.
   | "check_failed" // the row changed meanwhile
   // Call the operator.

@@ -41,6 +41,8 @@ export interface ProgramHost {
   unpin?(program: Program): void;
   /** Where a method of a class is, as a stack frame; "" where that is not known. */
   placeOf?(className: string, method: string): string;
+  /** What was thrown, as people are told of it. */
+  told?(error: unknown): unknown;
   /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
   leaked?(program: Program, what: string): Error;
 }
@@ -208,7 +210,8 @@ export class Program implements SessionPort {
 
   /** Something was thrown that ends the handler. */
   fail(error: unknown): void {
-    this.#failure ??= { error };
+    if (this.#failure !== null) return;
+    this.#failure = { error: this.#host.told === undefined ? error : this.#host.told(error) };
   }
 
   /** Hands over what was made since the last time. */

@@ -38,6 +38,12 @@ export interface LoopHost {
   enter?(program: Program, run: () => void): void;
   /** Whose code runs; undefined: nobody's, as far as is known. */
   owner?(): Program | undefined;
+  /** Whose turn begins; undefined: it is over. */
+  turnOf?(program: Program | undefined): void;
+  /** What the code that ran has changed of what all sessions share; it is as it was again. */
+  changed?(): Error | undefined;
+  /** What was thrown, as people are told of it. */
+  told?(error: unknown): unknown;
   /**
    * Writes down whose turn begins, and the number of the newest event that has come to it: who reads it finds the session
    * that took the isolate with it, and which of its events can't have done so.
@@ -182,14 +188,16 @@ export class TurnLoop implements SessionHost {
   aside<T>(program: Program, work: () => T): T {
     if (this.#current !== undefined) return work();
     // For a checkpoint to be put into it: what it starts by itself runs before that, and leaves nothing.
-    this.#current = program;
+    this.#turnOf(program);
     try {
       const made: { result?: T } = {};
       this.#enter(program, () => made.result = work());
       this.#host.drain();
+      const changed = this.#host.changed?.();
+      if (changed !== undefined) throw changed;
       return made.result as T;
     } finally {
-      this.#current = undefined;
+      this.#turnOf(undefined);
     }
   }
 
@@ -213,17 +221,29 @@ export class TurnLoop implements SessionHost {
     return this.#host.placeOf?.(className, method) ?? "";
   }
 
+  told(error: unknown): unknown {
+    return this.#host.told === undefined ? error : this.#host.told(error);
+  }
+
   readonly run = (program: Program, input: TurnInput, source: TurnSource): TurnEnd => {
     if (this.#current !== undefined) throw new Error("a turn began within another (TL1)");
-    this.#current = program;
+    this.#turnOf(program);
     try {
       this.#enter(program, () => program.begin(input, source));
       this.#host.drain();
+      // Before it is over: nothing of a turn that changed what is shared leaves.
+      const changed = this.#host.changed?.();
+      if (changed !== undefined) program.refuse(changed);
       return program.finish();
     } finally {
-      this.#current = undefined;
+      this.#turnOf(undefined);
     }
   };
+
+  #turnOf(program: Program | undefined): void {
+    this.#current = program;
+    this.#host.turnOf?.(program);
+  }
 
   #enter(program: Program, run: () => void): void {
     if (this.#host.enter === undefined) run();

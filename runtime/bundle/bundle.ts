@@ -1,7 +1,8 @@
 /**
  * An app's module and all that it imports, as one ES module that an isolate can run.
  *
- * Stages: configuration → `deno bundle` → CommonJS loader and paths replaced → size and imports checked.
+ * Stages: configuration → `deno bundle` → CommonJS loader and paths replaced, and, of an app with
+ * stateful sessions, what changes the state of modules made to ask first (module_state.ts) → size and imports checked.
  */
 import type { Comment } from "acorn";
 import { appConfig } from "./app_config.ts";
@@ -11,6 +12,8 @@ import { type BundleIssue, checkImports, forbiddenImports, parseModule } from ".
 import { withTempFolder } from "./temp_folder.ts";
 import { processCuts } from "./node_process.ts";
 import { privateSessionFields } from "./session_fields.ts";
+import { moduleStateCuts } from "./module_state.ts";
+import { shiftedMap, sourcesOf } from "./shifted_map.ts";
 import { sharedBindings } from "./shared_bindings.ts";
 import { requireCuts } from "./node_require.ts";
 import type { Locate } from "./source_places.ts";
@@ -55,13 +58,15 @@ export async function bundleApp(entry: string): Promise<BundleResult> {
 }
 
 function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleResult {
-  const { locate, map } = outcome;
+  const { locate } = outcome;
   const bundled = new TextDecoder().decode(outcome.code);
   const comments: Comment[] = [];
   const program = parseModule(bundled, comments);
   if ("message" in program) return { kind: "failed", message: locate(describe(program)) };
   const loader = [...requireCuts(program), ...processCuts(program)];
-  const code = splice(bundled, [...loader, ...moduleComments(comments, bundled)]);
+  const asking = moduleStateCuts(bundled, program, () => sourcesOf(outcome, bundled));
+  const cuts = [...asking, ...loader, ...moduleComments(comments, bundled)];
+  const code = splice(bundled, cuts);
   // Parsing a large bundle takes long: once is enough where no import was replaced.
   const [issue] = [
     ...loader.length === 0 ? forbiddenImports(program, bundled) : checkImports(code),
@@ -71,7 +76,10 @@ function finish(outcome: Extract<BundleOutcome, { kind: "bundled" }>): BundleRes
   const out = new TextEncoder().encode(code);
   if (out.length <= BUNDLE_BYTES_MAX) {
     const warnings = sharedBindings(program, bundled).map((issue) => locate(describe(issue)));
-    return { kind: "bundled", code: out, locate, warnings, map };
+    const shifted = asking.length === 0
+      ? outcome
+      : outcome.placed(shiftedMap(outcome.sourceMap, bundled, cuts));
+    return { kind: "bundled", code: out, locate: shifted.locate, warnings, map: shifted.map };
   }
   return { kind: "failed", message: `the bundle has ${out.length} bytes; ${BUNDLE_BYTES_MAX} are accepted` };
 }

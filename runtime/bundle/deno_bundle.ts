@@ -6,7 +6,7 @@
  */
 
 import { dirname } from "node:path";
-import { portableMap } from "./portable_map.ts";
+import { portableMap, portableName } from "./portable_map.ts";
 import { withTempFolder } from "./temp_folder.ts";
 import { type Locate, locator } from "./source_places.ts";
 
@@ -29,12 +29,24 @@ export type BundleOutcome =
     readonly locate: Locate;
     /** The source map, as it is kept with the bundle. */
     readonly map: Uint8Array<ArrayBuffer>;
+    /** The same map as the bundler wrote it. */
+    readonly sourceMap: string;
+    /** What a source of it is called wherever it was bundled. */
+    readonly nameOf: (source: string) => string;
+    /** Both forms of another map of the same sources. */
+    readonly placed: (sourceMap: string) => Placed;
   }
   | { readonly kind: "failed"; readonly message: string };
 
 /** A bundle takes a second or two; once in hundreds of runs the bundler stood still for good. */
 const LIMIT_MS = 40_000;
 const TRIES = 2;
+
+/** A source map as it tells places, and as it is kept. */
+export interface Placed {
+  readonly locate: Locate;
+  readonly map: Uint8Array<ArrayBuffer>;
+}
 
 /** Bundles a module. What the bundler says against it comes back as a message. */
 export async function runDenoBundle(run: BundleRun): Promise<BundleOutcome> {
@@ -77,9 +89,14 @@ function runOnce(run: BundleRun, signal: AbortSignal): Promise<BundleOutcome> {
       stderr: "piped",
     }).output();
     if (!success) return { kind: "failed", message: readableMessage(new TextDecoder().decode(stderr)) };
-    const text = await Deno.readTextFile(`${output}.map`);
-    const map = portableMap(text, folder, dirname(run.entry));
-    return { kind: "bundled", code: await Deno.readFile(output), locate: locator(text, folder), map };
+    const sourceMap = await Deno.readTextFile(`${output}.map`);
+    const placed = (text: string) => ({
+      locate: locator(text, folder),
+      map: portableMap(text, folder, dirname(run.entry)),
+    });
+    const nameOf = (source: string) => portableName(source, folder, dirname(run.entry));
+    const code = await Deno.readFile(output);
+    return { kind: "bundled", code, ...placed(sourceMap), sourceMap, nameOf, placed };
   });
 }
 

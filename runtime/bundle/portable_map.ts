@@ -33,7 +33,8 @@ export function portableMap(text: string, mapFolder: string, moduleFolder: strin
   return new Uint8Array(gzipSync(json, { level: 9 }));
 }
 
-function portableName(source: string, mapFolder: string, moduleFolder: string): string {
+/** What a source of a map is called wherever it was bundled. */
+export function portableName(source: string, mapFolder: string, moduleFolder: string): string {
   if (/^(?:npm|jsr|https?|data|node):/.test(source)) return source;
   const path = source.startsWith("file:") ? fromFileUrl(source) : resolve(mapFolder, source);
   const [, name, version, file] = PACKAGE.exec(afterPackages(path)) ?? [];

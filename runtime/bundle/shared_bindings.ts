@@ -1,9 +1,8 @@
 /**
  * Variables of modules that methods of Session classes change: all sessions of an isolate share them, and no log has
- * them. Told as a warning before a deploy; a replay that comes to depend on one parks its session.
+ * them. Told as a warning before a deploy; the handler fails when it does (module_state.ts).
  *
- * SB1  Only what stands in a class itself: a change by a function that a method calls is not found (the check of
- *      `dev --check-determinism` finds what comes of it).
+ * SB1  Only what stands in a class itself: a change by a function that a method calls is found when it is called.
  * SB2  A name that anything in the class declares is taken for that: nothing is told of it.
  */
 import type { AnyNode, Pattern, Program } from "acorn";

@@ -6,7 +6,8 @@
  *
  * SH1  No app code runs before the permissions are gone and the realm is cut and recorded.
  * SH2  Frames only queue what they ask for; app code runs in macrotasks of the loop (functions/turns/turn_loop.ts).
- * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts).
+ * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts), as
+ *      is what those modules hold (module_state.ts).
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
@@ -37,6 +38,7 @@ import { after, drain, nowMs, schedule } from "./stateful_core.ts";
 import { recordedFetch } from "./stateful_fetch.ts";
 import { type ClassPlaces, classPlaces, placeIn } from "./class_places.ts";
 import { BUNDLE_URL, recordImports } from "./stateful_imports.ts";
+import { ModuleState } from "./module_state.ts";
 import { collectIntrinsics, freezeIntrinsics } from "./stateful_intrinsics.ts";
 import { recordRealm } from "./stateful_realm.ts";
 import { rehearse } from "./stateful_rehearsal.ts";
@@ -56,6 +58,13 @@ interface Loaded {
   readonly options: LoadOptions;
 }
 
+/** What all sessions of the isolate share, once the app's modules have run. */
+interface Shared {
+  /** The app's modules are about to run. */
+  load(): void;
+  freeze(): Promise<void>;
+}
+
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
@@ -72,6 +81,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const app = new StatefulApp();
   const sink = new FrameSink(writer), coming = new StatesComing();
   const owners = new AsyncLocalStorage<Program>();
+  const modules = new ModuleState();
   // Not the same in one millisecond for two sessions, nor, but for one chance in 4,096, in two isolates.
   let nextTick = crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
   const loop = new TurnLoop({
@@ -84,12 +94,16 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     mark: (channel, received) => mark.write(channel, received),
     enter: (program, run) => owners.run(program, run),
     owner: () => owners.getStore(),
+    turnOf: (program) => modules.turnOf(program),
+    changed: () => modules.changed(),
+    told: (error) => modules.told(error),
     make: (className, program) => app.make(className, program),
     envOf: (program) => app.envOf(program),
     unpin: (program) => app.unpin(program),
     placeOf: (className, method) => placeIn(app.places, className, method),
   });
   const current = () => loop.acting;
+  Object.defineProperty(globalThis, Symbol.for("sojourn.modules"), { value: modules.asked });
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
     value: Object.freeze({ current: () => loop.acting?.env }),
   });
@@ -105,6 +119,17 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const realm = cutRealm(recordedFetch(current));
   recordRealm(current);
   const intrinsics = collectIntrinsics();
+  const globals = new Set(Reflect.ownKeys(globalThis));
+  const shared: Shared = {
+    load: () => modules.load(),
+    freeze: async () => {
+      const unwatched = await modules.freeze(intrinsics, globals);
+      freezeIntrinsics(intrinsics);
+      for (const each of unwatched) {
+        sink.log(0, "warn", `all stateful sessions share ${each}, and nobody watches whether they change it`);
+      }
+    },
+  };
   const rehearsed = () => {
     try {
       rehearse();
@@ -147,7 +172,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
           app.setSecrets(JSON.parse(payload.text()) as Record<string, string>);
           return loop.renew();
         case FRAME.load:
-          return void load(writer, payload, realm, app, intrinsics);
+          return void load(writer, payload, realm, app, shared);
       }
     });
   } catch (error) {
@@ -163,17 +188,18 @@ async function load(
   payload: Payload,
   realm: Realm,
   app: StatefulApp,
-  intrinsics: ReadonlySet<object>,
+  shared: Shared,
 ): Promise<void> {
   const options = JSON.parse(payload.text()) as LoadOptions;
   try {
     realm.setVars(options.vars);
     app.source = decoder.decode(payload.restView());
+    shared.load();
     const module = await import(BUNDLE_URL) as Record<string, unknown>;
     const defaultExport = realm.served.appOf(module);
     app.places = classPlaces(app.source, (Object(defaultExport) as { sessions?: unknown }).sessions);
     app.source = "";
-    freezeIntrinsics(intrinsics);
+    await shared.freeze();
     app.loaded = { defaultExport, options };
     writer.begin(FRAME.loaded, 0).text("{}").end();
   } catch (error) {

@@ -1,0 +1,466 @@
+/**
+ * What the modules of an app with stateful sessions hold, made known to the isolate that runs them: all sessions of an
+ * isolate share it, and no log has it. No runtime can freeze a variable, see what a closure holds, or reach a private
+ * member; so the bundle itself asks before it changes one, and tells what there is (runtime/isolate/inside/
+ * module_state.ts decides). Elsewhere, and while modules load, the questions cost a comparison and change nothing.
+ *
+ * MS1  An app's own module asks before it changes a variable that belongs to another function than the one that runs, or
+ *      to the module; and before it changes a private member. It asks whose it is: made while modules loaded, or by which
+ *      session.
+ * MS2  A package tells before it changes variables of its modules, and of nothing else: they are put back.
+ * MS3  An app's own modules tell what variables hold that outlive the function that has them, while modules load.
+ * MS4  No line of the bundle moves to another: the source map is shifted within lines (shifted_map.ts).
+ */
+import { type AnyNode, type Class, parse, type Pattern, type Program } from "acorn";
+import { analyze, type Reference, type Scope, type Variable } from "eslint-scope";
+import type { Cut } from "./cuts.ts";
+import { visit } from "./imports.ts";
+import { sessionClasses } from "./session_fields.ts";
+
+/** Whose module a part of a bundle is. */
+export type Origin =
+  /** The app's own, by its path. */
+  | { readonly kind: "own"; readonly name: string }
+  /** A package's, by its name. */
+  | { readonly kind: "package"; readonly name: string }
+  /** The platform's, or the bundler's. */
+  | { readonly kind: "platform" };
+
+/** What a source map tells of a bundle. */
+export interface Sources {
+  /** The origin of what lies between two offsets of the bundle. */
+  originOf(start: number, end: number): Origin;
+  /** What a variable was called, where the bundler calls what begins at an offset otherwise. */
+  nameAt(offset: number): string | undefined;
+}
+
+/** What asks, as globals have it (runtime/isolate/inside/module_state.ts). */
+const SLOT = `globalThis[Symbol.for("sojourn.modules")]`;
+const NOBODY = `{ owner: 0, made: () => 0, hold() {} }`;
+
+/** Scopes that have no variables to tell, or no place in which to do it. */
+const UNTOLD: ReadonlySet<string> = new Set([
+  ...["module", "global", "class", "class-field-initializer", "function-expression-name", "switch"],
+]);
+
+/** Text put around a part of the bundle. */
+interface Wrap {
+  readonly start: number;
+  readonly end: number;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** A scope with what module code says of it. */
+type FunctionNode = Extract<
+  AnyNode,
+  { type: "FunctionDeclaration" | "FunctionExpression" | "ArrowFunctionExpression" }
+>;
+type StaticBlock = Extract<AnyNode, { type: "StaticBlock" }>;
+type ScopeNode = AnyNode & { readonly body?: AnyNode | readonly AnyNode[] };
+
+/** The cuts that have a bundle ask; none for an app without stateful sessions. */
+export function moduleStateCuts(code: string, program: Program, sources: () => Sources): Cut[] {
+  const classes = sessionClasses(program);
+  if (classes.length === 0) return [];
+  // Scopes are told apart by ranges, which the first parser run leaves out to be fast for those without sessions.
+  const ranged = parse(code, { ecmaVersion: "latest", sourceType: "module", ranges: true });
+  return new ModuleState(code, ranged, sources()).cuts();
+}
+
+class ModuleState {
+  readonly #code: string;
+  readonly #program: Program;
+  readonly #sources: Sources;
+  /** What the bundle calls the global that it asks. */
+  readonly #slot: string;
+  readonly #wraps: Wrap[] = [];
+  readonly #references = new Map<unknown, Reference>();
+  readonly #scopes: readonly Scope[];
+  /** Functions that have to know whose they are, by the name of the variable that says so. */
+  readonly #owners = new Map<AnyNode, string>();
+  /** Top-level statements, in order. */
+  readonly #origins: { readonly start: number; readonly end: number; readonly origin: Origin }[] = [];
+  /** What the bundler put around CommonJS modules, and around those that it loads later. */
+  readonly #wrappers: ReadonlySet<unknown>;
+  /** Names of what stands for variables of packages. */
+  readonly #records = new Map<Variable, string>();
+  /** What comes before all. */
+  #prelude = "";
+  readonly #assigned = new Set<string>();
+  readonly #methods = new Set<string>();
+  #next = 1;
+
+  constructor(code: string, program: Program, sources: Sources) {
+    this.#code = code;
+    this.#program = program;
+    this.#sources = sources;
+    this.#slot = unused("__sojourn_modules", code);
+    this.#wrappers = wrappersOf(program);
+    const analyzed = analyze(program as never, { ecmaVersion: 2022, sourceType: "module" });
+    this.#scopes = analyzed.scopes;
+    for (const scope of this.#scopes) {
+      for (const reference of scope.references) this.#references.set(reference.identifier, reference);
+    }
+  }
+
+  cuts(): Cut[] {
+    for (const { start, end } of this.#program.body) {
+      this.#origins.push({ start, end, origin: this.#sources.originOf(start, end) });
+    }
+    visit(this.#program, (node) => this.#ask(node));
+    this.#askForPrivates();
+    for (const scope of this.#scopes) this.#tell(scope);
+    const prelude = `const ${this.#slot} = ${SLOT} ?? ${NOBODY};`;
+    return [
+      { start: 0, end: 0, text: prelude + this.#prelude },
+      ...insertions(this.#wraps),
+      { start: this.#code.length, end: this.#code.length, text: `\n${this.#slot}.hold(${this.#held()});\n` },
+    ];
+  }
+
+  #originAt(at: number): Origin {
+    let [low, high] = [0, this.#origins.length - 1];
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const each = this.#origins[middle];
+      if (each === undefined) break;
+      if (at < each.start) high = middle - 1;
+      else if (at >= each.end) low = middle + 1;
+      else return each.origin;
+    }
+    return { kind: "platform" };
+  }
+
+  // Asking (MS1, MS2)
+
+  #ask(node: AnyNode): void {
+    switch (node.type) {
+      case "AssignmentExpression":
+        this.#noteAssigned(node.left);
+        return this.#askFor(node, namesIn(node.left));
+      case "UpdateExpression":
+        return this.#askFor(node, namesIn(node.argument as Pattern));
+      case "ForInStatement":
+      case "ForOfStatement":
+        if (node.left.type !== "VariableDeclaration") this.#askFor(node.right, namesIn(node.left));
+        return;
+      case "MethodDefinition":
+        if (node.key.type === "Identifier") this.#methods.add(node.key.name);
+        return;
+    }
+  }
+
+  /** Has what writes to these ask first. */
+  #askFor(node: { readonly start: number; readonly end: number }, names: readonly AnyNode[]): void {
+    const asked = names.flatMap((name) => this.#questionOf(name) ?? []);
+    if (asked.length === 0) return;
+    this.#wraps.push({ ...range(node), before: `(${asked.join(", ")}, `, after: ")" });
+  }
+
+  #questionOf(name: AnyNode): string | undefined {
+    const reference = this.#references.get(name);
+    const variable = reference?.resolved;
+    if (reference === undefined || !variable) return undefined;
+    const [home, here] = [functionOf(variable.scope), functionOf(reference.from)];
+    if (home === here) return undefined;
+    const origin = this.#originAt(name.start);
+    if (origin.kind === "platform") return undefined;
+    const what = `${JSON.stringify(this.#named(variable))}, ${JSON.stringify(origin.name)}`;
+    const isModules = home.type === "module";
+    if (origin.kind === "package") {
+      if (!isModules && !this.#wrappers.has(home.block as AnyNode)) return undefined;
+      return `${this.#slot}.owner === 0 || ${this.#slot}.change(${this.#recordOf(variable, home)})`;
+    }
+    if (isModules) return `${this.#slot}.owner === 0 || ${this.#slot}.refuse(0, ${what})`;
+    const owner = this.#ownerOf(home, name.start);
+    return owner && `${this.#slot}.owner === ${owner} || ${this.#slot}.refuse(${owner}, ${what})`;
+  }
+
+  /** What stands for a variable of a package's module: reads it, and puts another value there. */
+  #recordOf(variable: Variable, home: Scope): string {
+    let record = this.#records.get(variable);
+    if (record === undefined) this.#records.set(variable, record = `${this.#slot}_${this.#next++}`);
+    else return record;
+    const { name } = variable;
+    const text = ` const ${record} = { get: () => ${name}, set: (value) => { ${name} = value; } };`;
+    if (home.type === "module") this.#prelude += text;
+    else {
+      const { body } = home.block as unknown as FunctionNode;
+      const at = body.type === "BlockStatement" ? afterDirectives(body.body, body.start) : body.start;
+      this.#insert(at, text);
+    }
+    return record;
+  }
+
+  /** The variable by which a function knows who called it; undefined where none can be seen from `at`. */
+  #ownerOf(scope: Scope, at: number): string | undefined {
+    if (scope.type !== "function" && scope.type !== "class-static-block") return undefined;
+    const node = scope.block as unknown as FunctionNode | StaticBlock;
+    const body = node.type === "StaticBlock" ? node : node.body;
+    // In a parameter's default nothing of the body can be seen.
+    if (at < body.start || at >= body.end) return undefined;
+    let name = this.#owners.get(node);
+    if (name === undefined) this.#owners.set(node, name = `${this.#slot}_${this.#next++}`);
+    return name;
+  }
+
+  /** Names of properties that are assigned to anywhere: a prototype that has one of them too must let that happen. */
+  #noteAssigned(node: AnyNode): void {
+    if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return;
+    this.#assigned.add(node.property.name);
+    const of = node.object;
+    const isPrototypes = of.type === "MemberExpression" && of.property.type === "Identifier" &&
+      of.property.name === "prototype";
+    if (isPrototypes) this.#methods.add(node.property.name);
+  }
+
+  // Private members (MS1, MS3)
+
+  #askForPrivates(): void {
+    const sessions = new Set<Class>(sessionClasses(this.#program).map(({ node }) => node));
+    const within = (node: AnyNode, scope: readonly PrivateNames[]): void => {
+      let inner = scope;
+      if (node.type === "ClassDeclaration" || node.type === "ClassExpression") {
+        const names = this.#privatesOf(node, sessions.has(node));
+        if (names !== undefined) inner = [names, ...scope];
+      }
+      const targets = node.type === "AssignmentExpression"
+        ? membersIn(node.left)
+        : node.type === "UpdateExpression"
+        ? membersIn(node.argument as Pattern)
+        : [];
+      for (const { property } of targets) {
+        if (property.type !== "PrivateIdentifier" || this.#code[property.start - 1] !== ".") continue;
+        const asked = inner.map((names) => names.get(property.name)).find((asked) => asked !== undefined);
+        if (asked === undefined || asked === "") continue;
+        const at = property.start - 1;
+        this.#wraps.push({ start: at, end: at, before: `.${asked}("#${property.name}")`, after: "" });
+      }
+      for (const child of childrenOf(node)) within(child, inner);
+    };
+    within(this.#program, []);
+  }
+
+  /** The private fields of a class, each with the method that asks for it ("": nobody does). */
+  #privatesOf(node: Class, isSession: boolean): PrivateNames | undefined {
+    const members = node.body.body.filter((member) =>
+      member.type === "PropertyDefinition" && member.key.type === "PrivateIdentifier"
+    );
+    if (members.length === 0) return undefined;
+    const names = new Map<string, string>();
+    const origin = this.#originAt(node.start);
+    for (const isStatic of [false, true]) {
+      const own = members.flatMap((member) =>
+        member.type === "PropertyDefinition" && member.static === isStatic &&
+          member.key.type === "PrivateIdentifier"
+          ? [member.key.name]
+          : []
+      );
+      if (own.length === 0) continue;
+      if (origin.kind !== "own" || (isSession && !isStatic)) {
+        for (const name of own) names.set(name, "");
+        continue;
+      }
+      const id = this.#next++;
+      const [owner, ask] = [`#${this.#slot}_${id}`, `#${this.#slot}_${id}_ask`];
+      for (const name of own) names.set(name, ask);
+      const word = isStatic ? "static " : "";
+      const file = JSON.stringify(origin.name);
+      const told = own.map((name) => `[${JSON.stringify(`#${name}`)}, () => this.#${name}]`).join(", ");
+      const text =
+        ` ${word}${owner} = ${this.#slot}.owner === 0 ? ${this.#slot}.made(${file}, [${told}]) : ` +
+        `${this.#slot}.owner; ${word}${ask}(name) { this.${owner} === ${this.#slot}.owner || ` +
+        `${this.#slot}.refuse(this.${owner}, name, ${file}); return this; }`;
+      const at = node.body.start + 1;
+      this.#wraps.push({ start: at, end: at, before: text, after: "" });
+    }
+    return names;
+  }
+
+  // Telling (MS3)
+
+  #tell(scope: Scope): void {
+    const node = scope.block as ScopeNode;
+    if (UNTOLD.has(scope.type)) return;
+    const origin = this.#originAt(node.start);
+    if (origin.kind !== "own") return;
+    const outlive = scope.variables.filter((variable: Variable) =>
+      variable.defs.length > 0 &&
+      variable.references.some((reference) => functionOf(reference.from) !== functionOf(scope))
+    );
+    const told = outlive.length === 0
+      ? undefined
+      : `${this.#slot}.made(${JSON.stringify(origin.name)}, ${this.#thunks(outlive)})`;
+    if (scope.type === "function" || scope.type === "class-static-block") {
+      return this.#tellFunction(node as unknown as FunctionNode | StaticBlock, told);
+    }
+    this.#tellBlock(scope, told);
+  }
+
+  #tellFunction(node: FunctionNode | StaticBlock, told: string | undefined): void {
+    const owner = this.#owners.get(node);
+    if (owner === undefined && told === undefined) return;
+    const loading = `${this.#slot}.owner === 0`;
+    const text = owner === undefined
+      ? `${loading} && ${told};`
+      : told === undefined
+      ? `const ${owner} = ${this.#slot}.owner;`
+      : `const ${owner} = ${loading} ? ${told} : ${this.#slot}.owner;`;
+    if (node.type === "StaticBlock") return this.#insert(this.#code.indexOf("{", node.start) + 1, text);
+    if (node.body.type === "BlockStatement") {
+      return this.#insert(afterDirectives(node.body.body, node.body.start), text);
+    }
+    const arrow = this.#code.lastIndexOf("=>", node.body.start) + 2;
+    this.#wraps.push({ start: arrow, end: node.end, before: ` { ${text} return (`, after: "); }" });
+  }
+
+  #tellBlock(scope: Scope, told: string | undefined): void {
+    if (told === undefined) return;
+    const node = scope.block as ScopeNode;
+    const block = node.type === "BlockStatement" ? node : node.body;
+    if (block === undefined || Array.isArray(block) || (block as AnyNode).type !== "BlockStatement") return;
+    this.#insert((block as AnyNode).start + 1, `${this.#slot}.owner === 0 && ${told};`);
+  }
+
+  #insert(at: number, text: string): void {
+    this.#wraps.push({ start: at, end: at, before: ` ${text}`, after: "" });
+  }
+
+  #named({ name, defs: [def] }: Variable): string {
+    return (def && this.#sources.nameAt((def.name as unknown as AnyNode).start)) ?? name;
+  }
+
+  /** What has the values of variables, with their names. */
+  #thunks(variables: readonly Variable[]): string {
+    const each = variables.map((variable) =>
+      `[${JSON.stringify(this.#named(variable))}, () => ${variable.name}]`
+    );
+    return `[${each.join(", ")}]`;
+  }
+
+  /** What the modules have at their top. */
+  #held(): string {
+    const own: Variable[] = [];
+    const packages: Variable[] = [];
+    const module = this.#scopes.find(({ type }) => type === "module");
+    for (const variable of module?.variables ?? []) {
+      const [def] = variable.defs;
+      if (def === undefined || def.type === "ImportBinding") continue;
+      const { kind } = this.#originAt((def.name as unknown as AnyNode).start);
+      const isPackage = kind !== "own" || isInterop(def.node as unknown as AnyNode);
+      (isPackage ? packages : own).push(variable);
+    }
+    const assigned = [...this.#assigned].filter((name) => this.#methods.has(name));
+    return `{ own: ${this.#thunks(own)}, packages: ${this.#thunks(packages)}, assigned: ${
+      JSON.stringify(assigned)
+    } }`;
+  }
+}
+
+/** Private names of a class, each with what asks. */
+type PrivateNames = ReadonlyMap<string, string>;
+
+const range = ({ start, end }: { readonly start: number; readonly end: number }) => ({ start, end });
+
+/** A name that the code does not have. */
+function unused(name: string, code: string): string {
+  let free = name;
+  while (code.includes(free)) free += "_";
+  return free;
+}
+
+/** The function, module or initialiser that a scope's variables live in. */
+const functionOf = (scope: Scope): Scope => scope.variableScope;
+
+/** The functions of `var require_x = __commonJS({ "x.js"(exports) { … } })`, and of `__esm`. */
+function wrappersOf(program: Program): ReadonlySet<AnyNode> {
+  const found = new Set<AnyNode>();
+  for (const statement of program.body) {
+    if (statement.type !== "VariableDeclaration") continue;
+    for (const { init } of statement.declarations) {
+      if (init?.type !== "CallExpression" || init.callee.type !== "Identifier") continue;
+      if (!/^__(commonJS|esm)/.test(init.callee.name)) continue;
+      for (const argument of init.arguments) {
+        found.add(argument);
+        if (argument.type !== "ObjectExpression") continue;
+        for (const property of argument.properties) {
+          if (property.type === "Property") found.add(property.value);
+        }
+      }
+    }
+  }
+  return found;
+}
+
+/** `var import_x = __toESM(require_x())`: a package, as the app's module sees it. */
+const isInterop = (node: AnyNode): boolean =>
+  node.type === "VariableDeclarator" && node.init?.type === "CallExpression" &&
+  node.init.callee.type === "Identifier" && /^(__toESM|require_)/.test(node.init.callee.name);
+
+/** Behind "use strict" and the like, which count only as a function's first statements. */
+function afterDirectives(statements: readonly AnyNode[], bodyStart: number): number {
+  let at = bodyStart + 1;
+  for (const statement of statements) {
+    if (statement.type !== "ExpressionStatement" || statement.directive === undefined) break;
+    at = statement.end;
+  }
+  return at;
+}
+
+/** The variables that a target of assignments names. */
+function namesIn(target: AnyNode): AnyNode[] {
+  switch (target.type) {
+    case "Identifier":
+      return [target];
+    default:
+      return partsOf(target).flatMap(namesIn);
+  }
+}
+
+/** The members that a target of assignments names. */
+function membersIn(target: AnyNode): Extract<AnyNode, { type: "MemberExpression" }>[] {
+  return target.type === "MemberExpression" ? [target] : partsOf(target).flatMap(membersIn);
+}
+
+/** What a pattern is made of. */
+function partsOf(pattern: AnyNode): AnyNode[] {
+  switch (pattern.type) {
+    case "ObjectPattern":
+      return pattern.properties.map((each) => each.type === "Property" ? each.value : each.argument);
+    case "ArrayPattern":
+      return pattern.elements.flatMap((each) => each === null ? [] : [each]);
+    case "RestElement":
+      return [pattern.argument];
+    case "AssignmentPattern":
+      return [pattern.left];
+    default:
+      return [];
+  }
+}
+
+function childrenOf(node: AnyNode): AnyNode[] {
+  const children: AnyNode[] = [];
+  for (const value of Object.values(node) as unknown[]) {
+    for (const each of Array.isArray(value) ? value as unknown[] : [value]) {
+      if (typeof each === "object" && each !== null && typeof (each as AnyNode).type === "string") {
+        children.push(each as AnyNode);
+      }
+    }
+  }
+  return children;
+}
+
+/** Wraps as cuts in the order in which they stand: at one place what ends there comes first, the inner before the outer. */
+function insertions(wraps: readonly Wrap[]): Cut[] {
+  const all = wraps.flatMap((wrap) => [
+    ...(wrap.after === "" ? [] : [{ at: wrap.end, isEnd: true, wrap, text: wrap.after }]),
+    { at: wrap.start, isEnd: false, wrap, text: wrap.before },
+  ]);
+  const isAlone = ({ start, end }: Wrap) => Number(start === end);
+  all.sort((a, b) =>
+    a.at - b.at || Number(b.isEnd) - Number(a.isEnd) || isAlone(b.wrap) - isAlone(a.wrap) ||
+    (a.isEnd ? b.wrap.start - a.wrap.start : b.wrap.end - a.wrap.end)
+  );
+  return all.map(({ at, text }) => ({ start: at, end: at, text }));
+}

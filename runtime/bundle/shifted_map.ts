@@ -1,0 +1,96 @@
+/** The source map of a bundle in which cuts were made, and what it tells about whose code a part of it is. */
+import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
+import type { Cut } from "./cuts.ts";
+import type { BundleOutcome } from "./deno_bundle.ts";
+import type { Origin, Sources } from "./module_state.ts";
+
+interface RawMap {
+  readonly sources: readonly (string | null)[];
+  readonly names?: readonly string[];
+  readonly mappings: string;
+}
+
+/** The map behind cuts, none of which has a line's end in it, or replaces one. */
+export function shiftedMap(sourceMap: string, code: string, cuts: readonly Cut[]): string {
+  const map = JSON.parse(sourceMap) as RawMap;
+  const lines = decode(map.mappings);
+  const begins = lineBegins(code);
+  const sorted = [...cuts].sort((a, b) => a.start - b.start);
+  let next = 0;
+  for (const [line, segments] of lines.entries()) {
+    const [begin, end] = [begins[line] ?? code.length, begins[line + 1] ?? Infinity];
+    const here: Cut[] = [];
+    for (let cut = sorted[next]; cut !== undefined && cut.start < end; cut = sorted[++next]) {
+      if (cut.start >= begin) here.push(cut);
+    }
+    if (here.length > 0) shift(segments, begin, here);
+  }
+  return JSON.stringify({ ...map, mappings: encode(lines) });
+}
+
+/** Columns behind a cut move by what it made longer; those within what it replaced lie at its end. */
+function shift(segments: SourceMapSegment[], begin: number, cuts: readonly Cut[]): void {
+  let [at, moved] = [0, 0];
+  for (const segment of segments) {
+    for (let cut = cuts[at]; cut !== undefined && cut.start <= begin + segment[0]; cut = cuts[++at]) {
+      moved += cut.text.length - (cut.end - cut.start);
+    }
+    segment[0] = Math.max(0, segment[0] + moved);
+  }
+}
+
+function lineBegins(code: string): number[] {
+  const begins = [0];
+  for (let at = code.indexOf("\n"); at >= 0; at = code.indexOf("\n", at + 1)) begins.push(at + 1);
+  return begins;
+}
+
+/** What the source map of a bundle tells of it. */
+export function sourcesOf(
+  { sourceMap, nameOf }: Extract<BundleOutcome, { kind: "bundled" }>,
+  code: string,
+): Sources {
+  const { sources, names, mappings } = JSON.parse(sourceMap) as RawMap;
+  const origins = sources.map((source): Origin =>
+    source === null ? { kind: "platform" } : originNamed(nameOf(source))
+  );
+  const lines = decode(mappings);
+  const begins = lineBegins(code);
+  return {
+    originOf: (start, end) => {
+      for (let line = lineAt(begins, start); line < begins.length && (begins[line] ?? 0) < end; line++) {
+        for (const segment of lines[line] ?? []) {
+          const at = (begins[line] ?? 0) + segment[0];
+          const source = segment[1];
+          if (at >= start && at < end && source !== undefined) return origins[source] ?? { kind: "platform" };
+        }
+      }
+      return { kind: "platform" };
+    },
+    nameAt: (offset) => {
+      const line = lineAt(begins, offset);
+      const found = lines[line]?.find(([column]) => (begins[line] ?? 0) + column === offset);
+      return found?.length === 5 ? names?.[found[4]] : undefined;
+    },
+  };
+}
+
+function originNamed(name: string): Origin {
+  if (/^sojourn\/(functions|store|runtime)\//.test(name)) return { kind: "platform" };
+  const [, npm] = /^npm:((?:@[^/]+\/)?[^/@]+)/.exec(name) ?? [];
+  if (npm !== undefined) return { kind: "package", name: npm };
+  const [, installed] = /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(name) ?? [];
+  if (installed !== undefined) return { kind: "package", name: installed };
+  return /^(?:jsr|https?|data|node):/.test(name) ? { kind: "package", name } : { kind: "own", name };
+}
+
+/** The line of an offset, from 0. */
+function lineAt(begins: readonly number[], at: number): number {
+  let [low, high] = [0, begins.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((begins[middle] ?? 0) <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,546 @@
+/**
+ * What the modules and classes of an app with stateful sessions hold, once they have loaded: all sessions of an isolate
+ * share it, and no log has it. So no session may change it, and what tries fails with its name.
+ *
+ * Life: `asked` stands as a global while the bundle runs, which tells what there is (`made`, `hold`;
+ * runtime/bundle/module_state.ts) → `freeze` → `turnOf` before and behind each turn, `changed` at its end. A bundle that
+ * was made without those questions never says `hold`: nothing is frozen then, and its logs are replayed as they were
+ * written.
+ *
+ * MF1  Plain objects, arrays, functions, classes and their instances are frozen, to the last that can be reached from
+ *      variables, closures and private fields; collections and what else has a state of its own refuse the calls that
+ *      change it.
+ * MF2  A regular expression with the flag g or y, and bytes, can't be made to refuse: they are compared at the end of each
+ *      turn and put back, before anything of it leaves.
+ * MF3  What a package made (an instance of one of its classes) is left as it is: libraries make on first use what they
+ *      need. The variables of its modules are, when a turn begins, as they were loaded, or as the handler that goes on
+ *      has left them: no session sees what another has made of them, and no replay does.
+ * MF4  What is shared and not watched is said when the app loads.
+ */
+import { types } from "node:util";
+import { AppError } from "../../../functions/errors.ts";
+import { SESSION_BASE } from "../../../functions/session_slot.ts";
+import type { Program } from "../../../functions/turns/program.ts";
+
+/** Variables by their names, and what they hold; one that was not reached throws. */
+type Thunks = readonly (readonly [name: string, value: () => unknown])[];
+
+/** What the bundle says of its modules. */
+interface Held {
+  readonly own: Thunks;
+  readonly packages: Thunks;
+  /** Names of methods that are assigned to somewhere. */
+  readonly assigned: readonly string[];
+}
+
+/** Whose something is: 0 is the modules', undefined nobody's that is known. */
+type Owner = Program | 0 | undefined;
+
+/** A variable of a package's module. */
+interface Variable {
+  get(): unknown;
+  set(value: unknown): void;
+}
+
+/** What a turn has changed of packages' variables, by what they were before. */
+type Changes = Map<Variable, unknown>;
+
+/** Compared at the end of each turn, so that it takes some µs at most. */
+const BYTES_MAX = 64 * 1024;
+/** Functions that modules call while they load, with variables that outlive them. */
+const MADE_MAX = 200_000;
+/** The language does not say which object it was that can't be changed: so many are named that it may have been. */
+const NAMED_MAX = 5;
+/** How far classes are looked for behind what packages export. */
+const PACKAGE_DEPTH = 3;
+
+const FIX = "all sessions of an isolate share it, and no log has it. Keep it in a field of the session; " +
+  "what is costly to make and the same for all is read with this.cache.read(name, load)";
+
+const refusal = (what: string): AppError =>
+  new AppError(
+    "module_state",
+    `a stateful session can't change ${what}, which a module or class holds: ${FIX}`,
+    {
+      what,
+    },
+  );
+
+/** Marks an object, whatever it is. */
+const Given = function (object: object) {
+  return object;
+} as unknown as new (object: object) => object;
+
+/** MF1: objects with a state of their own, and where modules have them. */
+class Sealed extends Given {
+  readonly #path: string;
+
+  constructor(object: object, path: string) {
+    super(object);
+    this.#path = path;
+  }
+
+  static has(object: object): boolean {
+    return #path in object;
+  }
+
+  /** Has a method, or a setter, ask first. */
+  static guard(prototype: object, name: PropertyKey): void {
+    const found = Reflect.getOwnPropertyDescriptor(prototype, name);
+    if (found === undefined || found.configurable !== true) return;
+    const asking = (original: (...args: unknown[]) => unknown): (...args: unknown[]) => unknown => {
+      const asks = function (this: object, ...args: unknown[]) {
+        if (#path in this) throw refusal(`${this.#path} by ${String(name)}`);
+        return Reflect.apply(original, this, args);
+      };
+      Reflect.defineProperty(asks, "name", { value: original.name, configurable: true });
+      Reflect.defineProperty(asks, "length", { value: original.length, configurable: true });
+      return asks;
+    };
+    const { value, set } = found;
+    if (typeof value === "function") {
+      Reflect.defineProperty(prototype, name, { ...found, value: asking(value) });
+    } else if (set !== undefined) {
+      Reflect.defineProperty(prototype, name, { ...found, set: asking(set) });
+    }
+  }
+}
+
+/** What changes each kind of them. */
+const CHANGES: readonly (readonly [prototype: object | undefined, names: readonly string[]])[] = [
+  [Map.prototype, ["set", "delete", "clear"]],
+  [Set.prototype, ["add", "delete", "clear"]],
+  [WeakMap.prototype, ["set", "delete"]],
+  [WeakSet.prototype, ["add", "delete"]],
+  [Date.prototype, Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith("set"))],
+  [EventTarget.prototype, ["addEventListener", "removeEventListener"]],
+  [URLSearchParams.prototype, ["append", "delete", "set", "sort"]],
+  [AbortController.prototype, ["abort"]],
+];
+/** Those that are only loaded when they are used. */
+const LATE_CHANGES: ReadonlyMap<string, readonly string[]> = new Map([
+  ["Headers", ["append", "delete", "set"]],
+  ["FormData", ["append", "delete", "set"]],
+]);
+
+/** One that MF2 compares. */
+interface Watched {
+  readonly path: string;
+  /** Whether it is another than when it was loaded; it is put back. */
+  changed(): boolean;
+}
+
+/** The state of the modules of one isolate. */
+export class ModuleState {
+  #held: Held | undefined;
+  #made: { readonly file: string; readonly values: Thunks }[] | undefined = [];
+  readonly #watched: Watched[] = [];
+  readonly #unwatched: string[] = [];
+  /** Where modules have what was frozen. */
+  readonly #frozen = new Map<object, string>();
+  #isFrozen = false;
+  #loaded = (): void => {};
+  /** Of the turn that runs. */
+  readonly #changes: Changes = new Map();
+  /** What handlers that wait have made of packages' variables. */
+  readonly #waiting = new WeakMap<Program, readonly (readonly [Variable, unknown])[]>();
+  /** The global that bundles ask. */
+  readonly asked = Object.seal({
+    owner: 0 as Owner,
+    made: (file: string, values: Thunks): 0 => {
+      if (this.#made !== undefined && this.#made.length < MADE_MAX) this.#made.push({ file, values });
+      return 0;
+    },
+    hold: (held: Held): void => void (this.#held ??= held),
+    refuse: (of: Owner, name: string, file: string): void => this.#refuse(of, name, file),
+    change: (variable: Variable): void => this.#change(variable),
+  });
+
+  /** What functions are bound to while modules load, nobody else can see. */
+  load(): void {
+    const { bind } = Function.prototype;
+    const watched = (args: unknown[]) => this.#watchBound(args);
+    const define = (value: unknown) =>
+      Reflect.defineProperty(Function.prototype, "bind", { value, writable: true, configurable: true });
+    define(
+      {
+        bind(this: (...args: unknown[]) => unknown, ...args: unknown[]): unknown {
+          watched(args);
+          return Reflect.apply(bind, this, args);
+        },
+      }.bind,
+    );
+    this.#loaded = () => void define(bind);
+  }
+
+  #watchBound(args: readonly unknown[]): void {
+    this.asked.made("a bound function", args.map((value, i) => [`argument ${i}`, () => value]));
+  }
+
+  /** Whose turn begins; undefined: it is over. */
+  turnOf(program: Program | undefined): void {
+    if (!this.#isFrozen) return;
+    const before = this.asked.owner;
+    this.asked.owner = program;
+    if (program === undefined) {
+      if (this.#changes.size > 0 && typeof before === "object") this.#putBack(before);
+      return;
+    }
+    const waiting = this.#waiting.get(program);
+    if (waiting === undefined) return;
+    this.#waiting.delete(program);
+    for (const [variable, value] of waiting) {
+      this.#change(variable);
+      variable.set(value);
+    }
+  }
+
+  #change(variable: Variable): void {
+    if (this.#isFrozen && !this.#changes.has(variable)) this.#changes.set(variable, variable.get());
+  }
+
+  /** MF3: they are as they were loaded again, and for a handler that waits as it has left them when it goes on. */
+  #putBack(program: Program): void {
+    const left: (readonly [Variable, unknown])[] = [];
+    for (const [variable, before] of this.#changes) {
+      const value = variable.get();
+      if (Object.is(value, before)) continue;
+      left.push([variable, value]);
+      variable.set(before);
+    }
+    this.#changes.clear();
+    if (program.handler !== null && left.length > 0) this.#waiting.set(program, left);
+  }
+
+  #refuse(of: Owner, name: string, file: string): void {
+    const { owner } = this.asked;
+    // Between turns nobody's code is known to run; and modules may change what is their own while they load.
+    if (owner === undefined || owner === 0) return;
+    if (of === 0) throw refusal(`${name} of ${file}`);
+    if (of === undefined || (of.className === owner.className && of.id === owner.id)) return;
+    throw new AppError(
+      "session_shared",
+      `code of the stateful session ${of.className}/${of.id} changes its variable ${name} (${file}) in a turn of ` +
+        `${owner.className}/${owner.id}, which no log has: sessions can't share functions`,
+    );
+  }
+
+  /** Modules have run: from now on nobody changes what they hold. What is not watched, by name (MF4). */
+  async freeze(
+    intrinsics: ReadonlySet<object>,
+    before: ReadonlySet<PropertyKey>,
+  ): Promise<readonly string[]> {
+    this.#loaded();
+    const made = this.#made ?? [];
+    this.#made = undefined;
+    if (this.#held === undefined) return [];
+    const { own, packages, assigned } = this.#held;
+    const walk = new Walk(intrinsics, packagesClasses(packages, intrinsics), new Set(assigned));
+    for (const [name, value] of values(own)) walk.visit(value, name);
+    for (const each of made) {
+      for (const [name, value] of values(each.values)) walk.visit(value, `${name} of ${each.file}`);
+    }
+    for (const name of Reflect.ownKeys(globalThis)) {
+      if (!before.has(name)) {
+        walk.visit(Reflect.getOwnPropertyDescriptor(globalThis, name)?.value, `globalThis.${String(name)}`);
+      }
+    }
+    // What a promise holds is told later.
+    for (let promise = walk.promises.shift(); promise !== undefined; promise = walk.promises.shift()) {
+      const nothing = {};
+      const value = await Promise.race([promise.value, nothing]).catch(() => nothing);
+      if (value !== nothing) walk.visit(value, promise.path);
+    }
+    if (made.length >= MADE_MAX) {
+      walk.unwatched.push("functions that modules called while they loaded, beyond 200,000");
+    }
+    for (const [prototype, names] of CHANGES) {
+      if (prototype !== undefined) { for (const name of names) Sealed.guard(prototype, name); }
+    }
+    for (const [name, names] of LATE_CHANGES) {
+      const prototype = Object(Reflect.get(globalThis, name)).prototype as object | undefined;
+      if (prototype !== undefined) { for (const each of names) Sealed.guard(prototype, each); }
+    }
+    for (const [path, of] of walk.frozen) this.#frozen.set(of, path);
+    this.#watch(walk);
+    freezeGlobal();
+    this.#isFrozen = true;
+    this.asked.owner = undefined;
+    return this.#unwatched;
+  }
+
+  #watch({ regexps, buffers, unwatched }: Walk): void {
+    this.#unwatched.push(...unwatched);
+    for (const [path, regexp] of regexps) {
+      const { lastIndex } = regexp;
+      this.#watched.push({
+        path: `lastIndex of ${path}`,
+        changed: () => regexp.lastIndex !== lastIndex && (regexp.lastIndex = lastIndex, true),
+      });
+    }
+    let room = BYTES_MAX;
+    for (const [path, buffer] of buffers) {
+      if (buffer.byteLength > room) {
+        this.#unwatched.push(`${path}, ${buffer.byteLength} bytes`);
+        continue;
+      }
+      room -= buffer.byteLength;
+      const bytes = new Uint8Array(buffer), kept = bytes.slice();
+      const differs = differing(bytes, kept);
+      this.#watched.push({ path, changed: () => differs() && (bytes.set(kept), true) });
+    }
+  }
+
+  /** MF2: what the turn that is over has changed; it is as it was again. */
+  changed(): AppError | undefined {
+    let found: AppError | undefined;
+    for (const each of this.#watched) if (each.changed()) found ??= refusal(each.path);
+    return found;
+  }
+
+  /** What was thrown, with a name where it was by something frozen. */
+  told(error: unknown): unknown {
+    if (!this.#isFrozen || !(error instanceof TypeError)) return error;
+    const { message } = error;
+    const [, name] =
+      /^Cannot (?:assign to read only property|add property|delete property|define property) '?(.*?)'?(?:, | of )/
+        .exec(message) ?? /^Cannot (?:assign to|redefine) (?:.*?)property:? '?(\w+)/.exec(message) ?? [];
+    if (name === undefined) return error;
+    const paths: string[] = [];
+    for (const [object, path] of this.#frozen) {
+      const isIt = message.startsWith("Cannot add property")
+        ? Array.isArray(object) ? String(object.length) === name : false
+        : Object.hasOwn(object, name);
+      if (isIt) paths.push(Array.isArray(object) ? path : `${path}.${name}`);
+    }
+    const others = paths.length > NAMED_MAX ? " or another" : "";
+    const what = paths.length === 0
+      ? `"${name}" of what is frozen`
+      : `${paths.slice(0, NAMED_MAX).join(", or ")}${others}`;
+    const named = refusal(what);
+    named.stack = `${named.name}: ${named.message} (${message.slice(0, 200)})${stackBelow(error)}`;
+    return named;
+  }
+}
+
+const stackBelow = ({ stack }: Error): string => {
+  const at = (stack ?? "").indexOf("\n    at ");
+  return at < 0 ? "" : (stack ?? "").slice(at);
+};
+
+/** Values that can be had: not those of variables that were not reached. */
+function* values(thunks: Thunks): Generator<readonly [name: string, value: unknown]> {
+  for (const [name, value] of thunks) {
+    try {
+      yield [name, value()];
+    } catch {
+      // Nothing is there.
+    }
+  }
+}
+
+/** Tells whether bytes are others than those kept: by words where they lie so. */
+function differing(bytes: Uint8Array, kept: Uint8Array): () => boolean {
+  const length = bytes.length;
+  const words = length >> 2;
+  const [a, b] = [new Int32Array(bytes.buffer, 0, words), new Int32Array(kept.buffer, 0, words)];
+  return () => {
+    if (bytes.length !== length) return false;
+    for (let i = 0; i < words; i++) if (a[i] !== b[i]) return true;
+    for (let i = words << 2; i < length; i++) if (bytes[i] !== kept[i]) return true;
+    return false;
+  };
+}
+
+/** MF3: the functions of packages, and the prototypes of what they make. */
+function packagesClasses(packages: Thunks, intrinsics: ReadonlySet<object>): ReadonlySet<object> {
+  const found = new Set<object>();
+  const visit = (value: unknown, depth: number): void => {
+    if ((typeof value !== "object" && typeof value !== "function") || value === null) return;
+    if (found.has(value) || intrinsics.has(value) || types.isProxy(value)) return;
+    if (typeof value === "function") {
+      found.add(value);
+      const prototype: unknown = Reflect.getOwnPropertyDescriptor(value, "prototype")?.value;
+      if (typeof prototype === "object" && prototype !== null) found.add(prototype);
+    } else if (!isPlain(value)) return;
+    if (depth === 0) return;
+    for (const name of Reflect.ownKeys(value)) {
+      const each = Reflect.getOwnPropertyDescriptor(value, name);
+      try {
+        // What a bundler makes of a module's exports has getters.
+        visit(each?.get === undefined ? each?.value : Reflect.apply(each.get, value, []), depth - 1);
+      } catch {
+        // It has no value yet.
+      }
+    }
+  };
+  for (const [, value] of values(packages)) visit(value, PACKAGE_DEPTH);
+  return found;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+/** Freezes what it can reach (MF1), and gathers what it can't freeze. */
+class Walk {
+  readonly regexps: (readonly [path: string, regexp: RegExp])[] = [];
+  readonly buffers: (readonly [path: string, buffer: ArrayBuffer])[] = [];
+  readonly promises: { readonly path: string; readonly value: Promise<unknown> }[] = [];
+  readonly frozen: (readonly [path: string, object: object])[] = [];
+  readonly unwatched: string[] = [];
+  readonly #seen = new Set<object>();
+
+  constructor(
+    readonly intrinsics: ReadonlySet<object>,
+    readonly foreign: ReadonlySet<object>,
+    readonly assigned: ReadonlySet<string>,
+  ) {}
+
+  visit(value: unknown, path: string): void {
+    const todo: (readonly [unknown, string])[] = [[value, path]];
+    for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
+      for (const each of this.#one(...next)) todo.push(each);
+    }
+  }
+
+  /** One object; what it leads to. */
+  #one(value: unknown, path: string): (readonly [unknown, string])[] {
+    if ((typeof value !== "object" && typeof value !== "function") || value === null) return [];
+    if (this.#seen.has(value) || this.intrinsics.has(value) || value === globalThis) return [];
+    this.#seen.add(value);
+    if (this.foreign.has(value)) return [];
+    if (types.isProxy(value)) {
+      this.unwatched.push(`${path}, a Proxy`);
+      return [];
+    }
+    if (!isPrototype(value) && typeof value !== "function" && this.#isPackages(value)) return [];
+    if (ArrayBuffer.isView(value)) return [[value.buffer, path]];
+    if (types.isArrayBuffer(value)) {
+      this.buffers.push([path, value as ArrayBuffer]);
+      return [];
+    }
+    if (types.isModuleNamespaceObject(value)) return [];
+    return [...this.#within(value, path), ...this.#freeze(value, path)];
+  }
+
+  #isPackages(value: object): boolean {
+    const prototype: unknown = Object.getPrototypeOf(value);
+    return typeof prototype === "object" && prototype !== null && this.foreign.has(prototype);
+  }
+
+  /** What has a state beside its properties. */
+  #within(value: object, path: string): (readonly [unknown, string])[] {
+    if (types.isRegExp(value)) {
+      if (value.global || value.sticky) this.regexps.push([`${path} (${value})`, value]);
+      return [];
+    }
+    if (types.isPromise(value)) {
+      this.promises.push({ path, value });
+      return [];
+    }
+    if (
+      types.isGeneratorObject(value) ||
+      Symbol.toStringTag in value && / Iterator$/.test(String(value[Symbol.toStringTag]))
+    ) {
+      for (const name of ["next", "return", "throw"]) {
+        Reflect.defineProperty(value, name, {
+          value: () => {
+            throw refusal(`${path} by ${name}`);
+          },
+        });
+      }
+      return [];
+    }
+    if (hasOwnState(value) && !Sealed.has(value)) new Sealed(value, path);
+    if (types.isMap(value)) {
+      return [...value].flatMap(([key, held]) =>
+        [[key, `a key of ${path}`], [held, `${path}.get(…)`]] as const
+      );
+    }
+    if (types.isSet(value)) return [...value].map((held) => [held, `a value of ${path}`] as const);
+    return [];
+  }
+
+  #freeze(value: object, path: string): (readonly [unknown, string])[] {
+    const found: (readonly [unknown, string])[] = [[
+      Object.getPrototypeOf(value),
+      `the prototype of ${path}`,
+    ]];
+    const isFunction = typeof value === "function";
+    for (const name of Reflect.ownKeys(value)) {
+      const each = Reflect.getOwnPropertyDescriptor(value, name);
+      if (each === undefined) continue;
+      const at = `${path}${
+        typeof name === "string" && /^\d+$/.test(name) ? `[${name}]` : `.${String(name)}`
+      }`;
+      found.push([each.value, at], [each.get, at], [each.set, at]);
+      if (each.writable !== true || each.configurable !== true) continue;
+      // IN2 (stateful_intrinsics.ts) for the app's own, but for methods that are called by their name from outside; and a
+      // static field says its name.
+      const isField = isFunction && typeof each.value !== "function" && name !== "length" && name !== "name";
+      const isAssigned = typeof name === "string" && this.assigned.has(name) && isPrototype(value) &&
+        !(SESSION_BASE in value);
+      if (isField || isAssigned) askForProperty(value, name, each, at);
+    }
+    // What the platform made keeps a state in properties of its own.
+    if (isPlatforms(value)) return found.slice(1);
+    if (types.isRegExp(value)) Object.preventExtensions(value);
+    else Object.freeze(value);
+    this.frozen.push([path, value]);
+    return found;
+  }
+}
+
+const isPlatforms = (value: object): boolean =>
+  value instanceof EventTarget || value instanceof URL || value instanceof URLSearchParams ||
+  Object.prototype.toString.call(value) === "[object AsyncLocalStorage]" ||
+  /^\[object (Headers|FormData|Request|Response|ReadableStream|WritableStream|TransformStream|Blob|File)\]$/
+    .test(Object.prototype.toString.call(value));
+
+const hasOwnState = (value: object): boolean =>
+  types.isMap(value) || types.isSet(value) || types.isWeakMap(value) || types.isWeakSet(value) ||
+  types.isDate(value) ||
+  value instanceof EventTarget || value instanceof URLSearchParams || value instanceof AbortController ||
+  /^\[object (Headers|FormData)\]$/.test(Object.prototype.toString.call(value));
+
+/** Whether it is what objects of a class, or of a function that makes some, have in common. */
+function isPrototype(value: object): boolean {
+  const made: unknown = Reflect.getOwnPropertyDescriptor(value, "constructor")?.value;
+  return typeof made === "function" && made.prototype === value;
+}
+
+/** What is derived from `of` may have one of its own, by assignment as well; `of` itself says no by name. */
+function askForProperty(
+  of: object,
+  name: PropertyKey,
+  { value, enumerable = false }: PropertyDescriptor,
+  path: string,
+): void {
+  Reflect.defineProperty(of, name, {
+    enumerable,
+    configurable: false,
+    get: () => value,
+    set(this: object, given: unknown) {
+      if (this === of) throw refusal(path);
+      Reflect.defineProperty(this, name, {
+        value: given,
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
+    },
+  });
+}
+
+/** Nothing is added to the globals, and none that holds a value is replaced. What is only loaded when it is used can be. */
+function freezeGlobal(): void {
+  for (const name of Reflect.ownKeys(globalThis)) {
+    const found = Reflect.getOwnPropertyDescriptor(globalThis, name);
+    if (found?.configurable === true && found.writable === true) {
+      Reflect.defineProperty(globalThis, name, { writable: false });
+    }
+  }
+  Object.preventExtensions(globalThis);
+}
