@@ -277,7 +277,7 @@ export class Adoptions {
       if (gathering.id !== gathered.id || gathering.done || gathering.answers.has(from)) continue;
       const arriving = gathering.arriving.get(from);
       if (arriving === undefined) return;
-      arriving.isRefused ||= core.clock.isTooFarAhead(newestClock(gathered));
+      arriving.isRefused ||= !core.clock.admits(newestClock(gathered));
       const rows = arriving.rows.add(gathered.rows, gathered.more);
       if (rows === null) return;
       if (arriving.isRefused) {

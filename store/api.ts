@@ -11,6 +11,7 @@ import type { Detector, Watched } from "./owners/detector.ts";
 import type { Clock, Network, Random, SiteId, Storage } from "./ports.ts";
 import type { Range } from "./range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row, Version } from "./row.ts";
+import type { Doubt } from "./wall.ts";
 
 /** Everything a token says (store/token.ts seals it). */
 export interface TokenState {
@@ -223,6 +224,8 @@ export interface ReplicaStatus {
     readonly waitsFor: readonly SiteId[];
     readonly forMs: number;
   }[];
+  /** null: the wall clock is believed; else how far it is ahead of what is believed (behind: negative), and for how long. */
+  readonly clockDoubt: Doubt | null;
   /** Neighbours that are refused because their clocks are too far ahead of this site's. */
   readonly clocksAhead: readonly SiteId[];
   /** Sites that may own what arrives here, or do. */
@@ -340,6 +343,10 @@ export interface Replica {
   /** A site could not be dialled: what was to be sent to it is dropped. */
   unreachable(site: SiteId): void;
   receive(from: SiteId, message: Uint8Array): void;
+  /** What this site believes that the time is: milliseconds since 1970 (wall.ts). */
+  nowMs(): number;
+  /** An operator vouches for the machine's wall clock as it is now: returns how far it was doubted, null where it was not. */
+  believeClock(): Doubt | null;
   status(): ReplicaStatus;
   /** Drops coverage of evictable ranges in `range` (all of it by default) at once. */
   evict(range?: Range): Promise<void>;

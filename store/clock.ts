@@ -2,18 +2,19 @@
  * Hybrid logical clock (Kulkarni et al., 2014), as one integer (row.ts).
  *
  * C1  tick() is larger than every value this clock has returned or merged.
- * C2  A value more than the limit ahead of the wall clock is refused, never merged: one bad clock must not
- *     drag the cluster into the future.
+ * C2  A value of another site's that is more than the limit ahead of the wall clock is refused, never merged: one bad
+ *     clock must not drag the cluster into the future. Nor must this site's own: of its wall clock it takes what is
+ *     believed (wall.ts).
  */
-import { CLOCK_AHEAD_MS_MAX } from "./limits.ts";
-import type { Clock } from "./ports.ts";
-import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS, type ClockValue } from "./row.ts";
+import type { SiteId } from "./ports.ts";
+import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS, type ClockValue, unixMs } from "./row.ts";
+import type { Wall } from "./wall.ts";
 
 export class HybridClock {
-  readonly #wall: Clock;
+  readonly #wall: Wall;
   #last: ClockValue = 0;
 
-  constructor(wall: Clock) {
+  constructor(wall: Wall) {
     this.#wall = wall;
   }
 
@@ -33,31 +34,23 @@ export class HybridClock {
     if (seen > this.#last) this.#last = seen;
   }
 
-  /** The wall clock as a clock value, less `ageMs`. */
+  /** The time that is believed as a clock value, less `ageMs`. */
   wall(ageMs = 0): ClockValue {
-    return Math.max(0, Math.floor(this.#wall.nowMs() - ageMs - CLOCK_EPOCH_MS)) * CLOCK_TICKS_PER_MS;
+    return clockAt(this.#wall.datesMs() - ageMs);
   }
 
-  /** Whether a value is so far ahead that its sender's clock must be wrong. */
-  isTooFarAhead(seen: ClockValue): boolean {
-    return seen > this.wall(-CLOCK_AHEAD_MS_MAX);
-  }
-}
-
-/** Time for intervals: the wall clock's, but where that is set back, this one goes on from where it was. */
-export class SteadyClock {
-  readonly #wall: Clock;
-  #lastMs = -Infinity;
-  #setBackMs = 0;
-
-  constructor(wall: Clock) {
-    this.#wall = wall;
+  /** C2: whether what another site says may be merged. That it may counts for what is believed of the wall clock. */
+  admits(seen: ClockValue): boolean {
+    return this.#wall.agrees(unixMs(seen));
   }
 
-  nowMs(): number {
-    const nowMs = this.#wall.nowMs();
-    if (nowMs < this.#lastMs) this.#setBackMs += this.#lastMs - nowMs;
-    this.#lastMs = nowMs;
-    return nowMs + this.#setBackMs;
+  /** What a neighbour's clock says now: it has admitted that. */
+  hears(from: SiteId, said: ClockValue): void {
+    this.#wall.hears(from, unixMs(said), false);
+    this.merge(said);
   }
 }
+
+/** A time in milliseconds since 1970 as a clock value. */
+export const clockAt = (ms: number): ClockValue =>
+  Math.max(0, Math.floor(ms - CLOCK_EPOCH_MS)) * CLOCK_TICKS_PER_MS;

@@ -49,7 +49,7 @@ export class ClockGuard {
   /** Whether what a neighbour said must not be taken; `again` is called when it may try to join again. */
   refuses(site: SiteId, clock: ClockValue, again: () => void): boolean {
     const core = this.#core;
-    if (!core.clock.isTooFarAhead(clock)) {
+    if (core.clock.admits(clock)) {
       this.#refused.delete(site);
       return false;
     }

@@ -141,7 +141,7 @@ export class Collector {
   /** Collects what may go by now. */
   async collect(): Promise<void> {
     this.#core.pending.findLeast();
-    const core = this.#core, nowMs = core.ports.clock.nowMs();
+    const core = this.#core, nowMs = core.wall.nowMs();
     const fedUpTo = this.#downlinks.fedUpTo();
     const later: typeof core.mortal = [];
     const due = core.mortal.splice(0).filter((entry) => {

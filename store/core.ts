@@ -9,7 +9,7 @@
  * O2  They are advanced after the rows they speak of were applied, with no await in between (PROTOCOL I2).
  */
 import type { ReplicaConfig, ReplicaPorts } from "./api.ts";
-import { HybridClock, SteadyClock } from "./clock.ts";
+import { HybridClock } from "./clock.ts";
 import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
 import type { Key } from "./key.ts";
@@ -26,6 +26,7 @@ import { StaleRanges } from "./stale.ts";
 import { Steps } from "./steps.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { SYSTEM_RANGE, Topology } from "./topology.ts";
+import { Wall } from "./wall.ts";
 
 /** What a frozen commit's messages say of the site (PROTOCOL I2): true as of its head. */
 export interface Mark {
@@ -51,8 +52,10 @@ export class Core {
   config: ReplicaConfig;
   readonly ports: ReplicaPorts;
   readonly clock: HybridClock;
-  /** For how long something has been so; what expires goes by the wall clock. */
-  readonly steady: SteadyClock;
+  /** What is believed of the wall clock: by it rows expire, and what is dated is compared. */
+  readonly wall: Wall;
+  /** For how long something has been so. */
+  readonly steady: { nowMs(): number };
   readonly rows: Rows;
   readonly coverage: Coverage;
   readonly stale: StaleRanges;
@@ -127,13 +130,14 @@ export class Core {
     this.capacityBytes = config.capacityBytes;
     this.lost = config.lost ?? [];
     this.ports = ports;
-    this.clock = new HybridClock(ports.clock);
-    this.steady = new SteadyClock(ports.clock);
+    this.wall = new Wall(ports.clock);
+    this.clock = new HybridClock(this.wall);
+    this.steady = { nowMs: () => ports.clock.steadyMs() };
     this.owed = new Owed(this, ports.owed ?? (() => Infinity));
     this.rows = new Rows({
       storage: ports.storage,
       clock: this.clock,
-      nowMs: () => ports.clock.nowMs(),
+      nowMs: () => this.wall.nowMs(),
       applied: (row) => this.#applied(row),
       isStale: (row) => this.isStale(row),
     });

@@ -23,7 +23,7 @@ import { overlap, type Range } from "./range.ts";
 import { Removals } from "./removal.ts";
 import { Replies } from "./replies.ts";
 import type { Frozen } from "./rows.ts";
-import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
+import { type ClockValue, type Position, type ReplicaNumber, unixMs } from "./row.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
@@ -35,6 +35,8 @@ interface Host {
   /** Covers a range of a child's here first. */
   fetch(fetch: Fetch): Promise<void>;
   eager(): void;
+  /** A child does not believe its wall clock, which says so. */
+  wall(child: SiteId, ms: number): void;
   /** Whether what speaks of a position may leave; else resolves when it may (PROTOCOL O2). */
   isSafe(position: Position): boolean;
   safe(position: Position): Promise<void>;
@@ -219,6 +221,7 @@ export class Downlinks {
     const child = this.#children.get(from);
     if (child === undefined || !child.connected) return;
     if (message.kind === "hello") this.#joins(child, message);
+    else if (message.kind === "wall") this.#host.wall(from, message.ms);
     else if (!child.welcomed) this.#core.count("early");
     else if (message.kind === "push") await this.#push(child, message);
     else if (message.kind === "fetch" || message.kind === "compare") this.#replies.asked(child, message);
@@ -252,6 +255,7 @@ export class Downlinks {
     child.hello = null;
     const connection = ++child.connection;
     if (this.removals.refuses(child.id, hello) || this.#refuses(child, hello.clock)) return;
+    core.wall.hears(child.id, unixMs(hello.clock), false);
     // Which incarnations it had is to be known first (enrolment.ts N2).
     const isEarly = core.replica === 0 || !core.coverage.hasRange(SYSTEM_RANGE);
     if (isEarly || !this.adoptions.isReady(child, hello)) {
@@ -285,9 +289,20 @@ export class Downlinks {
     const refused = this.#core.clockGuard.refuses(child.id, clock, () => {
       if (child.connected && child.connection === connection) this.#core.send(child.id, { kind: "again" });
     });
-    if (refused) child.welcomed = false;
+    if (refused) {
+      child.welcomed = false;
+      // It may not believe its own wall clock any more that is right again.
+      this.#core.send(child.id, { kind: "wall", ms: this.#core.wall.nowMs() });
+    }
     const connection = refused ? ++child.connection : 0;
     return refused;
+  }
+
+  /** What time it is, where what this site dates does not tell (timekeeper.ts). */
+  tellWall(ms: number): void {
+    for (const child of this.#children.values()) {
+      if (child.connected) this.#core.send(child.id, { kind: "wall", ms });
+    }
   }
 
   #welcome(child: Child, hello: Hello, anew: boolean): void {
@@ -351,7 +366,7 @@ export class Downlinks {
         if (core.isCollectable(row)) core.count("refused_collected");
         else core.rows.apply(old[i], { ...row, known: core.depth }, child.id);
       });
-      core.clock.merge(push.clock);
+      core.clock.hears(child.id, push.clock);
       child.pushed = Math.max(child.pushed, push.upTo);
       child.stable = Math.max(child.stable, push.stable);
       child.floor = push.floor;

@@ -86,7 +86,7 @@ export class Handoff {
   arrive(presented: TokenState, trace: string): Arrival | Promise<Arrival> {
     const core = this.#core, token = this.#ofLast(presented);
     if (token === null) throw sourceLost(core, presented);
-    if (token.replica !== core.replica && core.clock.isTooFarAhead(token.clock)) throw this.#ahead(token);
+    if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
     if (token.replica === core.replica) return { how: "same", rows: 0, bytes: 0, path: token.path };
     const known = core.topology.incarnation(token.replica);
@@ -476,7 +476,7 @@ export class Handoff {
   /** The answer to an ask of this site's. */
   answered(from: SiteId, carry: Carry): void {
     const { clock } = this.#core;
-    const isAhead = clock.isTooFarAhead(newestClock(carry));
+    const isAhead = !clock.admits(newestClock(carry));
     if (isAhead) this.#core.refused("clock_ahead", from);
     if (isAhead) return this.#asked.get(carry.id)?.({ ...carry, outcome: "refused", rows: [] });
     clock.merge(carry.clock);

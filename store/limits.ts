@@ -21,6 +21,19 @@ export const EAGER_MS = 2_000;
 export const CLOCK_RESERVE_MS = 1_000;
 /** A peer whose clock is further ahead than this is refused: its writes would win for that long. */
 export const CLOCK_AHEAD_MS_MAX = 60_000;
+/**
+ * A wall clock that leaps further than this, up or back, is not believed by itself (wall.ts): time servers set clocks by
+ * seconds. Half of what neighbours refuse, so that one that is believed is not refused by a neighbour that is as far off.
+ */
+export const CLOCK_LEAP_MS_MAX = CLOCK_AHEAD_MS_MAX / 2;
+/** Ten times what quartz is off by, and what time servers correct it by: the width of a leap is believed in half a day. */
+export const CLOCK_DRIFT_MAX = 0.001;
+/** A clock that was set wrong is set right within less; a machine that was suspended and is alone waits so long (wall.ts B7). */
+export const CLOCK_STAYS_MS = 60_000;
+/** An operator is told of a doubt that is older: by then a site that starts has heard its neighbours. */
+export const CLOCK_DOUBT_MS = 5_000;
+/** A child whose wall clock is not believed tells its parent so this often; its word counts three times as long. */
+export const CLOCK_TELL_MS = 1_000;
 /** It is asked to join again this often: its operator waits for it, and a hello costs little. */
 export const CLOCK_RETRY_MS = 1_000;
 

@@ -1,8 +1,8 @@
 /**
  * What sites say to each other about rows. The link below is authenticated and FIFO.
  *
- * child → parent   hello · push · fetch · drop · eager · number · compare
- * parent → child   welcome · again · feed · fetched · number · compared
+ * child → parent   hello · push · fetch · drop · eager · number · compare · wall
+ * parent → child   welcome · again · feed · fetched · number · compared · wall
  * any → any        ask (towards the source and up its path) · carry (the answer) · warm · footprint · beat · tuples
  *                  what is said of wards (wards/message.ts) · gather (by who adopts a site) · gathered (the answer)
  *
@@ -208,6 +208,16 @@ export interface TuplesMessage {
   readonly packet: Uint8Array;
 }
 
+/**
+ * What time it is, where what a site dates does not tell (timekeeper.ts): what its wall clock says; to a child that is
+ * refused, since its clock is ahead, what is believed.
+ */
+export interface WallMessage {
+  readonly kind: "wall";
+  /** Milliseconds since 1970. */
+  readonly ms: number;
+}
+
 /** Asks for all rows that are not known at the root (adoption.ts). */
 export interface Gather {
   readonly kind: "gather";
@@ -250,7 +260,8 @@ export type Message =
   | WardTalk
   | Gather
   | Gathered
-  | CompareTalk;
+  | CompareTalk
+  | WallMessage;
 
 /** Wire numbers of the kinds: never reused. */
 const KINDS = [
@@ -274,6 +285,7 @@ const KINDS = [
   "gather",
   "gathered",
   ...COMPARE_KINDS,
+  "wall",
 ] as const;
 const OUTCOMES = ["rows", "refused", "too_large"] as const;
 
@@ -331,6 +343,8 @@ export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
       return w.uint(message.stamp).flag(message.isAnswer).done();
     case "tuples":
       return w.text(message.use).bytes(message.packet).done();
+    case "wall":
+      return w.uint(message.ms).done();
     case "gather":
       return w.uint(message.id).uint(message.replica).done();
     case "gathered":
@@ -453,6 +467,8 @@ function readBody(kind: Message["kind"], r: Reader): Message {
       return { kind, stamp: r.uint(), isAnswer: r.flag() };
     case "tuples":
       return { kind, use: r.text(), packet: r.bytes() };
+    case "wall":
+      return { kind, ms: r.uint() };
     case "gather":
       return { kind, id: r.uint(), replica: r.uint() };
     case "gathered":

@@ -34,6 +34,7 @@ export interface WrittenAt {
 export interface OwingSite {
   readonly config: { readonly site: SiteId };
   readonly ports: Pick<ReplicaPorts, "clock">;
+  readonly wall: { nowMs(): number };
   readonly isRoot: boolean;
   readonly horizonMs: number;
   readonly rows: Rows;
@@ -80,7 +81,7 @@ export class Owed {
     const core = this.#core;
     if (core.isRoot) return;
     const written = await core.rows.lock.run(async () => {
-      const key = markerKey(core.config.site), expiresAtMs = core.ports.clock.nowMs() + core.horizonMs;
+      const key = markerKey(core.config.site), expiresAtMs = core.wall.nowMs() + core.horizonMs;
       const [old] = await core.rows.lookup([key]);
       core.rows.apply(old, core.own(key, encodeJson({}), expiresAtMs));
       return { position: core.rows.head, replica: core.replica };

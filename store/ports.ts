@@ -9,8 +9,13 @@ import type { Position, Row } from "./row.ts";
 export type SiteId = string & { readonly __brand?: "SiteId" };
 
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, as this machine's wall clock says: it may be set, leap, and be wrong (wall.ts). */
   nowMs(): number;
+  /**
+   * Milliseconds since some moment of this process: they go on at the pace of time and never back, whoever sets the
+   * wall clock. Time in which the machine is suspended may be missing.
+   */
+  steadyMs(): number;
   /** Calls back once after at least `ms`; the returned function cancels. */
   after(ms: number, callback: () => void): () => void;
   /** Resolves after the events that are ready now have been handled: what lets writers share one commit. */

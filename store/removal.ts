@@ -70,7 +70,7 @@ export class Removals {
       const stable = topology.succession.bound(this.#branchStable([...ends][0] ?? 0));
       for (const number of ends) await this.#end(number, topology.recordedEnd(number) ?? stable);
       await this.#write(siteKey(id), null);
-      await this.#write(removedKey(id), { atMs: core.ports.clock.nowMs() });
+      await this.#write(removedKey(id), { atMs: core.wall.nowMs() });
       return { kind: "removed", stable };
     });
     if (removed.kind === "removed") {

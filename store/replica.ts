@@ -43,8 +43,10 @@ import { replicaStatus } from "./status.ts";
 import { mergedArrival } from "./merged_arrival.ts";
 import { loadState, saveState } from "./state.ts";
 import { isTalk, messageOf } from "./talk.ts";
+import { Timekeeper } from "./timekeeper.ts";
 import { SYSTEM_RANGE } from "./topology.ts";
 import { Uplink } from "./uplink.ts";
+import type { Doubt } from "./wall.ts";
 import { Warming } from "./warming.ts";
 import { wantedOwners } from "./wards/wanted.ts";
 import { Wards } from "./wards/wards.ts";
@@ -76,6 +78,7 @@ export class SiteReplica implements Replica {
   readonly #ready = Promise.withResolvers<void>();
   readonly #wards: Wards;
   readonly #durability: Durability;
+  readonly #timekeeper: Timekeeper;
   #awake = false;
   #isReady = false;
   #pumping: Promise<void> = Promise.resolve();
@@ -101,8 +104,14 @@ export class SiteReplica implements Replica {
       fetch: ({ range, limit, reverse, trace }) =>
         this.#uplink?.fetch(range, limit, reverse, trace) ?? Promise.resolve(),
       eager: () => this.#uplink?.eager(),
+      wall: (child, ms) => this.#timekeeper.told(child, ms),
       isSafe: (position) => this.#wards.source.mayFeed(position),
       safe: (position) => this.#durability.fed(position),
+    });
+    this.#timekeeper = new Timekeeper(core, {
+      tell: (ms) => this.#uplink?.tellWall(ms),
+      tellBelow: (ms) => this.#downlinks.tellWall(ms),
+      children: () => this.#downlinks.all(),
     });
     this.owners = new SiteOwners(core);
     this.#wards = new Wards(core, {
@@ -351,6 +360,7 @@ export class SiteReplica implements Replica {
   async #commitAndTell(): Promise<void> {
     const core = this.#core;
     this.#cancelTimer();
+    this.#timekeeper.look();
     this.#wards.prepare();
     const mark = this.#mark();
     this.#downlinks.prepare();
@@ -440,6 +450,16 @@ export class SiteReplica implements Replica {
   }
 
   // ── Operating ──
+
+  nowMs(): number {
+    return this.#core.wall.nowMs();
+  }
+
+  believeClock(): Doubt | null {
+    const { wall } = this.#core, { doubt } = wall;
+    wall.believe();
+    return doubt;
+  }
 
   status(): ReplicaStatus {
     return replicaStatus(this.#core, {

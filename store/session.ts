@@ -451,7 +451,7 @@ export class Session implements AttachedSession {
   #assertTakes(writes: readonly DatedWrite[]): void {
     const core = this.#core;
     if (core.closed) throw new StoreUnavailable("closed", `site ${core.config.site} is stopping`);
-    if (writes.some(({ version }) => core.clock.isTooFarAhead(version.clock))) {
+    if (writes.some(({ version }) => !core.clock.admits(version.clock))) {
       core.count("clock_ahead");
       throw new StoreUnavailable(
         "source_unreachable",
@@ -501,7 +501,7 @@ export class Session implements AttachedSession {
     const stands = await core.rows.lookup(below);
     this.#assertNotLost();
     const { open, left } = judgeOld(writes, {
-      ...{ watermark: core.watermark, nowMs: core.ports.clock.nowMs() },
+      ...{ watermark: core.watermark, nowMs: core.wall.nowMs() },
       stands: new Map(below.map((key, i) => [key, stands[i]])),
     });
     let position: Position = 0;

@@ -4,7 +4,7 @@
  */
 import { Reader, Writer } from "./codec.ts";
 import type { Core } from "./core.ts";
-import { CLOCK_TICKS_PER_MS } from "./row.ts";
+import { CLOCK_TICKS_PER_MS, unixMs } from "./row.ts";
 import { decodeJson, SYSTEM_RANGE } from "./topology.ts";
 
 const RECORD = "state";
@@ -38,13 +38,19 @@ export async function loadState(
 ): Promise<number> {
   const state = records.get(RECORD);
   core.broughtClock = core.clock.last;
-  if (state === undefined) return 0;
+  if (state === undefined) {
+    // What time it is a blank site learns as it joins; the root has nobody to learn it from.
+    if (!core.isRoot) core.wall.resume(0);
+    return 0;
+  }
   const reader = new Reader(state);
   core.replica = reader.uint();
   core.parentReplica = reader.uint();
   core.rows.resumeAt(reader.uint());
   core.clockBound = reader.uint();
   core.clock.merge(core.clockBound);
+  // One that has not joined yet has no time of its own to go on from.
+  core.wall.resume(core.replica === 0 && !core.isRoot ? 0 : unixMs(core.clockBound));
   core.headClock = core.clockBound;
   core.floorSaid = Math.max(0, core.clockBound - core.horizonMs * CLOCK_TICKS_PER_MS);
   core.watermark = reader.uint();

@@ -48,6 +48,7 @@ export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
       stableLagMs: ageMs(core, stable),
     })),
     adopting,
+    clockDoubt: core.wall.doubt,
     clocksAhead: core.clockGuard.refused,
     watched: owners.detector.list(),
     ownersMissing: owners.unmet,

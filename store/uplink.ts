@@ -38,7 +38,7 @@ import type { SiteId } from "./ports.ts";
 import { common, type Range, WHOLE } from "./range.ts";
 import { Resync } from "./resync.ts";
 import type { Frozen } from "./rows.ts";
-import type { ClockValue, Position, ReplicaNumber } from "./row.ts";
+import { type ClockValue, type Position, type ReplicaNumber, unixMs } from "./row.ts";
 import { Stager } from "./stager.ts";
 import { encodeJson, keptKey, SYSTEM_RANGE } from "./topology.ts";
 import { broughtAlong, isParentKnown, isSaidEnough } from "./moving.ts";
@@ -113,7 +113,7 @@ export class Uplink {
       replica: core.replica,
       parentReplica: core.parentReplica,
       cursor: core.down[core.depth - 1] ?? 0,
-      clock: core.clock.last,
+      clock: Math.max(core.clock.last, core.clock.wall()),
       tier: core.config.tier,
       url: core.config.url,
       linkAddress: core.config.linkAddress,
@@ -147,6 +147,7 @@ export class Uplink {
     if (!this.#connected) return;
     if (message.kind === "welcome") await this.#welcome(message);
     else if (message.kind === "again") this.connect();
+    else if (message.kind === "wall") this.#core.wall.hears(this.#parent, message.ms, true);
     else if (!this.#welcomed) this.#core.count("early");
     else if (message.kind === "feed") await this.#feed(message);
     else if (message.kind === "fetched") await this.#fetched(message);
@@ -162,7 +163,10 @@ export class Uplink {
     const refused = this.#core.clockGuard.refuses(this.#parent, clock, () => {
       if (connection === this.#connection) this.connect();
     });
-    if (refused) this.#welcomed = false;
+    if (refused) {
+      this.#welcomed = false;
+      this.#send({ kind: "wall", ms: this.#core.wall.saysMs });
+    }
     // What it says on this connection until then is not to be taken either.
     const connection = refused ? ++this.#connection : 0;
     return refused;
@@ -170,12 +174,13 @@ export class Uplink {
 
   async #welcome(welcome: Welcome): Promise<void> {
     const core = this.#core;
+    core.wall.meets(unixMs(welcome.clock));
     if (this.#refuses(welcome.clock)) return;
     const reborn = welcome.replica !== core.replica || welcome.parentReplica !== core.parentReplica;
     if (!reborn && welcome.pushed > core.rows.head) throw olderDisk(core, this.#parent, welcome.pushed);
     const connection = this.#connection;
     await core.rows.lock.run(async () => {
-      core.clock.merge(welcome.clock);
+      core.clock.hears(this.#parent, welcome.clock);
       if (reborn) await this.#beginAnew(welcome, connection);
       else for (const range of welcome.refused) await this.#forget(range);
     });
@@ -329,6 +334,11 @@ export class Uplink {
     this.#core.wake();
   }
 
+  /** What time it is, where what this site dates does not tell (timekeeper.ts). */
+  tellWall(ms: number): void {
+    if (this.#welcomed) this.#send({ kind: "wall", ms });
+  }
+
   /** Asks the parent for marks at once, for a while: somebody here waits. */
   eager(): void {
     const now = this.#core.steady.nowMs();
@@ -368,7 +378,7 @@ export class Uplink {
       const mine = rows.filter((row) => core.coverage.covers(row.key));
       const old = await core.rows.lookup(mine.map((row) => row.key));
       mine.forEach((row, i) => core.rows.apply(old[i], this.#fromAbove(row)));
-      core.clock.merge(feed.clock);
+      core.clock.hears(this.#parent, feed.clock);
       this.#reflect(feed);
       core.takes(core.depth - 1, mine);
     });

@@ -17,6 +17,7 @@ export const ADMIN_ROLES: Readonly<Record<string, Role>> = {
   "GET /sites": "read",
   "DELETE /sites/:site": "admin",
   "POST /sites/:site/admit": "admin",
+  "POST /sites/:site/clock": "admin",
   "POST /sites/:site/drain": "admin",
   "POST /sites/:site/move": "admin",
   "GET /ready/:app/:version": "read",

@@ -1,5 +1,6 @@
 /**
- * Who belongs to the tree: `DELETE /sites/:site` and `POST /sites/:site/admit`, made by the root.
+ * Who belongs to the tree: `DELETE /sites/:site` and `POST /sites/:site/admit`, made by the root; and
+ * what a site is told by itself: `POST /sites/:site/drain` and `POST /sites/:site/clock`.
  *
  * M1  A site that answers, or that its parent is connected to, is removed only with `force=1`; the refusal names
  *     what it would lose.
@@ -73,6 +74,19 @@ export function membershipRoutes(
     }
     if (services.drain === undefined) return problemResponse("not_available", "this site cannot be drained");
     return c.json({ site: id, ...await services.drain(services.nowMs() + forMs) });
+  });
+
+  app.post("/sites/:site/clock", async (c) => {
+    const id = c.req.param("site");
+    if (id !== services.site) {
+      const known = (await readSites(services.system)).some((site) => site.id === id);
+      if (!known) return problemResponse("site_unknown", `no site is called ${JSON.stringify(id)}`);
+      return await services.forwardTwice(id, c.req.raw, c.env.role ?? "read");
+    }
+    if (services.believeClock === undefined) {
+      return problemResponse("not_available", "this site has no clock to believe");
+    }
+    return c.json({ site: id, aheadMs: services.believeClock() });
   });
 
   app.post("/sites/:site/admit", async (c) => {

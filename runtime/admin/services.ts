@@ -56,6 +56,8 @@ export interface AdminServices {
   };
   /** Drains this site (runtime/site/drain.ts). */
   readonly drain?: (untilMs: number) => Promise<Drained>;
+  /** An operator vouches for this machine's clock (store/wall.ts B4): how far ahead of the time it was taken for. */
+  readonly believeClock?: () => number;
   /** Gives this site another parent; resolves with the one before (runtime/site/site.ts). */
   readonly move?: (parent: NewParent) => Promise<string>;
   /** Only at the root. */

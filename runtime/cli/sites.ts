@@ -1,7 +1,7 @@
 /**
  * `sojourn sites`: lists the sites, and changes who belongs to the tree.
  */
-import { admittedSchema, drainedSchema, removedSchema } from "../deploy/answers.ts";
+import { admittedSchema, believedSchema, drainedSchema, removedSchema } from "../deploy/answers.ts";
 import { show } from "./apps.ts";
 import { CLUSTER_OPTIONS, findCluster } from "./cluster.ts";
 import { moveSite } from "./move_site.ts";
@@ -9,10 +9,11 @@ import { siteStates, stateText } from "./site_states.ts";
 import { WAIT_OPTIONS } from "./waiting.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "./command.ts";
 
-/** `sojourn sites [remove SITE [--force] | add SITE | drain SITE [--for TIME] | move SITE PARENT [--lost SITES]]` */
+/** `sojourn sites [remove SITE [--force] | add SITE | drain SITE [--for TIME] | clock SITE | move SITE PARENT …]` */
 export const sites: Command = {
   name: "sites",
-  usage: "[remove SITE [--force] | add SITE | drain SITE [--for TIME] | move SITE PARENT [--lost SITES]]",
+  usage:
+    "[remove SITE [--force] | add SITE | drain SITE [--for TIME] | clock SITE | move SITE PARENT [--lost SITES]]",
   summary: [
     "Lists the sites of the cluster, root first, and whether each answers. `remove` takes a site that will never come back off the tree: what",
     "it had not pushed is lost, and sessions that saw such things are told so. A site that is connected is only",
@@ -21,7 +22,8 @@ export const sites: Command = {
     "that its sessions go on elsewhere with nothing to carry; then its process ends. Exit 3 where rows stayed there.",
     "`move` gives a site, and all that is below it, another parent; requests go on meanwhile. The old parent, or those",
     "it was the parent of, are asked for what only they have: name with --lost who is gone for good. Exit 3 where it",
-    "has not joined in time.",
+    "has not joined in time. `clock` vouches for the clock of a site's machine, as it is now: a clock that has leapt is",
+    "not believed by itself. Look at it before: a site whose clock is more than a minute ahead is refused by others.",
   ].join("\n"),
   options: {
     ...CLUSTER_OPTIONS,
@@ -38,7 +40,7 @@ export const sites: Command = {
     },
     ...WAIT_OPTIONS,
   },
-  verbs: { at: 0, names: ["remove", "add", "drain", "move"] },
+  verbs: { at: 0, names: ["remove", "add", "drain", "clock", "move"] },
   words: [0, 3],
   async run(args, shell) {
     const [verb, site, parent] = args.words;
@@ -50,7 +52,7 @@ export const sites: Command = {
       }
       return await moveSite(site, parent, args, shell);
     }
-    if (run === undefined) throw new UsageError(`sites has remove, add, drain and move, not ${verb}`);
+    if (run === undefined) throw new UsageError(`sites has remove, add, drain, clock and move, not ${verb}`);
     if (site === undefined || parent !== undefined) throw new UsageError(`${verb} takes the site's id`);
     return await run(site, args, shell);
   },
@@ -114,4 +116,17 @@ async function drain(site: string, args: Parsed, shell: Shell): Promise<ExitCode
   return drained.complete ? EXIT.done : EXIT.partly;
 }
 
-const VERBS: Readonly<Record<string, typeof remove | undefined>> = { remove, add, drain };
+async function clock(site: string, args: Parsed, shell: Shell): Promise<ExitCode> {
+  const client = await findCluster(args, shell);
+  const believed = believedSchema.parse(await client.call("POST", `${pathOf(site)}/clock`));
+  if (args.json) shell.out(JSON.stringify(believed));
+  else if (believed.aheadMs === 0) shell.out(`${site} had no doubt of its clock`);
+  else {
+    const way = believed.aheadMs > 0 ? "ahead of" : "behind";
+    const seconds = Math.abs(believed.aheadMs) / 1_000;
+    shell.out(`${site} goes by its clock, which is ${seconds} s ${way} what it went by`);
+  }
+  return EXIT.done;
+}
+
+const VERBS: Readonly<Record<string, typeof remove | undefined>> = { remove, add, drain, clock };

@@ -87,6 +87,8 @@ export const drainedSchema = z.object({
 });
 /** What `sites move` is told. */
 export const movedSchema = z.object({ site: z.string(), from: z.string(), to: z.string() });
+/** What `sites clock` is told: how far ahead of the time the machine's clock was taken for. */
+export const believedSchema = z.object({ site: z.string(), aheadMs: z.number() });
 /** What `sites add` is told. */
 export const admittedSchema = z.object({ site: z.string() });
 

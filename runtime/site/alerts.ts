@@ -14,6 +14,7 @@ export interface Alert {
     | "disk_failed"
     | "disk_low"
     | "clock_ahead"
+    | "clock_doubted"
     | "parent_away"
     | "child_away"
     | "adoption_waits"
@@ -40,6 +41,7 @@ export interface Signs {
     ReplicaStatus,
     | "site"
     | "clocksAhead"
+    | "clockDoubt"
     | "parent"
     | "pending"
     | "pendingBytes"
@@ -58,6 +60,8 @@ export interface Signs {
   readonly nowMs: number;
 }
 
+/** A site that starts has heard its neighbours before, and a suspended one, too. */
+const CLOCK_DOUBT_MS = 5_000;
 /** A site that restarts is back before. */
 const NEIGHBOUR_AWAY_MS = 10_000;
 /** A healthy cluster lags by less than a second. */
@@ -83,6 +87,17 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
       site,
       "clock_ahead",
       `site ${site} is refused: its clock is more than a minute ahead of this site's`,
+    );
+  }
+  const { clockDoubt } = replica;
+  if (clockDoubt !== null && clockDoubt.forMs > CLOCK_DOUBT_MS) {
+    const { aheadMs, forMs } = clockDoubt;
+    const way = aheadMs > 0 ? "ahead of" : "behind";
+    add(
+      "clock_doubted",
+      `the clock of this machine has been ${seconds(Math.abs(aheadMs))} ${way} the time for ${
+        seconds(forMs)
+      }`,
     );
   }
   const { parent, pending, pendingBytes, children, adopting } = replica;

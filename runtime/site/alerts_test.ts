@@ -21,6 +21,7 @@ const calm: Signs = {
   replica: {
     site: "here",
     clocksAhead: [],
+    clockDoubt: null,
     parent: PARENT,
     pending: 3,
     pendingBytes: 60,
@@ -56,6 +57,8 @@ Deno.test("alerts name what is to be looked at, and nothing when all is well", (
     [{ ...calm, diskFree: 0.05 }, []],
     [{ ...calm, diskFree: null }, []],
     [withReplica({ clocksAhead: ["edge-1", "core"] }), ["clock_ahead", "clock_ahead"]],
+    [withReplica({ clockDoubt: { aheadMs: 3_600_000, forMs: 5_000 } }), []],
+    [withReplica({ clockDoubt: { aheadMs: -3_600_000, forMs: 5_001 } }), ["clock_doubted"]],
     [lostParent, ["parent_away"]],
     [withReplica({ parent: { ...PARENT, connected: false, feedLagMs: 10_000 } }), []],
     [withReplica({ parent: { ...PARENT, feedLagMs: 10_001 } }), []],

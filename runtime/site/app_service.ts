@@ -150,7 +150,7 @@ export async function startApps(
     const fetcher = assetFetcher(assets, version);
     return { ...isolateApp(version, config, secrets), ...fetcher === undefined ? {} : { assets: fetcher } };
   };
-  const tokens = new SessionTokens(ports.codec, () => clock.nowMs());
+  const tokens = new SessionTokens(ports.codec, () => replica.nowMs());
   const load = new ProcessLoad();
   const writes = new AppWrites(table);
   const running: RunnerServices = {
@@ -170,7 +170,7 @@ export async function startApps(
     mapStack: (version, text) => stacks.mapped(version, text),
     metrics: site.requests.metrics,
     redact: (app, text) => secrets.redact(app, text),
-    nowMs: () => clock.nowMs(),
+    nowMs: () => replica.nowMs(),
     dev: config.dev,
   };
   const runner = new AppRunner(running);
@@ -207,7 +207,7 @@ export async function startApps(
     new SessionStore(system, {
       space: appSpace(app),
       limits: config.limits,
-      nowMs: () => clock.nowMs(),
+      nowMs: () => replica.nowMs(),
       use: { storeMs: 0, step: () => {} },
     });
   const deployments = config.parent !== null ? null : new Deployments({
@@ -240,6 +240,7 @@ export async function startApps(
     deployments,
     drain: (untilMs) => site.drain(untilMs),
     move: (parent) => site.move(parent),
+    believeClock: () => replica.believeClock()?.aheadMs ?? 0,
     members: config.parent === null ? replica.members : null,
     secrets: { ring: secretServices.ring, store: secretStore, table: secrets },
     cron,
@@ -252,7 +253,7 @@ export async function startApps(
       if (live !== undefined) isolates.warm(appOf(live));
     },
     note: (event, detail) => log.line("warn", event, detail),
-    nowMs: () => clock.nowMs(),
+    nowMs: () => replica.nowMs(),
     observed: {
       ring: log.ring,
       sites: () => site.table.list().map(({ id }) => id),

@@ -265,7 +265,7 @@ export class Site {
       }
     });
     this.log.line("info", "listening", { http: this.url, link: this.#hub.address });
-    const codec = codecOf(secrets, this.clock, this.random);
+    const codec = codecOf(secrets, replica, this.random);
     void this.#becomeReady(replica, { secrets, codec, fatal: (error) => this.#fatal(error) });
   }
 
@@ -365,7 +365,7 @@ export class Site {
       fault: this.#fault,
       disk: this.#disk,
       sites: () => this.table.list(),
-      nowMs: this.clock.nowMs(),
+      nowMs: replica.nowMs(),
     };
   }
 
@@ -515,10 +515,14 @@ function secretFiles({ secretFile, adminTokenFile, tls }: SiteConfig): { field: 
   ].flatMap(({ field, path }) => path === undefined ? [] : [{ field, path }]);
 }
 
-function codecOf(secrets: readonly Uint8Array[], clock: SystemClock, random: SystemRandom): TokenCodec {
+function codecOf(
+  secrets: readonly Uint8Array[],
+  replica: Pick<Replica, "nowMs">,
+  random: SystemRandom,
+): TokenCodec {
   const ring = deriveKeyRing(secrets);
   return {
-    seal: (state) => sealToken(state, ring, { nowMs: clock.nowMs(), random }),
-    open: (text) => openToken(text, ring, clock.nowMs()),
+    seal: (state) => sealToken(state, ring, { nowMs: replica.nowMs(), random }),
+    open: (text) => openToken(text, ring, replica.nowMs()),
   };
 }

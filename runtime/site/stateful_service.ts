@@ -7,7 +7,7 @@
 import { Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
 import type { ClockValue } from "../../store/row.ts";
-import type { Storage } from "../../store/ports.ts";
+import type { Clock, Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
@@ -133,7 +133,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   await parked.follow();
   const checked = new CheckedPool({ pool, note });
   const endedLogs = await EndedLogs.open({
-    ...{ storage: endedStorage, nowMs: () => clock.nowMs(), note },
+    ...{ storage: endedStorage, nowMs: () => replica.nowMs(), note },
     keptMsMax: config.limits.statefulLogMs,
     isApp: (app) => apps.get(app) !== undefined,
   });
@@ -143,9 +143,15 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   const draw = () => random.bytes(ID_BYTES).toHex();
   const sites = () => replica.members.sites;
   const instance = () => 1 + random.bytes(6).reduce((number, byte) => number * 256 + byte, 0);
+  const believed: Clock = {
+    nowMs: () => replica.nowMs(),
+    steadyMs: () => clock.steadyMs(),
+    after: (ms, callback) => clock.after(ms, callback),
+    turn: () => clock.turn(),
+  };
   const kept = outcomeStorage === null
-    ? new KeptOutcomes(() => clock.nowMs())
-    : await KeptOutcomes.open({ storage: outcomeStorage, clock, fatal: parts.fatal });
+    ? new KeptOutcomes(() => replica.nowMs())
+    : await KeptOutcomes.open({ storage: outcomeStorage, clock: believed, fatal: parts.fatal });
   const origins = openOrigins({
     kept,
     ...{ config, site: config.id, links: hub, sites, apps, instance, log: appLog, ticket: draw },
@@ -175,7 +181,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
     countRejected: (what) => metrics.countRejected(what),
     failed,
-    nowMs: () => clock.nowMs(),
+    nowMs: () => replica.nowMs(),
     call: (from, { target, chain, call }, request, token) =>
       router.ask({
         name: { app: from.app, class: target.class, id: target.id },

@@ -14,6 +14,10 @@ export class SystemClock implements Clock {
     return Date.now() + this.skewMs;
   }
 
+  steadyMs(): number {
+    return performance.now();
+  }
+
   after(ms: number, callback: () => void): () => void {
     const timer = setTimeout(callback, ms);
     return () => clearTimeout(timer);

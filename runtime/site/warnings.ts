@@ -3,6 +3,7 @@
 /** By name. */
 export const WARNINGS: ReadonlySet<string> = new Set([
   "clock_ahead",
+  "clock_doubted",
   "child_removed",
   "beat_stranger",
   "packet_stranger",

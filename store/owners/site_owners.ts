@@ -52,7 +52,7 @@ export class SiteOwners {
     this.#settings = core.config.owners ?? NO_OWNERS;
     this.detector = new Detector({
       nowMs: () => core.steady.nowMs(),
-      wallMs: () => core.ports.clock.nowMs(),
+      wallMs: () => core.wall.nowMs(),
       after: (ms, callback) => core.ports.clock.after(ms, callback),
       send: (to, beat) => core.send(to, beat),
       isKnown: (site) => this.isKnown(site),
@@ -208,7 +208,7 @@ export class SiteOwners {
 
   /** It said so, which the detector may find a moment later. */
   #isLeaving(site: SiteId): boolean {
-    return this.#core.ports.clock.nowMs() < (this.#core.topology.awayUntilMs(site) ?? -Infinity);
+    return this.#core.wall.nowMs() < (this.#core.topology.awayUntilMs(site) ?? -Infinity);
   }
 
   #known(): SiteId[] {

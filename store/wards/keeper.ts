@@ -99,6 +99,8 @@ export class Keeper {
       return;
     }
     ward.take(message, rows);
+    // Where the source's clock is ahead, the stable clocks that its recovery waits for (recovery.ts Y1) get there so.
+    this.#core.clock.merge(message.clock);
     // An old one that the source writes now (owed.ts) is to hold this site's floor at once.
     for (const { clock } of rows) this.#core.wardsLeast = Math.min(this.#core.wardsLeast, clock);
     this.#core.count("ward_rows", rows.length);
@@ -116,7 +118,7 @@ export class Keeper {
     if (topology.recordedEnd(message.replica) !== undefined) return "ended";
     const ward = this.#wards.get(message.replica);
     if (message.config < (ward?.config ?? 0)) return "older";
-    if (clock.isTooFarAhead(newestClock(message))) return "clock";
+    if (!clock.admits(newestClock(message))) return "clock";
     return "none";
   }
 

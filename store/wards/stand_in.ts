@@ -282,7 +282,7 @@ export class StandIns {
   /** An answer to a question of this site's. */
   answered(from: SiteId, answer: StoodIn | Newest): void {
     const { clock } = this.#core;
-    const isAhead = answer.kind === "stoodIn" && clock.isTooFarAhead(newestClock(answer));
+    const isAhead = answer.kind === "stoodIn" && !clock.admits(newestClock(answer));
     if (isAhead) return this.#core.refused("clock_ahead", from);
     this.#asked.get(answer.id)?.(answer);
   }

@@ -30,7 +30,7 @@ export function wantedOwners(
 ): readonly SiteId[] | null {
   const { f, sites } = owners.settings;
   if (core.isRoot || f === 0) return [];
-  const nowMs = core.ports.clock.nowMs();
+  const nowMs = core.wall.nowMs();
   const kept = current.filter((site) => {
     const standing = owners.detector.standing(site);
     const isAway = nowMs < (core.topology.awayUntilMs(site) ?? -Infinity);

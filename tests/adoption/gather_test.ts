@@ -69,6 +69,7 @@ class Adoption {
       {
         clock: {
           nowMs: () => START_MS + world.nowMs,
+          steadyMs: () => START_MS + world.nowMs,
           after: (ms, callback) => world.after(ms, callback),
           turn: () => world.sleep(0),
         },

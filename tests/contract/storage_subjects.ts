@@ -22,6 +22,7 @@ function eagerClock(): Clock {
   };
   return {
     nowMs: () => nowMs,
+    steadyMs: () => nowMs,
     after: (ms, callback) => {
       const entry: { atMs: number; callback: (() => void) | null } = { atMs: nowMs + ms, callback };
       waiting.push(entry);

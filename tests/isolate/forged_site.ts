@@ -75,7 +75,12 @@ async function replicaOf(fatal: (error: Error) => void): Promise<Replica> {
     ...{ site: "cloud", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },
   }, {
     ...{ random: new SystemRandom(), storage: new MemoryStorage(), fatal, note: () => {} },
-    clock: { nowMs: Date.now, after: () => () => {}, turn: () => new Promise((done) => setImmediate(done)) },
+    clock: {
+      nowMs: Date.now,
+      steadyMs: () => performance.now(),
+      after: () => () => {},
+      turn: () => new Promise((done) => setImmediate(done)),
+    },
     network: { send: () => Promise.resolve() },
   });
   await replica.ready;

@@ -159,7 +159,12 @@ Deno.test("kept outcomes stay within their bounds when many end", async () => {
 Deno.test("a request is not made again by a root that was restarted, nor by another agent (HO1, KO3)", async () => {
   const storage = new MemoryStorage();
   let nowMs = 1_000_000;
-  const clock = { nowMs: () => nowMs, after: () => () => {}, turn: () => Promise.resolve() };
+  const clock = {
+    nowMs: () => nowMs,
+    steadyMs: () => nowMs,
+    after: () => () => {},
+    turn: () => Promise.resolve(),
+  };
   const fatal = (error: Error) => assert.fail(error.message);
   const open = () => KeptOutcomes.open({ storage, clock, fatal });
   const first = cluster((key) => Promise.resolve(answer(key)), await open());
@@ -184,7 +189,7 @@ Deno.test("a request is not made again by a root that was restarted, nor by anot
 
 Deno.test("an outcome leaves when it is on disk, and not where the disk has failed (KO3)", async () => {
   const storage = new MemoryStorage();
-  const clock = { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
+  const clock = { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
   const fatal: string[] = [];
   const kept = await KeptOutcomes.open({ storage, clock, fatal: ({ message }) => fatal.push(message) });
   const writing = Promise.withResolvers<void>();
@@ -209,7 +214,7 @@ Deno.test("an outcome leaves when it is on disk, and not where the disk has fail
 
 Deno.test("what an origin answers when the root has stopped is not written to its closed disk", async () => {
   const storage = new MemoryStorage();
-  const clock = { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
+  const clock = { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
   const fatal = (error: Error) => assert.fail(error.message);
   const kept = await KeptOutcomes.open({ storage, clock, fatal });
   const answered = Promise.withResolvers<ReturnType<typeof answer>>();

@@ -24,6 +24,7 @@ class Site {
       boot: BOOT,
       clock: {
         nowMs: () => world.nowMs,
+        steadyMs: () => world.nowMs,
         after: (ms, run) => world.after(ms, run),
         turn: () => world.sleep(0),
       },

@@ -19,7 +19,7 @@ function asking() {
   const core = new Core(
     { site: "c", parent: "root", tier: "core", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
-      clock: { nowMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() },
+      clock: { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() },
       random: { bytes: (length) => new Uint8Array(length) },
       storage: new MemoryStorage(),
       network: { send: () => Promise.resolve() },

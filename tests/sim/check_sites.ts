@@ -1,9 +1,11 @@
 /**
- * What sites must show together: closure, convergence, durability; and that everything ended.
+ * What sites must show together: closure, convergence, durability, the time; and that everything ended.
  *
  * Closure: after every commit, each row that a site holds has all its causes among the rows of what the site
  * covers. It sees in hundreds of runs what reads of sessions show in thousands. Durability: a write that was
- * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost.
+ * acknowledged is at the root in the end, or something newer is, unless every disk that had it was lost. The time:
+ * no site goes by one that is far ahead of the right one, whatever its wall clock says; and where all wall clocks are
+ * right, each site goes by its own in the end.
  */
 import type { Excused } from "./excuses.ts";
 import type { Held, History, HistoryEvent, Seen, Stamp, Violation } from "./history.ts";
@@ -37,6 +39,14 @@ const REFUSALS = [
   "disk_failed",
 ];
 
+/**
+ * As far ahead as two wrong clocks that agree may be (store/limits.ts CLOCK_AHEAD_MS_MAX), with what a site takes of a
+ * neighbour's, and with skew.
+ */
+const AHEAD_MS_MAX = 130_000;
+/** What a site believes of its wall clock without asking (store/limits.ts CLOCK_LEAP_MS_MAX), with skew and drift. */
+const OFF_MS_MAX = 35_000;
+
 /** See the file's header. */
 export class SitesCheck {
   readonly violations: Violation[] = [];
@@ -50,6 +60,8 @@ export class SitesCheck {
   /** By site: what its watcher read last. */
   readonly #watched = new Map<string, readonly Seen[]>();
   readonly #system = new Map<string, HistoryEvent & { kind: "system" }>();
+  /** Somebody has joined the root: until then it had nobody to ask what time it is. */
+  #hasJoined = false;
 
   constructor(trail: Trail, excused: Excused) {
     this.#trail = trail;
@@ -79,6 +91,11 @@ export class SitesCheck {
         return void this.#watched.delete(event.site);
       case "watched":
         return void this.#watched.set(event.site, event.rows);
+      case "numbered":
+        this.#hasJoined ||= event.site !== this.#trail.history.root;
+        return;
+      case "read":
+        return this.#dated(event);
       case "system":
         return void this.#system.set(event.site, event);
       case "final":
@@ -99,6 +116,9 @@ export class SitesCheck {
     const root = this.#finals.get(this.#trail.history.root);
     if (root === undefined) return;
     for (const final of this.#finals.values()) this.#converged(final, root);
+    if (this.#trail.history.hasWrongClocks !== true) {
+      for (const final of this.#finals.values()) this.#inTime(final);
+    }
     this.#durable(root);
     const { watch } = this.#trail.history;
     if (watch !== undefined && this.#finals.has(watch.site)) this.#sawLast(watch, root);
@@ -222,6 +242,21 @@ export class SitesCheck {
       return null;
     }
     return `key ${key} at ${stamp} or newer (it is ${row?.stamp ?? "absent"})`;
+  }
+
+  // ── Clocks ──
+
+  /** A clock that is too far ahead would part its site from all others for so long; one that is alone from nobody. */
+  #dated({ request, atMs, aheadMs = 0 }: HistoryEvent & { kind: "read" }): void {
+    if (aheadMs <= AHEAD_MS_MAX || !this.#hasJoined) return;
+    const { site } = this.#trail.request(request);
+    this.#report("clock", atMs, `${site} takes a time for the right one that is ${aheadMs} ms ahead`);
+  }
+
+  /** Where all clocks are right, nobody goes by another one for good. */
+  #inTime({ site, atMs, aheadMs = 0 }: HistoryEvent & { kind: "final" }): void {
+    if (Math.abs(aheadMs) <= OFF_MS_MAX) return;
+    this.#report("clock", atMs, `${site} goes by a time that is ${aheadMs} ms off, and all clocks are right`);
   }
 
   // ── In the end ──

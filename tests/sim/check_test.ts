@@ -15,6 +15,8 @@ class Script {
   owners: ReadonlyMap<string, number> = new Map();
   watch: History["watch"];
   clockMs = 0;
+  aheadMs = 0;
+  hasWrongClocks = false;
 
   get #atMs(): number {
     return this.#events.length + this.#passedMs;
@@ -33,7 +35,8 @@ class Script {
   }
 
   read(request: number, ...rows: Seen[]): this {
-    this.#events.push({ kind: "read", atMs: this.#atMs, request, rows, clockMs: this.clockMs });
+    const { clockMs, aheadMs } = this;
+    this.#events.push({ kind: "read", atMs: this.#atMs, request, rows, clockMs, aheadMs });
     return this;
   }
 
@@ -143,14 +146,18 @@ class Script {
   }
 
   final(site: string, rows: readonly Held[], pending = 0): this {
-    this.#events.push({ kind: "final", atMs: this.#atMs, site, rows, covers: [0, 1, 2], pending });
+    const { aheadMs } = this;
+    this.#events.push({ kind: "final", atMs: this.#atMs, site, rows, covers: [0, 1, 2], pending, aheadMs });
     return this;
   }
 
   history(): History {
-    const { parents, owners, watch } = this;
+    const { parents, owners, watch, hasWrongClocks } = this;
     const watching = watch === undefined ? {} : { watch };
-    return { keys: 3, root: "root", parents, owners, horizonMs: 100, ...watching, events: this.#events };
+    return {
+      ...{ keys: 3, root: "root", parents, owners, horizonMs: 100, hasWrongClocks, ...watching },
+      events: this.#events,
+    };
   }
 
   sessions(): string[] {
@@ -714,6 +721,33 @@ Deno.test("site checker reports a watcher that was told nothing, and what expire
     t.clockMs = clockMs;
     t.commit("root", []).final("root", []).final("s1", [row(0, 1, "05")]);
     deepStrictEqual(t.sites().filter((checker) => checker !== "durability"), wrong);
+  }
+});
+
+Deno.test("site checker reports a site that goes by a time that is not the right one", () => {
+  const times: [shownMs: number, endsMs: number, hasWrongClocks: boolean, wrong: string[]][] = [
+    [120_000, 30_000, false, []],
+    [140_000, 0, true, ["clock"]],
+    [-3_600_000, 36_000, true, []],
+    [0, 36_000, false, ["clock"]],
+    [0, -36_000, false, ["clock"]],
+  ];
+  for (const [shownMs, endsMs, hasWrongClocks, wrong] of times) {
+    const s = new Script();
+    s.start("root", true);
+    s.hasWrongClocks = hasWrongClocks;
+    s.aheadMs = 3_600_000;
+    const alone = s.request(0, "root");
+    s.read(alone, absent(0));
+    s.answer(alone);
+    s.start("s1", true).numbered("s1", 2);
+    s.aheadMs = shownMs;
+    const a = s.request(0, "root");
+    s.read(a, absent(0));
+    s.answer(a);
+    s.aheadMs = endsMs;
+    s.final("root", []);
+    deepStrictEqual(s.sites(), wrong, `${shownMs} ${endsMs}`);
   }
 });
 

@@ -41,6 +41,8 @@ export interface ClusterOptions {
 
 /** Virtual time within which a cluster without faults must have finished what it was at: waits are 2 s at most. */
 const PEACE_MS_MAX = 30_000;
+/** A root that is alone believes a clock that has stayed for a minute (store/limits.ts CLOCK_STAYS_MS). */
+const IN_TIME_MS_MAX = 70_000;
 const POLL_MS = 20;
 
 /** See the file's header. */
@@ -249,10 +251,11 @@ export class Cluster {
         continue;
       }
       site.tally();
-      const { storage, replica } = process;
+      const { storage, replica, clock } = process;
       const rows = [...storage.rows.values()];
       const covers = [...storage.covered];
-      this.events.push({ kind: "final", atMs, site: id, rows, covers, pending: replica.status().pending });
+      const { pending } = replica.status(), aheadMs = clock.aheadMs(replica.nowMs());
+      this.events.push({ kind: "final", atMs, site: id, rows, covers, pending, aheadMs });
       this.events.push({ kind: "system", atMs, site: id, rows: this.#systemRows.get(id) ?? [] });
     }
     for (const [name, count] of Object.entries(this.network.counts)) {
@@ -271,6 +274,16 @@ export class Cluster {
     await this.peace(null, () => this.isPushed() && this.isConverged() && this.isSystemConverged());
     // What is watched is covered again in a trip or two after a parent was lost.
     await this.peace(null, () => this.isWatching());
+    if (!this.#hasWrongClocks) await this.peace(null, () => this.isInTime(), IN_TIME_MS_MAX);
+  }
+
+  /** Nobody doubts a clock of which all are right. */
+  isInTime(): boolean {
+    return this.present().every(({ process }) => process?.replica.status().clockDoubt === null);
+  }
+
+  get #hasWrongClocks(): boolean {
+    return this.plan.faults.leap + this.plan.faults.warp > 0;
   }
 
   /** @param events all that were observed, where that is more than what was noted here. */
@@ -281,6 +294,7 @@ export class Cluster {
     const watched = this.keyspace.groups[watch?.group ?? -1];
     return {
       ...{ keys: this.keyspace.size, root: this.root, parents, owners, horizonMs, events },
+      hasWrongClocks: this.#hasWrongClocks,
       ...(watch === null || watched === undefined ? {} : { watch: { site: watch.site, keys: watched.keys } }),
     };
   }

@@ -13,6 +13,7 @@ function setUp(more: Partial<SimDiskOptions> = {}) {
   const world = new World();
   const clock: Clock = {
     nowMs: () => world.nowMs,
+    steadyMs: () => world.nowMs,
     after: (ms, callback) => world.after(ms, callback),
     turn: () => world.sleep(0),
   };

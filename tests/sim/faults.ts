@@ -66,7 +66,7 @@ export class Faults {
     const { plan, world } = around;
     this.#departures = new Departures(around, draws.fork("departures"));
     this.#moves = new Moves(around, this.#departures, draws.fork("moves"));
-    this.#clocks = new ClockFaults(around);
+    this.#clocks = new ClockFaults({ ...around, crash: (site, draws) => this.#crashInLeap(site, draws) });
     this.points = new CrashPoints((site, point) => this.crash(site, point), around.survey);
     for (const crash of plan.crashes) this.points.want(crash);
     for (const [name, expected] of Object.entries(plan.faults) as [keyof FaultPlan, number][]) {
@@ -159,7 +159,9 @@ export class Faults {
       case "evict":
         return this.#evict(site, draws);
       case "nap":
+      case "suspend":
       case "leap":
+      case "warp":
       case "jump":
         return this.#clocks.strike(name, site, draws);
       case "slowDisk":
@@ -186,6 +188,13 @@ export class Faults {
       case "point":
         return;
     }
+  }
+
+  #crashInLeap(site: SimSite, draws: Draws): void {
+    if (this.#over || this.#down.has(site) || this.#departures.isAway(site)) return;
+    this.#say(`${site.plan.id} crashes while its clock is wrong`);
+    site.crash();
+    this.#away(site, draws);
   }
 
   #slowDisk(site: SimSite, draws: Draws): void {

@@ -252,7 +252,7 @@ class Handler {
     const { keyspace } = this.#execution.around;
     if (what === "delete") return { kind: "delete", key: keyspace.key(key) };
     if (what === "expiring") {
-      const expiresAtMs = this.#execution.process.clock.nowMs() + EXPIRES_MS;
+      const expiresAtMs = this.#execution.process.replica.nowMs() + EXPIRES_MS;
       return { kind: "set", key: keyspace.key(key), value: keyspace.value(write), expiresAtMs };
     }
     if (what === "set") return { kind: "set", key: keyspace.key(key), value: keyspace.value(write) };
@@ -264,15 +264,15 @@ class Handler {
   #begin(): number {
     const { around, request, process } = this.#execution;
     const reading = this.#readings++;
-    const clockMs = process.clock.nowMs();
+    const clockMs = process.replica.nowMs();
     around.record({ kind: "reading", atMs: around.world.nowMs, request, reading, clockMs });
     return reading;
   }
 
   #recordRead(rows: readonly Seen[], reading: number): void {
     const { around, request, process } = this.#execution;
-    const clockMs = process.clock.nowMs();
-    around.record({ kind: "read", atMs: around.world.nowMs, request, rows, reading, clockMs });
+    const clockMs = process.replica.nowMs(), aheadMs = process.clock.aheadMs(clockMs);
+    around.record({ kind: "read", atMs: around.world.nowMs, request, rows, reading, clockMs, aheadMs });
   }
 
   #seen(key: number, row: Row | undefined): Seen {

@@ -64,8 +64,10 @@ export type HistoryEvent =
     readonly rows: readonly Seen[];
     /** The "reading" event that it answers; without one nothing else ran meanwhile. */
     readonly reading?: number;
-    /** What the site's clock showed when it was over. */
+    /** What the site took for the time when it was over. */
     readonly clockMs?: number;
+    /** How far that was ahead of the right one. */
+    readonly aheadMs?: number;
   }
   /** A read begins: it is bound to what was seen before, and to what lay on its site's disk. */
   | {
@@ -73,7 +75,7 @@ export type HistoryEvent =
     readonly atMs: number;
     readonly request: number;
     readonly reading: number;
-    /** What the site's clock showed. */
+    /** What the site took for the time. */
     readonly clockMs?: number;
   }
   | {
@@ -135,7 +137,7 @@ export type HistoryEvent =
     readonly wards?: readonly Ward[];
     /** On the root's: incarnations that have owners from now on. */
     readonly owned?: readonly number[];
-    /** What the site's clock showed. */
+    /** What the site took for the time. */
     readonly clockMs?: number;
   }
   /** A process starts over the disk's rows; `blank`: on a disk that never had any. */
@@ -170,6 +172,8 @@ export type HistoryEvent =
     readonly rows: readonly Held[];
     readonly covers: readonly number[];
     readonly pending: number;
+    /** How far what it takes for the time is ahead of the right one. */
+    readonly aheadMs?: number;
   };
 
 /** All of one run. */
@@ -182,6 +186,8 @@ export interface History {
   readonly owners?: ReadonlyMap<SiteId, number>;
   /** For how long a deletion is kept, and a row that has expired. */
   readonly horizonMs?: number;
+  /** Some clock is wrong for as long as it likes. */
+  readonly hasWrongClocks?: boolean;
   /** A site whose watcher reads these keys again with each change. */
   readonly watch?: { readonly site: SiteId; readonly keys: readonly number[] };
   readonly events: readonly HistoryEvent[];

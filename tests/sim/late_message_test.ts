@@ -31,13 +31,17 @@ function late(kind: "feed" | "push", tell: () => void) {
         last.set(to, message);
         const was = old.get(to);
         old.delete(to);
-        if (was === undefined) return [message];
+        if (was === undefined || !isAlike(was, message)) return [message];
         tell();
         return [message, was];
       },
     };
   });
 }
+
+/** A sender that has another parent since speaks of other ancestors: its old feed would stop the receiver, loudly. */
+const isAlike = (was: Message, message: Message): boolean =>
+  was.kind !== "feed" || message.kind !== "feed" || was.down.length === message.down.length;
 
 for (const kind of ["feed", "push"] as const) {
   Deno.test(`store keeps its guarantees when a ${kind} of an old link comes over the next one`, async () => {

@@ -126,6 +126,10 @@ export class SimSite {
   #isMoving = false;
   /** It was sent elsewhere before it had arrived: a number may be given to it there at any later time. */
   #hasTurned = false;
+  /** The machine's wall clock is wrong by so much. */
+  #leapMs = 0;
+  /** For how long all had slept when its last process ended. */
+  #sleptMs = 0;
   #lost: readonly SiteId[] = [];
   #isUp = false;
   #isDiskFull = false;
@@ -142,6 +146,7 @@ export class SimSite {
       // The disk outlives its processes; a dead process hears nothing of it (Q1).
       clock: {
         nowMs: () => around.world.nowMs,
+        steadyMs: () => around.world.nowMs,
         after: (ms, run) => around.world.after(ms, run),
         turn: () => around.world.sleep(0),
       },
@@ -199,7 +204,7 @@ export class SimSite {
       isRoot: parent === null,
       keyspace,
       nowMs: () => world.nowMs,
-      clockMs: () => this.#clock?.nowMs() ?? 0,
+      clockMs: () => this.#process?.replica.nowMs() ?? 0,
       passed: crossing,
       rows: rows && ((seen) => rows(id, seen)),
       record: (event) => {
@@ -219,6 +224,7 @@ export class SimSite {
       this.#number = now;
       record({ kind: "numbered", atMs: world.nowMs, site: id, number: now });
     };
+    this.#setClock(world.sleptMs - this.#sleptMs);
     await storage.start(this.#blank);
     this.#blank = false;
     const random = this.#draws.fork(`process ${attempt}`);
@@ -229,6 +235,7 @@ export class SimSite {
       turning: () => crossing("turn begins"),
       due: () => crossing("timer due"),
     });
+    clock.leapMs = this.#leapMs;
     this.#clock = clock;
     const place = {
       site: id,
@@ -390,9 +397,26 @@ export class SimSite {
     probes.count(done ? "drained" : "drained in part");
   }
 
-  /** The clock of the process that runs now is wrong by so much; 0 puts it right. */
+  /**
+   * One that is behind and starts where it can't know that, on a blank disk or after a sleep in which its time would
+   * have come, refuses its parent until its operator sets its clock. A root whose disk is blank has nobody to ask.
+   */
+  #setClock(sleptMs: number): void {
+    const isBlank = this.#number === 0;
+    if (isBlank && this.plan.parent === null) this.#leapMs = 0;
+    if (this.#leapMs < 0 && (isBlank || sleptMs > 0)) this.#leapMs = 0;
+  }
+
+  /** The machine's wall clock is wrong by so much, whatever process reads it; 0 puts it right. */
   leap(ms: number): void {
-    if (this.#process !== null) this.#process.clock.leapMs = ms;
+    this.#leapMs = ms;
+    if (this.#clock !== null) this.#clock.leapMs = ms;
+  }
+
+  /** The machine's wall clock is wrong by so much, and the steady clock of the process that runs has gone on with it. */
+  warp(ms: number): void {
+    this.leap(ms);
+    if (this.#clock !== null) this.#clock.warpedMs += ms;
   }
 
   /** The clock of the process that runs now is set. */
@@ -414,6 +438,11 @@ export class SimSite {
   /** The wall clock has jumped (World.sleptMs). */
   napped(): void {
     this.#process?.clock.napped();
+  }
+
+  /** It has, by so much, and the machine was suspended: its steady clock has not noticed. */
+  suspended(ms: number): void {
+    if (this.#clock !== null) this.#clock.suspendedMs += ms;
   }
 
   /** Takes the counters of the process that is about to end. */
@@ -442,6 +471,7 @@ export class SimSite {
     this.#isDiskFull = false;
     this.#clock?.stop();
     this.#clock = null;
+    this.#sleptMs = this.#around.world.sleptMs;
     const process = this.#process;
     this.#process = null;
     if (process === null) return;

@@ -120,6 +120,8 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
       unreachable: () => {},
       receive: () => {},
       move: () => {},
+      nowMs: () => ports.clock.nowMs(),
+      believeClock: () => null,
       status: () => ({
         site: config.site,
         replica: 1,
@@ -132,6 +134,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         stableLagMs: 0,
         children: [],
         adopting: [],
+        clockDoubt: null,
         clocksAhead: [],
         watched: [],
         ownersMissing: null,

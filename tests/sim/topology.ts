@@ -58,8 +58,12 @@ export interface FaultPlan {
   readonly evict: number;
   readonly nap: number;
   readonly diskFull: number;
-  /** One site's clock is too far off for its neighbours, for a while. */
+  /** All machines are suspended. */
+  readonly suspend: number;
+  /** One site's wall clock is too far off for its neighbours. */
   readonly leap: number;
+  /** The same, with its steady clock. */
+  readonly warp: number;
   /** One clock is set, by up to a second. */
   readonly jump: number;
   /** Nothing arrives in one direction of a link for a while. */
@@ -86,8 +90,10 @@ export const NO_FAULTS: FaultPlan = {
   stall: 0,
   evict: 0,
   nap: 0,
+  suspend: 0,
   diskFull: 0,
   leap: 0,
+  warp: 0,
   jump: 0,
   oneWay: 0,
   slowLinks: 0,
@@ -281,12 +287,24 @@ function crowded(plan: Plan, times: number): Plan {
   };
 }
 
+/**
+ * One of these at most. Where a wall clock leaps as both clocks of a neighbour do, nobody could tell that they are wrong;
+ * and one that is wrong after all were suspended is as good as any.
+ */
+function drawClockFaults(draws: Draws): Pick<FaultPlan, "leap" | "warp" | "suspend"> {
+  const which = draws.unit(), count = draws.integer(1, 3);
+  return {
+    leap: which < 0.25 ? count : 0,
+    warp: which >= 0.25 && which < 0.31 ? count : 0,
+    suspend: which >= 0.31 && which < 0.41 ? count : 0,
+  };
+}
+
 function drawMixed(draws: Draws, count?: number): Plan {
   const some = (probability: number, least: number, greatest: number) =>
     draws.chance(probability) ? draws.between(least, greatest) : 0;
   const faulty = draws.chance(0.85);
   const fault = (probability: number, greatest: number) => faulty ? some(probability, 0.5, greatest) : 0;
-  const leaps = draws.fork("leaps");
   const rare = draws.fork("rare");
   /** What few runs have, some of them in plenty. */
   const rarely = (probability: number, greatest: number) =>
@@ -337,7 +355,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
       nap: fault(0.25, 3),
       diskFull: fault(0.1, 1.5),
       point: fault(0.5, 7),
-      leap: leaps.chance(0.06) ? leaps.integer(1, 2) : 0,
+      ...drawClockFaults(draws.fork("leaps")),
       jump: rarely(0.2, 4),
       oneWay: rarely(0.25, 4),
       slowLinks: rarely(0.15, 2),

@@ -38,6 +38,7 @@ import {
   speaksForItself,
 } from "./broken/moving.ts";
 import { EXCUSED_VARIANTS } from "./broken/excused.ts";
+import { believesLeaps, confirmsWrongly, tellsNoTime } from "./broken/clocks.ts";
 import { closesTokens } from "./broken/open.ts";
 import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
@@ -133,6 +134,9 @@ export const VARIANTS: readonly Variant[] = [
   neverAcknowledges,
   neverFetches,
   neverConverges,
+  believesLeaps,
+  tellsNoTime,
+  confirmsWrongly,
   settlesAtOnce,
   dropsWhenFull,
   tellsEarly,

@@ -164,9 +164,13 @@ export interface ClockFaults {
 export class ProcessClock implements Clock {
   readonly #world: World;
   readonly #faults: ClockFaults;
-  /** How wrong it has become while the process ran. */
+  /** How wrong the machine's wall clock is. */
   leapMs = 0;
   jumpedMs = 0;
+  /** By so much both clocks have gone on too far, as where a machine goes on from an image of it. */
+  warpedMs = 0;
+  /** Of the time that all wall clocks jumped, the steady clock has missed so much: the machine was suspended. */
+  suspendedMs = 0;
   readonly #long = new Set<{ readonly cancel: () => void; readonly callback: () => void }>();
   #alive = true;
   /** Until then the process stands still: nothing of it runs, and what comes meanwhile waits. */
@@ -180,12 +184,19 @@ export class ProcessClock implements Clock {
   nowMs(): number {
     const { skewMs, drift } = this.#faults;
     const ranMs = this.#world.nowMs * (1 + drift);
-    return Math.floor(START_MS + ranMs + this.#world.sleptMs + skewMs + this.leapMs + this.jumpedMs);
+    const wrongMs = skewMs + this.leapMs + this.jumpedMs;
+    return Math.floor(START_MS + ranMs + this.#world.sleptMs + wrongMs);
+  }
+
+  /** How far ahead a time is of the one that is right. */
+  aheadMs(ms: number): number {
+    return ms - START_MS - this.#world.nowMs - this.#world.sleptMs;
   }
 
   /** Milliseconds that never go back: whoever sets the wall clock does not touch them. */
   steadyMs(): number {
-    return this.#world.nowMs * (1 + this.#faults.drift) + this.#world.sleptMs;
+    const ranMs = this.#world.nowMs * (1 + this.#faults.drift);
+    return ranMs + this.#world.sleptMs + this.warpedMs - this.suspendedMs;
   }
 
   /** The process stands still for so long, as when it is stopped and let go on (SIGSTOP). */

@@ -27,7 +27,7 @@ const MENDS = 8;
 /** A process stands still for so long: it is suspected, or taken for dead, or neither. */
 const STANDS_MS = [30, 300, 2_000];
 /** tests/sim/clock_faults.ts */
-const LEAP_MS_MAX = 63_000, JUMP_MS_MAX = 1_000;
+const WARP_MS_MAX = 63_000, JUMP_MS_MAX = 1_000;
 /** So long a version is on its way to a site, at most. */
 const DEPLOY_MS = 400;
 
@@ -49,9 +49,9 @@ export class Faults {
    * later (runtime/stateful/timers.ts, T2).
    */
   get aheadMsMax(): number {
-    const { faults: { leap, jump }, sites } = this.#ports.plan.store;
+    const { faults: { warp, jump }, sites } = this.#ports.plan.store;
     const skewMs = Math.max(...sites.map(({ skewMs }) => skewMs));
-    return (leap > 0 ? LEAP_MS_MAX : 0) + jump * JUMP_MS_MAX + Math.max(0, skewMs);
+    return (warp > 0 ? WARP_MS_MAX : 0) + jump * JUMP_MS_MAX + Math.max(0, skewMs);
   }
 
   /** Nothing goes wrong any more; what befalls sites, disks, links and clocks ends by itself (tests/sim/faults.ts). */

@@ -280,13 +280,16 @@ const restored: Change = (plan) => ({
   ...{ arbiters: 2, moves: 6, moveAtOnce: 0.3 },
 });
 
-/** Clocks leap beyond what others accept. */
+/** Clocks leap beyond what others accept, and nobody believes them. */
 const leaping: Change = (plan) => more(restless(plan), { leap: 2, jump: 3, crash: 2 });
+
+/** They leap so that nobody can tell. */
+const warping: Change = (plan) => more(restless(plan), { warp: 2, jump: 3, crash: 2 });
 
 export const HARD: Readonly<Record<string, Change>> = {
   ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
   ...{ tokens, taken, queued, deletions, unwritten, unread, owners },
-  ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, restored },
+  ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, warping, restored },
 };
 
 /** What a run is given for the plan of such a name, fresh for each run. @throws RangeError where there is none. */

@@ -53,6 +53,7 @@ export class Site implements Above {
     return new SimDisk({
       clock: {
         nowMs: () => world.nowMs,
+        steadyMs: () => world.nowMs,
         after: (ms, run) => world.after(ms, run),
         turn: () => world.sleep(0),
       },
@@ -88,7 +89,7 @@ export class Site implements Above {
         site: this.id,
         around: this.#around,
         clock: steady,
-        wallMs: () => clock.nowMs(),
+        wallMs: () => process.replica.nowMs(),
         draws,
         homes,
       },

@@ -6,12 +6,13 @@ import { CLOCK_AHEAD_MS_MAX } from "../../store/limits.ts";
 import { CLOCK_TICKS_PER_MS } from "../../store/row.ts";
 import { packKey } from "../../store/key.ts";
 import { encodeMessage } from "../../store/message.ts";
+import { Wall } from "../../store/wall.ts";
 import { Tree } from "../owners/tree.ts";
 import { ProcessClock, World } from "../sim/world.ts";
 
 Deno.test("a neighbour that is ahead is refused until its clock is right, or until it is gone", () => {
   const ports = { clock: new ProcessClock(new World(), { skewMs: 0, drift: 0 }) };
-  const clock = new HybridClock(ports.clock);
+  const clock = new HybridClock(new Wall(ports.clock));
   const refused: string[] = [];
   const guard = new ClockGuard({
     clock,

@@ -38,7 +38,7 @@ async function setUp() {
     linkAddress: "",
     capacityBytes: 1e9,
   }, {
-    clock: { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
+    clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
     random: { bytes: (length) => new Uint8Array(length) },
     storage,
     network: { send: () => Promise.resolve() },

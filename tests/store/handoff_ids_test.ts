@@ -18,6 +18,7 @@ function processOf(world: World, draws: Draws) {
     {
       clock: {
         nowMs: () => START_MS + world.nowMs,
+        steadyMs: () => START_MS + world.nowMs,
         after: (ms, callback) => world.after(ms, callback),
         turn: () => world.sleep(0),
       },

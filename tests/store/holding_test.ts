@@ -20,7 +20,7 @@ function coreOf(pendingBytesMax: number): Core {
       pendingBytesMax,
     },
     {
-      clock: { nowMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() },
+      clock: { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() },
       random: { bytes: (length) => new Uint8Array(length) },
       storage: new MemoryStorage(),
       network: { send: () => Promise.resolve() },

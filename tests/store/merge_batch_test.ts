@@ -20,6 +20,7 @@ async function withSession(body: (session: AttachedSession, clock: { nowMs: numb
     ...{ random: new SystemRandom(), storage: new MemoryStorage() },
     clock: {
       nowMs: () => clock.nowMs,
+      steadyMs: () => clock.nowMs,
       after: () => () => {},
       turn: () => new Promise((done) => setImmediate(done)),
     },

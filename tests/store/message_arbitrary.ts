@@ -164,6 +164,7 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   }),
   fc.record({ kind: fc.constant("drop" as const), range }),
   fc.record({ kind: fc.constantFrom("eager" as const, "again" as const) }),
+  fc.record({ kind: fc.constant("wall" as const), ms: uint }),
   fc.record({
     kind: fc.constant("number" as const),
     id: uint,

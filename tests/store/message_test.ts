@@ -21,6 +21,7 @@ const KINDS: Readonly<Record<Message["kind"], true>> = {
     newest: true,
     gather: true,
     gathered: true,
+    wall: true,
     compare: true,
     compared: true,
   },

@@ -16,7 +16,7 @@ function rootCore(notes: unknown[]): Core {
     linkAddress: "",
     capacityBytes: 1e9,
   }, {
-    clock: { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
+    clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
     random: { bytes: (length) => new Uint8Array(length) },
     storage: new MemoryStorage(),
     network: { send: () => Promise.resolve() },

@@ -17,6 +17,7 @@ function site() {
     {
       clock: {
         nowMs: () => START_MS + world.nowMs,
+        steadyMs: () => START_MS + world.nowMs,
         after: (ms, callback) => world.after(ms, callback),
         turn: () => world.sleep(0),
       },

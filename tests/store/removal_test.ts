@@ -16,7 +16,12 @@ function coreOf(
   return new Core(
     { site: "c", parent: "root", tier: "core", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
-      clock: { nowMs: () => now.ms, after: () => () => {}, turn: () => Promise.resolve() },
+      clock: {
+        nowMs: () => now.ms,
+        steadyMs: () => now.ms,
+        after: () => () => {},
+        turn: () => Promise.resolve(),
+      },
       random: { bytes: (length) => new Uint8Array(length) },
       storage: new MemoryStorage(),
       network: { send: () => Promise.resolve() },

@@ -21,7 +21,7 @@ function asked(question: keyof typeof ASKED, count = 1) {
   const core = new Core(
     { site: "root", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
-      clock: { nowMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() },
+      clock: { nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() },
       random: { bytes: (length) => new Uint8Array(length) },
       storage: new MemoryStorage(),
       network: { send: () => Promise.resolve() },

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { HybridClock } from "../../store/clock.ts";
+import { Wall } from "../../store/wall.ts";
 import { packKey } from "../../store/key.ts";
 import type { ScanOptions } from "../../store/ports.ts";
 import { prefixRange, type Range } from "../../store/range.ts";
@@ -21,7 +22,9 @@ class CountingStorage extends MemoryStorage {
 
 Deno.test("a list ends with the row that brings it to its bytes, and reads few beyond it", async () => {
   const storage = new CountingStorage();
-  const clock = new HybridClock({ nowMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() });
+  const clock = new HybridClock(
+    new Wall({ nowMs: () => 1, steadyMs: () => 1, after: () => () => {}, turn: () => Promise.resolve() }),
+  );
   const rows = new Rows({ storage, clock, nowMs: () => 1, applied: () => {} });
   for (let i = 0; i < 1_000; i++) {
     const key = packKey(["big", i]);

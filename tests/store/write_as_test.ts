@@ -11,7 +11,12 @@ async function setUp() {
     ...{ site: "cloud", parent: null, tier: "root", url: "", linkAddress: "", capacityBytes: 1e9 },
   }, {
     ...{ random: new SystemRandom(), storage },
-    clock: { nowMs: Date.now, after: () => () => {}, turn: () => new Promise((done) => setImmediate(done)) },
+    clock: {
+      nowMs: Date.now,
+      steadyMs: Date.now,
+      after: () => () => {},
+      turn: () => new Promise((done) => setImmediate(done)),
+    },
     network: { send: () => Promise.resolve() },
     note: () => {},
     fatal: (error) => {

@@ -54,6 +54,7 @@ class Cluster {
     const { world } = this;
     const clock = {
       nowMs: () => START_MS + world.nowMs,
+      steadyMs: () => START_MS + world.nowMs,
       after: (ms: number, callback: () => void) => world.after(ms, callback),
       turn: () => world.sleep(0),
     };

@@ -3,7 +3,7 @@ import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
 import { Core } from "../../store/core.ts";
 import { type Key, packKey } from "../../store/key.ts";
-import type { Row } from "../../store/row.ts";
+import { CLOCK_TICKS_PER_MS, type Row } from "../../store/row.ts";
 import { encodeJson, type Ended, endedKey, removedKey, replicaKey } from "../../store/topology.ts";
 import { decodeMessage, type Message } from "../../store/message.ts";
 import { wardsKey } from "../../store/wards/configuration.ts";
@@ -22,7 +22,12 @@ async function holding(ended: Ended | null = { stable: 50 }, bytesMax?: number) 
   const core = new Core(
     { site: "o", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
     {
-      clock: { nowMs: () => START_MS, after: () => () => {}, turn: () => Promise.resolve() },
+      clock: {
+        nowMs: () => START_MS,
+        steadyMs: () => START_MS,
+        after: () => () => {},
+        turn: () => Promise.resolve(),
+      },
       random: { bytes: (length) => new Uint8Array(length) },
       storage: new MemoryStorage(),
       network: {
@@ -93,6 +98,13 @@ Deno.test("an owner takes a ward into its own journal when its incarnation is ov
   const rows = await core.rows.lookup([cause, effect]);
   assert.deepEqual(rows.map((row) => row?.clock), [100, 200]);
   assert.equal(core.topology.wards.recovered(SOURCE).get("o")?.position, 200);
+});
+
+Deno.test("an owner's clock is no less than its ward's: else nobody's is where the source's was ahead, and died (Y1)", async () => {
+  const { core, keeper, ward } = await holding(null);
+  const clock = core.clock.last + 10_000 * CLOCK_TICKS_PER_MS;
+  await keeper.receive("s", { ...ward, after: 200, head: 201, clock, rows: [] });
+  assert.equal(core.clock.last >= clock, true);
 });
 
 Deno.test("an owner takes nothing of a ward of which a part is too old: no effect comes without its cause", async () => {

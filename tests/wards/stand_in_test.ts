@@ -41,6 +41,7 @@ class Arrival {
       {
         clock: {
           nowMs: () => START_MS + world.nowMs,
+          steadyMs: () => START_MS + world.nowMs,
           after: (ms, callback) => world.after(ms, callback),
           turn: () => world.sleep(0),
         },

@@ -27,7 +27,7 @@ class Tree {
     const core = this.core = new Core(
       { site: "d", parent: "root", tier: "edge", url: "", linkAddress: "", capacityBytes: 1e9 },
       {
-        clock: { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
+        clock: { nowMs: () => 0, steadyMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() },
         random: { bytes: (length) => new Uint8Array(length) },
         storage: new MemoryStorage(),
         network: { send: () => Promise.resolve() },

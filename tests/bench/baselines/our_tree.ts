@@ -26,6 +26,7 @@ const SETTLE_MS = 1_500;
 /** A site's clock, right to the millisecond. */
 const rightClock = (world: World): Clock => ({
   nowMs: () => Math.floor(START_MS + world.nowMs),
+  steadyMs: () => Math.floor(START_MS + world.nowMs),
   after: (ms, callback) => world.after(ms, callback),
   turn: () => world.sleep(0),
 });

@@ -53,6 +53,10 @@ export class VirtualWorld implements Clock {
     return this.#nowMs;
   }
 
+  steadyMs(): number {
+    return this.#nowMs;
+  }
+
   after(ms: number, callback: () => void): () => void {
     const atMs = this.#nowMs + Math.max(1, Math.ceil(ms));
     const entry = () => callback();

@@ -46,6 +46,10 @@ class SteppedClock implements Clock {
     return this.#nowMs;
   }
 
+  steadyMs(): number {
+    return this.#nowMs;
+  }
+
   after(ms: number, callback: () => void): () => void {
     const atMs = this.#nowMs + Math.max(1, Math.ceil(ms));
     const entry = () => callback();

@@ -95,6 +95,7 @@ export class OwnerSite {
     this.#disk = new SimDisk({
       clock: {
         nowMs: () => world.nowMs,
+        steadyMs: () => world.nowMs,
         after: (ms, run) => world.after(ms, run),
         turn: () => world.sleep(0),
       },

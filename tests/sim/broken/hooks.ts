@@ -4,7 +4,7 @@
  */
 import type { AttachedSession, OpenReplica, Replica, ReplicaPorts, TokenState } from "../../../store/api.ts";
 import { decodeMessage, encodeMessage, type Message } from "../../../store/message.ts";
-import type { SiteId, Storage } from "../../../store/ports.ts";
+import type { Clock, SiteId, Storage } from "../../../store/ports.ts";
 import { NO_OWNERS } from "../../../store/owners/site_owners.ts";
 import { openReplica } from "../../../store/replica.ts";
 import type { Plan } from "../topology.ts";
@@ -36,6 +36,7 @@ export interface Hooks {
     ports: ReplicaPorts,
   ) => readonly Message[];
   readonly storage?: (storage: Storage) => Storage;
+  readonly clock?: (clock: Clock) => Clock;
   readonly presents?: (token: TokenState, replica: Replica) => TokenState;
   readonly session?: (session: AttachedSession) => Partial<AttachedSession>;
   /** The host's own reads and writes. */
@@ -47,7 +48,7 @@ export interface Hooks {
 /** A store with hooks; `hooks` is called for each process. */
 export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
   return async (config, ports) => {
-    const { sends, receives, storage, presents, session, system, arrives } = hooks(config.site);
+    const { sends, receives, storage, clock, presents, session, system, arrives } = hooks(config.site);
     const network: ReplicaPorts["network"] = sends === undefined ? ports.network : {
       send: async (to, bytes) => {
         for (const message of sends(to, decodeMessage(bytes), ports)) {
@@ -58,6 +59,7 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
     const inner = await openReplica(config, {
       ...ports,
       network,
+      clock: clock === undefined ? ports.clock : clock(ports.clock),
       storage: storage === undefined ? ports.storage : storage(ports.storage),
     });
     const change = (token: TokenState) => {
@@ -86,6 +88,8 @@ export function hooked(hooks: (site: SiteId) => Hooks): OpenReplica {
         }
       },
       move: (to, lost) => inner.move(to, lost),
+      nowMs: () => inner.nowMs(),
+      believeClock: () => inner.believeClock(),
       status: () => inner.status(),
       evict: (range) => inner.evict(range),
       debugCovers: (key) => inner.debugCovers(key),

@@ -16,7 +16,12 @@ import { WHOLE } from "../../../store/range.ts";
 export type Disk = string;
 export const NAME: StatefulName = { app: "a", class: "C", id: "x" };
 
-const clock: Clock = { nowMs: () => 0, after: () => () => {}, turn: () => Promise.resolve() };
+const clock: Clock = {
+  nowMs: () => 0,
+  steadyMs: () => 0,
+  after: () => () => {},
+  turn: () => Promise.resolve(),
+};
 const fatal = (error: Error): never => {
   throw error;
 };

@@ -99,6 +99,7 @@ export class StatefulSite {
       new SimDisk({
         clock: {
           nowMs: () => world.nowMs,
+          steadyMs: () => world.nowMs,
           after: (ms, run) => world.after(ms, run),
           turn: () => world.sleep(0),
         },

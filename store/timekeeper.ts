@@ -1,0 +1,103 @@
+/**
+ * Whether this site's wall clock is right where its own steady clock and its neighbours can't tell (wall.ts B4): all
+ * machines of the cluster were suspended, so that nobody believes what all wall clocks say.
+ *
+ * K1  A child of the root whose wall clock is ahead of what it believes tells the root what it says, again and again. So
+ *     does each child that refuses its parent, whose clock is too far ahead of its own.
+ * K2  The root believes its own where most of the children that it is connected with say the same, within what none of
+ *     them would refuse. All other sites hear it from the root then, down the tree.
+ * K3  A site tells its neighbours what its wall clock says, again and again, where that is behind what it believes, or
+ *     both are behind what it has dated: what they hear of it otherwise is what it dates. Two whose clocks were ahead and
+ *     are right again would confirm each other's belief for good.
+ */
+import type { Child } from "./child.ts";
+import type { Core } from "./core.ts";
+import { CLOCK_AHEAD_MS_MAX, CLOCK_DOUBT_MS, CLOCK_LEAP_MS_MAX, CLOCK_TELL_MS } from "./limits.ts";
+import type { SiteId } from "./ports.ts";
+import { unixMs } from "./row.ts";
+import type { Doubt } from "./wall.ts";
+
+interface Neighbours {
+  /** Sends to the parent, where there is one that has welcomed this site. */
+  tell(ms: number): void;
+  /** Sends to the children that are connected. */
+  tellBelow(ms: number): void;
+  children(): Iterable<Child>;
+}
+
+/** What a child's wall clock said, and when. */
+interface Said {
+  readonly ms: number;
+  readonly steadyMs: number;
+}
+
+const COUNTS_FOR_MS = 3 * CLOCK_TELL_MS;
+
+/** See the file's header. */
+export class Timekeeper {
+  readonly #core: Core;
+  readonly #neighbours: Neighbours;
+  readonly #said = new Map<SiteId, Said>();
+  #toldMs = -Infinity;
+  #isDoubted = false;
+
+  constructor(core: Core, neighbours: Neighbours) {
+    this.#core = core;
+    this.#neighbours = neighbours;
+  }
+
+  /** Looks at the clock; called a few times a second. */
+  look(): void {
+    const { wall, isRoot, topology, config } = this.#core;
+    wall.isAlone = isRoot && topology.childrenOf(config.site).length === 0;
+    const { doubt } = wall;
+    this.#note(doubt);
+    if (doubt === null) this.#said.clear();
+    else if (isRoot && this.#isConfirmed()) {
+      wall.believe();
+      return this.look();
+    }
+    this.#tell(doubt);
+  }
+
+  /** K1, K3 */
+  #tell(doubt: Doubt | null): void {
+    const { wall, clock, depth, steady } = this.#core;
+    const isAhead = doubt !== null && doubt.aheadMs > 0;
+    const isBehind = doubt !== null && !isAhead || unixMs(clock.last) - wall.nowMs() > CLOCK_LEAP_MS_MAX;
+    if (!isBehind && !(isAhead && depth === 1) || steady.nowMs() - this.#toldMs < CLOCK_TELL_MS) return;
+    this.#toldMs = steady.nowMs();
+    this.#neighbours.tell(isAhead && depth !== 1 ? wall.nowMs() : wall.saysMs);
+    if (isBehind) this.#neighbours.tellBelow(isAhead ? wall.nowMs() : wall.saysMs);
+  }
+
+  /** One that starts has to hear its neighbours first, and a leap of the blink of an eye is nothing to look at. */
+  #note(doubt: Doubt | null): void {
+    const isDoubted = doubt !== null && (this.#isDoubted || doubt.forMs >= CLOCK_DOUBT_MS);
+    if (isDoubted === this.#isDoubted) return;
+    this.#isDoubted = isDoubted;
+    this.#core.count(isDoubted ? "clock_doubted" : "clock_believed");
+    this.#core.ports.note(isDoubted ? "clock_doubted" : "clock_believed", { aheadMs: doubt?.aheadMs });
+  }
+
+  /** A child's wall clock says so, and the child does not believe it. */
+  told(site: SiteId, ms: number): void {
+    if (this.#core.isRoot) this.#said.set(site, { ms, steadyMs: this.#core.steady.nowMs() });
+    this.#core.wall.hears(site, ms, true);
+  }
+
+  /** K2 */
+  #isConfirmed(): boolean {
+    const { wall, steady } = this.#core, nowMs = steady.nowMs();
+    let connected = 0, agreeing = 0;
+    for (const child of this.#neighbours.children()) {
+      if (!child.connected) continue;
+      connected++;
+      const said = this.#said.get(child.id);
+      if (said === undefined || nowMs - said.steadyMs > COUNTS_FOR_MS) continue;
+      const theirsMs = said.ms + nowMs - said.steadyMs;
+      if (Math.abs(theirsMs - wall.saysMs) <= CLOCK_AHEAD_MS_MAX) agreeing++;
+    }
+    return 2 * agreeing > connected;
+  }
+}
