@@ -19,10 +19,5 @@ export const GET_MANY_MAX = 1000;
 export const WATCH_KEYS_MAX = 100;
 /** Rows of one page of a list: at 1 KiB a row, one page stays near 1 MiB. */
 export const LIST_PAGE_MAX = 1000;
-/**
- * A table's page ends early, with a cursor, at the row that brings it to so many bytes: decoded and twice in
- * memory, a page of the largest rows would else fill an isolate.
- */
-export const LIST_PAGE_BYTES_MAX = 8 * 1024 * 1024;
 /** Rows fetched at a time where the caller did not say, as in Deno KV. */
 export const LIST_PAGE_DEFAULT = 100;

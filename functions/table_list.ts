@@ -1,21 +1,25 @@
 /**
  * Lists of a table: pages by key or by index.
  *
- * Life of a page: list the interval (rows, or index entries) → for an index, get the distinct rows in one call →
- * drop entries that their rows have outlived (I1), and remove those (I3) → go on while rows are missing and the
- * interval has more.
+ * Life of a page by index: list the index's entries → get their rows in one call → drop entries that their rows have
+ * outlived (I1), and remove those (I3) → see that entries and rows are of one state (L3).
  *
  * L1  The store is asked for `limit` rows, plus as many as were stale on the last page of that index.
  * L2  `cursor` is null iff the store had no more; a page with a cursor may be followed by an empty one, and may
- *     have fewer rows than its limit where these are long.
+ *     have fewer rows than its limit where these are long, or change while they are read.
+ * L3  A page is one state of the site: an atomic operation is on it as a whole or not at all. By key it is one answer of
+ *     the store. By index entries are read first and rows later, and what comes between is seen by the versions: each put
+ *     writes its row and its entry under one version, so that a row of its entry's version stood when the entries were
+ *     read. For one of another version both are read again; a row that is as it was at the reading before has not changed
+ *     in between, when the entries were read. Where rows never hold still the page ends before the first of them.
  */
 import type { Key, KeyPart } from "../store/key.ts";
 import { keyAfter } from "../store/range.ts";
-import { KvTypeError } from "./errors.ts";
+import { AppError, KvTypeError } from "./errors.ts";
 import type { TableIndex } from "./index_entries.ts";
 import { type Bounds, decodeCursor, encodeCursor, intervalOf, type KeyInterval } from "./key_space.ts";
 import { readLevel } from "./kv.ts";
-import { LIST_PAGE_BYTES_MAX, LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "./limits.ts";
+import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "./limits.ts";
 import type { PlainEntry, PreparedTable } from "./prepared_table.ts";
 import type { ReadLevel, RowPage, StoreClient, StoredRow } from "./store_client.ts";
 
@@ -37,14 +41,28 @@ export interface Page {
   readonly cursor: string | null;
 }
 
-/** What one store list gave: rows to show, how much was read, where to go on. */
-interface Step {
-  readonly rows: PlainEntry[];
+/** What was read for a page by index. */
+interface Reading {
+  readonly entries: readonly StoredRow[];
+  /** Of all entries, by packed key; null: there is none. */
+  readonly rows: ReadonlyMap<Key, PlainEntry | null>;
   readonly more: boolean;
-  readonly stale: number;
-  /** Of the values of the rows. */
-  readonly bytes: number;
 }
+
+/** What a reading has to show. */
+interface Picked {
+  readonly rows: readonly PlainEntry[];
+  /** Of its entries so many are looked at. */
+  readonly used: number;
+  readonly outlived: readonly Key[];
+}
+
+/** L3: the second agrees with the first mostly. After so many what they agree upon is a page, if it is one row. */
+const READINGS_MAX = 4;
+/** L3: and after so many there is none. */
+const READINGS_MOST = 32;
+/** L3: few entries are read in no time. */
+const ASKED_BUSY = 4;
 
 /** A list, not yet read: await it for a page, iterate it for all rows. */
 export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry> {
@@ -109,20 +127,9 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
 
   /** Reads up to `limit` rows and moves `rest` behind them. */
   async #page(rest: KeyInterval, limit: number): Promise<Page> {
-    const rows: PlainEntry[] = [];
-    let more = true;
-    let stale = 0;
-    let bytes = 0;
-    while (more && rows.length < limit && bytes < LIST_PAGE_BYTES_MAX && rest.start < rest.end) {
-      const step = this.#index === undefined
-        ? await this.#byKey(rest, limit - rows.length)
-        : await this.#byIndex(this.#index, rest, limit - rows.length, stale);
-      rows.push(...step.rows);
-      more = step.more;
-      stale += step.stale;
-      bytes += step.bytes;
-    }
-    if (this.#index !== undefined) this.#index.slack = Math.min(stale, LIST_PAGE_DEFAULT);
+    const { rows, more } = this.#index === undefined
+      ? await this.#byKey(rest, limit)
+      : await this.#byIndex(this.#index, rest, limit);
     const at = this.#reverse ? rest.end : rest.start;
     return { rows, cursor: more && rest.start < rest.end ? encodeCursor(this.#space, at) : null };
   }
@@ -131,50 +138,84 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     return this.#store.list({ ...rest, limit, reverse: this.#reverse, level: this.#level });
   }
 
-  async #byKey(rest: KeyInterval, limit: number): Promise<Step> {
+  async #byKey(rest: KeyInterval, limit: number): Promise<{ rows: PlainEntry[]; more: boolean }> {
+    if (rest.start >= rest.end) return { rows: [], more: false };
     const { rows: stored, more } = await this.#list(rest, limit);
     const last = stored.at(-1);
     if (last !== undefined) skipTo(rest, this.#reverse ? last.key : keyAfter(last.key), this.#reverse);
-    const rows = await Promise.all(stored.map((row) => this.#table.read(row)));
-    return { rows, more, stale: 0, bytes: stored.reduce((sum, row) => sum + row.value.length, 0) };
+    return { rows: await Promise.all(stored.map((row) => this.#table.read(row))), more };
   }
 
-  async #byIndex(index: TableIndex, rest: KeyInterval, missing: number, staleSoFar: number): Promise<Step> {
-    const asked = Math.min(missing + Math.max(index.slack, 2 * staleSoFar), LIST_PAGE_MAX);
+  /** L3 */
+  async #byIndex(
+    index: TableIndex,
+    rest: KeyInterval,
+    limit: number,
+  ): Promise<{ rows: PlainEntry[]; more: boolean }> {
+    let asked = Math.min(limit + index.slack, LIST_PAGE_MAX);
+    let before: Reading | null = null;
+    for (let readings = 1; rest.start < rest.end; readings++) {
+      const reading = await this.#read(index, rest, asked);
+      const sure = sureOf(index, reading, before), isLast = readings >= READINGS_MAX;
+      const seen = isLast ? sure : reading.entries.length;
+      const { rows, used, outlived } = this.#pick(index, reading, limit, seen);
+      this.#remove(outlived);
+      const more = used < reading.entries.length || reading.more, stale = used - rows.length;
+      before = reading;
+      if (isLast && used === 0 && more) {
+        if (readings === READINGS_MOST) throw tooBusy(this.#table.name);
+        asked = Math.min(limit, ASKED_BUSY);
+        continue;
+      }
+      // Rows of two states are no page: what is missing is read together with what is there, or is on the next one.
+      const isShort = more && stale > 0 && rows.length < limit && asked < LIST_PAGE_MAX;
+      if (isShort) asked = Math.min(asked + 2 * stale, LIST_PAGE_MAX);
+      if (!isLast && (used > sure || isShort)) continue;
+      const last = reading.entries[used - 1];
+      if (last !== undefined) skipTo(rest, index.behind(last.key, this.#reverse), this.#reverse);
+      index.slack = Math.min(stale, LIST_PAGE_DEFAULT);
+      return { rows: [...rows], more };
+    }
+    return { rows: [], more: false };
+  }
+
+  async #read(index: TableIndex, rest: KeyInterval, asked: number): Promise<Reading> {
     const { rows: entries, more } = await this.#list(rest, asked);
-    const byKey = await this.#rowsOf(index, entries);
-    const rows: PlainEntry[] = [];
-    const outlived: Key[] = [];
-    const shown = new Set<Key>();
+    return { entries, rows: await this.#rowsOf(index, entries), more };
+  }
+
+  /** Rows of the first `seen` entries, up to `limit`. */
+  #pick(index: TableIndex, { entries, rows: byKey }: Reading, limit: number, seen: number): Picked {
+    const rows: PlainEntry[] = [], outlived: Key[] = [], shown = new Map<Key, StoredRow>();
     let used = 0;
-    for (const entry of entries) {
-      const rowKey = index.rowKeyOf(entry);
-      const row = byKey.get(rowKey);
-      const stands = row !== undefined && index.stands(entry.key, index.place(row.value, rowKey));
-      if (stands && !shown.has(rowKey)) {
-        if (rows.length === missing) break;
-        shown.add(rowKey);
+    for (const entry of entries.slice(0, seen)) {
+      const rowKey = index.rowKeyOf(entry), row = byKey.get(rowKey) ?? null, other = shown.get(rowKey);
+      const stands = row !== null && index.stands(entry.key, index.place(row.value, rowKey));
+      if (stands && other === undefined) {
+        if (rows.length === limit) break;
+        shown.set(rowKey, entry);
         rows.push(row);
-      } else if (row === undefined || entry.versionstamp < row.versionstamp) outlived.push(entry.key);
+      } else if (row === null || entry.versionstamp < row.versionstamp) outlived.push(entry.key);
+      // By a put of the same fields: that of the put before, by which the row was shown, is outlived too.
+      else if (
+        other !== undefined && entry.versionstamp === row.versionstamp &&
+        other.versionstamp < row.versionstamp
+      ) {
+        outlived.push(other.key);
+      }
       used++;
     }
-    const last = entries[used - 1];
-    if (last !== undefined) skipTo(rest, index.behind(last.key, this.#reverse), this.#reverse);
-    this.#remove(outlived);
-    const bytes = entries.reduce((sum, entry) => sum + entry.value.length, 0);
-    return { rows, more: used < entries.length || more, stale: used - rows.length, bytes };
+    return { rows, used, outlived };
   }
 
   /** The rows of a page of entries, by packed key: one store call. */
-  async #rowsOf(index: TableIndex, entries: readonly StoredRow[]): Promise<Map<Key, PlainEntry>> {
-    const out = new Map<Key, PlainEntry>();
+  async #rowsOf(index: TableIndex, entries: readonly StoredRow[]): Promise<Map<Key, PlainEntry | null>> {
+    const out = new Map<Key, PlainEntry | null>();
     const keys = [...new Set(entries.map((entry) => index.rowKeyOf(entry)))];
     if (keys.length === 0) return out;
     const stored = await this.#store.get(keys.map((key) => this.#table.space + key as Key), this.#level);
     for (const [i, key] of keys.entries()) {
-      const row = stored[i];
-      if (row === undefined || row === null) continue;
-      const read = this.#table.read(row);
+      const row = stored[i] ?? null, read = row === null ? null : this.#table.read(row);
       out.set(key, read instanceof Promise ? await read : read);
     }
     return out;
@@ -188,6 +229,28 @@ export class TableLister implements PromiseLike<Page>, AsyncIterable<PlainEntry>
     if (entries.length === 0 || this.#level === "eventual") return;
     this.#store.commit([], entries.map((key) => ({ kind: "delete", key }))).catch(() => {});
   }
+}
+
+const tooBusy = (table: string) =>
+  new AppError(
+    "check_failed",
+    `rows of the table ${table} change faster than a page of them can be read; ask again`,
+  );
+
+/** L3: so many of the first entries are of one state with their rows. */
+function sureOf(index: TableIndex, { entries, rows }: Reading, before: Reading | null): number {
+  const written = new Set<Key>();
+  for (const entry of entries) {
+    const key = index.rowKeyOf(entry);
+    if (rows.get(key)?.versionstamp === entry.versionstamp) written.add(key);
+  }
+  const at = entries.findIndex((entry) => {
+    const key = index.rowKeyOf(entry);
+    if (written.has(key)) return false;
+    return before?.rows.has(key) !== true ||
+      before.rows.get(key)?.versionstamp !== rows.get(key)?.versionstamp;
+  });
+  return at < 0 ? entries.length : at;
 }
 
 function skipTo(interval: KeyInterval, at: Key, reverse: boolean): void {
