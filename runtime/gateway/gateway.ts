@@ -4,6 +4,7 @@
  *
  * W1  A request always gets an answer; an error of ours is a problem, never an exception to `Deno.serve`.
  */
+import type { AppQueues } from "../isolate/app_queues.ts";
 import { addressOf } from "./address.ts";
 import type { AppGateway } from "./app_gateway.ts";
 import type { Arrival, Outcome } from "./arrival.ts";
@@ -33,6 +34,8 @@ export interface GatewayServices {
   readonly sites: () => readonly { readonly url: string }[];
   readonly platform: (request: Request, path: string) => Response | Promise<Response>;
   readonly front: () => Response;
+  /** What waits of an app at this site. */
+  readonly queues?: (app: string) => AppQueues;
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
   readonly link: (socket: WebSocket, source: string) => Promise<void>;
   readonly fault: (error: unknown) => void;
@@ -150,9 +153,10 @@ export class Gateway {
       }
       head = apps.head(arrival, address);
       const outcome = await apps.handle(arrival, head, address.app, null);
-      const response = outcome.kind === "response"
-        ? outcome.response
-        : this.#upgrade(request, { ...outcome, protocol: answeredProtocol(head, outcome.protocol) });
+      const response = outcome.kind === "response" ? outcome.response : this.#upgrade(request, address.app, {
+        ...outcome,
+        protocol: answeredProtocol(head, outcome.protocol),
+      });
       return telemetry.answered(arrival, response, departure.sinceMs);
     } catch (error) {
       this.#faulty(error);
@@ -163,12 +167,12 @@ export class Gateway {
     }
   }
 
-  #upgrade(request: Request, outcome: Extract<Outcome, { kind: "socket" }>): Response {
+  #upgrade(request: Request, app: string, outcome: Extract<Outcome, { kind: "socket" }>): Response {
     const { socket, response } = this.#accept(request, outcome);
     for (const [name, value] of outcome.headers) {
       if (name !== "sec-websocket-protocol") response.headers.append(name, value);
     }
-    const mine = new ClientSocket(socket);
+    const mine = new ClientSocket(socket, this.#services.queues?.(app));
     this.#sockets.add(mine);
     bridge(mine, outcome.socket).finally(() => this.#sockets.delete(mine));
     return response;

@@ -2,28 +2,47 @@
 import type { HostSocket } from "../isolate/host_socket.ts";
 import { type MessageSocket, type SocketEvent, SocketQueue } from "./message_socket.ts";
 
+/** A message, and what it counts for in the window of its socket. */
+type Counted = SocketEvent & { readonly bytes?: number };
+
 export class IsolateEnd implements MessageSocket {
   readonly #socket: HostSocket;
-  readonly #queue = new SocketQueue();
+  readonly #queue = new SocketQueue<Counted>();
+  /** Of the message that was handed out last: who asks for the next has passed it on. */
+  #out: number | undefined;
+  #cut: ((code: number, reason: string) => void) | undefined;
 
   constructor(socket: HostSocket) {
     this.#socket = socket;
     socket.bridge({
-      message: (data) => this.#queue.push({ kind: "message", data }),
+      message: (data, bytes) => this.#queue.push({ kind: "message", data, bytes }),
       close: (code, reason) => this.#queue.push({ kind: "close", code, reason }),
+      cut: (code, reason) => {
+        this.#queue.clear();
+        this.#queue.push({ kind: "close", code, reason });
+        this.#cut?.(code, reason);
+      },
     });
   }
 
-  next(): Promise<SocketEvent> {
-    return this.#queue.next();
+  whenCut(tell: (code: number, reason: string) => void): void {
+    this.#cut = tell;
+  }
+
+  async next(): Promise<SocketEvent> {
+    if (this.#out !== undefined) this.#socket.taken(this.#out, this.#queue.size === 0);
+    this.#out = undefined;
+    const event = await this.#queue.next();
+    this.#out = event.bytes;
+    return event;
   }
 
   send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
-    this.#socket.send(data);
-    return Promise.resolve();
+    return this.#socket.send(data);
   }
 
   close(code: number, reason: string): void {
+    this.#queue.clear();
     this.#socket.close(code, reason);
   }
 }

@@ -77,6 +77,13 @@ export class LinkSocket implements MessageSocket {
     );
   }
 
+  /** Who is behind the link takes nothing: what waits is not sent, and its site is told by the end of both ways. */
+  cut(): void {
+    this.#closing = true;
+    this.#writer.abort(new Error("the socket is cut off")).catch(() => {});
+    this.#reader.cancel().catch(() => {});
+  }
+
   #end(code: number, reason: string): SocketEvent {
     this.#reader.cancel().catch(() => {});
     return this.#ended = { kind: "close", code, reason };

@@ -4,7 +4,12 @@
  *
  * W1  Messages arrive whole and in order; after the close nothing arrives.
  * W2  A bridge that ends on one side closes the other with the same code.
+ * W3  What waits for an end that takes nothing is bounded by whoever sends, and by what its app may have waiting at this
+ *     site; an end that is cut for it drops what waits, and so does the other.
  */
+import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
+import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
+import { cutSocket } from "./cut_socket.ts";
 
 /** A message, or the end. */
 export type SocketEvent =
@@ -18,6 +23,10 @@ export interface MessageSocket {
   /** Resolves when there is room for another. */
   send(data: string | Uint8Array<ArrayBuffer>): Promise<void>;
   close(code: number, reason: string): void;
+  /** Closes now, whatever waits to be sent; {@link close} where there is no such way. */
+  cut?(code: number, reason: string): void;
+  /** Is told when it was cut by its own side: the other is to be, too. */
+  whenCut?(tell: (code: number, reason: string) => void): void;
 }
 
 /** Abnormal closure, as a receiver reports it; never sent by name. */
@@ -27,6 +36,11 @@ const INTERNAL_ERROR = 1011;
 
 /** Carries messages between two ends until one closes. */
 export async function bridge(a: MessageSocket, b: MessageSocket): Promise<void> {
+  for (const [one, other] of [[a, b], [b, a]] as const) {
+    one.whenCut?.((code, reason) =>
+      other.cut === undefined ? other.close(code, reason) : other.cut(code, reason)
+    );
+  }
   await Promise.all([carry(a, b), carry(b, a)]);
 }
 
@@ -51,11 +65,11 @@ export function sendable(code: number): number {
 }
 
 /** Events waiting to be pulled, from a source that pushes. */
-export class SocketQueue {
-  readonly #events: SocketEvent[] = [];
+export class SocketQueue<Event extends SocketEvent = SocketEvent> {
+  #events: Event[] = [];
   #bytes = 0;
-  #close: SocketEvent | null = null;
-  #wake: ((event: SocketEvent) => void) | null = null;
+  #close: Event | null = null;
+  #wake: ((event: Event) => void) | null = null;
 
   /** Messages that wait. */
   get size(): number {
@@ -67,7 +81,7 @@ export class SocketQueue {
     return this.#bytes;
   }
 
-  push(event: SocketEvent): void {
+  push(event: Event): void {
     if (this.#close !== null) return;
     if (event.kind === "close") this.#close = event;
     const wake = this.#wake;
@@ -79,7 +93,13 @@ export class SocketQueue {
     }
   }
 
-  next(): Promise<SocketEvent> {
+  /** Nobody takes what waits: the other way has closed. */
+  clear(): void {
+    this.#events = [];
+    this.#bytes = 0;
+  }
+
+  next(): Promise<Event> {
     const event = this.#events.shift() ?? this.#close;
     if (event?.kind === "message") this.#bytes -= event.data.length;
     if (event) return Promise.resolve(event);
@@ -87,10 +107,14 @@ export class SocketQueue {
   }
 }
 
-/** A client that reads nothing is not fed more than this; then its sender waits. */
-const BUFFERED_BYTES_MAX = 1024 * 1024;
-/** How often a full buffer is looked at: WebSocket tells nobody when it drains. */
-const DRAIN_POLL_MS = 5;
+/**
+ * What a client has not taken of what was sent to it; beyond, its sender waits. A quarter of a socket's window: an app's
+ * `bufferedAmount` leaves out no more.
+ */
+const BUFFERED_BYTES_MAX = 64 * 1024;
+/** How often a full buffer is looked at, at first and of a client that reads nothing: WebSocket tells nobody when it drains. */
+const DRAIN_POLL_MS = 1;
+const DRAIN_POLL_MS_MAX = 64;
 /** A client that sends faster than it is read is cut off at so many messages, and at so many bytes of several. */
 const QUEUED_MESSAGES_MAX = 10_000;
 const QUEUED_BYTES_MAX = 16 * 1024 * 1024;
@@ -100,9 +124,13 @@ export class ClientSocket implements MessageSocket {
   readonly #socket: WebSocket;
   readonly #queue = new SocketQueue();
   readonly #open: Promise<void>;
+  readonly #hold: QueueHold | undefined;
+  #cutTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(socket: WebSocket) {
+  /** @param queues of the app that it belongs to. */
+  constructor(socket: WebSocket, queues?: AppQueues) {
     this.#socket = socket;
+    this.#hold = queues?.hold("socket from client", () => this.cut(TRY_LATER, "too much waits for this app"));
     socket.binaryType = "arraybuffer";
     this.#open = new Promise((resolve) => {
       socket.addEventListener("open", () => resolve(), { once: true });
@@ -110,18 +138,19 @@ export class ClientSocket implements MessageSocket {
     });
     socket.addEventListener("message", (event) => {
       const data: unknown = event.data;
-      this.#queue.push({
-        kind: "message",
-        data: typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer),
-      });
+      const message = typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer);
+      this.#queue.push({ kind: "message", data: message });
+      this.#kept();
       const { size, bytes } = this.#queue;
       const isFull = size > QUEUED_MESSAGES_MAX || (size > 1 && bytes > QUEUED_BYTES_MAX);
-      if (isFull && socket.readyState === WebSocket.OPEN) socket.close(1008, "too many messages at once");
+      if (isFull && socket.readyState === WebSocket.OPEN) this.close(1008, "too many messages at once");
     });
     socket.addEventListener(
       "close",
-      (event) =>
-        this.#queue.push({ kind: "close", code: event.code || CLOSED_ABNORMALLY, reason: event.reason }),
+      (event) => {
+        this.#queue.push({ kind: "close", code: event.code || CLOSED_ABNORMALLY, reason: event.reason });
+        this.#hold?.end();
+      },
     );
     socket.addEventListener(
       "error",
@@ -130,24 +159,59 @@ export class ClientSocket implements MessageSocket {
   }
 
   next(): Promise<SocketEvent> {
-    return this.#queue.next();
+    const event = this.#queue.next();
+    this.#kept();
+    return event;
+  }
+
+  /** Counts what waits. */
+  #kept(): void {
+    const { size, bytes } = this.#queue, waits = size * MESSAGE_BYTES + bytes;
+    if (waits !== this.#hold?.bytes) this.#hold?.add(waits - this.#hold.bytes);
   }
 
   async send(data: string | Uint8Array<ArrayBuffer>): Promise<void> {
     await this.#open;
-    while (this.#socket.bufferedAmount > BUFFERED_BYTES_MAX) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    const socket = this.#socket;
+    if (socket.readyState !== WebSocket.OPEN) return;
+    socket.send(data);
+    let before = socket.bufferedAmount;
+    if (before <= BUFFERED_BYTES_MAX) return;
+    let pollMs = DRAIN_POLL_MS;
+    while (socket.bufferedAmount > BUFFERED_BYTES_MAX && socket.readyState === WebSocket.OPEN) {
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      pollMs = socket.bufferedAmount < before ? DRAIN_POLL_MS : Math.min(pollMs * 2, DRAIN_POLL_MS_MAX);
+      before = socket.bufferedAmount;
     }
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(data);
   }
 
   /** As near to what was asked as this end of a WebSocket may say it. */
   close(code: number, reason: string): void {
     this.#open.then(() => {
       if (this.#socket.readyState < WebSocket.CLOSING) this.#socket.close(code, cutReason(reason));
-    }).catch(() => this.#socket.close()); // one that this process opened takes 1000 and 3000 to 4999 only
+    }).catch(() => this.#socket.close()) // one that this process opened takes 1000 and 3000 to 4999 only
+      .then(() => this.#closing());
+  }
+
+  cut(code: number, reason: string): void {
+    this.#queue.clear();
+    this.#queue.push({ kind: "close", code, reason });
+    this.#hold?.end();
+    this.close(code, reason);
+  }
+
+  /** Who does not close in turn is cut off. */
+  #closing(): void {
+    if (this.#cutTimer !== undefined || this.#socket.readyState === WebSocket.CLOSED) return;
+    this.#cutTimer = setTimeout(() => cutSocket(this.#socket), CLOSE_MS_MAX);
+    this.#socket.addEventListener("close", () => clearTimeout(this.#cutTimer), { once: true });
   }
 }
+
+/** Try again later (the registry of close codes). */
+const TRY_LATER = 1013;
+/** How long the close of a client may take: the round trip of a bad network, and what was under way before. */
+const CLOSE_MS_MAX = 5_000;
 
 /** As long as a close frame takes. */
 const REASON_BYTES_MAX = 123;

@@ -8,6 +8,7 @@
  *
  * `abort` comes from the sender (the body failed), `stop` from the receiver (no more is wanted).
  */
+import type { AppQueues, QueueHold, QueueName } from "./app_queues.ts";
 import type { FrameWriter } from "./frame_writer.ts";
 import { CHUNK_BYTES_MAX, FRAME, FrameError } from "./frames.ts";
 
@@ -118,6 +119,7 @@ export class BodyReceiver {
   readonly #id: number;
   readonly #before: (() => Promise<void>) | undefined;
   readonly #closed: () => void;
+  readonly #hold: QueueHold | undefined;
   #queue: Uint8Array<ArrayBuffer>[] = [];
   #queuedBytes = 0;
   #granted: boolean;
@@ -127,22 +129,33 @@ export class BodyReceiver {
 
   /**
    * `granted`: the sender began with a full window. `before` is awaited before each chunk is handed on (the
-   * output gate); `closed` is called once at the end.
+   * output gate); `closed` is called once at the end. `waits`: at a site, of which app's queues it is one.
    */
   constructor(
     writer: FrameWriter,
     id: number,
-    options: { granted: boolean; before?: () => Promise<void>; closed?: () => void },
+    options: {
+      granted: boolean;
+      before?: () => Promise<void>;
+      closed?: () => void;
+      waits?: { readonly queues: AppQueues; readonly queue: QueueName };
+    },
   ) {
     this.#writer = writer;
     this.#id = id;
     this.#granted = options.granted;
     this.#before = options.before;
     this.#closed = options.closed ?? (() => {});
+    this.#hold = options.waits?.queues.hold(options.waits.queue, (why) => this.#shed(why));
     this.stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
       pull: (controller) => this.#pull(controller),
       cancel: (reason) => this.#cancel(reason),
     }, { highWaterMark: 0 });
+  }
+
+  /** More of it is to come. */
+  get isOpen(): boolean {
+    return this.#state === "open";
   }
 
   /** A chunk arrived; false when the sender ignored its window. */
@@ -150,6 +163,7 @@ export class BodyReceiver {
     if (this.#state !== "open") return true;
     this.#queue.push(chunk);
     this.#queuedBytes += chunk.length;
+    this.#hold?.add(chunk.length);
     this.#wake?.();
     return this.#queuedBytes <= WINDOW_BYTES + CHUNK_BYTES_MAX;
   }
@@ -164,7 +178,14 @@ export class BodyReceiver {
     this.#state = "failed";
     this.#error = error;
     this.#queue = [];
+    this.#hold?.end();
     this.#wake?.();
+  }
+
+  /** The app has too much waiting at this site: who reads is told, and the sender is to stop. */
+  #shed(why: string): void {
+    if (this.#state === "open") this.#writer.begin(FRAME.stop, this.#id).text(why).end();
+    this.fail(new Error(why));
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): Promise<void> {
@@ -185,6 +206,7 @@ export class BodyReceiver {
     }
     if (this.#before) await this.#before();
     this.#queuedBytes -= chunk.length;
+    this.#hold?.add(-chunk.length);
     if (this.#state === "open") this.#writer.begin(FRAME.credit, this.#id).u32(chunk.length).end();
     controller.enqueue(chunk);
     if (this.#state === "ended" && this.#queue.length === 0) {
@@ -200,6 +222,7 @@ export class BodyReceiver {
 
   #finish(): void {
     this.#state = "done";
+    this.#hold?.end();
     this.#closed();
   }
 

@@ -8,6 +8,7 @@
  *     send again goes back to it ("replay"): what it asks for then is checked as anything else.
  * E4  Nothing leaves before the output gate of the request has resolved.
  */
+import type { AppQueues } from "./app_queues.ts";
 import { ASSETS_ORIGIN } from "./assets_origin.ts";
 import { BodyReceiver, BodySender, WINDOW_BYTES } from "./bodies.ts";
 import type { EgressRules } from "./egress_rules.ts";
@@ -30,7 +31,13 @@ import { wireError, writeError } from "./store_frames.ts";
 
 /** The outgoing fetches of one isolate. */
 export interface Egress {
-  start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void;
+  start(
+    writer: FrameWriter,
+    id: number,
+    payload: Payload,
+    owner: HostExchange | undefined,
+    queues: AppQueues,
+  ): void;
   receive(type: number, id: number, payload: Payload): void;
   close(): void;
 }
@@ -61,7 +68,13 @@ export class HostEgress implements Egress {
     this.#assets = assets;
   }
 
-  start(writer: FrameWriter, id: number, payload: Payload, owner: HostExchange | undefined): void {
+  start(
+    writer: FrameWriter,
+    id: number,
+    payload: Payload,
+    owner: HostExchange | undefined,
+    queues: AppQueues,
+  ): void {
     const { fields, body } = readRequestHead(payload);
     const [redirect = "", method = "", url = ""] = fields;
     if (!REDIRECTS.has(redirect) || fields.length % 2 === 0 || (body !== BODY.none && body !== BODY.stream)) {
@@ -71,7 +84,12 @@ export class HostEgress implements Egress {
     if (this.#open.has(id)) throw new FrameError("a fetch has the channel of another");
     const open: OpenFetch = { abort: new AbortController() };
     this.#open.set(id, open);
-    if (body === BODY.stream) open.receiver = new BodyReceiver(writer, id, { granted: false });
+    if (body === BODY.stream) {
+      open.receiver = new BodyReceiver(writer, id, {
+        granted: false,
+        waits: { queues, queue: "outgoing body" },
+      });
+    }
     const request: OutgoingRequest = {
       method,
       url,
@@ -83,7 +101,11 @@ export class HostEgress implements Egress {
       writer.begin(FRAME.failed, id);
       writeError(writer, wireError(error, "fetch_failed"));
       writer.end();
-    }).finally(() => this.#open.delete(id));
+    }).finally(() => {
+      this.#open.delete(id);
+      // What is still to come of its body has no channel any more.
+      if (open.receiver?.isOpen) open.receiver.fail(new Error("the fetch is over"));
+    });
   }
 
   receive(type: number, id: number, payload: Payload): void {

@@ -18,6 +18,7 @@ export class FrameWriter {
   readonly #connection: ByteConnection;
   readonly #broken: (error: unknown) => void;
   readonly #overflow: ((bytes: number) => void) | undefined;
+  readonly #resized: ((bytes: number) => void) | undefined;
   #bytes = new Uint8Array(BUFFER_BYTES);
   #view = new DataView(this.#bytes.buffer);
   #spare = new Uint8Array(BUFFER_BYTES);
@@ -26,19 +27,26 @@ export class FrameWriter {
   #scheduled = false;
   #writing = false;
   #batchBytes = 0;
+  #batchKept = 0;
+  #toldKept = BUFFER_BYTES;
   #closed = false;
   #idle: (() => void)[] = [];
   #later: ReturnType<typeof setTimeout> | undefined;
 
-  /** `overflow` is told of a backlog above BACKLOG_BYTES_MAX, as it grows: the other side does not read. */
+  /**
+   * `overflow` is told of a backlog above BACKLOG_BYTES_MAX, as it grows: the other side does not read; `resized` of the
+   * memory that is taken by what waits, as it grows and as it is given back.
+   */
   constructor(
     connection: ByteConnection,
     broken: (error: unknown) => void,
     overflow?: (bytes: number) => void,
+    resized?: (bytes: number) => void,
   ) {
     this.#connection = connection;
     this.#broken = broken;
     this.#overflow = overflow;
+    this.#resized = resized;
   }
 
   begin(type: number, id: number): this {
@@ -161,6 +169,11 @@ export class FrameWriter {
     return this;
   }
 
+  /** Of the frame that is being written, what its payload has so far. */
+  get payloadBytes(): number {
+    return this.#at - this.#frameAt - HEADER_BYTES;
+  }
+
   /** Bytes that the system has not taken yet; none where nobody takes any. */
   get backlogBytes(): number {
     return this.#closed ? 0 : this.#at + (this.#writing ? this.#batchBytes : 0);
@@ -206,6 +219,14 @@ export class FrameWriter {
     grown.set(this.#bytes.subarray(0, this.#at));
     this.#bytes = grown;
     this.#view = new DataView(grown.buffer);
+    this.#tellKept();
+  }
+
+  #tellKept(): void {
+    const kept = this.#bytes.length + (this.#writing ? this.#batchKept : 0);
+    if (kept === this.#toldKept) return;
+    this.#toldKept = kept;
+    this.#resized?.(kept);
   }
 
   #flush = (): void => {
@@ -219,6 +240,7 @@ export class FrameWriter {
     }
     this.#writing = true;
     this.#batchBytes = this.#at;
+    this.#batchKept = this.#bytes.length;
     const batch = this.#bytes.subarray(0, this.#at);
     const next = this.#spare;
     this.#spare = this.#bytes.length > BUFFER_KEEP_MAX ? new Uint8Array(BUFFER_BYTES) : this.#bytes;
@@ -234,6 +256,7 @@ export class FrameWriter {
 
   #written = (): void => {
     this.#writing = false;
+    this.#tellKept();
     if (this.#at > 0) this.#flush();
     else if (this.#idle.length > 0) this.#wake();
   };

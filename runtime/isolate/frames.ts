@@ -81,6 +81,8 @@ export const FRAME = {
   socketClose: 56,
   // both ways, of a stateful session (state_frames.ts)
   sessionState: 58,
+  // site → isolate, of a request's WebSocket: u32 messages · u32 bytes that were passed on (socket_window.ts)
+  socketTaken: 59,
 } as const;
 
 /** Channel ids from here on are outgoing fetches. */

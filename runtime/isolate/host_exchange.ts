@@ -9,6 +9,7 @@
  */
 import type { SessionTarget } from "../../functions/calls/stub.ts";
 import { formatTraceparent } from "../telemetry/mod.ts";
+import type { AppQueues, QueueHold } from "./app_queues.ts";
 import { takeAppSpan } from "./app_span.ts";
 import { BodyReceiver, BodySender, BodyTooLarge, messageOf } from "./bodies.ts";
 import { type AnswerBody, ResponseAnswer, wholeBody } from "./answer.ts";
@@ -23,6 +24,15 @@ import { SessionCalls } from "./session_calls.ts";
 import { StoreCalls } from "./store_calls.ts";
 import { readAppError } from "./store_frames.ts";
 
+/** Before the characters of a text. */
+const TEXT_LENGTH_BYTES = 4;
+
+/** Where what waits of it is counted: with its app, and with its isolate. */
+export interface ExchangeQueues {
+  readonly app: AppQueues;
+  readonly isolate: QueueHold;
+}
+
 /** One attempt of a call. */
 export class HostExchange {
   readonly id: number;
@@ -31,6 +41,7 @@ export class HostExchange {
   #dueMs: number;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: HostExchange) => void;
+  readonly #queues: ExchangeQueues;
   #calls: StoreCalls | undefined;
   #sessions: SessionCalls | undefined;
   #settled: PromiseWithResolvers<void> | undefined;
@@ -51,13 +62,14 @@ export class HostExchange {
     writer: FrameWriter,
     id: number,
     pending: PendingCall,
-    options: { dueMs: number; closed: (exchange: HostExchange) => void },
+    options: { dueMs: number; closed: (exchange: HostExchange) => void; queues: ExchangeQueues },
   ) {
     this.#writer = writer;
     this.id = id;
     this.pending = pending;
     this.#dueMs = options.dueMs;
     this.#closed = options.closed;
+    this.#queues = options.queues;
   }
 
   /** Sends the request. */
@@ -142,9 +154,9 @@ export class HostExchange {
       case FRAME.stop:
         return this.#sender?.stop(readMessage(payload));
       case FRAME.socketText:
-        return this.#socket?.fromApp(payload.text());
+        return this.#fromApp(payload.left - TEXT_LENGTH_BYTES, payload.text());
       case FRAME.socketBytes:
-        return this.#socket?.fromApp(payload.rest());
+        return this.#fromApp(payload.left, payload.rest());
       case FRAME.socketClose:
         return this.#socket?.closeFromApp(payload.u16(), readMessage(payload));
       case FRAME.noRetry:
@@ -185,6 +197,10 @@ export class HostExchange {
     this.#closed(this);
   }
 
+  #fromApp(bytes: number, data: string | Uint8Array<ArrayBuffer>): void {
+    this.#socket?.fromApp(data, bytes);
+  }
+
   #span(text: string): void {
     const { call } = this.pending;
     if (call.span !== undefined) takeAppSpan(call.span, text, (told) => call.redact?.(told) ?? told);
@@ -198,6 +214,7 @@ export class HostExchange {
       this.id,
       pending.call.store,
       () => pending.hasEffects = true,
+      this.#queues.isolate,
     );
     this.#calls.start(payload);
   }
@@ -211,6 +228,7 @@ export class HostExchange {
     this.#sessions ??= new SessionCalls(
       this.#writer,
       this.id,
+      this.#queues.isolate,
       port && {
         call: async (target, call) => {
           await pending.call.gate();
@@ -244,6 +262,7 @@ export class HostExchange {
     }
     this.#receiver = new BodyReceiver(this.#writer, this.id, {
       granted: true,
+      waits: { queues: this.#queues.app, queue: "response body" },
       before: async () => await this.pending.call.gate(),
       closed: () => {
         this.#open = false;
@@ -284,6 +303,7 @@ export class HostExchange {
     const socket = this.#socket = new HostSocket(this.#writer, this.id, {
       protocol,
       gate,
+      queues: this.#queues.app,
       closed: () => {
         this.#open = false;
         this.#finish();

@@ -4,16 +4,30 @@
  * Life cycle: `bridge(sink)` once → messages both ways → closed from either end, once.
  *
  * W1  Messages of the app wait for the output gate, in order; the close comes after them.
+ * W2  What the sink has not taken is bounded by the socket's window (socket_window.ts), which its isolate keeps or ends,
+ *     and by what its app may have waiting at this site: there the client is closed that takes least.
+ * W3  A message of the client waits while its isolate does not read: the client pays, not its neighbours.
  */
+import type { AppQueues, QueueHold } from "./app_queues.ts";
+import { UNREAD_BYTES_MAX } from "./call_slots.ts";
 import type { FrameWriter } from "./frame_writer.ts";
-import { FRAME } from "./frames.ts";
+import { FRAME, FrameError } from "./frames.ts";
+import { costOf, SOCKET_WINDOW_BYTES, TAKEN_BYTES } from "./socket_window.ts";
 
 /** Where the app's messages go: the client's connection. */
 export interface SocketSink {
-  message(data: string | Uint8Array<ArrayBuffer>): void;
+  /** `bytes` are to be given back as `taken` once it is passed on. */
+  message(data: string | Uint8Array<ArrayBuffer>, bytes: number): void;
   /** Nothing follows. */
   close(code: number, reason: string): void;
+  /** What waits is dropped, and nothing follows; {@link close} where it is left out. */
+  cut?(code: number, reason: string): void;
 }
+
+/** Try again later (the registry of close codes). */
+const TRY_LATER = 1013;
+
+const SENT = Promise.resolve();
 
 /** The site's end. */
 export class HostSocket {
@@ -23,21 +37,27 @@ export class HostSocket {
   readonly #id: number;
   readonly #gate: () => Promise<void>;
   readonly #closed: () => void;
+  readonly #hold: QueueHold;
   #sink: SocketSink | undefined;
   #waiting: ((sink: SocketSink) => void)[] = [];
   #order: Promise<void> = Promise.resolve();
   #over = false;
+  /** Of the app's messages that are not passed on yet, and of those that are and were not given back. */
+  #held = 0;
+  #takenMessages = 0;
+  #takenBytes = 0;
 
   constructor(
     writer: FrameWriter,
     id: number,
-    options: { protocol: string; gate: () => Promise<void>; closed: () => void },
+    options: { protocol: string; gate: () => Promise<void>; closed: () => void; queues: AppQueues },
   ) {
     this.protocol = options.protocol;
     this.#writer = writer;
     this.#id = id;
     this.#gate = options.gate;
     this.#closed = options.closed;
+    this.#hold = options.queues.hold("socket to client", () => this.#shed());
   }
 
   /** Ties the client's end; messages that came before are delivered first. */
@@ -47,24 +67,50 @@ export class HostSocket {
     this.#waiting = [];
   }
 
-  /** A message of the client. */
-  send(data: string | Uint8Array): void {
-    if (this.#over) return;
+  /** A message of the client. Resolves when there is room for another (W3). */
+  send(data: string | Uint8Array): Promise<void> {
+    if (this.#over) return SENT;
     if (typeof data === "string") this.#writer.begin(FRAME.socketText, this.#id).text(data).end();
     else this.#writer.begin(FRAME.socketBytes, this.#id).rest(data).end();
+    return this.#writer.backlogBytes > UNREAD_BYTES_MAX ? this.#room() : SENT;
+  }
+
+  async #room(): Promise<void> {
+    while (this.#writer.backlogBytes > UNREAD_BYTES_MAX && !this.#over) await this.#writer.drained();
   }
 
   /** The client's end is closed. */
   close(code = 1005, reason = ""): void {
     if (this.#over) return;
     this.#over = true;
+    this.#hold.end();
     this.#writer.begin(FRAME.socketClose, this.#id).u16(code).text(reason).end();
     this.#closed();
   }
 
-  /** A message of the app. */
-  fromApp(data: string | Uint8Array<ArrayBuffer>): void {
-    this.#inOrder((sink) => sink.message(data));
+  /** A message of the app, whose frame had so many bytes of it. @throws FrameError for one beyond the window (W2) */
+  fromApp(data: string | Uint8Array<ArrayBuffer>, bytes: number): void {
+    if (this.#over) return;
+    if (this.#held >= SOCKET_WINDOW_BYTES) throw new FrameError("a WebSocket ignored its window");
+    const cost = costOf(1, bytes);
+    this.#held += cost;
+    this.#hold.add(cost);
+    this.#inOrder((sink) => sink.message(data, bytes));
+  }
+
+  /** A message was passed on. `isLast`: no other waits to be. */
+  taken(bytes: number, isLast: boolean): void {
+    if (this.#over) return;
+    this.#hold.add(-costOf(1, bytes));
+    this.#takenMessages++;
+    this.#takenBytes += bytes;
+    const cost = costOf(this.#takenMessages, this.#takenBytes);
+    if (cost < TAKEN_BYTES && !isLast) return;
+    this.#held -= cost;
+    this.#writer.begin(FRAME.socketTaken, this.#id).u32(this.#takenMessages).u32(this.#takenBytes);
+    this.#takenMessages = this.#takenBytes = 0;
+    if (cost < TAKEN_BYTES) this.#writer.endLater();
+    else this.#writer.end();
   }
 
   /** The app, or the end of its isolate, closes. */
@@ -73,6 +119,15 @@ export class HostSocket {
       sink.close(code, reason);
       this.close(code, reason);
     });
+  }
+
+  /** W2 */
+  #shed(): void {
+    const reason = "its messages were not taken, and too much waits for clients of this app";
+    const sink = this.#sink;
+    if (sink?.cut === undefined) sink?.close(TRY_LATER, reason);
+    else sink.cut(TRY_LATER, reason);
+    this.close(TRY_LATER, reason);
   }
 
   #inOrder(deliver: (sink: SocketSink) => void): void {

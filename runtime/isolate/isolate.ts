@@ -6,16 +6,17 @@
  * I1  An isolate is given one app version in its life, and never another.
  * I2  When it ends, for whatever reason, every exchange in it is handed back exactly once.
  * I3  An isolate that does not read what it asks for is killed before the site's memory fills; what it sends after
- *     it was killed is ignored.
+ *     it was killed is ignored. What waits for it counts among the queues of its app (app_queues.ts).
  */
+import { AppQueues } from "./app_queues.ts";
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, IsolateCall, PendingCall } from "./call.ts";
 import { ExchangeTable } from "./exchange_table.ts";
 import { readEnd, readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { FETCH_ID_BASE, FRAME, FrameError, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
-import { HostExchange } from "./host_exchange.ts";
+import { BUFFER_BYTES, FETCH_ID_BASE, FRAME, FrameError, ISOLATE_FRAME_BYTES_MAX } from "./frames.ts";
+import { type ExchangeQueues, HostExchange } from "./host_exchange.ts";
 import type { IsolateProcess } from "./process.ts";
 import type { ProcessUsage } from "./process_usage.ts";
 import { readAppError } from "./store_frames.ts";
@@ -28,7 +29,7 @@ export type IsolateEnd =
   | { readonly kind: "closed" };
 
 /** Why an isolate was killed, in a word. */
-export type KillCause = "cpu" | "stalled" | "memory" | "threads" | "load" | "unread" | "frames";
+export type KillCause = "cpu" | "stalled" | "memory" | "threads" | "load" | "unread" | "queues" | "frames";
 
 /** What became of a bundle. */
 export type LoadOutcome =
@@ -54,6 +55,8 @@ export interface LoadRequest {
   readonly app: IsolateApp;
   readonly bundle: Uint8Array;
   readonly evaluate: boolean;
+  /** Of the app at this site; of its own where it is left out. */
+  readonly queues?: AppQueues;
 }
 
 /** How long a process may take from closing its connection to its end. */
@@ -73,6 +76,8 @@ export class Isolate {
   #owner: IsolateOwner | undefined;
   #app: IsolateApp | undefined;
   #egress: Egress | undefined;
+  #queues: ExchangeQueues | undefined;
+  #keptBytes = BUFFER_BYTES;
   #killed: { readonly why: string; readonly cause: KillCause } | undefined;
   #closing = false;
   #over = false;
@@ -88,7 +93,7 @@ export class Isolate {
     this.#process = process;
     this.pid = process.pid;
     // Reading ends then too, and tells the reason better.
-    this.#writer = new FrameWriter(process.connection, () => {}, this.#unread);
+    this.#writer = new FrameWriter(process.connection, () => {}, this.#unread, this.#kept);
     this.ready = this.#ready.promise;
     this.ready.catch(() => {});
     this.ended = this.#run();
@@ -113,6 +118,7 @@ export class Isolate {
       return { kind: "failed", code: "isolate_killed", message: "the isolate ended", stack: "" };
     }
     this.#app = request.app;
+    this.#queues = this.#queuesOf(request.queues);
     const options = {
       vars: request.app.vars,
       secrets: request.app.secrets?.() ?? {},
@@ -141,6 +147,7 @@ export class Isolate {
     const exchange = new HostExchange(this.#writer, id, pending, {
       dueMs: nowMs + pending.wallMs,
       closed: this.#exchangeClosed,
+      queues: this.#queues ??= this.#queuesOf(undefined),
     });
     this.exchanges.add(exchange);
     exchange.begin();
@@ -210,6 +217,7 @@ export class Isolate {
     this.#ready.reject(new Error(why));
     this.#loaded?.resolve({ kind: "failed", code: "isolate_killed", message: why, stack: "" });
     this.#egress?.close();
+    this.#queues?.isolate.end();
     const cut = [...this.exchanges.values()];
     this.exchanges.clear();
     for (const exchange of cut) exchange.end(why);
@@ -218,6 +226,18 @@ export class Isolate {
 
   #unread = (bytes: number): void =>
     this.kill(`it does not read its answers: ${bytes >> 20} MiB wait to be sent to it`, "unread");
+
+  #queuesOf(app: AppQueues = new AppQueues()): ExchangeQueues {
+    const isolate = app.hold("isolate", (why) => this.kill(why, "queues"));
+    if (this.#keptBytes > BUFFER_BYTES) isolate.add(this.#keptBytes - BUFFER_BYTES);
+    return { app, isolate };
+  }
+
+  #kept = (bytes: number): void => {
+    const more = bytes - this.#keptBytes;
+    this.#keptBytes = bytes;
+    this.#queues?.isolate.add(more);
+  };
 
   #receive = (type: number, id: number, payload: Payload): void => {
     if (this.#killed !== undefined) return;
@@ -236,7 +256,8 @@ export class Isolate {
       case FRAME.fetchStart: {
         if (id < FETCH_ID_BASE) throw new FrameError(`${id} is no channel of a fetch`);
         const owner = this.exchanges.get(payload.u32());
-        return this.#egress?.start(this.#writer, id, payload, owner);
+        const queues = this.#queues ??= this.#queuesOf(undefined);
+        return this.#egress?.start(this.#writer, id, payload, owner, queues.app);
       }
       default:
         if (id >= FETCH_ID_BASE) this.#egress?.receive(type, id, payload);

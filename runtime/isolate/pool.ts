@@ -9,6 +9,7 @@
 import { messageOf } from "./bodies.ts";
 import type { IsolateAnswer } from "./answer.ts";
 import { type IsolateApp, type IsolateCall, type PendingCall, prepareCall } from "./call.ts";
+import { SiteQueues } from "./app_queues.ts";
 import type { IsolateCgroups } from "./cgroups.ts";
 import { HostEgress } from "./egress.ts";
 import { type EgressOptions, EgressRules } from "./egress_rules.ts";
@@ -29,6 +30,8 @@ export interface PoolOptions {
   readonly cgroups?: IsolateCgroups | undefined;
   /** An app version without requests gives its isolates back after this long. */
   readonly idleMs?: number;
+  /** What waits here, by app; shared with whatever else runs the site's apps. */
+  readonly queues?: SiteQueues;
   /** What the operator lets apps fetch (egress_rules.ts). */
   readonly egress?: Omit<EgressOptions, "fetchHosts">;
   /** Is told of every isolate that began to serve, and of every end. */
@@ -69,6 +72,7 @@ export class IsolatePool {
   readonly #fleets = new Map<string, Fleet>();
   readonly #spares: Spares;
   readonly #watchdog: Watchdog;
+  readonly #queues: SiteQueues;
   /** Isolates that have or get a bundle. */
   readonly #loaded = new Set<Isolate>();
   readonly #openings = new Set<Promise<unknown>>();
@@ -78,6 +82,7 @@ export class IsolatePool {
 
   constructor(options: PoolOptions = {}) {
     this.#options = options;
+    this.#queues = options.queues ?? new SiteQueues();
     this.#spares = new Spares({
       wanted: options.spares ?? SPARES,
       folder: () => this.#folder ??= makeIsolatesFolder(),
@@ -267,7 +272,8 @@ export class IsolatePool {
       app.assets,
     );
     try {
-      const outcome = await isolate.load({ app, bundle, evaluate }, owner, egress);
+      const queues = this.#queues.of(app.app);
+      const outcome = await isolate.load({ app, bundle, evaluate, queues }, owner, egress);
       if (outcome.kind === "loaded" && !evaluate) this.#watchdog.watch(isolate, limits);
       return outcome;
     } finally {

@@ -5,6 +5,7 @@
  */
 import { encodeAnswer } from "../../functions/calls/call.ts";
 import type { SessionTarget } from "../../functions/calls/stub.ts";
+import type { QueueHold } from "./app_queues.ts";
 import { CallSlots } from "./call_slots.ts";
 import { messageOf } from "./bodies.ts";
 import { readWord } from "./frame_fields.ts";
@@ -23,11 +24,14 @@ export class SessionCalls {
   readonly #id: number;
   readonly #port: SessionPort | undefined;
   readonly #slots: CallSlots;
+  readonly #hold: QueueHold;
   #ended = false;
 
-  constructor(writer: FrameWriter, id: number, port: SessionPort | undefined) {
+  /** @param hold of its isolate: calls that wait for those before them. */
+  constructor(writer: FrameWriter, id: number, hold: QueueHold, port: SessionPort | undefined) {
     this.#writer = writer;
     this.#id = id;
+    this.#hold = hold;
     this.#port = port;
     this.#slots = CallSlots.of(writer).sessions;
   }
@@ -38,7 +42,9 @@ export class SessionCalls {
     const number = payload.u32();
     const target = { class: readWord(payload), id: readWord(payload) };
     const call = payload.rest();
+    this.#hold.add(bytes);
     this.#slots.enter(() => {
+      this.#hold.add(-bytes);
       if (this.#ended) return this.#slots.leave();
       this.#carry(target, call).then((answer) => {
         if (this.#ended) return;

@@ -93,7 +93,13 @@ interface Coming {
 /** What comes. */
 export class StatesComing {
   readonly #channels = new Map<number, Coming>();
+  readonly #kept: (bytes: number) => void;
   #bytes = 0;
+
+  /** @param kept is told what is kept of states more, or less. */
+  constructor(kept: (bytes: number) => void = () => {}) {
+    this.#kept = kept;
+  }
 
   /** @throws FrameError (ST3) */
   add(channel: number, payload: Payload): void {
@@ -122,17 +128,22 @@ export class StatesComing {
   drop(channel: number): void {
     const coming = this.#channels.get(channel);
     if (!this.#channels.delete(channel) || coming === undefined) return;
-    for (const { length } of coming.segments) this.#bytes -= length + SEGMENT_HEAD_BYTES;
+    for (const { length } of coming.segments) this.#keep(-(length + SEGMENT_HEAD_BYTES));
   }
 
   #begin(coming: Coming, length: number): void {
     if (!isWhole(coming)) throw new FrameError("a segment of a state is not whole");
-    this.#bytes += length + SEGMENT_HEAD_BYTES;
+    this.#keep(length + SEGMENT_HEAD_BYTES);
     if (this.#bytes > COMING_BYTES_MAX) {
       throw new FrameError(`more than ${COMING_BYTES_MAX} bytes of state are on their way`);
     }
     coming.segments.push(new Uint8Array(length));
     coming.filled = 0;
+  }
+
+  #keep(bytes: number): void {
+    this.#bytes += bytes;
+    this.#kept(bytes);
   }
 }
 

@@ -10,12 +10,13 @@
  *     the process; what it sends after it was killed is ignored.
  */
 import type { Acknowledged, OpenSession, Promotion, SessionEvent } from "../../functions/turns/mod.ts";
+import { AppQueues, type QueueHold } from "./app_queues.ts";
 import { messageOf } from "./bodies.ts";
 import { type ChannelSink, receiveChannel, type StatefulEnd } from "./channel.ts";
 import { readJson, readLogLine } from "./frame_fields.ts";
 import { type Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { FRAME, FRAME_BYTES_MAX } from "./frames.ts";
+import { BUFFER_BYTES, FRAME, FRAME_BYTES_MAX } from "./frames.ts";
 import { crashReason, isConnectionEnd, type LoadOutcome } from "./isolate.ts";
 import type { IsolateApp } from "./call.ts";
 import type { IsolateProcess } from "./process.ts";
@@ -41,7 +42,9 @@ export class StatefulIsolate {
   readonly #loaded = Promise.withResolvers<LoadOutcome>();
   readonly #watch: TurnWatch;
   readonly #states: StateSender;
-  readonly #coming = new StatesComing();
+  readonly #coming: StatesComing;
+  readonly #hold: QueueHold;
+  #keptBytes = BUFFER_BYTES;
   /** Lines that belong to no session: module code. */
   readonly #strayLog: (level: string, text: string) => void;
   #next = 1;
@@ -49,12 +52,23 @@ export class StatefulIsolate {
   #closing = false;
   #over = false;
 
-  constructor(process: IsolateProcess, app: IsolateApp, strayLog: (level: string, text: string) => void) {
+  /** @param queues of the app at this site. */
+  constructor(
+    process: IsolateProcess,
+    app: IsolateApp,
+    strayLog: (level: string, text: string) => void,
+    queues: AppQueues = new AppQueues(),
+  ) {
+    const hold = this.#hold = queues.hold("isolate", (why) => this.kill(why));
+    this.#coming = new StatesComing((bytes) => hold.add(bytes));
     this.#process = process;
     this.app = app;
     this.#strayLog = strayLog;
     this.#writer = new FrameWriter(process.connection, () => {}, (bytes) => {
       this.kill(`it does not read what it is sent: ${bytes >> 20} MiB wait`);
+    }, (bytes) => {
+      hold.add(bytes - this.#keptBytes);
+      this.#keptBytes = bytes;
     });
     this.#states = new StateSender(this.#writer);
     this.#watch = new TurnWatch({
@@ -216,6 +230,7 @@ export class StatefulIsolate {
     this.#over = true;
     this.#watch.close();
     this.#writer.close();
+    this.#hold.end();
     const last = this.#process.lastTurn();
     this.#process.release();
     const why = this.#closing ? "it was closed" : this.#killed ?? crashReason(said, signal, code);

@@ -10,6 +10,7 @@
  * P3  One that is to share the work with others, and does not start, is noted; the sessions that there are go on, and
  *     the next has another started.
  */
+import type { SiteQueues } from "./app_queues.ts";
 import type { OpenSession } from "../../functions/turns/mod.ts";
 import { messageOf } from "./bodies.ts";
 import { statefulBootstrap } from "./bootstrap_file.ts";
@@ -29,6 +30,8 @@ export interface StatefulPoolOptions {
   readonly cacheFolder?: string;
   /** Bounds each process, where the operator has lent a cgroup. */
   readonly cgroups?: IsolateCgroups | undefined;
+  /** What waits at this site, by app. */
+  readonly queues?: SiteQueues;
   /** An isolate without sessions is given back after this long. */
   readonly idleMs?: number;
   /** A process waits for the loss of an isolate, once there was one, and for what `expect` names: some 40 MiB. */
@@ -297,7 +300,7 @@ export class StatefulPool {
 
   /** Gives a process its app; where that fails the process has ended. @throws StatefulLoadError, what reading its bundle throws */
   async #load(process: IsolateProcess, app: IsolateApp, log: StrayLog): Promise<StatefulIsolate> {
-    const isolate = new StatefulIsolate(process, app, log);
+    const isolate = new StatefulIsolate(process, app, log, this.#options.queues?.of(app.app));
     try {
       const outcome = await isolate.load(await app.bundle(), this.#options.site);
       if (outcome.kind === "loaded") return isolate;

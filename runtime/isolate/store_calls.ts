@@ -1,5 +1,6 @@
 /** The store calls of one request, on the site's side: read from frames, done by the request's StoreClient. */
 import type { StoreClient } from "../../functions/store_client.ts";
+import type { QueueHold } from "./app_queues.ts";
 import { readEnd } from "./frame_fields.ts";
 import type { Payload } from "./frame_reader.ts";
 import type { FrameWriter } from "./frame_writer.ts";
@@ -20,6 +21,16 @@ import {
   writeRows,
 } from "./store_frames.ts";
 
+/**
+ * Watches of one isolate. Each is held by the store of its site, and some kilobytes there; pages that follow a row each
+ * share the socket that tells them, and one watch.
+ */
+export const WATCHES_MAX = 1_024;
+/** What a watch takes beside its ranges, roughly: its place in the store, its promises, its signal. */
+const WATCH_BYTES = 2 * 1024;
+
+const watchesOf = new WeakMap<FrameWriter, { open: number }>();
+
 /** Store calls of one request. */
 export class StoreCalls {
   readonly #writer: FrameWriter;
@@ -27,16 +38,18 @@ export class StoreCalls {
   readonly #store: StoreClient;
   readonly #writes: () => void;
   readonly #slots: ReturnType<typeof CallSlots.of>;
+  readonly #hold: QueueHold;
   #watches: Map<number, AbortController> | undefined;
   #ended = false;
 
-  /** `writes` is called when a call is about to change the store. */
-  constructor(writer: FrameWriter, id: number, store: StoreClient, writes: () => void) {
+  /** `writes` is called when a call is about to change the store; `hold` is its isolate's. */
+  constructor(writer: FrameWriter, id: number, store: StoreClient, writes: () => void, hold: QueueHold) {
     this.#writer = writer;
     this.#id = id;
     this.#store = store;
     this.#writes = writes;
     this.#slots = CallSlots.of(writer);
+    this.#hold = hold;
   }
 
   /** A call of the isolate. */
@@ -66,7 +79,7 @@ export class StoreCalls {
         const ranges = readWatch(payload);
         readEnd(payload);
         if (this.#watches?.has(call) === true) throw new FrameError("a watch has the number of another");
-        void this.#watch(call, ranges);
+        void this.#watch(call, ranges, WATCH_BYTES + bytes);
         return;
       }
       default:
@@ -92,7 +105,9 @@ export class StoreCalls {
     run: () => Promise<T>,
     write: (writer: FrameWriter, value: T) => void,
   ): void {
+    this.#hold.add(bytes);
     slots.enter(() => {
+      this.#hold.add(-bytes);
       if (this.#ended) return slots.leave();
       this.#answer(call, run, write).finally(() => slots.leave());
     }, bytes);
@@ -115,7 +130,14 @@ export class StoreCalls {
   }
 
   /** Never rejects, as {@link StoreCalls.#answer}. */
-  async #watch(call: number, ranges: readonly KeyRange[]): Promise<void> {
+  async #watch(call: number, ranges: readonly KeyRange[], bytes: number): Promise<void> {
+    const watches = this.#openWatches();
+    if (watches.open >= WATCHES_MAX) {
+      const message = `${WATCHES_MAX} watches of this isolate are open already`;
+      return this.#failed(call, { code: "overloaded", message });
+    }
+    watches.open++;
+    this.#hold.add(bytes);
     const abort = new AbortController();
     (this.#watches ??= new Map()).set(call, abort);
     try {
@@ -131,7 +153,18 @@ export class StoreCalls {
       this.#failed(call, error);
     } finally {
       this.#watches.delete(call);
+      watches.open--;
+      this.#hold.add(-bytes);
     }
+  }
+
+  /** Of the isolate behind the connection. */
+  #openWatches(): { open: number } {
+    const known = watchesOf.get(this.#writer);
+    if (known !== undefined) return known;
+    const watches = { open: 0 };
+    watchesOf.set(this.#writer, watches);
+    return watches;
   }
 
   #failed(call: number, error: unknown): void {

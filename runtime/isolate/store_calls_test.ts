@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import type { StoreClient } from "../../functions/store_client.ts";
 import { type Key, packKey } from "../../store/key.ts";
+import { AppQueues } from "./app_queues.ts";
 import { CALLS_MAX } from "./call_slots.ts";
 import { Payload } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
 import { type ByteConnection, HEADER_BYTES } from "./frames.ts";
-import { StoreCalls } from "./store_calls.ts";
-import { writeCommit, writeGet } from "./store_frames.ts";
+import { StoreCalls, WATCHES_MAX } from "./store_calls.ts";
+import { REPLY, writeCommit, writeGet, writeWatch } from "./store_frames.ts";
 
 /** The payload of one frame. */
 async function payloadOf(write: (writer: FrameWriter) => void): Promise<Payload> {
@@ -35,7 +36,7 @@ Deno.test("store calls: so many commits are under way, the others follow as thes
     write: (bytes) => Promise.resolve(bytes.length),
   };
   const writer = new FrameWriter(connection, () => {});
-  const calls = new StoreCalls(writer, 1, store, () => {});
+  const calls = new StoreCalls(writer, 1, store, () => {}, new AppQueues().hold("isolate", () => {}));
   for (let call = 0; call < CALLS_MAX + 5; call++) {
     const mutation = { kind: "delete", key: packKey(["k"]) as Key } as const;
     calls.start(await payloadOf((frame) => writeCommit(frame.u32(call), [], [mutation])));
@@ -65,7 +66,7 @@ Deno.test("store calls: one that throws at once, or whose answer can't be writte
     },
   };
   const writer = new FrameWriter(connection, () => {});
-  const calls = new StoreCalls(writer, 1, store, () => {});
+  const calls = new StoreCalls(writer, 1, store, () => {}, new AppQueues().hold("isolate", () => {}));
   for (let call = 0; call < 3 * CALLS_MAX; call++) {
     const mutation = { kind: "delete", key: packKey(["k"]) as Key } as const;
     calls.start(await payloadOf((frame) => writeCommit(frame.u32(call), [], [mutation])));
@@ -74,4 +75,48 @@ Deno.test("store calls: one that throws at once, or whose answer can't be writte
   }
   await writer.drained();
   assert.ok(sent.length > 0);
+});
+
+Deno.test("store calls: of an isolate's watches so many are open, whatever requests have them, and all of them count for its app", async () => {
+  const store = {
+    // deno-lint-ignore require-yield -- nothing changes in these watches
+    async *watch(_ranges: unknown, signal: AbortSignal) {
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    },
+  } as unknown as StoreClient;
+  const statuses: number[] = [];
+  const connection: ByteConnection = {
+    read: () => Promise.resolve(null),
+    write: (bytes) => {
+      for (let at = 0; at < bytes.length;) {
+        const view = new DataView(bytes.buffer, bytes.byteOffset + at);
+        statuses.push(view.getUint8(HEADER_BYTES + 4));
+        at += 4 + view.getUint32(0, true);
+      }
+      return Promise.resolve(bytes.length);
+    },
+  };
+  const writer = new FrameWriter(connection, () => {}), queues = new AppQueues();
+  const hold = queues.hold("isolate", () => assert.fail("it is within its budget"));
+  const range = { start: packKey(["a"]), end: packKey(["b"]) };
+  const requests = Array.from({ length: 5 }, (_, id) => new StoreCalls(writer, id, store, () => {}, hold));
+  for (const [id, calls] of requests.entries()) {
+    for (let call = 0; call < WATCHES_MAX / 4; call++) {
+      calls.start(await payloadOf((frame) => writeWatch(frame.u32(call + id * WATCHES_MAX), [range])));
+    }
+  }
+  await writer.drained();
+  assert.deepEqual(statuses, Array.from({ length: WATCHES_MAX / 4 }, () => REPLY.failed));
+  assert.ok(queues.bytes >= WATCHES_MAX * 1024, `${queues.bytes}`);
+  // Those of requests that have ended make room.
+  for (const calls of requests) calls.end();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(queues.bytes, 0);
+  statuses.length = 0;
+  const next = new StoreCalls(writer, 9, store, () => {}, hold);
+  next.start(await payloadOf((frame) => writeWatch(frame.u32(1), [range])));
+  await new Promise((resolve) => setImmediate(resolve));
+  await writer.drained();
+  assert.deepEqual(statuses, []);
+  next.end();
 });

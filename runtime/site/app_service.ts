@@ -31,6 +31,7 @@ import {
   IsolateCgroups,
   type IsolateLimits,
   IsolatePool,
+  SiteQueues,
   StatefulLoadError,
 } from "../isolate/mod.ts";
 import { jobRange } from "../cron/mod.ts";
@@ -57,6 +58,8 @@ import type { SystemClock, SystemRandom } from "./system_ports.ts";
 export interface AppService {
   readonly table: AppTable;
   readonly gateway: AppGateway;
+  /** What waits of apps here. */
+  readonly queues: SiteQueues;
   readonly isolates: IsolatePool;
   readonly stateful: Pick<StatefulService, "status" | "owed" | "close">;
   /** Where agents come in. @throws Problem */
@@ -130,7 +133,11 @@ export async function startApps(
     ? null
     : await openSecretStore({ ...secretServices, nowMs: () => clock.nowMs() }, table);
   const cgroups = await lentCgroup(config);
+  const queues = new SiteQueues(config.limits.appQueuesMb * 1024 * 1024, (shed) => {
+    log.line("warn", "app_queues_full", { ...shed, bytesMax: config.limits.appQueuesMb * 1024 * 1024 });
+  });
   const isolates = new IsolatePool({
+    queues,
     cacheFolder: config.cache,
     cgroups,
     spares: config.limits.isolatesWarm,
@@ -181,7 +188,7 @@ export async function startApps(
     appLog: running.appLog,
     redact: running.redact,
     mapped: (version, text) => stacks.mapped(version, text),
-    ...{ fatal: ports.fatal, faults: site.faults, cgroups },
+    ...{ fatal: ports.fatal, faults: site.faults, cgroups, queues },
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));
   const cron = await openCron({
@@ -268,6 +275,7 @@ export async function startApps(
   const admin = (request: Request, role: Role | null) => handlers.fetch(request, { role });
   return {
     table,
+    queues,
     gateway,
     isolates,
     stateful,

@@ -83,6 +83,8 @@ const limits = z.strictObject({
   statefulEndedMs: z.number().min(3_600_000).max(366 * 24 * 3_600_000).default(7 * 24 * 3_600_000),
   /** Of one app version on this site. */
   isolatesMax: z.number().int().min(1).default(2),
+  /** What of one app may wait at this site, over all queues, in MiB (docs/queues.md); no less than one isolate may leave unread. */
+  appQueuesMb: z.number().int().min(192).default(384),
   /** Isolate processes that wait pre-warmed for the next app version. */
   isolatesWarm: z.number().int().min(0).default(1),
 });

@@ -25,6 +25,7 @@ import { platform, type PlatformServices, type Readiness } from "../gateway/plat
 import { Problem } from "../gateway/problem.ts";
 import type { TokenCodec } from "../gateway/session_tokens.ts";
 import { RequestTelemetry } from "../gateway/request_telemetry.ts";
+import { SiteQueues } from "../isolate/mod.ts";
 import { LinkHub, overWebSocket, type Transport } from "../link/mod.ts";
 import { splitAddress } from "../link/transport.ts";
 import { Telemetry } from "../telemetry/mod.ts";
@@ -211,6 +212,7 @@ export class Site {
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
       hosts: () => this.#apps?.table.hosts,
+      queues: (app) => (this.#apps?.queues ?? new SiteQueues()).of(app),
       sites: () => this.table.list(),
       platform: (request, path) => platform(services, request, path),
       link: async (socket, source) => await this.#hub?.accept(await overWebSocket(socket), source),

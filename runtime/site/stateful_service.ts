@@ -11,7 +11,7 @@ import type { Clock, Storage } from "../../store/ports.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
-import { type IsolateCgroups, StatefulPool } from "../isolate/mod.ts";
+import { type IsolateCgroups, type SiteQueues, StatefulPool } from "../isolate/mod.ts";
 import type { LinkHub } from "../link/mod.ts";
 import { KeptOutcomes } from "../origins/kept_outcomes.ts";
 import { Mending } from "../stateful/mending.ts";
@@ -56,6 +56,7 @@ export interface StatefulParts {
   readonly faults: Faults;
   /** Bounds the processes, where the operator has lent a cgroup. */
   readonly cgroups: IsolateCgroups | undefined;
+  readonly queues: SiteQueues;
 }
 
 /** A site's stateful sessions, served. */
@@ -125,6 +126,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
       ...{ hasSpare, site: config.id },
       cacheFolder: config.cache,
       cgroups: parts.cgroups,
+      queues: parts.queues,
       log: ({ app, version }, level, text) => appLog({ app, version, level, text }),
       note,
     });
@@ -210,6 +212,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   });
   const attacher = new Attacher({
     ...{ ways, instance, failed, socketsMax: config.limits.statefulPeers },
+    queues: (app) => parts.queues.of(app),
     count: (what) => metrics.countPeers(what),
   });
   const status = (): StatefulSources => ({

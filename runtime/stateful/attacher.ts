@@ -7,6 +7,7 @@
 import type { StatefulName } from "../../functions/homes/mod.ts";
 import { type PeerClock, SUBPROTOCOL } from "../../functions/peers/mod.ts";
 import type { MessageSocket } from "../gateway/message_socket.ts";
+import type { AppQueues } from "../isolate/app_queues.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { AttachedSocket, StatefulAttachment, StatefulCaller } from "../gateway/stateful_calls.ts";
 import type { PeerWays } from "./peer_ways.ts";
@@ -19,6 +20,8 @@ export interface AttacherServices {
   /** Of a host side: 1 to 2^53 − 1, drawn. */
   readonly instance: () => number;
   readonly socketsMax: number;
+  /** What waits of an app at this site. */
+  readonly queues?: (app: string) => AppQueues;
   readonly count: (what: PeersCount) => void;
   /** The system's, where it is left out. */
   readonly clock?: PeerClock;
@@ -77,7 +80,7 @@ export class Attacher implements Pick<StatefulCaller, "attach"> {
   }
 
   async #plain({ address, token, protocols }: StatefulAttachment): Promise<AttachedSocket> {
-    const { ways, instance, count, clock, failed } = this.#services;
+    const { ways, instance, count, clock, failed, queues } = this.#services;
     let unseen = token;
     const open = async () => {
       const way = await ways.open(address, unseen);
@@ -85,7 +88,7 @@ export class Attacher implements Pick<StatefulCaller, "attach"> {
       return way;
     };
     const socket = await PlainPeer.attach({
-      ...{ open, instance: instance(), count, clock },
+      ...{ open, instance: instance(), count, clock, queues: queues?.(address.app) },
       failed: (error) => failed(address, error),
     });
     count("attached");

@@ -20,6 +20,7 @@ import {
   MESSAGE_BYTES_MAX,
   type PeerClock,
 } from "../../functions/peers/mod.ts";
+import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { cutReason, type MessageSocket, type SocketEvent, SocketQueue } from "../gateway/message_socket.ts";
 import { isProblemCode, Problem } from "../gateway/problem.ts";
 import { pause, SYSTEM_CLOCK } from "./clock.ts";
@@ -35,6 +36,8 @@ export interface PlainPeerPorts {
   /** Where the session's log can be held: in a program that outlives a home, so not in a gateway. */
   readonly log?: HeldLog;
   readonly count: (what: "resumed" | "lost" | "slow") => void;
+  /** What waits of its app at this site. */
+  readonly queues?: AppQueues | undefined;
   /** The system's, where it is left out. */
   readonly clock?: PeerClock | undefined;
   /** A fault of this end, which is closed by it. */
@@ -78,6 +81,7 @@ export class PlainPeer implements MessageSocket {
   readonly #host: HostSide;
   readonly #queue = new SocketQueue();
   readonly #attached = Promise.withResolvers<void>();
+  readonly #hold: QueueHold | undefined;
   #outputBytes = 0;
   #outputs = 0;
   #room: PromiseWithResolvers<void> | null = null;
@@ -93,6 +97,7 @@ export class PlainPeer implements MessageSocket {
     this.#ports = ports;
     this.#clock = ports.clock ?? SYSTEM_CLOCK;
     this.#lostMs = this.#clock.nowMs();
+    this.#hold = ports.queues?.hold("socket of a session", () => this.#slow());
     this.#host = new HostSide({
       kind: "client",
       instance: ports.instance,
@@ -123,6 +128,7 @@ export class PlainPeer implements MessageSocket {
     if (event.kind === "message") {
       this.#outputs--;
       this.#outputBytes -= event.data.length;
+      this.#hold?.add(-event.data.length);
     }
     return event;
   }
@@ -169,7 +175,11 @@ export class PlainPeer implements MessageSocket {
     this.#queue.push({ kind: "message", data });
     this.#outputs++;
     this.#outputBytes += data.length;
-    if (this.#outputBytes <= OUTPUTS_BYTES_MAX && this.#outputs <= OUTPUTS_MAX) return;
+    this.#hold?.add(data.length);
+    if (this.#outputBytes > OUTPUTS_BYTES_MAX || this.#outputs > OUTPUTS_MAX) this.#slow();
+  }
+
+  #slow(): void {
     this.#ports.count("slow");
     this.#leave(CLOSE.tooSlow, "what the session sends is not read");
   }
@@ -271,6 +281,7 @@ export class PlainPeer implements MessageSocket {
     this.#attached.promise.catch(() => {});
     this.#attached.reject(problem ?? new Problem("superseded", `the session closed: ${reason}`));
     this.#queue.push({ kind: "close", code, reason: cutReason(reason) });
+    this.#hold?.end();
     this.#drained();
   }
 }

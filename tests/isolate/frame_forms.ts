@@ -146,7 +146,15 @@ export const FORMS: readonly Form[] = [
 export const NOT_OF_ISOLATES: readonly (keyof typeof FRAME)[] = [
   ...["load", "request", "cancel", "storeReply", "ping", "fetchHead", "secrets", "scheduled"] as const,
   ...["sessionOpen", "sessionEvent", "sessionAcknowledged", "sessionCheckpointNow", "sessionClose"] as const,
-  ...["sessionFollow", "sessionPiece", "sessionPromote", "rehearse", "statefulReply", "started"] as const,
+  ...[
+    "sessionFollow",
+    "sessionPiece",
+    "sessionPromote",
+    "rehearse",
+    "statefulReply",
+    "started",
+    "socketTaken",
+  ] as const,
 ];
 
 const deep = (open: string, close: string) => open.repeat(6_000) + "0" + close.repeat(6_000);

@@ -228,6 +228,8 @@ export class Exchange {
         return this.#socket?.remoteMessage(payload.text());
       case FRAME.socketBytes:
         return this.#socket?.remoteMessage(payload.rest());
+      case FRAME.socketTaken:
+        return this.#socket?.taken(payload.u32(), payload.u32());
       case FRAME.socketClose:
         return this.#socket?.remoteClose(payload.u16(), payload.text(), true);
       case FRAME.cancel:

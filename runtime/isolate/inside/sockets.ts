@@ -3,9 +3,12 @@
  * Both are ends of one kind of object; the end that belongs to the client is carried over the site's socket.
  *
  * K1  Messages sent before the upgrade has left are kept and leave with it, in order.
+ * K2  No more leaves than the site takes (socket_window.ts); the rest waits here, in the app's own memory, and
+ *     `bufferedAmount` says how much of what was sent is not with the client's connection yet.
  */
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
+import { costOf, SOCKET_MESSAGE_BYTES_MAX, SOCKET_WINDOW_BYTES } from "../socket_window.ts";
 
 const OPEN = 1;
 const CLOSING = 2;
@@ -13,11 +16,17 @@ const CLOSED = 3;
 
 type Message = string | Uint8Array<ArrayBuffer>;
 
-/** Where an end's outgoing messages go. */
-interface Peer {
-  message(message: Message): void;
-  close(code: number, reason: string): void;
-}
+/** What an end has to say to its client, in order. */
+type Saying =
+  | { readonly kind: "message"; readonly bytes: Uint8Array; readonly isText: boolean }
+  | { readonly kind: "close"; readonly code: number; readonly reason: string };
+
+const utf8 = new TextEncoder();
+/** Too much for one frame (the registry of close codes). */
+const TOO_BIG = 1009;
+
+/** Before the characters of a text frame. */
+const TEXT_LENGTH_BYTES = 4;
 
 /** As the standard has it: what a close frame takes. */
 const REASON_BYTES_MAX = 123;
@@ -33,7 +42,6 @@ export class IsolateSocket extends EventTarget {
   readonly CLOSING = CLOSING;
   readonly CLOSED = CLOSED;
   binaryType: BinaryType = "blob";
-  readonly bufferedAmount = 0;
   readonly extensions = "";
   readonly url = "";
   protocol = "";
@@ -42,8 +50,14 @@ export class IsolateSocket extends EventTarget {
   onmessage: ((event: MessageEvent) => void) | null = null;
   onclose: ((event: CloseEvent) => void) | null = null;
   onerror: ((event: Event) => void) | null = null;
-  #peer: Peer | undefined;
-  #early: ((peer: Peer) => void)[] = [];
+  #writer: FrameWriter | undefined;
+  #id = 0;
+  /** What waits for room, and the bytes of its messages (K2). */
+  #queue: Saying[] = [];
+  #queuedBytes = 0;
+  /** With the site, not passed on to the client. */
+  #sentMessages = 0;
+  #sentBytes = 0;
   /** Until a Workers handler calls `accept()`, incoming messages wait. */
   #accepted = true;
   #waiting: (() => void)[] = [];
@@ -71,18 +85,10 @@ export class IsolateSocket extends EventTarget {
 
   /** The upgrade has been answered: messages flow. `closed` is called once, when both ways are over. */
   connect(writer: FrameWriter, id: number, closed: () => void): void {
-    const peer = this.#peer = {
-      message: (message: Message) => {
-        if (typeof message === "string") writer.begin(FRAME.socketText, id).text(message).end();
-        else writer.begin(FRAME.socketBytes, id).rest(message).end();
-      },
-      close: (code: number, reason: string) => {
-        writer.begin(FRAME.socketClose, id).u16(code).text(reason).end();
-      },
-    };
+    this.#writer = writer;
+    this.#id = id;
     this.#closed = closed;
-    for (const send of this.#early) send(peer);
-    this.#early = [];
+    this.#drain();
     if (this.readyState === 0) {
       this.readyState = OPEN;
       queueMicrotask(() => this.#emit(new Event("open")));
@@ -103,8 +109,30 @@ export class IsolateSocket extends EventTarget {
       data.bytes().then((bytes) => this.send(bytes));
       return;
     }
-    const message = asMessage(data);
-    this.#toPeer((peer) => peer.message(message));
+    const message = asMessage(data), writer = this.#writer;
+    if (writer === undefined || this.#queue.length > 0 || !this.#hasRoom) return this.#wait(message);
+    const isText = typeof message === "string";
+    if (message.length > (isText ? SOCKET_MESSAGE_BYTES_MAX / 3 : SOCKET_MESSAGE_BYTES_MAX)) {
+      return this.#wait(message); // where its bytes are counted
+    }
+    writer.begin(isText ? FRAME.socketText : FRAME.socketBytes, this.#id);
+    if (isText) writer.text(message);
+    else writer.rest(message);
+    this.#sentMessages++;
+    this.#sentBytes += writer.payloadBytes - (isText ? TEXT_LENGTH_BYTES : 0);
+    writer.end();
+  }
+
+  /** Bytes of messages that were sent and have not been passed on to the client's connection. */
+  get bufferedAmount(): number {
+    return this.#sentBytes + this.#queuedBytes;
+  }
+
+  /** The site has passed messages on. */
+  taken(messages: number, bytes: number): void {
+    this.#sentMessages -= messages;
+    this.#sentBytes -= bytes;
+    this.#drain();
   }
 
   close(code = 1000, reason = ""): void {
@@ -116,7 +144,8 @@ export class IsolateSocket extends EventTarget {
     }
     if (this.readyState >= CLOSING) return;
     this.readyState = CLOSING;
-    this.#toPeer((peer) => peer.close(code, reason));
+    this.#queue.push({ kind: "close", code, reason });
+    this.#drain();
   }
 
   remoteMessage(message: Message): void {
@@ -136,14 +165,51 @@ export class IsolateSocket extends EventTarget {
   remoteClose(code: number, reason: string, wasClean: boolean): void {
     if (this.readyState === CLOSED) return;
     this.readyState = CLOSED;
+    this.#queue = [];
     this.#emit(new CloseEvent("close", { code, reason, wasClean }));
     this.#closed?.();
     this.#closed = undefined;
   }
 
-  #toPeer(send: (peer: Peer) => void): void {
-    if (this.#peer) send(this.#peer);
-    else this.#early.push(send);
+  get #hasRoom(): boolean {
+    return costOf(this.#sentMessages, this.#sentBytes) < SOCKET_WINDOW_BYTES; // SW1
+  }
+
+  /** Keeps a message until there is room for it. */
+  #wait(message: Message): void {
+    const isText = typeof message === "string", bytes = isText ? utf8.encode(message) : message;
+    if (bytes.length > SOCKET_MESSAGE_BYTES_MAX) {
+      console.error(
+        `a WebSocket message of ${bytes.length} bytes: at most ${SOCKET_MESSAGE_BYTES_MAX} are sent`,
+      );
+      return this.close(TOO_BIG, `a message has at most ${SOCKET_MESSAGE_BYTES_MAX} bytes`);
+    }
+    this.#queue.push({ kind: "message", bytes, isText });
+    this.#queuedBytes += bytes.length;
+    this.#drain();
+  }
+
+  /** Sends what there is room for; a close needs none. */
+  #drain(): void {
+    const writer = this.#writer, id = this.#id;
+    if (writer === undefined) return;
+    let at = 0;
+    for (; at < this.#queue.length; at++) {
+      const saying = this.#queue[at];
+      if (saying === undefined) break;
+      if (saying.kind === "close") {
+        writer.begin(FRAME.socketClose, id).u16(saying.code).text(saying.reason).end();
+        continue;
+      }
+      if (!this.#hasRoom) break;
+      const { bytes, isText } = saying;
+      if (isText) writer.begin(FRAME.socketText, id).bytes(bytes).end();
+      else writer.begin(FRAME.socketBytes, id).rest(bytes).end();
+      this.#queuedBytes -= bytes.length;
+      this.#sentMessages++;
+      this.#sentBytes += bytes.length;
+    }
+    if (at > 0) this.#queue = this.#queue.slice(at);
   }
 
   #emit(event: Event): void {

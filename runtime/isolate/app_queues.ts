@@ -1,0 +1,195 @@
+/**
+ * What of one app waits in its site's memory, over all queues: bodies and messages that nobody takes yet, calls that wait
+ * for those before them, what its isolates have not read. Each queue has a bound of its own (docs/queues.md has the
+ * table); this is the bound of them all together, for an app can open thousands of them.
+ *
+ * Life of a hold: `hold` → `add` as what waits grows and shrinks → `end`.
+ *
+ * Q1  `bytes` is the sum of what the holds of the app hold; a hold that has ended holds nothing.
+ * Q2  Over `bytesMax` the hold that has most is shed, and the next, until the rest fits: whoever keeps most waiting pays,
+ *     and no other app does.
+ * Q3  A hold is shed once. Who is shed lets go of what waits, and ends the hold.
+ */
+import { strict as assert } from "node:assert";
+
+/** Of which queue. Each is a row of the table in docs/queues.md. */
+export type QueueName =
+  | "isolate"
+  | "response body"
+  | "outgoing body"
+  | "socket to client"
+  | "socket from client"
+  | "socket of a session";
+
+/** One queue's share. */
+export class QueueHold {
+  readonly queue: QueueName;
+  readonly #queues: AppQueues;
+  readonly #shed: (why: string) => void;
+  #bytes = 0;
+  #over = false;
+  /** Neighbours among those of the app (a list as in departures.ts, for the same reason). */
+  before: QueueHold = this;
+  after: QueueHold = this;
+
+  constructor(queues: AppQueues, queue: QueueName, shed: (why: string) => void) {
+    this.#queues = queues;
+    this.queue = queue;
+    this.#shed = shed;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** More waits, or less. What is added may be shed at once (Q2). */
+  add(bytes: number): void {
+    if (this.#over) return;
+    this.#bytes += bytes;
+    assert(this.#bytes >= 0, "Q1: a queue gives back more than it held");
+    this.#queues.changed(bytes);
+  }
+
+  /** Nothing of it waits any more, and nothing will. */
+  end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    const bytes = this.#bytes;
+    this.#bytes = 0;
+    this.#queues.ended(this, bytes);
+  }
+
+  /** Q3 */
+  shed(why: string): void {
+    this.#shed(why);
+    this.end();
+  }
+}
+
+/** The queues of one app at one site. */
+export class AppQueues {
+  readonly bytesMax: number;
+  /** Stands before the first hold and after the last. */
+  readonly #ends: QueueHold;
+  readonly #note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void;
+  #bytes = 0;
+  #size = 0;
+
+  constructor(
+    bytesMax: number = QUEUES_BYTES_MAX,
+    note: (shed: { readonly queue: QueueName; readonly bytes: number }) => void = () => {},
+  ) {
+    this.bytesMax = bytesMax;
+    this.#note = note;
+    this.#ends = new QueueHold(this, "isolate", () => {});
+  }
+
+  /** What waits now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** How many queues there are. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** A queue of the app. `shed` lets go of all that it holds, and says why to who needs to know. */
+  hold(queue: QueueName, shed: (why: string) => void): QueueHold {
+    const hold = new QueueHold(this, queue, shed), last = this.#ends.before;
+    hold.before = last;
+    hold.after = this.#ends;
+    last.after = this.#ends.before = hold;
+    this.#size++;
+    return hold;
+  }
+
+  /** Of a hold: it has grown or shrunk (Q2). */
+  changed(bytes: number): void {
+    this.#bytes += bytes;
+    while (bytes > 0 && this.#bytes > this.bytesMax) {
+      const most = this.#most();
+      if (most === undefined) return;
+      this.#note({ queue: most.queue, bytes: most.bytes });
+      most.shed(`${this.#bytes >> 20} MiB of the app wait at this site, of ${this.bytesMax >> 20}`);
+    }
+  }
+
+  /** Of a hold: it has ended. */
+  ended(hold: QueueHold, bytes: number): void {
+    this.#bytes -= bytes;
+    this.#size--;
+    hold.before.after = hold.after;
+    hold.after.before = hold.before;
+    hold.before = hold.after = hold;
+  }
+
+  #most(): QueueHold | undefined {
+    let most: QueueHold | undefined;
+    for (let hold = this.#ends.after; hold !== this.#ends; hold = hold.after) {
+      if (hold.bytes > (most?.bytes ?? 0)) most = hold;
+    }
+    return most;
+  }
+}
+
+/**
+ * All of an app's queues at a site: what two isolates may leave unread (frames.ts), or the largest states of a few
+ * sessions that come at once (state_frames.ts), and something beside it; so that a busy moment is not what sheds one.
+ */
+export const QUEUES_BYTES_MAX = 384 * 1024 * 1024;
+
+/** Who has one queue shed has hundreds. */
+const NOTE_MS = 60_000;
+
+/** What is said of queues that were shed: the last of them, and how many there were since it was said before. */
+export interface ShedNote {
+  readonly app: string;
+  readonly queue: QueueName;
+  readonly bytes: number;
+  readonly shed: number;
+}
+
+/** The queues of all apps of a site: those of an app outlive its isolates, and are dropped when nothing holds any. */
+export class SiteQueues {
+  readonly #bytesMax: number;
+  readonly #note: (note: ShedNote) => void;
+  readonly #apps = new Map<string, AppQueues>();
+
+  constructor(
+    bytesMax: number = QUEUES_BYTES_MAX,
+    note: (note: ShedNote) => void = () => {},
+  ) {
+    this.#bytesMax = bytesMax;
+    this.#note = note;
+  }
+
+  /** Of one app. */
+  of(app: string): AppQueues {
+    let queues = this.#apps.get(app);
+    if (queues === undefined) {
+      for (const [name, { size }] of this.#apps) if (size === 0) this.#apps.delete(name);
+      queues = new AppQueues(this.#bytesMax, this.#notes(app));
+      this.#apps.set(app, queues);
+    }
+    return queues;
+  }
+
+  /** One note of an app within NOTE_MS, however many of its queues are shed. */
+  #notes(app: string): (shed: { readonly queue: QueueName; readonly bytes: number }) => void {
+    let sinceMs = -Infinity, shedSince = 0;
+    return (shed) => {
+      shedSince++;
+      const nowMs = performance.now();
+      if (nowMs - sinceMs < NOTE_MS) return;
+      this.#note({ app, ...shed, shed: shedSince });
+      sinceMs = nowMs;
+      shedSince = 0;
+    };
+  }
+
+  /** What waits, by app. */
+  *entries(): Generator<{ readonly app: string; readonly bytes: number }> {
+    for (const [app, { bytes }] of this.#apps) if (bytes > 0) yield { app, bytes };
+  }
+}
