@@ -4,9 +4,11 @@
  * L1  A call is in one isolate, or waits here, or is answered.
  * L2  A call that comes back from an isolate that ended runs again only as C2 (call.ts) allows; the one that may
  *     have ended it runs again in an isolate of its own, so that it takes no other call down with it.
+ * L3  Calls wait within bounds of number and of time (call_queue.ts); one that is sent away never began.
  */
 import { messageOf } from "./bodies.ts";
 import type { IsolateApp, PendingCall } from "./call.ts";
+import { CallQueue } from "./call_queue.ts";
 import type { Isolate, IsolateEnd, IsolateOwner, LeftOver } from "./isolate.ts";
 
 /** Gives a loaded isolate, or says why there is none. */
@@ -25,6 +27,8 @@ export interface Refusal {
 
 /** A version that cannot be loaded costs a process a second at most, however many ask for it. */
 const REFUSAL_MS = 1_000;
+/** How often it is looked whether calls have waited too long. */
+const LOOK_MS = 100;
 
 /** The isolates of one app version. */
 export class Fleet implements IsolateOwner {
@@ -33,7 +37,9 @@ export class Fleet implements IsolateOwner {
   /** When it last had something to do. */
   usedMs: number;
   readonly #open: OpenIsolate;
-  #waiting: PendingCall[] = [];
+  readonly #waiting = new CallQueue<PendingCall>();
+  /** Runs while calls wait. */
+  #look: ReturnType<typeof setInterval> | undefined;
   #suspects: PendingCall[] = [];
   /** The isolate that a suspect runs in; one at a time, so that suspects cost one process. */
   #cell: Isolate | undefined;
@@ -51,7 +57,7 @@ export class Fleet implements IsolateOwner {
 
   /** Nothing runs and nothing waits. */
   get isIdle(): boolean {
-    if (this.#waiting.length + this.#suspects.length + this.#opening > 0) return false;
+    if (this.#waiting.size + this.#suspects.length + this.#opening > 0) return false;
     for (const isolate of this.isolates) if (isolate.exchanges.size > 0) return false;
     return this.#cell === undefined && !this.#openingCell;
   }
@@ -59,20 +65,23 @@ export class Fleet implements IsolateOwner {
   /** Begins a call, or lets it wait. */
   submit(pending: PendingCall): void {
     const nowMs = this.usedMs = performance.now();
-    const isolate = this.#waiting.length === 0 ? this.#free() : undefined;
+    const isolate = this.#waiting.size === 0 ? this.#free() : undefined;
     if (isolate !== undefined) return isolate.start(pending, nowMs);
     if (this.#closed) return pending.fail("overloaded", "the site is stopping");
     if (this.#refusal !== undefined && nowMs < this.#refusal.untilMs) {
       const { code, message, stack } = this.#refusal.outcome;
       return pending.fail(code, message, stack);
     }
-    if (this.#waiting.length >= this.app.limits.waitingMax) {
-      return pending.fail(
+    if (this.#waiting.size >= this.app.limits.waitingMax) {
+      const sentAway = this.#waiting.isStanding(nowMs) ? this.#waiting.shedOldest() ?? pending : pending;
+      sentAway.fail(
         "overloaded",
-        `${this.#waiting.length} requests wait for an isolate of ${this.app.app}; no more are accepted`,
+        `${this.#waiting.size} requests wait for an isolate of ${this.app.app}; no more are accepted`,
       );
+      if (sentAway === pending) return;
     }
-    this.#waiting.push(pending);
+    this.#waiting.push(pending, nowMs);
+    this.#watch();
     this.grow();
   }
 
@@ -88,7 +97,7 @@ export class Fleet implements IsolateOwner {
       if (isolate.exchanges.size === 0) isolate.close();
       return;
     }
-    if (this.#waiting.length > 0 && this.#hasRoom(isolate)) this.#drain();
+    if (this.#waiting.size > 0 && this.#hasRoom(isolate)) this.#drain();
   }
 
   ended(isolate: Isolate, end: IsolateEnd, left: LeftOver): void {
@@ -103,18 +112,21 @@ export class Fleet implements IsolateOwner {
       } else if (id === left.lastStarted) this.#suspects.push(pending);
       else again.push(pending);
     }
-    this.#waiting = [...again, ...this.#waiting];
-    if (this.#waiting.length > 0) this.#drain();
+    if (again.length > 0) {
+      this.#waiting.return(again, performance.now());
+      this.#watch();
+    }
+    if (this.#waiting.size > 0) this.#drain();
     if (this.#suspects.length > 0) this.#openCell();
   }
 
   /** Gives every isolate back. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const pending of [...this.#waiting, ...this.#suspects]) {
+    clearInterval(this.#look);
+    for (const pending of [...this.#waiting.takeAll(), ...this.#suspects]) {
       pending.fail("overloaded", "the site is stopping");
     }
-    this.#waiting = [];
     this.#suspects = [];
     await Promise.all([...this.isolates].map((isolate) => isolate.close()));
     await this.#cell?.close();
@@ -151,9 +163,7 @@ export class Fleet implements IsolateOwner {
   #refuse(outcome: Refusal): void {
     if (this.isolates.size > 0) return;
     this.#refusal = { outcome, untilMs: performance.now() + REFUSAL_MS };
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const pending of waiting) pending.fail(outcome.code, outcome.message, outcome.stack);
+    for (const pending of this.#waiting.takeAll()) pending.fail(outcome.code, outcome.message, outcome.stack);
   }
 
   #openCell(): void {
@@ -170,12 +180,30 @@ export class Fleet implements IsolateOwner {
     });
   }
 
+  /** L3 */
+  #watch(): void {
+    this.#look ??= setInterval(() => this.#shed(), LOOK_MS);
+  }
+
+  #shed(): void {
+    const nowMs = performance.now();
+    if (![...this.isolates].some((isolate) => !isolate.isOver && !isolate.isStuck)) {
+      this.#waiting.nobodyServes(nowMs);
+    }
+    for (const pending of this.#waiting.shed(nowMs)) {
+      pending.fail("overloaded", `more requests of ${this.app.app} come than this site can do`);
+    }
+    if (this.#waiting.size > 0) return;
+    clearInterval(this.#look);
+    this.#look = undefined;
+  }
+
   #drain(): void {
     const nowMs = performance.now();
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.size > 0) {
       const isolate = this.#free();
       if (isolate === undefined) return this.grow();
-      const pending = this.#waiting.shift();
+      const pending = this.#waiting.next(nowMs);
       if (pending !== undefined && !pending.answered) begin(isolate, pending, nowMs);
     }
   }

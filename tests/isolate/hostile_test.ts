@@ -221,6 +221,32 @@ Deno.test("more requests than an isolate takes wait, and too many are refused", 
   });
 });
 
+Deno.test("at ten times what an app can do its requests are served fresh, or sent away soon (L3)", async () => {
+  await withPool(async (pool) => {
+    const app = appOf(
+      `export default { async fetch() { await new Promise((r) => setTimeout(r, 20)); return new Response("x"); } };`,
+      { limits: { requestsMax: 1, isolatesMax: 1 } },
+    );
+    await textOf(await pool.call(app, callOf("/")));
+    const served: number[] = [], sentAway: number[] = [];
+    const one = async () => {
+      const begunMs = performance.now();
+      const code = codeOf(await pool.call(app, callOf("/")));
+      (code === "response" ? served : sentAway).push(performance.now() - begunMs);
+    };
+    const all: Promise<void>[] = [];
+    for (const endMs = performance.now() + 4_000; performance.now() < endMs;) {
+      for (let i = 0; i < 10; i++) all.push(one());
+      await new Promise((r) => setTimeout(r, 20));
+    }
+    await Promise.all(all);
+    const middle = (times: number[]) => times.sort((a, b) => a - b)[times.length >> 1] ?? Infinity;
+    assert.ok(served.length > 20 && sentAway.length > served.length, `${served.length}, ${sentAway.length}`);
+    assert.ok(middle(served) <= 1_000, `those who were served waited ${middle(served)} ms`);
+    assert.ok(middle(sentAway) <= 2_500, `the others were told after ${middle(sentAway)} ms`);
+  });
+});
+
 Deno.test("thousands of reads at once do not run at once at the site", async () => {
   await withPool(async (pool) => {
     const app = appOf(`export default { async fetch(_, env) {
