@@ -12,9 +12,11 @@ export const JSON_DEPTH_MAX = 64;
 
 /** Of names and codes. */
 const WORD_CHARS_MAX = 1024;
-/** Of what an error says: what a person reads of it, and more than a log line. An app may throw 8 MiB of text. */
-const MESSAGE_CHARS_MAX = 8 * 1024;
-const STACK_CHARS_MAX = 32 * 1024;
+/** Of what an error says: what a person reads of it. An app may throw 8 MiB of text. */
+const MESSAGE_BYTES_MAX = 8 * 1024;
+const STACK_BYTES_MAX = 32 * 1024;
+/** Of a line of the console: twice what is kept of it, so that no half of a secret is left where it is cut. */
+export const LINE_BYTES_MAX = 32 * 1024;
 
 const LEVELS: ReadonlySet<string> = new Set(["debug", "info", "warn", "error"]);
 
@@ -66,19 +68,21 @@ export function readWord(payload: Payload): string {
 }
 
 /** What an error says: an app may say more than is kept of it. */
-export const readMessage = (payload: Payload): string => cut(payload.text(), MESSAGE_CHARS_MAX);
+export const readMessage = (payload: Payload): string => cut(payload, MESSAGE_BYTES_MAX);
 
 /** Where an error came from: as with what it says. */
-export const readStack = (payload: Payload): string => cut(payload.text(), STACK_CHARS_MAX);
+export const readStack = (payload: Payload): string => cut(payload, STACK_BYTES_MAX);
 
-const cut = (text: string, charsMax: number): string =>
-  text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}… (${text.length} characters)`;
+function cut(payload: Payload, bytesMax: number): string {
+  const { text, cutBytes } = payload.textUpTo(bytesMax);
+  return cutBytes === null ? text : `${text}… (${cutBytes} bytes)`;
+}
 
-/** A line of the console. @throws FrameError */
+/** A line of the console: what is longer is cut. @throws FrameError */
 export function readLogLine(payload: Payload): { readonly level: string; readonly text: string } {
   const level = payload.text();
   if (!LEVELS.has(level)) throw new FrameError("a log line has a level that no console has");
-  return { level, text: payload.text() };
+  return { level, text: cut(payload, LINE_BYTES_MAX) };
 }
 
 /** Nothing is behind what was read. @throws FrameError */

@@ -104,6 +104,21 @@ export class Payload {
     return utf8Decoder.decode(this.#bytes.subarray(at, at + length));
   }
 
+  /**
+   * A text, of which at most so many bytes are read: a part of a longer string would keep all of that in memory.
+   * `cutBytes`: how long it was, where it was longer.
+   */
+  textUpTo(bytesMax: number): { readonly text: string; readonly cutBytes: number | null } {
+    const length = this.u32();
+    const at = this.#take(length);
+    if (length <= bytesMax) {
+      return { text: utf8Decoder.decode(this.#bytes.subarray(at, at + length)), cutBytes: null };
+    }
+    const text = utf8Decoder.decode(this.#bytes.subarray(at, at + bytesMax), { stream: true });
+    utf8Decoder.decode(); // half of a character at the end is dropped
+    return { text, cutBytes: length };
+  }
+
   byteString(): string {
     const length = this.u32();
     const at = this.#take(length);

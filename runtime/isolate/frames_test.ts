@@ -3,7 +3,15 @@ import fc from "fast-check";
 import type { Key } from "../../store/key.ts";
 import { Payload, readFrames } from "./frame_reader.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { BACKLOG_BYTES_MAX, type ByteConnection, FRAME_BYTES_MAX, FrameError } from "./frames.ts";
+import {
+  BACKLOG_BYTES_MAX,
+  type ByteConnection,
+  FRAME,
+  FRAME_BYTES_MAX,
+  FrameError,
+  HEADER_BYTES,
+} from "./frames.ts";
+import { LINE_BYTES_MAX, readLogLine } from "./frame_fields.ts";
 import {
   readCommit,
   readGet,
@@ -191,4 +199,27 @@ Deno.test("frames: who does not read is told of before the memory of the writer 
   for (let i = 0; i < 8; i++) writer.begin(1, 1).rest(chunk).end();
   assert.ok(told.length > 0 && told.every((bytes) => bytes > BACKLOG_BYTES_MAX));
   writer.close();
+});
+
+Deno.test("what an app says is read as far as it is kept, however long it is, and never half a character", async () => {
+  let sent = new Uint8Array();
+  const writer = new FrameWriter({
+    read: () => Promise.resolve(null),
+    write: (bytes) => {
+      sent = bytes.slice(HEADER_BYTES);
+      return Promise.resolve(bytes.length);
+    },
+  }, () => {});
+  const line = "x" + "€".repeat(1_000_000);
+  writer.begin(FRAME.log, 1).text("info").text(line).end();
+  await writer.drained();
+  const payload = new Payload(sent);
+  const read = readLogLine(payload);
+  assert.equal(payload.left, 0);
+  const [kept = "", more = ""] = read.text.split("…");
+  assert.ok(
+    line.startsWith(kept) && kept.length > 10_000 && kept.length <= LINE_BYTES_MAX / 3 + 1,
+    `${kept.length}`,
+  );
+  assert.equal(more, " (3000001 bytes)");
 });

@@ -1,9 +1,11 @@
 /**
  * The last lines of one site's log, in memory: what `logs` reads. Written by the site, read by any number of tails.
  *
- * R1  Bounded by lines and by bytes: the oldest go first.
+ * R1  Bounded by lines and by bytes, over all. Beyond, the oldest line goes of whoever has most, the site itself or an
+ *     app: one that prints without end pushes its own lines out, and nobody else's.
  * R2  A reader holds nothing here but a number: one that is slow finds that lines have gone, and how many; it never
  *     makes the site wait.
+ * R3  Lines are read in the order in which they were added, whoever's they are.
  */
 import type { LogLine } from "./log_line.ts";
 
@@ -13,17 +15,70 @@ const RING_LINES_MAX = 10_000;
 const RING_BYTES_MAX = 4 * 1024 * 1024;
 /** What a line costs beside its text. */
 const LINE_BYTES = 200;
-/** As isolates cut theirs; a stack of ours is shorter. */
+/** As apps' are cut before they come here (app_log_budget.ts); a stack of ours is shorter. */
 const TEXT_MAX = 16 * 1024;
+
+interface Numbered {
+  readonly line: LogLine;
+  readonly number: number;
+}
 
 /** Lines read, and where to go on. */
 export interface RingPart {
-  readonly lines: readonly { readonly line: LogLine; readonly number: number }[];
+  readonly lines: readonly Numbered[];
   /** Lines that had gone before they were read. */
   readonly lost: number;
   /** The number after the last that was looked at. */
   readonly next: number;
 }
+
+/** The lines of the site itself, or of one app. */
+class Share {
+  #lines: Numbered[] = [];
+  /** Of `#lines`, those before it have gone: shifting a long array costs its length. */
+  #gone = 0;
+  bytes = 0;
+
+  get size(): number {
+    return this.#lines.length - this.#gone;
+  }
+
+  at(index: number): Numbered | undefined {
+    return this.#lines[this.#gone + index];
+  }
+
+  add(numbered: Numbered): void {
+    this.#lines.push(numbered);
+    this.bytes += bytesOf(numbered.line);
+  }
+
+  /** The oldest goes. @returns its bytes */
+  drop(): number {
+    const oldest = this.#lines[this.#gone];
+    if (oldest === undefined) return 0;
+    this.#gone++;
+    const bytes = bytesOf(oldest.line);
+    this.bytes -= bytes;
+    if (this.#gone > 256 && this.#gone * 2 > this.#lines.length) {
+      this.#lines = this.#lines.slice(this.#gone);
+      this.#gone = 0;
+    } else this.#lines[this.#gone - 1] = GONE;
+    return bytes;
+  }
+
+  /** The first line from a number on. */
+  from(number: number): number {
+    let low = 0, high = this.size;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.at(middle)?.number ?? Infinity) < number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+const GONE: Numbered = { line: { atMs: 0, site: "", level: "debug", text: "" }, number: -1 };
 
 /** A bounded log. */
 export class LogRing {
@@ -31,16 +86,16 @@ export class LogRing {
   readonly boot: string = crypto.getRandomValues(new Uint8Array(8)).toHex();
   readonly #linesMax: number;
   readonly #bytesMax: number;
-  readonly #slots: (LogLine | undefined)[];
+  /** By app; the site's own by "". */
+  readonly #shares = new Map<string, Share>();
   readonly #waiting = new Set<() => void>();
-  #first = 0;
   #next = 0;
+  #size = 0;
   #bytes = 0;
 
   constructor(limits: { readonly linesMax?: number; readonly bytesMax?: number } = {}) {
     this.#linesMax = limits.linesMax ?? RING_LINES_MAX;
     this.#bytesMax = limits.bytesMax ?? RING_BYTES_MAX;
-    this.#slots = new Array(this.#linesMax);
   }
 
   /** The number that the next line gets. */
@@ -50,7 +105,9 @@ export class LogRing {
 
   /** The number of the oldest line that is still here. */
   get first(): number {
-    return this.#first;
+    let first = this.#next;
+    for (const share of this.#shares.values()) first = Math.min(first, share.at(0)?.number ?? first);
+    return first;
   }
 
   /** How many tails wait for a line. */
@@ -61,34 +118,59 @@ export class LogRing {
   /** Keeps a line (R1). */
   add(line: LogLine): void {
     const kept = line.text.length > TEXT_MAX ? { ...line, text: line.text.slice(0, TEXT_MAX) + "…" } : line;
-    if (this.#next - this.#first === this.#linesMax) this.#drop();
-    this.#slots[this.#next++ % this.#linesMax] = kept;
+    // What a site says of an app has no version: it is the site's.
+    const whose = line.version === undefined ? "" : line.app ?? "";
+    let share = this.#shares.get(whose);
+    if (share === undefined) this.#shares.set(whose, share = new Share());
+    share.add({ line: kept, number: this.#next++ });
+    this.#size++;
     this.#bytes += bytesOf(kept);
-    while (this.#bytes > this.#bytesMax && this.#next - this.#first > 1) this.#drop();
+    while (this.#size > this.#linesMax) this.#drop((share) => share.size);
+    while (this.#bytes > this.#bytesMax && this.#size > 1) this.#drop((share) => share.bytes);
     if (this.#waiting.size === 0) return;
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const wake of waiting) wake();
   }
 
-  /** Up to `max` lines from a number on that pass a filter (R2). */
+  /** Up to `max` lines from a number on that pass a filter (R2, R3). */
   read(from: number, max: number, passes: (line: LogLine) => boolean): RingPart {
-    const begin = Math.max(from, this.#first);
-    const lines: { line: LogLine; number: number }[] = [];
-    let at = begin;
-    for (; at < this.#next && lines.length < max; at++) {
-      const line = this.#slots[at % this.#linesMax];
-      if (line !== undefined && passes(line)) lines.push({ line, number: at });
+    const ways = [...this.#shares.values()].map((share) => ({ share, at: share.from(from) }));
+    const lines: Numbered[] = [];
+    let next = from, looked = 0;
+    while (lines.length < max) {
+      let first: { share: Share; at: number } | undefined, number = Infinity;
+      for (const way of ways) {
+        const own = way.share.at(way.at)?.number ?? Infinity;
+        if (own < number) [first, number] = [way, own];
+      }
+      const numbered = first?.share.at(first.at);
+      if (first === undefined || numbered === undefined) {
+        next = Math.max(next, this.#next);
+        break;
+      }
+      first.at++;
+      looked++;
+      next = numbered.number + 1;
+      if (passes(numbered.line)) lines.push(numbered);
     }
-    return { lines, lost: begin - from, next: at };
+    return { lines, lost: next - from - looked, next };
   }
 
   /** The newest `max` lines that pass a filter, oldest first. */
   newest(max: number, passes: (line: LogLine) => boolean): RingPart {
-    const lines: { line: LogLine; number: number }[] = [];
-    for (let at = this.#next - 1; at >= this.#first && lines.length < max; at--) {
-      const line = this.#slots[at % this.#linesMax];
-      if (line !== undefined && passes(line)) lines.push({ line, number: at });
+    const ways = [...this.#shares.values()].map((share) => ({ share, at: share.size - 1 }));
+    const lines: Numbered[] = [];
+    while (lines.length < max) {
+      let last: { share: Share; at: number } | undefined, number = -1;
+      for (const way of ways) {
+        const own = way.at < 0 ? -1 : way.share.at(way.at)?.number ?? -1;
+        if (own > number) [last, number] = [way, own];
+      }
+      const numbered = last?.share.at(last.at);
+      if (last === undefined || numbered === undefined) break;
+      last.at--;
+      if (passes(numbered.line)) lines.push(numbered);
     }
     return { lines: lines.reverse(), lost: 0, next: this.#next };
   }
@@ -107,11 +189,18 @@ export class LogRing {
     this.#waiting.delete(wake);
   }
 
-  #drop(): void {
-    const slot = this.#first++ % this.#linesMax;
-    const line = this.#slots[slot];
-    this.#slots[slot] = undefined;
-    if (line !== undefined) this.#bytes -= bytesOf(line);
+  /** The oldest line of whoever has most goes (R1). */
+  #drop(of: (share: Share) => number): void {
+    let whose = "", most = -1;
+    for (const [name, share] of this.#shares) {
+      const has = of(share);
+      if (has > most) [whose, most] = [name, has];
+    }
+    const share = this.#shares.get(whose);
+    if (share === undefined) return;
+    this.#bytes -= share.drop();
+    this.#size--;
+    if (share.size === 0) this.#shares.delete(whose);
   }
 }
 

@@ -19,7 +19,7 @@ import { AppStacks } from "../deploy/app_stacks.ts";
 import { assetFetcher } from "../gateway/asset_answer.ts";
 import { AppGateway } from "../gateway/app_gateway.ts";
 import { AppWrites } from "../gateway/app_writes.ts";
-import { AppRunner, type RunnerServices } from "../gateway/app_runner.ts";
+import { AppRunner, type RunLine, type RunnerServices } from "../gateway/app_runner.ts";
 import { AdminForwarder } from "../gateway/admin_forward.ts";
 import { type LinkReply, type LinkRequest, serveLinkRequest } from "../gateway/link_requests.ts";
 import { appSpace, SessionStore } from "../gateway/session_store.ts";
@@ -39,6 +39,7 @@ import type { LinkHub } from "../link/mod.ts";
 import type { StatefulMetrics } from "../stateful/metrics.ts";
 import { PEER_KIND } from "../stateful/peer_ways.ts";
 import { isForRouter } from "../stateful/router.ts";
+import { AppLogBudgets } from "../observe/app_log_budget.ts";
 import { ProcessLoad } from "../observe/process_load.ts";
 import type { SiteRates } from "../observe/overview.ts";
 import { Traffic } from "../observe/traffic.ts";
@@ -160,6 +161,7 @@ export async function startApps(
   const tokens = new SessionTokens(ports.codec, () => replica.nowMs());
   const load = new ProcessLoad();
   const writes = new AppWrites(table);
+  const lines = new AppLogBudgets<RunLine>((line) => stacks.line(line, (mapped) => log.app(mapped)));
   const running: RunnerServices = {
     writes,
     stateful: {
@@ -173,7 +175,7 @@ export async function startApps(
     limits: config.limits,
     isolateApp: appOf,
     traffic,
-    appLog: (line) => stacks.line(line, (mapped) => log.app(mapped)),
+    appLog: (line) => lines.line(line),
     mapStack: (version, text) => stacks.mapped(version, text),
     metrics: site.requests.metrics,
     redact: (app, text) => secrets.redact(app, text),
@@ -294,6 +296,7 @@ export async function startApps(
           admin: (head, body, signal) => forwarder.serve(head, body, signal, admin),
         }, request),
     close: async () => {
+      lines.close();
       cron?.close();
       background.close();
       table.close();
