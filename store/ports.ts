@@ -38,6 +38,14 @@ export interface Network {
   send(to: SiteId, message: Uint8Array): Promise<void>;
 }
 
+/** Rows on disk are not what was put there (S4): what is read in their place would be wrong. */
+export class DamagedRows extends Error {
+  override readonly name = "DamagedRows";
+  constructor(readonly keys: readonly Key[]) {
+    super(`${keys.length} rows on disk are damaged: their bytes do not fit their checksums`);
+  }
+}
+
 /** One durable step of a replica: all of it is on disk when the promise resolves, or none of it ever. */
 export interface Commit {
   /** Rows to put; each replaces the row with its key, and with it that row's place in the journal. */
@@ -63,6 +71,9 @@ export interface ScanOptions {
  * S2  After a crash, `load` and the reads show a prefix of the commits that holds every one that resolved, each
  *     whole.
  * S3  A commit that rejects leaves the storage failed: every later commit rejects too, and the site must stop.
+ * S4  What a read gives is what was put: where the disk has changed bytes by itself, the read rejects with
+ *     DamagedRows, and where it is not known which rows those are, with another error. An open finds out which rows
+ *     are damaged, or are gone, before anything is read (as far as the implementation says).
  */
 export interface Storage {
   /** The named records as of the last commit; empty for a blank disk. */

@@ -28,7 +28,7 @@ export async function openData(config: SiteConfig, synced: (ms: number) => void)
   if (config.engine === "memory") return { storage: new MemoryStorage(), disk: crypto.randomUUID() };
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
   const folder = `${config.data}/store`;
-  const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder, synced);
+  const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder, { synced });
   try {
     return { storage, disk: await diskName(`${folder}/disk`, storage) };
   } catch (error) {

@@ -10,24 +10,36 @@
  *     cache, else by reading it.
  * K3  Deno KV syncs every atomic operation before it answers.
  * K4  After a failed commit nothing is written any more (S3).
+ * K5  Every value has its checksum (S4), compared at each read. An open of a folder compares all of them
+ *     (denokv_check.ts), where that takes no more than a moment.
+ * K6  As Q6 of sqlite.ts: a database that has counted fewer commits than the file beside it went back.
  *
  * One process at a time: the folder's lock sees to that for a file; over KV Connect the operator must.
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import { Reader, Writer } from "../../store/codec.ts";
 import type { Key } from "../../store/key.ts";
-import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
+import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
+import { bytesSum } from "./checksum.ts";
+import { CommitCount } from "./commit_count.ts";
 import { batches, decodeRedo, encodeRedo } from "./denokv_batch.ts";
+import { checkFile, checkRows, countRows, upgradeRows } from "./denokv_check.ts";
 import * as layout from "./denokv_layout.ts";
-import type { KvMutation, RowHead } from "./denokv_layout.ts";
+import type { KvMutation, RowHead, Totals } from "./denokv_layout.ts";
 import { DenoKvReader, joined } from "./denokv_reader.ts";
+import type { DiskReport } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
 import { HeadCache } from "./head_cache.ts";
 
+const FORMAT = "denokv 2";
+/** Without checksums. */
+const FORMER = "denokv 1";
 const TOTALS = ["t"];
+const FORMAT_KEY = ["f"];
 const PUBLISHED = ["p"];
+const PUBLISHED_NAME = layout.nameBytes("p");
 const REDO = "q";
 
 /** Where the database is: a folder of its own, or a KV Connect address. */
@@ -38,16 +50,17 @@ export type DenoKvPlace = { readonly folder: string } | { readonly url: string }
  *
  * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable.
  */
-export async function openDenoKv(place: DenoKvPlace): Promise<DenoKvStorage> {
-  const claim = "folder" in place ? claimFolder(place.folder, "denokv 1") : null;
-  let kv: Deno.Kv | undefined;
+export async function openDenoKv(place: DenoKvPlace, report: DiskReport = {}): Promise<DenoKvStorage> {
+  const claim = "folder" in place ? claimFolder(place.folder, FORMAT, FORMER) : null;
+  let opened: DenoKvStorage | undefined;
   try {
-    kv = await Deno.openKv("folder" in place ? `${place.folder}/root.kv` : place.url);
-    const storage = new DenoKvStorage(kv, claim);
-    await storage.recover();
-    return storage;
+    const path = "folder" in place ? `${place.folder}/root.kv` : place.url;
+    if (claim !== null) checkFile(path);
+    opened = new DenoKvStorage(await Deno.openKv(path), claim);
+    await opened.recover(report);
+    return opened;
   } catch (error) {
-    kv?.close();
+    await opened?.close();
     claim?.release();
     throw failure(`cannot open the store at ${"folder" in place ? place.folder : place.url}`, error);
   }
@@ -61,7 +74,9 @@ export class DenoKvStorage implements Storage {
   readonly #heads = new HeadCache();
   /** In how many pieces each large record lies. */
   readonly #recordPieces = new Map<string, number>();
-  #bytes = 0;
+  readonly #count: CommitCount | null;
+  #totals: Totals = { rows: 0, bytes: 0, commits: 0 };
+  #wentBack = false;
   #busy = false;
   #closed = false;
   #failed: StoreUnavailable | null = null;
@@ -70,24 +85,62 @@ export class DenoKvStorage implements Storage {
     this.#kv = kv;
     this.#reader = new DenoKvReader(kv);
     this.#claim = claim;
+    this.#count = claim === null ? null : new CommitCount(`${claim.path}/commits`);
   }
 
-  /** Finishes or forgets a large step that a crash cut (K1), and reads the totals. */
-  async recover(): Promise<void> {
-    const published = await this.#kv.get<Uint8Array>(PUBLISHED);
+  /** The disk has lost commits that it had said it has (K6). */
+  get wentBack(): boolean {
+    return this.#wentBack;
+  }
+
+  /** Finishes or forgets a large step that a crash cut (K1), compares what is there (K5), and reads the totals. */
+  async recover(report: DiskReport): Promise<void> {
+    const write = (mutations: readonly KvMutation[]) => this.#inBatches(mutations);
+    const isFormer = await this.#isFormer();
+    await this.#finishStep(isFormer);
+    if (isFormer) await upgradeRows(this.#kv, write);
+    if (isFormer || this.#claim === null) await this.#markFormat();
+    const totals = layout.decodeTotals((await this.#kv.get<Uint8Array>(TOTALS)).value);
+    const found = this.#claim === null ? null : await checkRows(this.#kv, this.#claim.path, totals, write);
+    if (found !== null && found.damaged > 0) report.damaged?.(found);
+    this.#totals = found?.totals ?? totals ?? await countRows(this.#kv);
+    this.#wentBack = (this.#count?.last ?? 0) > this.#totals.commits;
+    for (const [key, entry] of await this.#reader.list(["m"])) {
+      const name = String(key[1]), { pieces } = layout.decodeRecord(name, entry);
+      if (pieces > 0) this.#recordPieces.set(name, pieces);
+    }
+  }
+
+  /** Of a folder its mark says it; a database that has no folder says it itself. */
+  async #isFormer(): Promise<boolean> {
+    if (this.#claim !== null) return this.#claim.engine === FORMER;
+    const [format, totals] = await this.#kv.getMany([FORMAT_KEY, TOTALS]);
+    return format.value === null && totals.value !== null;
+  }
+
+  async #markFormat(): Promise<void> {
+    if (this.#claim !== null) return this.#claim.upgraded();
+    const name = new TextEncoder().encode(FORMAT);
+    await this.#atomic([{ key: FORMAT_KEY, value: name }]);
+  }
+
+  async #finishStep(isFormer: boolean): Promise<void> {
+    const published = (await this.#kv.get<Uint8Array>(PUBLISHED)).value;
     const redo = await this.#reader.list([REDO]);
-    if (published.value !== null) {
-      const wanted = new Reader(published.value).uint();
+    if (published !== null) {
+      const whole = isFormer ? published : layout.unsealed(PUBLISHED_NAME, published);
+      if (whole === null) throw new Error("K1: the word of a step under way is damaged");
+      const reader = new Reader(whole), wanted = reader.uint(), sum = isFormer ? 0 : reader.uint();
       if (redo.length !== wanted) throw new Error(`K1: the redo log has ${redo.length} of ${wanted} pieces`);
-      for (const batch of batches(decodeRedo(redo.map(([, piece]) => piece)))) await this.#atomic(batch);
+      const pieces = redo.map(([, piece]) => piece);
+      if (!isFormer && piecesSum(pieces) !== sum) throw new Error("K1: the redo log is damaged");
+      await this.#inBatches(decodeRedo(pieces));
     }
     await this.#unpublish(redo.map(([key]) => Number(key[1])));
-    const totals = await this.#kv.get<Uint8Array>(TOTALS);
-    this.#bytes = totals.value === null ? 0 : new Reader(totals.value).uint();
-    for (const [key, entry] of await this.#reader.list(["m"])) {
-      const { pieces } = layout.decodeRecord(entry);
-      if (pieces > 0) this.#recordPieces.set(String(key[1]), pieces);
-    }
+  }
+
+  async #inBatches(mutations: readonly KvMutation[]): Promise<void> {
+    for (const batch of batches(mutations)) await this.#atomic(batch);
   }
 
   load(): Promise<Map<string, Uint8Array>> {
@@ -95,11 +148,12 @@ export class DenoKvStorage implements Storage {
       const out = new Map<string, Uint8Array>();
       for (const [key, entry] of await this.#reader.list(["m"])) {
         const name = String(key[1]);
-        const { pieces, value } = layout.decodeRecord(entry);
-        out.set(
-          name,
-          pieces === 0 ? value : joined((await this.#reader.list(["n", name])).map(([, one]) => one)),
-        );
+        const { pieces, value, sum } = layout.decodeRecord(name, entry);
+        const whole = pieces === 0
+          ? value
+          : joined((await this.#reader.list(["n", name])).map(([, one]) => one));
+        if (bytesSum(whole) !== sum) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+        out.set(name, whole);
       }
       return out;
     });
@@ -122,7 +176,7 @@ export class DenoKvStorage implements Storage {
   }
 
   bytes(): Promise<number> {
-    return Promise.resolve(this.#bytes);
+    return Promise.resolve(this.#totals.bytes);
   }
 
   async commit(commit: Commit): Promise<void> {
@@ -144,6 +198,7 @@ export class DenoKvStorage implements Storage {
     if (this.#closed) return Promise.resolve();
     this.#closed = true;
     this.#kv.close();
+    this.#count?.close();
     this.#claim?.release();
     return Promise.resolve();
   }
@@ -154,14 +209,21 @@ export class DenoKvStorage implements Storage {
     for (const row of commit.rows) rows.set(row.key, row);
     const mutations: KvMutation[] = [];
     const olds = await this.#oldHeads([...rows.keys()]);
-    let bytes = this.#bytes;
-    for (const [key, row] of rows) bytes += rowMutations(key, row, olds.get(key) ?? null, mutations);
+    const totals = { ...this.#totals, commits: this.#totals.commits + 1 };
+    const damaged = new Set([...olds].flatMap(([key, old]) => old === DAMAGED_HEAD ? [key] : []));
+    if (damaged.size > 0) mutations.push(...await this.#reader.leavings(damaged));
+    for (const [key, row] of rows) {
+      const old = olds.get(key) ?? null;
+      totals.bytes += rowMutations(key, row, old, mutations);
+      totals.rows += Number(row !== null) - Number(old !== null);
+    }
     for (const [name, value] of commit.records) {
       mutations.push(...layout.recordMutations(name, value, this.#recordPieces.get(name) ?? 0));
     }
-    if (bytes !== this.#bytes) mutations.push({ key: TOTALS, value: new Writer().uint(bytes).done() });
+    mutations.push({ key: TOTALS, value: layout.encodeTotals(totals) });
     await this.#write(mutations);
-    this.#bytes = bytes;
+    this.#totals = totals;
+    this.#count?.set(totals.commits); // K6
     for (const [key, row] of rows) this.#heads.set(key, row === null ? null : headOf(row));
     for (const [name, value] of commit.records) {
       const pieces = value === null ? 0 : layout.piecesOf(value.length);
@@ -180,7 +242,8 @@ export class DenoKvStorage implements Storage {
     for (const batch of batches(redo.map((value, i) => ({ key: [REDO, i], value })))) {
       await this.#atomic(batch);
     }
-    await this.#atomic([{ key: PUBLISHED, value: new Writer().uint(redo.length).done() }]);
+    const word = new Writer().uint(redo.length).uint(piecesSum(redo));
+    await this.#atomic([{ key: PUBLISHED, value: layout.sealed(PUBLISHED_NAME, word) }]);
     for (const batch of parts) await this.#atomic(batch);
     await this.#unpublish([...redo.keys()]);
   }
@@ -211,7 +274,10 @@ export class DenoKvStorage implements Storage {
       else out.set(key, head);
     }
     const found = await this.#reader.stored(unknown);
-    unknown.forEach((key, i) => out.set(key, found[i]?.head ?? null));
+    unknown.forEach((key, i) => {
+      const stored = found[i];
+      out.set(key, stored === undefined ? null : "head" in stored ? stored.head : DAMAGED_HEAD);
+    });
     return out;
   }
 
@@ -219,10 +285,16 @@ export class DenoKvStorage implements Storage {
     try {
       return await look();
     } catch (error) {
-      throw failure("cannot read", error);
+      throw error instanceof DamagedRows ? error : failure("cannot read", error);
     }
   }
 }
+
+/** Of a row that is damaged: how much it took an open finds out (K5), and where it stood the journal says. */
+const DAMAGED_HEAD: RowHead = { position: 0, valueBytes: 0, pieces: 0 };
+
+const piecesSum = (pieces: readonly Uint8Array[]): number =>
+  pieces.reduce((sum, piece) => bytesSum(piece, sum), 0);
 
 const headOf = (row: Row): RowHead => {
   const valueBytes = row.value?.length ?? 0;
@@ -231,7 +303,7 @@ const headOf = (row: Row): RowHead => {
 
 /** Appends what puts a row (null: drops it) in place of the old one; returns by how many bytes the rows grow. */
 function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: KvMutation[]): number {
-  if (old !== null && old.position !== row?.position) {
+  if (old !== null && old.position !== 0 && old.position !== row?.position) {
     out.push({ key: layout.journalKey(old.position), value: null });
     for (let i = 0; i < old.pieces; i++) out.push({ key: layout.pieceKey(old.position, i), value: null });
   }
@@ -250,7 +322,7 @@ function rowMutations(key: Key, row: Row | null, old: RowHead | null, out: KvMut
   }
   out.push({ key: layout.rowKey(key), value: layout.encodeRow(row) });
   if (old?.position !== row.position) {
-    out.push({ key: layout.journalKey(row.position), value: layout.journalValue.of(key) });
+    out.push({ key: layout.journalKey(row.position), value: layout.journalValue.of(row.position, key) });
   }
   return key.length + (value?.length ?? 0) - oldBytes;
 }

@@ -6,8 +6,12 @@
  *   ["j", position]        → packed key      the journal
  *   ["c", position, i]     → bytes           piece i of the value of the row at that position
  *   ["m", name]            → record          a named record, in pieces ["n", name, i] where it is large
- *   ["t"]                  → totals          bytes of all rows
+ *   ["t"]                  → totals          rows, bytes of all rows, commits
  *   ["q", i], ["p"]        → redo            a large step under way: its mutations, and that they count
+ *
+ * Every value ends with its checksum (four bytes, the highest first), over its key and what is before: a value that
+ * does not fit, or lies under another key, is damaged (store/ports.ts S4). A value in pieces has one in its row's
+ * record, over all of them.
  *
  * L1  Order: ["r", …] sorts as packed keys do, but for long keys that share their head; those are neighbours, and
  *     a scan sorts them.
@@ -18,6 +22,7 @@ import { createHash } from "node:crypto";
 import { Reader, Writer } from "../../store/codec.ts";
 import type { Key } from "../../store/key.ts";
 import type { Row } from "../../store/row.ts";
+import { bytesSum } from "./checksum.ts";
 
 /** All zeros, such a head takes 2,000 bytes; prefix and hash (at most 32) fit beside it (L2). */
 export const KEY_BYTES_WHOLE = 1_000;
@@ -51,7 +56,42 @@ export interface StoredRow {
   readonly row: Omit<Row, "value">;
   readonly value: Uint8Array | null | undefined;
   readonly head: RowHead;
+  /** The checksum of a value in pieces; 0 for others. */
+  readonly valueSum: number;
 }
+
+/** A row whose record, or value, does not fit its checksum. */
+export interface DamagedRow {
+  readonly damaged: Key;
+}
+
+const SUM_BYTES = 4;
+
+/** Ends a value with its checksum. */
+export function sealed(key: Uint8Array, value: Writer): Uint8Array {
+  const bytes = value.done();
+  return withSum(bytes, bytesSum(bytes, bytesSum(key)));
+}
+
+function withSum(bytes: Uint8Array, sum: number): Uint8Array {
+  const out = new Uint8Array(bytes.length + SUM_BYTES);
+  out.set(bytes);
+  new DataView(out.buffer).setUint32(bytes.length, sum);
+  return out;
+}
+
+/** What a value has before its checksum; null where that does not fit. */
+export function unsealed(key: Uint8Array, value: Uint8Array): Uint8Array | null {
+  const length = value.length - SUM_BYTES;
+  if (length < 0) return null;
+  const bytes = value.subarray(0, length);
+  const sum = new DataView(value.buffer, value.byteOffset).getUint32(length);
+  return bytesSum(bytes, bytesSum(key)) === sum ? bytes : null;
+}
+
+/** What names an entry that is no row's, for its checksum. */
+export const nameBytes = (...parts: readonly (string | number)[]): Uint8Array =>
+  new TextEncoder().encode(JSON.stringify(parts));
 
 const blobOf = (key: string): Uint8Array<ArrayBuffer> => Buffer.from(key, "latin1");
 const keyOf = (bytes: Uint8Array): Key =>
@@ -79,7 +119,15 @@ export const recordKey = (name: string): KvPart[] => ["m", name];
 export const recordPieceKey = (name: string, index: number): KvPart[] => ["n", name, index];
 
 /** The packed key in a journal entry. */
-export const journalValue = { of: blobOf, key: keyOf };
+export const journalValue = {
+  of: (position: number, key: Key): Uint8Array =>
+    sealed(nameBytes("j", position), new Writer(key.length + 8).raw(blobOf(key))),
+  /** null where it is damaged. */
+  key: (position: number, value: Uint8Array): Key | null => {
+    const bytes = unsealed(nameBytes("j", position), value);
+    return bytes === null ? null : keyOf(bytes);
+  },
+};
 
 /** In how many pieces a value lies; 0: in the record itself. */
 export const piecesOf = (bytes: number): number => bytes <= PIECE_BYTES ? 0 : Math.ceil(bytes / PIECE_BYTES);
@@ -92,18 +140,61 @@ export const piece = (value: Uint8Array, index: number): Uint8Array =>
 export function encodeRow(row: Row): Uint8Array {
   const { value } = row;
   const pieces = piecesOf(value?.length ?? 0);
-  const out = new Writer(48 + (pieces === 0 ? value?.length ?? 0 : 0));
+  const out = new Writer(64 + (pieces === 0 ? value?.length ?? 0 : 0));
   out.uint(row.position).uint(row.clock).uint(row.replica).uint(row.known).uint(row.expiresAtMs);
   out.key(row.key.length > KEY_BYTES_WHOLE ? row.key : "");
   out.flag(value !== null).uint(value?.length ?? 0).uint(pieces);
   if (value !== null && pieces === 0) out.bytes(value);
-  return out.done();
+  if (value !== null && pieces > 0) out.uint(bytesSum(value));
+  return sealed(placeOf(row.key), out);
 }
 
-/** The row of a record; `bytes` is the part of its key that follows "r". */
-export function decodeRow(record: Uint8Array, bytes: Uint8Array): StoredRow {
-  const reader = new Reader(record);
+/** What tells a row's place from others': the part of its key that follows "r", the hash of a long one with it. */
+function placeOf(key: Key): Uint8Array {
+  const [, bytes, hash] = rowKey(key);
+  return partsOf(bytes as Uint8Array, hash as Uint8Array | undefined);
+}
+
+function partsOf(bytes: Uint8Array, hash: Uint8Array | undefined): Uint8Array {
+  return hash === undefined ? bytes : Buffer.concat([bytes, hash]);
+}
+
+/** A row that is damaged: nothing is known of it but its key and position. */
+export function damagedRecord(key: Key, position: number): Uint8Array {
+  const out = new Writer(32 + key.length).uint(0).uint(position);
+  return sealed(placeOf(key), out.key(key.length > KEY_BYTES_WHOLE ? key : ""));
+}
+
+/** The row of a record; `bytes` and `hash` are the parts of its key that follow "r". */
+export function decodeRow(
+  record: Uint8Array,
+  bytes: Uint8Array,
+  hash: Uint8Array | undefined,
+): StoredRow | DamagedRow {
+  const whole = unsealed(partsOf(bytes, hash), record);
+  // Of a long key only its beginning is known then.
+  if (whole === null) return { damaged: keyOf(bytes) };
+  const reader = new Reader(whole);
   const position = reader.uint();
+  if (position === 0) {
+    reader.uint();
+    const long = reader.key();
+    return { damaged: long === "" ? keyOf(bytes) : long };
+  }
+  const stored = readRow(reader, position, bytes, true);
+  reader.end();
+  return stored;
+}
+
+/** The row of a record of the format before, which had no checksums. */
+export function decodeFormerRow(record: Uint8Array, bytes: Uint8Array): StoredRow {
+  const reader = new Reader(record);
+  const stored = readRow(reader, reader.uint(), bytes, false);
+  reader.end();
+  return stored;
+}
+
+function readRow(reader: Reader, position: number, bytes: Uint8Array, isSummed: boolean): StoredRow {
   const clock = reader.uint();
   const replica = reader.uint();
   const known = reader.uint();
@@ -113,12 +204,12 @@ export function decodeRow(record: Uint8Array, bytes: Uint8Array): StoredRow {
   const valueBytes = reader.uint();
   const pieces = reader.uint();
   const value = !present ? null : pieces === 0 ? reader.bytes() : undefined;
-  reader.end();
-  const key = long === "" ? keyOf(bytes) : long;
+  const valueSum = isSummed && value === undefined ? reader.uint() : 0;
   return {
-    row: { key, position, clock, replica, known, expiresAtMs },
+    row: { key: long === "" ? keyOf(bytes) : long, position, clock, replica, known, expiresAtMs },
     value,
     head: { position, valueBytes, pieces },
+    valueSum,
   };
 }
 
@@ -134,18 +225,55 @@ export function recordMutations(name: string, value: Uint8Array | null, piecesBe
   if (value === null) out.push({ key: recordKey(name), value: null });
   else {
     const entry = new Writer().uint(pieces).bytes(pieces === 0 ? value : new Uint8Array());
-    out.push({ key: recordKey(name), value: entry.done() });
+    entry.uint(bytesSum(value));
+    out.push({ key: recordKey(name), value: sealed(nameBytes("m", name), entry) });
     for (let i = 0; i < pieces; i++) out.push({ key: recordPieceKey(name, i), value: piece(value, i) });
   }
   for (let i = pieces; i < piecesBefore; i++) out.push({ key: recordPieceKey(name, i), value: null });
   return out;
 }
 
-/** A named record's value, or in how many pieces it lies. */
-export function decodeRecord(entry: Uint8Array): { pieces: number; value: Uint8Array } {
-  const reader = new Reader(entry);
-  const pieces = reader.uint();
-  const value = reader.bytes();
+/** A named record's value, or in how many pieces it lies. @throws Error where it is damaged. */
+export function decodeRecord(
+  name: string,
+  entry: Uint8Array,
+): { readonly pieces: number; readonly value: Uint8Array; readonly sum: number } {
+  const whole = unsealed(nameBytes("m", name), entry);
+  if (whole === null) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+  const reader = new Reader(whole);
+  const read = { pieces: reader.uint(), value: reader.bytes(), sum: reader.uint() };
   reader.end();
-  return { pieces, value };
+  return read;
+}
+
+/** A named record of the format before, which had no checksums. */
+export function decodeFormerRecord(
+  entry: Uint8Array,
+): { readonly pieces: number; readonly value: Uint8Array } {
+  const reader = new Reader(entry);
+  const read = { pieces: reader.uint(), value: reader.bytes() };
+  reader.end();
+  return read;
+}
+
+/** What a storage counts. */
+export interface Totals {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly commits: number;
+}
+
+const TOTALS_NAME = nameBytes("t");
+
+export const encodeTotals = ({ rows, bytes, commits }: Totals): Uint8Array =>
+  sealed(TOTALS_NAME, new Writer().uint(rows).uint(bytes).uint(commits));
+
+/** null where they are damaged, or not there. */
+export function decodeTotals(value: Uint8Array | null): Totals | null {
+  const whole = value === null ? null : unsealed(TOTALS_NAME, value);
+  if (whole === null) return null;
+  const reader = new Reader(whole);
+  const totals = { rows: reader.uint(), bytes: reader.uint(), commits: reader.uint() };
+  reader.end();
+  return totals;
 }

@@ -3,13 +3,17 @@
  * runs beside the commit that replaces it.
  *
  * R1  A row is given whole, or as a newer one, or, where it was dropped meanwhile, not at all.
+ * R2  What does not fit its checksum is not given (store/ports.ts S4).
  */
 import type { Key } from "../../store/key.ts";
-import type { ScanOptions } from "../../store/ports.ts";
+import { DamagedRows, type ScanOptions } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
+import { bytesSum } from "./checksum.ts";
 import * as layout from "./denokv_layout.ts";
-import type { RowHead, StoredRow } from "./denokv_layout.ts";
+import type { DamagedRow, RowHead, StoredRow } from "./denokv_layout.ts";
+
+type Stored = StoredRow | DamagedRow;
 
 /** What `Deno.Kv.getMany` takes. */
 const GET_MANY_MAX = 10;
@@ -32,8 +36,16 @@ export class DenoKvReader {
   async scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
     if (limit <= 0 || range.start >= range.end) return [];
     const found = await this.#scanStored(range, limit, reverse);
-    const rows = await Promise.all(found.map((stored) => this.#whole(stored)));
+    const rows = await this.#allWhole(found);
     return rows.filter((row) => row !== undefined);
+  }
+
+  /** @throws DamagedRows */
+  async #allWhole(found: readonly (Stored | undefined)[]): Promise<(Row | undefined)[]> {
+    const rows = await Promise.all(found.map((one) => one === undefined ? undefined : this.#whole(one)));
+    const damaged = rows.flatMap((row) => row !== undefined && "damaged" in row ? [row.damaged] : []);
+    if (damaged.length > 0) throw new DamagedRows(damaged);
+    return rows as (Row | undefined)[];
   }
 
   /** Rows with after < position ≤ upTo. */
@@ -56,11 +68,11 @@ export class DenoKvReader {
   }
 
   /** Rows as their records tell them, in the order asked. */
-  async stored(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
-    const out: (StoredRow | undefined)[] = [];
+  async stored(keys: readonly Key[]): Promise<(Stored | undefined)[]> {
+    const out: (Stored | undefined)[] = [];
     for (let from = 0; from < keys.length; from += GET_AT_ONCE) {
       const until = Math.min(keys.length, from + GET_AT_ONCE);
-      const slices: Promise<(StoredRow | undefined)[]>[] = [];
+      const slices: Promise<(Stored | undefined)[]>[] = [];
       for (let at = from; at < until; at += GET_MANY_MAX) {
         slices.push(this.#getSlice(keys.slice(at, Math.min(until, at + GET_MANY_MAX))));
       }
@@ -69,45 +81,49 @@ export class DenoKvReader {
     return out;
   }
 
-  async #getSlice(keys: readonly Key[]): Promise<(StoredRow | undefined)[]> {
+  async #getSlice(keys: readonly Key[]): Promise<(Stored | undefined)[]> {
     const entries = await this.#kv.getMany<Uint8Array[]>(keys.map(layout.rowKey));
-    return entries.map((entry) => entry.value === null ? undefined : storedOf(entry.key, entry.value));
+    return entries.map(({ key, value }, i) => {
+      if (value === null) return undefined;
+      const stored = storedOf(key, value);
+      return "damaged" in stored ? { damaged: keys[i] ?? stored.damaged } : stored;
+    });
   }
 
   /** Whole rows, in the order asked. */
   async rows(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    const stored = await this.stored(keys);
-    if (stored.every((one) => one === undefined || one.value !== undefined)) return stored.map(inline);
-    return await Promise.all(stored.map((one) => one === undefined ? undefined : this.#whole(one)));
+    return await this.#allWhole(await this.stored(keys));
   }
 
   /** The row with its value; undefined where it was dropped while its pieces were read. */
-  async #whole(stored: StoredRow): Promise<Row | undefined> {
-    let now: StoredRow | undefined = stored;
+  async #whole(stored: Stored): Promise<Row | DamagedRow | undefined> {
+    let now: Stored | undefined = stored;
     for (let tries = 0; tries < PIECE_TRIES; tries++) {
-      if (now === undefined || now.value !== undefined) return inline(now);
-      const { position, pieces, valueBytes }: RowHead = now.head;
+      if (now === undefined || "damaged" in now) return now;
+      if (now.value !== undefined) return { ...now.row, value: now.value };
+      const { position, valueBytes }: RowHead = now.head;
+      const key: Key = now.row.key;
       const value = joined((await this.list(["c", position])).map(([, one]) => one));
-      if (value.length === valueBytes) return { ...now.row, value };
-      now = (await this.stored([stored.row.key]))[0];
-      if (now?.head.position === position) throw new Error(`a value has lost some of its ${pieces} pieces`);
+      if (value.length === valueBytes && bytesSum(value) === now.valueSum) return { ...now.row, value };
+      now = (await this.stored([key]))[0];
+      if (now !== undefined && "head" in now && now.head.position === position) return { damaged: key };
     }
     throw new Error("a row was overwritten again and again while it was read");
   }
 
-  async #scanStored(range: Range, limit: number, reverse: boolean): Promise<StoredRow[]> {
+  async #scanStored(range: Range, limit: number, reverse: boolean): Promise<Stored[]> {
     const bounds = { start: layout.scanStart(range.start), end: layout.scanEnd(range.end) };
     const batchSize = Math.min(LIST_BATCH_MAX, Math.max(1, limit));
-    const out: StoredRow[] = [];
-    let group: StoredRow[] = []; // long keys with one head, which lie in the order of their hashes (L1)
+    const out: Stored[] = [];
+    let group: Stored[] = []; // long keys with one head, which lie in the order of their hashes (L1)
     const flush = () => {
-      group.sort((a, b) => (a.row.key < b.row.key ? -1 : 1) * (reverse ? -1 : 1));
+      group.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1) * (reverse ? -1 : 1));
       out.push(...group);
       group = [];
     };
     for await (const entry of this.#kv.list<Uint8Array>(bounds, { batchSize, reverse })) {
       const stored = storedOf(entry.key, entry.value);
-      const { key } = stored.row;
+      const key = keyOf(stored);
       if (group.length > 0 && !sharesHead(group, key)) flush();
       if (out.length >= limit) break;
       if (key < range.start || key >= range.end) continue;
@@ -116,6 +132,20 @@ export class DenoKvReader {
     }
     flush();
     return out.length > limit ? out.slice(0, limit) : out;
+  }
+
+  /** What removes all of some damaged rows but their records: nothing there says where it is, so the journal is walked. */
+  async leavings(keys: ReadonlySet<Key>): Promise<layout.KvMutation[]> {
+    const out: layout.KvMutation[] = [];
+    for (const [at, value] of await this.list(["j"])) {
+      const position = Number(at[1]), key = layout.journalValue.key(position, value);
+      if (key === null || !keys.has(key)) continue;
+      out.push({ key: layout.journalKey(position), value: null });
+      for (const [piece] of await this.list(["c", position])) {
+        out.push({ key: layout.pieceKey(position, Number(piece[2])), value: null });
+      }
+    }
+    return out;
   }
 
   async #entries(
@@ -128,7 +158,9 @@ export class DenoKvReader {
     for await (
       const entry of this.#kv.list<Uint8Array>(bounds, { limit, batchSize: Math.min(limit, LIST_BATCH_MAX) })
     ) {
-      out.push({ position: Number(entry.key[1]), key: layout.journalValue.key(entry.value) });
+      const position = Number(entry.key[1]), key = layout.journalValue.key(position, entry.value);
+      if (key === null) throw new Error(`the entry of the journal at ${position} is damaged`);
+      out.push({ position, key });
     }
     return out;
   }
@@ -143,18 +175,19 @@ export class DenoKvReader {
   }
 }
 
-function storedOf(key: Deno.KvKey, record: Uint8Array): StoredRow {
-  const part = key[1];
+function storedOf(key: Deno.KvKey, record: Uint8Array): Stored {
+  const [, part, hash] = key;
   if (!(part instanceof Uint8Array)) throw new Error("a row lies under a key that is not ours");
-  return layout.decodeRow(record, part);
+  return layout.decodeRow(record, part, hash instanceof Uint8Array ? hash : undefined);
 }
 
-const inline = (stored: StoredRow | undefined): Row | undefined =>
-  stored === undefined ? undefined : { ...stored.row, value: stored.value ?? null };
+const keyOf = (stored: Stored): Key => "damaged" in stored ? stored.damaged : stored.row.key;
 
-const sharesHead = (group: readonly StoredRow[], key: Key): boolean =>
-  key.length > layout.KEY_BYTES_WHOLE &&
-  key.slice(0, layout.KEY_BYTES_WHOLE) === group[0]?.row.key.slice(0, layout.KEY_BYTES_WHOLE);
+const sharesHead = (group: readonly Stored[], key: Key): boolean => {
+  const [first] = group;
+  return first !== undefined && key.length > layout.KEY_BYTES_WHOLE &&
+    key.slice(0, layout.KEY_BYTES_WHOLE) === keyOf(first).slice(0, layout.KEY_BYTES_WHOLE);
+};
 
 /** Pieces as one. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {

@@ -19,6 +19,10 @@ const LOCK_FILE = "lock";
 /** A held folder. */
 export interface FolderClaim {
   readonly path: string;
+  /** What its mark says: the engine that was asked for, or the one of the version before. */
+  readonly engine: string;
+  /** The folder is as the engine that was asked for has it: from now on its mark says so. */
+  upgraded(): void;
   /** Gives the folder back; the second call does nothing. */
   release(): void;
 }
@@ -26,17 +30,20 @@ export interface FolderClaim {
 /**
  * Claims a folder for an engine, creating it where it does not exist.
  *
+ * @param former the engine's format of the version before, which it takes over ({@link FolderClaim.upgraded}).
  * @throws StoreUnavailable `disk_failed` where another process holds it, another engine or somebody else's files
  * are in it, or the file system refuses.
  */
-export function claimFolder(path: string, engine: string): FolderClaim {
+export function claimFolder(path: string, engine: string, former?: string): FolderClaim {
   try {
     makeFolder(path);
-    checkMark(path, engine);
+    const found = checkMark(path, engine, former);
     const lock = takeLock(path);
     let held = true;
     return {
       path,
+      engine: found,
+      upgraded: () => replaceMark(path, markOf(engine)),
       release: () => {
         if (!held) return;
         held = false;
@@ -65,16 +72,23 @@ function makeFolder(path: string): void {
   syncFolder(folderOf(path));
 }
 
-function checkMark(path: string, engine: string): void {
-  const wanted = `sojourn storage: ${engine}\n`;
+const markOf = (engine: string): string => `sojourn storage: ${engine}\n`;
+
+/** The engine that the mark names; a folder without one gets it. */
+function checkMark(path: string, engine: string, former?: string): string {
+  const wanted = markOf(engine);
   const names = [...Deno.readDirSync(path)].map((entry) => entry.name);
   if (names.includes(MARK_FILE)) {
     const found = Deno.readTextFileSync(`${path}/${MARK_FILE}`);
-    if (found === wanted) return;
+    if (found === wanted) return engine;
+    if (former !== undefined && found === markOf(former)) return former;
     // A power cut came before it was synced, so nothing else was written here.
     const isTorn = wanted.startsWith(found) &&
       names.every((name) => name === MARK_FILE || name === LOCK_FILE);
-    if (isTorn) return writeSynced(path, wanted);
+    if (isTorn) {
+      writeSynced(path, MARK_FILE, wanted);
+      return engine;
+    }
     throw refusal(path, `it was written by "${found.trim()}", and "${wanted.trim()}" was asked for`);
   }
   const others = names.filter((name) => name !== LOCK_FILE);
@@ -84,14 +98,22 @@ function checkMark(path: string, engine: string): void {
       `it holds other files (${others.slice(0, 3).join(", ")}); an empty folder is accepted`,
     );
   }
-  writeSynced(path, wanted);
+  writeSynced(path, MARK_FILE, wanted);
+  return engine;
+}
+
+/** In one step: a torn mark would make a folder that has rows nobody's. */
+function replaceMark(path: string, mark: string): void {
+  writeSynced(path, `${MARK_FILE}.new`, mark);
+  Deno.renameSync(`${path}/${MARK_FILE}.new`, `${path}/${MARK_FILE}`);
+  syncFolder(path);
 }
 
 /** A mark that a power cut could take back would turn our own files into somebody else's. */
-function writeSynced(path: string, mark: string): void {
-  const file = Deno.openSync(`${path}/${MARK_FILE}`, { create: true, write: true, truncate: true });
+function writeSynced(path: string, name: string, text: string): void {
+  const file = Deno.openSync(`${path}/${name}`, { create: true, write: true, truncate: true });
   try {
-    file.writeSync(new TextEncoder().encode(mark));
+    file.writeSync(new TextEncoder().encode(text));
     file.syncSync();
   } finally {
     file.close();

@@ -13,16 +13,28 @@
  *     made grouped overwrites 2–4 times slower (tests/bench/storage.ts).
  * Q3  The log's name is in its folder for good before the first commit: an open writes one synced transaction.
  * Q4  After a failed commit nothing is written any more (S3).
+ * Q5  Every row and record has its checksum (S4), compared at each read. An open compares all of them and looks
+ *     whether tables and indexes fit (sqlite_check.ts), where that takes no more than a moment.
+ * Q6  Commits are counted, in the database and, once synced, in the file `commits` beside it: a database that has
+ *     counted fewer than the file has lost what it had said was on disk.
  */
 import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { StoreUnavailable } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
-import type { Commit, ScanOptions, Storage } from "../../store/ports.ts";
+import { type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
 import type { Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
+import { recordSum, rowSum } from "./checksum.ts";
+import { CommitCount } from "./commit_count.ts";
+import { CHECK_AT_OPEN_BYTES, type DiskReport } from "./disk_report.ts";
 import { claimFolder, type FolderClaim } from "./folder.ts";
 import { rowBytes } from "./memory.ts";
+import { addSums, checkRows, keyText, soundTotals, type Totals, totalsSum } from "./sqlite_check.ts";
+
+const FORMAT = "sqlite 2";
+/** Without checksums. */
+const FORMER = "sqlite 1";
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS rows(
@@ -30,11 +42,10 @@ CREATE TABLE IF NOT EXISTS rows(
   key BLOB NOT NULL UNIQUE,
   position INTEGER NOT NULL UNIQUE,
   clock INTEGER NOT NULL, replica INTEGER NOT NULL, known INTEGER NOT NULL, expires INTEGER NOT NULL,
-  value BLOB
+  value BLOB, sum INTEGER
 );
-CREATE TABLE IF NOT EXISTS records(name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS records(name TEXT PRIMARY KEY, value BLOB NOT NULL, sum INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS totals(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT OR IGNORE INTO totals VALUES('bytes', 0);
 `;
 /** Q3. */
 const OPENED = "INSERT INTO totals VALUES('opened', 1) ON CONFLICT(name) DO UPDATE SET value = value + 1";
@@ -52,18 +63,18 @@ const SYNC_INLINE_MS = 0.5;
 /** Some ten syncs change the opinion of a disk. */
 const SYNC_WEIGHT = 0.1;
 
-const COLUMNS = "key, position, clock, replica, known, expires, value";
-type Columns = [Uint8Array, number, number, number, number, number, Uint8Array | null];
+const COLUMNS = "key, position, clock, replica, known, expires, value, sum";
+type Columns = [Uint8Array, number, number, number, number, number, Uint8Array | null, number];
 
 /**
  * Opens the storage in a folder of its own, creating both.
  *
  * @throws StoreUnavailable `disk_failed` where the folder is held, not ours, or not usable.
  */
-export function openSqlite(folder: string, synced: (ms: number) => void = () => {}): SqliteStorage {
-  const claim = claimFolder(folder, "sqlite 1");
+export function openSqlite(folder: string, report: DiskReport = {}): SqliteStorage {
+  const claim = claimFolder(folder, FORMAT, FORMER);
   try {
-    return new SqliteStorage(claim, synced);
+    return new SqliteStorage(claim, report);
   } catch (error) {
     claim.release();
     throw failure(`cannot open the store in ${folder}`, error);
@@ -73,11 +84,14 @@ export function openSqlite(folder: string, synced: (ms: number) => void = () => 
 /** See the file's header. */
 export class SqliteStorage implements Storage {
   readonly #claim: FolderClaim;
-  readonly #synced: (ms: number) => void;
+  readonly #report: DiskReport;
   readonly #db: DatabaseSync;
   readonly #statements: Statements;
   readonly #log: Deno.FsFile;
-  #bytes: number;
+  readonly #count: CommitCount;
+  /** The disk has lost commits that it had said it has (Q6). */
+  readonly wentBack: boolean;
+  #totals: Totals;
   /** How long a sync takes here, smoothed: decides where the next one is done (Q1). */
   #syncMs = 0;
   /** The sync under way. */
@@ -85,59 +99,75 @@ export class SqliteStorage implements Storage {
   #closed = false;
   #failed: StoreUnavailable | null = null;
 
-  constructor(claim: FolderClaim, synced: (ms: number) => void) {
+  constructor(claim: FolderClaim, report: DiskReport) {
     this.#claim = claim;
-    this.#synced = synced;
+    this.#report = report;
     this.#db = new DatabaseSync(`${claim.path}/rows.db`);
     try {
       this.#db.exec(
         `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -${CACHE_KIB};
          PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};`,
       );
+      if (claim.engine === FORMER) addSums(this.#db);
       this.#db.exec(SCHEMA);
       this.#db.exec(OPENED);
+      if (claim.engine === FORMER) claim.upgraded();
+      this.#check();
       this.#db.exec("PRAGMA synchronous = NORMAL");
       this.#log = Deno.openSync(`${claim.path}/rows.db-wal`, { read: true, write: true });
       this.#statements = prepare(this.#db);
-      this.#bytes = (this.#statements.total.get() as unknown as [number])[0];
+      this.#totals = soundTotals(this.#db);
+      this.#count = new CommitCount(`${claim.path}/commits`);
+      this.wentBack = this.#count.last > this.#totals.commits;
     } catch (error) {
       this.#db.close();
       throw error;
     }
   }
 
+  /** Q5 */
+  #check(): void {
+    const { size } = Deno.statSync(`${this.#claim.path}/rows.db`);
+    if (size > CHECK_AT_OPEN_BYTES) return;
+    const found = checkRows(this.#db);
+    if (found.damaged > 0 || found.isReindexed) this.#report.damaged?.(found);
+  }
+
   load(): Promise<Map<string, Uint8Array>> {
     return this.#read(() => {
-      const all = this.#statements.records.all() as unknown as [string, Uint8Array][];
-      return new Map(all);
+      const all = this.#statements.records.all() as unknown as [string, Uint8Array, number][];
+      return new Map(all.map(([name, value, sum]) => {
+        if (recordSum(name, value) !== sum) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+        return [name, value];
+      }));
     });
   }
 
   get(key: Key): Promise<Row | undefined> {
-    return this.#read(() => this.#get(key));
+    return this.#read(() => whole([this.#get(key)])[0]);
   }
 
   getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => keys.map((key) => this.#get(key)));
+    return this.#read(() => whole(keys.map((key) => this.#get(key))));
   }
 
   scan(range: Range, { limit = Infinity, reverse = false }: ScanOptions = {}): Promise<Row[]> {
     const statement = reverse ? this.#statements.scanDown : this.#statements.scanUp;
-    return this.#read(() =>
-      (statement.all(blobOf(range.start), blobOf(range.end), sqlLimit(limit)) as unknown as Columns[]).map(
-        rowOf,
-      )
-    );
+    return this.#read(() => {
+      const found = statement.all(blobOf(range.start), blobOf(range.end), sqlLimit(limit));
+      return whole((found as unknown as Columns[]).map(rowOf));
+    });
   }
 
   journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(() =>
-      (this.#statements.journal.all(after, upTo, sqlLimit(limit)) as unknown as Columns[]).map(rowOf)
-    );
+    return this.#read(() => {
+      const found = this.#statements.journal.all(after, upTo, sqlLimit(limit));
+      return whole((found as unknown as Columns[]).map(rowOf));
+    });
   }
 
   bytes(): Promise<number> {
-    return Promise.resolve(this.#bytes);
+    return Promise.resolve(this.#totals.bytes);
   }
 
   async commit(commit: Commit): Promise<void> {
@@ -160,7 +190,8 @@ export class SqliteStorage implements Storage {
       }
       const tookMs = performance.now() - begunMs;
       this.#syncMs += (tookMs - this.#syncMs) * SYNC_WEIGHT;
-      this.#synced(tookMs);
+      this.#count.set(this.#totals.commits); // Q6
+      this.#report.synced?.(tookMs);
     } catch (error) {
       // What the disk kept is unknown, and a second sync could say yes to pages that the first one lost.
       this.#failed = failure("cannot sync", error);
@@ -175,40 +206,51 @@ export class SqliteStorage implements Storage {
     this.#closed = true;
     await this.#syncing?.catch(() => {}); // the commit that waits for it tells
     this.#log.close();
+    this.#count.close();
     this.#db.close();
     this.#claim.release();
   }
 
   #apply(commit: Commit): void {
-    const { begin, end, setTotal, setRecord, removeRecord } = this.#statements;
+    const { begin, end, setRecord, removeRecord } = this.#statements;
     begin.run();
-    let bytes = this.#bytes;
-    for (const key of commit.drop) bytes += this.#drop(key);
-    for (const row of commit.rows) bytes += this.#put(row);
+    const totals = { ...this.#totals };
+    for (const key of commit.drop) this.#drop(key, totals);
+    for (const row of commit.rows) this.#put(row, totals);
     for (const [name, value] of commit.records) {
       if (value === null) removeRecord.run(name);
-      else setRecord.run(name, value);
+      else setRecord.run(name, value, recordSum(name, value));
     }
-    if (bytes !== this.#bytes) setTotal.run(bytes);
+    totals.commits++;
+    this.#setTotals(totals);
     end.run();
-    this.#bytes = bytes;
+    this.#totals = totals;
   }
 
-  /** Puts a row; returns by how many bytes the storage grew. */
-  #put(row: Row): number {
+  #setTotals(totals: Totals): void {
+    const { rows, bytes, commits } = totals;
+    this.#statements.setTotals.run(rows, bytes, commits, totalsSum(totals));
+  }
+
+  /** Puts a row, and counts what the storage grew by. */
+  #put(row: Row, totals: Counting): void {
     const { size, put } = this.#statements;
     const key = blobOf(row.key);
     const old = size.get(key) as unknown as [number] | undefined;
-    put.run(key, row.position, row.clock, row.replica, row.known, row.expiresAtMs, row.value);
-    return rowBytes(row) - (old === undefined ? 0 : row.key.length + old[0]);
+    const { position, clock, replica, known, expiresAtMs, value } = row;
+    put.run(key, position, clock, replica, known, expiresAtMs, value, rowSum(key, row));
+    totals.bytes += rowBytes(row) - (old === undefined ? 0 : row.key.length + old[0]);
+    if (old === undefined) totals.rows++;
   }
 
-  #drop(key: Key): number {
+  #drop(key: Key, totals: Counting): void {
     const old = this.#statements.drop.get(blobOf(key)) as unknown as [number] | undefined;
-    return old === undefined ? 0 : -(key.length + old[0]);
+    if (old === undefined) return;
+    totals.bytes -= key.length + old[0];
+    totals.rows--;
   }
 
-  #get(key: Key): Row | undefined {
+  #get(key: Key): Row | Damaged | undefined {
     const found = this.#statements.get.get(blobOf(key)) as unknown as Columns | undefined;
     return found === undefined ? undefined : rowOf(found);
   }
@@ -218,7 +260,7 @@ export class SqliteStorage implements Storage {
     try {
       return look();
     } catch (error) {
-      throw failure("cannot read", error);
+      throw error instanceof DamagedRows ? error : failure("cannot read", error);
     }
   }
 
@@ -231,6 +273,7 @@ export class SqliteStorage implements Storage {
   }
 }
 
+type Counting = { -readonly [Name in keyof Totals]: Totals[Name] };
 type Statements = ReturnType<typeof prepare>;
 /** In the runtime, not yet in its types. */
 type ReturnsArrays = { setReturnArrays(on: boolean): void };
@@ -254,31 +297,45 @@ function prepare(db: DatabaseSync) {
     ),
     size: rows("SELECT ifnull(length(value), 0) FROM rows WHERE key = ?"),
     put: db.prepare(
-      `INSERT INTO rows(${COLUMNS}) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET
+      `INSERT INTO rows(${COLUMNS}) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET
        position = excluded.position, clock = excluded.clock, replica = excluded.replica,
-       known = excluded.known, expires = excluded.expires, value = excluded.value`,
+       known = excluded.known, expires = excluded.expires, value = excluded.value, sum = excluded.sum`,
     ),
     drop: rows("DELETE FROM rows WHERE key = ? RETURNING ifnull(length(value), 0)"),
-    records: rows("SELECT name, value FROM records"),
-    setRecord: db.prepare("INSERT OR REPLACE INTO records VALUES(?, ?)"),
+    records: rows("SELECT name, value, sum FROM records"),
+    setRecord: db.prepare("INSERT OR REPLACE INTO records(name, value, sum) VALUES(?, ?, ?)"),
     removeRecord: db.prepare("DELETE FROM records WHERE name = ?"),
-    total: rows("SELECT value FROM totals WHERE name = 'bytes'"),
-    setTotal: db.prepare("UPDATE totals SET value = ? WHERE name = 'bytes'"),
+    setTotals: db.prepare(`UPDATE totals SET value = CASE name
+      WHEN 'rows' THEN ? WHEN 'bytes' THEN ? WHEN 'commits' THEN ? WHEN 'sum' THEN ? ELSE value END`),
   };
 }
 
 const blobOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
 const sqlLimit = (limit: number): number => Number.isFinite(limit) ? limit : -1;
 
-const rowOf = ([key, position, clock, replica, known, expiresAtMs, value]: Columns): Row => ({
-  key: Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1") as Key,
-  position,
-  clock,
-  replica,
-  known,
-  expiresAtMs,
-  value,
-});
+/** A row whose bytes do not fit its checksum. */
+class Damaged {
+  constructor(readonly key: Key) {}
+}
+
+function rowOf(
+  [bytes, position, clock, replica, known, expiresAtMs, value, sum]: Columns,
+): Row | Damaged {
+  const key = keyText(bytes) as Key;
+  const row = { key, position, clock, replica, known, expiresAtMs, value };
+  return rowSum(bytes, row) === sum ? row : new Damaged(key);
+}
+
+/** Rows as they were put. @throws DamagedRows */
+function whole<Found extends Row | undefined>(found: readonly (Found | Damaged)[]): Found[] {
+  const rows: Found[] = [], damaged: Key[] = [];
+  for (const row of found) {
+    if (row instanceof Damaged) damaged.push(row.key);
+    else rows.push(row);
+  }
+  if (damaged.length > 0) throw new DamagedRows(damaged);
+  return rows;
+}
 
 function failure(what: string, cause: unknown): StoreUnavailable {
   const why = cause instanceof Error ? cause.message : String(cause);

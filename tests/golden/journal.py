@@ -6,6 +6,8 @@
 import hashlib
 import json
 import random
+import struct
+import zlib
 
 EPOCH_MS = 1735689600000  # 2025-01-01
 TICKS = 4096
@@ -96,6 +98,29 @@ def kv_parts(packed):
     return [packed[:1000].hex(), hashlib.sha256(packed).digest()[:16].hex()]
 
 
+def sealed_record(record, value, pieces, parts):
+    """A record of `denokv 2`: that of `denokv 1`, the sum of a value in pieces, and a sum over its place and all of it."""
+    body = record + (varint(zlib.crc32(value)) if pieces else b"")
+    return body + zlib.crc32(b"".join(map(bytes.fromhex, parts)) + body).to_bytes(4, "big")
+
+
+def shown(name, data):
+    """What holds 60 KB of zeros is given by its length and digest."""
+    if len(data) < 4000:
+        return {name: data.hex()}
+    return {name + "Bytes": len(data), name + "Sha256": hashlib.sha256(data).hexdigest()}
+
+
+def row_sums():
+    """Sums of rows in SQLite."""
+    cases = [(1, 5, 1, 0, 0, key("a"), b"hi"), (1, 5, 1, 0, 0, key("a"), b""), (1, 5, 1, 0, 0, key("a"), None),
+             (2**53 - 1, 2**53 - 1, 2**24 - 1, 3, 1900000000123, key("a", "b"), b"\x00\xff")]
+    return [{"row": dict(zip(("position", "clock", "replica", "known", "expiresAtMs"), case[:5]), key=case[5].hex()),
+             "value": None if case[6] is None else case[6].hex(),
+             "sum": zlib.crc32(case[5] + struct.pack(">5d", *case[:5]) + bytes([case[6] is not None]) + (case[6] or b""))}
+            for case in cases]
+
+
 def row_records():
     plain = {"position": 1, "clock": 5, "replica": 1, "known": 0, "expiresAtMs": 0}
     big = {"position": 2**53 - 1, "clock": 2**53 - 1, "replica": 2**24 - 1, "known": 3, "expiresAtMs": 1900000000123}
@@ -106,12 +131,10 @@ def row_records():
     for fields, packed, value in cases:
         row = {"key": packed.hex(), **fields}
         record, pieces = row_record(row, value)
-        # A record that holds 60 KB of zeros is given by its length and digest.
-        shown = {"record": record.hex()} if len(record) < 4000 else {
-            "recordBytes": len(record), "recordSha256": hashlib.sha256(record).hexdigest()}
         out.append({"row": row, "size": None if value is None else len(value),
                     "value": None if value is None or len(value) > 100 else value.hex(),
-                    "parts": kv_parts(packed), "pieces": pieces, **shown})
+                    "parts": kv_parts(packed), "pieces": pieces, **shown("record", record),
+                    **shown("sealed", sealed_record(record, value, pieces, kv_parts(packed)))})
     return out
 
 
@@ -137,4 +160,4 @@ def redo():
             "pieces": [{"bytes": len(p), "sha256": hashlib.sha256(p).hexdigest()} for p in pieces]}
 
 
-print(json.dumps({"versions": versions(), "history": history(), "rowRecords": row_records(), "redo": redo()}, indent=1))
+print(json.dumps({"versions": versions(), "history": history(), "rowSums": row_sums(), "rowRecords": row_records(), "redo": redo()}, indent=1))

@@ -7,7 +7,14 @@ import { keyFromBytes } from "../../store/key.ts";
 import { WHOLE } from "../../store/range.ts";
 import { CLOCK_EPOCH_MS, CLOCK_TICKS_PER_MS, parseVersionstamp, versionstamp } from "../../store/row.ts";
 import { decodeRedo, encodeRedo } from "../../runtime/storage/denokv_batch.ts";
-import { decodeRow, encodeRow, type KvPart, rowKey } from "../../runtime/storage/denokv_layout.ts";
+import { rowSum } from "../../runtime/storage/checksum.ts";
+import {
+  decodeFormerRow,
+  decodeRow,
+  encodeRow,
+  type KvPart,
+  rowKey,
+} from "../../runtime/storage/denokv_layout.ts";
 import { row } from "../contract/storage_contract.ts";
 import { storageSubjects } from "../contract/storage_subjects.ts";
 import { runPython, storedVectors } from "./python.ts";
@@ -41,6 +48,10 @@ const RowRecord = z.strictObject({
   record: z.string().optional(),
   recordBytes: z.number().optional(),
   recordSha256: z.string().optional(),
+  /** With its sums: what is written now; without them is the format before. */
+  sealed: z.string().optional(),
+  sealedBytes: z.number().optional(),
+  sealedSha256: z.string().optional(),
 });
 const Part = z.union([z.string(), z.number(), z.strictObject({ bytes: z.string() })]);
 const Vectors = z.strictObject({
@@ -52,6 +63,7 @@ const Vectors = z.strictObject({
     versionstamp: z.string(),
   })),
   history: z.array(Step),
+  rowSums: z.array(z.strictObject({ row: Fields, value: z.string().nullable(), sum: z.number() })),
   rowRecords: z.array(RowRecord),
   redo: z.strictObject({
     mutations: z.array(z.strictObject({ key: z.array(Part), size: Size, value: z.string().nullable() })),
@@ -101,26 +113,42 @@ for (const subject of storageSubjects) {
 
 Deno.test("golden journal: the records of rows in Deno KV", () => {
   for (
-    const { row: fields, size, value, parts, pieces, record, recordBytes, recordSha256 } of vectors.rowRecords
+    const { row: fields, size, value, parts, pieces, record, sealed, sealedBytes, sealedSha256 } of vectors
+      .rowRecords
   ) {
     const whole = { ...fields, key: keyOf(fields.key), value: valueOf(value, size) };
     const encoded = encodeRow(whole);
-    if (record !== undefined) assert.equal(Buffer.from(encoded).toString("hex"), record);
-    else assert.deepEqual([encoded.length, sha256(encoded)], [recordBytes, recordSha256]);
+    if (sealed !== undefined) assert.equal(Buffer.from(encoded).toString("hex"), sealed);
+    else assert.deepEqual([encoded.length, sha256(encoded)], [sealedBytes, sealedSha256]);
     const [space, ...rest] = rowKey(whole.key);
     assert.equal(space, "r");
     assert.deepEqual(
       rest.map((part) => Buffer.from(z.instanceof(Uint8Array).parse(part)).toString("hex")),
       parts,
     );
-    const decoded = decodeRow(encoded, bytes(parts[0] ?? ""));
-    assert.deepEqual(decoded.head, { position: fields.position, valueBytes: size ?? 0, pieces });
-    const { value: wholeValue, ...others } = whole;
-    assert.deepEqual(decoded.row, others);
-    assert.deepEqual(
-      decoded.value && [...decoded.value],
-      pieces > 0 ? undefined : wholeValue && [...wholeValue],
-    );
+    const [first = "", hash] = parts;
+    const read = decodeRow(encoded, bytes(first), hash === undefined ? undefined : bytes(hash));
+    assert.ok("row" in read, "it is as it was written");
+    const former = record === undefined ? null : decodeFormerRow(bytes(record), bytes(first));
+    for (const decoded of former === null ? [read] : [read, former]) {
+      assert.deepEqual(decoded.head, { position: fields.position, valueBytes: size ?? 0, pieces });
+      const { value: wholeValue, ...others } = whole;
+      assert.deepEqual(decoded.row, others);
+      assert.deepEqual(
+        decoded.value && [...decoded.value],
+        pieces > 0 ? undefined : wholeValue && [...wholeValue],
+      );
+    }
+    const changed = encoded.with(encoded.length - 5, (encoded.at(-5) ?? 0) ^ 1);
+    assert.ok("damaged" in decodeRow(changed, bytes(first), hash === undefined ? undefined : bytes(hash)));
+    assert.ok("damaged" in decodeRow(encoded, bytes("026200"), undefined), "under another key");
+  }
+});
+
+Deno.test("golden journal: the sums of rows in SQLite", () => {
+  for (const { row: fields, value, sum } of vectors.rowSums) {
+    const whole = { ...fields, key: keyOf(fields.key), value: value === null ? null : bytes(value) };
+    assert.equal(rowSum(bytes(fields.key), whole), sum);
   }
 });
 

@@ -1,0 +1,197 @@
+/**
+ * Whether the entries of a Deno KV database on a file are those that were put there (store/ports.ts S4): rows against
+ * the journal, checksums of all, and their number. Run as a storage is opened, before anything is read.
+ *
+ * DC1  Rows and journal entries name each other. A row that is damaged, or is not where the journal says, is put as
+ *      damaged under the key that the journal has for it: it is damaged until it is put or dropped, also after a
+ *      restart. A journal entry that is damaged or gone is made again from its row.
+ * DC2  Where both of a row are gone its number shows it, and that is an error: nothing here can tell which row it was.
+ */
+import { DatabaseSync } from "node:sqlite";
+import type { Key } from "../../store/key.ts";
+import { bytesSum } from "./checksum.ts";
+import * as layout from "./denokv_layout.ts";
+import type { KvMutation, StoredRow, Totals } from "./denokv_layout.ts";
+import { joined } from "./denokv_reader.ts";
+import { CHECK_AT_OPEN_BYTES, type Checked } from "./disk_report.ts";
+
+type Write = (mutations: readonly KvMutation[]) => Promise<void>;
+type Part = Uint8Array | undefined;
+
+const BATCH = { batchSize: 500 };
+
+/** Looks at the structure of the file, before Deno KV opens it. @throws Error */
+export function checkFile(path: string): void {
+  const size = sizeOf(path);
+  if (size === 0 || size > CHECK_AT_OPEN_BYTES) return;
+  const db = new DatabaseSync(path);
+  try {
+    const first = firstFault(db);
+    if (first === null) return;
+    db.exec("REINDEX");
+    const left = firstFault(db);
+    if (left !== null) throw new Error(left);
+  } finally {
+    db.close();
+  }
+}
+
+function firstFault(db: DatabaseSync): string | null {
+  const [row] = db.prepare("PRAGMA integrity_check(1)").all();
+  const said = String(row?.["integrity_check"]);
+  return said === "ok" ? null : said;
+}
+
+function sizeOf(path: string): number {
+  try {
+    return Deno.statSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
+  }
+}
+
+/** What a check has found, and the counts as they are. */
+export interface CheckedKv extends Checked {
+  readonly totals: Totals;
+}
+
+/** Compares everything, and mends what can be (DC1). null: the file is too large for a moment. @throws Error (DC2) */
+export async function checkRows(
+  kv: Deno.Kv,
+  folder: string,
+  told: Totals | null,
+  write: Write,
+): Promise<CheckedKv | null> {
+  if (sizeOf(`${folder}/root.kv`) > CHECK_AT_OPEN_BYTES) return null;
+  const mutations: KvMutation[] = [];
+  const { rows, misplaced } = await readRows(kv, mutations);
+  const journal = await readJournal(kv, mutations);
+  let damaged = 0, bytes = 0;
+  const keys = new Set<Key>();
+  for (const [position, key] of journal) {
+    const row = rows.get(position);
+    keys.add(key);
+    bytes += key.length;
+    if (row?.key === key && row.isWhole) bytes += row.valueBytes;
+    else {
+      damaged++;
+      mutations.push({ key: layout.rowKey(key), value: layout.damagedRecord(key, position) });
+    }
+  }
+  for (const [position, { key, isWhole, valueBytes }] of rows) {
+    if (journal.get(position) === key || keys.has(key)) continue;
+    // Its journal entry is gone.
+    keys.add(key);
+    bytes += key.length + valueBytes;
+    if (!isWhole) damaged++;
+    mutations.push({ key: layout.journalKey(position), value: layout.journalValue.of(position, key) });
+  }
+  for (const place of misplaced) if (!keys.has(place.key)) mutations.push({ key: place.at, value: null });
+  if (told !== null && keys.size !== told.rows) {
+    throw new Error(`rows are missing: there are ${keys.size}, and there were ${told.rows}`);
+  }
+  const totals = { rows: keys.size, bytes, commits: told?.commits ?? 0 };
+  if (told?.bytes !== bytes) mutations.push({ key: ["t"], value: layout.encodeTotals(totals) });
+  await write(mutations);
+  return { damaged, isReindexed: false, totals };
+}
+
+/** Counts rows and bytes anew. */
+export async function countRows(kv: Deno.Kv): Promise<Totals> {
+  let rows = 0, bytes = 0;
+  for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["r"] }, BATCH)) {
+    const [, place, hash] = key as ["r", Uint8Array, Part];
+    const stored = layout.decodeRow(value, place, hash);
+    rows++;
+    if (!("damaged" in stored)) bytes += stored.row.key.length + stored.head.valueBytes;
+  }
+  return { rows, bytes, commits: 0 };
+}
+
+interface FoundRow {
+  readonly key: Key;
+  readonly valueBytes: number;
+  /** Its value fits its checksum. */
+  readonly isWhole: boolean;
+}
+
+/** Rows by position; and places of rows that are damaged, whose key may be that of another. */
+async function readRows(kv: Deno.Kv, mutations: KvMutation[]) {
+  const pieces = await readPieces(kv);
+  const rows = new Map<number, FoundRow>();
+  const misplaced: { readonly key: Key; readonly at: layout.KvPart[] }[] = [];
+  for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["r"] }, BATCH)) {
+    const [, bytes, hash] = key as ["r", Uint8Array, Part];
+    const stored = layout.decodeRow(value, bytes, hash);
+    if ("damaged" in stored) {
+      misplaced.push({ key: stored.damaged, at: [...key] as layout.KvPart[] });
+      continue;
+    }
+    const { position, valueBytes } = stored.head;
+    const found = pieces.get(position);
+    pieces.delete(position);
+    const isWhole = stored.value !== undefined ||
+      (found !== undefined && found.length === valueBytes && bytesSum(found) === stored.valueSum);
+    rows.set(position, { key: stored.row.key, valueBytes, isWhole });
+  }
+  // Pieces of rows that are damaged.
+  for (const [position, value] of pieces) {
+    for (let i = 0; i < Math.max(1, layout.piecesOf(value.length)); i++) {
+      mutations.push({ key: layout.pieceKey(position, i), value: null });
+    }
+  }
+  return { rows, misplaced };
+}
+
+async function readPieces(kv: Deno.Kv): Promise<Map<number, Uint8Array>> {
+  const parts = new Map<number, Uint8Array[]>();
+  for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["c"] }, BATCH)) {
+    const position = Number(key[1]);
+    parts.set(position, [...parts.get(position) ?? [], value]);
+  }
+  return new Map([...parts].map(([position, values]) => [position, joined(values)]));
+}
+
+async function readJournal(kv: Deno.Kv, mutations: KvMutation[]): Promise<Map<number, Key>> {
+  const journal = new Map<number, Key>();
+  for await (const { key: at, value } of kv.list<Uint8Array>({ prefix: ["j"] }, BATCH)) {
+    const position = Number(at[1]), key = layout.journalValue.key(position, value);
+    if (key !== null) journal.set(position, key);
+    else mutations.push({ key: [...at] as layout.KvPart[], value: null });
+  }
+  return journal;
+}
+
+/** Gives everything of the format before its checksums; again, where a crash came between. */
+export async function upgradeRows(kv: Deno.Kv, write: Write): Promise<void> {
+  const pieces = await readPieces(kv);
+  let rows = 0, bytes = 0;
+  for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["r"] }, BATCH)) {
+    const [, place, hash] = key as ["r", Uint8Array, Part];
+    const upgraded = layout.decodeRow(value, place, hash);
+    const stored: StoredRow = "damaged" in upgraded ? layout.decodeFormerRow(value, place) : upgraded;
+    const { row, head } = stored;
+    rows++;
+    bytes += row.key.length + head.valueBytes;
+    if (!("damaged" in upgraded)) continue;
+    const whole = stored.value === undefined ? pieces.get(head.position) : stored.value;
+    if (whole === undefined) throw new Error("a value has lost its pieces");
+    await write([
+      { key: [...key] as layout.KvPart[], value: layout.encodeRow({ ...row, value: whole }) },
+      {
+        key: layout.journalKey(head.position),
+        value: layout.journalValue.of(head.position, row.key),
+      },
+    ]);
+  }
+  for await (const { key, value } of kv.list<Uint8Array>({ prefix: ["m"] }, BATCH)) {
+    const name = String(key[1]);
+    if (layout.unsealed(layout.nameBytes("m", name), value) !== null) continue;
+    const former = layout.decodeFormerRecord(value);
+    const parts: Uint8Array[] = [];
+    for await (const part of kv.list<Uint8Array>({ prefix: ["n", name] }, BATCH)) parts.push(part.value);
+    await write(layout.recordMutations(name, former.pieces === 0 ? former.value : joined(parts), 0));
+  }
+  await write([{ key: ["t"], value: layout.encodeTotals({ rows, bytes, commits: 0 }) }]);
+}

@@ -1,0 +1,164 @@
+/**
+ * Whether the rows of an SQLite file are those that were put there: checksums of all of them, tables against indexes,
+ * and the sum of their bytes. Run as a storage is opened, before anything is read (store/ports.ts S4).
+ *
+ * Stages: structure → (where indexes do not fit the table: what each says is compared, indexes are built anew) →
+ * checksums → the sum.
+ *
+ * SC1  A row whose bytes do not fit its checksum stays, under the key and at the position that it had, with a checksum
+ *      that nothing fits: it is damaged until it is put or dropped, also after a restart.
+ * SC2  What is wrong with a table itself, or a row that is gone, is an error: nothing here can tell which rows those
+ *      were. That a row is gone shows in the count of rows; counts that do not fit their own checksum are counted anew.
+ */
+import { Buffer } from "node:buffer";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Checked } from "./disk_report.ts";
+import { bytesSum, recordSum, rowSum } from "./checksum.ts";
+
+/** A sum that no CRC-32 is. */
+const NEVER = -1;
+/** Names of the indexes, as SQLite gives them out to UNIQUE columns in order. */
+const KEY_INDEX = "sqlite_autoindex_rows_1", POSITION_INDEX = "sqlite_autoindex_rows_2";
+
+type RowColumns = [number, Uint8Array, number, number, number, number, number, Uint8Array | null, number];
+/** In the runtime, not yet in its types. */
+type Arrays = StatementSync & { setReturnArrays(on: boolean): void };
+
+/** Rows of a query as arrays, one by one. */
+function* each<Columns>(db: DatabaseSync, sql: string): Generator<Columns> {
+  const statement = db.prepare(sql) as Arrays;
+  statement.setReturnArrays(true);
+  yield* statement.iterate() as unknown as Iterable<Columns>;
+}
+
+const ROWS = "SELECT id, key, position, clock, replica, known, expires, value, sum FROM rows NOT INDEXED";
+
+/** Compares everything. @throws Error that says what is wrong (SC2), or is SQLite's own. */
+export function checkRows(db: DatabaseSync): Checked {
+  const structure = structureOf(db);
+  const isReindexed = structure !== null;
+  if (structure !== null) mendIndexes(db, structure);
+  let damaged = 0, bytes = 0, rows = 0;
+  for (const columns of each<RowColumns>(db, `${ROWS} ORDER BY id`)) {
+    if (!fits(columns, columns[1])) damaged++;
+    bytes += columns[1].length + (columns[7]?.length ?? 0);
+    rows++;
+  }
+  for (
+    const [name, value, sum] of each<[string, Uint8Array, number]>(db, "SELECT name, value, sum FROM records")
+  ) {
+    if (recordSum(name, value) !== sum) throw new Error(`the record ${JSON.stringify(name)} is damaged`);
+  }
+  const totals = readTotals(db);
+  if (totals.isSound && totals.rows !== rows) {
+    throw new Error(`rows are missing: there are ${rows}, and there were ${totals.rows}`);
+  }
+  if (!totals.isSound || totals.bytes !== bytes) writeTotals(db, { ...totals, rows, bytes });
+  return { damaged, isReindexed };
+}
+
+/** What a storage counts: its rows, the bytes of their keys and values, its commits. */
+export interface Totals {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly commits: number;
+}
+
+/** The counts, and whether they fit their checksum. */
+export function readTotals(db: DatabaseSync): Totals & { readonly isSound: boolean } {
+  const found = new Map(each<[string, number]>(db, "SELECT name, value FROM totals"));
+  const of = (name: string) => found.get(name) ?? 0;
+  const totals = { rows: of("rows"), bytes: of("bytes"), commits: of("commits") };
+  return { ...totals, isSound: of("sum") === totalsSum(totals) };
+}
+
+/** Counts rows and bytes anew where the counts do not fit their checksum: in a file that is new, or of the format before. */
+export function soundTotals(db: DatabaseSync): Totals {
+  const totals = readTotals(db);
+  if (totals.isSound) return totals;
+  const sql = "SELECT count(*), ifnull(sum(length(key) + ifnull(length(value), 0)), 0) FROM rows NOT INDEXED";
+  const [[rows, bytes] = [0, 0]] = [...each<[number, number]>(db, sql)];
+  const counted = { rows, bytes, commits: totals.commits };
+  writeTotals(db, counted);
+  return counted;
+}
+
+/** Puts the counts, with their checksum. */
+export function writeTotals(db: DatabaseSync, totals: Totals): void {
+  const set = db.prepare("INSERT OR REPLACE INTO totals VALUES(?, ?)");
+  for (const name of ["rows", "bytes", "commits"] as const) set.run(name, totals[name]);
+  set.run("sum", totalsSum(totals));
+}
+
+/** The checksum of counts. */
+export const totalsSum = ({ rows, bytes, commits }: Totals): number =>
+  bytesSum(new TextEncoder().encode(`${rows} ${bytes} ${commits}`));
+
+/** What SQLite finds wrong first; null: nothing. */
+function structureOf(db: DatabaseSync): string | null {
+  const [[first] = ["no answer"]] = [...each<[string]>(db, "PRAGMA integrity_check(1)")];
+  return first === "ok" ? null : first;
+}
+
+/**
+ * Builds the indexes anew from the table. A row of the table that is damaged gets the key and the position that the
+ * indexes have for it: nobody would ever come upon it by what is left in the table.
+ */
+function mendIndexes(db: DatabaseSync, why: string): void {
+  const keys = new Map(each<[number, Uint8Array]>(db, `SELECT id, key FROM rows INDEXED BY ${KEY_INDEX}`));
+  const positions = new Map(
+    each<[number, number]>(db, `SELECT id, position FROM rows INDEXED BY ${POSITION_INDEX}`),
+  );
+  const wrong: [number, Uint8Array, number][] = [];
+  for (const columns of each<RowColumns>(db, ROWS)) {
+    const [id] = columns;
+    if (fits(columns, columns[1])) continue;
+    const key = keys.get(id), position = positions.get(id);
+    if (key === undefined || position === undefined) {
+      throw new Error(`a row is damaged, and which one it was is not known any more: ${why}`);
+    }
+    wrong.push([id, key, position]);
+  }
+  db.exec("BEGIN IMMEDIATE; REINDEX rows");
+  const place = db.prepare("UPDATE rows SET key = ?, position = ?, sum = ? WHERE id = ?");
+  for (const [id, key, position] of wrong) place.run(key, position, NEVER, id); // SC1
+  db.exec("COMMIT");
+  const left = structureOf(db);
+  if (left !== null) throw new Error(left);
+}
+
+/** Whether a row's columns fit its checksum, under a key. */
+const fits = (columns: RowColumns, key: Uint8Array): boolean => {
+  const [, , position, clock, replica, known, expiresAtMs, value, sum] = columns;
+  return rowSum(key, { position, clock, replica, known, expiresAtMs, value }) === sum;
+};
+
+/** Gives every row and record of the format before its checksum. */
+export function addSums(db: DatabaseSync): void {
+  db.exec("BEGIN IMMEDIATE");
+  for (const table of ["rows", "records"]) {
+    const columns = [...each<[number, string]>(db, `PRAGMA table_info(${table})`)].map(([, name]) => name);
+    if (!columns.includes("sum")) db.exec(`ALTER TABLE ${table} ADD COLUMN sum INTEGER`);
+  }
+  const setRow = db.prepare("UPDATE rows SET sum = ? WHERE id = ?");
+  const page = db.prepare(`SELECT id, key, position, clock, replica, known, expires, value, sum FROM rows
+    WHERE id > ? ORDER BY id LIMIT 1000`) as Arrays;
+  page.setReturnArrays(true);
+  for (let after = -1;;) {
+    const rows = page.all(after) as unknown as RowColumns[];
+    for (const [id, key, position, clock, replica, known, expiresAtMs, value] of rows) {
+      setRow.run(rowSum(key, { position, clock, replica, known, expiresAtMs, value }), id);
+      after = id;
+    }
+    if (rows.length === 0) break;
+  }
+  const setRecord = db.prepare("UPDATE records SET sum = ? WHERE name = ?");
+  for (const [name, value] of [...each<[string, Uint8Array]>(db, "SELECT name, value FROM records")]) {
+    setRecord.run(recordSum(name, value), name);
+  }
+  db.exec("COMMIT");
+}
+
+/** Bytes of a key that SQLite gave, as a text of one character a byte. */
+export const keyText = (key: Uint8Array): string =>
+  Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
