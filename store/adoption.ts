@@ -317,6 +317,7 @@ export class Adoptions {
       const parent = core.path.at(-1) ?? "";
       return { rows, said: { need, parent, parentReplica: core.isRoot ? 0 : core.parentReplica } };
     });
+    if (core.damage.isWaiting) return; // it is asked again (damage.ts G2)
     await this.#host.durable();
     for (const chunk of chunks(rows, MESSAGE_BYTES_TARGET)) {
       await core.send(from, { kind: "gathered", id, ...said, clock: core.clock.last, ...chunk });

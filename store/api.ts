@@ -111,6 +111,7 @@ export class StoreUnavailable extends Error {
       | "owners_unreachable"
       | "pending_full"
       | "disk_failed"
+      | "row_damaged"
       | "root_only"
       | "closed",
     message: string,
@@ -232,6 +233,8 @@ export interface ReplicaStatus {
   readonly watched: readonly Watched[];
   /** Why there are not as many owners as there should be; null where there are, or f = 0. */
   readonly ownersMissing: string | null;
+  /** Rows that the disk has damaged, and that nobody else is known to have: reads of them are refused. */
+  readonly damaged: readonly string[];
   /** Who holds what is pending here, and what is held here for others (store/wards/). */
   readonly wards: {
     /** The owners in effect; none with f = 0. */

@@ -22,6 +22,8 @@ export interface ChildFetch extends Fetch {
   part: Range | null;
   /** This site is fetching it from its own parent. */
   asked: boolean;
+  /** Above it is damaged, and this row of it is the one that was named; null: it is not. */
+  damaged: Key | null;
   /** Ends its span, where it is recorded. */
   readonly answered: (() => void) | undefined;
 }

@@ -12,6 +12,8 @@ import type { ReplicaConfig, ReplicaPorts } from "./api.ts";
 import { HybridClock } from "./clock.ts";
 import { ClockGuard } from "./clock_guard.ts";
 import { Coverage } from "./coverage.ts";
+import { Damage } from "./damage.ts";
+import { HealingStorage } from "./healing_storage.ts";
 import type { Key } from "./key.ts";
 import { encodeMessage, type Message } from "./message.ts";
 import { COMPARE_ROWS_BYTES, HORIZON_MS, PENDING_BYTES_MAX } from "./limits.ts";
@@ -62,6 +64,7 @@ export class Core {
   readonly clockGuard = new ClockGuard(this);
   readonly pending = new Pending();
   readonly owed: Owed;
+  readonly damage = new Damage(this);
   readonly topology = new Topology();
   readonly watchers = new Subscriptions<() => void>();
   /** Who waits for a range to be covered: it is not evicted meanwhile. */
@@ -129,13 +132,13 @@ export class Core {
     this.config = config;
     this.capacityBytes = config.capacityBytes;
     this.lost = config.lost ?? [];
-    this.ports = ports;
+    this.ports = { ...ports, storage: new HealingStorage(ports.storage, this.damage) };
     this.wall = new Wall(ports.clock);
     this.clock = new HybridClock(this.wall);
     this.steady = { nowMs: () => ports.clock.steadyMs() };
     this.owed = new Owed(this, ports.owed ?? (() => Infinity));
     this.rows = new Rows({
-      storage: ports.storage,
+      storage: this.ports.storage,
       clock: this.clock,
       nowMs: () => this.wall.nowMs(),
       applied: (row) => this.#applied(row),
@@ -222,6 +225,7 @@ export class Core {
     if (row.value === null || row.expiresAtMs !== 0) {
       this.mortal.push({ key: row.key, position: row.position });
     }
+    this.damage.applied(row);
     this.topology.apply(row);
     for (const changed of this.watchers.at(row.key)) changed();
   }
@@ -258,6 +262,7 @@ export class Core {
   cover(range: Range): void {
     this.coverage.add(range);
     this.stale.remove(range);
+    this.damage.covered(range);
     this.stepFed();
   }
 

@@ -19,7 +19,7 @@ import { FlushReads } from "./flush_reads.ts";
 import { Least } from "./least.ts";
 import type { Claim, Feed, Fetch, Hello, Message, Push } from "./message.ts";
 import type { SiteId } from "./ports.ts";
-import { overlap, type Range } from "./range.ts";
+import { isEmpty, overlap, pointRange, type Range } from "./range.ts";
 import { Removals } from "./removal.ts";
 import { Replies } from "./replies.ts";
 import type { Frozen } from "./rows.ts";
@@ -192,6 +192,11 @@ export class Downlinks {
     this.#due.delete(child);
   }
 
+  /** Rows went with this site's disk: children that cover them, or are about to, have to say hello again. */
+  uncovered(keys: readonly Key[]): void {
+    if (keys.some((key) => this.uses(pointRange(key)))) this.again();
+  }
+
   /** This site is a new incarnation or has lost coverage: every child has to say hello again. */
   again(): void {
     for (const child of this.#children.values()) if (child.connected) this.#again(child);
@@ -313,11 +318,11 @@ export class Downlinks {
       const isHidden = overlap(range, ROOT_ONLY_RANGE);
       if (isHidden) core.refused("range_refused", child.id);
       if (anew || isHidden || !core.coverage.hasRangeSince(range, hello.cursor)) refused.push(range);
-      else this.#subscriptions.add(child, range);
+      else refused.push(...this.#subscribe(child, range));
     }
     child.dirty.clear();
     child.fetches = new Set();
-    child.ranges = hello.coverage.length - refused.length;
+    child.ranges = this.#subscriptions.count(child);
     child.cursor = anew ? 0 : hello.cursor;
     child.scanFrom = child.ranges === 0 ? null : hello.cursor;
     child.markedHead = -1;
@@ -334,6 +339,18 @@ export class Downlinks {
     });
     this.#due.add(child);
     core.wake();
+  }
+
+  /** Subscribes a child to a range, but for rows that are damaged here (damage.ts G1): these are returned. */
+  #subscribe(child: Child, range: Range): Range[] {
+    const damaged = this.#core.damage.within(range).map(pointRange);
+    let rest = range;
+    for (const point of damaged) {
+      if (rest.start < point.start) this.#subscriptions.add(child, { start: rest.start, end: point.start });
+      rest = { start: point.end, end: range.end };
+    }
+    if (!isEmpty(rest)) this.#subscriptions.add(child, rest);
+    return damaged;
   }
 
   async #number(child: Child, id: number, claim: Claim): Promise<void> {

@@ -431,6 +431,7 @@ export class Handoff {
       });
     }
     const { rows, need, head } = await this.#snapshot(ask);
+    if (core.damage.isPending) return await refuse("refused"); // damage.ts G2
     if (!await this.#committed(head)) return;
     if (rows.reduce((sum, row) => sum + wireBytes(row), 0) > CARRY_BYTES_MAX) {
       return await refuse("too_large");

@@ -211,3 +211,17 @@ export const PROBE_MS = 1_000;
 export const OWNER_FULL_MS = 5_000;
 /** What is gone is told by others when who removed it has not settled it for so long. */
 export const GONE_MS = 30_000;
+
+/** Owners are asked again this often for rows that this site's disk has damaged: they may be starting. */
+export const REGAIN_EVERY_MS = 1_000;
+
+/** A disk is read for damage (scrub.ts) some seconds after a start, which has enough to do, */
+export const SCRUB_BEGIN_MS = 10_000;
+/** so many rows at a time: some milliseconds of reading, in which nothing else of the site runs on SQLite, */
+export const SCRUB_ROWS = 256;
+/** at most this often, a percent of a core, */
+export const SCRUB_STEP_MS = 250;
+/** and no faster than 1 MiB a second: a hundredth of what a disk reads; a site of 1 GiB is through in 17 minutes. */
+export const SCRUB_BYTES_PER_MS = 1_024;
+/** Then not for so long: bits rot over months, and each pass reads what the system's cache could hold instead. */
+export const SCRUB_PAUSE_MS = 6 * 60 * 60 * 1_000;

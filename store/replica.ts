@@ -36,6 +36,7 @@ import { type Range, WHOLE } from "./range.ts";
 import type { Frozen } from "./rows.ts";
 import { CLOCK_TICKS_PER_MS, type ClockValue, type Position } from "./row.ts";
 import { introduceRoot } from "./root.ts";
+import { Scrub } from "./scrub.ts";
 import { Session, type SessionHost } from "./session.ts";
 import { openMembers } from "./members.ts";
 import { SiteOwners } from "./owners/site_owners.ts";
@@ -84,6 +85,7 @@ export class SiteReplica implements Replica {
   #pumping: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => {};
   #cancelCollect: () => void = () => {};
+  #scrub: Scrub | null = null;
   #failure: Error | null = null;
 
   constructor(core: Core) {
@@ -154,6 +156,14 @@ export class SiteReplica implements Replica {
       (position) => this.#durability.onDisk(position),
     );
     this.#host = host;
+    core.damage.serve({
+      uncovered: (keys) => {
+        this.#uplink?.uncovered(keys);
+        this.#downlinks.uncovered(keys);
+        core.wake();
+      },
+      lost: () => this.#wards.regain(),
+    });
     core.onWake(() => this.#wake());
   }
 
@@ -178,6 +188,10 @@ export class SiteReplica implements Replica {
     await this.#downlinks.removals.sweep();
     if (core.isRoot) await this.#startRoot();
     this.#scheduleCollect();
+    this.#scrub = new Scrub({
+      ...core.ports,
+      failed: (error) => this.#fail(error),
+    });
     this.#checkReady();
     this.#wake();
   }
@@ -369,6 +383,7 @@ export class SiteReplica implements Replica {
     if (rows.length > 0 || drop.length > 0 || records.size > 0) await this.#commit(frozen);
     if (frozen.head > core.rows.committedHead) core.headClock = mark.clock;
     core.rows.settle(frozen);
+    core.damage.committed(frozen.changes);
     recorded();
     this.#durability.tell();
     this.#uplink?.committed(frozen);
@@ -445,6 +460,7 @@ export class SiteReplica implements Replica {
     this.#durability.end(this.#failure);
     this.#cancelTimer();
     this.#cancelCollect();
+    this.#scrub?.close();
     this.owners.close();
     this.#core.ports.fatal(this.#failure);
   }
@@ -499,6 +515,7 @@ export class SiteReplica implements Replica {
     this.#core.closed = true;
     this.#cancelTimer();
     this.#cancelCollect();
+    this.#scrub?.close();
     this.#warming.close();
     this.owners.close();
     await this.#pumping;

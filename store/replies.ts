@@ -6,9 +6,11 @@ import type { Child, ChildFetch } from "./child.ts";
 import type { Compare } from "./compare_message.ts";
 import type { Core } from "./core.ts";
 import { type Digest, sameDigest } from "./digest.ts";
+import { damagedRow } from "./damage.ts";
 import type { FlushReads } from "./flush_reads.ts";
 import type { Fetch, Message } from "./message.ts";
-import { overlap, type Range } from "./range.ts";
+import type { Key } from "./key.ts";
+import { overlap, pointRange, type Range } from "./range.ts";
 import { ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 
 interface Host {
@@ -40,7 +42,7 @@ export class Replies {
       : { kind: "fetch", id, range, trace, limit: 0, reverse: false };
     const has = question.kind === "fetch" ? null : question.digest;
     const answered = trace === "" ? undefined : this.#core.ports.traced?.(trace, "fetch");
-    child.fetches.add({ ...fetch, has, part: null, asked: false, answered });
+    child.fetches.add({ ...fetch, has, part: null, asked: false, answered, damaged: null });
     this.#host.asks(child);
     this.#host.due(child);
     this.#core.wake();
@@ -80,8 +82,11 @@ export class Replies {
     const whole = part.start <= range.start && part.end >= range.end;
     // A child that has left meanwhile covers nothing any more, nor does one that has come again cover this.
     const { connection } = child, isGone = () => connection !== child.connection;
+    const damaged = whole && fetch.limit === 0 ? this.#core.damage.within(range)[0] : undefined;
+    const refused = damaged ?? fetch.damaged;
+    if (refused !== null) return this.#refused(child, id, refused);
     const compared = whole && fetch.has !== null ? await this.#compare(child, fetch, fetch.has, reads) : null;
-    if (compared !== null) return [compared];
+    if (compared !== null) return compared;
     if (isGone()) return null;
     const result = whole || (fetch.limit > 0 && part.start < part.end)
       ? await reads.range(part, fetch.limit, fetch.reverse)
@@ -91,6 +96,8 @@ export class Replies {
       this.#ask(child, fetch);
       return null;
     }
+    const [lost] = this.#core.damage.within(result.range);
+    if (lost !== undefined) return this.#refused(child, id, lost);
     this.#host.subscribe(child, result.range);
     return result.chunks.map((chunk) => ({
       kind: "fetched",
@@ -101,21 +108,37 @@ export class Replies {
     }));
   }
 
+  /**
+   * A row is damaged here, and this site can't get it: nobody is told that there is none (damage.ts G1). Where a newer one is
+   * on its way to the disk, null: the answer waits for that.
+   */
+  #refused(child: Child, id: number, key: Key): Message[] | null {
+    if (this.#core.damage.isOver(key)) {
+      this.#host.due(child);
+      this.#core.wake();
+      return null;
+    }
+    this.#core.count("fetches_damaged");
+    return [{ kind: "fetched", id, range: pointRange(key), rows: [], more: false, refused: true }];
+  }
+
   /** Which parts of a range the child has as they are here; null where that is no shorter than their rows. */
   async #compare(
     child: Child,
     { id, range }: ChildFetch,
     has: Digest,
     reads: FlushReads,
-  ): Promise<Message | null> {
+  ): Promise<Message[] | null> {
     const { connection } = child;
     const { digest, parts, rows, bytes } = await reads.digest(range);
     if (connection !== child.connection) return null;
+    // It was found just now: what the child has of it is asked for again.
+    if (this.#core.damage.within(range).length > 0) return null;
     const isSame = sameDigest(digest, has);
     if (!isSame && (rows < 2 || bytes <= this.#core.compareRowsBytes)) return null;
     this.#core.count(isSame ? "compared_same" : "compared_parts");
     this.#host.subscribe(child, range);
-    return { kind: "compared", id, range, parts: isSame ? [] : parts };
+    return [{ kind: "compared", id, range, parts: isSame ? [] : parts }];
   }
 
   #ask(child: Child, fetch: ChildFetch): void {
@@ -127,6 +150,9 @@ export class Replies {
       this.#host.due(child);
       this.#core.wake();
     };
-    this.#host.fetch(fetch).then(ready, ready);
+    this.#host.fetch(fetch).then(ready, (error) => {
+      fetch.damaged = damagedRow(error);
+      ready();
+    });
   }
 }

@@ -58,6 +58,8 @@ export class Rows {
   #committing: ReadonlyMap<Key, Row | null> = new Map();
   #records = new Map<string, Uint8Array | null>();
   readonly #cache = new RowCache();
+  /** Times that rows went with the disk. */
+  #heals = 0;
   /** Commits that settled: tells a read whether what it found may be old (row_cache.ts C1). */
   #settled = 0;
 
@@ -156,6 +158,21 @@ export class Rows {
     return { ...joined, known: Math.max(joined.known, before.known, incoming.known) };
   }
 
+  /** A row as it was committed last, where memory has it. */
+  remembered(key: Key): Row | undefined {
+    return this.#cache.get(key) ?? undefined;
+  }
+
+  /** The row of this key that a commit to come puts, or one that waits for its turn. */
+  changed(key: Key): Row | undefined {
+    return this.#active.get(key) ?? this.#committing.get(key) ?? undefined;
+  }
+
+  /** Rows went with the disk (damage.ts): what was read meanwhile may have met holes. */
+  healed(): void {
+    this.#heals++;
+  }
+
   /** Removes a row without trace. */
   drop(key: Key): void {
     this.#active.set(key, null);
@@ -200,12 +217,14 @@ export class Rows {
     missing: readonly Key[],
     places: readonly number[],
   ): Promise<(Row | undefined)[]> {
-    const settled = this.#settled;
+    const settled = this.#settled, heals = this.#heals;
     const stored = await this.#storage.getMany(missing);
     for (let i = 0; i < missing.length; i++) {
-      const row = stored[i];
+      // What was applied while a row went stands for it: neither was there for a moment.
+      const known = heals === this.#heals ? undefined : this.#known(missing[i] as Key);
+      const row = known === undefined ? stored[i] : known ?? undefined;
       found[places[i] ?? 0] = row;
-      if (settled === this.#settled) this.#cache.put(missing[i] as Key, row ?? null);
+      if (settled === this.#settled && known === undefined) this.#cache.put(missing[i] as Key, row ?? null);
     }
     return found;
   }

@@ -193,6 +193,7 @@ export class Session implements AttachedSession {
     const isKnown = (row: Row | undefined, i: number) =>
       core.coverage.has(keys[i] as Key) ||
       (row !== undefined && row.known >= core.depth && row.clock > core.broughtClock);
+    core.damage.assertKeys(keys);
     if (!rows.every(isKnown)) return null;
     this.#assertNotLost();
     core.count("reads_written");
@@ -203,11 +204,13 @@ export class Session implements AttachedSession {
   async #getCovered(keys: readonly Key[], bytesMax: number): Promise<(Row | undefined)[] | null> {
     const core = this.#core;
     const removals = core.coverage.removals;
+    core.damage.assertKeys(keys);
     if (!keys.every((key) => core.coverage.has(key))) return null;
     const rows = keys.length === 1
       ? await core.rows.lookup(keys)
       : await core.rows.lock.run(() => lookUpTo(core, keys, bytesMax));
-    // An eviction that came between took rows away that were there.
+    core.damage.assertKeys(keys);
+    // An eviction that came between, or the end of a damaged row, took rows away that were there.
     if (removals !== core.coverage.removals && !keys.every((key) => core.coverage.has(key))) return null;
     this.#assertNotLost();
     core.count("reads_local");
@@ -220,6 +223,7 @@ export class Session implements AttachedSession {
     const bytesMax = options.bytesMax ?? Infinity;
     if (range.start >= range.end) return [];
     this.#core.coverage.hasRange(range);
+    if (limit === 0) this.#core.damage.assertRange(range);
     const covered = await this.#listCovered(range, limit, reverse, bytesMax);
     return covered ?? await this.#holding([range], async () => {
       for (;;) {
@@ -244,6 +248,7 @@ export class Session implements AttachedSession {
       if (part.start >= part.end) return null;
       const removals = core.coverage.removals;
       const found = await core.rows.list(part, limit, reverse, bytesMax);
+      core.damage.assertRange(found.range);
       return removals === core.coverage.removals ? { ...found, part } : null;
     });
     const whole = result !== null && result.part.start <= range.start && result.part.end >= range.end;
@@ -378,6 +383,9 @@ export class Session implements AttachedSession {
     if (!wanted.every((key) => core.coverage.covers(key))) return null;
     const keys = [...wanted, ...mutations.map((m) => m.key)];
     const found = wanted.length > 0 ? await core.rows.lookup(keys) : [];
+    core.damage.assertKeys(wanted);
+    // The disk may have lost one of them just now.
+    if (!wanted.every((key) => core.coverage.covers(key))) return null;
     this.#assertNotLost();
     const current = new Map(found.flatMap((row) => row === undefined ? [] : [[row.key, row] as const]));
     for (const { key, version } of checks) {
@@ -499,6 +507,8 @@ export class Session implements AttachedSession {
     const core = this.#core;
     if (!below.every((key) => core.coverage.covers(key))) return null;
     const stands = await core.rows.lookup(below);
+    core.damage.assertKeys(below);
+    if (!below.every((key) => core.coverage.covers(key))) return null;
     this.#assertNotLost();
     const { open, left } = judgeOld(writes, {
       ...{ watermark: core.watermark, nowMs: core.wall.nowMs() },
@@ -541,7 +551,10 @@ export class Session implements AttachedSession {
     const subscriber = () => changed();
     for (const range of ranges) {
       this.#core.watchers.add(subscriber, range);
-      this.#cover(range, 0, false).then(() => subscriber(), () => {});
+      this.#cover(range, 0, false).then(
+        () => subscriber(),
+        (error) => this.#host.uplink?.watchFailed(error),
+      );
     }
     return () => this.#core.watchers.removeAll(subscriber);
   }

@@ -72,8 +72,10 @@ export async function loadState(
   core.path.forEach((_, depth) => core.takes(depth));
   core.stable = stable;
   for (const [name, value] of records) {
-    if (!core.coverage.restore(name, value) && !core.stale.restore(name, value)) other(name, value);
+    if (core.coverage.restore(name, value) || core.stale.restore(name, value)) continue;
+    if (!core.damage.restore(name, value)) other(name, value);
   }
+  await core.damage.loaded((key) => core.ports.storage.get(key));
   core.broughtClock = core.clock.last;
   await loadRows(core);
   const next = decodeJson(records.get("numbers") ?? null);
@@ -81,9 +83,13 @@ export async function loadState(
 }
 
 async function loadRows(core: Core): Promise<void> {
+  if (!core.isRoot) await loadPending(core);
+  for (const row of await core.ports.storage.scan(SYSTEM_RANGE)) core.topology.apply(row);
+}
+
+async function loadPending(core: Core): Promise<void> {
   const { storage } = core.ports, head = core.rows.head;
-  for (const row of await storage.scan(SYSTEM_RANGE)) core.topology.apply(row);
-  if (core.isRoot) return;
+  core.damage.isUnread = true;
   for (let after = Math.max(core.reach[0]?.top ?? 0, core.rootedTo);;) {
     const page = await storage.journal(after, head, LOAD_ROWS);
     for (const row of page) {
@@ -93,7 +99,8 @@ async function loadRows(core: Core): Promise<void> {
       }
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < LOAD_ROWS) return;
+    if (last === undefined || page.length < LOAD_ROWS) break;
     after = last.position;
   }
+  core.damage.isUnread = false;
 }

@@ -52,6 +52,7 @@ export function replicaStatus(core: Core, parts: Parts): ReplicaStatus {
     clocksAhead: core.clockGuard.refused,
     watched: owners.detector.list(),
     ownersMissing: owners.unmet,
+    damaged: core.damage.names,
     wards: wards.status(),
     counters: { ...core.counters },
   };

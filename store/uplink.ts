@@ -13,6 +13,7 @@
 import { StoreUnavailable } from "./api.ts";
 import { newestClock } from "./clock_guard.ts";
 import type { Core, Mark } from "./core.ts";
+import { damagedRow, DamagedRowError } from "./damage.ts";
 import { Fetches, type Fetching } from "./fetches.ts";
 import type { Key } from "./key.ts";
 import {
@@ -21,6 +22,7 @@ import {
   MARK_IDLE_MS,
   MARK_MS_MIN,
   MESSAGE_BYTES_TARGET,
+  REGAIN_EVERY_MS,
   WAIT_MS_MAX,
 } from "./limits.ts";
 import {
@@ -35,12 +37,12 @@ import {
 } from "./message.ts";
 import { olderDisk } from "./lost.ts";
 import type { SiteId } from "./ports.ts";
-import { common, type Range, WHOLE } from "./range.ts";
+import { common, overlap, pointRange, type Range, WHOLE } from "./range.ts";
 import { Resync } from "./resync.ts";
 import type { Frozen } from "./rows.ts";
 import { type ClockValue, type Position, type ReplicaNumber, unixMs } from "./row.ts";
 import { Stager } from "./stager.ts";
-import { encodeJson, keptKey, SYSTEM_RANGE } from "./topology.ts";
+import { encodeJson, keptKey, ROOT_ONLY_RANGE, SYSTEM_RANGE } from "./topology.ts";
 import { broughtAlong, isParentKnown, isSaidEnough } from "./moving.ts";
 
 export class Uplink {
@@ -71,6 +73,8 @@ export class Uplink {
   /** A feed has come since the last push: a parent of so many children that it says little is told as little. */
   #hasHeard = true;
   #eagerSentMs = -Infinity;
+  /** What is watched is tried again soon. */
+  #isWatchDue = false;
 
   /** @param voided called when what children were told on their hello holds no longer: they must say it again. */
   constructor(core: Core, parent: SiteId, voided: () => void) {
@@ -200,6 +204,7 @@ export class Uplink {
     // A child that was vouched for a range that is dropped here now would wait for its changes for ever (I3).
     if (!reborn && welcome.refused.length > 0) this.#voided();
     this.#coverWatched();
+    this.uncovered(core.damage.atParent);
     this.#resync.goOn();
     core.advanced();
     core.wake();
@@ -207,10 +212,21 @@ export class Uplink {
 
   /** What the hello said is covered, and was evicted before its answer came, the parent would feed and keep for ever. */
   #dropEvicted(refused: readonly Range[]): void {
-    const unheard = new Set(refused.map(({ start }) => start));
+    const { coverage } = this.#core;
     for (const range of this.#said.coverage) {
-      if (unheard.has(range.start) || this.#core.coverage.covers(range.start)) continue;
+      const isUnheard = refused.some(({ start, end }) => start === range.start && end === range.end);
+      if (isUnheard || coverage.within(range).length > 0) continue;
       this.#send({ kind: "drop", range });
+    }
+  }
+
+  /** Rows went with the disk that the parent has: who is who, and what somebody watches or waits for, is fetched at once. */
+  uncovered(keys: readonly Key[]): void {
+    if (!this.#welcomed) return;
+    if (!this.#core.coverage.hasRange(SYSTEM_RANGE)) this.fetch(SYSTEM_RANGE, 0, false).catch(() => {});
+    this.#coverWatched();
+    for (const key of keys) {
+      if (this.#core.damage.isAtParent(key)) this.fetch(pointRange(key), 0, false).catch(() => {});
     }
   }
 
@@ -222,8 +238,18 @@ export class Uplink {
       const tell = () => {
         for (const changed of watchers.within(range)) changed();
       };
-      this.fetch(range, 0, false).then(tell, () => {});
+      this.fetch(range, 0, false).then(tell, (error) => this.watchFailed(error));
     }
+  }
+
+  /** What is watched could not be covered: where a row of it is damaged above, somebody may write it anew. */
+  watchFailed(error: unknown): void {
+    if (damagedRow(error) === null || this.#isWatchDue) return;
+    this.#isWatchDue = true;
+    this.#core.ports.clock.after(REGAIN_EVERY_MS, () => {
+      this.#isWatchDue = false;
+      if (this.#welcomed && !this.#core.closed) this.#coverWatched();
+    });
   }
 
   /**
@@ -253,6 +279,7 @@ export class Uplink {
     this.#voided();
     // They ask anew, each under its new place in the tree: a number for the old one would be nobody's.
     for (const { resolve } of [...this.#numbers.values()]) resolve(0);
+    core.damage.anew();
     core.rootedTo = core.rows.head;
     for (const row of rows) if (row !== undefined) core.rows.replant({ ...row, known: core.depth });
     // After all that was kept, in this journal and so in every other (succession.ts).
@@ -287,6 +314,7 @@ export class Uplink {
   /** Pushes what is due; returns after how many milliseconds the next push is due at the latest. */
   async flush(mark: Mark): Promise<number> {
     if (!this.#welcomed || this.#sending || this.#isHeld || this.#core.resyncing) return MARK_IDLE_MS;
+    if (this.#core.damage.isUnclear) return MARK_IDLE_MS; // damage.ts G2
     if (mark.replica !== this.#core.replica || mark.partial) return 0;
     const stable = mark.stable.at(-1) ?? 0;
     const wait = this.#pushWaitMs(mark);
@@ -295,6 +323,10 @@ export class Uplink {
     this.#dirty.clear();
     const rows = (await this.#core.rows.committed(keys)).sort((a, b) => a.position - b.position);
     if (connection !== this.#connection) return MARK_IDLE_MS;
+    if (this.#core.damage.holdsBack(keys)) {
+      for (const key of keys) this.#dirty.add(key);
+      return MARK_IDLE_MS;
+    }
     this.#sentUpTo = mark.head;
     this.#sentStable = stable;
     this.#sentAtMs = this.#core.steady.nowMs();
@@ -377,7 +409,10 @@ export class Uplink {
     await core.rows.lock.run(async () => {
       const mine = rows.filter((row) => core.coverage.covers(row.key));
       const old = await core.rows.lookup(mine.map((row) => row.key));
-      mine.forEach((row, i) => core.rows.apply(old[i], this.#fromAbove(row)));
+      mine.forEach((row, i) => {
+        // The disk may have lost what it had of it just now.
+        if (core.coverage.covers(row.key)) core.rows.apply(old[i], this.#fromAbove(row));
+      });
       core.clock.hears(this.#parent, feed.clock);
       this.#reflect(feed);
       core.takes(core.depth - 1, mine);
@@ -402,6 +437,7 @@ export class Uplink {
       core.via[j]?.add(own, theirs);
       core.reach[j]?.add(core.reach[parent]?.reached(own) ?? 0, theirs);
     });
+    core.damage.acked(core.acked);
     core.stepFed();
     core.pending.settle(core.reach[0]?.top ?? 0);
     // Ends of incarnations come with what is covered: without them newer clocks would promise too much (I8).
@@ -477,7 +513,11 @@ export class Uplink {
     if (f === undefined || rows === undefined || rows === null) return;
     this.#fetching.end(f);
     if (fetched.refused) {
-      f.done.reject(new StoreUnavailable("root_only", "these rows are kept at the root only"));
+      f.done.reject(
+        overlap(fetched.range, ROOT_ONLY_RANGE)
+          ? new StoreUnavailable("root_only", "these rows are kept at the root only")
+          : new DamagedRowError(`a disk above site ${this.#core.config.site}`, fetched.range.start),
+      );
       return;
     }
     await core.rows.lock.run(() => this.#replace(fetched.range, rows));

@@ -97,6 +97,7 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "cycle",
     "pending_full",
     "disk_failed",
+    "row_damaged",
   ] satisfies ProblemCode[],
 );
 

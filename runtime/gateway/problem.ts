@@ -63,6 +63,7 @@ const CODES = {
   stateful_parked: [503, "operator"],
   pending_full: [503, "retry"],
   disk_failed: [503, "operator"],
+  row_damaged: [503, "operator"],
   overloaded: [503, "retry"],
   not_ready: [503, "retry"],
   draining: [503, "retry"],

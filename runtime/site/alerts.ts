@@ -7,12 +7,14 @@
  */
 import { statfsSync } from "node:fs";
 import type { ReplicaStatus } from "../../store/api.ts";
+import type { DamagedFolder } from "./disk_damage.ts";
 
 /** One of `status.alerts`. */
 export interface Alert {
   readonly code:
     | "disk_failed"
     | "disk_low"
+    | "disk_damaged"
     | "clock_ahead"
     | "clock_doubted"
     | "parent_away"
@@ -50,7 +52,11 @@ export interface Signs {
     | "watched"
     | "ownersMissing"
     | "wards"
+    | "damaged"
+    | "counters"
   >;
+  /** Folders other than the store's in which rows are damaged. */
+  readonly damagedFolders: readonly DamagedFolder[];
   /** Stateful sessions at home here that stand still, and those whose commits wait for owners. */
   readonly stateful: { readonly parked: number; readonly stalled: number };
   /** Part of the disk that is free; null where that cannot be known. */
@@ -69,11 +75,14 @@ const LAG_MS = 60_000;
 /** Minutes of pushing over a slow link. */
 const PENDING_ROWS = 100_000;
 const PENDING_BYTES = 64 * 1024 * 1024;
+/** So many rows are named in an alert. */
+const NAMED_MAX = 3;
 /** Time to act before writes fail. */
 const DISK_FREE_MIN = 0.05;
 
 /** What is to be looked at now. */
-export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Signs): Alert[] {
+export function alertsOf(signs: Signs): Alert[] {
+  const { fault, replica, stateful, diskFree, away, nowMs } = signs;
   const alerts: Alert[] = [];
   const about = (site: string, code: Alert["code"], detail: string) =>
     void alerts.push({ code, site, detail });
@@ -82,6 +91,7 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
   if (diskFree !== null && diskFree < DISK_FREE_MIN) {
     add("disk_low", `${(100 * diskFree).toFixed(1)} % of the disk is free`);
   }
+  for (const detail of damage(signs)) add("disk_damaged", detail);
   for (const site of replica.clocksAhead) {
     about(
       site,
@@ -157,6 +167,26 @@ export function alertsOf({ fault, replica, stateful, diskFree, away, nowMs }: Si
     add("stateful_stalled", `${stateful.stalled} stateful sessions wait for owners that do not answer`);
   }
   return alerts;
+}
+
+/** What the disk has changed by itself, and what became of it. */
+function damage({ replica: { damaged, counters }, damagedFolders }: Signs): string[] {
+  const found = counters["rows_damaged"] ?? 0, told: string[] = [];
+  if (damaged.length > 0) {
+    const names = damaged.slice(0, NAMED_MAX).join(", ") + (damaged.length > NAMED_MAX ? ", …" : "");
+    told.push(
+      `${damaged.length} rows are damaged on disk, and refused, since no other site is known to have them: ${names}`,
+    );
+  }
+  if (found > 0) {
+    told.push(
+      `since its start the site has found ${found} rows damaged on disk, ${damaged.length} of which are refused now`,
+    );
+  }
+  for (const { folder, rows } of damagedFolders) {
+    told.push(`${rows} rows of ${folder} are damaged on disk: stateful sessions that need them fail`);
+  }
+  return told;
 }
 
 /** Whom to start, or to name as lost. */

@@ -47,6 +47,7 @@ import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
+import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
 import { openStateful, type StatefulService } from "./stateful_service.ts";
@@ -87,6 +88,7 @@ export interface SiteParts {
   readonly stateful: StatefulMetrics;
   readonly random: SystemRandom;
   readonly faults: Faults;
+  readonly damage: DiskDamage;
 }
 
 /** What serving apps needs beside the site itself. */
@@ -190,7 +192,7 @@ export async function startApps(
     appLog: running.appLog,
     redact: running.redact,
     mapped: (version, text) => stacks.mapped(version, text),
-    ...{ fatal: ports.fatal, faults: site.faults, cgroups, queues },
+    ...{ fatal: ports.fatal, faults: site.faults, damage: site.damage, cgroups, queues },
   });
   secrets.onChange((app) => stateful.refreshSecrets(app));
   const cron = await openCron({

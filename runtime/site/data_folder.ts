@@ -11,6 +11,7 @@ import { StoreUnavailable } from "../../store/api.ts";
 import type { Storage } from "../../store/ports.ts";
 import { AdminTokens, type TokenRoles } from "../deploy/mod.ts";
 import { openDenoKv } from "../storage/denokv.ts";
+import type { DiskReport } from "../storage/disk_report.ts";
 import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { AdminTokenFile } from "./admin_token_file.ts";
@@ -23,12 +24,14 @@ export interface OpenedData {
   readonly disk: string;
 }
 
-/** Opens the storage that the site file names; `synced` is told how long each sync of its own took. */
-export async function openData(config: SiteConfig, synced: (ms: number) => void): Promise<OpenedData> {
+/** Opens the storage that the site file names. */
+export async function openData(config: SiteConfig, report: DiskReport): Promise<OpenedData> {
   if (config.engine === "memory") return { storage: new MemoryStorage(), disk: crypto.randomUUID() };
   await Deno.mkdir(config.data, { recursive: true, mode: 0o700 });
   const folder = `${config.data}/store`;
-  const storage = config.engine === "denokv" ? await openDenoKv({ folder }) : openSqlite(folder, { synced });
+  const storage = config.engine === "denokv"
+    ? await openDenoKv({ folder }, report)
+    : openSqlite(folder, report);
   try {
     return { storage, disk: await diskName(`${folder}/disk`, storage) };
   } catch (error) {

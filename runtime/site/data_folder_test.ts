@@ -17,7 +17,7 @@ for (const engine of ["sqlite", "denokv"] as const) {
       {},
       folder,
     );
-    const open = () => openData(config, () => {});
+    const open = () => openData(config, {});
     const file = join(folder, "data", "store", "disk");
     const first = await open();
     await first.storage.close();

@@ -35,6 +35,7 @@ import { ClientFile } from "./client_file.ts";
 import { ConfigError, linkUrl, type SiteConfig } from "./config.ts";
 import { Certificates } from "./certificates.ts";
 import { openData, readAdminTokens, readSecrets, readTls, type TlsFiles } from "./data_folder.ts";
+import { DiskDamage } from "./disk_damage.ts";
 import { isOpenToOthers } from "./file_mark.ts";
 import { HttpListener } from "./http_listener.ts";
 import { SiteLog } from "./log.ts";
@@ -74,6 +75,7 @@ export class Site {
   readonly telemetry: Telemetry;
   readonly requests: RequestTelemetry;
   readonly faults: Faults;
+  readonly damage: DiskDamage;
   readonly isolates = new IsolateMetrics();
   readonly stateful = new StatefulMetrics();
   readonly #cut = new AbortController();
@@ -107,6 +109,7 @@ export class Site {
     this.#disk = new DiskSpace(config.data);
     this.log = new SiteLog(config.id, config.log, config.logLevel);
     this.faults = new Faults(this.log);
+    this.damage = new DiskDamage(this.log);
     this.telemetry = new Telemetry({
       settings: config.otel,
       resource: siteResource(config),
@@ -180,7 +183,10 @@ export class Site {
       this.log.line("warn", "file_open_to_others", { field, file: path, says });
     }
     const disks = new StorageMetrics();
-    const { storage: inner, disk } = await openData(config, disks.synced);
+    const { storage: inner, disk } = await openData(config, {
+      synced: disks.synced,
+      damaged: this.damage.found("store"),
+    });
     this.#closeStorage = () => inner.close();
     const storage = disks.measured(this.#chaos?.storage(inner) ?? inner);
     const network: Network = { send: (to, message) => this.#hub?.send(to, message) ?? Promise.resolve() };
@@ -366,6 +372,7 @@ export class Site {
       apps: this.#apps,
       fault: this.#fault,
       disk: this.#disk,
+      damage: this.damage,
       sites: () => this.table.list(),
       nowMs: replica.nowMs(),
     };

@@ -109,6 +109,20 @@ function storeFamilies(status: () => ReplicaStatus): Family[] {
       () => status().coverage.capacityBytes,
     ),
     one(
+      "counter",
+      "store.rows.damaged",
+      "{row}",
+      "Rows that the disk had changed by itself, found since the start.",
+      () => status().counters["rows_damaged"] ?? 0,
+    ),
+    one(
+      "gauge",
+      "store.rows.refused",
+      "{row}",
+      "Of these, rows that no other site is known to have: reads of them fail.",
+      () => status().damaged.length,
+    ),
+    one(
       "gauge",
       "store.feed.lag",
       "s",

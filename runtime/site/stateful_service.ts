@@ -8,6 +8,7 @@ import { Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { Replica } from "../../store/api.ts";
 import type { ClockValue } from "../../store/row.ts";
 import type { Clock, Storage } from "../../store/ports.ts";
+import { Scrub } from "../../store/scrub.ts";
 import type { StatefulAdmin } from "../admin/stateful_admin.ts";
 import type { AppTable, LiveVersion } from "../deploy/mod.ts";
 import type { Prepared, RunLine } from "../gateway/app_runner.ts";
@@ -31,6 +32,7 @@ import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
 import { readinessOf, standbysOf } from "./standby_service.ts";
+import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
 import { openOrigins, type OriginService } from "./origin_service.ts";
@@ -54,6 +56,7 @@ export interface StatefulParts {
   readonly mapped: (version: string, text: string) => Promise<string>;
   readonly fatal: (error: Error) => void;
   readonly faults: Faults;
+  readonly damage: DiskDamage;
   /** Bounds the processes, where the operator has lent a cgroup. */
   readonly cgroups: IsolateCgroups | undefined;
   readonly queues: SiteQueues;
@@ -92,7 +95,7 @@ const USE = "homes";
 export async function openStateful(parts: StatefulParts): Promise<StatefulService> {
   const { config, log, clock, random, replica, hub, apps, metrics } = parts;
   const note = (event: string, detail: Record<string, unknown>) => log.line("warn", event, detail);
-  const { storage, arbiterStorage, endedStorage, outcomeStorage } = openDisks(config);
+  const { storage, arbiterStorage, endedStorage, outcomeStorage, scrubs } = openDisks(parts);
   const early: [string, Uint8Array][] = [];
   const opened: { homes?: Homes; host?: SessionHost; standbys?: Standbys; readiness?: Readiness } = {};
   const send = replica.owners.channel(USE, (from, packet) => {
@@ -243,6 +246,7 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     },
     close: () =>
       closing ??= (async () => {
+        for (const scrub of scrubs) scrub.close();
         origins.close();
         standbys.close();
         readiness.close();
@@ -264,17 +268,25 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
 }
 
 /** Beside the site's own: what they hold is a log, and not the tree's. */
-function openDisks(config: SiteConfig) {
-  const isRoot = config.parent === null;
-  const open = (name: string): Storage =>
-    config.engine === "memory" ? new MemoryStorage() : openSqlite(`${config.data}/${name}`);
+function openDisks({ config, clock, damage, fatal }: StatefulParts) {
+  const isRoot = config.parent === null, scrubs: Scrub[] = [];
+  const open = (name: string): Storage => {
+    if (config.engine === "memory") return new MemoryStorage();
+    const storage = openSqlite(`${config.data}/${name}`, { damaged: damage.found(name) });
+    const noted = damage.noted(name, storage);
+    scrubs.push(new Scrub({ storage: noted, clock, failed: (error) => fatal(asError(error)) }));
+    return damage.guarded(name, storage);
+  };
   return {
     storage: open("homes"),
     arbiterStorage: isRoot ? open("arbiter") : null,
     endedStorage: open("ended"),
     outcomeStorage: isRoot ? open("outcomes") : null,
+    scrubs,
   };
 }
+
+const asError = (error: unknown): Error => error instanceof Error ? error : new Error(String(error));
 
 function rootOf(replica: Replica): string | undefined {
   for (const { id, parent } of replica.members.sites.values()) if (parent === null) return id;

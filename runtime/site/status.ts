@@ -5,6 +5,7 @@ import type { LinkHub } from "../link/mod.ts";
 import { alertsOf, type DiskSpace } from "./alerts.ts";
 import type { AppService } from "./app_service.ts";
 import type { SiteConfig } from "./config.ts";
+import type { DiskDamage } from "./disk_damage.ts";
 
 /** The parts of a site that have something to say. */
 export interface StatusParts {
@@ -15,6 +16,7 @@ export interface StatusParts {
   readonly apps: AppService | null;
   readonly fault: Error | null;
   readonly disk: DiskSpace;
+  readonly damage: DiskDamage;
   readonly sites: () => readonly { readonly id: string; readonly parent: string | null }[];
   readonly nowMs: number;
 }
@@ -37,6 +39,7 @@ export function siteStatus(parts: StatusParts) {
     lagMs: status.parent === null ? 0 : rounded(status.parent.feedLagMs),
     stableLagMs: rounded(status.stableLagMs),
     children: status.children.map((child) => ({ ...child, stableLagMs: rounded(child.stableLagMs) })),
+    damaged: status.damaged,
     f: parts.replica.owners.settings.f,
     wards: status.wards,
     watched: status.watched.map((one) => ({ ...one, silentMs: Math.round(one.silentMs) })),
@@ -55,6 +58,7 @@ export function siteStatus(parts: StatusParts) {
       fault: parts.fault,
       replica: status,
       diskFree: parts.disk.free(),
+      damagedFolders: parts.damage.folders,
       stateful: { parked: stateful?.parked ?? 0, stalled: stateful?.homes.stalled ?? 0 },
       away: parts.sites().flatMap(({ id, parent }) => {
         const untilMs = parts.replica.members.awayUntilMs(id);

@@ -14,5 +14,6 @@ export const WARNINGS: ReadonlySet<string> = new Set([
   "number_unknown",
   "owners_unreachable",
   "ward_not_retaken",
+  "row_damaged",
   "adoption_waits",
 ]);

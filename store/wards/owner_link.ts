@@ -95,12 +95,16 @@ export class OwnerLink {
     return this.#fullMs !== null;
   }
 
-  /** The rows to send, as committed. */
-  async rows(): Promise<Row[]> {
+  /** The rows to send, as committed; null: one of them is damaged here (damage.ts G2). */
+  async rows(): Promise<Row[] | null> {
     if (!this.isStreaming) return [];
     const keys = [...this.#dirty];
     this.#dirty.clear();
     const rows = await this.#core.rows.committed(keys);
+    if (this.#core.damage.holdsBack(keys)) {
+      for (const key of keys) this.#dirty.add(key);
+      return null;
+    }
     // What came from above meanwhile is nothing that the root does not have, or its owners will not.
     return rows.filter((row) => row.known >= this.#core.depth).sort((a, b) => a.position - b.position);
   }

@@ -309,6 +309,7 @@ export class Source {
         reach: mark.reach.map(([own]) => own),
       } as const;
       const rows = await link.rows();
+      if (rows === null) continue;
       const parts = [...chunks(rows, MESSAGE_BYTES_TARGET)];
       link.send(parts.map((chunk, part) => ({ ...said, part, ...chunk })), () => this.#core.wake());
     }

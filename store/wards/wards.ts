@@ -11,6 +11,7 @@ import type { ClockValue } from "../row.ts";
 import { Keeper } from "./keeper.ts";
 import type { WardTalk } from "./message.ts";
 import { Recovery } from "./recovery.ts";
+import { Regain } from "./regain.ts";
 import { Retake } from "./retake.ts";
 import { Source, SOURCE_RECORD, type SourceHost } from "./source.ts";
 import { type Around, type AskLiving, StandIns } from "./stand_in.ts";
@@ -30,6 +31,7 @@ export class Wards {
   readonly #standIns: StandIns;
   readonly #recovery: Recovery;
   readonly #retake: Retake;
+  readonly #regain: Regain;
 
   constructor(core: Core, host: WardsHost) {
     this.#core = core;
@@ -40,6 +42,11 @@ export class Wards {
     this.#recovery = new Recovery(core, this.keeper, host.stableOwn);
     this.#retake = new Retake(core, {
       ask: (owner, wanted) => this.#standIns.ask(owner, wanted),
+      fail: host.fail,
+    });
+    this.#regain = new Regain(core, {
+      ask: (owner, wanted) => this.#standIns.ask(owner, wanted),
+      owners: () => this.source.effective?.owners ?? [],
       fail: host.fail,
     });
   }
@@ -78,6 +85,11 @@ export class Wards {
   /** Whether what this site had told before it lost its disk is back; if not, calls back when to ask again. */
   isRetaken(again: () => void): boolean {
     return this.#retake.isOver(again);
+  }
+
+  /** Rows that the disk has damaged are asked for. */
+  regain(): void {
+    this.#regain.begin();
   }
 
   prepare(): void {

@@ -9,13 +9,14 @@
  *     has one commit under way at most, so that is every prefix of what was not synced. That real disks, which
  *     tear and reorder what was not synced, come to the same is tests/contract/storage_torn_test.ts.
  * D2  While a commit is under way, reads may (drawn) see some of its rows (S1).
+ * D4  Rows may rot: reads that meet one say so (S4), and nothing of it is given, until it is put anew or dropped.
  * D3  A disk that failed once rejects every later commit (S3). Of the commit that failed, the next start finds all
  *     or nothing, as drawn.
  */
 import { StoreUnavailable } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
-import type { Clock, Commit, ScanOptions, Storage } from "../../store/ports.ts";
-import type { Range } from "../../store/range.ts";
+import { type Clock, type Commit, DamagedRows, type ScanOptions, type Storage } from "../../store/ports.ts";
+import { type Range, WHOLE } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
 import { MemoryRows } from "../../runtime/storage/memory.ts";
 
@@ -51,6 +52,8 @@ export type DiskCopy = Pick<MemoryRows, "copy">;
 export class SimDisk implements Storage {
   readonly #options: SimDiskOptions;
   readonly #rows: MemoryRows;
+  /** D4, as they were put. */
+  readonly #rotten: WeakSet<Row>;
   #under: Under | null = null;
   #dead = false;
   #failed: string | null = null;
@@ -60,9 +63,10 @@ export class SimDisk implements Storage {
   /** Commits that resolved, for probes and checkers. */
   commits = 0;
 
-  constructor(options: SimDiskOptions, rows: MemoryRows = new MemoryRows()) {
+  constructor(options: SimDiskOptions, rows = new MemoryRows(), rotten = new WeakSet<Row>()) {
     this.#options = options;
     this.#rows = rows;
+    this.#rotten = rotten;
   }
 
   /** How many rows are visible. */
@@ -78,7 +82,7 @@ export class SimDisk implements Storage {
     if (under !== null && !isKept) undo(this.#rows, under.before);
     const kept = isKept ? under?.commit ?? this.#doubtful : null;
     if (kept !== null) this.#rows.apply(kept);
-    return new SimDisk(this.#options, this.#rows);
+    return new SimDisk(this.#options, this.#rows, this.#rotten);
   }
 
   /** What is on it now: of a commit under way nothing. */
@@ -99,6 +103,23 @@ export class SimDisk implements Storage {
     this.#failed = reason;
   }
 
+  /** All rows that are visible, rotten ones as they were put: for checkers. */
+  held(): Row[] {
+    return this.#rows.scan(WHOLE);
+  }
+
+  /** A record that is on it. */
+  record(name: string): Uint8Array | undefined {
+    return this.#rows.records().get(name);
+  }
+
+  /** D4. False where there is no such row. */
+  rot(key: Key): boolean {
+    const row = this.#rows.get(key);
+    if (row !== undefined) this.#rotten.add(row);
+    return row !== undefined;
+  }
+
   /** Multiplies all delays from now on. */
   slow(factor: number): void {
     this.#slowness = factor;
@@ -109,19 +130,19 @@ export class SimDisk implements Storage {
   }
 
   get(key: Key): Promise<Row | undefined> {
-    return this.#read(() => this.#rows.get(key));
+    return this.#read(() => this.#whole([this.#rows.get(key)])[0]);
   }
 
   getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return this.#read(() => keys.map((key) => this.#rows.get(key)));
+    return this.#read(() => this.#whole(keys.map((key) => this.#rows.get(key))));
   }
 
   scan(range: Range, options?: ScanOptions): Promise<Row[]> {
-    return this.#read(() => this.#rows.scan(range, options));
+    return this.#read(() => this.#whole(this.#rows.scan(range, options)));
   }
 
   journal(after: Position, upTo: Position, limit: number): Promise<Row[]> {
-    return this.#read(() => this.#rows.journal(after, upTo, limit));
+    return this.#read(() => this.#whole(this.#rows.journal(after, upTo, limit)));
   }
 
   bytes(): Promise<number> {
@@ -134,7 +155,7 @@ export class SimDisk implements Storage {
     if (this.#under !== null) {
       return Promise.reject(new Error("a commit was issued before the last one had settled"));
     }
-    const own = copy(commit);
+    const own = copy(commit, (row) => this.#rotten.has(row) ? { ...row } : row);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const before = new Map<Key, Row | undefined>();
     const delayMs = this.#drawn(this.#options.commitDelayMs);
@@ -177,6 +198,13 @@ export class SimDisk implements Storage {
     });
   }
 
+  /** @throws DamagedRows (D4) */
+  #whole<Found extends Row | undefined>(found: readonly Found[]): Found[] {
+    const damaged = found.flatMap((row) => row !== undefined && this.#rotten.has(row) ? [row.key] : []);
+    if (damaged.length > 0) throw new DamagedRows(damaged);
+    return [...found];
+  }
+
   async #read<T>(look: () => T): Promise<T> {
     const { random, readDelayMs } = this.#options;
     if (readDelayMs !== undefined) await this.#pause(this.#drawn(readDelayMs));
@@ -214,8 +242,8 @@ async function turns(random: () => number): Promise<void> {
 }
 
 /** The caller may reuse its arrays once the call returned; its rows are values. */
-const copy = (commit: Commit): Commit => ({
-  rows: [...commit.rows],
+const copy = (commit: Commit, put: (row: Row) => Row): Commit => ({
+  rows: commit.rows.map(put),
   drop: [...commit.drop],
   records: new Map(commit.records),
 });

@@ -15,6 +15,7 @@ const EXPECTED: readonly string[] = [
   ...["collected", "evicted", "fetch_shared", "warmed", "clock_ahead", "early", "drained"],
   // Of rows that are compared with another parent's.
   ...["same_ranges", "same_rows", "compared_same"],
+  ...["a row rotted", "rows_damaged"],
   ...["removed", "removed: returns", "note child_removed", "fatal", "write: check failed"],
   ...["crash: attaching", "crash: before ready", "crash: committing", "crash: no request", "crash: reading"],
   ...["crash: syncing", "crash: thinking", "crash: waiting for the site", "crash: writing"],

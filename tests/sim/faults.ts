@@ -32,6 +32,8 @@ export interface FaultSurroundings {
 }
 
 const DOWN_MS: readonly [number, number] = [2, 400];
+/** Some rows, and in some runs most. */
+const ROT_CHANCE = 0.3;
 const GRACE_MS: readonly [number, number] = [0, 50];
 const SLOW_DISK_MS: readonly [number, number] = [20, 600];
 const SLOW_DISK_FACTORS: readonly [number, number] = [5, 50];
@@ -164,6 +166,8 @@ export class Faults {
       case "warp":
       case "jump":
         return this.#clocks.strike(name, site, draws);
+      case "rot":
+        return this.#rot(site, draws);
       case "slowDisk":
         return this.#slowDisk(site, draws);
       case "remove": {
@@ -202,6 +206,19 @@ export class Faults {
     this.#say(`the disk of ${site.plan.id} is ${factor} times slower`);
     site.slowDisk(factor);
     this.#around.world.after(draws.between(...SLOW_DISK_MS), () => site.slowDisk(1));
+  }
+
+  /** Rows that the root has, as the disk itself knows: no others may be mended, and those are for scenes (damaged_rows_test.ts). */
+  #rot(site: SimSite, draws: Draws): void {
+    if (site.parent === null) return;
+    this.#say(`${site.plan.id} crashes, and its disk rots`);
+    site.crash();
+    const { rootReach, held } = site;
+    const rows = held.filter(({ position }) => position <= rootReach);
+    for (const { key } of rows) {
+      if (draws.chance(ROT_CHANCE) && site.rot(key)) this.#around.probes.count("a row rotted");
+    }
+    this.#away(site, draws);
   }
 
   #away(site: SimSite, draws: Draws): void {

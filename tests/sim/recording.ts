@@ -10,7 +10,7 @@
 import { Reader } from "../../store/codec.ts";
 import { type Key, packKey, unpackKey } from "../../store/key.ts";
 import type { Commit, ScanOptions, SiteId, Storage } from "../../store/ports.ts";
-import { holds, prefixRange, type Range, WHOLE } from "../../store/range.ts";
+import { holds, prefixRange, type Range } from "../../store/range.ts";
 import type { Position, Row } from "../../store/row.ts";
 import { readWardRows } from "../../store/wards/message.ts";
 import type { Held, HistoryEvent, Ward } from "./history.ts";
@@ -19,6 +19,8 @@ import type { SimDisk } from "./disk.ts";
 import type { ProcessClock } from "./world.ts";
 
 const COVER = "cover/";
+/** And the key of a row that was dropped, since it was damaged (store/damage.ts): whatever covers it. */
+const DAMAGED = "damaged/";
 const OWNED = prefixRange(packKey(["s", "wards"]));
 const WARD = /^ward\/(\d+)\/(.+)$/;
 
@@ -67,6 +69,7 @@ export class RecordingStorage implements Storage {
   readonly #disk: SimDisk;
   readonly #options: RecordingOptions;
   readonly #ranges = new Map<string, string>();
+  readonly #damaged = new Set<string>();
   #covered = new Set<number>();
   /** What is on the disk, as of the last commit that resolved. */
   readonly rows = new Map<number, Held>();
@@ -91,7 +94,7 @@ export class RecordingStorage implements Storage {
   async start(blank: boolean): Promise<void> {
     const { site, nowMs, clockMs, record, keyspace } = this.#options;
     record({ kind: "start", atMs: nowMs(), site, blank });
-    const found = await this.#disk.scan(WHOLE);
+    const found = this.#disk.held();
     this.#options.rows?.(found);
     const held = found.flatMap((row) => keyspace.seen(row) ?? []);
     const keys = new Set(held.map((row) => row.key));
@@ -197,6 +200,13 @@ export class RecordingStorage implements Storage {
     const { isRoot, keyspace } = this.#options;
     let changed = isRoot && this.#covered.size === 0;
     for (const [name, value] of records) {
+      if (name.startsWith(DAMAGED)) {
+        changed = true;
+        const key = atob(name.slice(DAMAGED.length));
+        if (value === null) this.#damaged.delete(key);
+        else this.#damaged.add(key);
+        continue;
+      }
       if (!name.startsWith(COVER)) continue;
       changed = true;
       const start = atob(name.slice(COVER.length));
@@ -211,6 +221,7 @@ export class RecordingStorage implements Storage {
     const covered = new Set<number>();
     const ranges = [...this.#ranges];
     for (const [number, key] of keyspace.keys.entries()) {
+      if (this.#damaged.has(key)) continue;
       if (isRoot || ranges.some(([start, end]) => key >= start && key < end)) covered.add(number);
     }
     const changes: (readonly [number, boolean])[] = [];

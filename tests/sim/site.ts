@@ -14,7 +14,9 @@ import type { Probes } from "./probes.ts";
 import type { Draws } from "./random.ts";
 import { heardBy, RecordingStorage } from "./recording.ts";
 import type { SiteId } from "../../store/ports.ts";
-import type { ClockValue, Row } from "../../store/row.ts";
+import type { Key } from "../../store/key.ts";
+import { Reader } from "../../store/codec.ts";
+import type { ClockValue, Position, Row } from "../../store/row.ts";
 import { SimDisk } from "./disk.ts";
 import type { SitePlan } from "./topology.ts";
 import { ProcessClock, type World } from "./world.ts";
@@ -104,6 +106,8 @@ export interface SiteProcess extends Endpoint {
   readonly serving: Promise<void>;
 }
 
+/** Numbers at the beginning of a replica's state, before the path (docs/protocol/journal.md). */
+const STATE_NUMBERS = 6;
 /** First byte of a welcome: docs/protocol/journal.md. */
 const WELCOME = 1;
 
@@ -326,6 +330,27 @@ export class SimSite {
       if (process.alive) this.#around.serving(id, process);
     });
     network.up(id, process);
+  }
+
+  /** A row of its disk rots; false where there is none. */
+  rot(key: Key): boolean {
+    return this.#disk.rot(key);
+  }
+
+  /** Up to where, as its disk has it, the root has its journal. */
+  get rootReach(): Position {
+    const state = this.#disk.record("state");
+    if (state === undefined) return 0;
+    const reader = new Reader(state);
+    for (let i = 0; i < STATE_NUMBERS; i++) reader.uint();
+    if (reader.list(() => reader.text()).length === 0) return 0;
+    const [, , own = 0] = [reader.uint(), reader.uint(), reader.uint()];
+    return own;
+  }
+
+  /** What is on its disk now. */
+  get held(): Row[] {
+    return this.#disk.held();
   }
 
   /** Power is cut. */

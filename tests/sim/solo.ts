@@ -138,6 +138,7 @@ export function openSolo(flaws: SoloFlaws = {}): OpenReplica {
         clocksAhead: [],
         watched: [],
         ownersMissing: null,
+        damaged: [],
         wards: {
           owners: Array.from({ length: config.owners?.f ?? 0 }, () => config.site),
           next: null,

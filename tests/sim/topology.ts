@@ -70,6 +70,8 @@ export interface FaultPlan {
   readonly oneWay: number;
   readonly slowLinks: number;
   readonly slowDisk: number;
+  /** Rows of a disk change by themselves while its site is down. */
+  readonly rot: number;
   /** Crashes at a point of the protocol (crash_points.ts). */
   readonly point: number;
   /** Sites, edges and whole branches, that get another parent. */
@@ -98,6 +100,7 @@ export const NO_FAULTS: FaultPlan = {
   oneWay: 0,
   slowLinks: 0,
   slowDisk: 0,
+  rot: 0,
   point: 0,
   remove: 0,
   move: 0,
@@ -177,7 +180,11 @@ export function drawPlan(seed: number, sites?: number): Plan {
   const drawn = draws.chance(0.2) ? aboutDeletions(plan, draws) : plan;
   const core = draws.fork("core");
   const lossy = core.chance(0.15) ? losingCore(drawn, core) : drawn;
-  return moving(owning(removing(lossy, draws.fork("remove")), draws.fork("owners")), draws.fork("moves"));
+  const rot = draws.fork("rot");
+  const rotting = rot.chance(0.2)
+    ? { ...lossy, faults: { ...lossy.faults, rot: rot.between(0.5, 4) } }
+    : lossy;
+  return moving(owning(removing(rotting, draws.fork("remove")), draws.fork("owners")), draws.fork("moves"));
 }
 
 /** In some runs sites get other parents, in some of those because one is lost for good. */
@@ -360,6 +367,7 @@ function drawMixed(draws: Draws, count?: number): Plan {
       oneWay: rarely(0.25, 4),
       slowLinks: rarely(0.15, 2),
       slowDisk: rarely(0.2, 3),
+      rot: 0,
       remove: 0,
       move: 0,
       adopt: 0,

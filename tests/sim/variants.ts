@@ -27,7 +27,7 @@ import {
   stableAlone,
 } from "./broken/stream.ts";
 import { blankHasPushed, dropsWhenFull, forgetsChildren, hidesFloors } from "./broken/losses.ts";
-import { acknowledgesEarly, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
+import { acknowledgesEarly, leavesOutDamaged, losesLastCommit, missesAreAbsent } from "./broken/disk.ts";
 import {
   adoptsAlone,
   hearsNoEnd,
@@ -109,6 +109,7 @@ export const VARIANTS: readonly Variant[] = [
   acknowledgesEarly,
   losesLastCommit,
   missesAreAbsent,
+  leavesOutDamaged,
   carriesFootprint,
   carriesCovered,
   carriesAtOnce,

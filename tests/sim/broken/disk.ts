@@ -1,6 +1,7 @@
 /** Variants of what is on disk and covered when a site answers. */
 import type { Replica } from "../../../store/api.ts";
-import type { Commit, SiteId, Storage } from "../../../store/ports.ts";
+import type { Key } from "../../../store/key.ts";
+import { type Commit, DamagedRows, type SiteId, type Storage } from "../../../store/ports.ts";
 import { hooked, slowDisks, type Variant, withFaults } from "./hooks.ts";
 
 export const acknowledgesEarly: Variant = {
@@ -76,4 +77,45 @@ export const missesAreAbsent: Variant = {
         }),
       };
     }),
+};
+
+export const leavesOutDamaged: Variant = {
+  name: "a damaged row is left out",
+  rule: "S4, G1: what is damaged is never answered with none",
+  make: () =>
+    hooked(() => ({
+      storage: (storage) => {
+        const rest = async <T>(look: () => Promise<T>, without: (keys: ReadonlySet<Key>) => Promise<T>) => {
+          const gone = new Set<Key>();
+          try {
+            return await look();
+          } catch (error) {
+            if (!(error instanceof DamagedRows)) throw error;
+            for (const key of error.keys) gone.add(key);
+            return await without(gone);
+          }
+        };
+        const one = async (key: Key) => await rest(() => storage.get(key), () => Promise.resolve(undefined));
+        const each = async (keys: readonly Key[]) => await Promise.all(keys.map(one));
+        return {
+          load: () => storage.load(),
+          get: one,
+          getMany: each,
+          scan: (range, options) =>
+            rest(() => storage.scan(range, options), async (gone) => {
+              await storage.commit({ rows: [], drop: [...gone], records: new Map() });
+              return await storage.scan(range, options);
+            }),
+          journal: (after, upTo, limit) =>
+            rest(() => storage.journal(after, upTo, limit), async (gone) => {
+              await storage.commit({ rows: [], drop: [...gone], records: new Map() });
+              return await storage.journal(after, upTo, limit);
+            }),
+          bytes: () => storage.bytes(),
+          close: () => storage.close(),
+          commit: (commit) => storage.commit(commit),
+        };
+      },
+    })),
+  change: withFaults({ rot: 6, crash: 2 }),
 };

@@ -1,0 +1,90 @@
+/**
+ * What a site's disk has changed by itself (store/ports.ts S4), outside the rows of the store, which mend themselves
+ * (store/damage.ts): what an open finds, and rows of stateful sessions' folders, which are refused.
+ */
+import { nameOf } from "../../store/damage.ts";
+import { StoreUnavailable } from "../../store/api.ts";
+import { DamagedRows, type Storage } from "../../store/ports.ts";
+import type { DiskReport } from "../storage/disk_report.ts";
+import type { SiteLog } from "./log.ts";
+
+/** Rows of one folder that were found damaged. */
+export interface DamagedFolder {
+  readonly folder: string;
+  readonly rows: number;
+}
+
+/** So many are named in an error. */
+const NAMED_MAX = 3;
+
+/** See the file's header. */
+export class DiskDamage {
+  readonly #log: Pick<SiteLog, "line">;
+  /** By folder, the rows that reads have met. */
+  readonly #rows = new Map<string, Set<string>>();
+
+  constructor(log: Pick<SiteLog, "line">) {
+    this.#log = log;
+  }
+
+  /** Folders other than the store's in which rows are damaged. */
+  get folders(): DamagedFolder[] {
+    return [...this.#rows].map(([folder, rows]) => ({ folder, rows: rows.size }));
+  }
+
+  /** What an open of a folder tells. */
+  found(folder: string): NonNullable<DiskReport["damaged"]> {
+    return ({ damaged, isReindexed }) =>
+      this.#log.line("warn", "disk_damaged", {
+        folder,
+        rows: damaged,
+        indexes: isReindexed ? "built anew" : "whole",
+      });
+  }
+
+  /** The same storage; a read that meets damaged rows fails with their names. */
+  guarded(folder: string, storage: Storage): Storage {
+    const read = async <T>(look: Promise<T>): Promise<T> => {
+      try {
+        return await look;
+      } catch (error) {
+        throw error instanceof DamagedRows ? this.#refused(folder, error) : error;
+      }
+    };
+    return {
+      load: () => storage.load(),
+      get: (key) => read(storage.get(key)),
+      getMany: (keys) => read(storage.getMany(keys)),
+      scan: (range, options) => read(storage.scan(range, options)),
+      journal: (after, upTo, limit) => read(storage.journal(after, upTo, limit)),
+      bytes: () => storage.bytes(),
+      close: () => storage.close(),
+      commit: (commit) => storage.commit(commit),
+    };
+  }
+
+  /** For a scrub, which goes on behind damaged rows. */
+  noted(folder: string, storage: Storage): Pick<Storage, "scan"> {
+    return {
+      scan: async (range, options) => {
+        try {
+          return await storage.scan(range, options);
+        } catch (error) {
+          if (error instanceof DamagedRows) this.#refused(folder, error);
+          throw error;
+        }
+      },
+    };
+  }
+
+  #refused(folder: string, { keys }: DamagedRows): StoreUnavailable {
+    const known = this.#rows.get(folder) ?? new Set();
+    const names = keys.map(nameOf), news = names.filter((name) => !known.has(name));
+    this.#rows.set(folder, known.union(new Set(names)));
+    for (const row of news) this.#log.line("error", "row_damaged", { folder, row, became: "refused" });
+    const named = names.slice(0, NAMED_MAX).join(", ") + (names.length > NAMED_MAX ? ", …" : "");
+    return new StoreUnavailable("row_damaged", `rows in the folder ${folder} are damaged on disk: ${named}`, {
+      rows: names.slice(0, NAMED_MAX),
+    });
+  }
+}
