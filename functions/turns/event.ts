@@ -97,4 +97,6 @@ export interface OpenSession {
   readonly out: Readonly<Record<string, number>>;
   /** The number up to which effects are known to be applied. */
   readonly effectsApplied: number;
+  /** Where its replay does otherwise, it says so with the contents of what it did: they are the developer's own. */
+  readonly shows?: true;
 }

@@ -28,6 +28,7 @@ import { Program, type ProgramHost } from "./program.ts";
 import {
   actsFrom,
   parkedError,
+  type Recorded,
   recover,
   type Recovered,
   requireCode,
@@ -98,8 +99,9 @@ export class LoggedProgram {
     return this.#log;
   }
 
-  get #recorded(): { readonly className: string; readonly id: string; readonly code: string } {
-    return { className: this.#open.class, id: this.#open.id, code: this.#open.code };
+  get #recorded(): Omit<Recorded, "checkpoint" | "entries" | "read"> {
+    const { class: className, id, code, shows } = this.#open;
+    return { className, id, code, ...shows && { shows } };
   }
 
   /** It was opened from what other code has written: its first checkpoint comes before any event. */

@@ -50,4 +50,5 @@ export {
   type OutsideAnswer,
   type OutsideRequest,
 } from "./call_bytes.ts";
+export { shownCall, shownOutput, shownTimer, shownWrite } from "./shown.ts";
 export type { Act } from "./trace.ts";

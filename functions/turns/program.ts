@@ -22,6 +22,7 @@ import { RandomStream, STREAM } from "./random.ts";
 import { RollingCheck } from "./rolling_check.ts";
 import type { SessionPeer, SessionPort } from "../session_slot.ts";
 import { readShared, SharedCache } from "./shared_cache.ts";
+import { shownCall, shownOutput, shownTimer, shownWrite } from "./shown.ts";
 import { checkTimer, TIMERS_MAX } from "./timers.ts";
 import type { Trace } from "./trace.ts";
 import { READS_MAX, type Rejected, type TurnEnd, type TurnInput, type TurnSource } from "./turn.ts";
@@ -330,7 +331,14 @@ export class Program implements SessionPort {
     this.calls.set(number, { ...call, effect });
     this.#checkCall(number, call);
     this.#products.calls.push(number);
-    this.trace?.add(`call ${number}: ${call.name}, ${call.bytes.length} bytes`);
+    this.trace?.add(
+      `call ${number}: ${call.name}, ${call.bytes.length} bytes`,
+      undefined,
+      () =>
+        call.kind === "native"
+          ? `call ${number}: ${call.name} ${call.args?.() ?? ""}`
+          : shownCall({ call: number, kind: call.kind, bytes: call.bytes }),
+    );
     return number;
   }
 
@@ -367,8 +375,8 @@ export class Program implements SessionPort {
         mutations: [],
       };
     }
-    this.trace?.add(`writes to the store: ${mutations.map(({ kind }) => kind).join(", ")}`);
     for (const mutation of mutations) {
+      this.trace?.add(`writes to the store: ${mutation.kind}`, undefined, () => shownWrite(mutation));
       this.check.text(mutation.kind);
       this.check.text(mutation.key);
       if (mutation.kind !== "delete") this.check.bytes(mutation.value);
@@ -471,7 +479,11 @@ export class Program implements SessionPort {
     this.check.text(name);
     this.check.number(dueMs ?? -1);
     this.#products.timers.push({ name, dueMs });
-    this.trace?.add(`${dueMs === null ? "clears" : "sets"} the timer ${JSON.stringify(name)}`);
+    this.trace?.add(
+      `${dueMs === null ? "clears" : "sets"} the timer ${JSON.stringify(name)}`,
+      undefined,
+      () => shownTimer({ name, dueMs }),
+    );
   }
 
   /** An output (PG2). */
@@ -483,6 +495,7 @@ export class Program implements SessionPort {
     this.trace?.add(
       `output ${sequence} to ${to}, ${bytes.length} bytes`,
       () => this.#host.placeOf?.(this.className, this.handler?.name ?? "") ?? "",
+      () => shownOutput({ to, sequence, bytes }),
     );
   }
 

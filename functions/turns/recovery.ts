@@ -5,7 +5,8 @@
  * RC1  Code that did not write a log does not replay it. At a checkpoint with no log behind it any code goes on.
  * RC2  What the program gave out up to the last commit point is told apart from what it made since.
  * RC4  Going through a log piece by piece comes to the same as going through all of it.
- * RC3  A replay that does otherwise is done once more, to tell what it does: only then stacks are taken.
+ * RC3  A replay that does otherwise is done once more, to tell what it does: only then stacks are taken. One that is a
+ *      developer's check (`shows`) takes them at once.
  */
 import { CodecError } from "../../store/codec.ts";
 import { codeOf } from "../errors.ts";
@@ -30,6 +31,8 @@ export interface Recorded {
   readonly code: string;
   /** The same entries, where they have been read already. */
   readonly read?: readonly ReadEntry[];
+  /** What it does is told with its contents. */
+  readonly shows?: true;
 }
 
 /** What was made of it. */
@@ -59,10 +62,13 @@ export const stateOf = (program: Program): SessionState | null =>
 
 /** @throws ParkedError; where the replay did otherwise, with what it did, and where. */
 export function recover(host: ProgramHost & { readonly run: RunTurn }, recorded: Recorded): Recovered {
+  const to = recorded.shows === true ? new Trace(true) : null;
   try {
-    return recovered(host, recorded, null);
+    return recovered(host, recorded, to && { from: 0, to });
   } catch (error) {
     const parked = parkedError(error);
+    // A second one would find in modules what this one has left there.
+    if (to !== null) throw new ParkedError(parked.code, parked.message, { ...parked.detail, did: to.acts });
     throw parked.code === "diverged" ? told(host, recorded, parked) : parked;
   }
 }

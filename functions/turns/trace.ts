@@ -1,6 +1,6 @@
 /**
  * What a program asked for and gave out in a turn, and from where in the app: for a report of a session that is parked.
- * Contents are told by their size, since they may be somebody's secret.
+ * Contents are told by their size, since they may be somebody's secret; but for a developer's own check (`shows`).
  */
 
 /** One thing that a program did. */
@@ -22,10 +22,25 @@ const OWN = /\/functions\/(?:turns|session|calls|tracked)\b/;
 /** Collects them, where it is switched on. */
 export class Trace {
   readonly acts: Act[] = [];
+  /** Contents are told too. */
+  readonly shows: boolean;
 
-  /** @param otherwise where it comes from, if no code of the app runs. */
-  add(what: string, otherwise: () => string = () => ""): void {
-    if (this.acts.length < ACTS_MAX) this.acts.push({ what, at: appFrames() || otherwise() });
+  constructor(shows = false) {
+    this.shows = shows;
+  }
+
+  clear(): void {
+    this.acts.length = 0;
+  }
+
+  /**
+   * @param otherwise where it comes from, if no code of the app runs.
+   * @param contents what it is, with its contents.
+   */
+  add(what: string, otherwise: () => string = () => "", contents?: () => string): void {
+    if (this.acts.length >= ACTS_MAX) return;
+    const told = this.shows && contents !== undefined ? contents() : what;
+    this.acts.push({ what: told, at: appFrames() || otherwise() });
   }
 }
 

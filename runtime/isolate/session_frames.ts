@@ -87,7 +87,7 @@ export function writeOpen(writer: FrameWriter, open: OpenSession): void {
   if (open.checkpoint !== null) writer.f64(open.checkpoint.at).bytes(open.checkpoint.bytes);
   writer.bytes(open.entries);
   writeTally(writer, open.out);
-  writer.f64(open.effectsApplied);
+  writer.f64(open.effectsApplied).u8(open.shows === true ? 1 : 0);
 }
 
 /** @param state segments that came before (state_frames.ts). */
@@ -103,6 +103,7 @@ export function readOpen(payload: Payload, state: readonly Uint8Array[] = []): O
     entries: payload.bytes(),
     out: readTally(payload),
     effectsApplied: readNumber(payload),
+    ...readFlag(payload) && { shows: true },
   };
 }
 

@@ -76,6 +76,7 @@ const open: OpenSession = {
   entries: bytes,
   out: Object.assign(Object.create(null), { a: 1, __proto: 2 }),
   effectsApplied: 4,
+  shows: true,
 };
 
 const commit: Commit = {

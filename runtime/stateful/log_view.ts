@@ -88,6 +88,10 @@ function timeOf(ms: number): string {
   return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString();
 }
 
+/** One entry, without the clock. */
+export const entryView = (entry: ReadEntry): { readonly kind: string } & Record<string, unknown> =>
+  entry.kind === "turn" ? inputView(entry.input) : { kind: entry.kind };
+
 function viewOf(entry: ReadEntry, clockMs: number): { readonly kind: string } & Record<string, unknown> {
   switch (entry.kind) {
     case "clock":

@@ -1,34 +1,56 @@
 /**
- * `dev --check-determinism`: each stateful session is replayed, after every commit point, in an isolate of its own that
- * never ran another, from the newest checkpoint and the log after it. State that sessions share in a module, sources
- * that are not recorded, and what a checkpoint does not hold show there at once; without it they show when a home is
- * lost.
+ * `dev --check-determinism`: each stateful session is replayed, at every commit point, in an isolate of its own that never
+ * ran another, from the checkpoint before and the log after it; and what came of it leaves when the replay has done the
+ * same. State that sessions share in a module, sources that are not recorded, and what a checkpoint does not hold show
+ * there at once, with one session alone; without it they show when a home is lost.
  *
- * Life: `open` (as the pool's) → snapshots, one replay after the other → closed with the channel. One that does otherwise
- * parks the session.
+ * Life: `open` (as the pool's) → what the isolate says waits in a queue → replays, one after the other → it goes on to the
+ * home → closed with the channel. One that does otherwise parks the session.
  *
- * SH1  Every entry is replayed: a snapshot that waits is only replaced by one that has all of its entries, from the same
- *      checkpoint.
- * SH2  The session that serves is not changed by it, but for being parked.
+ * SH1  Every entry is replayed, and nothing of a commit point leaves before: answers, messages, writes and timers wait in
+ *      the order in which they were made. What waits for one replay is replayed together.
+ * SH2  The session that serves is not changed by it, but for being parked, and for a checkpoint at each rest: so that the
+ *      next message is replayed from there, by a program that has nothing but what the checkpoint has.
+ * SH3  What it answered, and what the replay did, is told with its contents: they are the developer's own.
  */
-import type {
-  Checkpoint,
-  Commit,
-  KeptCheckpoint,
-  Opened,
-  OpenSession,
-  Parked,
+import {
+  type Call,
+  type Checkpoint,
+  type Commit,
+  type KeptCheckpoint,
+  type Opened,
+  type OpenSession,
+  type Parked,
+  shownCall,
+  shownOutput,
+  shownTimer,
+  shownWrite,
 } from "../../functions/turns/mod.ts";
+import { readEntries } from "../../functions/turns/log_entry.ts";
 import { Writer } from "../../store/codec.ts";
 import type { ChannelSink, IsolateApp, OpenChannel, StatefulPool } from "../isolate/mod.ts";
+import { entryView } from "./log_view.ts";
 
 /** Entries that came together, and the number of the first of them. */
 type Increment = Pick<Commit, "first" | "entries">;
 
-/** What is replayed. */
+/** What is replayed, and what waits for it. */
 interface Snapshot {
   readonly checkpoint: KeptCheckpoint | null;
-  readonly log: readonly Increment[];
+  readonly log: Increment[];
+  readonly waiting: Waiting[];
+  /** What the app's secrets were since that checkpoint, the newest last: the session sees one of them throughout. */
+  readonly secrets: Secrets[];
+}
+
+type Secrets = Readonly<Record<string, string>>;
+
+/** Something that the isolate said, on its way to the home. */
+interface Waiting {
+  pass(): void;
+  /** What it made of it, in words (SH3). */
+  readonly did: readonly string[];
+  isChecked: boolean;
 }
 
 /** What checking needs of its site. */
@@ -50,8 +72,11 @@ export class CheckedPool {
 
   /** As {@link StatefulPool.open}. */
   async open(app: IsolateApp, session: OpenSession, sink: ChannelSink): Promise<OpenChannel> {
-    const shadow = new Shadow(session, sink, (snapshot) => this.#replayed(app, session, snapshot));
-    return await this.#services.pool.open(app, session, shadow);
+    const secrets = () => app.secrets?.() ?? {};
+    const shadow = new Shadow(session, sink, secrets, (take) => this.#replayed(app, session, take));
+    const open = await this.#services.pool.open(app, session, shadow);
+    shadow.checkpointNow = () => open.isolate.checkpointNow(open.channel);
+    return open;
   }
 
   /** Resolves when nothing waits to be checked. */
@@ -65,7 +90,14 @@ export class CheckedPool {
       const snapshot = take();
       if (snapshot === null) return null;
       try {
-        return await this.#replay(app, { ...session, ...openOf(snapshot) });
+        let differs: Parked | null = null;
+        for (const secrets of snapshot.secrets.toReversed()) {
+          const as = { ...app, secrets: () => secrets };
+          const parked = await this.#replay(as, { ...session, ...openOf(snapshot), shows: true });
+          if (parked === null) return null;
+          differs ??= parked;
+        }
+        return differs;
       } catch (error) {
         this.#services.note("shadow_failed", { class: session.class, id: session.id, error: String(error) });
         return null;
@@ -99,39 +131,69 @@ const openOf = ({ checkpoint, log }: Snapshot): Pick<OpenSession, "checkpoint" |
   return { checkpoint, entries: writer.done() };
 };
 
-/** One session: passes on what its isolate says, and takes down what is to be replayed. */
+/** One session: holds back what its isolate says, and takes down what is to be replayed. */
 class Shadow implements ChannelSink {
+  /** Has the session write a checkpoint when it rests. */
+  checkpointNow: (() => void) | undefined;
   readonly #sink: ChannelSink;
+  readonly #secrets: () => Secrets;
   readonly #check: (take: () => Snapshot | null) => Promise<Parked | null>;
   #checkpoint: KeptCheckpoint | null;
   #log: Increment[];
-  #waiting: Snapshot[] = [];
+  #seen: Secrets[];
+  /** Of a commit point whose replay has not begun. */
+  #next: Snapshot | null = null;
+  readonly #queue: Waiting[] = [];
+  /** What the handler that runs has done before its commit point. */
+  #did: string[] = [];
   #isOver = false;
 
   constructor(
     session: OpenSession,
     sink: ChannelSink,
+    secrets: () => Secrets,
     check: (take: () => Snapshot | null) => Promise<Parked | null>,
   ) {
     this.#sink = sink;
+    this.#secrets = secrets;
+    this.#seen = [secrets()];
     this.#check = check;
     this.#checkpoint = session.checkpoint;
     this.#log = [{ first: (session.checkpoint?.at ?? 0) + 1, entries: session.entries }];
   }
 
   opened(opened: Opened): void {
-    this.#sink.opened(opened);
+    this.#passes(() => this.#sink.opened(opened));
   }
 
   commit(commit: Commit): void {
-    this.#sink.commit(commit);
-    if (commit.count === 0) return;
+    const pass = () => this.#sink.commit(commit);
+    this.#did.push(
+      ...commit.calls.map(shownCall),
+      ...commit.effects.flatMap(({ mutations }) => mutations.map(shownWrite)),
+      ...commit.timers.map(shownTimer),
+      ...commit.outputs.map(shownOutput),
+    );
+    if (commit.count === 0) return this.#passes(pass);
     this.#log.push(commit);
-    if (commit.isPoint) this.#wants();
+    this.#next?.log.push(commit);
+    const secrets = this.#secrets();
+    const isSeen = JSON.stringify(this.#seen.at(-1)) === JSON.stringify(secrets);
+    // Of a snapshot too, which has the same list.
+    if (!isSeen) this.#seen.push(secrets);
+    if (!commit.isPoint || isCheckpoint(commit)) return this.#passes(pass);
+    const waiting = { pass, did: this.#did, isChecked: false };
+    this.#did = [];
+    this.#queue.push(waiting);
+    this.#wants(waiting);
+    this.checkpointNow?.();
   }
 
-  call: ChannelSink["call"] = (call) => this.#sink.call(call);
-  dropped: ChannelSink["dropped"] = (call) => this.#sink.dropped(call);
+  call = (call: Call): void => {
+    this.#did.push(shownCall(call));
+    this.#passes(() => this.#sink.call(call));
+  };
+  dropped: ChannelSink["dropped"] = (call) => this.#passes(() => this.#sink.dropped(call));
   log: ChannelSink["log"] = (level, text) => this.#sink.log(level, text);
 
   checkpointed(checkpoint: Checkpoint): void {
@@ -139,32 +201,112 @@ class Shadow implements ChannelSink {
     const before = on === null ? [] : this.#checkpoint?.state ?? [];
     this.#checkpoint = { at, bytes, state: [...before, ...state] };
     this.#log = this.#log.filter(({ first }) => first > checkpoint.at);
-    this.#sink.checkpointed(checkpoint);
+    this.#seen = [this.#secrets()];
+    this.#passes(() => this.#sink.checkpointed(checkpoint));
   }
 
   parked(parked: Parked): void {
-    this.#isOver = true;
-    this.#sink.parked(parked);
+    this.#passes(() => {
+      this.#isOver = true;
+      this.#sink.parked(parked);
+    });
   }
 
   ended: ChannelSink["ended"] = (end, isCause) => {
+    // What was not checked has not left: whoever opens it next asks for it again.
     this.#isOver = true;
     this.#sink.ended(end, isCause);
   };
 
+  /** Behind all that waits. */
+  #passes(pass: () => void): void {
+    this.#queue.push({ pass, did: [], isChecked: true });
+    this.#pump();
+  }
+
+  #pump(): void {
+    while (!this.#isOver && this.#queue[0]?.isChecked === true) this.#queue.shift()?.pass();
+  }
+
   /** SH1 */
-  #wants(): void {
-    const snapshot = { checkpoint: this.#checkpoint, log: [...this.#log] };
-    if (this.#waiting.at(-1)?.checkpoint === snapshot.checkpoint) {
-      this.#waiting.pop();
-      this.#waiting.push(snapshot);
-      return;
-    }
-    this.#waiting.push(snapshot);
-    this.#check(() => this.#isOver ? null : this.#waiting.shift() ?? null).then((parked) => {
-      if (parked === null || this.#isOver) return;
-      const message = `a replay of it alone, in an isolate of its own, does otherwise: ${parked.message}`;
-      this.parked({ ...parked, message });
+  #wants(waiting: Waiting): void {
+    if (this.#next !== null) return void this.#next.waiting.push(waiting);
+    const snapshot: Snapshot = {
+      checkpoint: this.#checkpoint,
+      log: [...this.#log],
+      waiting: [waiting],
+      secrets: this.#seen,
+    };
+    this.#next = snapshot;
+    const take = (): Snapshot | null => {
+      this.#next = null;
+      return this.#isOver ? null : snapshot;
+    };
+    this.#check(take).then((parked) => {
+      if (this.#isOver) return;
+      if (parked !== null) return this.#differs(parked, snapshot);
+      for (const each of snapshot.waiting) each.isChecked = true;
+      this.#pump();
     });
   }
+
+  /** SH3 */
+  #differs(parked: Parked, { waiting, log, checkpoint }: Snapshot): void {
+    this.#isOver = true;
+    const before = waiting.flatMap(({ did }) => did);
+    const again = actsOf(parked);
+    const first = before.find((each) => !again.includes(each));
+    const then = again.find((each) => LEAVES.test(each) && !before.includes(each));
+    const values = first === undefined && then === undefined
+      ? ""
+      : `. First: ${first ?? "nothing more"}. Replayed: ${then ?? "nothing more"}`;
+    const call = calledIn(parked, log, checkpoint);
+    const what = call === undefined ? "" : ` of ${call}`;
+    this.#sink.parked({
+      ...parked,
+      message:
+        `a replay${what} alone, in an isolate of its own, from the checkpoint before it, does otherwise: ` +
+        `${parked.message}${values}`,
+      detail: { ...parked.detail, ...call === undefined ? {} : { call }, first: before.map(act) },
+    });
+  }
+}
+
+/** Nothing was done but a checkpoint: there is nothing to compare. */
+function isCheckpoint({ entries }: Commit): boolean {
+  return readEntries(entries).every(({ kind }) => kind === "checkpoint");
+}
+
+/** What an isolate does that its site sees, too. */
+const LEAVES =
+  /^(?:output |writes "|deletes "|call \d+ \((?:get|list|commit|fetch|session)\)|(?:sets|clears) the timer )/;
+
+const act = (what: string) => ({ what, at: "" });
+
+/** What a replay says that it did. */
+function actsOf({ detail: { did } }: Parked): string[] {
+  return Array.isArray(did) ? did.map((each: { readonly what?: unknown }) => String(each.what)) : [];
+}
+
+/** The entry that was replayed otherwise, as the log has it. */
+function calledIn(
+  { detail: { sequence } }: Parked,
+  log: readonly Increment[],
+  checkpoint: KeptCheckpoint | null,
+): string | undefined {
+  const entries = log.flatMap(({ entries }) => readEntries(entries));
+  const entry = entries[Number(sequence) - 1 - (checkpoint?.at ?? 0)];
+  return entry === undefined ? undefined : callText(entryView(entry));
+}
+
+/** A call as its author wrote it, else what the entry is. */
+function callText(
+  { kind, method, args, fetch, peer, message, name }: Readonly<Record<string, unknown>>,
+): string {
+  if (typeof method === "string") {
+    return `${method}(${Array.isArray(args) ? args.map((each) => JSON.stringify(each)).join(", ") : args})`;
+  }
+  if (typeof fetch === "string") return `fetch(${fetch})`;
+  if (kind === "message") return `onMessage(${JSON.stringify(message)}) of ${peer}`;
+  return kind === "timer" ? `onTimer(${JSON.stringify(name)})` : String(kind);
 }

@@ -43,8 +43,13 @@ class Probe extends Session<Env> {
   }
 
   /** A counter of the module. */
-  countAll(): number {
+  countAll(_what?: string): number {
     return ++counted;
+  }
+
+  /** Writes what it counted. */
+  async countThere(): Promise<void> {
+    await this.env.kv.set(["count"], ++counted);
   }
 
   /** Begins to wait for what another session settles. */

@@ -60,34 +60,60 @@ Deno.test("stateful sessions that keep to their logs are the same alone, from ch
     assert.deepEqual([a.parked, b.parked], [null, null]);
   }));
 
-Deno.test("a counter of the module is found where another session has counted, with the line that told it", () =>
-  withChecks(async ({ checked, open }) => {
-    const [a, b] = [await open("a"), await open("b")];
-    assert.equal(await a.value("countAll"), 1);
-    await checked.settled;
-    assert.equal(a.parked, null, "alone it is the same");
-    assert.equal(await b.value("countAll"), 2);
-    await checked.settled;
-    assert.equal(b.parked?.code, "diverged");
-    assert.match(b.parked?.message ?? "", /alone, in an isolate of its own, .* entry \d+ \(request\)/);
-    assert.match(JSON.stringify(b.parked?.detail["logged"]), /"kind":"request"/);
-    const did = JSON.stringify(b.parked?.detail["did"]);
-    assert.match(did, /output 1 to q1[^}]*at Probe\.countAll \(bundle:\d+:\d+\)/);
-    assert.equal(a.parked, null);
+Deno.test("a counter of the module is found with one session, before it answers, with both values and the call", () =>
+  withChecks(async ({ open }) => {
+    const home = await open("a");
+    assert.equal(await home.value("countAll", "tea"), 1, "alone, from nothing, it is the same");
+    let answer: unknown;
+    home.call("countAll", "tea").then((outcome) => answer = outcome);
+    await home.until(() => home.parked !== null);
+    assert.equal(answer, undefined, "nobody was told what a replay does not say");
+    assert.equal(home.commits.flatMap(({ outputs }) => outputs).length, 1);
+    assert.equal(home.parked?.code, "diverged");
+    const { message = "", detail = {} } = home.parked ?? {};
+    assert.match(message, /a replay of countAll\("tea"\) alone, .* entry \d+ \(request\)/);
+    assert.match(message, /First: output 1 to q2: answers 2\. Replayed: output 1 to q2: answers 1$/);
+    assert.match(JSON.stringify(detail["logged"]), /"kind":"request"/);
+    assert.match(JSON.stringify(detail["did"]), /answers 1[^}]*at Probe\.countAll \(bundle:\d+:\d+\)/);
+    assert.deepEqual(detail["first"], [{ what: "output 1 to q2: answers 2", at: "" }]);
   }));
 
-Deno.test("what a checkpoint does not hold is found with the next message", () =>
-  withChecks(async ({ checked, open }) => {
+Deno.test("a counter of the module is found where another session has counted; those before it were answered", () =>
+  withChecks(async ({ open }) => {
+    const [a, b] = [await open("a"), await open("b")];
+    assert.equal(await a.value("countAll"), 1);
+    void b.call("countAll");
+    await b.until(() => b.parked !== null);
+    assert.deepEqual([codeOf(a), codeOf(b)], [undefined, "diverged"]);
+    assert.equal(await a.value("add"), 1);
+  }));
+
+Deno.test("what a checkpoint does not hold is found with the next message, before it is answered", () =>
+  withChecks(async ({ open }) => {
     const home = await open("a");
     await home.call("remember");
-    assert.equal(await home.value("recall"), "a");
-    await checked.settled;
-    assert.equal(codeOf(home), undefined);
-    home.checkpointNow();
-    await home.until(() => home.checkpoint !== null);
-    assert.equal(await home.value("recall"), "a");
-    await checked.settled;
+    void home.call("recall");
+    await home.until(() => home.parked !== null);
     assert.equal(codeOf(home), "diverged");
+    assert.match(home.parked?.message ?? "", /answers 'a'\. Replayed: .*answers undefined$/);
+  }));
+
+Deno.test("messages that come together are answered in their order, when one replay of all has done the same", () =>
+  withChecks(async ({ open }) => {
+    const home = await open("a");
+    const answers = Array.from({ length: 20 }, () => home.value("add"));
+    assert.deepEqual(await Promise.all(answers), Array.from({ length: 20 }, (_, i) => i + 1));
+    assert.deepEqual(home.parked, null);
+  }));
+
+Deno.test("calls and writes that a replay makes otherwise are told with what is in them", () =>
+  withChecks(async ({ open }) => {
+    const home = await open("a");
+    home.answer = () => ({ ok: true, bytes: new Uint8Array() });
+    await home.call("countThere");
+    void home.call("countThere");
+    await home.until(() => home.parked !== null);
+    assert.match(home.parked?.message ?? "", /First: writes .*count.*: 2\. Replayed: writes .*count.*: 1$/);
   }));
 
 Deno.test("sessions that share a promise, an object or a callback are found when it runs", async (t) => {
@@ -157,13 +183,15 @@ Deno.test("a secret that changes is seen from the next checkpoint on, and a repl
     await busy.open();
     assert.deepEqual([await home.value("key"), await busy.value("key")], ["old", "old"]);
     await checked.settled;
-    await busy.call("linger", 1_000);
+    await busy.call("linger", 2_000);
+    assert.equal(await busy.value("key"), "old");
+    const { checkpoint } = busy;
     secret = "new";
     pool.refreshSecrets(app.app);
     assert.equal(await busy.value("key"), "old", "it has not come to rest");
     await home.until(() => home.checkpoint !== null);
     assert.equal(await home.value("key"), "new");
-    await busy.until(() => busy.checkpoint !== null);
+    await busy.until(() => busy.checkpoint !== checkpoint);
     assert.equal(await busy.value("key"), "new");
     for (const each of [home, busy]) {
       await each.move();
