@@ -1,6 +1,8 @@
 import { strict as assert } from "node:assert";
 import { ClientSocket, cutReason } from "./message_socket.ts";
 
+const LIMITS = { messageBytesMax: 1_000 };
+
 /** A server's and a client's end of one WebSocket, both as the gateway has them, and what each was closed with. */
 async function pair() {
   const taken = Promise.withResolvers<WebSocket>();
@@ -16,7 +18,7 @@ async function pair() {
       socket.addEventListener("close", ({ code, reason }) => resolve([code, reason]))
     );
   return {
-    ...{ atServer: new ClientSocket(accepted), atClient: new ClientSocket(client) },
+    ...{ atServer: new ClientSocket(accepted, LIMITS), atClient: new ClientSocket(client, LIMITS) },
     ...{ serverClosed: closed(accepted), clientClosed: closed(client) },
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
@@ -49,5 +51,25 @@ Deno.test("a reason is cut to 123 bytes of UTF-8, never within a character", () 
     const cut = cutReason(reason);
     assert.equal(new TextEncoder().encode(cut).length, bytes, reason);
     assert.ok(cut.isWellFormed());
+  }
+});
+
+Deno.test("a client's message that is too long closes it with 1009, and is not kept; what came before it is gone with it", async () => {
+  const tooLong: [what: string, message: string | Uint8Array<ArrayBuffer>][] = [
+    ["bytes", new Uint8Array(1_001)],
+    ["text", "x".repeat(1_001)],
+    ["text of fewer characters", "€".repeat(334)],
+  ];
+  for (const [what, message] of tooLong) {
+    await using ends = await pair();
+    await ends.atClient.send("€".repeat(333));
+    assert.deepEqual(await ends.atServer.next(), { kind: "message", data: "€".repeat(333) }, what);
+    await ends.atClient.send(new Uint8Array(1_000));
+    await ends.atClient.send(message);
+    assert.equal((await ends.clientClosed)[0], 1009, what);
+    const [first, then] = [await ends.atServer.next(), await ends.atServer.next()];
+    assert.ok(first.kind === "close" || first.data.length === 1_000, what);
+    assert.deepEqual(then, { kind: "close", code: 1009, reason: "a message has at most 1000 bytes" }, what);
+    await ends.serverClosed;
   }
 });

@@ -34,6 +34,8 @@ export interface GatewayServices {
   readonly sites: () => readonly { readonly url: string }[];
   readonly platform: (request: Request, path: string) => Response | Promise<Response>;
   readonly front: () => Response;
+  /** A WebSocket message of a client, by the subprotocol that was agreed on. */
+  readonly messageBytesMax: (protocol: string) => number;
   /** What waits of an app at this site. */
   readonly queues?: (app: string) => AppQueues;
   /** Takes the connection of another site that came over HTTP; resolves when it has ended. */
@@ -172,7 +174,11 @@ export class Gateway {
     for (const [name, value] of outcome.headers) {
       if (name !== "sec-websocket-protocol") response.headers.append(name, value);
     }
-    const mine = new ClientSocket(socket, this.#services.queues?.(app));
+    const { messageBytesMax, queues } = this.#services;
+    const mine = new ClientSocket(socket, {
+      messageBytesMax: messageBytesMax(outcome.protocol),
+      queues: queues?.(app),
+    });
     this.#sockets.add(mine);
     bridge(mine, outcome.socket).finally(() => this.#sockets.delete(mine));
     return response;

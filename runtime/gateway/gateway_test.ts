@@ -9,6 +9,7 @@ import { SessionTokens } from "./session_tokens.ts";
 /** What a gateway with these apps behind it answers. */
 async function answerOf(request: Request, apps: AppGateway): Promise<Response> {
   const gateway = new Gateway({
+    messageBytesMax: () => 1_000,
     telemetry: new RequestTelemetry("edge-1", INERT),
     apps: () => apps,
     sites: () => [],

@@ -9,7 +9,7 @@
  */
 import type { AppQueues, QueueHold } from "../isolate/app_queues.ts";
 import { MESSAGE_BYTES } from "../isolate/socket_window.ts";
-import { cutSocket } from "./cut_socket.ts";
+import { cutSocket } from "../link/cut_socket.ts";
 
 /** A message, or the end. */
 export type SocketEvent =
@@ -127,8 +127,17 @@ export class ClientSocket implements MessageSocket {
   readonly #hold: QueueHold | undefined;
   #cutTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param queues of the app that it belongs to. */
-  constructor(socket: WebSocket, queues?: AppQueues) {
+  /**
+   * @param options `messageBytesMax`: a longer message closes it with 1009 and is not kept; `queues` of the app that it
+   * belongs to.
+   */
+  constructor(
+    socket: WebSocket,
+    { messageBytesMax, queues }: {
+      readonly messageBytesMax: number;
+      readonly queues?: AppQueues | undefined;
+    },
+  ) {
     this.#socket = socket;
     this.#hold = queues?.hold("socket from client", () => this.cut(TRY_LATER, "too much waits for this app"));
     socket.binaryType = "arraybuffer";
@@ -139,6 +148,10 @@ export class ClientSocket implements MessageSocket {
     socket.addEventListener("message", (event) => {
       const data: unknown = event.data;
       const message = typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer);
+      if (isLonger(message, messageBytesMax)) {
+        this.#closing(TOO_BIG_CLOSE_MS); // it may be sending the next
+        return this.cut(TOO_BIG, `a message has at most ${messageBytesMax} bytes`);
+      }
       this.#queue.push({ kind: "message", data: message });
       this.#kept();
       const { size, bytes } = this.#queue;
@@ -201,13 +214,23 @@ export class ClientSocket implements MessageSocket {
   }
 
   /** Who does not close in turn is cut off. */
-  #closing(): void {
+  #closing(afterMs = CLOSE_MS_MAX): void {
     if (this.#cutTimer !== undefined || this.#socket.readyState === WebSocket.CLOSED) return;
-    this.#cutTimer = setTimeout(() => cutSocket(this.#socket), CLOSE_MS_MAX);
+    this.#cutTimer = setTimeout(() => cutSocket(this.#socket), afterMs);
     this.#socket.addEventListener("close", () => clearTimeout(this.#cutTimer), { once: true });
   }
 }
 
+/** Whether a message has more bytes than that. */
+function isLonger(message: string | Uint8Array, bytesMax: number): boolean {
+  if (typeof message !== "string") return message.length > bytesMax;
+  return message.length > bytesMax ||
+    (message.length * 3 > bytesMax && utf8.encode(message).length > bytesMax);
+}
+
+/** Close code of RFC 6455. */
+const TOO_BIG = 1009;
+const TOO_BIG_CLOSE_MS = 1_000;
 /** Try again later (the registry of close codes). */
 const TRY_LATER = 1013;
 /** How long the close of a client may take: the round trip of a bad network, and what was under way before. */

@@ -8,6 +8,8 @@ export interface ByteConnection {
   write(bytes: Uint8Array): Promise<number>;
   /** Makes reads and writes that are under way fail or end. Closing twice may throw. */
   close(): void;
+  /** Its other end has proved that it is a member: until then it may have no more under way than a handshake. */
+  proved?(): void;
 }
 
 /** Writes all of the bytes. */

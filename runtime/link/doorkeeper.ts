@@ -71,10 +71,15 @@ export class Doorkeeper {
       wire.close();
     }, limits.handshakeMs);
     try {
+      const judged = (arrival: Arrival) => {
+        const refusal = judge(arrival);
+        if (refusal === null) connection.proved?.(); // what follows its admission may be there at once
+        return refusal;
+      };
       const claimed = (arrival: Arrival) => wire.under(emulation.of(arrival.site));
       const { arrival, acquaintance } = await receiveIntroduction(wire, {
         self,
-        ports: { claimed, judge, secretFor: (arrival) => secrets.next(arrival.site) },
+        ports: { claimed, judge: judged, secretFor: (arrival) => secrets.next(arrival.site) },
       });
       secrets.proved(arrival.site);
       clearTimeout(timer);

@@ -1,11 +1,22 @@
 /**
  * Links over WebSocket, where only HTTP passes: the same bytes in binary messages, whose boundaries mean nothing.
- * A WebSocket can't be told to read slower, so what has arrived and was not read is bounded by closing.
+ * A WebSocket can't be told to read slower, so what has arrived and was not read is bounded by closing; and Deno collects
+ * a message before it shows it, so that one that is too long, or never whole, is bounded by time: a stranger has as long
+ * as a handshake may take, and then the connection itself is ended (cut_socket.ts).
  */
+import { strict as assert } from "node:assert";
+import { clearTimeout, setTimeout } from "node:timers";
 import type { ByteConnection } from "./byte_connection.ts";
+import { cutSocket } from "./cut_socket.ts";
+import { HANDSHAKE_BYTES_MAX } from "./limits.ts";
 
-/** More than the windows of a link let a member have under way; a stranger has a handshake's worth. */
+/** More than the windows of a link let a member have under way. */
 const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
+/** What a stranger sends until it has proved itself: two messages of the handshake, with their lengths. */
+const STRANGER_UNREAD_BYTES_MAX = 2_052;
+assert(STRANGER_UNREAD_BYTES_MAX === 2 * (HANDSHAKE_BYTES_MAX + 2));
+/** Who does not close in turn is cut off: for a stranger, the time that the reason of a refusal takes. */
+const CLOSE_MS = { stranger: 1_000, member: 5_000 } as const;
 /** A write waits while more than this is buffered: about a socket's buffer. */
 const BUFFERED_BYTES = 256 * 1024;
 /** There is no event for a buffer that drains. */
@@ -16,10 +27,13 @@ class WebSocketConnection implements ByteConnection {
   #chunks: Uint8Array[] = [];
   #unread = 0;
   #ended = false;
+  #isStranger: boolean;
+  #cut: ReturnType<typeof setTimeout> | undefined;
   #wake: (() => void) | null = null;
 
-  constructor(socket: WebSocket) {
+  constructor(socket: WebSocket, isStranger: boolean) {
     this.#socket = socket;
+    this.#isStranger = isStranger;
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => this.#arrived(data);
     socket.onclose = () => this.#end();
@@ -27,7 +41,8 @@ class WebSocketConnection implements ByteConnection {
   }
 
   #arrived(data: unknown): void {
-    if (!(data instanceof ArrayBuffer) || this.#unread + data.byteLength > UNREAD_BYTES_MAX) {
+    const unreadMax = this.#isStranger ? STRANGER_UNREAD_BYTES_MAX : UNREAD_BYTES_MAX;
+    if (!(data instanceof ArrayBuffer) || this.#unread + data.byteLength > unreadMax) {
       return this.close();
     }
     if (data.byteLength === 0 || this.#ended) return;
@@ -38,6 +53,7 @@ class WebSocketConnection implements ByteConnection {
 
   #end(): void {
     this.#ended = true;
+    if (this.#socket.readyState === WebSocket.CLOSED) clearTimeout(this.#cut);
     this.#wake?.();
   }
 
@@ -68,12 +84,23 @@ class WebSocketConnection implements ByteConnection {
     this.#chunks = [];
     this.#end();
     if (this.#socket.readyState <= WebSocket.OPEN) this.#socket.close();
+    if (this.#cut !== undefined || this.#socket.readyState === WebSocket.CLOSED) return;
+    const afterMs = this.#isStranger ? CLOSE_MS.stranger : CLOSE_MS.member;
+    this.#cut = setTimeout(() => cutSocket(this.#socket), afterMs);
+  }
+
+  proved(): void {
+    this.#isStranger = false;
   }
 }
 
-/** Takes a WebSocket, one that is open or one that was just upgraded, for `LinkHub.accept`. Resolves when it is open. */
-export async function overWebSocket(socket: WebSocket): Promise<ByteConnection> {
-  const connection = new WebSocketConnection(socket);
+/**
+ * Takes a WebSocket, one that is open or one that was just upgraded, for `LinkHub.accept`. Resolves when it is open.
+ *
+ * @param isStranger whoever has opened it may be anybody, until `proved`.
+ */
+export async function overWebSocket(socket: WebSocket, isStranger = true): Promise<ByteConnection> {
+  const connection = new WebSocketConnection(socket, isStranger);
   if (socket.readyState === WebSocket.CONNECTING) {
     await new Promise<void>((resolve, reject) => {
       socket.addEventListener("open", () => resolve(), { once: true });
@@ -92,9 +119,9 @@ export async function overWebSocket(socket: WebSocket): Promise<ByteConnection> 
  * @throws when it can't be opened.
  */
 export async function dialWebSocket(url: string, caCerts: readonly string[] = []): Promise<ByteConnection> {
-  if (caCerts.length === 0 || !url.startsWith("wss:")) return await overWebSocket(new WebSocket(url));
+  if (caCerts.length === 0 || !url.startsWith("wss:")) return await overWebSocket(new WebSocket(url), false);
   const client = Deno.createHttpClient({ caCerts: [...caCerts] });
   const socket = new WebSocket(url, { client });
   socket.addEventListener("close", () => client.close(), { once: true });
-  return await overWebSocket(socket);
+  return await overWebSocket(socket, false);
 }

@@ -14,7 +14,7 @@ import type { StatefulName } from "../../functions/homes/mod.ts";
 import type { AgentScope } from "../deploy/roles.ts";
 import { bridge, ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { Problem } from "../gateway/problem.ts";
-import { type FrameWay } from "../stateful/frame_way.ts";
+import { FRAME_BYTES_MAX, type FrameWay } from "../stateful/frame_way.ts";
 import { RefusedPeer, RelayedPeer } from "../stateful/relayed_peer.ts";
 import type { AgentHub, AgentOf } from "./agent_hub.ts";
 
@@ -99,7 +99,7 @@ export class AgentDoor {
 
   #upgrade(request: Request, serve: (socket: MessageSocket) => Promise<void>, protocol?: string): Response {
     const { socket, response } = Deno.upgradeWebSocket(request, protocol === undefined ? {} : { protocol });
-    const mine = new ClientSocket(socket);
+    const mine = new ClientSocket(socket, { messageBytesMax: FRAME_BYTES_MAX });
     this.#sockets.add(mine);
     serve(mine).catch(() => mine.close(1011, "")).finally(() => {
       this.#sockets.delete(mine);

@@ -10,6 +10,7 @@ import { HostLog } from "../../functions/sealed_log/mod.ts";
 import { CLUSTER_OPTIONS, findSite } from "../cli/cluster.ts";
 import { type Command, EXIT, type ExitCode, type Parsed, type Shell, UsageError } from "../cli/command.ts";
 import { AdminError } from "../deploy/client.ts";
+import { FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
 import { ClientSocket, type MessageSocket } from "../gateway/message_socket.ts";
 import { messageOf } from "../isolate/bodies.ts";
 import { EgressRules } from "../isolate/egress_rules.ts";
@@ -140,7 +141,7 @@ async function dial(site: string, path: string, token: string | undefined, proto
   const url = new URL(`/_sojourn/agent/${path}`, site);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(url, { protocols, headers: bearer(token) });
-  const messages = new ClientSocket(socket); // from here on, so that none is missed
+  const messages = new ClientSocket(socket, { messageBytesMax: FRAME_BYTES_MAX }); // from here on, so that none is missed
   const { promise, resolve, reject } = Promise.withResolvers<MessageSocket>();
   socket.addEventListener("open", () => resolve(messages), { once: true });
   socket.addEventListener("error", (event) => {

@@ -54,6 +54,8 @@ const emulatedLink = z.strictObject({
 const limits = z.strictObject({
   bodyBytes: bytes.default(32 * 1024 * 1024),
   headerBytes: bytes.default(32 * 1024),
+  /** One WebSocket message of a client: its isolate holds it whole, and several of as many clients. */
+  messageBytes: bytes.default(4 * 1024 * 1024),
   keyBytes: bytes.default(2 * 1024),
   valueBytes: bytes.default(1024 * 1024),
   atomicMutations: bytes.default(1000),

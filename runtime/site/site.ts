@@ -52,6 +52,8 @@ import { IsolateMetrics } from "./isolate_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
+import { SUBPROTOCOL } from "../../functions/peers/mod.ts";
+import { FRAME_BYTES_MAX } from "../stateful/frame_way.ts";
 import { StatefulMetrics } from "../stateful/metrics.ts";
 import { StorageMetrics } from "./storage_metrics.ts";
 import { keepParent, type Parent, withParent } from "./parent_file.ts";
@@ -218,6 +220,8 @@ export class Site {
     const gateway: Gateway = this.#gateway = new Gateway({
       apps: () => this.#serving(),
       hosts: () => this.#apps?.table.hosts,
+      // Frames of the client library hold a message of theirs and more.
+      messageBytesMax: (protocol) => protocol === SUBPROTOCOL ? FRAME_BYTES_MAX : config.limits.messageBytes,
       queues: (app) => (this.#apps?.queues ?? new SiteQueues()).of(app),
       sites: () => this.table.list(),
       platform: (request, path) => platform(services, request, path),

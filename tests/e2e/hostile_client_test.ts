@@ -30,7 +30,38 @@ async function requestLines(cluster: TestCluster): Promise<void> {
   }
 }
 
+async function longMessages(cluster: TestCluster): Promise<void> {
+  const url = `${cluster.url("cloud").replace("http:", "ws:")}/probe/socket`;
+  const open = async () => {
+    const socket = new WebSocket(url);
+    socket.binaryType = "arraybuffer";
+    await new Promise((resolve) => socket.onopen = resolve);
+    return socket;
+  };
+  const answerTo = async (socket: WebSocket, message: string): Promise<unknown> => {
+    const answer = new Promise((resolve) => socket.onmessage = ({ data }) => resolve(data));
+    socket.send(message);
+    return await answer;
+  };
+  const neighbour = await open();
+  assert.equal(await answerTo(neighbour, "one"), "heard one");
+  for (const message of [new Uint8Array(50 << 20), "x".repeat(5 << 20), "\u20ac".repeat(2 << 20)]) {
+    const hostile = await open();
+    const closed = new Promise<CloseEvent>((resolve) => hostile.onclose = resolve);
+    hostile.send(message);
+    assert.equal((await closed).code, 1009);
+  }
+  // The isolate that has both goes on, and what is allowed is heard.
+  assert.equal(await answerTo(neighbour, "two"), "heard two");
+  const long = "y".repeat(4 << 20);
+  assert.equal(await answerTo(neighbour, long), `heard ${long}`);
+  const gone = new Promise((resolve) => neighbour.onclose = resolve);
+  neighbour.close();
+  await gone;
+}
+
 Deno.test("a client that sends what no browser does is answered by the platform, and harms nobody", async (t) => {
   await using cluster = await startCluster({ topology: "single" });
   await t.step("hosts that are more than a host, and methods of proxies", () => requestLines(cluster));
+  await t.step("WebSocket messages that are too long", () => longMessages(cluster));
 });
