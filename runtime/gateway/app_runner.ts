@@ -79,6 +79,7 @@ const APP_CODES: ReadonlySet<string> = new Set(
     "wall_time",
     "overloaded",
     "limit_body",
+    "body_late",
     "limit_key",
     "limit_value",
     "limit_atomic",

@@ -24,6 +24,7 @@ const CODES = {
   site_unknown: [404, "fix"],
   not_found: [404, "fix"],
   method_not_allowed: [405, "fix"],
+  body_late: [408, "retry"],
   check_failed: [409, "retry"],
   superseded: [409, "retry"],
   move_refused: [409, "fix"],

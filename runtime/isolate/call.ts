@@ -179,7 +179,28 @@ export function prepareCall(app: IsolateApp, call: IsolateCall): PendingCall | P
   }
   // `body` is not touched where the length is known: making a stream of it costs more than reading it.
   if (!(length <= INLINE_BYTES_MAX)) return new PendingCall(app, call, null);
-  return request.bytes().then((bytes) => new PendingCall(app, call, bytes));
+  return wholeBody(request, app.limits.wallMs).then((bytes) => {
+    const pending = new PendingCall(app, call, bytes);
+    if (bytes === null) {
+      pending.fail("body_late", `the ${length} bytes of the body had not come after ${app.limits.wallMs} ms`);
+    }
+    return pending;
+  });
+}
+
+/** A body as a whole; null where it takes longer than the request it belongs to may. */
+async function wholeBody(request: CallRequest, lateMs: number): Promise<Uint8Array | null> {
+  const whole = request.bytes();
+  whole.catch(() => {}); // after it is late, nobody asks
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    return await Promise.race([
+      whole,
+      new Promise<null>((resolve) => timer = setTimeout(() => resolve(null), lateMs)),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The length that a request declares; NaN where it declares none. */

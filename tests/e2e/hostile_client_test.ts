@@ -30,6 +30,25 @@ async function requestLines(cluster: TestCluster): Promise<void> {
   }
 }
 
+/** Announces a body and sends three bytes of it; the connection stays as it is (docs/security.md). */
+async function halfBody(url: string, announced: string): Promise<string> {
+  const head = `POST /probe/length HTTP/1.1\r\nhost: ${new URL(url).host}\r\n${announced}\r\n\r\n`;
+  return await exchange(url, head + (announced.includes("chunked") ? "3\r\nabc\r\n" : "abc"), 30_000);
+}
+
+async function halfBodies(cluster: TestCluster): Promise<void> {
+  const rows: [announced: string, status: number, code: string][] = [
+    ["content-length: 10", 408, "body_late"],
+    ["content-length: 200000", 504, "wall_time"],
+    ["transfer-encoding: chunked", 504, "wall_time"],
+  ];
+  await Promise.all(rows.map(async ([announced, status, code]) => {
+    const answer = await halfBody(cluster.url("cloud"), announced);
+    assert.equal(statusOf(answer), status, `${announced}: ${answer.slice(0, 300)}`);
+    assert.ok(answer.includes(`"${code}"`), answer);
+  }));
+}
+
 async function longMessages(cluster: TestCluster): Promise<void> {
   const url = `${cluster.url("cloud").replace("http:", "ws:")}/probe/socket`;
   const open = async () => {
@@ -61,7 +80,8 @@ async function longMessages(cluster: TestCluster): Promise<void> {
 }
 
 Deno.test("a client that sends what no browser does is answered by the platform, and harms nobody", async (t) => {
-  await using cluster = await startCluster({ topology: "single" });
+  await using cluster = await startCluster({ topology: "single", env: { SOJOURN_LIMITS_WALLMS: "3000" } });
   await t.step("hosts that are more than a host, and methods of proxies", () => requestLines(cluster));
+  await t.step("bodies that are announced and do not come", () => halfBodies(cluster));
   await t.step("WebSocket messages that are too long", () => longMessages(cluster));
 });
