@@ -30,6 +30,7 @@ import { Inboxes } from "./inboxes.ts";
 import type { Key } from "./key.ts";
 import { CLOCK_RESERVE_MS, COLLECTIONS_PER_HORIZON, MARK_IDLE_MS } from "./limits.ts";
 import { Durability } from "./durability.ts";
+import { Past } from "./past.ts";
 import { Numbers } from "./numbers.ts";
 import type { SiteId } from "./ports.ts";
 import { type Range, WHOLE } from "./range.ts";
@@ -73,6 +74,7 @@ export class SiteReplica implements Replica {
   readonly #downlinks: Downlinks;
   readonly #handoff: Handoff;
   readonly #collector: Collector;
+  readonly #past: Past;
   readonly #warming: Warming;
   readonly #numbers: Numbers;
   readonly #inboxes: Inboxes;
@@ -128,6 +130,7 @@ export class SiteReplica implements Replica {
     const eager = () => this.#uplink?.eager();
     this.#handoff = new Handoff(core, { stableOwn: () => this.#stableNow(), eager, wards: this.#wards });
     this.#collector = new Collector(core, this.#uplink, this.#downlinks);
+    this.#past = new Past(core);
     this.#warming = new Warming(core, this.#uplink);
     const durable = (position: Position) => this.#durability.safe(position);
     const host: SessionHost = {
@@ -448,7 +451,7 @@ export class SiteReplica implements Replica {
     const everyMs = this.#core.horizonMs / COLLECTIONS_PER_HORIZON;
     this.#cancelCollect = this.#core.ports.clock.after(everyMs, () => {
       this.#core.wardsLeast = this.#wards.least;
-      this.#collector.collect().catch((error) => this.#fail(error));
+      this.#collector.collect().then(() => this.#past.sweep()).catch((error) => this.#fail(error));
       this.#scheduleCollect();
     });
   }

@@ -14,6 +14,7 @@
  *   ["s", "away", id]        {untilMs}: the site stopped as planned (members.ts), written by itself
  *   ["s", "removed", id]     {atMs}: the site was taken off the tree (removal.ts) and is not let in
  *   ["s", "area", id]        {area}: what fails together with the site (owners/choose.ts), written by itself
+ *   ["s", "past", id]        PastGroup[]: incarnations that are over, in the place of their rows (past.ts)
  *   ["s", "wards" and "recovered", number, …]  who holds what an incarnation has pending (wards/configuration.ts)
  */
 import { SYSTEM } from "./api.ts";
@@ -24,7 +25,7 @@ import { holds, prefixRange, type Range } from "./range.ts";
 import type { ClockValue, Position, ReplicaNumber, Row } from "./row.ts";
 import { Succession } from "./succession.ts";
 import { VALUE_TAG } from "./value.ts";
-import { WardRows } from "./wards/configuration.ts";
+import { type Configuration, type Recovered, WardRows } from "./wards/configuration.ts";
 
 export const SYSTEM_RANGE: Range = prefixRange(packKey([SYSTEM]));
 /** Rows of tables that live at the root only. */
@@ -36,6 +37,7 @@ export const endedKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "ended"
 export const keptKey = (number: ReplicaNumber): Key => packKey([SYSTEM, "kept", number]);
 export const awayKey = (id: SiteId): Key => packKey([SYSTEM, "away", id]);
 export const areaKey = (id: SiteId): Key => packKey([SYSTEM, "area", id]);
+export const pastKey = (id: SiteId): Key => packKey([SYSTEM, "past", id]);
 export const removedKey = (id: SiteId): Key => packKey([SYSTEM, "removed", id]);
 
 interface Incarnation {
@@ -61,6 +63,16 @@ export interface Ended {
   readonly unused?: true;
 }
 
+/** Incarnations of a site that are over, and stood at one place (past.ts). */
+export interface PastGroup extends Pick<Incarnation, "path" | "parent"> {
+  readonly over: readonly {
+    readonly number: ReplicaNumber;
+    readonly stable: ClockValue;
+    readonly wards?: Configuration;
+    readonly recovered?: Readonly<Record<SiteId, Recovered>>;
+  }[];
+}
+
 /** A value of a system row. */
 export function encodeJson(value: unknown): Uint8Array<ArrayBuffer> {
   const body = new TextEncoder().encode(JSON.stringify(value));
@@ -80,6 +92,8 @@ export function decodeJson(value: Uint8Array | null): unknown {
   }
 }
 
+/** Spaces of the rows of one incarnation that are taken together when it is over (past.ts). */
+const OF_ONE: ReadonlySet<unknown> = new Set(["replica", "ended", "wards", "recovered"]);
 const NONE: ReadonlySet<ReplicaNumber> = new Set();
 
 export class Topology {
@@ -110,6 +124,8 @@ export class Topology {
   readonly departed = new Set<SiteId>();
   /** Incarnations of which that is to be said when their site is known. */
   readonly #unnamed = new Set<ReplicaNumber>();
+  /** Incarnations of which there are rows of their own. */
+  readonly #single = new Set<ReplicaNumber>();
   /** Counts the system rows that were taken in. */
   revision = 0;
   readonly wards = new WardRows();
@@ -119,12 +135,17 @@ export class Topology {
     if (!holds(SYSTEM_RANGE, row.key)) return false;
     this.revision++;
     const [, space, name, owner] = unpackKey(row.key);
+    if (OF_ONE.has(space) && typeof name === "number") {
+      if (row.value === null) this.#single.delete(name);
+      else this.#single.add(name);
+    }
     if (row.value === null && space === "site" && typeof name === "string") return this.#stand(name, null);
     if (space === "removed" && typeof name === "string") return this.#remove(name, row.value !== null);
     if (space === "away" && typeof name === "string") return this.#leave(name, row);
     const value = decodeJson(row.value);
     if (space === "area" && typeof name === "string") return this.#place(name, value);
     if (value === undefined) return false;
+    if (space === "past") return this.#recall(value as PastGroup[]);
     if (space === "site" && typeof name === "string") {
       this.#stand(name, value as SiteRecord);
       this.departed.add(name);
@@ -145,6 +166,38 @@ export class Topology {
       this.#depart(name);
     } else return this.wards.apply(space, name, owner, value);
     return true;
+  }
+
+  /** What an incarnation's own rows have said, or say since, is as new. */
+  #recall(groups: readonly PastGroup[]): true {
+    for (const { path, parent, over } of groups) {
+      for (const { number, stable, wards, recovered } of over) {
+        const site = path.at(-1);
+        if (site !== undefined && !this.#incarnations.has(number)) {
+          this.#learn(number, { site, path, parent, from: 0 });
+        }
+        this.wards.recall(number, wards, recovered);
+        if (this.#ended.has(number)) continue;
+        this.#ended.set(number, stable);
+        this.#depart(number);
+        this.wards.changed = true;
+      }
+    }
+    return true;
+  }
+
+  /** Incarnations that have rows of their own, and of which nothing more is to be said (past.ts Z3). */
+  over(): ReplicaNumber[] {
+    return [...this.#single].filter((number) => {
+      const isAlone = this.#incarnations.get(number)?.from === 0 && !this.#continued.has(number) &&
+        this.succession.nextOf(number) === undefined && this.succession.keptOf(number) === undefined;
+      if (!this.#ended.has(number) || !isAlone) return false;
+      if (this.succession.isUnused(number) || this.#gaps.has(number) || this.#endedByRemoval.has(number)) {
+        return false;
+      }
+      const recovered = this.wards.recovered(number);
+      return this.wards.owners(number).every((owner) => recovered.has(owner) || this.#removed.has(owner));
+    });
   }
 
   /** Something was said of an incarnation's end: of whose, may be said later. */

@@ -56,6 +56,21 @@ export class WardRows {
     return true;
   }
 
+  /** The same of an incarnation that is over (past.ts): rows of its own, if there are any, are as new. */
+  recall(
+    replica: ReplicaNumber,
+    configuration: Configuration | undefined,
+    recovered: Readonly<Record<SiteId, Recovered>> = {},
+  ): void {
+    if (configuration !== undefined && configuration.number > (this.of(replica)?.number ?? 0)) {
+      this.#configurations.set(replica, configuration);
+      this.changed = true;
+    }
+    const by = this.#recovered.get(replica) ?? new Map<SiteId, Recovered>();
+    for (const [owner, found] of Object.entries(recovered)) if (!by.has(owner)) by.set(owner, found);
+    if (by.size > 0) this.#recovered.set(replica, by);
+  }
+
   /** The newest configuration of an incarnation. */
   of(replica: ReplicaNumber): Configuration | undefined {
     return this.#configurations.get(replica);

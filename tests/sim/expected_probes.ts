@@ -12,7 +12,7 @@ export const PROBE_SEEDS = 150;
 const EXPECTED: readonly string[] = [
   ...["same", "nothing", "carry", "wait", "new", "lost", "merged tokens", "tokens seen one after the other"],
   ...["nothing_by_clock", "nothing_by_position", "ask", "carried_rows"],
-  ...["collected", "evicted", "fetch_shared", "warmed", "clock_ahead", "early", "drained"],
+  ...["collected", "past", "evicted", "fetch_shared", "warmed", "clock_ahead", "early", "drained"],
   // Of rows that are compared with another parent's.
   ...["same_ranges", "same_rows", "compared_same"],
   ...["a row rotted", "rows_damaged"],

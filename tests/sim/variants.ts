@@ -39,6 +39,7 @@ import {
 } from "./broken/moving.ts";
 import { EXCUSED_VARIANTS } from "./broken/excused.ts";
 import { believesLeaps, confirmsWrongly, tellsNoTime } from "./broken/clocks.ts";
+import { forgetsPast } from "./broken/past.ts";
 import { closesTokens } from "./broken/open.ts";
 import { comparesBehind, comparesKeys, servesStale } from "./broken/resync.ts";
 import type { Variant } from "./broken/hooks.ts";
@@ -138,6 +139,7 @@ export const VARIANTS: readonly Variant[] = [
   believesLeaps,
   tellsNoTime,
   confirmsWrongly,
+  forgetsPast,
   settlesAtOnce,
   dropsWhenFull,
   tellsEarly,
