@@ -4,6 +4,7 @@ import { StoreUnavailable } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
 import { parseSiteConfig } from "./config.ts";
 import { openData } from "./data_folder.ts";
+import { isOpenToOthers } from "./file_mark.ts";
 
 for (const engine of ["sqlite", "denokv"] as const) {
   Deno.test(`rows whose disk has no name any more are not opened (D2): ${engine}`, async () => {
@@ -46,3 +47,46 @@ for (const engine of ["sqlite", "denokv"] as const) {
     await Deno.remove(folder, { recursive: true });
   });
 }
+
+for (const engine of ["sqlite", "denokv"] as const) {
+  Deno.test(`what a site keeps is for its own user: ${engine}`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" });
+    try {
+      await Deno.writeTextFile(join(folder, "secret"), "the secret of a test's cluster\n");
+      const config = parseSiteConfig(
+        {
+          ...{ id: "cloud", parent: null, data: "data", secretFile: "secret", engine },
+          listen: { http: "127.0.0.1:0", link: "127.0.0.1:0" },
+        },
+        {},
+        folder,
+      );
+      const { storage } = await openData(config, {});
+      await storage.close();
+      for (const path of ["data", "data/store"]) {
+        assert.equal(((await Deno.stat(join(folder, path))).mode ?? 0) & 0o777, 0o700, path);
+      }
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+}
+
+Deno.test("a file that others than its owner may read is told from one that they may not", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" });
+  const file = join(folder, "secret");
+  try {
+    await Deno.writeTextFile(file, "x");
+    const rows: [mode: number, isOpen: boolean][] = [[0o600, false], [0o400, false], [0o640, true], [
+      0o604,
+      true,
+    ]];
+    for (const [mode, isOpen] of rows) {
+      await Deno.chmod(file, mode);
+      assert.equal(isOpenToOthers(file), isOpen, mode.toString(8));
+    }
+    assert.equal(isOpenToOthers(join(folder, "none")), false);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
