@@ -81,7 +81,7 @@ const aging = (plan: SitesPlan): SitesPlan => {
 };
 
 /** A process dies whenever it has passed a point of a kind so many times, whichever it is. */
-const every = (kind: string, count: number) => (): NonNullable<SitesOptions["passes"]> => {
+export const every = (kind: string, count: number) => (): NonNullable<SitesOptions["passes"]> => {
   let passed = 0;
   return (site, point) => {
     const isIt = site !== null && point === kind && ++passed % count === 0;

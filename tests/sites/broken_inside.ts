@@ -10,6 +10,8 @@ export interface InsideVariant extends Rewriting {
   readonly first: number;
   /** How many it may take. */
   readonly seeds: number;
+  /** Who has to see it; left out: anybody. */
+  readonly caughtBy?: string;
 }
 
 export const INSIDE_VARIANTS: readonly InsideVariant[] = [
@@ -70,5 +72,19 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     says: "    if (replica !== this.#of.replica && !this.#ofLog.replicas.has(replica)) {\n",
     becomes: "    if (replica !== this.#of.replica) {\n",
     ...{ plan: "resting", first: 1, seeds: 2 },
+  },
+  {
+    name: "an owner is on record before it has what was released in epochs before",
+    file: "functions/homes/live_home.ts",
+    says: "    return Math.max(this.held, this.#floor);\n",
+    becomes: "    return this.held + 0 * this.#floor;\n",
+    ...{ plan: "recorded", first: 7, seeds: 2 },
+  },
+  {
+    name: "what a log leaves to be written is not written where it is opened",
+    file: "runtime/stateful/releases.ts",
+    says: "    await this.#applyAll(opened.effects, true);\n",
+    becomes: "    await Promise.resolve();\n",
+    ...{ plan: "unapplied", first: 0, seeds: 6, caughtBy: "durability" },
   },
 ];

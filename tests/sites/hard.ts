@@ -1,5 +1,6 @@
 /** Plans that want more of one thing than a seed draws by itself, and those of the broken variants: nothing is broken. */
-import { VARIANTS } from "./broken.ts";
+import { every, VARIANTS } from "./broken.ts";
+import type { SiteId } from "../../store/ports.ts";
 import type { FaultPlan } from "../sim/topology.ts";
 import type { Op } from "./program.ts";
 import { faulty, owned, regions, type SitesPlan, star } from "./plan.ts";
@@ -230,6 +231,59 @@ const owners: Change = (plan) => {
   };
 };
 
+/** New owners are on record at once, and have what they are sent much later: their homes die in between. */
+const recorded: Change = (plan) => {
+  const changed = faulty(star(plan, { delaysMs: [1, 1, 2, 2, 3], commitMs: [60, 120], f: 1 }), { crash: 4 });
+  return {
+    ...changed,
+    ...{ classes: ["whole"], devices: 2, plain: 0, callers: 1, messages: 80, requests: 6, idleMs: 60_000 },
+    ...{ moves: 0, moveAtOnce: 0, kills: 0, stands: 0, hasStandbys: false, deploys: 0, batchBytes: 100 },
+    // More entries, in packets of their own, than are sent at once to an owner.
+    ...{ arbiterMs: [0.1, 0.2] as const, ops: [`pad:${"x".repeat(200)}` as Op, "all"] },
+    store: { ...changed.store, requests: 4, crashes: [], downMs: [2_500, 4_000], safetyMs: 10_000 },
+  };
+};
+
+/**
+ * The home of the only session dies when the arbiter has written down its owners: where much was said since one died so.
+ * Before them it writes down the home.
+ */
+const afterRecords = (): NonNullable<SitesOptions["passes"]> => {
+  let home: SiteId | null = null, said = 0, records = 0, isArmed = false;
+  return (site, point) => {
+    if (point === "isolate says") {
+      home = site;
+      said++;
+    } else if (point === "arbiter commit ends" && said > MUCH) isArmed = ++records >= 2;
+    if (!isArmed || site !== home || site === "root") return "goes on";
+    isArmed = false;
+    said = records = 0;
+    return "crashes";
+  };
+};
+/** Of what one session's isolate says in a run of this plan, about a fifth. */
+const MUCH = 12;
+
+/** Homes die with writes that their log alone has, each of a row that nobody else writes. */
+const unapplied: Change = (plan) => {
+  const changed = faulty(star(plan, { delaysMs: [1, 5, 2], commitMs: [1, 4], f: 1 }));
+  return {
+    ...changed,
+    ...{ classes: ["whole"], devices: 2, plain: 0, callers: 1, messages: 20, requests: 4, idleMs: 60_000 },
+    ...{ moves: 0, moveAtOnce: 0, kills: 0, stands: 0, hasStandbys: false, deploys: 0 },
+    ops: ["set", "set", "quiet"],
+    store: {
+      ...changed.store,
+      requests: 2,
+      groups: 3,
+      keysPerGroup: 60,
+      sumKeys: 0,
+      safetyMs: 2_500,
+      crashes: [],
+    },
+  };
+};
+
 /** Deletions are forgotten after a moment, and all clocks jump past it. */
 const forgetting: Change = (plan) => {
   const changed = more(restless(plan), { crash: 5, nap: 2, partition: 2 });
@@ -288,14 +342,20 @@ const warping: Change = (plan) => more(restless(plan), { warp: 2, jump: 3, crash
 
 export const HARD: Readonly<Record<string, Change>> = {
   ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
-  ...{ tokens, taken, queued, deletions, unwritten, unread, owners },
+  ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied },
   ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, warping, restored },
+};
+
+/** Who dies when, beside what is drawn. */
+const DEATHS: Readonly<Record<string, () => NonNullable<SitesOptions["passes"]>>> = {
+  recorded: afterRecords,
+  unapplied: every("isolate says", 17),
 };
 
 /** What a run is given for the plan of such a name, fresh for each run. @throws RangeError where there is none. */
 export function optionsOf(name: string): Pick<SitesOptions, "change" | "passes"> {
-  const change = HARD[name];
-  if (change !== undefined) return { change };
+  const change = HARD[name], dies = DEATHS[name];
+  if (change !== undefined) return { change, ...(dies === undefined ? {} : { passes: dies() }) };
   const variant = VARIANTS.find((one) => one.name.includes(name));
   if (variant === undefined) {
     throw new RangeError(`no plan is called ${name}: ${Object.keys(HARD).join(", ")}, or a variant's name`);

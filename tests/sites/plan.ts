@@ -47,6 +47,8 @@ export interface SitesPlan extends WirePlan {
   readonly batchBytes: number;
   /** Of the disks that homes have. */
   readonly commitMs: readonly [number, number];
+  /** Of the arbiter's, where it is another. */
+  readonly arbiterMs?: readonly [number, number];
   readonly ops: readonly Op[];
 }
 

@@ -39,16 +39,17 @@ export class Site implements Above {
     this.sim = sim;
     this.#around = around;
     this.#draws = draws;
-    this.#disks.set("homes", this.#newDisk("disk"));
-    if (sim.plan.parent === null) this.#disks.set("arbiter", this.#newDisk("arbiter"));
+    this.#disks.set("homes", this.#newDisk("disk", false));
+    if (sim.plan.parent === null) this.#disks.set("arbiter", this.#newDisk("arbiter", true));
   }
 
   get id(): SiteId {
     return this.sim.plan.id;
   }
 
-  #newDisk(name: string, rows?: DiskCopy): SimDisk {
-    const { world, plan: { commitMs } } = this.#around;
+  #newDisk(name: string, isArbiters: boolean, rows?: DiskCopy): SimDisk {
+    const { world, plan } = this.#around;
+    const commitMs = isArbiters ? plan.arbiterMs ?? plan.commitMs : plan.commitMs;
     const draws = this.#draws.fork(name);
     return new SimDisk({
       clock: {
@@ -140,7 +141,8 @@ export class Site implements Above {
     });
     const disk = (name: DiskName): Storage | null => {
       const found = this.#disks.get(name);
-      return found === undefined ? null : heardBy(watched(found, passed), clock);
+      const pass = (point: string) => passed(name === "arbiter" ? `arbiter ${point}` : point);
+      return found === undefined ? null : heardBy(watched(found, pass), clock);
     };
     const storage = disk("homes");
     if (storage === null) throw new Error(`${id} has no disk for homes`);
@@ -200,7 +202,7 @@ export class Site implements Above {
 
   /** A copy is put in the place of a disk; no process runs. */
   putDisk(name: DiskName, copy: DiskCopy): void {
-    this.#disks.set(name, this.#newDisk(`${name} ${this.#processes}`, copy));
+    this.#disks.set(name, this.#newDisk(`${name} ${this.#processes}`, name === "arbiter", copy));
   }
 
   fillDisks(): void {
