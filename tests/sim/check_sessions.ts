@@ -14,7 +14,7 @@ import type { Excused } from "./excuses.ts";
 import type { History, HistoryEvent, Seen, Violation } from "./history.ts";
 import type { WriteRecord } from "./ledger.ts";
 import { GUARANTEE, type Reason } from "./past.ts";
-import { type Began, leastOf, type Request, shownAt, Trail } from "./trail.ts";
+import { type Began, leastOf, onDiskOf, type Request, shownAt, Trail } from "./trail.ts";
 
 /**
  * All breaches of session guarantees and causality in a history.
@@ -82,7 +82,7 @@ export class SessionCheck {
   ): void {
     const { write } = row;
     this.#atLeast(request, began, row, say);
-    const { stamp: there = "" } = began.disk.get(row.key) ?? {};
+    const there = onDiskOf(row.key, began);
     if (row.stamp < there) {
       say("stale read", `key ${row.key} is ${row.stamp} (write ${write}), and ${there} lay on the disk`);
     }
@@ -110,7 +110,7 @@ export class SessionCheck {
     const isExplained = (least: string) =>
       least === "" || ledger.explains(key, least, { site: request.site, clockMs }).length > 0;
     if (isExplained(leastOf(key, began))) return;
-    const { stamp: there = "" } = began.disk.get(key) ?? {};
+    const there = onDiskOf(key, began);
     if (!isExplained(there)) say("stale read", `key ${key} is absent, and ${there} lay on the disk`);
     const whole = began.past.need(key);
     if (isExplained(whole.stamp)) return;

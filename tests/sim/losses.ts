@@ -14,6 +14,8 @@ import type { SumSet } from "./past.ts";
 /** A disk. */
 interface Disk {
   readonly rows: Map<number, Held>;
+  /** Of deletions that it has shown and forgotten since, by key, their versions: the root has them. */
+  readonly forgotten: Map<number, Stamp>;
   /** By incarnation and key: what it holds for others. */
   readonly wards: Map<string, Held>;
 }
@@ -48,6 +50,11 @@ export class Losses {
   /** The rows on a site's disk. */
   rows(site: string): ReadonlyMap<number, Held> {
     return this.#disks.get(site)?.rows ?? NOTHING;
+  }
+
+  /** What a key's absence on a site's disk stands for at least, where that has forgotten the deletion of what it holds. */
+  forgotten(site: string): ReadonlyMap<number, Stamp> {
+    return this.#disks.get(site)?.forgotten ?? NONE;
   }
 
   /** Whether the root has, or has had, a write or something newer. */
@@ -89,8 +96,14 @@ export class Losses {
   }
 
   #commit(event: HistoryEvent & { kind: "commit" }): void {
-    const { rows, wards } = this.#disk(event.site);
-    for (const key of event.gone) rows.delete(key);
+    const { rows, forgotten, wards } = this.#disk(event.site);
+    for (const key of event.gone) {
+      const row = rows.get(key);
+      if (row?.write === null && this.isAtRoot(key, row.stamp)) forgotten.set(key, row.stamp);
+      rows.delete(key);
+    }
+    // What it does not hold any more comes as the site above has it.
+    for (const [key, isCovered] of event.covers) if (!isCovered) forgotten.delete(key);
     for (const row of event.rows) {
       rows.set(row.key, row);
       this.#shown(row, event.site);
@@ -121,7 +134,9 @@ export class Losses {
 
   #disk(site: string): Disk {
     let disk = this.#disks.get(site);
-    if (disk === undefined) this.#disks.set(site, disk = { rows: new Map(), wards: new Map() });
+    if (disk === undefined) {
+      this.#disks.set(site, disk = { rows: new Map(), forgotten: new Map(), wards: new Map() });
+    }
     return disk;
   }
 
@@ -140,6 +155,7 @@ export class Losses {
 }
 
 const NOTHING: ReadonlyMap<number, Held> = new Map();
+const NONE: ReadonlyMap<number, Stamp> = new Map();
 
 function holds({ rows, wards }: Disk, record: WriteRecord): boolean {
   if (shows(rows.get(record.key), record)) return true;

@@ -4,7 +4,8 @@
  *
  * T1  A request follows exactly what it presents: two requests of one session that do not present each other's issues
  *     are concurrent. An open token stands for all that its answer had told when it is presented.
- * T2  An absence is a read: what explains it is seen, and where several writes may, at least the oldest of them.
+ * T2  An absence is a read: what explains it is seen, and where several writes may, at least the oldest of them. Where a
+ *     disk has forgotten a deletion, that or a newer one explains it.
  */
 import { type Held, type History, type HistoryEvent, NOWHERE, type Seen, type Stamp } from "./history.ts";
 import { Ledger } from "./ledger.ts";
@@ -17,6 +18,8 @@ import { Past } from "./past.ts";
 export interface Began {
   readonly past: Past;
   readonly disk: ReadonlyMap<number, Held>;
+  /** Of deletions that this disk has forgotten, by key, their versions. */
+  readonly forgotten: ReadonlyMap<number, Stamp>;
   readonly clockMs: number | undefined;
 }
 
@@ -75,7 +78,9 @@ export class Trail {
   began({ request: number, reading, clockMs }: HistoryEvent & { kind: "read" }): Began {
     const request = this.request(number);
     const began = request.reading.get(reading ?? -1);
-    return began ?? { past: request.past, disk: this.losses.rows(request.site), clockMs };
+    const { past, site } = request;
+    const now = { disk: this.losses.rows(site), forgotten: this.losses.forgotten(site) };
+    return began ?? { past, ...now, clockMs };
   }
 
   /** Takes in an event. */
@@ -90,8 +95,9 @@ export class Trail {
         return this.#begin(event);
       case "reading": {
         const { site, past, reading } = this.request(event.request);
-        const disk = new Map(this.losses.rows(site));
-        return void reading.set(event.reading, { past: past.copy(), disk, clockMs: event.clockMs });
+        const disk = new Map(this.losses.rows(site)), forgotten = new Map(this.losses.forgotten(site));
+        const began = { past: past.copy(), disk, forgotten, clockMs: event.clockMs };
+        return void reading.set(event.reading, began);
       }
       case "read":
         return this.#read(event);
@@ -201,9 +207,15 @@ export class Trail {
 }
 
 /** The version that a read has to show at least: by what was seen before, and by what lay on the disk of its site. */
-export function leastOf(key: number, { past, disk }: Began): Stamp {
-  const seen = past.need(key).stamp, there = disk.get(key)?.stamp ?? "";
+export function leastOf(key: number, began: Began): Stamp {
+  const seen = began.past.need(key).stamp, there = onDiskOf(key, began);
   return seen > there ? seen : there;
+}
+
+/** The version that lay on the disk, be it of a deletion that is forgotten there. */
+export function onDiskOf(key: number, { disk, forgotten }: Began): Stamp {
+  const row = disk.get(key)?.stamp ?? "", deletion = forgotten.get(key) ?? "";
+  return row > deletion ? row : deletion;
 }
 
 /** The latest that its site's clock may have shown during a read: where nobody knows it, anything. */
