@@ -78,7 +78,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     file: "functions/homes/live_home.ts",
     says: "    return Math.max(this.held, this.#floor);\n",
     becomes: "    return this.held + 0 * this.#floor;\n",
-    ...{ plan: "recorded", first: 7, seeds: 2 },
+    ...{ plan: "recorded", first: 0, seeds: 60 },
   },
   {
     name: "what a log leaves to be written is not written where it is opened",
