@@ -33,8 +33,10 @@ export class TestHome {
   opened: Opened | null = null;
   end: { readonly end: StatefulEnd; readonly isCause: boolean } | null = null;
   epoch = 1;
+  /** What names of requests begin with: another home of the same log has others. */
+  requests = "q";
   /** Answers calls; undefined: never. */
-  answer: (call: Call) => CallOutcome | undefined = () => ({
+  answer: (call: Call) => CallOutcome | Promise<CallOutcome> | undefined = () => ({
     ok: false,
     code: "not_available",
     message: "no",
@@ -104,7 +106,7 @@ export class TestHome {
   }
 
   #ask(bytes: Uint8Array, chain: readonly string[] = []): Promise<Outcome> {
-    const request = `q${++this.#request}`;
+    const request = `${this.requests}${++this.#request}`;
     const answered = new Promise<Outcome>((resolve) => this.#waiting.set(request, resolve));
     this.#deliver({ kind: "request", request, chain, bytes });
     return answered;
@@ -193,7 +195,12 @@ export class TestHome {
   #made(call: Call): void {
     this.calls.push(call);
     const outcome = this.answer(call);
-    if (outcome === undefined || this.#open === undefined) return;
+    if (outcome instanceof Promise) void outcome.then((came) => this.#answered(call, came));
+    else if (outcome !== undefined) this.#answered(call, outcome);
+  }
+
+  #answered(call: Call, outcome: CallOutcome): void {
+    if (this.#open === undefined) return;
     this.#clock += 16;
     this.#open.isolate.deliver(this.#open.channel, {
       kind: "result",

@@ -48,6 +48,7 @@ export function recordRealm(current: Current): void {
   installReferences();
   installWebAssembly();
   pinNavigator();
+  cutLastMatch();
   cutStacks();
 }
 
@@ -163,6 +164,14 @@ function pinNode(): void {
   // A pool would show where in it a buffer lies, and what others have in it.
   Reflect.defineProperty(Buffer, "poolSize", { value: 0, writable: false, configurable: false });
   define(AsyncResource.prototype, "asyncId", () => 0);
+}
+
+/** What was matched last, by whichever session of the isolate: `RegExp.$1` and its like. */
+function cutLastMatch(): void {
+  for (const name of Object.getOwnPropertyNames(RegExp)) {
+    const isLast = /^(?:\$.|input|lastMatch|lastParen|leftContext|rightContext)$/.test(name);
+    if (isLast) Reflect.deleteProperty(RegExp, name);
+  }
 }
 
 /** Machines differ. */
