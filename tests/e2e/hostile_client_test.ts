@@ -1,6 +1,7 @@
 /** What any client can send to a site with an honest app, and what comes of it. */
 import { strict as assert } from "node:assert";
-import { startCluster, type TestCluster } from "./cluster.ts";
+import { resolve } from "node:path";
+import { eventually, PROBE, startCluster, type TestCluster } from "./cluster.ts";
 import { exchange, statusOf } from "./raw_http.ts";
 
 async function requestLines(cluster: TestCluster): Promise<void> {
@@ -79,9 +80,51 @@ async function longMessages(cluster: TestCluster): Promise<void> {
   await gone;
 }
 
+const FLOODED = 4;
+
+/** Clients that open a WebSocket and read nothing: what is sent to them stays with the app, not with the site. */
+async function unread(cluster: TestCluster): Promise<void> {
+  const { hostname, port, host } = new URL(cluster.url("cloud"));
+  const { pid } = await cluster.site("cloud");
+  const siteBytes = () =>
+    1024 * Number(/^VmRSS:\s+(\d+)/m.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]);
+  const handshake = `GET /flood/ HTTP/1.1\r\nhost: ${host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n` +
+    "sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
+  const buffered = async () => await (await fetch(`http://${host}/flood/buffered`)).json() as number[];
+  await buffered();
+  const before = siteBytes();
+  const clients: Deno.Conn[] = [];
+  try {
+    for (let i = 0; i < FLOODED; i++) {
+      const client = await Deno.connect({ hostname, port: Number(port) });
+      clients.push(client);
+      await client.write(new TextEncoder().encode(handshake));
+    }
+    let still: number[] = [];
+    await eventually("the app knows that little was taken", async () => {
+      still = await buffered();
+      return still.length === FLOODED;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1_000)); // what a site takes by itself it has taken by now
+    still = await buffered();
+    const grown = siteBytes() - before;
+    // The system's buffers of a connection over loopback take some megabytes, the site a message or two of each.
+    assert.ok(still.every((bytes) => bytes > 10 << 20), `${still}`);
+    assert.ok(grown < 40 << 20, `the site has ${grown >> 20} MiB more, for ${FLOODED} clients`);
+  } finally {
+    for (const client of clients) client.close();
+  }
+  await eventually("the app sees them go", async () => (await buffered()).length === 0);
+}
+
 Deno.test("a client that sends what no browser does is answered by the platform, and harms nobody", async (t) => {
-  await using cluster = await startCluster({ topology: "single", env: { SOJOURN_LIMITS_WALLMS: "3000" } });
+  await using cluster = await startCluster({
+    topology: "single",
+    apps: [PROBE, resolve(PROBE, "..", "flood")],
+    env: { SOJOURN_LIMITS_WALLMS: "3000" },
+  });
   await t.step("hosts that are more than a host, and methods of proxies", () => requestLines(cluster));
   await t.step("bodies that are announced and do not come", () => halfBodies(cluster));
+  await t.step("WebSockets of clients that read nothing", () => unread(cluster));
   await t.step("WebSocket messages that are too long", () => longMessages(cluster));
 });
