@@ -5,6 +5,7 @@
  * D1  The disk's name lives and dies with its rows: a wiped folder gets another one, and neighbours can tell.
  * D2  Rows without the name of their disk are not taken for anything: under a new name neighbours would count them as lost
  *     while this site still showed them.
+ * D3  Rows that are older than what was said of them are not opened: whoever had seen the others would be shown the past.
  */
 import { replaceFile } from "../../functions/client/replace_file.ts";
 import { StoreUnavailable } from "../../store/api.ts";
@@ -33,11 +34,28 @@ export async function openData(config: SiteConfig, report: DiskReport): Promise<
     ? await openDenoKv({ folder }, report)
     : openSqlite(folder, report);
   try {
+    assertCurrent(folder, storage, config.parent === null);
     return { storage, disk: await diskName(`${folder}/disk`, storage) };
   } catch (error) {
     await storage.close();
     throw error;
   }
+}
+
+/** D3 @throws StoreUnavailable `disk_failed` */
+export function assertCurrent(
+  folder: string,
+  { wentBack }: { readonly wentBack: boolean },
+  isLast: boolean,
+): void {
+  if (!wentBack) return;
+  const how = isLast
+    ? `put back a backup of it, or remove the file \`commits\` in it and go on with what is left, which nobody is told of`
+    : `empty the data folder, and the site starts as after the loss of its disk`;
+  throw new StoreUnavailable(
+    "disk_failed",
+    `the disk went back: ${folder} has fewer commits than it had synced, so what was acknowledged since is gone; ${how}`,
+  );
 }
 
 const NAME = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { StoreUnavailable } from "../../store/api.ts";
 import type { Key } from "../../store/key.ts";
@@ -69,6 +70,46 @@ for (const engine of ["sqlite", "denokv"] as const) {
     } finally {
       await Deno.remove(folder, { recursive: true });
     }
+  });
+
+  Deno.test(`rows that are older than what was said of them are not opened (D3): ${engine}`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "sojourn-data-" });
+    await Deno.writeTextFile(join(folder, "secret"), "the secret of a test's cluster\n");
+    const config = parseSiteConfig(
+      {
+        ...{ id: "cloud", parent: null, data: "data", secretFile: "secret", engine },
+        listen: { http: "127.0.0.1:0", link: "127.0.0.1:0" },
+      },
+      {},
+      folder,
+    );
+    const store = join(folder, "data", "store"), name = engine === "sqlite" ? "rows.db" : "root.kv";
+    const put = async (position: number) => {
+      const { storage } = await openData(config, {});
+      const row = { key: `k${position}` as Key, value: null, clock: 1, replica: 1, known: 0, expiresAtMs: 0 };
+      await storage.commit({
+        rows: [{ ...row, position }],
+        drop: [],
+        records: new Map([["state", new Uint8Array(1)]]),
+      });
+      await storage.close();
+    };
+    await put(1);
+    // All of it is in the one file then.
+    new DatabaseSync(join(store, name)).close();
+    const older = await Deno.readFile(join(store, name));
+    await put(2);
+    await Deno.writeFile(join(store, name), older);
+    for (const end of ["-wal", "-shm"]) await Deno.remove(join(store, name + end)).catch(() => {});
+    const refused = (error: unknown) =>
+      error instanceof StoreUnavailable && error.code === "disk_failed" &&
+      /the disk went back/.test(error.message);
+    for (let tries = 0; tries < 2; tries++) await assert.rejects(openData(config, {}), refused);
+    await Deno.remove(join(store, "commits"));
+    const { storage } = await openData(config, {});
+    assert.equal((await storage.get("k1" as Key))?.position, 1);
+    await storage.close();
+    await Deno.remove(folder, { recursive: true });
   });
 }
 

@@ -31,6 +31,7 @@ import { MemoryStorage } from "../storage/memory.ts";
 import { openSqlite } from "../storage/sqlite.ts";
 import { newTraceId } from "../telemetry/mod.ts";
 import type { SiteConfig } from "./config.ts";
+import { assertCurrent } from "./data_folder.ts";
 import { readinessOf, standbysOf } from "./standby_service.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
@@ -273,6 +274,7 @@ function openDisks({ config, clock, damage, fatal }: StatefulParts) {
   const open = (name: string): Storage => {
     if (config.engine === "memory") return new MemoryStorage();
     const storage = openSqlite(`${config.data}/${name}`, { damaged: damage.found(name) });
+    assertCurrent(`${config.data}/${name}`, storage, true);
     const noted = damage.noted(name, storage);
     scrubs.push(new Scrub({ storage: noted, clock, failed: (error) => fatal(asError(error)) }));
     return damage.guarded(name, storage);

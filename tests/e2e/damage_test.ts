@@ -1,11 +1,12 @@
 /**
  * Disks of real sites that change bytes by themselves: 25 of them, inside stored values, while a site is stopped. Nobody is
- * told anything wrong with 200: what another site has comes from there, and what nobody has is refused by name.
+ * told anything wrong with 200: what another site has comes from there, and what nobody has is refused by name. A disk that
+ * has lost what it had synced is not opened.
  */
 import { strict as assert } from "node:assert";
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
-import { ask } from "./client.ts";
+import { ask, HeaderClient } from "./client.ts";
 import { eventually, startCluster, type TestCluster } from "./cluster.ts";
 
 const TOPOLOGY = {
@@ -126,6 +127,59 @@ Deno.test("bytes that a disk changes by itself are nobody's answer: fetched agai
     );
     const metrics = (await ask(`${cluster.url("cloud")}/_sojourn/metrics`)).text;
     assert.match(metrics, /rows_damaged\S* 25/, metrics.slice(0, 200));
+  } finally {
+    await cluster.stop();
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+const DATABASE = ["rows.db", "rows.db-wal"];
+
+async function copied(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for (const name of DATABASE) await Deno.copyFile(join(from, name), join(to, name));
+}
+
+Deno.test("a disk that went back is not opened, and who saw what it lost is told", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-back-" });
+  const topology = join(folder, "topology.json");
+  await Deno.writeTextFile(topology, JSON.stringify(TOPOLOGY));
+  const cluster = await startCluster({ topology });
+  try {
+    const data = join(cluster.data, "sites", "edge", "data"), store = join(data, "store");
+    const client = new HeaderClient();
+    const put = async (text: string) =>
+      (await client.fetch(note(cluster, "edge", "it"), { method: "PUT", body: text })).status;
+    assert.equal(await put("one"), 201);
+    await eventually("the root has it", async () => (await ask(note(cluster, "cloud", "it"))).text === "one");
+    await cluster.control("kill", "core");
+    await copied(store, join(folder, "before"));
+    assert.equal(await put("two"), 201);
+    await cluster.control("kill", "edge");
+    await copied(join(folder, "before"), store);
+    await Deno.remove(join(store, "rows.db-shm")).catch(() => {});
+
+    await cluster.control("start", "edge").catch(() => {}); // it ends at once
+    await eventually("its log says so", () => Promise.resolve(/the disk went back/.test(cluster.log())));
+    await cluster.control("start", "core");
+    await cluster.ready("core");
+    const meanwhile = await ask(note(cluster, "cloud", "it"), {
+      headers: { "sojourn-session": client.token },
+    });
+    assert.equal(meanwhile.status, 503, meanwhile.text);
+
+    await cluster.control("stop", "edge").catch(() => {});
+    await Deno.remove(data, { recursive: true });
+    await cluster.control("start", "edge").catch(() => {});
+    await cluster.ready("edge");
+    for (const site of ["edge", "cloud"]) {
+      await eventually(`${site} tells who saw it`, async () => {
+        const answer = await ask(note(cluster, site, "it"), { headers: { "sojourn-session": client.token } });
+        assert.notEqual(answer.status, 200, answer.text);
+        return answer.status === 410;
+      });
+      assert.equal((await ask(note(cluster, site, "it"))).text, "one");
+    }
   } finally {
     await cluster.stop();
     await Deno.remove(folder, { recursive: true });

@@ -79,8 +79,8 @@ const READS_HISTORY = new Set([
   "durability",
 ]);
 
-/** Only variants of moves ask for moves: what a rare schedule catches is not to be lost to others. */
-const staying = (plan: Plan): Plan => ({ ...plan, faults: { ...plan.faults, move: 0, adopt: 0 } });
+/** Only variants of moves ask for moves, and of rot for rot: what a rare schedule catches is not to be lost to others. */
+const staying = (plan: Plan): Plan => ({ ...plan, faults: { ...plan.faults, move: 0, adopt: 0, rot: 0 } });
 
 /**
  * Runs seeds of a broken variant until a checker of guarantees reports one, of which the store as it is shows nothing
