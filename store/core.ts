@@ -101,6 +101,8 @@ export class Core {
   rootedTo: Position = 0;
   /** What was pending then stands again up to here, in this process. */
   replantedTo: Position = 0;
+  /** The head that this process has found on its disk, and a clock that is past all that was said before it. */
+  found: { readonly head: Position; readonly clock: ClockValue } = { head: 0, clock: 0 };
   /** Sites that an operator gave up when it moved this one (adoption.ts). */
   lost: readonly SiteId[] = [];
   /** Rows that can be fetched again are given back above this; at most what the configuration says. */

@@ -18,6 +18,8 @@
  * H12 An incarnation that ended and goes on (succession.ts) is not lost: its successor's word, with the root's
  *     journal up to the floor that it names, counts like H9. Nothing else of what that site said before does.
  * H8  An answer is taken in whole or not at all, and a source of another incarnation refuses.
+ * H13 A token of this very incarnation names no position that this disk has not had: one past what this process found,
+ *     and past its head or older than its first clock, saw what is gone. The disk went back.
  * H10 `need` is a position in a's journal under the incarnation that the token's incarnation had above it. Where a
  *     has lost its disk since, this site's `down[a]` counts in another journal, and the answer is void.
  * H11 A source, or a site above it, that does not answer is stood in for by its owners (wards/stand_in.ts). What an
@@ -88,7 +90,10 @@ export class Handoff {
     if (token === null) throw sourceLost(core, presented);
     if (token.replica !== core.replica && !core.clock.admits(token.clock)) throw this.#ahead(token);
     core.clock.merge(token.clock);
-    if (token.replica === core.replica) return { how: "same", rows: 0, bytes: 0, path: token.path };
+    if (token.replica === core.replica) {
+      this.#assertHere(token);
+      return { how: "same", rows: 0, bytes: 0, path: token.path };
+    }
     const known = core.topology.incarnation(token.replica);
     if (known !== undefined) {
       const source = this.#source(known.path);
@@ -98,6 +103,15 @@ export class Handoff {
       if (path !== null) return { how: "nothing", rows: 0, bytes: 0, path };
     }
     return this.#waitOrCarry(presented, trace);
+  }
+
+  /** H13 @throws StoreUnavailable `source_lost` */
+  #assertHere(token: TokenState): void {
+    const core = this.#core, { found, rows } = core;
+    const position = token.path[core.depth] ?? 0;
+    if (position <= found.head || (position <= rows.head && token.clock >= found.clock)) return;
+    core.refused("disk_went_back", core.config.site, { position, found: found.head });
+    throw sourceLost(core, token);
   }
 
   /** H5: an open token as one of the incarnation that its session may have gone on under; null: it saw what is lost. */

@@ -183,6 +183,7 @@ export class SiteReplica implements Replica {
         (name, value) => this.#downlinks.restore(name, value) || this.#wards.restore(name, value),
       ),
     );
+    core.found = { head: core.rows.head, clock: core.clock.tick() };
     this.#wards.loaded();
     core.wardsLeast = this.#wards.least;
     core.resyncing = !core.isRoot && (core.replica === 0 || records.has(RESYNC));

@@ -15,5 +15,6 @@ export const WARNINGS: ReadonlySet<string> = new Set([
   "owners_unreachable",
   "ward_not_retaken",
   "row_damaged",
+  "disk_went_back",
   "adoption_waits",
 ]);

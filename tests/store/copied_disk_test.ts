@@ -1,6 +1,7 @@
 /** A site that comes with a copy of another's disk (store/removal.ts R6), or with an old one of its own. */
 import { strict as assert } from "node:assert";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
+import { StoreUnavailable, type TokenState } from "../../store/api.ts";
 import { Core } from "../../store/core.ts";
 import { packKey } from "../../store/key.ts";
 import { SiteReplica } from "../../store/replica.ts";
@@ -115,6 +116,38 @@ Deno.test("an older copy is known by an owner, too, that has what the parent nev
   await world.run(world.nowMs + 5_000);
   assert.equal(faults.length, 1);
   assert.match(faults[0] ?? "", /the disk of site e1 ends at position \d+, and e2 has had .* older copy/);
+});
+
+Deno.test("a token of what an older copy lacks is source_lost at its own site, also when more is written there (H13)", async () => {
+  const { world, network, faults, start } = tree();
+  const disk = new MemoryStorage();
+  const root = await start("root", disk);
+  await world.run(1_000);
+  const write = async (from: TokenState | null, value: number, at = root) => {
+    const session = await at.replica.attach(from);
+    await session.write([{ kind: "set", key: packKey(["x"]), value: new Uint8Array([value]) }]);
+    let isOver = false;
+    session.durable().then(() => isOver = true);
+    assert.ok(await world.run(world.nowMs + 5_000, () => isOver));
+    return session.token(false);
+  };
+  const one = await write(null, 1);
+  await world.run(world.nowMs + 2_000);
+  const old = await copyOf(disk);
+  const two = await write(one, 2);
+  network.down("root");
+  await root.replica.close();
+  await world.run(world.nowMs + 2_000);
+  const again = await start("root", old);
+  await world.run(world.nowMs + 1_000);
+  const lost = (error: unknown) => error instanceof StoreUnavailable && error.code === "source_lost";
+  await assert.rejects(async () => await again.replica.attach(two), lost);
+  let last = one;
+  for (let i = 0; i < 5; i++) last = await write(last, 10 + i, again);
+  assert.ok(again.core.rows.head > (two.path[0] ?? Infinity));
+  await assert.rejects(async () => await again.replica.attach(two), lost);
+  assert.equal((await again.replica.attach(last)).how, "same");
+  assert.deepEqual(faults, []);
 });
 
 Deno.test("an older copy of the root's disk takes nobody who has had more of it, and says so", async () => {
