@@ -96,7 +96,23 @@ export function drawSitesPlan(seed: number): SitesPlan {
     ],
     ...{ deploys: some(0.3, 3), arbiters: 0 },
   };
-  return owned(plan, f);
+  return owned(rarely(plan, draws.fork("rare")), f);
+}
+
+/**
+ * Some runs have one of what else plans of hard.ts want more of (hard.ts): minutes that pass at once, a clock that leaps,
+ * sites that move, a disk that is lost where owners make up for it. Drawn apart: all else stays as it is.
+ */
+function rarely(plan: SitesPlan, draws: Draws): SitesPlan {
+  if (!draws.chance(0.25)) return plan;
+  const { store, f } = plan;
+  const rare: readonly Partial<FaultPlan>[] = [
+    { nap: 2 },
+    { leap: 1 },
+    { move: 3 },
+    ...(f > 0 ? [{ wipe: 1 }] : []),
+  ];
+  return { ...plan, store: { ...store, faults: { ...store.faults, ...draws.pick(rare) } } };
 }
 
 /** The tree and the faults: a short run, with the faults of the store that few runs have. */
