@@ -343,18 +343,23 @@ class ModuleState {
   #held(): string {
     const own: Variable[] = [];
     const packages: Variable[] = [];
+    const builtins: Variable[] = [];
     const module = this.#scopes.find(({ type }) => type === "module");
     for (const variable of module?.variables ?? []) {
       const [def] = variable.defs;
-      if (def === undefined || def.type === "ImportBinding") continue;
+      if (def === undefined) continue;
+      if (def.type === "ImportBinding") {
+        builtins.push(variable);
+        continue;
+      }
       const { kind } = this.#originAt((def.name as unknown as AnyNode).start);
       const isPackage = kind !== "own" || isInterop(def.node as unknown as AnyNode);
       (isPackage ? packages : own).push(variable);
     }
     const assigned = [...this.#assigned].filter((name) => this.#methods.has(name));
-    return `{ own: ${this.#thunks(own)}, packages: ${this.#thunks(packages)}, assigned: ${
-      JSON.stringify(assigned)
-    } }`;
+    const held = { own, packages, builtins };
+    const lists = Object.entries(held).map(([name, variables]) => `${name}: ${this.#thunks(variables)}`);
+    return `{ ${lists.join(", ")}, assigned: ${JSON.stringify(assigned)} }`;
   }
 }
 

@@ -1,5 +1,7 @@
 /** Sessions that try to change what modules and classes hold, and honest ones that only read it. */
 import { Buffer } from "node:buffer";
+import { EventEmitter } from "node:events";
+import process from "node:process";
 import { defineApp, type EnvOf, Session } from "sojourn";
 // deno-lint-ignore no-import-prefix -- a package that only this test needs
 import { format, parseISO } from "npm:date-fns@4.1.0";
@@ -68,6 +70,8 @@ const Order = z.object({
   of: z.array(z.enum(["tea", "coffee"])).default([]),
   at: z.coerce.date(),
 });
+const made = new EventEmitter();
+made.on("said", () => {});
 const http = new Hono().get("/:name", (c) => c.json({ hello: c.req.param("name") }));
 const draw = customAlphabet("abc", 8);
 const table = Uint32Array.from({ length: 256 }, (_, n) => n * n);
@@ -180,6 +184,16 @@ export class Probe extends Session<Env> {
         return handlers.push(() => this.count++);
       case "global":
         return (globalThis as Record<string, unknown>)["left"] = 1;
+      case "late global":
+        return (Headers.prototype as unknown as Record<string, unknown>)["left"] = 1;
+      case "global object":
+        return (console as unknown as Record<string, unknown>)["left"] = 1;
+      case "replaced class":
+        return (globalThis as Record<string, unknown>)["Response"] = 1;
+      case "environment":
+        return process.env["LEFT"] = "1";
+      case "emitter":
+        return made.on("said", () => {});
       case "replaced global":
         return (globalThis as Record<string, unknown>)["parseInt"] = () => 7;
       default:
@@ -257,6 +271,21 @@ export class Probe extends Session<Env> {
 
   useLent(): number | undefined {
     return (http as { lent?: () => number }).lent?.();
+  }
+
+  /** What a class of node's has on its prototype an object of it has for itself; stacks are as they were. */
+  emitters(): unknown[] {
+    const emitter = new EventEmitter();
+    let heard = 0;
+    emitter.on("said", () => heard++);
+    emitter.emit("said");
+    Error.stackTraceLimit = 1;
+    const response = new Response("x", { headers: { a: "1" } });
+    return [heard, made.listenerCount("said"), response.headers.get("a")];
+  }
+
+  limit(): number {
+    return Error.stackTraceLimit;
   }
 
   buffers(): number {

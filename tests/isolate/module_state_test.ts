@@ -65,6 +65,11 @@ const CHANGES: readonly (readonly [how: string, names: RegExp])[] = [
   ["method", /read/],
   ["closure kept", /handlers|shared/],
   ["global", /"left"/],
+  ["late global", /"left"/],
+  ["global object", /"left"/],
+  ["replaced class", /globalThis\.Response/],
+  ["environment", /"LEFT"/],
+  ["emitter", /made|_events|said/],
   ["replaced global", /parseInt/],
 ];
 
@@ -109,6 +114,8 @@ Deno.test("sessions that only read what modules hold, and packages that make thi
       assert.deepEqual(await home.value("packages"), packages);
       assert.equal(await home.value("buffers"), 1, "a pool would show what other sessions had in it");
       assert.equal(await home.value("keep"), 5);
+      assert.deepEqual(await home.value("emitters"), [1, 1, "1"]);
+      assert.equal(await home.value("limit"), 10);
       if (i === 1) home.checkpointNow();
       await home.move();
       assert.equal(home.parked, null);

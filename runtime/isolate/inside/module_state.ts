@@ -29,6 +29,8 @@ type Thunks = readonly (readonly [name: string, value: () => unknown])[];
 interface Held {
   readonly own: Thunks;
   readonly packages: Thunks;
+  /** What it imports of the platform. */
+  readonly builtins?: Thunks;
   /** Names of methods that are assigned to somewhere. */
   readonly assigned: readonly string[];
 }
@@ -140,6 +142,8 @@ export class ModuleState {
   readonly #frozen = new Map<object, string>();
   #isFrozen = false;
   #loaded = (): void => {};
+  #stackTraceLimit = 10;
+  #prepare: unknown;
   /** Of the turn that runs. */
   readonly #changes: Changes = new Map();
   /** What handlers that wait have made of packages' variables. */
@@ -234,8 +238,15 @@ export class ModuleState {
     const made = this.#made ?? [];
     this.#made = undefined;
     if (this.#held === undefined) return [];
-    const { own, packages, assigned } = this.#held;
-    const walk = new Walk(intrinsics, packagesClasses(packages, intrinsics), new Set(assigned));
+    const { own, packages, builtins = [], assigned } = this.#held;
+    // Node's own modules count on properties of their prototypes that are assigned to; objects of theirs are the app's.
+    const left = new Set([...intrinsics, ...packagesClasses(builtins, intrinsics)]);
+    const walk = new Walk(left, packagesClasses(packages, intrinsics), new Set(assigned));
+    for (const [, value] of values(builtins)) {
+      if (typeof value === "object" && value !== null && !types.isModuleNamespaceObject(value)) {
+        Object.freeze(value);
+      }
+    }
     for (const [name, value] of values(own)) walk.visit(value, name);
     for (const each of made) {
       for (const [name, value] of values(each.values)) walk.visit(value, `${name} of ${each.file}`);
@@ -263,6 +274,8 @@ export class ModuleState {
     }
     for (const [path, of] of walk.frozen) this.#frozen.set(of, path);
     this.#watch(walk);
+    this.#stackTraceLimit = Error.stackTraceLimit;
+    this.#prepare = prepareOf();
     freezeGlobal();
     this.#isFrozen = true;
     this.asked.owner = undefined;
@@ -293,6 +306,10 @@ export class ModuleState {
 
   /** MF2: what the turn that is over has changed; it is as it was again. */
   changed(): AppError | undefined {
+    if (!this.#isFrozen) return undefined;
+    // Libraries that look at stacks set these, and mostly put them back themselves.
+    if (Error.stackTraceLimit !== this.#stackTraceLimit) Error.stackTraceLimit = this.#stackTraceLimit;
+    if (prepareOf() !== this.#prepare) Reflect.set(Error, "prepareStackTrace", this.#prepare);
     let found: AppError | undefined;
     for (const each of this.#watched) if (each.changed()) found ??= refusal(each.path);
     return found;
@@ -322,6 +339,8 @@ export class ModuleState {
     return named;
   }
 }
+
+const prepareOf = (): unknown => Reflect.get(Error, "prepareStackTrace");
 
 const stackBelow = ({ stack }: Error): string => {
   const at = (stack ?? "").indexOf("\n    at ");
@@ -480,9 +499,9 @@ class Walk {
       // IN2 (stateful_intrinsics.ts) for the app's own, but for methods that are called by their name from outside; and a
       // static field says its name.
       const isField = isFunction && typeof each.value !== "function" && name !== "length" && name !== "name";
-      const isAssigned = typeof name === "string" && this.assigned.has(name) && isPrototype(value) &&
-        !(SESSION_BASE in value);
-      if (isField || isAssigned) askForProperty(value, name, each, at);
+      const isHidden = isPrototype(value) && !(SESSION_BASE in value) && name !== "constructor" &&
+        (typeof each.value !== "function" || (typeof name === "string" && this.assigned.has(name)));
+      if (isField || isHidden) askForProperty(value, name, each, at);
     }
     // What the platform made keeps a state in properties of its own.
     if (isPlatforms(value)) return found.slice(1);
@@ -534,13 +553,50 @@ function askForProperty(
   });
 }
 
-/** Nothing is added to the globals, and none that holds a value is replaced. What is only loaded when it is used can be. */
+/**
+ * Nothing is added to the globals and to what they hold, and none that holds a value is replaced. What is only loaded
+ * when it is used is frozen then.
+ */
 function freezeGlobal(): void {
   for (const name of Reflect.ownKeys(globalThis)) {
     const found = Reflect.getOwnPropertyDescriptor(globalThis, name);
-    if (found?.configurable === true && found.writable === true) {
-      Reflect.defineProperty(globalThis, name, { writable: false });
+    if (found?.configurable !== true) continue;
+    const { get, value } = found;
+    if (get === undefined) {
+      if (OBJECTS.has(String(name))) Object.freeze(value);
+      if (typeof value === "function") freezeClass(value);
+      if (found.writable === true) Reflect.defineProperty(globalThis, name, { writable: false });
+      continue;
     }
+    Reflect.defineProperty(globalThis, name, {
+      ...found,
+      get: () => {
+        const held: unknown = Reflect.apply(get, globalThis, []);
+        return typeof held === "function"
+          ? freezeClass(held)
+          : OBJECTS.has(String(name))
+          ? Object.freeze(held)
+          : held;
+      },
+      set: () => {
+        throw refusal(`globalThis.${String(name)}`);
+      },
+    });
   }
+  Object.freeze(Reflect.get(Object(Reflect.get(globalThis, "process")), "env"));
+  Object.freeze(crypto.subtle);
+  Object.preventExtensions(Error);
   Object.preventExtensions(globalThis);
+}
+
+/** Globals that are objects, which nobody but the platform has properties on. */
+const OBJECTS: ReadonlySet<string> = new Set(["console", "Deno", "crypto", "performance", "process"]);
+
+/** Programs set Error's own properties as they run. */
+function freezeClass(made: object): object {
+  if (made === Error || Object.isFrozen(made)) return made;
+  Object.freeze(made);
+  const prototype: unknown = Reflect.getOwnPropertyDescriptor(made, "prototype")?.value;
+  if (typeof prototype === "object" && prototype !== null) Object.freeze(prototype);
+  return made;
 }
