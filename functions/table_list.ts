@@ -11,7 +11,7 @@
  *     the store. By index entries are read first and rows later, and what comes between is seen by the versions: each put
  *     writes its row and its entry under one version, so that a row of its entry's version stood when the entries were
  *     read. For one of another version both are read again; a row that is as it was at the reading before has not changed
- *     in between, when the entries were read. Where rows never hold still the page ends before the first of them.
+ *     in between, when the entries were read (one that was absent both times and has no new entry either). Where rows never hold still the page ends before the first of them.
  */
 import type { Key, KeyPart } from "../store/key.ts";
 import { keyAfter } from "../store/range.ts";
@@ -239,16 +239,21 @@ const tooBusy = (table: string) =>
 
 /** L3: so many of the first entries are of one state with their rows. */
 function sureOf(index: TableIndex, { entries, rows }: Reading, before: Reading | null): number {
-  const written = new Set<Key>();
+  const seen = new Set(before?.entries.map(({ key }) => key));
+  /** Rows of an entry's version, and rows that were put since the reading before. */
+  const written = new Set<Key>(), put = new Set<Key>();
   for (const entry of entries) {
     const key = index.rowKeyOf(entry);
     if (rows.get(key)?.versionstamp === entry.versionstamp) written.add(key);
+    if (!seen.has(entry.key)) put.add(key);
   }
   const at = entries.findIndex((entry) => {
     const key = index.rowKeyOf(entry);
     if (written.has(key)) return false;
-    return before?.rows.has(key) !== true ||
-      before.rows.get(key)?.versionstamp !== rows.get(key)?.versionstamp;
+    const then = before?.rows.get(key), now = rows.get(key);
+    if (then === undefined || then?.versionstamp !== now?.versionstamp) return true;
+    // That there is none has no version: one may have been put and deleted in between. It would have left an entry.
+    return then === null && put.has(key);
   });
   return at < 0 ? entries.length : at;
 }
