@@ -409,7 +409,7 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   /** Makes the program again as it was, and records why; false where that parked the session. */
   #rejected({ subject, attempt, code, message }: Rejection, drops: Rejected["drops"]): boolean {
-    const { nextCall, nextLocal, nextEffect } = this.program;
+    const { nextCall, nextLocal, nextEffect, calls: before } = this.program;
     const held = this.#held;
     this.#held = [];
     this.#outbox.drop();
@@ -442,6 +442,12 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.#beginEpoch();
     this.#collect();
     this.#waits.resume(this.program, held.map(({ input }) => input));
+    // Another session need not begin what nobody waits for. Numbers are not given twice (T5).
+    for (const [number, { kind }] of before) {
+      if (kind === "session" && !this.program.calls.has(number)) {
+        this.#host.sink.dropped(this.channel, number);
+      }
+    }
     this.#rejection = { subject, attempt, code, message };
     return true;
   }

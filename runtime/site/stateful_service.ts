@@ -188,14 +188,19 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
     countRejected: (what) => metrics.countRejected(what),
     failed,
     nowMs: () => replica.nowMs(),
-    call: (from, { target, chain, call }, request, token) =>
-      router.ask({
-        name: { app: from.app, class: target.class, id: target.id },
-        request,
-        chain,
-        token,
-        call,
-      }, true),
+    call: (from, { target, chain, call }, request, token, signal) =>
+      router.ask(
+        {
+          name: { app: from.app, class: target.class, id: target.id },
+          request,
+          chain,
+          token,
+          call,
+        },
+        true,
+        signal,
+      ),
+    waitsOf: (call) => router.waitsOf(call),
   });
   const others = {
     ...{ site: config.id, homes, replica, apps, prepared: parts.prepared, appLog },

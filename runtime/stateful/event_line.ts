@@ -9,6 +9,8 @@
  *      that was given, and what was done before has left.
  * LI3  Single file has an end: with so many events, or when one of them takes its time, which no turn does that is ended
  *      for it.
+ * LI4  What another stateful session waits for is given when no handler runs. Until then it can be taken back, and has
+ *      not been begun.
  */
 import type { HandledEvent } from "../../functions/turns/mod.ts";
 
@@ -17,6 +19,8 @@ export interface EventLineRun {
   give(event: HandledEvent): void;
   /** All that was given is done. */
   isFree(): boolean;
+  /** No handler runs, also none that the log left running. */
+  isIdle(): boolean;
   nowMs(): number;
 }
 
@@ -39,6 +43,20 @@ export class EventLine {
   /** None waits. */
   get isEmpty(): boolean {
     return this.#waiting.length === 0;
+  }
+
+  /** Whether this request waits. */
+  has(request: string): boolean {
+    return this.#waiting.some((event) => event.kind === "request" && event.request === request);
+  }
+
+  /** LI4: it is not to be given. False: it was. */
+  take(request: string): boolean {
+    const at = this.#waiting.findIndex((event) => event.kind === "request" && event.request === request);
+    if (at < 0) return false;
+    this.#waiting.splice(at, 1);
+    this.advance();
+    return true;
   }
 
   push(event: HandledEvent): void {
@@ -64,6 +82,7 @@ export class EventLine {
   /** Gives what may go. */
   advance(): void {
     while (!this.#isHeld && this.#waiting.length > 0) {
+      if (isCall(this.#waiting[0]) && !this.#run.isIdle()) return; // LI4
       if (this.#single > 0 && !this.#mayGo()) return;
       const event = this.#waiting.shift();
       if (event !== undefined) this.#run.give(event);
@@ -83,3 +102,7 @@ export class EventLine {
     return true;
   }
 }
+
+/** Another stateful session waits for it. */
+const isCall = (event: HandledEvent | undefined): boolean =>
+  event?.kind === "request" && event.chain.length > 0;

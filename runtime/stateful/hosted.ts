@@ -13,9 +13,11 @@
  * H5  One that had not been begun is run in the next isolate; where that ends before it is begun, too, it is what ends
  *     them.
  * H6  It is the one of its name here (`gone`) as long as a run of it is open, opens, or is to follow one that ends.
+ * H7  What another stateful session waits for is not begun when that one waits no longer, or when both wait for each
+ *     other (waits.ts): it is known here, and nowhere else, that it was not.
  */
 import { HomeError, type StatefulName } from "../../functions/homes/mod.ts";
-import type { HandledEvent, Rejection } from "../../functions/turns/mod.ts";
+import { chainName, type HandledEvent, type Rejection } from "../../functions/turns/mod.ts";
 import type { TokenState } from "../../store/api.ts";
 import { Problem } from "../gateway/problem.ts";
 import type { ChannelSink } from "../isolate/mod.ts";
@@ -26,6 +28,7 @@ import { RunFailed, type RunListener, type RunOver } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
 import { difference } from "./difference.ts";
 import type { Answered, HostedRequest, HostedSite, Reason } from "./hosted_site.ts";
+import { NO_WAITS, victim, WAITED_CALLS_MAX, type Waits } from "./waits.ts";
 
 interface Waiting extends HostedRequest {
   readonly done: PromiseWithResolvers<Answered>;
@@ -34,10 +37,16 @@ interface Waiting extends HostedRequest {
   /** It was on its way to an isolate that was killed. */
   wasLost: boolean;
   isSettled: boolean;
+  /** It was given to a run's line: it may be in a log (H7). */
+  wasGiven: boolean;
+  /** So many wait for it. */
+  askers: number;
 }
 
 /** Requests that wait for one stateful session: it runs one at a time. */
 const WAITING_MAX = 1_000;
+/** H7: a circle fails within a second; most calls are over by the first look. */
+const LOOK_MS = 250;
 /** In a row, without an event that was done. */
 const KILLS_MAX = 3;
 /** H4: beyond those that were under way, for what comes meanwhile and is given before them. */
@@ -67,6 +76,9 @@ export class Hosted implements RunListener, PeersSession {
   /** Of events that are no requests: one was on its way to an isolate that was killed, and none was done since. */
   readonly #others = { wasLost: false };
   #parked: string | null = null;
+  /** H7: until it is looked whether those in line wait for each other; null: nobody looks. */
+  #cancelLook: (() => void) | null = null;
+  #isLooking = false;
   /** What the next run is told first, in place of what killed the one before (H3), while that one's epoch lasts. */
   #rejected: { readonly event: HandledEvent; readonly epoch: number } | null = null;
 
@@ -98,7 +110,7 @@ export class Hosted implements RunListener, PeersSession {
   /** @throws HomeError, Problem, StoreUnavailable */
   async request(asked: HostedRequest): Promise<Answered> {
     const known = this.#waiting.get(asked.request);
-    if (known !== undefined) return await known.done.promise; // H1
+    if (known !== undefined) return await this.#waitFor(known, asked.signal); // H1
     if (this.#waiting.size >= WAITING_MAX) {
       throw new Problem(
         "overloaded",
@@ -106,10 +118,83 @@ export class Hosted implements RunListener, PeersSession {
       );
     }
     const done = Promise.withResolvers<Answered>();
-    const waiting: Waiting = { ...asked, done, killed: null, wasLost: false, isSettled: false };
+    const waiting: Waiting = {
+      ...asked,
+      done,
+      killed: null,
+      wasLost: false,
+      isSettled: false,
+      wasGiven: false,
+      askers: 0,
+    };
     this.#waiting.set(asked.request, waiting);
     void this.#submit(waiting);
-    return await done.promise;
+    if (isCall(waiting)) this.#lookLater();
+    return await this.#waitFor(waiting, asked.signal);
+  }
+
+  /** H7 */
+  async #waitFor(waiting: Waiting, signal: AbortSignal | undefined): Promise<Answered> {
+    waiting.askers++;
+    const left = () => {
+      waiting.askers--;
+      if (waiting.askers > 0 || !isCall(waiting)) return;
+      this.#refuse(waiting, new Problem("superseded", `nobody waits for this call of ${shown(this.name)}`));
+    };
+    if (signal?.aborted) left();
+    signal?.addEventListener("abort", left, { once: true });
+    try {
+      return await waiting.done.promise;
+    } finally {
+      signal?.removeEventListener("abort", left);
+    }
+  }
+
+  /** H7: where it has not been begun. */
+  #refuse(waiting: Waiting, problem: Problem): void {
+    if (waiting.isSettled || waiting.killed !== null) return;
+    if (waiting.wasGiven && this.#run?.line.take(waiting.request) !== true) return;
+    this.#settle(waiting.request, ({ done }) => done.reject(problem));
+    this.tidy();
+  }
+
+  /** What a call of this session waits for (waits.ts). */
+  waits(request: string): Waits {
+    const run = this.#run;
+    if (run === null || run.isOver || !this.#waiting.has(request)) return NO_WAITS;
+    return {
+      isQueued: run.line.has(request),
+      calls: run.calls.waited(this.name.app).slice(0, WAITED_CALLS_MAX),
+    };
+  }
+
+  #lookLater(): void {
+    if (this.#isLooking || this.#cancelLook !== null) return;
+    this.#cancelLook = this.#site.clock.after(LOOK_MS, () => {
+      this.#cancelLook = null;
+      this.#isLooking = true;
+      void this.#look().catch((error) => this.failed(error)).then(() => {
+        this.#isLooking = false;
+        if (this.#waiting.values().some(isCall)) this.#lookLater();
+      });
+    });
+  }
+
+  /** H7 */
+  async #look(): Promise<void> {
+    const look = () => {
+      const run = this.#run;
+      if (run === null || run.isOver) return { calls: [], queued: new Set<string>() };
+      const queued = this.#waiting.keys().filter((request) => run.line.has(request));
+      return { calls: run.calls.waited(this.name.app), queued: new Set(queued) };
+    };
+    const found = await victim(look, (call) => this.#site.waitsOf(call));
+    const waiting = found === null ? undefined : this.#waiting.get(found.request);
+    if (found === null || waiting === undefined) return;
+    const path = [this.name, ...found.circle.map(({ name }) => name)].map(({ class: of, id }) =>
+      chainName(of, id)
+    );
+    this.#refuse(waiting, new Problem("cycle", `stateful sessions wait for each other: ${path.join(" → ")}`));
   }
 
   /**
@@ -247,6 +332,7 @@ export class Hosted implements RunListener, PeersSession {
       // Its answer comes with a commit; one that took its isolate with it was stopped before all else.
       if (run.handling === waiting.request) return;
       const { request, chain, bytes } = waiting;
+      waiting.wasGiven = true;
       run.deliver(killedOf(waiting) ?? { kind: "request", request, chain, bytes });
     } catch (error) {
       if (run?.isOver === true) return; // H2
@@ -277,6 +363,10 @@ export class Hosted implements RunListener, PeersSession {
     this.#kills = 0;
     waiting.isSettled = true;
     this.#waiting.delete(request);
+    if (this.#waiting.size === 0) {
+      this.#cancelLook?.();
+      this.#cancelLook = null;
+    }
     waiting.done.promise.catch(() => {});
     settle(waiting);
   }
@@ -285,6 +375,9 @@ export class Hosted implements RunListener, PeersSession {
     const run = this.#run;
     if (run === null || run !== sink) return; // it never served: `#start` tells why
     this.#run = null;
+    for (const waiting of this.#waiting.values()) { // H7
+      if (isCall(waiting) && run.line.has(waiting.request)) waiting.wasGiven = false;
+    }
     if (over.kind === "killed" || over.kind === "rested") {
       if (over.kind === "killed") this.#killed(run, over);
       if (this.#parked === null) {
@@ -458,6 +551,9 @@ export class Hosted implements RunListener, PeersSession {
     this.#site.gone(this);
   }
 }
+
+/** Another stateful session waits for it. */
+const isCall = ({ chain }: Waiting): boolean => chain.length > 0;
 
 /** In place of a request in whose handler an isolate was killed (H3); null: none was. */
 function killedOf({ request, chain, bytes, killed }: Waiting): HandledEvent | null {

@@ -8,6 +8,7 @@ import type { TokenState } from "../../store/api.ts";
 import type { PeersSite } from "./hosted_peers.ts";
 import type { RunListener } from "./run_over.ts";
 import type { SessionRun } from "./session_run.ts";
+import type { WaitedCall, Waits } from "./waits.ts";
 
 /** An answer, and what the stateful session had seen. */
 export interface Answered {
@@ -24,6 +25,8 @@ export interface HostedRequest {
   readonly bytes: Uint8Array;
   /** What the caller had seen. */
   readonly token: TokenState | null;
+  /** Whoever asks waits no longer: what has not been begun is not to be (waits.ts). */
+  readonly signal?: AbortSignal;
 }
 
 /** Why a stateful session stands still. */
@@ -52,6 +55,8 @@ export interface HostedSite {
   ending(name: StatefulName): Promise<void>;
   /** Of the one that has ended: answers that nobody has heard. */
   answersOf(name: StatefulName, unheard: ReadonlyMap<string, Uint8Array>): void;
+  /** What a call of this app waits for, wherever it is. Never rejects. */
+  waitsOf(call: WaitedCall): Promise<Waits>;
   /** For those attached. */
   peersOf(name: StatefulName): PeersSite;
 }

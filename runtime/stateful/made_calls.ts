@@ -35,8 +35,15 @@ export interface CallMaker {
   readonly egress: EgressRules;
   /** Names a call with an effect for ever, among all of the cluster's. */
   keyOf(effect: number): string;
-  /** Calls another stateful session of the app, which keeps its answer (M2). */
-  callSession(call: CallToSession, request: string): Promise<Pick<KeptReply, "answer" | "heard">>;
+  /**
+   * Calls another stateful session of the app, which keeps its answer (M2). When the signal says that nobody waits for
+   * it any more it is not begun, where it was not.
+   */
+  callSession(
+    call: CallToSession,
+    request: string,
+    signal: AbortSignal,
+  ): Promise<Pick<KeptReply, "answer" | "heard">>;
   /** The HTTP origin of its class; null: it has none. */
   readonly origin: HttpOrigin | null;
 }
@@ -104,7 +111,7 @@ async function make(
     }
     case "session": {
       const asked = decodeCallToSession(call.bytes);
-      const reply = await maker.callSession(asked, maker.keyOf(call.effect ?? call.call));
+      const reply = await maker.callSession(asked, maker.keyOf(call.effect ?? call.call), signal);
       kept(() => reply.heard());
       return reply.answer;
     }

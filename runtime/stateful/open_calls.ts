@@ -3,14 +3,18 @@
  *
  * OC1  A call with an effect is open work of its log from the piece with its intent on, until a piece has its outcome, or
  *      the session is at rest: whoever opens the log in between makes it again.
+ *      One that was dropped before it was made is not made.
+ * OC2  A handler waits for the calls that it made itself: those of one before are nobody's that runs.
  */
 import {
   type Call,
   type CallKind,
   type CallOutcome,
   type Commit,
+  decodeCallToSession,
   resultsIn,
 } from "../../functions/turns/mod.ts";
+import type { WaitedCall } from "./waits.ts";
 import { type CallMaker, makeCall } from "./made_calls.ts";
 
 /** Whose calls they are. */
@@ -20,12 +24,20 @@ export interface CallingRun {
   failed(error: unknown): void;
 }
 
+interface OpenCall {
+  readonly call: Call;
+  readonly controller: AbortController;
+  readonly handler: number;
+}
+
 /** See the file's header. */
 export class OpenCalls {
   readonly #maker: CallMaker;
   readonly #run: CallingRun;
   /** null, as most sessions have it: it has made none. */
-  #open: Map<number, { readonly kind: CallKind; readonly controller: AbortController }> | null = null;
+  #open: Map<number, OpenCall> | null = null;
+  /** OC2: handlers that are over, as commits say. */
+  #handlers = 0;
 
   /** Of answers that the log does not have yet, by call (made_calls.ts, M2); null, as most have it: there are none. */
   #unheard: Map<number, () => void> | null = null;
@@ -43,7 +55,24 @@ export class OpenCalls {
 
   /** What they ask for. */
   get kinds(): CallKind[] {
-    return [...this.#open?.values() ?? []].map(({ kind }) => kind);
+    return [...this.#open?.values() ?? []].map(({ call }) => call.kind);
+  }
+
+  /** The handler that runs, for `make`; it is another one when the log says that this one is over. */
+  get handler(): number {
+    return this.#handlers;
+  }
+
+  /** What the handler that runs waits for (OC2), of calls of other stateful sessions of its app. */
+  waited(app: string): WaitedCall[] {
+    const waited: WaitedCall[] = [];
+    for (const { call, handler } of this.#open?.values() ?? []) {
+      if (call.kind !== "session" || handler !== this.#handlers) continue;
+      const { target } = decodeCallToSession(call.bytes);
+      const request = this.#maker.keyOf(call.effect ?? call.call);
+      waited.push({ name: { app, class: target.class, id: target.id }, request });
+    }
+    return waited;
   }
 
   /** Whether the log leaves calls open (OC1). */
@@ -63,11 +92,15 @@ export class OpenCalls {
     }
   }
 
-  /** @param isAgain the home before may have made it. */
-  make(call: Call, isAgain = false): void {
+  /**
+   * @param isAgain the home before may have made it.
+   * @param handler whose it is (OC2); -1: of one that is over.
+   */
+  make(call: Call, isAgain = false, handler = this.#handlers): void {
+    if (!isAgain && call.effect !== null && this.#intents?.has(call.call) !== true) return; // OC1
     const controller = new AbortController();
     const open = this.#open ??= new Map();
-    open.set(call.call, { kind: call.kind, controller });
+    open.set(call.call, { call, controller, handler });
     const kept = (heard: () => void) => void (this.#unheard ??= new Map()).set(call.call, heard);
     makeCall(this.#maker, call, { signal: controller.signal, kept, isAgain }).then((outcome) => {
       if (open.get(call.call)?.controller !== controller) return;
@@ -89,7 +122,10 @@ export class OpenCalls {
   }
 
   /** A commit is made; what is returned is to be called when it is at all owners. */
-  logged({ entries, calls, isQuiescent }: Pick<Commit, "entries" | "calls" | "isQuiescent">): () => void {
+  logged(
+    { entries, calls, isQuiescent, isPoint }: Pick<Commit, "entries" | "calls" | "isQuiescent" | "isPoint">,
+  ): () => void {
+    if (isPoint) this.#handlers++;
     const heard = this.#unheard === null && this.#intents === null ? NOTHING : this.#outcomes(entries);
     // What is not in it will be in none: no call is open any more.
     if (isQuiescent) this.#unheard = this.#intents = null;

@@ -144,7 +144,8 @@ export class Releases {
     if (this.#run.isOver) return;
     this.#acknowledge(opened);
     for (const { name, dueMs } of opened.timers) timers.set(name, dueMs);
-    for (const call of opened.calls) calls.make(call, true);
+    const handler = opened.handling === null ? -1 : calls.handler;
+    for (const call of opened.calls) calls.make(call, true, handler);
   }
 
   /** Its log says that it ended, and its home died before that was on record: those who wait for its answers have them. */
@@ -159,8 +160,8 @@ export class Releases {
     }
   }
 
-  /** R1: the commit is at all owners. @param entry its last one. */
-  async release(commit: Commit, entry: number): Promise<void> {
+  /** R1: the commit is at all owners. @param entry its last one. @param handler whose calls they are (open_calls.ts). */
+  async release(commit: Commit, entry: number, handler: number): Promise<void> {
     const { listener, undone, timers, calls, home } = this.#run;
     const token = await this.#applyAll(commit.effects, false);
     if (this.#run.isOver) return;
@@ -188,7 +189,7 @@ export class Releases {
     listener.peers.released(commit, done, entry);
     this.#acknowledge(commit);
     for (const { name, dueMs } of commit.timers) timers.set(name, dueMs);
-    for (const call of commit.calls) calls.make(call);
+    for (const call of commit.calls) calls.make(call, false, handler);
   }
 
   /** RL2; what the run has seen then. @param isAgain they may be applied already. */

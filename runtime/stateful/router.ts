@@ -13,6 +13,8 @@
  * T5  A stateful session that calls another has nobody to ask again for it: when its time is over it asks anew, a few
  *     times, since the answer may be there, and the attempt that waits lost with a home, or with minutes that passed at
  *     once.
+ * T6  A call that nobody waits for any more is not begun, where it was not: its home is told by the end of the request on
+ *     the link. That is so for calls of stateful sessions; what a client asked for may be run when it has gone.
  */
 import { HomeError, type Homes, type StatefulName } from "../../functions/homes/mod.ts";
 import type { PeerClock } from "../../functions/peers/mod.ts";
@@ -34,18 +36,29 @@ import {
   encodeReply,
   type ForwardedCall,
   type ForwardedReply,
+  type Framed,
   HOPS_MAX,
   readBody,
 } from "./forwarded.ts";
 import { Hearing } from "./hearing.ts";
 import { shown } from "./hosted.ts";
 import type { SessionHost } from "./session_host.ts";
+import {
+  decodeWaits,
+  decodeWaitsAsked,
+  encodeWaits,
+  encodeWaitsAsked,
+  NO_WAITS,
+  type WaitedCall,
+  type Waits,
+  type WaitsAsked,
+} from "./waits.ts";
 
 /** What bringing calls needs of its site. */
 export interface RouterServices {
   readonly site: string;
   readonly homes: Pick<Homes, "where" | "misled">;
-  readonly host: Pick<SessionHost, "request" | "received">;
+  readonly host: Pick<SessionHost, "request" | "received" | "waits">;
   readonly links: RequestLinks;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
   /** A new request's id. */
@@ -56,12 +69,16 @@ export interface RouterServices {
   readonly clock?: PeerClock;
 }
 
-/** The kinds of the requests on the links: calls, and word of answers that have arrived. */
+/** The kinds of the requests on the links: calls, word of answers that have arrived, what calls wait for. */
 export const STATEFUL_KIND = "stateful";
 const HEARD_KIND = "stateful-heard";
+const WAITS_KIND = "stateful-waits";
+const KINDS: ReadonlySet<string> = new Set([STATEFUL_KIND, HEARD_KIND, WAITS_KIND]);
 /** Whether a request on a link is for the router. */
-export const isForRouter = (kind: string): boolean => kind === STATEFUL_KIND || kind === HEARD_KIND;
+export const isForRouter = (kind: string): boolean => KINDS.has(kind);
 
+/** What a call waits for is known at once where it is known. */
+const WAITS_MS_MAX = 500;
 /** How often a call is sent on to where its stateful session is said to be, before it is begun anew. */
 const TURNS_MAX = 4;
 /** A home that was lost is taken over within this, where that is possible; then its callers are told. */
@@ -110,9 +127,14 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   /**
    * @param isKept somebody may ask with the same id again: the answer is kept for as long as answers are, or until it is
    *     said to be heard.
+   * @param gone whoever asks waits no longer (T6).
    * @throws Problem (T3)
    */
-  async ask(asked: Omit<ForwardedCall, "to" | "hops">, isKept = false): Promise<KeptReply> {
+  async ask(
+    asked: Omit<ForwardedCall, "to" | "hops">,
+    isKept = false,
+    gone?: AbortSignal,
+  ): Promise<KeptReply> {
     if (asked.chain.includes(chainName(asked.name.class, asked.name.id)) || asked.chain.length >= CHAIN_MAX) {
       throw new Problem(
         "cycle",
@@ -126,8 +148,13 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     }
     let late = this.#limit(this.#services.wallMs);
     let left = asked.chain.length > 0 ? LAST_TIMES : 0;
+    const leave = () => late.leave();
+    gone?.addEventListener("abort", leave, { once: true });
     try {
       for (let pauseMs = RETRY_MS_MIN;; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
+        if (gone?.aborted) {
+          throw new Problem("superseded", `nobody waits for this call of ${shown(asked.name)}`);
+        }
         const { reply, at } = await this.#attempt(asked, late.signal);
         if (reply.kind === "answer") {
           this.#unreachable.delete(keyOf(asked.name));
@@ -135,7 +162,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
           if (!isKept) heard();
           return { answer: reply.answer, token: reply.token, heard };
         }
-        if (late.signal.aborted && left > 0) { // T5
+        if (late.signal.aborted && left > 0 && gone?.aborted !== true) { // T5
           left--;
           late.cancel();
           late = this.#limit(LAST_MS);
@@ -148,13 +175,50 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
         await pause(this.#clock, pauseMs);
       }
     } finally {
+      gone?.removeEventListener("abort", leave);
       late.cancel();
     }
   }
 
-  #limit(ms: number): { readonly signal: AbortSignal; readonly cancel: () => void } {
+  /** What a call waits for, wherever it is; where that can't be asked: nothing (waits.ts, W3). */
+  async waitsOf(call: WaitedCall): Promise<Waits> {
+    const { site, homes, host } = this.#services;
+    const to = homes.where(call.name);
+    if (to === site) return host.waits(call.name, call.request);
+    if (to === null || to === undefined) return NO_WAITS;
+    const late = this.#limit(WAITS_MS_MAX);
+    try {
+      return await this.#askWaits({ ...call, to, hops: HOPS_MAX }, late.signal);
+    } catch {
+      return NO_WAITS; // a site of the version before does not know the question
+    } finally {
+      late.cancel();
+    }
+  }
+
+  async #askWaits(asked: WaitsAsked, signal: AbortSignal): Promise<Waits> {
+    const answer = await this.#request(
+      asked.to,
+      WAITS_KIND,
+      { head: encodeWaitsAsked(asked), body: null },
+      signal,
+    );
+    return decodeWaits(answer.head, asked.name.app);
+  }
+
+  async #serveWaits({ head, signal }: LinkRequest): Promise<LinkReply> {
+    const asked = decodeWaitsAsked(head), { site, host } = this.#services;
+    if (asked.to === site) return { head: encodeWaits(host.waits(asked.name, asked.request)) };
+    if (asked.hops <= 0) return { head: encodeWaits(NO_WAITS) };
+    return { head: encodeWaits(await this.#askWaits({ ...asked, hops: asked.hops - 1 }, signal)) };
+  }
+
+  #limit(
+    ms: number,
+  ): { readonly signal: AbortSignal; readonly cancel: () => void; readonly leave: () => void } {
     const late = new AbortController();
-    return { signal: late.signal, cancel: this.#clock.after(ms, () => late.abort()) };
+    const leave = () => late.abort();
+    return { signal: late.signal, cancel: this.#clock.after(ms, leave), leave };
   }
 
   /** T3 @throws Problem where trying again has no use. */
@@ -204,6 +268,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       }
       return { head: new Uint8Array() };
     }
+    if (request.kind === WAITS_KIND) return await this.#serveWaits(request);
     const reply = await this.#served(request);
     const { head, body } = encodeReply(reply);
     return { head, body: bodyOf(body) };
@@ -221,7 +286,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       }
       const at = homes.where(call.name);
       if (at !== site) return { kind: "elsewhere", site: at ?? "" };
-      const reply = await this.#here(call);
+      const reply = await this.#here(call, request.signal);
       // A site that stops is no reason to refuse it: another takes it over.
       const isClosing = reply.kind === "problem" && reply.code === "draining";
       return isClosing ? { ...reply, code: "superseded_home" } : reply;
@@ -242,7 +307,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     let reply: ForwardedReply = { kind: "elsewhere", site: "" };
     for (let turn = 0; turn < TURNS_MAX; turn++) {
       reply = at === site
-        ? await timely(this.#here(asked), late)
+        ? await timely(this.#here(asked, late), late)
         : await this.#there(at, { ...asked, to: at, hops: HOPS_MAX }, late);
       if (reply.kind !== "elsewhere") return { reply, at };
       if (at !== site) homes.misled(asked.name);
@@ -259,12 +324,15 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   }
 
   /** Runs it here, where this site is its home or becomes it. */
-  async #here(asked: Omit<ForwardedCall, "to" | "hops">): Promise<ForwardedReply> {
+  async #here(
+    asked: Omit<ForwardedCall, "to" | "hops">,
+    signal: AbortSignal,
+  ): Promise<ForwardedReply> {
     this.#services.count("here");
     const { request, chain, token, call: bytes } = asked;
     try {
       const { answer, token: seen } = await this.#services.host.request(asked.name, {
-        ...{ request, chain, bytes, token },
+        ...{ request, chain, bytes, token, signal },
       });
       return { kind: "answer", answer, token: seen };
     } catch (error) {
@@ -285,15 +353,18 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
 
   /** Straight to the site, or along the tree where it can't be reached so. @throws LinkError, CodecError */
   async #send(to: string, call: ForwardedCall, signal: AbortSignal): Promise<ForwardedReply> {
+    const answer = await this.#request(to, STATEFUL_KIND, encodeForwarded(call), signal);
+    return decodeReply(answer.head, await readBody(answer.body));
+  }
+
+  #request(to: string, kind: string, { head, body }: Framed, signal: AbortSignal) {
     const { links, sites, site } = this.#services;
-    const { head, body } = encodeForwarded(call);
     const next = hopTowards(sites(), site, to);
-    const send = (hop: string) => links.request(hop, STATEFUL_KIND, head, { body: bodyOf(body), signal });
-    const answer = await send(to).catch((error) => {
+    const send = (hop: string) => links.request(hop, kind, head, { body: bodyOf(body), signal });
+    return send(to).catch((error) => {
       if (next === null || next === to || (error as { code?: unknown }).code !== "unreachable") throw error;
       return send(next);
     });
-    return decodeReply(answer.head, await readBody(answer.body));
   }
 }
 

@@ -40,9 +40,9 @@ export class SessionCalls implements CallMaker {
     return createHash("sha256").update(this.#seed).update(`${effect}`).digest("hex");
   }
 
-  async callSession(call: CallToSession, request: string): Promise<KeptReply> {
+  async callSession(call: CallToSession, request: string, signal: AbortSignal): Promise<KeptReply> {
     const seen = await this.store.token();
-    const reply = await this.#services.call(this.#name, call, request, seen);
+    const reply = await this.#services.call(this.#name, call, request, seen, signal);
     if (reply.token !== null) await this.store.see(reply.token);
     return reply;
   }

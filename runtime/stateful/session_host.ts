@@ -31,6 +31,7 @@ import { RunVersions } from "./run_versions.ts";
 import { SessionRun } from "./session_run.ts";
 import { sessionOf, Standby, StandbyFailed } from "./standby.ts";
 import { toldTexts } from "./told_reason.ts";
+import { NO_WAITS, type Waits } from "./waits.ts";
 import { codeOf, currentVersion, isShared, versionOfLog, VersionParts, writtenBy } from "./versions.ts";
 
 const lastOf = ({ log, checkpoint }: Opened): number => {
@@ -176,6 +177,11 @@ export class SessionHost {
       this.#channels--;
       throw error;
     }
+  }
+
+  /** What a call of another stateful session waits for, of what is open here (waits.ts). */
+  waits(name: StatefulName, request: string): Waits {
+    return this.#hosted.get(keyOf(name))?.waits(request) ?? NO_WAITS;
   }
 
   /** Whoever asked has the answer. */
@@ -354,6 +360,7 @@ export class SessionHost {
       },
       log: (name, level, text) => this.#log(name, level, text),
       rejected: countRejected,
+      waitsOf: this.#services.waitsOf,
       failed,
       why: (name) => this.#why(name),
       park: (name, reason) => this.#park(name, reason),

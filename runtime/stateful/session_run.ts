@@ -83,6 +83,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
   /** The request whose handler the log left running: it goes on, and is not delivered again. */
   handling: string | null = null;
   readonly #parts: RunParts;
+  /** The handler that the log left running has not ended. */
+  #isHandling = false;
   /** null: it has opened. */
   #opening: PromiseWithResolvers<void> | null = Promise.withResolvers();
   /** null: it serves. */
@@ -138,6 +140,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     this.#checkpoints = new RunCheckpoints(this, parts.home.checkpoint?.at ?? 0);
     this.line = new EventLine({
       ...{ give: (event) => this.#give(event), isFree: () => this.first === undefined, nowMs },
+      isIdle: () => this.first === undefined && !this.#isHandling,
     });
     this.#opening?.promise.catch(() => {});
   }
@@ -370,6 +373,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       this.#checkpoints.begin();
     }
     this.handling = opened.handling;
+    this.#isHandling = opened.handling !== null;
     if (opened.isQuiescent) this.#leftAt = Infinity;
     this.#isQuiescent = opened.isQuiescent;
     for (const { name, dueMs } of opened.timers) this.timers.plan(name, dueMs);
@@ -410,7 +414,10 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const before = this.#through;
     this.#through = commit.through;
     this.#isQuiescent = commit.isQuiescent;
-    if (commit.isPoint) this.#leftAt = Infinity; // what it wrote is in this commit
+    if (commit.isPoint) {
+      this.#leftAt = Infinity; // what it wrote is in this commit
+      this.#isHandling = false;
+    }
     for (const [number, event] of this.undone) {
       if (number > commit.through) break;
       // Those of commits before, too: what they did may not have left, and their timers are set anew since.
@@ -418,7 +425,8 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     }
     for (const { name, dueMs } of commit.timers) this.timers.plan(name, dueMs);
     this.line.advance();
-    const heard = this.calls.logged(commit), entry = this.#told;
+    const { handler } = this.calls, entry = this.#told;
+    const heard = this.calls.logged(commit);
     const { head, whenSafe } = this.releases.committed(commit);
     const piece = {
       count: commit.count,
@@ -431,7 +439,7 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
       const { isTold, held } = await appended;
       await held;
       heard();
-      await this.releases.release(commit, entry);
+      await this.releases.release(commit, entry, handler);
       if (!isTold) this.#untold--;
       this.#usedMs = this.#parts.nowMs();
       if (this.#over !== null) return;

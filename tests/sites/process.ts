@@ -261,8 +261,9 @@ export class SiteProcess {
       }),
       originWay: (name, { version }) => () => this.#dial(name, version),
       egressOf: () => new EgressRules({ fetchHosts: [] }),
-      call: (from, { target, chain, call }, request, token) =>
-        this.router.ask({ name: { ...from, ...target }, request, chain, token, call }, true),
+      call: (from, { target, chain, call }, request, token, signal) =>
+        this.router.ask({ name: { ...from, ...target }, request, chain, token, call }, true, signal),
+      waitsOf: (call) => this.router.waitsOf(call),
       log: ({ level, text }) => {
         if (level === "error" && around.logs !== undefined) around.logs(`${site}: ${text}`);
       },

@@ -13,6 +13,7 @@ function setUp() {
       run.isFree = false;
     },
     isFree: () => run.isFree,
+    isIdle: () => run.isFree,
     nowMs: () => run.nowMs,
   });
   const done = () => {
@@ -43,6 +44,30 @@ Deno.test("in single file the next event is given when the one before is done, s
     done();
   }
   assert.equal(given.join(""), "abcdef");
+});
+
+Deno.test("what another session waits for is given when no handler runs, and is taken back until then (LI4)", () => {
+  const { given, line, done, run } = setUp();
+  const call = (request: string): HandledEvent => ({
+    ...{ kind: "request", request, chain: ["cart/a"], bytes: new Uint8Array() },
+  });
+  run.isFree = false;
+  line.push(call("one"));
+  line.push(call("two"));
+  line.push(timer("t"));
+  assert.deepEqual([given.length, line.has("one"), line.has("two")], [0, true, true]);
+  assert.equal(line.take("one"), true);
+  assert.equal(line.take("one"), false, "it is not there any more");
+  done();
+  assert.equal(given.length, 2, "the other one, and what is behind it and not called");
+  assert.equal(line.take("two"), false, "it was given");
+  // With the last that is called gone, nothing holds what comes behind it.
+  run.isFree = false;
+  line.push(call("three"));
+  line.push(timer("u"));
+  assert.equal(given.length, 2);
+  line.take("three");
+  assert.equal(given.at(-1), "u");
 });
 
 Deno.test("a handler that waits for something ends single file (LI3)", () => {

@@ -106,6 +106,34 @@ Deno.test("requests of a stateful session run one after the other, and a request
   assert.deepEqual(await ask(host, "all"), { count: 14, plain: ["1", "1", "1", "1", "10"], log: [] });
 });
 
+Deno.test("a call that its caller waits for no longer is not begun, unless it was (H7)", async () => {
+  await using host = await memoryHost(robot);
+  begun = Promise.withResolvers();
+  const slow = ask(host, "slow");
+  await handlerBegan();
+  const call = (request: string, signal: AbortSignal) => {
+    const bytes = encodeCall({ kind: "rpc", method: "add", args: encodeValue([100]) });
+    return host.host.request(NAME, { request, chain: ["robot/other"], bytes, token: null, signal });
+  };
+  const gone = new AbortController(), stays = new AbortController();
+  const left = call("left", gone.signal), shared = call("shared", gone.signal);
+  const again = call("shared", stays.signal);
+  left.catch(() => {});
+  await handlerBegan();
+  assert.equal(host.host.waits(NAME, "left").isQueued, true);
+  gone.abort();
+  await assert.rejects(left, { code: "superseded" });
+  assert.equal(host.host.waits(NAME, "left").isQueued, false);
+  assert.equal(await slow, 1);
+  await Promise.all([shared, again]);
+  stays.abort();
+  assert.equal(
+    (await ask(host, "all") as { count: number }).count,
+    101,
+    "one that somebody else asks for, too",
+  );
+});
+
 Deno.test("an isolate whose commits don't follow each other is heard no more, and nothing of them stays (R5)", async () => {
   await using host = await memoryHost(robot);
   assert.equal(await ask(host, "add", 5), 5);

@@ -16,6 +16,7 @@ import { EgressRules } from "../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_LIMITS } from "../../runtime/isolate/limits.ts";
 import type { ChannelSink } from "../../runtime/isolate/mod.ts";
 import { SystemClock, SystemRandom } from "../../runtime/site/system_ports.ts";
+import { NO_WAITS } from "../../runtime/stateful/waits.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { MemoryRows, MemoryStorage } from "../../runtime/storage/memory.ts";
@@ -177,6 +178,7 @@ export async function memoryHost(
     egressOf: () => new EgressRules({ fetchHosts: [] }),
     nowMs: () => clock.nowMs(),
     call: () => Promise.reject(new Error("no other session is here")),
+    waitsOf: () => Promise.resolve(NO_WAITS),
     log: ({ text }) => void lines.push(text),
     countRejected: () => {},
     failed: (_, error) => void lines.push(`fault: ${error}`),

@@ -5,6 +5,7 @@ import type { LinkReply, LinkRequest } from "../../runtime/gateway/link_requests
 import { Problem } from "../../runtime/gateway/problem.ts";
 import { LinkError } from "../../runtime/link/mod.ts";
 import type { HostedRequest } from "../../runtime/stateful/hosted_site.ts";
+import { NO_WAITS } from "../../runtime/stateful/waits.ts";
 import { type RouterServices, StatefulRouter } from "../../runtime/stateful/router.ts";
 
 const NAME = { app: "shop", class: "cart", id: "ann" };
@@ -69,6 +70,7 @@ class Sites {
       homes: { where: () => state.where, misled: () => void (state.where = null) },
       host: {
         request: (_, asked) => this.#run(site, state, asked),
+        waits: () => NO_WAITS,
         received: (_, request) => void state.heard.push(request),
       },
       links: {

@@ -17,6 +17,7 @@ import { EgressRules } from "../../../runtime/isolate/egress_rules.ts";
 import { DEFAULT_LIMITS } from "../../../runtime/isolate/limits.ts";
 import type { HostServices } from "../../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../../runtime/stateful/session_host.ts";
+import { NO_WAITS } from "../../../runtime/stateful/waits.ts";
 import type { Draws } from "../../sim/random.ts";
 import type { Line } from "./channel.ts";
 import { Isolate, type IsolateWrongs } from "./isolate.ts";
@@ -151,6 +152,7 @@ export class SiteProcess {
         countRejected: () => {},
       },
       egressOf: () => new EgressRules({ fetchHosts: [] }),
+      waitsOf: () => Promise.resolve(NO_WAITS),
       call: () => Promise.reject(new Error("no other session is here")),
       ...{ mapped: (_, text) => Promise.resolve(text), redact: (_, text) => text },
       failed: (_, error) => void fault(`${(error as Error).stack ?? error}`),

@@ -67,6 +67,25 @@ export class Counter extends Session<Env> {
     return await this.env.sessions.counter.get(id).add(by);
   }
 
+  /** Adds, and has another add, which may do the same with this one. */
+  async meet(id: string): Promise<number> {
+    this.add(1);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    return await this.env.sessions.counter.get(id).add(10);
+  }
+
+  /** A handler that takes its time. */
+  async dawdle(ms: number): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+
+  /** A call that it waits for no longer. */
+  async forsake(id: string): Promise<string> {
+    const late = new Promise<string>((resolve) => setTimeout(() => resolve("late"), 100));
+    const told = await Promise.race([this.env.sessions.counter.get(id).add(100), late]);
+    throw Object.assign(new Error(`${told}`), { code: "counter_stuck" });
+  }
+
   /** A call that ends where it began. */
   async around(ids: readonly string[]): Promise<string> {
     const [next, ...rest] = ids;
@@ -136,6 +155,9 @@ const METHODS: ReadonlySet<string> = new Set(
     "put",
     "got",
     "addThere",
+    "meet",
+    "forsake",
+    "dawdle",
     "around",
     "ring",
     "spin",
