@@ -58,8 +58,8 @@ const OPS: readonly Op[] = [
   ...["get", "get", "get", "set", "set", "set", "sum", "alarm"] as const,
 ];
 
-/** Draws what a seed does. */
-export function drawSitesPlan(seed: number): SitesPlan {
+/** Draws what a seed does; `alone`: with what a few of them have, which a plan of hard.ts or a variant has in its own measure. */
+export function drawSitesPlan(seed: number, alone = true): SitesPlan {
   const draws = new Draws(`sites plan ${seed}`);
   const n = draws.integer(2, 6);
   const f = Math.min(n - 1, draws.pick([0, 1, 1, 1, 1, 2]));
@@ -96,7 +96,7 @@ export function drawSitesPlan(seed: number): SitesPlan {
     ],
     ...{ deploys: some(0.3, 3), arbiters: 0 },
   };
-  return owned(rarely(plan, draws.fork("rare")), f);
+  return owned(alone ? rarely(plan, draws.fork("rare")) : plan, f);
 }
 
 /**

@@ -68,7 +68,7 @@ const TAP = 1e-9;
 
 /** Runs a seed. */
 export function simulateSites(seed: number, options: SitesOptions = {}): Promise<SitesRun> {
-  const plan = (options.change ?? ((same) => same))(drawSitesPlan(seed));
+  const plan = (options.change ?? ((same) => same))(drawSitesPlan(seed, options.change === undefined));
   return new Simulation(seed, plan, options).run();
 }
 
