@@ -153,7 +153,11 @@ export class Hosted implements RunListener, PeersSession {
   /** H7: where it has not been begun. */
   #refuse(waiting: Waiting, problem: Problem): void {
     if (waiting.isSettled || waiting.killed !== null) return;
-    if (waiting.wasGiven && this.#run?.line.take(waiting.request) !== true) return;
+    if (waiting.wasGiven) {
+      const run = this.#run;
+      if (run?.line.take(waiting.request) !== true) return;
+      run.home.dropped(waiting.request); // who asks again with its id has it begun
+    }
     this.#settle(waiting.request, ({ done }) => done.reject(problem));
     this.tidy();
   }

@@ -112,7 +112,9 @@ Deno.test("commands find a cluster whose data does not stay, but none in its pla
       assert.match(listed.out, /cloud/, listed.err);
       const { pid } = first;
       await using second = await startCluster({ topology: "single", found: folder });
-      assert.match(second.log(), /another cluster runs in this folder: commands find this one by --data \//);
+      const isTold = () =>
+        /another cluster runs in this folder: commands find this one by --data \//.test(second.log());
+      await eventually("the second is told", () => Promise.resolve(isTold()));
       assert.equal((await readCluster(folder))?.pid, pid);
       assert.match((await run("sites", "--data", second.data)).out, /cloud/);
     }

@@ -390,7 +390,7 @@ export const VARIANTS: readonly Variant[] = [
     change: (plan) => ({ ...dying(plan), ops: ["put", "put", "set", "quiet"], commitMs: [1, 4] }),
     passes: every("isolate says", 17),
     caughtBy: ["WC6"],
-    seeds: 8,
+    seeds: 26,
   },
   {
     name: "what may be written late holds nothing that the store forgets",

@@ -71,7 +71,7 @@ export const INSIDE_VARIANTS: readonly InsideVariant[] = [
     file: "runtime/stateful/run_versions.ts",
     says: "    if (replica !== this.#of.replica && !this.#ofLog.replicas.has(replica)) {\n",
     becomes: "    if (replica !== this.#of.replica) {\n",
-    ...{ plan: "resting", first: 1, seeds: 2 },
+    ...{ plan: "unapplied", first: 0, seeds: 6 },
   },
   {
     name: "an owner is on record before it has what was released in epochs before",

@@ -46,7 +46,7 @@ export const blankHasPushed: Variant = {
       };
     }),
   change: losing,
-  from: 33,
+  from: 34,
 };
 
 export const forgetsChildren: Variant = {
@@ -60,6 +60,7 @@ export const forgetsChildren: Variant = {
       },
     })),
   change: losing,
+  from: 14,
 };
 
 /** Whether a row tells that a site joined below another. */
@@ -138,7 +139,7 @@ export const hidesFloors: Variant = {
       };
     }),
   change: forgetful,
-  from: 198,
+  from: 210,
 };
 
 /** What a site holds in these runs before it is full. */

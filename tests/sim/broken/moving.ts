@@ -132,7 +132,7 @@ export const settlesAtOnce: Variant = {
       ],
     })),
   change: uneven,
-  from: 8,
+  from: 110,
 };
 
 export const adoptsAlone: Variant = {

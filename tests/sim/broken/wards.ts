@@ -124,7 +124,7 @@ export const takesGaps: Variant = {
       receives: (_, message) => [message.kind === "ward" ? { ...message, after: 0 } : message],
     }),
   change: besieged({ wipe: 1, crash: 5, partition: 6 }, { peerMs: [1, 2], edgeMs: [150, 150, 150, 150] }),
-  from: 11,
+  from: 58,
 };
 
 export const answersBehind: Variant = {
