@@ -180,11 +180,11 @@ const losingCore = (plan: Plan): Plan => {
   return {
     ...lost,
     sites: lost.sites.map((site) => ({ ...site, linkLoss: 0, linkBytesPerMs: Infinity })),
-    keysPerGroup: 100,
+    keysPerGroup: 60,
     requests: 300,
-    safetyMs: 2_000,
+    safetyMs: 3_000,
     edgeShare: 0.5,
-    moveChance: 0.8,
+    moveChance: 0.95,
     weights: { ...lost.weights, get: 1, getMany: 0, set: 6 },
   };
 };
