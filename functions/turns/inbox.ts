@@ -27,6 +27,11 @@ export class Inbox {
     this.#events.push(event);
   }
 
+  /** It comes before all others. */
+  putBack(event: Numbered): void {
+    this.#events.unshift(event);
+  }
+
   take(): Numbered | undefined {
     this.#heldSinceMs = null;
     return this.#events.shift();

@@ -20,7 +20,7 @@
  * ST7  What came of an event does not wait until a large state is written down: its checkpoint is a commit of its own.
  */
 import type { Acknowledged, Checkpoint, Parked, Rejection, TimerChange } from "./commit.ts";
-import type { OpenSession, SessionEvent } from "./event.ts";
+import type { BegunEvent, OpenSession, SessionEvent } from "./event.ts";
 import { stackText, thrown } from "./handler.ts";
 import type { Program } from "./program.ts";
 import { begunOf, HOLD_BYTES, Inbox, type Numbered } from "./inbox.ts";
@@ -240,7 +240,12 @@ export class StatefulSession implements Runnable, WaitingSession {
   #handle(event: Numbered): void {
     this.#handling = event;
     if (event.kind === "reject") {
-      const { of } = event;
+      const { of } = event, { handler } = this.program;
+      // What the log left running is of another message of that peer: this one was not begun, and is next.
+      if (handler !== null && of?.kind === "message" && !isOf(handler.input, of)) {
+        this.#inbox.putBack({ ...of, number: event.number, storeClock: event.storeClock });
+        this.#handling = { ...event, number: event.number - 1 };
+      }
       // It may have become void meanwhile, as one that is delivered may have.
       const isDone = of !== null && (this.#outbox.hasAnswered(of) || inputOf(this.program, of) === null);
       if (isDone && this.program.handler === null) return this.#commitPoint();
@@ -502,4 +507,12 @@ export class StatefulSession implements Runnable, WaitingSession {
     this.close();
     this.#host.sink.parked(this.channel, parked);
   }
+}
+
+/** Whether a handler was begun by this message. Two that say the same can't be told apart. */
+function isOf(input: TurnInput, { message }: Extract<BegunEvent, { readonly kind: "message" }>): boolean {
+  if (input.kind !== "message") return false;
+  const { message: begun } = input;
+  if (typeof begun === "string" || typeof message === "string") return begun === message;
+  return begun.length === message.length && begun.every((byte, i) => byte === message[i]);
 }

@@ -190,3 +190,26 @@ Deno.test("a request has one answer, also where it is said to have killed an iso
     assert.deepEqual(opened.commits.filter(({ rejected }) => rejected !== null), []);
   });
 });
+
+Deno.test("a message that was taken for what killed an isolate is handled when a handler of the log ran, of another one", async () => {
+  await inMacrotask(() => {
+    const run = new Solo(Asker as new () => Asker).open().deliver(attach("a")).deliver(message("a", "first"));
+    const reject = (said: string) => {
+      const of = { kind: "message", peer: "a", message: said } as const;
+      return { kind: "reject", of, code: "isolate_killed", message: "it was lost" } as const;
+    };
+    for (const [said, received, handlers] of [["first", 1, 0], ["second", 2, 1]] as const) {
+      const opened = new Solo(Asker as new () => Asker).open({ entries: run.entries, epoch: 2 });
+      opened.deliver(reject(said));
+      const rejected = opened.commits.filter((commit) => commit.rejected !== null);
+      assert.deepEqual(rejected.map((commit) => commit.rejected?.subject), [{ kind: "message", id: "a" }]);
+      assert.equal(opened.commits.at(-1)?.isPoint, handlers === 0, "the second one's handler has begun");
+      const again = new Solo(Asker as new () => Asker).open({
+        entries: new Uint8Array([...run.entries, ...opened.entries]),
+        epoch: 3,
+      });
+      assert.equal(again.opened?.peers[0]?.received, received);
+      assert.equal(again.opened?.calls.length, handlers);
+    }
+  });
+});
