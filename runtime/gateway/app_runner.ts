@@ -175,7 +175,9 @@ export class AppRunner {
     traffic?.answered(version, begunMs, hasFailed(answer));
     if (answer.kind === "response") return respond(answer.response);
     const headers: [string, string][] = [];
-    await run.head(headers, answer.kind === "upgrade");
+    // R4: a write that is on no disk is nobody's to have seen.
+    const isTold = answer.kind !== "error" || answer.code !== "disk_failed";
+    await run.head(headers, answer.kind === "upgrade", isTold);
     if (answer.kind === "upgrade") {
       return {
         kind: "socket",
@@ -375,20 +377,21 @@ class Run implements StoreUse, IsolateCall {
     };
   }
 
-  /** Adds the site's headers to an answer's, its token among them (R1, R3). */
-  head(headers: [string, string][], open: boolean): Promise<void> | void {
+  /** Adds the site's headers to an answer's, where it is told its token among them (R1, R3). */
+  head(headers: [string, string][], open: boolean, isTold = true): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
     const state = session.token(open);
     const ownTiming = takeOver(headers, head);
-    const token = this.#services.tokens.seal(state, presented, this.#names).text;
+    const token = isTold ? this.#services.tokens.seal(state, presented, this.#names).text : null;
     const appMs = performance.now() - this.attachedMs - this.storeMs;
     const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;
     headers.push(
       ["sojourn-site", this.#services.site],
       ["sojourn-version", version.version],
-      [SESSION_HEADER, token],
+      ...(token === null ? [] : [[SESSION_HEADER, token] as [string, string]]),
       ["server-timing", `${handoff}, store;dur=${ms(this.storeMs)}, app;dur=${ms(appMs)}${ownTiming}`],
     );
+    if (token === null) return;
     if (fromClient && wantsCookie(head, token)) {
       headers.push(["set-cookie", sessionCookie(token, head.secure)]);
     }

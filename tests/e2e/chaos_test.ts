@@ -283,6 +283,7 @@ async function disk(cluster: TestCluster, state: "full" | "fail"): Promise<void>
   const refused = await client.fetch(url(`${state}-lost`), put("not acknowledged"));
   assert.equal(refused.status, 503);
   assert.match(refused.text, /"code":"disk_failed"/);
+  assert.equal(refused.headers.get("sojourn-session"), null, "what is on no disk is in no token");
   const readyz = await ask(`${cluster.url("edge-3")}/_sojourn/readyz`);
   assert.equal(readyz.status, 503);
   assert.match(readyz.text, /"code":"disk_failed"/);
