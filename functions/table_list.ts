@@ -8,10 +8,11 @@
  * L2  `cursor` is null iff the store had no more; a page with a cursor may be followed by an empty one, and may
  *     have fewer rows than its limit where these are long, or change while they are read.
  * L3  A page is one state of the site: an atomic operation is on it as a whole or not at all. By key it is one answer of
- *     the store. By index entries are read first and rows later, and what comes between is seen by the versions: each put
- *     writes its row and its entry under one version, so that a row of its entry's version stood when the entries were
- *     read. For one of another version both are read again; a row that is as it was at the reading before has not changed
- *     in between, when the entries were read (one that was absent both times and has no new entry either). Where rows never hold still the page ends before the first of them.
+ *     the store. By index entries are read first and rows later; versions tell what came in between. Each put writes its
+ *     row and its entry under one version, so that a row of its entry's version stood when the entries were read. For one
+ *     of another version both are read again: a row that is as it was at the reading before has not changed when the
+ *     entries were read (an absent one, where it has no new entry either). Where rows never hold still the page ends
+ *     before the first of them.
  */
 import type { Key, KeyPart } from "../store/key.ts";
 import { keyAfter } from "../store/range.ts";
@@ -41,27 +42,27 @@ export interface Page {
   readonly cursor: string | null;
 }
 
-/** What was read for a page by index. */
+/** Entries and their rows as one try at a page by index has read them. */
 interface Reading {
   readonly entries: readonly StoredRow[];
-  /** Of all entries, by packed key; null: there is none. */
+  /** The rows of all entries by packed key; null where a row is absent. */
   readonly rows: ReadonlyMap<Key, PlainEntry | null>;
   readonly more: boolean;
 }
 
-/** What a reading has to show. */
+/** The rows that a reading has to show. */
 interface Picked {
   readonly rows: readonly PlainEntry[];
-  /** Of its entries so many are looked at. */
+  /** The number of entries that were looked at, from the first on. */
   readonly used: number;
   readonly outlived: readonly Key[];
 }
 
-/** L3: the second agrees with the first mostly. After so many what they agree upon is a page, if it is one row. */
+/** Readings after which the first rows that two of them agree upon are a page (L3), be it one row. Mostly the second agrees. */
 const READINGS_MAX = 4;
-/** L3: and after so many there is none. */
+/** Readings after which a list whose first row never holds still is refused (L3). */
 const READINGS_MOST = 32;
-/** L3: few entries are read in no time. */
+/** Entries asked for then: the fewer, the less comes between a list and its rows. */
 const ASKED_BUSY = 4;
 
 /** A list, not yet read: await it for a page, iterate it for all rows. */

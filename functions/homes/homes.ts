@@ -44,7 +44,7 @@ import { Watches } from "./watches.ts";
 type Hooks = Pick<KeepersPorts, "fenced" | "changed">;
 
 const TICK_MS = 250;
-/** Of what a log leaves open (ports.ts, `openOf`): work without a version. */
+/** The sign of open work without a version (ports.ts, `openOf`). */
 const NO_VERSION = 1;
 
 /** See the file's header. */

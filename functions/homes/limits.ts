@@ -74,7 +74,7 @@ export const ROUTES_MAX = 50_000;
 /** A log that nothing was appended to for so long: its keeper asks the arbiter whether it is still an owner. */
 export const AUDIT_MS = 10 * 60_000;
 /**
- * What a log leaves open is held against the store's forgetting for so long after it was written: it is opened within two
+ * The time for which a log's open work keeps the store from forgetting, from when it was written: it is opened within two
  * minutes where it can be, and one that can't would hold what all sites collect.
  */
 export const OPEN_HELD_MS = 3_600_000;

@@ -27,7 +27,7 @@ export class Inbox {
     this.#events.push(event);
   }
 
-  /** It comes before all others. */
+  /** Puts an event before all others. */
   putBack(event: Numbered): void {
     this.#events.unshift(event);
   }

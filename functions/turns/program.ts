@@ -42,7 +42,7 @@ export interface ProgramHost {
   unpin?(program: Program): void;
   /** Where a method of a class is, as a stack frame; "" where that is not known. */
   placeOf?(className: string, method: string): string;
-  /** What was thrown, as people are told of it. */
+  /** The error as people are told of it. */
   told?(error: unknown): unknown;
   /** Its code acts while another's turn runs, or none (PG1): the session goes no further. */
   leaked?(program: Program, what: string): Error;

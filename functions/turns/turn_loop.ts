@@ -42,7 +42,7 @@ export interface LoopHost {
   turnOf?(program: Program | undefined): void;
   /** What the code that ran has changed of what all sessions share; it is as it was again. */
   changed?(): Error | undefined;
-  /** What was thrown, as people are told of it. */
+  /** The error as people are told of it. */
   told?(error: unknown): unknown;
   /**
    * Writes down whose turn begins, and the number of the newest event that has come to it: who reads it finds the session
