@@ -48,6 +48,7 @@ async function check(history: string): Promise<Opinion> {
     const ended = await run(PROGRAM, [...CHECK, file]);
     if (ended?.code === 0) return "valid";
     if (ended?.code === 1) return "violated";
+    if (ended?.output.includes("\tunknown") === true) return "unknown"; // no transaction depends on another
     throw new Error(`adya ended with ${ended?.code}: ${ended?.errors}`);
   } finally {
     await Deno.remove(file);
@@ -57,10 +58,11 @@ async function check(history: string): Promise<Opinion> {
 async function run(
   program: string,
   args: readonly string[],
-): Promise<{ code: number; errors: string } | null> {
+): Promise<{ code: number; output: string; errors: string } | null> {
   try {
-    const { code, stderr } = await new Deno.Command(program, { args: [...args], stdout: "null" }).output();
-    return { code, errors: new TextDecoder().decode(stderr) };
+    const { code, stdout, stderr } = await new Deno.Command(program, { args: [...args] }).output();
+    const text = new TextDecoder();
+    return { code, output: text.decode(stdout), errors: text.decode(stderr) };
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
