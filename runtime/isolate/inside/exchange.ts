@@ -13,13 +13,16 @@ import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
 import { BODY, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
-import { bindSignal } from "./request_signal.ts";
+import { incomingRequest, type RequestSource } from "./incoming_request.ts";
 import { type Attachment, attachmentOf, inlineBody, plainBody, webSocketOf } from "./response.ts";
 import { ScheduledController, type ScheduledFrame, Waits } from "./scheduled.ts";
 import { stackOf } from "./stack.ts";
 import { IsolateSocket } from "./sockets.ts";
 import { RemoteSessions } from "./sessions.ts";
 import { RemoteStore } from "./store.ts";
+
+/** Where the headers begin in a request head's fields. */
+const HEADERS_AT = 6;
 
 /** The fetch handler of an app, and the environment it is called with. */
 export interface LoadedApp {
@@ -72,7 +75,8 @@ export class Exchange {
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: Exchange) => void;
   #requestBody: BodyReceiver | undefined;
-  #received: Request | undefined;
+  /** Of the request's head: its headers begin at HEADERS_AT. */
+  #headFields: readonly string[] = [];
   #trace: string | null = null;
   #sender: BodySender | undefined;
   #socket: IsolateSocket | undefined;
@@ -122,7 +126,10 @@ export class Exchange {
 
   /** The `traceparent` that the request came with. */
   get traceparent(): string | null {
-    return this.#received?.headers.get("traceparent") ?? this.#trace;
+    for (let i = HEADERS_AT; i + 1 < this.#headFields.length; i += 2) {
+      if (this.#headFields[i] === "traceparent") return this.#headFields[i + 1] ?? null;
+    }
+    return this.#trace;
   }
 
   /** Reads the request frame; null where it makes no Request, which has been answered then. */
@@ -140,18 +147,22 @@ export class Exchange {
     const [session = "", site = "", version = "", remoteAddr = "", method = "", url = ""] = fields;
     this.remoteAddr = remoteAddr;
     this.ctx = new HandlerContext(this, { session, site, version });
-    let request: Request;
-    if (body === BODY.none) request = new Request(url, method === "GET" ? undefined : { method });
-    else if (body === BODY.inline) request = new Request(url, { method, body: payload.restForRequest() });
-    else {
-      this.#requestBody = new BodyReceiver(this.#writer, this.id, { granted: false });
-      request = new Request(url, { method, body: this.#requestBody.stream });
-    }
-    bindSignal(request, this);
-    // Appending is cheaper than a list in the constructor, which copies it twice.
-    const { headers } = this.#received = request;
-    for (let i = 6; i + 1 < fields.length; i += 2) headers.append(fields[i] ?? "", fields[i + 1] ?? "");
-    return request;
+    this.#headFields = fields;
+    return incomingRequest({
+      url,
+      method,
+      fields,
+      headersAt: HEADERS_AT,
+      body: this.#body(body, payload),
+      exchange: this,
+    });
+  }
+
+  #body(kind: number, payload: Payload): RequestSource["body"] {
+    if (kind === BODY.none) return null;
+    if (kind === BODY.inline) return payload.restForRequest();
+    this.#requestBody = new BodyReceiver(this.#writer, this.id, { granted: false });
+    return this.#requestBody.stream;
   }
 
   /** Runs the handler to its response. */

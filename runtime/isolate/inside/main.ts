@@ -7,14 +7,14 @@
  * B1  No app code runs before the permissions are gone and the realm is cut.
  * B2  An error of the app never ends the process: it is a failed request or a log line.
  */
-import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
-import { buildEnv } from "../../../functions/env.ts";
+import { buildEnv, type EnvServices } from "../../../functions/env.ts";
 import { ExchangeTable } from "../exchange_table.ts";
 import { type Payload, readFrames } from "../frame_reader.ts";
 import { FrameWriter } from "../frame_writer.ts";
 import { FRAME, FRAME_BYTES_MAX } from "../frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
+import { AsyncScope } from "./async_scope.ts";
 import { captureConsole } from "./console.ts";
 import { Exchange, type LoadedApp } from "./exchange.ts";
 import type { ScheduledFrame } from "./scheduled.ts";
@@ -24,8 +24,9 @@ import { blockImports } from "./imports.ts";
 import { OpenTelemetry } from "./opentelemetry.ts";
 import { cutRealm, type Realm } from "./realm.ts";
 import { catchUncaught, type IsolatePaths, revokeAll } from "./process_start.ts";
-import { installRequestSignal } from "./request_signal.ts";
+import { installIncomingRequest } from "./incoming_request.ts";
 import { installResponse } from "./response.ts";
+import type { RemoteSessions } from "./sessions.ts";
 import { appFrames, stackOf } from "./stack.ts";
 
 /** What the site says with a bundle. */
@@ -47,7 +48,7 @@ export interface Evaluator {
   manifestOf(defaultExport: unknown): unknown;
 }
 
-const running = new AsyncLocalStorage<Exchange>();
+const running = new AsyncScope<Exchange>();
 const exchanges = new ExchangeTable<Exchange>();
 let app: LoadedApp | undefined;
 let assets: (request: Request) => Promise<Response>;
@@ -69,26 +70,26 @@ export async function serveIsolate(paths: IsolatePaths, evaluator?: Evaluator): 
   const exit = Deno.exit.bind(Deno);
   const writer = new FrameWriter(connection, () => exit(1));
   const telemetry = new OpenTelemetry(
-    () => running.getStore(),
+    () => running.get(),
     (request, text) => writer.begin(FRAME.span, request).text(text).end(),
   );
   telemetry.install();
-  const fetches = new OutgoingFetches(writer, () => running.getStore(), telemetry.traceparent);
+  const fetches = new OutgoingFetches(writer, () => running.get(), telemetry.traceparent);
   assets = fetches.assets;
   Object.defineProperty(globalThis, CONTEXT_SLOT, {
     value: Object.freeze({
-      current: () => running.getStore()?.env,
+      current: () => running.get()?.env,
       waitUntil: () => {
-        const exchange = running.getStore();
+        const exchange = running.get();
         return exchange && ((promise: Promise<unknown>) => exchange.waitUntil(promise));
       },
     }),
   });
   installResponse();
   installFetchedResponse();
-  installRequestSignal();
+  installIncomingRequest();
   captureConsole((level, text) => {
-    writer.begin(FRAME.log, running.getStore()?.id ?? 0).text(level).text(appFrames(text)).end();
+    writer.begin(FRAME.log, running.get()?.id ?? 0).text(level).text(appFrames(text)).end();
   });
   blockImports();
   const realm = cutRealm(fetches.fetch);
@@ -203,19 +204,52 @@ function loadedApp(defaultExport: unknown, options: LoadOptions): LoadedApp {
       return Reflect.apply(handler, defaultExport, [request, env, ctx]);
     },
     env: (exchange) =>
-      buildEnv(defaultExport, {
-        store: exchange.store,
-        get sessions() {
-          return exchange.sessions;
-        },
-        vars: options.vars,
-        secrets,
-        app: options.name,
-        atRoot: options.atRoot,
-        remoteAddr: exchange.remoteAddr,
-        completed: () => exchange.completed,
-        assets: (request) => assets(request),
-      }) as unknown as Record<string, unknown>,
+      buildEnv(defaultExport, new RequestServices(exchange, options)) as unknown as Record<string, unknown>,
     waitUntilMs: options.waitUntilMs,
   };
+}
+
+/**
+ * What a request's env is built from. A class, since V8 gives each object literal with an accessor a shape of its own,
+ * which holds the accessor, and so the request, until a full collection.
+ */
+class RequestServices implements EnvServices {
+  readonly #exchange: Exchange;
+  readonly #options: LoadOptions;
+  readonly store: EnvServices["store"];
+  readonly secrets = secrets;
+
+  constructor(exchange: Exchange, options: LoadOptions) {
+    this.#exchange = exchange;
+    this.#options = options;
+    this.store = exchange.store;
+  }
+
+  get sessions(): RemoteSessions {
+    return this.#exchange.sessions;
+  }
+
+  get vars(): Readonly<Record<string, string>> {
+    return this.#options.vars;
+  }
+
+  get app(): string {
+    return this.#options.name;
+  }
+
+  get atRoot(): boolean {
+    return this.#options.atRoot;
+  }
+
+  get remoteAddr(): string {
+    return this.#exchange.remoteAddr;
+  }
+
+  completed(): Promise<void> {
+    return this.#exchange.completed;
+  }
+
+  assets(request: Request): Promise<Response> {
+    return assets(request);
+  }
 }

@@ -1,21 +1,7 @@
 /**
  * What the executor takes of Deno itself, captured before any app code runs and before the globals are replaced.
- *
- * SC1  The drain needs Deno's internals: there is one Deno build, which logs are pinned to, and a process in which
- *      they are missing does not start.
  */
-
-interface Core {
-  processTicksAndRejections(): void;
-}
-
-const found = (Deno as unknown as Record<symbol, { readonly core?: Core } | undefined>)[
-  (Deno as unknown as { readonly internal: symbol }).internal
-]?.core;
-if (typeof found?.processTicksAndRejections !== "function") {
-  throw new Error("this Deno has no core to drain microtasks with");
-}
-const core: Core = found;
+import { core } from "./deno_core.ts";
 
 /** Runs all microtasks, ticks of node's libraries, and what is told of rejections, until none is left. */
 export const drain = (): void => core.processTicksAndRejections();

@@ -9,7 +9,6 @@
  * SH3  Sessions begin when the app's modules have run and what the language brings is frozen (stateful_intrinsics.ts), as
  *      is what those modules hold (module_state.ts).
  */
-import { AsyncLocalStorage } from "node:async_hooks";
 import { CONTEXT_SLOT } from "../../../functions/context.ts";
 import { buildEnv } from "../../../functions/env.ts";
 import { SESSION_SLOT, type SessionSlot } from "../../../functions/session_slot.ts";
@@ -29,6 +28,7 @@ import { TurnMark } from "../turn_mark.ts";
 import { StatesComing } from "../state_frames.ts";
 import { readAcknowledged, readEvent, readOpen, readPromotion } from "../session_frames.ts";
 import { wireError, writeError } from "../store_frames.ts";
+import { AsyncScope } from "./async_scope.ts";
 import { captureConsole } from "./console.ts";
 import { installFetchedResponse } from "./fetched_response.ts";
 import { catchUncaught, type IsolatePaths, revokeAll } from "./process_start.ts";
@@ -80,7 +80,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
   const writer = new FrameWriter(connection, () => exit(1));
   const app = new StatefulApp();
   const sink = new FrameSink(writer), coming = new StatesComing();
-  const owners = new AsyncLocalStorage<Program>();
+  const owners = new AsyncScope<Program>();
   const modules = new ModuleState();
   // Not the same in one millisecond for two sessions, nor, but for one chance in 4,096, in two isolates.
   let nextTick = crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
@@ -93,7 +93,7 @@ export async function serveSessions(paths: IsolatePaths): Promise<void> {
     after,
     mark: (channel, received) => mark.write(channel, received),
     enter: (program, run) => owners.run(program, run),
-    owner: () => owners.getStore(),
+    owner: () => owners.get(),
     turnOf: (program) => modules.turnOf(program),
     changed: () => modules.changed(),
     told: (error) => modules.told(error),
