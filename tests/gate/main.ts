@@ -2,8 +2,8 @@
  * `deno task test [--only STEP,…] [--skip STEP,…] [--list] [-v]`: the gate.
  *
  * Runs all steps, even when one fails, shows the output of those that failed, and ends with the line
- * `N passed, N failed`. Exit 0 only when nothing failed. The long ones run two at a time; with `-v`, which shows
- * what they write as they write it, one after another.
+ * `N passed, N failed`. Exit 0 only when nothing failed. The parts of the long ones run some at a time; with `-v`,
+ * which shows what they write as they write it, one after another.
  *
  * It exists so that "is it whole?" has one answer: the same here, on a laptop and in CI.
  */
@@ -20,7 +20,7 @@ import { type Step, STEPS } from "./steps.ts";
 const SHOWN_CHARS = 3_000;
 /** What is said again of it at the very end. */
 const SUMMED_CHARS = 1_200;
-/** Where the whole output of failed steps is kept until the next run. */
+/** Where the whole output of steps is kept until the next run: what failed, and what took how long. */
 const OUTPUT_FOLDER = ".cache/gate";
 
 function line(outcome: Outcome): string {
@@ -64,7 +64,9 @@ export async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (args.includes("--list")) {
-    for (const step of steps) console.log(`${step.name.padEnd(9)} deno ${step.args.join(" ")}`);
+    for (const { name, parts } of steps) {
+      for (const { args } of parts) console.log(`${name.padEnd(9)} deno ${args.join(" ")}`);
+    }
     return 0;
   }
   const begun = performance.now();
@@ -74,7 +76,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const wrong = outcomes.filter((outcome) => !outcome.ok), failedSteps = wrong.map(({ step }) => step.name);
   console.log(`\n${steps.length} steps in ${seconds} s`);
   // Once more, where a step that ended an hour of lines ago is not looked for.
-  for (const said of wrong.flatMap((each) => failures(each) ?? [])) {
+  for (const said of wrong.flatMap((each) => each.wrong.flatMap((output) => failures(output) ?? []))) {
     console.log(indent(said.slice(0, SUMMED_CHARS)));
   }
   if (failedSteps.length > 0) console.log(`failed steps: ${failedSteps.join(", ")}`);
@@ -84,19 +86,22 @@ export async function main(args: readonly string[]): Promise<number> {
 
 function show(outcome: Outcome): void {
   console.log(line(outcome));
-  if (outcome.ok) return;
   const file = join(OUTPUT_FOLDER, `${outcome.step.name}.txt`);
   Deno.mkdirSync(OUTPUT_FOLDER, { recursive: true });
   Deno.writeTextFileSync(file, outcome.output.join("\n"));
-  const failed = failures(outcome);
-  // What went wrong comes last in both, and standard error says it in fewer words.
-  const ends = outcome.output.toReversed().map((output) => output.trimEnd().slice(-SHOWN_CHARS));
-  const said = failed === null ? ends : [failed.slice(0, SHOWN_CHARS)];
-  for (const text of said) if (text.trim() !== "") console.log(indent(text));
+  if (outcome.ok) return;
+  for (const output of outcome.wrong) {
+    const failed = failures(output);
+    // What went wrong comes last in both, and standard error says it in fewer words.
+    const ends = output.toReversed().map((text) => text.trimEnd().slice(-SHOWN_CHARS));
+    const said = failed === null ? ends : [failed.slice(0, SHOWN_CHARS)];
+    for (const text of said) if (text.trim() !== "") console.log(indent(text));
+  }
   console.log(`    (the whole of it: ${file})`);
 }
 
-const failures = ({ output }: Outcome): string | null =>
+/** The tests that failed in a part; null where it lists none. */
+const failures = (output: readonly string[]): string | null =>
   output.map(testsFailed).find((said) => said !== null) ?? null;
 
 const indent = (text: string): string => text.trimEnd().split("\n").map((each) => `    ${each}`).join("\n");

@@ -1,21 +1,26 @@
 /**
- * Runs steps: each one child process, two at a time where they allow it.
+ * Runs steps: each one child process or several, its parts, a few at a time where they allow it.
  *
- * R1  A step that has not ended at its limit is killed, and has failed.
- * R2  Steps that are not `beside` others run alone, first, and in order. The others follow, two at a time: the next
- *     one begins when either has ended.
- * R3  Where what steps write is shown as it comes they run one after another, so that it can be read.
+ * R1  A part that has not ended at its step's limit is killed, and its step has failed.
+ * R2  Steps that are not `beside` others run alone, first, and in order. The parts of the others follow, some at a
+ *     time: the next one begins when any has ended. Which one that is: of the parts whose step does not have as many
+ *     at work as it may, the longest.
+ * R3  Where what steps write is shown as it comes their parts run one after another, so that it can be read.
+ * R4  A step has passed when all its parts have; its counts are the sums of theirs.
  */
 import { stripVTControlCharacters } from "node:util";
-import type { Counts, Step } from "./steps.ts";
+import type { Counts, Part, Step } from "./steps.ts";
 
 /** What became of a step. */
 export interface Outcome extends Counts {
   readonly step: Step;
   readonly ok: boolean;
+  /** From the beginning of its first part to the end of its last one. */
   readonly ms: number;
-  /** What it wrote: standard output, then standard error, where most tools say what went wrong. */
+  /** What its parts wrote: of each standard output, then standard error, where most tools say what went wrong. */
   readonly output: readonly string[];
+  /** That of each part that failed. */
+  readonly wrong: readonly (readonly string[])[];
 }
 
 /** How the steps are run. */
@@ -29,29 +34,111 @@ export interface Runs {
 
 /** A long step says that it lives, for readers of CI logs. */
 const HEARTBEAT_MS = 30_000;
-/** One for each of the two cores that the gate is sized for; more would only wait for each other. */
-const LANES = 2;
+/**
+ * One more than the two cores that the gate is sized for: a cluster of processes waits half of its time, for disks and
+ * for each other, and that time is the third part's.
+ */
+const LANES = 3;
+
+/** What became of a part. */
+interface PartOutcome extends Counts {
+  readonly ok: boolean;
+  readonly output: readonly string[];
+}
+
+/** A step of which parts may have run already. */
+class OpenStep {
+  readonly #waiting: Part[];
+  readonly #outcomes = new Map<Part, PartOutcome>();
+  #beganMs: number | null = null;
+  #atWork = 0;
+
+  constructor(readonly step: Step) {
+    this.#waiting = step.parts.toSorted((one, other) => (other.seconds ?? 0) - (one.seconds ?? 0));
+  }
+
+  /** The part that would begin next; undefined while none may (R2). */
+  get next(): Part | undefined {
+    return this.#atWork < (this.step.partsMax ?? Infinity) ? this.#waiting[0] : undefined;
+  }
+
+  get hasEnded(): boolean {
+    return this.#outcomes.size === this.step.parts.length;
+  }
+
+  /** Runs the next part. */
+  async run(runs: Runs): Promise<void> {
+    const part = this.#waiting.shift();
+    if (part === undefined) return;
+    this.#beganMs ??= performance.now();
+    this.#atWork++;
+    this.#outcomes.set(part, await runPart(this.step, part, runs));
+    this.#atWork--;
+  }
+
+  /** R4 */
+  outcome(): Outcome {
+    const outcomes = this.step.parts.flatMap((part) => this.#outcomes.get(part) ?? []);
+    const sum = (pick: (outcome: PartOutcome) => number) =>
+      outcomes.reduce((total, each) => total + pick(each), 0);
+    const ok = outcomes.every((outcome) => outcome.ok);
+    const isCounted = this.step.counts !== undefined;
+    return {
+      step: this.step,
+      ok,
+      ms: performance.now() - (this.#beganMs ?? performance.now()),
+      passed: isCounted ? sum(({ passed }) => passed) : ok ? 1 : 0,
+      failed: isCounted ? sum(({ failed }) => failed) : ok ? 0 : 1,
+      output: outcomes.flatMap(({ output }) => output),
+      wrong: outcomes.flatMap((outcome) => outcome.ok ? [] : [outcome.output]),
+    };
+  }
+}
 
 /** Runs steps, all of them even when one fails; their outcomes in the order of the steps. */
 export async function runSteps(steps: readonly Step[], runs: Runs): Promise<Outcome[]> {
   const outcomes = new Map<Step, Outcome>();
-  const lane = async (queue: Step[]): Promise<void> => {
-    for (let step = queue.shift(); step !== undefined; step = queue.shift()) {
-      const outcome = await runStep(step, runs);
-      outcomes.set(step, outcome);
-      runs.ended(outcome);
+  const open = async (some: readonly Step[], lanes: number): Promise<void> => {
+    const all = some.map((step) => new OpenStep(step));
+    const running = new Set<Promise<void>>();
+    for (;;) {
+      while (running.size < lanes) {
+        const next = longest(all);
+        if (next === undefined) break;
+        const run = next.run(runs).then(() => {
+          running.delete(run);
+          if (!next.hasEnded) return;
+          const outcome = next.outcome();
+          outcomes.set(next.step, outcome);
+          runs.ended(outcome);
+        });
+        running.add(run);
+      }
+      if (running.size === 0) return;
+      await Promise.race(running);
     }
   };
-  await lane(steps.filter((step) => !step.isBeside));
-  const beside = steps.filter((step) => step.isBeside);
-  await Promise.all(Array.from({ length: runs.isVerbose ? 1 : LANES }, () => lane(beside)));
+  for (const step of steps) if (!step.isBeside) await open([step], 1);
+  await open(steps.filter((step) => step.isBeside), runs.isVerbose ? 1 : LANES);
   return steps.flatMap((step) => outcomes.get(step) ?? []);
 }
 
-async function runStep(step: Step, runs: Runs): Promise<Outcome> {
+/** The step whose next part is the longest; of equals the first (R2). */
+function longest(steps: readonly OpenStep[]): OpenStep | undefined {
+  let found: OpenStep | undefined, seconds = -1;
+  for (const step of steps) {
+    const part = step.next;
+    if (part === undefined || (part.seconds ?? 0) <= seconds) continue;
+    [found, seconds] = [step, part.seconds ?? 0];
+  }
+  return found;
+}
+
+async function runPart(step: Step, part: Part, runs: Runs): Promise<PartOutcome> {
   const begun = performance.now();
+  const name = part.name === undefined ? step.name : `${step.name} ${part.name}`;
   const child = new Deno.Command(Deno.execPath(), {
-    args: [...step.args],
+    args: [...part.args],
     env: { NO_COLOR: "1" },
     stdin: "null",
     stdout: "piped",
@@ -63,7 +150,7 @@ async function runStep(step: Step, runs: Runs): Promise<Outcome> {
     child.kill("SIGKILL");
   }, step.limitS * 1000);
   const seconds = () => `${((performance.now() - begun) / 1000).toFixed(0)} s`;
-  const heartbeat = setInterval(() => runs.say(`         … ${step.name}, ${seconds()}`), HEARTBEAT_MS);
+  const heartbeat = setInterval(() => runs.say(`         … ${name}, ${seconds()}`), HEARTBEAT_MS);
   const [status, ...output] = await Promise.all([
     child.status,
     collect(child.stdout, runs.isVerbose),
@@ -71,12 +158,13 @@ async function runStep(step: Step, runs: Runs): Promise<Outcome> {
   ]);
   clearTimeout(limit);
   clearInterval(heartbeat);
+  if (part.name !== undefined) runs.say(`         ${name} ended after ${seconds()}`);
   if (isLate) output.push(`stopped after its limit of ${step.limitS} s`);
   const counted = step.counts?.(output.join("\n")) ?? null;
   const passed = counted?.passed ?? (status.success ? 1 : 0);
   // A run that failed without a failed test (a leak, a crash, a limit) has failed all the same.
   const failed = status.success ? counted?.failed ?? 0 : Math.max(1, counted?.failed ?? 1);
-  return { step, ok: status.success, passed, failed, ms: performance.now() - begun, output };
+  return { ok: status.success, passed, failed, output };
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, isShown: boolean): Promise<string> {

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type Outcome, runSteps } from "./run.ts";
-import type { Step } from "./steps.ts";
+import type { Part, Step } from "./steps.ts";
 
 const step = (name: string, code: string, more: Partial<Step> = {}): Step => ({
   name,
   says: name,
-  args: ["eval", code],
+  parts: [{ args: ["eval", code] }],
   limitS: 60,
+  ...more,
+});
+
+const part = (name: string, code: string, more: Partial<Part> = {}): Part => ({
+  name,
+  args: ["eval", code],
   ...more,
 });
 
@@ -49,23 +55,61 @@ Deno.test("steps run one after another where they are not beside others, all of 
     assert.deepEqual([ended, read()], [["a", "b", "c"], ["a", "-a", "b", "c"]]);
   }));
 
-Deno.test("steps beside each other run two at a time, behind those that are not (R2)", () =>
+Deno.test("steps beside each other run three at a time, behind those that are not (R2)", () =>
   noted(async (note, read) => {
-    // Each of the two waits until the other one is there.
-    const meets = (mine: string, other: string) =>
-      `${note(mine)} while (!Deno.readTextFileSync(${
-        /"[^"]*"/.exec(note(""))?.[0]
-      }).includes("${other} ")) await new Promise((resolve) => setTimeout(resolve, 5));`;
+    const file = /"[^"]*"/.exec(note(""))?.[0];
+    // Each of the three waits until the other two are there.
+    const meets = (mine: string, ...others: string[]) =>
+      `${note(mine)} while (!${JSON.stringify(others)}.every((other) => Deno.readTextFileSync(${file})` +
+      `.includes(other + " "))) await new Promise((resolve) => setTimeout(resolve, 5));`;
     const [all, ended] = await run([
-      step("a", meets("a", "b"), { isBeside: true }),
+      step("a", meets("a", "b", "c"), { isBeside: true }),
       step("alone", note("alone")),
-      step("b", meets("b", "a"), { isBeside: true }),
-      step("c", note("c"), { isBeside: true }),
+      step("b", meets("b", "a", "c"), { isBeside: true }),
+      step("c", meets("c", "a", "b"), { isBeside: true }),
+      step("d", note("d"), { isBeside: true }),
     ]);
-    assert.equal(all, "a true, alone true, b true, c true", "in the order of the steps");
+    assert.equal(all, "a true, alone true, b true, c true, d true", "in the order of the steps");
     assert.equal(read()[0], "alone");
-    assert.deepEqual([ended[0], ended.length, read().at(-1)], ["alone", 4, "c"]);
+    assert.deepEqual([ended[0], ended.length, read().at(-1)], ["alone", 5, "d"]);
   }));
+
+Deno.test("of parts the longest begins first, and of one step no more at a time than it allows (R2)", () =>
+  noted(async (note, read) => {
+    const lasts = (name: string) =>
+      `${note(name)} await new Promise((resolve) => setTimeout(resolve, 20)); ${note(`-${name}`)}`;
+    await run([
+      step("few", "", {
+        isBeside: true,
+        partsMax: 1,
+        parts: [
+          part("a", lasts("a")),
+          part("b", lasts("b"), { seconds: 9 }),
+          part("c", lasts("c"), { seconds: 4 }),
+        ],
+      }),
+    ]);
+    assert.deepEqual(read(), ["b", "-b", "c", "-c", "a", "-a"]);
+  }));
+
+Deno.test("a step has passed when all its parts have, and counts what they count (R4)", async () => {
+  const [all, ended, [outcome]] = await run([
+    step("parted", "", {
+      isBeside: true,
+      counts: (output) => ({ passed: output.trim().length, failed: 0 }),
+      parts: [
+        part("a", `Deno.stdout.writeSync(new TextEncoder().encode("four"))`),
+        part("b", `Deno.stdout.writeSync(new TextEncoder().encode("sixsix")); Deno.exit(1)`),
+        part("c", ""),
+      ],
+    }),
+  ]);
+  assert.deepEqual([all, ended], ["parted false", ["parted"]]);
+  assert.deepEqual([outcome?.passed, outcome?.failed], [10, 1]);
+  assert.deepEqual([outcome?.output.join(""), outcome?.wrong.map(([first]) => first)], ["foursixsix", [
+    "sixsix",
+  ]]);
+});
 
 Deno.test("steps whose output is shown run one after another (R3)", () =>
   noted(async (note, read) => {

@@ -1,10 +1,12 @@
 /**
  * The steps of the gate, in order: what is cheap and fails most comes first.
  *
- * G1  Every step is one child process with a time limit that only a hang reaches: on two idle cores all of them
- *     together are kept below twenty minutes.
+ * G1  Every part of a step is one child process with a time limit that only a hang reaches: on two idle cores all of
+ *     them together are kept below twenty minutes.
  * G2  A step counts tests only where its tool prints how many; any other step counts as one.
- * G3  Steps that run beside each other share nothing: no folder but caches, no port, no process of the other.
+ * G3  Parts that run beside each other, of one step or of several, share nothing: no folder but caches, no port, no
+ *     process of the other.
+ * G4  Every test is in one part of `tests` or `e2e`: a new file too, without a word here.
  */
 import { PROBE_SEEDS } from "../sim/expected_probes.ts";
 import { testsCounted } from "./counts.ts";
@@ -15,24 +17,38 @@ export interface Counts {
   readonly failed: number;
 }
 
+/** One child process of a step. */
+export interface Part {
+  /** Which of the step's parts; absent where it has one. */
+  readonly name?: string;
+  /** Arguments of `deno`. */
+  readonly args: readonly string[];
+  /** About what it takes on two idle cores with another part beside it: the longest begins first. Absent: little. */
+  readonly seconds?: number;
+}
+
 /** One step of the gate. */
 export interface Step {
   readonly name: string;
   readonly says: string;
-  /** Arguments of `deno`. */
-  readonly args: readonly string[];
-  /** Several times what it takes on two cores, so that only a hang reaches it. */
+  /** Together they do what the step says: none needs what another one does (G3). */
+  readonly parts: readonly Part[];
+  /** So many of its parts at a time, although more might begin. */
+  readonly partsMax?: number;
+  /** Of each part, several times what it takes on two cores, so that only a hang reaches it. */
   readonly limitS: number;
   /** It may run while another such step does: G3. Without it, alone. */
   readonly isBeside?: true;
-  /** Counts of a run that ended; absent where the step counts as one. */
+  /** Counts of a part that ended; absent where the step counts as one. */
   readonly counts?: (output: string) => Counts | null;
 }
 
 /** The faces that people import: `sojourn`, its client, and what the store shows its host. */
 const PUBLIC_FACES = ["functions/mod.ts", "functions/client/mod.ts"];
-/** Tests that start whole clusters: one after another, apart from the quick ones. */
+/** Tests that start whole clusters, each file a part: they are apart from the quick ones. */
 const END_TO_END = "tests/e2e";
+/** Clusters at a time: more of them would wait for the cores, and not for each other. */
+const CLUSTERS_MAX = 2;
 
 /**
  * Seeds of the gate's simulator run: as many as it takes to reach every rare path. More find more, but not in the
@@ -41,25 +57,69 @@ const END_TO_END = "tests/e2e";
 const SIM_SEEDS = PROBE_SEEDS;
 
 const test = (...args: string[]) => ["test", "-A", "--no-check", "--quiet", ...args];
+const sim = (...args: string[]) => ["run", "-A", "--no-check", "tests/sim/main.ts", "--json", ...args];
 
-/** All steps, of those beside each other the longest first. `types` has checked the tests already, hence their `--no-check`. */
+/** The parts of `tests` that are named, and what they take; all that none of them names is one more. */
+const TEST_PARTS: Readonly<Record<string, { readonly seconds: number; readonly paths: readonly string[] }>> =
+  {
+    stateful: { seconds: 200, paths: ["tests/stateful"] },
+    isolate: { seconds: 150, paths: ["tests/isolate", "runtime/isolate"] },
+    contract: { seconds: 100, paths: ["tests/contract", "tests/bundle", "tests/fuzz"] },
+  };
+
+function testParts(): Part[] {
+  const named = Object.entries(TEST_PARTS);
+  const ignored = [END_TO_END, ...named.flatMap(([, { paths }]) => paths)];
+  return [
+    ...named.map(([name, { seconds, paths }]) => ({ name, seconds, args: test(...paths) })),
+    { name: "rest", seconds: 200, args: test(`--ignore=${ignored.join(",")}`) },
+  ];
+}
+
+/** Of the files in {@link END_TO_END} those that take long. */
+const CLUSTER_SECONDS: Readonly<Record<string, number>> = {
+  control_test: 80,
+  chaos_test: 60,
+};
+/** What any other of them takes. */
+const SECONDS_OF_MOST = 12;
+
+function clusterParts(): Part[] {
+  const folder = new URL("../e2e", import.meta.url);
+  const names = [...Deno.readDirSync(folder)].flatMap(({ name }) => /^(.+_test)\.ts$/.exec(name)?.[1] ?? []);
+  return names.sort().map((name) => ({
+    name,
+    seconds: CLUSTER_SECONDS[name] ?? SECONDS_OF_MOST,
+    args: test(`${END_TO_END}/${name}.ts`),
+  }));
+}
+
+/** A step that is one process. */
+const only = (...args: string[]): readonly Part[] => [{ args }];
+
+/** All steps. `types` has checked the tests already, hence their `--no-check`. */
 export const STEPS: readonly Step[] = [
-  { name: "lock", says: "packages are those of deno.lock", args: ["install", "--frozen"], limitS: 180 },
-  { name: "format", says: "deno fmt", args: ["fmt", "--check"], limitS: 60 },
-  { name: "lint", says: "deno lint", args: ["lint"], limitS: 60 },
-  { name: "types", says: "deno check", args: ["check", "--quiet", "."], limitS: 180 },
-  { name: "docs", says: "public faces are documented", args: ["doc", "--lint", ...PUBLIC_FACES], limitS: 60 },
+  { name: "lock", says: "packages are those of deno.lock", parts: only("install", "--frozen"), limitS: 180 },
+  { name: "format", says: "deno fmt", parts: only("fmt", "--check"), limitS: 60 },
+  { name: "lint", says: "deno lint", parts: only("lint"), limitS: 60 },
+  { name: "types", says: "deno check", parts: only("check", "--quiet", "."), limitS: 180 },
+  {
+    name: "docs",
+    says: "public faces are documented",
+    parts: only("doc", "--lint", ...PUBLIC_FACES),
+    limitS: 60,
+  },
   {
     name: "examples",
     says: "code in docs type-checks and runs",
-    args: ["test", "-A", "--doc", "--quiet", ...PUBLIC_FACES, "functions", "README.md", "docs"],
+    parts: only("test", "-A", "--doc", "--quiet", ...PUBLIC_FACES, "functions", "README.md", "docs"),
     limitS: 120,
     counts: testsCounted,
   },
   {
     name: "tests",
     says: "unit, contract and property tests",
-    args: test("--permit-no-files", `--ignore=${END_TO_END}`),
+    parts: testParts(),
     limitS: 1_800,
     isBeside: true,
     counts: testsCounted,
@@ -67,22 +127,26 @@ export const STEPS: readonly Step[] = [
   {
     name: "e2e",
     says: "clusters of real processes",
-    args: test("--permit-no-files", END_TO_END),
-    limitS: 1_800,
+    parts: clusterParts(),
+    partsMax: CLUSTERS_MAX,
+    limitS: 900,
     isBeside: true,
     counts: testsCounted,
   },
   {
     name: "sim",
     says: `simulator: ${SIM_SEEDS} fixed seeds, all rare paths, and every broken variant is caught`,
-    args: ["run", "-A", "--no-check", "tests/sim/main.ts", "--seeds", `${SIM_SEEDS}`, "--variants", "--json"],
+    parts: [
+      { name: "seeds", seconds: 60, args: sim("--seeds", `${SIM_SEEDS}`) },
+      { name: "variants", seconds: 110, args: sim("--variants") },
+    ],
     limitS: 900,
     isBeside: true,
   },
   {
     name: "bench",
     says: "benchmarks run, at smoke size",
-    args: ["run", "-A", "--no-check", "tests/bench/mod.ts", "--quick"],
+    parts: [{ seconds: 110, args: ["run", "-A", "--no-check", "tests/bench/mod.ts", "--quick"] }],
     limitS: 900,
     isBeside: true,
   },
