@@ -17,7 +17,8 @@
  *     of that has left.
  * R7  What it asks of the store is asked when what it wrote in commits before is applied: a session reads its own writes.
  * R8  A commit is appended when what its piece says that the session has seen is on disk (releases.ts RL3): mostly that
- *     is so already, and it is at once. None is appended before the one before it.
+ *     is so already, and it is at once. None is appended before the one before it. Those that an isolate told before it
+ *     was lost are appended all the same, and the run is over behind them: who is to blame is looked for after them.
  * R6  Where hosts hold the log they may be told of a commit as soon as it is appended, with the log up to there: unless
  *     it, or one before it that has not left, wrote to the store.
  */
@@ -513,7 +514,17 @@ export class SessionRun implements ChannelSink, ReleasingRun, CheckpointingRun, 
     const wasAtRest = this.#isQuiescent && this.calls.size === 0 && begun === 0 && !this.#checkpoints.isAsked;
     const isUnbegun = isCause && wasAtRest && left.length > 0;
     const underWay = begun || left.length;
-    this.#end({ kind: "killed", why: end.why, isCause: isCause && !wasAtRest, isUnbegun, underWay });
+    const over: RunOver = {
+      kind: "killed",
+      why: end.why,
+      isCause: isCause && !wasAtRest,
+      isUnbegun,
+      underWay,
+    };
+    if (this.#appending === null) return this.#end(over);
+    this.#at = null;
+    this.line.hold(); // what comes meanwhile is for the next run
+    void this.#appending.then(() => this.#end(over)); // R8
   }
 
   /** R5 */

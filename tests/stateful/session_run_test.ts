@@ -5,7 +5,7 @@ import { encodeCallToSession } from "../../functions/turns/call_bytes.ts";
 import { writeTurn } from "../../functions/turns/log_entry.ts";
 import type { Effect, Opened } from "../../functions/turns/mod.ts";
 import type { OwnStore } from "../../runtime/stateful/own_store.ts";
-import type { RunListener } from "../../runtime/stateful/run_over.ts";
+import type { RunListener, RunOver } from "../../runtime/stateful/run_over.ts";
 import { RunVersions } from "../../runtime/stateful/run_versions.ts";
 import { SessionRun } from "../../runtime/stateful/session_run.ts";
 import { Writer } from "../../store/codec.ts";
@@ -22,9 +22,11 @@ const asked = encodeCallToSession({
   ...{ target: { class: "cart", id: "x" }, chain: [], call: new Uint8Array() },
 });
 
-/** A run over a home of which nothing is held until it is said; what has left of it. */
+/** A run over a home of which nothing is held until it is said; what has left of it. `disk.busy`: it writes till then. */
 function running() {
+  const disk: { busy: Promise<void> | null } = { busy: null };
   const left: string[] = [];
+  const overs: { readonly over: RunOver; readonly sequence: number; readonly first: unknown }[] = [];
   const held = Promise.withResolvers<void>();
   const over = new Promise(() => {});
   const appended = Promise.withResolvers<void>();
@@ -42,7 +44,11 @@ function running() {
     apply: ({ effect }: Effect) => Promise.resolve(void left.push(`effect ${effect}`)),
     applyOld: () => Promise.resolve(),
     ...{ seen: () => SEEN, token: () => Promise.resolve(SEEN), tick: () => 1 },
-    ...{ touches: 0, isDurable: true, settle: () => Promise.resolve(), durable: () => Promise.resolve() },
+    ...{ touches: 0, settle: () => Promise.resolve() },
+    get isDurable() {
+      return disk.busy === null;
+    },
+    durable: () => disk.busy ?? Promise.resolve(),
   } as unknown as OwnStore;
   const peers = {
     ...{ noted() {}, opened() {}, released() {}, ready: () => Promise.resolve(), isPeer: () => false },
@@ -62,7 +68,11 @@ function running() {
       applied: 0,
       open: 0,
     },
-    listener: { peers, over() {}, failed() {} } as unknown as RunListener,
+    listener: {
+      ...{ peers, failed() {}, done() {}, answered: (request: string) => void left.push(request) },
+      over: (of: SessionRun, over: RunOver) =>
+        void overs.push({ over, sequence: home.sequence, first: of.first }),
+    } as unknown as RunListener,
     originWay: null,
     calls: {
       ...{ store, egress: null as never, origin: null, keyOf: (effect: number) => `key ${effect}` },
@@ -81,7 +91,7 @@ function running() {
   };
   const started = run.start(Promise.resolve({ channel: 1, isolate } as never));
   const now = { held: held.resolve, appended: appended.resolve, answered: answered.resolve };
-  return { run, left, given, now, started };
+  return { run, left, given, now, started, overs, disk };
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -168,4 +178,43 @@ Deno.test("a commit that writes as another site, or ahead of time, ends its run,
     assert.ok(run.isOver);
     assert.deepEqual(left, []);
   }
+});
+
+Deno.test("what an isolate told before it was lost is in the log, and the event after it is to blame (R8)", async () => {
+  const durable = Promise.withResolvers<void>();
+  const { run, left, now, started, overs, disk } = running();
+  await turn();
+  run.opened(NOTHING);
+  now.held();
+  await started;
+  run.serve(null);
+  const [first, second] = ["first", "second"].map((request) =>
+    ({ kind: "request", request, chain: [], bytes: new Uint8Array() }) as const
+  );
+  for (const event of [first, second]) if (event !== undefined) run.deliver(event);
+  disk.busy = durable.promise;
+  const entries = new Writer();
+  const end = { clocks: [], storeClock: null, check: 0 };
+  writeTurn(entries, { kind: "local", local: 1 }, end, 0);
+  run.commit({
+    ...{ first: 4, count: 1, entries: entries.done(), through: 1, isPoint: true, effects: [], timers: [] },
+    ...{ calls: [], rejected: null, isQuiescent: true, isEnded: false },
+    outputs: [{ to: "first", sequence: 1, bytes: new Uint8Array([1]) }],
+  });
+  run.ended({ isPlanned: false, why: "it looped", channel: 1, received: 2 }, true);
+  run.deliver({ kind: "request", request: "third", chain: [], bytes: new Uint8Array() });
+  await turn();
+  assert.deepEqual([overs.length, run.isOver], [0, false], "it waits for the disk");
+  durable.resolve();
+  now.appended();
+  await run.finished;
+  assert.deepEqual(overs.map(({ over, sequence, first }) => [over.kind, sequence, first]), [
+    ["killed", 4, second],
+  ]);
+  assert.deepEqual(
+    left.filter((each) => each !== "first"),
+    [],
+    "at most the answer that is in the log has left",
+  );
+  assert.ok(run.line.has("third"), "what came meanwhile was given to nobody");
 });
