@@ -73,6 +73,8 @@ export class SessionState implements Holder {
   /** Fields that the class begins with, and those that are written as gone. */
   readonly #initial: readonly string[];
   readonly #gone = new Set<string>();
+  /** Fields that were given up. */
+  readonly #leftOut = new Set<string>();
   /** The plain fields as they were written, where they are large. */
   #plain: Uint8Array | undefined;
   #isNew = true;
@@ -103,6 +105,25 @@ export class SessionState implements Holder {
     if (fieldsPass(this.#instance, this.#bound)) return;
     this.#checkPlain();
     this.#checkParts();
+  }
+
+  /**
+   * Gives up what a checkpoint could not hold, and says of each field why. What loads the next checkpoint has of these
+   * what its class begins with.
+   */
+  leaveOut(): string[] {
+    const why: string[] = [];
+    for (const name of Reflect.ownKeys(this.#instance)) {
+      try {
+        this.#checkNamed(name);
+      } catch (error) {
+        // What can't be taken away can't be written down either, and says so then.
+        if (!(error instanceof AppError) || !Reflect.deleteProperty(this.#instance, name)) throw error;
+        why.push(error.message);
+        if (typeof name === "string") this.#leftOut.add(name);
+      }
+    }
+    return why;
   }
 
   /** Each is in one field, and in no other structure. */
@@ -140,31 +161,34 @@ export class SessionState implements Holder {
         "it was frozen, sealed, or kept from having more, which a load can't do",
       );
     }
-    for (const name of Reflect.ownKeys(this.#instance)) {
-      const found = Reflect.getOwnPropertyDescriptor(this.#instance, name);
-      if (typeof name === "symbol") {
-        throw unfit(
-          `[${String(name)}]`,
-          "a field whose name is a symbol, which no checkpoint has: name it by a text",
-        );
-      }
-      const place = step(name).replace(/^\./, "");
-      if (name === "__proto__") throw unfit(place, "a field can't be named so");
-      if (found === undefined) continue;
-      if (!("value" in found)) {
-        throw unfit(
-          place,
-          "a field with a getter or setter, which no checkpoint has: make it one of the class",
-        );
-      }
-      if (found.enumerable !== true) {
-        throw unfit(place, "a field that is not enumerable, which no checkpoint has: assign it");
-      }
-      if (found.writable !== true) {
-        throw unfit(place, "a field that can't be written, which a load has to do: assign it");
-      }
-      if (!isPart(found.value)) checkField(found.value, place);
+    for (const name of Reflect.ownKeys(this.#instance)) this.#checkNamed(name);
+  }
+
+  /** @throws AppError `value_invalid` */
+  #checkNamed(name: string | symbol): void {
+    const found = Reflect.getOwnPropertyDescriptor(this.#instance, name);
+    if (typeof name === "symbol") {
+      throw unfit(
+        `[${String(name)}]`,
+        "a field whose name is a symbol, which no checkpoint has: name it by a text",
+      );
     }
+    const place = step(name).replace(/^\./, "");
+    if (name === "__proto__") throw unfit(place, "a field can't be named so");
+    if (found === undefined) return;
+    if (!("value" in found)) {
+      throw unfit(
+        place,
+        "a field with a getter or setter, which no checkpoint has: make it one of the class",
+      );
+    }
+    if (found.enumerable !== true) {
+      throw unfit(place, "a field that is not enumerable, which no checkpoint has: assign it");
+    }
+    if (found.writable !== true) {
+      throw unfit(place, "a field that can't be written, which a load has to do: assign it");
+    }
+    if (!isPart(found.value)) checkField(found.value, place);
   }
 
   /**
@@ -185,6 +209,7 @@ export class SessionState implements Holder {
     for (const name of new Set([...this.#bound.keys(), ...this.#initial])) {
       const isBound = this.#bound.has(name);
       if (isBound ? isPart(this.#instance[name]) : Object.hasOwn(this.#instance, name)) continue;
+      if (!isBound && this.#leftOut.has(name)) continue;
       this.#letGo(name);
       if (!isBound && !isAll && this.#gone.has(name)) continue;
       this.#gone.add(name);

@@ -181,6 +181,8 @@ export interface Parked {
     | "shape_newer"
     /** `migrate` of its class threw, or was not done when it returned. */
     | "migrate_failed"
+    /** It was asked what can be kept of it, and `detail` says how much that is (salvage.ts). */
+    | "salvaged"
     /** Its class is not in the app. */
     | "class_unknown"
     /** The executor failed. */

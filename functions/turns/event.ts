@@ -99,4 +99,6 @@ export interface OpenSession {
   readonly effectsApplied: number;
   /** Where its replay does otherwise, it says so with the contents of what it did: they are the developer's own. */
   readonly shows?: true;
+  /** Of its log what can be kept is made a checkpoint, and nothing more is done (salvage.ts). */
+  readonly salvages?: true;
 }

@@ -10,7 +10,7 @@
  *      Of the state, the segments of all checkpoints so far are kept: a checkpoint leaves as those that the site has not.
  * LP2  A turn that threw is not in the log: its program is only good for being made again.
  * LP3  At a commit point the state is one that a checkpoint can hold, and the fields of a load are those that are there.
- *      Otherwise the turn counts as one that threw, before anything of it leaves.
+ *      Otherwise the turn counts as one that threw, before anything of it leaves; and a session that is born so is parked.
  */
 import { types } from "node:util";
 import { Writer } from "../../store/codec.ts";
@@ -55,7 +55,7 @@ const FOLLOWED_BYTES = 4096;
 /** A state of so many bytes, changed all over, is written in half a millisecond: as long as a commit takes. */
 const LARGE_BYTES = 256 * 1024;
 
-/** Turns in which no code of the app runs that a caller could be told of: a constructor is judged by the first handler. */
+/** Turns in which no code of the app runs that a caller could be told of. */
 const isOfLog: ReadonlySet<TurnInput["kind"]> = new Set(["birth", "epoch", "rejected"]);
 
 /** For all sessions of the isolate, and of the trusted side: apps can't ask (owned.ts). */
@@ -238,9 +238,22 @@ export class LoggedProgram {
       this.record({ kind: "epoch", epoch, replica, code }, 0);
     }
     if (program.object === null && !this.record({ kind: "birth", seed: seed.slice() }, 0)) return false;
-    this.#state ??= stateOf(program);
+    if (this.#state === null && !this.#isBornWell()) return false;
     if (isPoint) this.#log.point();
     return true;
+  }
+
+  /** LP3: what its class begins with. It stands still with nothing in its log, so that any other code begins it anew. */
+  #isBornWell(): boolean {
+    this.#state = stateOf(this.#program);
+    try {
+      this.#state?.check();
+      return true;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.#program.refuse(new ParkedError("state_invalid", message, Object(error).detail));
+      return false;
+    }
   }
 
   /** What the handler that runs has done since the last commit point, as a replay shows it. */
@@ -292,6 +305,11 @@ export class LoggedProgram {
   get currentCheckpoint(): Checkpoint | null {
     const checkpoint = this.#log.length === 0 ? this.#checkpoint : null;
     return checkpoint && { ...checkpoint, state: [], on: checkpoint.at };
+  }
+
+  /** Gives up the plain fields that no checkpoint holds; which, and why. */
+  leaveOut(): readonly string[] {
+    return this.#state?.leaveOut() ?? [];
   }
 
   /** Takes a checkpoint of the program, which rests, and writes its entry. @throws AppError for a state that is no value. */

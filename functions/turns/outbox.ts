@@ -6,7 +6,7 @@
  *      sent until they have gone (how much that may be is for their home to say: it detaches who is too slow).
  */
 import type { Acknowledged, Call, Effect, Output, TimerChange } from "./commit.ts";
-import type { BegunEvent } from "./event.ts";
+import type { BegunEvent, OpenSession } from "./event.ts";
 
 /** What nobody acknowledges is let go: a caller that asks again this much later is not known any more. */
 const KEPT_ANSWERS_MAX = 1024;
@@ -26,6 +26,17 @@ export interface Made {
   readonly timers: TimerChange[];
   /** Peers that have gone. */
   readonly left: string[];
+}
+
+/** What a log says that was made (recovery.ts). */
+interface Regained {
+  /** Of its checkpoint. */
+  readonly parts: Pick<Leaving, "outputs" | "effects"> | null;
+  /** Up to the last commit point, and after it. */
+  readonly given: Leaving;
+  readonly pending: Made;
+  /** Peers that have gone. */
+  readonly left: readonly string[];
 }
 
 const NONE = Object.freeze([]) as unknown as never[];
@@ -127,6 +138,20 @@ export class Outbox {
       } else this.#keepAnswer(output);
     }
     for (const effect of effects) this.#keptEffects.push(effect);
+  }
+
+  /** What a log has given out that may not be known (`out`, `effectsApplied`), and what its open handler has made. */
+  recovered(
+    { parts, given, left, pending }: Regained,
+    { out, effectsApplied }: Pick<OpenSession, "out" | "effectsApplied">,
+  ): void {
+    const gone = new Set(left);
+    this.keepAll(
+      [...parts?.outputs ?? [], ...given.outputs].filter(({ to }) => !gone.has(to)),
+      [...parts?.effects ?? [], ...given.effects],
+    );
+    this.acknowledge({ outputs: out, effects: effectsApplied });
+    this.add(pending);
   }
 
   acknowledge({ outputs, effects }: Acknowledged): void {

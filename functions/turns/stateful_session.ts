@@ -461,16 +461,9 @@ export class StatefulSession implements Runnable, WaitingSession {
 
   /** The timers that were set at the last commit point. @throws ParkedError */
   #recover(): readonly TimerChange[] {
-    const { out, effectsApplied } = this.#open;
-    const { parts, given, left, pending, timers } = this.#logged.recover();
-    const gone = new Set(left);
-    this.#outbox.keepAll(
-      [...parts?.outputs ?? [], ...given.outputs].filter(({ to }) => !gone.has(to)),
-      [...parts?.effects ?? [], ...given.effects],
-    );
-    this.#outbox.acknowledge({ outputs: out, effects: effectsApplied });
-    this.#outbox.add(pending);
-    return timers;
+    const recovered = this.#logged.recover();
+    this.#outbox.recovered(recovered, this.#open);
+    return recovered.timers;
   }
 
   #beginEpoch(): void {

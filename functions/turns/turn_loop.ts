@@ -18,6 +18,7 @@ import type { SessionObject } from "./handler.ts";
 import { Leak } from "./leak.ts";
 import { LoggedProgram } from "./logged_program.ts";
 import type { Program } from "./program.ts";
+import { SalvagedSession } from "./salvage.ts";
 import type { Alarmed, Runnable, SessionHost } from "./session_host.ts";
 import { SharedCache } from "./shared_cache.ts";
 import type { SessionSink } from "./sink.ts";
@@ -115,6 +116,7 @@ export class TurnLoop implements SessionHost {
   // From the site
 
   open(channel: number, open: OpenSession): void {
+    if (open.salvages === true) return this.wake(new SalvagedSession(this, channel, open));
     const session = new StatefulSession(this, channel, open, new LoggedProgram(this, open));
     this.#sessions.set(channel, session);
     this.wake(session);

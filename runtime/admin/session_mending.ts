@@ -70,11 +70,15 @@ export function mendingRoutes(
     at(async (name, c) => {
       const how = {
         fromCheckpoint: isSet(c, "fromCheckpoint"),
+        fromLog: isSet(c, "fromLog"),
         isTrial: isSet(c, "trial"),
         withoutClients: isSet(c, "withoutClients"),
       };
-      if (how.fromCheckpoint && how.withoutClients) {
-        throw new Problem("query_invalid", "fromCheckpoint and withoutClients do not go together");
+      if ([how.fromCheckpoint, how.fromLog, how.withoutClients].filter((is) => is).length > 1) {
+        throw new Problem(
+          "query_invalid",
+          "of fromCheckpoint, fromLog and withoutClients there is one at most",
+        );
       }
       const resumed = await mending.resume(name, how);
       if (!how.isTrial) services.note("stateful_resumed", { ...name, ...how, state: resumed.state });

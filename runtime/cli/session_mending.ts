@@ -32,6 +32,9 @@ const resumedSchema = z.object({
     requests: z.number(),
     messages: z.number(),
     timers: z.number(),
+    why: z.string().nullable(),
+    open: z.array(z.string()),
+    leftOut: z.array(z.string()),
   }).nullable(),
   leftBehind: z.array(z.string()),
 });
@@ -77,11 +80,12 @@ export async function showLog(names: readonly string[], args: Parsed, shell: She
   }
 }
 
-/** Has it try again; what comes after its last checkpoint goes only with --yes. */
+/** Has it try again; what comes after its last checkpoint, or what its log can't be replayed to, goes only with --yes. */
 export async function resume(names: readonly string[], args: Parsed, shell: Shell): Promise<ExitCode> {
   const fromCheckpoint = args.flag("from-checkpoint"), withoutClients = args.flag("without-clients");
-  if (fromCheckpoint && withoutClients) {
-    throw new UsageError("resume takes one of --from-checkpoint and --without-clients");
+  const fromLog = args.flag("from-log");
+  if ([fromCheckpoint, fromLog, withoutClients].filter((is) => is).length > 1) {
+    throw new UsageError("resume takes one of --from-checkpoint, --from-log and --without-clients");
   }
   if (withoutClients && !args.flag("yes")) {
     shell.err(
@@ -93,9 +97,10 @@ export async function resume(names: readonly string[], args: Parsed, shell: Shel
     return EXIT.failed;
   }
   const client = await findCluster(args, shell);
-  const isTrial = fromCheckpoint && !args.flag("yes");
+  const isTrial = (fromCheckpoint || fromLog) && !args.flag("yes");
   const query = new URLSearchParams({
     ...fromCheckpoint ? { fromCheckpoint: "1" } : {},
+    ...fromLog ? { fromLog: "1" } : {},
     ...isTrial ? { trial: "1" } : {},
     ...withoutClients ? { withoutClients: "1" } : {},
   });
@@ -108,14 +113,16 @@ export async function resume(names: readonly string[], args: Parsed, shell: Shel
   }
   const session = `${name} ${id} of ${app}`;
   if (takenBack !== null) {
-    const { checkpoint, entries, requests, messages, timers } = takenBack;
+    const { checkpoint, entries, requests, messages, timers, why, open, leftOut } = takenBack;
+    const after = fromLog ? `entry ${checkpoint}` : `the checkpoint at ${checkpoint}`;
+    if (why !== null) shell.out(`its log can be kept up to entry ${checkpoint}: ${why}`);
     shell.out(
-      `${
-        isTrial ? "this would take" : "took"
-      } back ${entries} entries after the checkpoint at ${checkpoint}: ` +
+      `${isTrial ? "this would take" : "took"} back ${entries} entries after ${after}: ` +
         `${requests} requests, ${messages} messages, ${timers} timers, and what came of them; ` +
         `what they wrote to tables and KV, and sent outside, stays`,
     );
+    for (const each of open) shell.out(`${isTrial ? "this would give" : "gave"} up what was open: ${each}`);
+    for (const each of leftOut) shell.out(`${isTrial ? "this would give" : "gave"} up a field: ${each}`);
   }
   if (isTrial) shell.err("nothing was changed; --yes does it");
   else if (state === "open") {

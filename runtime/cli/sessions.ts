@@ -106,6 +106,7 @@ export const sessions: Command = {
       ["log", "its last checkpoint and the entries after it, a JSON object a line, with what callers sent,"],
       ["", "shortened; also for a while after it has ended"],
       ["resume", "has one that stands still try again, with all of its log"],
+      ["", "--from-log: from as much of its log as can be replayed, with whatever version is deployed"],
       ["", "--from-checkpoint: from its last checkpoint, which takes back what came after it"],
       ["", "--without-clients: without those that hold its log and do not come back"],
       ["reset", "drops its state: it begins anew, blank, where it is at home"],
@@ -123,11 +124,12 @@ export const sessions: Command = {
     from: { type: "string", value: "N", says: "log: entries from this number on" },
     ended: { type: "boolean", says: "log: that of the last one of this id that ended" },
     "from-checkpoint": { type: "boolean", says: "resume: take back what came after the last checkpoint" },
+    "from-log": { type: "boolean", says: "resume: take back what of its log can't be replayed" },
     "without-clients": {
       type: "boolean",
       says: "resume: also one that waits for clients that hold its log; what only they were told is gone",
     },
-    yes: { type: "boolean", says: "resume --from-checkpoint or --without-clients, reset: do it" },
+    yes: { type: "boolean", says: "resume --from-log, --from-checkpoint or --without-clients, reset: do it" },
     "all-from": { type: "string", value: "SITE", says: "moves all that are at home there" },
   },
   verbs: { at: 0, names: ["list", "show", "move", "log", "resume", "reset", "delete"] },
@@ -347,6 +349,10 @@ function nextLines(names: readonly string[]): string[] {
     "Deploy a version that can go on, or",
     ...columns([
       [`  sojourn sessions resume ${one}`, "to have it try again"],
+      [
+        `  sojourn sessions resume ${one} --from-log`,
+        "to go on from as much of its log as can be replayed",
+      ],
       [
         `  sojourn sessions resume ${one} --from-checkpoint`,
         "to take back what came after its last checkpoint",

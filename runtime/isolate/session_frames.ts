@@ -87,7 +87,7 @@ export function writeOpen(writer: FrameWriter, open: OpenSession): void {
   if (open.checkpoint !== null) writer.f64(open.checkpoint.at).bytes(open.checkpoint.bytes);
   writer.bytes(open.entries);
   writeTally(writer, open.out);
-  writer.f64(open.effectsApplied).u8(open.shows === true ? 1 : 0);
+  writer.f64(open.effectsApplied).u8(open.shows === true ? 1 : 0).u8(open.salvages === true ? 1 : 0);
 }
 
 /** @param state segments that came before (state_frames.ts). */
@@ -104,6 +104,7 @@ export function readOpen(payload: Payload, state: readonly Uint8Array[] = []): O
     out: readTally(payload),
     effectsApplied: readNumber(payload),
     ...readFlag(payload) && { shows: true },
+    ...readFlag(payload) && { salvages: true },
   };
 }
 
@@ -402,6 +403,7 @@ const PARKED: readonly Parked["code"][] = [
   "migrate_failed",
   "handler_threw",
   "shared",
+  "salvaged",
 ];
 
 export function writeParked(writer: FrameWriter, parked: Parked): void {

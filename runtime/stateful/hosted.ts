@@ -303,13 +303,13 @@ export class Hosted implements RunListener, PeersSession {
     // Of an earlier epoch it may have been done at another site since.
     const rejected = this.#rejected?.epoch === run.home.epoch ? this.#rejected.event : null;
     this.#rejected = null;
-    this.#site.serves(this.name);
     this.#run = run;
     run.line.single(this.#single);
     this.#single = 0;
     const stopped = this.#stopped(run);
     if (stopped !== null) run.deliver(stopped);
     run.serve(rejected);
+    this.#site.serves(this.name, run);
     return run;
   }
 

@@ -49,8 +49,8 @@ export interface HostedSite {
   /** What is on record of one that stands still, wherever it did (parked_table.ts); null: it does not. */
   why(name: StatefulName): string | null;
   park(name: StatefulName, reason: Reason): void;
-  /** It goes on. */
-  serves(name: StatefulName): void;
+  /** It goes on: this run serves from now on. */
+  serves(name: StatefulName, run: SessionRun): void;
   /** It has ended, and its log is about to go; resolves when it may. Never rejects. */
   ending(name: StatefulName): Promise<void>;
   /** Of the one that has ended: answers that nobody has heard. */

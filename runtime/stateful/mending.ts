@@ -1,13 +1,21 @@
 /**
  * What operators do about a stateful session that stands still, at its home: read its log, have it try again, take back
- * what came after its last checkpoint, or have it begin anew.
+ * what came after its last checkpoint or what its log can't be replayed to, or have it begin anew.
  *
  * MD1  Only one that stands still, or can't be opened, is resumed, and nothing of its log goes unless that was said.
  * MD2  What is taken back is told first: `isTrial` changes nothing.
+ * MD3  What of a log can be kept is one checkpoint in place of all of it, at once: whoever opens it next goes on from
+ *      there, with whichever version of the app, or finds the log as it was.
  */
-import { HomeError, type Homes, type StatefulName } from "../../functions/homes/mod.ts";
-import { readEntries } from "../../functions/turns/log_entry.ts";
-import { withoutLog } from "../../functions/turns/taken_back.ts";
+import {
+  type Home,
+  HomeError,
+  type Homes,
+  type Opened,
+  type StatefulName,
+} from "../../functions/homes/mod.ts";
+import { readEntries, type ReadEntry } from "../../functions/turns/log_entry.ts";
+import { checkpointHead, withoutLog } from "../../functions/turns/taken_back.ts";
 import { CodecError } from "../../store/codec.ts";
 import type { AppTable } from "../deploy/app_table.ts";
 import { Problem } from "../gateway/problem.ts";
@@ -15,12 +23,15 @@ import type { EndedLogs } from "./ended_logs.ts";
 import { type LogView, viewLog } from "./log_view.ts";
 import { joinPieces, NO_HEAD, openPiece, wrapPiece } from "./pieces.ts";
 import type { SessionHost } from "./session_host.ts";
+import { isMerge } from "./releases.ts";
+import { packState } from "./state_parts.ts";
 import { shown } from "./hosted.ts";
+import { versionOfLog } from "./versions.ts";
 
 /** What mending needs of its site. */
 export interface MendingServices {
   readonly homes: Pick<Homes, "kept" | "open">;
-  readonly host: Pick<SessionHost, "look" | "resume" | "reset">;
+  readonly host: Pick<SessionHost, "look" | "resume" | "reset" | "salvage" | "keepLog">;
   readonly apps: Pick<AppTable, "get">;
   /** Logs of those that ended here. */
   readonly endedLogs?: Pick<EndedLogs, "get" | "drop">;
@@ -35,6 +46,10 @@ export interface TakenBack {
   readonly requests: number;
   readonly messages: number;
   readonly timers: number;
+  /** Of its log: why no more of it is kept; null: that is all. Calls and timers that were open, and fields, given up. */
+  readonly why: string | null;
+  readonly open: readonly string[];
+  readonly leftOut: readonly string[];
 }
 
 /** How it stands afterwards. */
@@ -49,6 +64,8 @@ export interface Resumed {
 /** How one is resumed. */
 export interface Resuming {
   readonly fromCheckpoint: boolean;
+  /** From as much of its log as can be replayed. */
+  readonly fromLog: boolean;
   readonly isTrial: boolean;
   /** Also one that can't be opened since clients that hold its log do not come back. */
   readonly withoutClients: boolean;
@@ -95,7 +112,7 @@ export class Mending {
   /** @throws Problem, HomeError */
   async resume(
     name: StatefulName,
-    { fromCheckpoint, isTrial, withoutClients }: Resuming,
+    { fromCheckpoint, fromLog, isTrial, withoutClients }: Resuming,
   ): Promise<Resumed> {
     const { host } = this.#services;
     const look = host.look(name);
@@ -105,7 +122,12 @@ export class Mending {
         `${shown(name)} does not stand still: there is nothing to resume`,
       );
     }
-    const takenBack = fromCheckpoint ? await this.#takeBack(name, isTrial) : null;
+    const takenBack = fromCheckpoint || fromLog
+      ? await this.#opened(
+        name,
+        (opened) => fromLog ? this.#salvage(opened, isTrial) : this.#takeBack(opened, isTrial),
+      )
+      : null;
     if (isTrial) return { state: "parked", problem: look?.problem ?? null, takenBack, leftBehind: [] };
     try {
       const leftBehind = await host.resume(name, withoutClients);
@@ -127,28 +149,12 @@ export class Mending {
     return await this.#services.host.reset(name);
   }
 
-  async #takeBack(name: StatefulName, isTrial: boolean): Promise<TakenBack> {
+  /** Its home is open meanwhile, and nobody is served. */
+  async #opened(name: StatefulName, work: (opened: Opened) => Promise<TakenBack>): Promise<TakenBack> {
     const { homes, apps } = this.#services;
     const opened = await homes.open(name, apps.get(name.app)?.current.version ?? "");
-    const { checkpoint } = opened;
-    let told: TakenBack | null = null;
     try {
-      if (checkpoint === null) {
-        throw new Problem("not_available", `${shown(name)} has no checkpoint to go on from: reset it`);
-      }
-      const piece = openPiece(checkpoint.bytes);
-      const { seen, bytes } = joinPieces(piece, opened.log);
-      told = countOf(checkpoint.at, bytes);
-      const rewritten = wrapPiece({ ...NO_HEAD, seen }, withoutLog(piece.bytes));
-      if (isTrial || told.entries === 0) return told;
-      const home = opened.start([]);
-      const on = { on: checkpoint.at, version: opened.version };
-      try {
-        await home.checkpoint({ at: home.sequence, bytes: rewritten, ...on });
-      } finally {
-        await home.rest().catch(() => {}); // where it is over it need not
-      }
-      return told;
+      return await work(opened);
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       throw new Problem(
@@ -159,12 +165,74 @@ export class Mending {
       opened.abandon();
     }
   }
+
+  async #takeBack(opened: Opened, isTrial: boolean): Promise<TakenBack> {
+    const { name, checkpoint } = opened;
+    if (checkpoint === null) {
+      throw new Problem(
+        "not_available",
+        `${shown(name)} has no checkpoint to go on from: resume it from its log, or reset it`,
+      );
+    }
+    const piece = openPiece(checkpoint.bytes);
+    const { seen, bytes } = joinPieces(piece, opened.log);
+    const told = { ...countOf(checkpoint.at, readEntries(bytes)), why: null, open: [], leftOut: [] };
+    const rewritten = wrapPiece({ ...NO_HEAD, seen }, withoutLog(piece.bytes));
+    if (isTrial || told.entries === 0) return told;
+    await this.#replace(opened, { bytes: rewritten, on: checkpoint.at, version: opened.version });
+    return told;
+  }
+
+  /** MD3 */
+  async #salvage(opened: Opened, isTrial: boolean): Promise<TakenBack> {
+    const { checkpoint } = opened;
+    if (opened.log.length === 0) { // all of it is in its checkpoint
+      return { ...countOf(checkpoint?.at ?? 0, []), why: null, open: [], leftOut: [] };
+    }
+    const { seen, bytes } = joinPieces(checkpoint && openPiece(checkpoint.bytes), opened.log);
+    const { through, why, open, leftOut, checkpoint: kept } = await this.#services.host.salvage(
+      opened.name,
+      opened,
+    );
+    const after = readEntries(bytes).slice(through - (checkpoint?.at ?? 0));
+    const told = { ...countOf(through, after), why, open, leftOut };
+    if (isTrial) return told;
+    const isAll = told.entries === 0 && open.length === 0;
+    const { effects } = checkpointHead(kept.bytes);
+    const head = {
+      seen,
+      open: Math.min(...effects.map(({ clock }) => clock)),
+      marks: effects.some(({ mutations }) => mutations.some(isMerge)),
+    };
+    await this.#replace(opened, {
+      bytes: wrapPiece(
+        effects.length === 0 ? { ...NO_HEAD, seen } : head,
+        isAll ? kept.bytes : withoutLog(kept.bytes),
+      ),
+      ...{ on: kept.on, version: versionOfLog(opened), parts: await packState(kept.state) },
+    });
+    return told;
+  }
+
+  /** A checkpoint in place of all of a log, which is kept to be read; the session rests then. @throws HomeError */
+  async #replace(
+    opened: Opened,
+    checkpoint: Omit<Parameters<Home["checkpoint"]>[0], "at">,
+  ): Promise<void> {
+    await this.#services.host.keepLog(opened.name);
+    const home = opened.start([]);
+    try {
+      await home.checkpoint({ at: home.sequence, ...checkpoint });
+    } finally {
+      await home.rest().catch(() => {}); // where it is over it need not
+    }
+  }
 }
 
-/** What a log says was done; one that can't be read is counted as far as it can. */
-function countOf(checkpoint: number, bytes: Uint8Array): TakenBack {
+/** What entries say was done. */
+function countOf(checkpoint: number, entries: readonly ReadEntry[]) {
   const count = { checkpoint, entries: 0, requests: 0, messages: 0, timers: 0 };
-  for (const entry of readEntries(bytes)) {
+  for (const entry of entries) {
     count.entries++;
     if (entry.kind !== "turn") continue;
     if (entry.input.kind === "request") count.requests++;

@@ -240,7 +240,8 @@ export class Releases {
   }
 }
 
-const isMerge = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
+/** Whether it was done only a mark in the store tells (own_store.ts, O2). */
+export const isMerge = ({ kind }: EffectMutation): boolean => kind !== "set" && kind !== "delete";
 
 const isSame = (a: TokenState, b: TokenState | null): boolean =>
   b !== null && a.sequence === b.sequence && a.replica === b.replica && a.clock === b.clock &&

@@ -26,6 +26,7 @@ import { OwnStore } from "./own_store.ts";
 import { LastAnswers } from "./last_answers.ts";
 import { joinPieces, openPiece } from "./pieces.ts";
 import type { RunListener } from "./run_over.ts";
+import { salvage, type Salvaged } from "./salvage.ts";
 import { SessionCalls } from "./session_calls.ts";
 import { RunVersions } from "./run_versions.ts";
 import { SessionRun } from "./session_run.ts";
@@ -233,7 +234,7 @@ export class SessionHost {
 
   /** Has it begin anew, here; false: it does so with its next use. @throws HomeError */
   async reset(name: StatefulName): Promise<boolean> {
-    await this.#keepLog(name);
+    await this.keepLog(name);
     await this.#end(name);
     return await this.#of(name).ensure().then(() => true, () => false);
   }
@@ -343,8 +344,8 @@ export class SessionHost {
     return hosted;
   }
 
-  /** It has ended: operators may look at its log for a while (ended_logs.ts). */
-  async #keepLog(name: StatefulName): Promise<void> {
+  /** It has ended, or goes on without its log: operators may look at that for a while (ended_logs.ts). */
+  async keepLog(name: StatefulName): Promise<void> {
     const { endedLogs, apps, homes } = this.#services;
     const sessions = apps.get(name.app)?.current.manifest.sessions ?? {};
     const declared = Object.hasOwn(sessions, name.class) ? sessions[name.class] : undefined;
@@ -364,8 +365,11 @@ export class SessionHost {
       failed,
       why: (name) => this.#why(name),
       park: (name, reason) => this.#park(name, reason),
-      serves: (name) => void parked.drop(name),
-      ending: (name) => this.#keepLog(name),
+      serves: (name, run) => {
+        void parked.drop(name);
+        this.#follow(name, run);
+      },
+      ending: (name) => this.keepLog(name),
       answersOf: (name, unheard) => this.#last.keep(keyOf(name), unheard),
       peersOf: (name) => this.#peersOf(name),
     };
@@ -430,6 +434,22 @@ export class SessionHost {
     const ensure = () => this.#of(name).ensure(); // by then it may be another one (hosted.ts, H6)
     const run = isForced ? await this.#openings.forced(name, ensure) : await ensure();
     return run.home.hosts.leftBehind;
+  }
+
+  /**
+   * What can be kept of one whose home is open, and serves nobody: by the code that wrote its log. @throws Problem,
+   * StatefulLoadError
+   */
+  async salvage(name: StatefulName, home: Opened): Promise<Salvaged> {
+    const { apps, prepared, pool, replica } = this.#services;
+    const version = await writtenBy(apps, name, versionOfLog(home));
+    const from = await this.#sessionOf(name, home);
+    const { seen } = joinPieces(home.checkpoint && openPiece(home.checkpoint.bytes), home.log);
+    const effectsApplied = seen?.isWhole === true ? seen.applied : 0;
+    const as = { epoch: home.epoch, replica: replica.status().replica, code: codeOf(version.version) };
+    return await salvage((sink) =>
+      pool.open(prepared(version).app, { ...from, ...as, out: {}, effectsApplied, salvages: true }, sink)
+    );
   }
 
   /** Nothing is left out in silence. */
@@ -512,11 +532,16 @@ export class SessionHost {
 
   #followApps(): void {
     for (const hosted of this.#hosted.values()) {
-      const version = this.#services.apps.get(hosted.name.app)?.current.version;
-      if (version === undefined) continue;
+      if (this.#services.apps.get(hosted.name.app) === undefined) continue;
       hosted.unpark();
-      if (hosted.run !== null && hosted.run.version !== version) hosted.run.checkpoint(version);
+      if (hosted.run !== null) this.#follow(hosted.name, hosted.run);
     }
+  }
+
+  /** S2: also one that the code before has opened, since its log is of that. */
+  #follow({ app }: StatefulName, run: SessionRun): void {
+    const version = this.#services.apps.get(app)?.current.version;
+    if (version !== undefined && run.version !== version) run.checkpoint(version);
   }
 
   #sweepLater(): void {

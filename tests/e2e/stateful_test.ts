@@ -399,6 +399,49 @@ async function isDeployedAgain(cluster: TestCluster): Promise<void> {
   }
 }
 
+/** A later version of the counter, which counts in tens. */
+const IN_TENS = `
+  static shape = 1;
+
+  override migrate(old: Record<string, unknown>): void {
+    this.count.set((old["count"] as { get(): number }).get() * 10);
+    for (const note of old["notes"] as Iterable<string>) this.notes.push(note);
+  }
+`;
+
+async function isTakenOn(cluster: TestCluster): Promise<void> {
+  assert.equal(await call(cluster, "edge-1", "kay", "add", 5), 5);
+  assert.equal((await move(cluster, "kay", "core-1")).code, 0);
+  assert.equal((await move(cluster, "kay", "edge-1")).code, 0);
+  assert.equal(await call(cluster, "edge-1", "kay", "add", 2), 7);
+  assert.equal(await call(cluster, "edge-1", "lou", "add", 1), 1);
+  await call(cluster, "edge-1", "lou", "escape", 1_000);
+  await call(cluster, "edge-1", "kay", "escape", 1);
+  await cluster.control("kill", "edge-1");
+  const isParked = async () => (await refused(cluster, "edge-2", "kay", "get")).code === "stateful_parked";
+  await eventually("it stands still at its next home", isParked);
+  await cluster.control("start", "edge-1");
+  await cluster.ready("edge-1");
+  const folder = await Deno.makeTempDir({ prefix: "sojourn-counter-" });
+  try {
+    const source = await Deno.readTextFile(join(APP, "app.ts"));
+    const begin = "  count = value(0);";
+    await Deno.writeTextFile(join(folder, "app.ts"), source.replace(begin, `${IN_TENS}\n${begin}`));
+    const deployed = await cli(cluster, "deploy", join(folder, "app.ts"), "--app", "counter");
+    assert.equal(deployed.code, 0, deployed.err);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+  await eventually("its log needs the version before", isParked);
+  const trial = await sessionsCommand(cluster, "resume", "kay", "--from-log");
+  assert.deepEqual([trial.code, trial.err], [1, "nothing was changed; --yes does it"]);
+  assert.match(trial.out, /^its log can be kept up to entry \d+: the replay of entry \d+ \(request\)/);
+  assert.match(trial.out, /this would take back 1 entries after entry \d+: 1 requests/);
+  const resumed = await sessionsCommand(cluster, "resume", "kay", "--from-log", "--yes");
+  assert.equal(resumed.code, 0, resumed.err);
+  assert.equal(await call(cluster, "edge-3", "kay", "get"), 70, "what was in the log only, migrated");
+}
+
 async function isOperated(cluster: TestCluster): Promise<void> {
   const listed = JSON.parse((await cli(cluster, "sessions", "list", "counter", "--json")).out) as {
     id: string;
@@ -467,6 +510,10 @@ Deno.test("stateful sessions keep one home, their state, and what they promised"
   );
   await t.step("with f = 0 it is unreachable until its home is back", () => waitsForItsHome(cluster));
   await t.step("an open session goes on with the next version", () => isDeployedAgain(cluster));
+  await t.step(
+    "one whose log can't be replayed to its end is taken on by another version",
+    () => isTakenOn(cluster),
+  );
   await t.step("sessions are listed, shown, deleted, and end", () => isOperated(cluster));
   await t.step("WebSockets at any site are attached, and hear what the session says", () => sit(cluster));
   await t.step("sockets that can't be attached, and garbage, are refused", () => refuseSockets(cluster));

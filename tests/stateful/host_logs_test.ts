@@ -261,7 +261,7 @@ Deno.test("an operator opens a session without a client that holds its log and d
   for (const client of [lost, back]) client.moveTo(null);
   await using second = await memoryHost(counter, { disks, ...hosts });
   const mending = new Mending({ ...second });
-  const how = { fromCheckpoint: false, isTrial: false, withoutClients: false };
+  const how = { fromCheckpoint: false, fromLog: false, isTrial: false, withoutClients: false };
   back.moveTo(second);
   back.connect();
   back.side.send("m2");

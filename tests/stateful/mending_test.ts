@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { decodeAnswer, encodeCall } from "../../functions/calls/call.ts";
 import { Session } from "../../functions/session.ts";
+import { SessionState } from "../../functions/tracked/mod.ts";
 import type { SessionObject } from "../../functions/turns/handler.ts";
 import type { StoreClient } from "../../functions/store_client.ts";
 import { decodeValue, encodeValue } from "../../functions/value.ts";
@@ -9,7 +10,7 @@ import type { Homes } from "../../functions/homes/mod.ts";
 import { EndedLogs } from "../../runtime/stateful/ended_logs.ts";
 import { Mending } from "../../runtime/stateful/mending.ts";
 import { MemoryStorage } from "../../runtime/storage/memory.ts";
-import { Disks, type MemoryHost, memoryHost } from "./memory_host.ts";
+import { Disks, type MemoryHost, memoryHost, sleep } from "./memory_host.ts";
 
 const NAME = { app: "shop", class: "robot", id: "r" };
 let requests = 0;
@@ -74,22 +75,173 @@ Deno.test("a session that did otherwise at a replay is resumed from its checkpoi
   const report = host.parked.get(NAME);
   assert.match(report?.message ?? "", /replay of entry \d+ \(request\) did other things/);
   assert.match(JSON.stringify(report?.detail["did"]), /output 1 to request-\d+, \d+ bytes/);
-  const again = await mending.resume(NAME, { fromCheckpoint: false, isTrial: false, withoutClients: false });
+  const again = await mending.resume(NAME, {
+    fromCheckpoint: false,
+    fromLog: false,
+    isTrial: false,
+    withoutClients: false,
+  });
   assert.deepEqual([again.state, /diverged/.test(again.problem ?? "")], ["parked", true]);
-  const trial = await mending.resume(NAME, { fromCheckpoint: true, isTrial: true, withoutClients: false });
+  const trial = await mending.resume(NAME, {
+    fromCheckpoint: true,
+    fromLog: false,
+    isTrial: true,
+    withoutClients: false,
+  });
   assert.deepEqual([trial.state, trial.takenBack?.requests], ["parked", 2]);
   await assert.rejects(ask(host, "add", 0), { code: "stateful_parked" }, "a trial changes nothing");
-  const resumed = await mending.resume(NAME, { fromCheckpoint: true, isTrial: false, withoutClients: false });
+  const resumed = await mending.resume(NAME, {
+    fromCheckpoint: true,
+    fromLog: false,
+    isTrial: false,
+    withoutClients: false,
+  });
   assert.deepEqual([resumed.state, resumed.takenBack], ["open", trial.takenBack]);
   assert.equal(await ask(host, "add", 0), 7);
   host.loseIsolates();
   assert.equal(await ask(host, "add", 1), 8, "and its log is good from there on");
   await assert.rejects(
-    mending.resume(NAME, { fromCheckpoint: false, isTrial: false, withoutClients: false }),
+    mending.resume(NAME, { fromCheckpoint: false, fromLog: false, isTrial: false, withoutClients: false }),
     {
       code: "stateful_running",
     },
   );
+});
+
+/** A later version of `Counter`: its sum is kept in another field. */
+class Sum extends Session<StoreClient> {
+  static shape = 1;
+  sum = 0;
+  note = "none";
+  add(by: number): number {
+    return this.sum += by;
+  }
+  override migrate(old: Record<string, unknown>): void {
+    this.sum = Number(old["count"]);
+    if ("note" in old) this.note = String(old["note"]);
+  }
+  noted(): string {
+    return this.note;
+  }
+}
+
+const FROM_LOG = { fromCheckpoint: false, fromLog: true, isTrial: false, withoutClients: false };
+const TRIAL = { ...FROM_LOG, isTrial: true };
+
+Deno.test("a session that did otherwise at a replay is taken on by another version, from as much of its log as agrees", async () => {
+  const disks = new Disks();
+  const endedLogs = await EndedLogs.open({
+    ...{ storage: new MemoryStorage(), nowMs: () => Date.now(), keptMsMax: 60_000, isApp: () => true },
+    note: (event) => assert.fail(event),
+  });
+  await diverged(disks);
+  await using host = await memoryHost(make, { disks, ends: { endedLogs } });
+  host.deploy("v2", () => new Sum() as unknown as SessionObject);
+  await assert.rejects(ask(host, "add", 1), { code: "stateful_parked" }, "its log needs the version before");
+  await host.parked.settled();
+  const mending = mendingOf(host);
+  const trial = await mending.resume(NAME, TRIAL);
+  assert.ok(trial.takenBack);
+  const { why, checkpoint, ...told } = trial.takenBack;
+  assert.match(why ?? "", /replay of entry \d+ \(request\) did other things/);
+  assert.deepEqual(told, { entries: 1, requests: 1, messages: 0, timers: 0, open: [], leftOut: [] });
+  assert.ok(checkpoint > 2);
+  await assert.rejects(ask(host, "add", 0), { code: "stateful_parked" }, "a trial changes nothing");
+  const resumed = await mending.resume(NAME, FROM_LOG);
+  assert.deepEqual([resumed.state, resumed.takenBack?.checkpoint], ["open", checkpoint]);
+  assert.equal(await ask(host, "add", 0), 8, "what was in its log, and in no checkpoint, is there");
+  const { entries } = await new Mending({ ...host, endedLogs }).log(NAME, { from: 1, isEnded: true });
+  assert.deepEqual(
+    entries.flatMap(({ method }) => method ?? []),
+    ["add", "leak"],
+    "and all of it can be read",
+  );
+  host.loseIsolates();
+  assert.equal(await ask(host, "add", 1), 9, "and its log is good from there on");
+});
+
+Deno.test("what of a session could be kept is there as well where it ends before it goes on", async () => {
+  const disks = new Disks();
+  await diverged(disks);
+  {
+    await using host = await memoryHost(make, { disks });
+    const { host: of } = host;
+    const resume = () => Promise.reject(new Error("its site is lost"));
+    const lost = new Mending({
+      ...{ homes: host.homes, apps: host.apps },
+      host: {
+        look: (name) => of.look(name),
+        reset: (name) => of.reset(name),
+        salvage: (name, home) => of.salvage(name, home),
+        keepLog: (name) => of.keepLog(name),
+        resume,
+      },
+    });
+    assert.equal((await lost.resume(NAME, FROM_LOG)).state, "parked");
+  }
+  await using host = await memoryHost(make, { disks });
+  const again = { ...FROM_LOG, fromLog: false };
+  assert.deepEqual(await mendingOf(host).resume(NAME, again), {
+    ...{ state: "open", problem: null, takenBack: null, leftBehind: [] },
+  });
+  assert.equal(await ask(host, "add", 0), 8);
+});
+
+Deno.test("a session that never rests is taken on with its fields, and what was open is named", async () => {
+  class Waits extends Counter {
+    override add(by: number): number {
+      void sleep(3_600_000);
+      return super.add(by);
+    }
+  }
+  const waits = () => new Waits() as unknown as SessionObject;
+  await using host = await memoryHost(waits);
+  for (let sum = 1; sum <= 3; sum++) assert.equal(await ask(host, "add", 1), sum);
+  Counter.escaped = 0;
+  assert.equal(await ask(host, "leak"), 0);
+  host.loseIsolates();
+  await assert.rejects(ask(host, "add", 1), { code: "stateful_parked", message: /diverged/ });
+  await host.parked.settled();
+  host.deploy("v2", () => new Sum() as unknown as SessionObject);
+  await assert.rejects(ask(host, "add", 1), { code: "stateful_parked" });
+  await host.parked.settled();
+  const { takenBack } = await mendingOf(host).resume(NAME, FROM_LOG);
+  const hour = "a closure timer of 3600000 ms";
+  assert.deepEqual([takenBack?.requests, takenBack?.open], [1, [hour, hour, hour]]);
+  assert.equal(await ask(host, "add", 1), 4);
+});
+
+Deno.test("what no checkpoint holds, in a log of before that was looked for, is given up by name, and nothing else", async () => {
+  class Before extends Counter {
+    note = "kept";
+    late: unknown = 1;
+    override add(by: number): number {
+      this.late = () => by;
+      return super.add(by);
+    }
+  }
+  const disks = new Disks();
+  const { check } = SessionState.prototype;
+  SessionState.prototype.check = () => {};
+  try {
+    await using host = await memoryHost(() => new Before() as unknown as SessionObject, { disks });
+    assert.equal(await ask(host, "add", 7), 7);
+    host.loseIsolates();
+  } finally {
+    SessionState.prototype.check = check;
+  }
+  await using host = await memoryHost(() => new Before() as unknown as SessionObject, { disks });
+  host.deploy("v2", () => new Sum() as unknown as SessionObject);
+  await assert.rejects(ask(host, "add", 1), {
+    code: "stateful_parked",
+    message: /state_invalid: can't keep late/,
+  });
+  await host.parked.settled();
+  const { state, takenBack } = await mendingOf(host).resume(NAME, FROM_LOG);
+  assert.deepEqual([state, takenBack?.entries, takenBack?.why], ["open", 0, null]);
+  assert.match(takenBack?.leftOut.join() ?? "", /^can't keep late: a function/);
+  assert.equal(await ask(host, "add", 1), 8);
+  assert.equal(await ask(host, "noted"), "kept");
 });
 
 Deno.test("a session that is reset begins anew, and is no longer said to stand still", async () => {
@@ -195,7 +347,7 @@ Deno.test("a session whose log could not be taken back can be resumed all the sa
       Object.assign(start(answers), { checkpoint: () => Promise.reject(new Error("a disk that is full")) });
     return opened;
   };
-  const taking = { fromCheckpoint: true, isTrial: false, withoutClients: false };
+  const taking = { fromCheckpoint: true, fromLog: false, isTrial: false, withoutClients: false };
   const full = new Mending({ ...host, homes: { open, kept: (name) => host.homes.kept(name) } });
   await assert.rejects(full.resume(NAME, taking), /a disk that is full/);
   assert.equal((await mendingOf(host).resume(NAME, taking)).state, "open");

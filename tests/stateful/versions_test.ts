@@ -217,3 +217,46 @@ Deno.test("structures can be put into other fields by migrate, and are tracked t
   host.loseIsolates();
   assert.deepEqual(await ask(host, "stamp", "latte"), [["drinks"], [["mocha", 2], ["latte", 1]]]);
 });
+
+Deno.test("a session whose log the code before has to replay goes on with the present one, before it serves", async () => {
+  await using host = await memoryHost(make(Card));
+  assert.equal(await ask(host, "stamp", "mocha"), 1);
+  host.loseIsolates();
+  host.deploy("v2", make(Counted));
+  assert.equal(await ask(host, "stamp", "mocha"), 2);
+  assert.deepEqual(await ask(host, "all"), {
+    ...{ stamps: { mocha: { count: 2 } }, events: ["1 before", "mocha"], keys: ["stamps", "events"] },
+  });
+});
+
+Deno.test("a class that begins with what no checkpoint holds says so before it answers, and a mended one goes on", async () => {
+  class Arrow extends Card {
+    count = (): number => this.total;
+  }
+  await using host = await memoryHost(make(Arrow));
+  for (let i = 0; i < 2; i++) {
+    await assert.rejects(ask(host, "stamp", "mocha"), {
+      ...{
+        code: "stateful_parked",
+        message: /state_invalid: can't keep count: a function.*make it a method/,
+      },
+    });
+  }
+  host.deploy("v2", make(Card));
+  assert.equal(await ask(host, "stamp", "mocha"), 1);
+});
+
+Deno.test("a handler that waits for what nobody delivers ends with the version that has it: a mended one goes on", async () => {
+  class Hangs extends Card {
+    override stamp(drink: string): number {
+      const stamps = super.stamp(drink);
+      return stamps < 3 ? stamps : new Promise(() => {}) as never;
+    }
+  }
+  await using host = await memoryHost(make(Hangs));
+  for (let stamps = 1; stamps < 3; stamps++) assert.equal(await ask(host, "stamp", "mocha"), stamps);
+  await assert.rejects(ask(host, "stamp", "mocha"), { message: /waits_unrecorded/ });
+  await assert.rejects(ask(host, "stamp", "mocha"), { message: /waits_unrecorded/ });
+  host.deploy("v2", make(Counted));
+  assert.equal(await ask(host, "stamp", "mocha"), 3);
+});
