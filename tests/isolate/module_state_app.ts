@@ -8,6 +8,7 @@ import { format, parseISO } from "npm:date-fns@4.1.0";
 // deno-lint-ignore no-import-prefix -- a package that only this test needs
 import { customAlphabet } from "npm:nanoid@5.1.6";
 import { Hono } from "hono";
+import sortedBtree from "sorted-btree";
 import { z } from "zod";
 import { counter, makeCounter, Registry } from "./module_state_parts.ts";
 
@@ -29,6 +30,8 @@ const view = new DataView(new ArrayBuffer(4));
 const bus = new EventTarget();
 const query = new URLSearchParams("a=1");
 const heads = new Headers({ a: "1" });
+/** The package is CommonJS, hence the second `default`. */
+const tree = new sortedBtree.default<string, number>([["a", 1]]);
 const ids = (function* () {
   for (let n = 1;; n++) yield n;
 })();
@@ -164,6 +167,8 @@ export class Probe extends Session<Env> {
         return scratch[0] = 7;
       case "view":
         return view.setUint8(0, 1);
+      case "package's collection":
+        return void tree.set("k", 1);
       case "event target":
         return bus.addEventListener("said", () => {});
       case "parameters":

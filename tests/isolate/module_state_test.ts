@@ -55,6 +55,7 @@ const CHANGES: readonly (readonly [how: string, names: RegExp])[] = [
   ["sticky expression", /lastIndex of sticky/],
   ["bytes", /scratch/],
   ["view", /view/],
+  ["package's collection", /tree by set/],
   ["event target", /bus by addEventListener/],
   ["parameters", /query by set/],
   ["headers", /heads by set/],

@@ -15,6 +15,8 @@
  * MF3  What a package made (an instance of one of its classes) is left as it is: libraries make on first use what they
  *      need. The variables of its modules are, when a turn begins, as they were loaded, or as the handler that goes on
  *      has left them: no session sees what another has made of them, and no replay does.
+ *      But for collections (a cache, a queue, a sorted map): what can be added to, taken from, and says how much is in it
+ *      refuses the calls that change it, as a Map does.
  * MF4  What is shared and not watched is said when the app loads.
  */
 import { types } from "node:util";
@@ -434,7 +436,10 @@ class Walk {
       this.unwatched.push(`${path}, a Proxy`);
       return [];
     }
-    if (!isPrototype(value) && typeof value !== "function" && this.#isPackages(value)) return [];
+    if (!isPrototype(value) && typeof value !== "function" && this.#isPackages(value)) {
+      this.#refuseChanges(value, path);
+      return [];
+    }
     if (ArrayBuffer.isView(value)) return [[value.buffer, path]];
     if (types.isArrayBuffer(value)) {
       this.buffers.push([path, value as ArrayBuffer]);
@@ -447,6 +452,23 @@ class Walk {
   #isPackages(value: object): boolean {
     const prototype: unknown = Object.getPrototypeOf(value);
     return typeof prototype === "object" && prototype !== null && this.foreign.has(prototype);
+  }
+
+  /** MF3 */
+  #refuseChanges(value: object, path: string): void {
+    const isBuiltin = types.isMap(value) || types.isSet(value) || types.isWeakMap(value) ||
+      types.isWeakSet(value);
+    if (isBuiltin && !Sealed.has(value)) new Sealed(value, path);
+    const members = membersOf(value);
+    if (!isCollection(members)) return;
+    for (const name of CHANGING) {
+      if (!members.has(name)) continue;
+      const refuses = () => {
+        throw refusal(`${path} by ${name}`);
+      };
+      if (Reflect.defineProperty(value, name, { value: refuses, configurable: true })) continue;
+      this.unwatched.push(`${path}, which can be changed by ${name}`);
+    }
   }
 
   /** What has a state beside its properties. */
@@ -510,6 +532,34 @@ class Walk {
     this.frozen.push([path, value]);
     return found;
   }
+}
+
+const ADDING = ["set", "add", "put", "push", "enqueue", "insert", "append"];
+const TAKING = ["delete", "remove", "del", "clear", "pop", "shift", "dequeue"];
+const READING = ["get", "has", "peek", "peekAt", "at", "values", "first", "front", "toArray"];
+const COUNTING: readonly PropertyKey[] = ["size", "length", Symbol.iterator];
+/** MF3: by what methods collections are changed. */
+const CHANGING = [...ADDING, ...TAKING, "unshift", "reset", "update"];
+/** Those of which each change is another one. */
+const PERSISTENT = ["asMutable", "withMutations"];
+
+/** MF3: clients of stores elsewhere don't count, dates can't be taken from. */
+function isCollection(members: ReadonlySet<PropertyKey>): boolean {
+  const hasOne = (names: readonly PropertyKey[]) => names.some((name) => members.has(name));
+  return [ADDING, TAKING, READING, COUNTING].every(hasOne) && !hasOne(PERSISTENT);
+}
+
+/** Names of what an object and its classes have, without asking any of it. */
+function membersOf(value: object): Set<PropertyKey> {
+  const members = new Set<PropertyKey>();
+  for (
+    let of: object | null = value;
+    of !== null && of !== Object.prototype;
+    of = Object.getPrototypeOf(of)
+  ) {
+    for (const name of Reflect.ownKeys(of)) members.add(name);
+  }
+  return members;
 }
 
 const isPlatforms = (value: object): boolean =>
