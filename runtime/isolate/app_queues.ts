@@ -124,6 +124,15 @@ export class AppQueues {
     hold.before = hold.after = hold;
   }
 
+  /** What waits now, by queue; those in which nothing waits are left out. */
+  get byQueue(): ReadonlyMap<QueueName, number> {
+    const sums = new Map<QueueName, number>();
+    for (let hold = this.#ends.after; hold !== this.#ends; hold = hold.after) {
+      if (hold.bytes > 0) sums.set(hold.queue, (sums.get(hold.queue) ?? 0) + hold.bytes);
+    }
+    return sums;
+  }
+
   #most(): QueueHold | undefined {
     let most: QueueHold | undefined;
     for (let hold = this.#ends.after; hold !== this.#ends; hold = hold.after) {
@@ -150,18 +159,30 @@ export interface ShedNote {
   readonly shed: number;
 }
 
+/** Who is told of queues that were shed. */
+export interface ShedListener {
+  /** Each of them. */
+  readonly shed?: (shed: { readonly app: string; readonly queue: QueueName }) => void;
+  /** What is worth a line of the log. */
+  readonly note?: (note: ShedNote) => void;
+}
+
+/** What of an app waits in one kind of its queues. */
+export interface Waiting {
+  readonly app: string;
+  readonly queue: QueueName;
+  readonly bytes: number;
+}
+
 /** The queues of all apps of a site: those of an app outlive its isolates, and are dropped when nothing holds any. */
 export class SiteQueues {
-  readonly #bytesMax: number;
-  readonly #note: (note: ShedNote) => void;
+  readonly bytesMax: number;
+  readonly #told: ShedListener;
   readonly #apps = new Map<string, AppQueues>();
 
-  constructor(
-    bytesMax: number = QUEUES_BYTES_MAX,
-    note: (note: ShedNote) => void = () => {},
-  ) {
-    this.#bytesMax = bytesMax;
-    this.#note = note;
+  constructor(bytesMax: number = QUEUES_BYTES_MAX, told: ShedListener = {}) {
+    this.bytesMax = bytesMax;
+    this.#told = told;
   }
 
   /** Of one app. */
@@ -169,27 +190,30 @@ export class SiteQueues {
     let queues = this.#apps.get(app);
     if (queues === undefined) {
       for (const [name, { size }] of this.#apps) if (size === 0) this.#apps.delete(name);
-      queues = new AppQueues(this.#bytesMax, this.#notes(app));
+      queues = new AppQueues(this.bytesMax, this.#listener(app));
       this.#apps.set(app, queues);
     }
     return queues;
   }
 
   /** One note of an app within NOTE_MS, however many of its queues are shed. */
-  #notes(app: string): (shed: { readonly queue: QueueName; readonly bytes: number }) => void {
+  #listener(app: string): (shed: { readonly queue: QueueName; readonly bytes: number }) => void {
     let sinceMs = -Infinity, shedSince = 0;
     return (shed) => {
       shedSince++;
+      this.#told.shed?.({ app, queue: shed.queue });
       const nowMs = performance.now();
       if (nowMs - sinceMs < NOTE_MS) return;
-      this.#note({ app, ...shed, shed: shedSince });
+      this.#told.note?.({ app, ...shed, shed: shedSince });
       sinceMs = nowMs;
       shedSince = 0;
     };
   }
 
-  /** What waits, by app. */
-  *entries(): Generator<{ readonly app: string; readonly bytes: number }> {
-    for (const [app, { bytes }] of this.#apps) if (bytes > 0) yield { app, bytes };
+  /** What waits, by app and queue. */
+  *waiting(): Generator<Waiting> {
+    for (const [app, { byQueue }] of this.#apps) {
+      for (const [queue, bytes] of byQueue) yield { app, queue, bytes };
+    }
   }
 }

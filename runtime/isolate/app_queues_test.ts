@@ -44,8 +44,13 @@ Deno.test("an app's queues are its own, and those of apps that have none are for
   let isShed = false;
   site.of("b").hold("isolate", () => isShed = true).add(101);
   assert.ok(isShed);
-  assert.deepEqual([...site.entries()], [{ app: "a", bytes: 90 }]);
-  assert.equal(site.of("a").bytes, 90);
+  site.of("a").hold("response body", () => assert.fail("a is within its budget")).add(10);
+  site.of("a").hold("response body", () => assert.fail("nothing waits in it")).add(0);
+  assert.deepEqual([...site.waiting()], [
+    { app: "a", queue: "isolate", bytes: 90 },
+    { app: "a", queue: "response body", bytes: 10 },
+  ]);
+  assert.equal(site.of("a").bytes, 100);
   const before = site.of("b");
   site.of("c");
   assert.notEqual(site.of("b"), before);

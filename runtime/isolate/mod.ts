@@ -1,7 +1,7 @@
 /** Isolates: app code runs in processes of its own that hold no permission, and is reached by frames. */
 export type { AnswerBody, IsolateAnswer, ResponseAnswer } from "./answer.ts";
 export type { CallRequest, IsolateApp, IsolateCall } from "./call.ts";
-export { AppQueues, SiteQueues } from "./app_queues.ts";
+export { AppQueues, type QueueName, SiteQueues } from "./app_queues.ts";
 export type { HostSocket, SocketSink } from "./host_socket.ts";
 export type { ChannelSink, StatefulEnd } from "./channel.ts";
 export {

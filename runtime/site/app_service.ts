@@ -47,6 +47,7 @@ import { secretRanges, SecretRing, SecretTable } from "../secrets/mod.ts";
 import { ConfigError, type SiteConfig } from "./config.ts";
 import type { RequestMetrics } from "../gateway/request_metrics.ts";
 import type { IsolateMetrics } from "./isolate_metrics.ts";
+import type { QueueMetrics } from "./queue_metrics.ts";
 import type { DiskDamage } from "./disk_damage.ts";
 import type { Faults } from "./faults.ts";
 import type { SiteLog } from "./log.ts";
@@ -85,6 +86,7 @@ export interface SiteParts {
   /** Its parent's id, as it is at any time; null at the root. */
   readonly parent: string | null;
   readonly isolates: IsolateMetrics;
+  readonly queues: QueueMetrics;
   readonly stateful: StatefulMetrics;
   readonly random: SystemRandom;
   readonly faults: Faults;
@@ -136,9 +138,12 @@ export async function startApps(
     ? null
     : await openSecretStore({ ...secretServices, nowMs: () => clock.nowMs() }, table);
   const cgroups = await lentCgroup(config);
-  const queues = new SiteQueues(config.limits.appQueuesMb * 1024 * 1024, (shed) => {
-    log.line("warn", "app_queues_full", { ...shed, bytesMax: config.limits.appQueuesMb * 1024 * 1024 });
+  const bytesMax = config.limits.appQueuesMb * 1024 * 1024;
+  const queues = new SiteQueues(bytesMax, {
+    shed: (shed) => site.queues.shed(shed),
+    note: (shed) => log.line("warn", "app_queues_full", { ...shed, bytesMax }),
   });
+  site.queues.watch(queues);
   const isolates = new IsolatePool({
     queues,
     cacheFolder: config.cache,

@@ -49,6 +49,7 @@ import { describe, Faults } from "./faults.ts";
 import { frontPage } from "./front_page.ts";
 import { fixedChanges, ownersSettings } from "./owners_fields.ts";
 import { IsolateMetrics } from "./isolate_metrics.ts";
+import { QueueMetrics } from "./queue_metrics.ts";
 import { siteFamilies } from "./site_metrics.ts";
 import { siteResource } from "./site_resource.ts";
 import { siteStatus } from "./status.ts";
@@ -79,6 +80,7 @@ export class Site {
   readonly faults: Faults;
   readonly damage: DiskDamage;
   readonly isolates = new IsolateMetrics();
+  readonly queues = new QueueMetrics();
   readonly stateful = new StatefulMetrics();
   readonly #cut = new AbortController();
   readonly #chaos: SiteChaos | null;
@@ -233,6 +235,7 @@ export class Site {
     this.telemetry.add(
       ...this.requests.families,
       ...this.isolates.families,
+      ...this.queues.families,
       ...this.stateful.families,
       ...disks.families,
       this.faults.counter,
