@@ -4,7 +4,8 @@
  *
  * L1  Lines of one version leave in the order in which they came, whether or not a map had to be fetched first.
  * L2  A map that is absent, malformed or too large leaves the text as it was; nothing fails for want of a map.
- * L3  At most {@link WAITING_MAX} lines wait for a map; those after them leave as they are, in turn.
+ * L3  At most {@link WAITING_MAX} lines of a version wait for its map, and {@link WAITING_CHARACTERS_MAX} characters:
+ *     at one more, all of them leave as they are, and it too.
  */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
@@ -19,6 +20,8 @@ const MAP_BYTES_MAX = 64 * 1024 * 1024;
 const MAPS_MAX = 8;
 /** Lines that wait while a map is fetched, which takes a round trip. */
 const WAITING_MAX = 1_000;
+/** Of long ones fewer: what an app may print within four seconds. */
+const WAITING_CHARACTERS_MAX = 1024 * 1024;
 
 /** A line that an app printed. */
 export interface PrintedLine {
@@ -26,7 +29,24 @@ export interface PrintedLine {
   readonly text: string;
 }
 
+/** The lines of a version that wait for its map, in the order in which they came (L1). */
+interface LineQueue {
+  /** Each passes its line on, with its places told. */
+  waiting: ((locate: Locate) => void)[];
+  characters: number;
+}
+
 const asIs: Locate = (text) => text;
+
+/** L2 */
+function located(text: string, locate: Locate): string {
+  if (!hasPlaces(text)) return text;
+  try {
+    return locate(text);
+  } catch {
+    return text;
+  }
+}
 
 /** Maps the stacks of one site's apps. */
 export class AppStacks {
@@ -35,7 +55,7 @@ export class AppStacks {
   readonly #note: (event: string, detail: Record<string, unknown>) => void;
   /** By digest; the one used longest ago goes first. */
   readonly #maps = new Map<string, Promise<Locate>>();
-  readonly #waiting = new Map<string, { last: Promise<void>; count: number }>();
+  readonly #waiting = new Map<string, LineQueue>();
 
   constructor(
     system: SystemStore,
@@ -49,26 +69,39 @@ export class AppStacks {
 
   /** Passes on a line with its places told, at once where it has none and none waits (L1). */
   line<L extends PrintedLine>(line: L, pass: (line: L) => void): void {
-    const queue = this.#waiting.get(line.version);
-    if (queue === undefined && !hasPlaces(line.text)) return pass(line);
-    const count = (queue?.count ?? 0) + 1;
-    const mapped = count > WAITING_MAX ? Promise.resolve(line.text) : this.mapped(line.version, line.text);
-    const last = Promise.all([mapped, queue?.last]).then(([text]) => {
-      pass({ ...line, text });
-      const now = this.#waiting.get(line.version);
-      if (now !== undefined && --now.count === 0) this.#waiting.delete(line.version);
+    const { version, text } = line;
+    const known = this.#waiting.get(version);
+    if (known === undefined && !hasPlaces(text)) return pass(line);
+    const queue = known ?? this.#queue(version);
+    const isFull = queue.waiting.length >= WAITING_MAX ||
+      queue.characters + text.length > WAITING_CHARACTERS_MAX;
+    queue.waiting.push((locate) => pass({ ...line, text: located(text, locate) }));
+    queue.characters += text.length;
+    if (isFull) this.#passAll(queue, asIs); // L3
+  }
+
+  /** One wait for the map serves all lines that come until it is there: what has left is held by nothing. */
+  #queue(version: string): LineQueue {
+    const queue: LineQueue = { waiting: [], characters: 0 };
+    this.#waiting.set(version, queue);
+    void this.#locate(version).catch(() => asIs).then((locate) => {
+      this.#waiting.delete(version);
+      this.#passAll(queue, locate);
     });
-    this.#waiting.set(line.version, { last, count });
+    return queue;
+  }
+
+  #passAll(queue: LineQueue, locate: Locate): void {
+    const { waiting } = queue;
+    queue.waiting = [];
+    queue.characters = 0;
+    for (const pass of waiting) pass(locate);
   }
 
   /** A text with its places told. Never rejects (L2). */
   async mapped(version: string, text: string): Promise<string> {
     if (!hasPlaces(text)) return text;
-    try {
-      return (await this.#locate(version))(text);
-    } catch {
-      return text; // L2
-    }
+    return located(text, await this.#locate(version).catch(() => asIs));
   }
 
   async #locate(version: string): Promise<Locate> {

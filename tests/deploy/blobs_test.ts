@@ -225,3 +225,33 @@ Deno.test("lines leave in order with their places told; a bad map leaves them as
   assert.equal(await deploy("good", moved), version);
   assert.equal(await stacks.mapped(version, "at bundle:2:1"), "at app.ts:6:3");
 });
+
+Deno.test("lines whose map does not come leave as they are, in order, and nothing holds them (L1, L3)", async () => {
+  const asked = Promise.withResolvers<never>();
+  let asks = 0;
+  const { system, blobs } = setUp();
+  const away = {
+    ...asSystem(system),
+    get: () => {
+      asks++;
+      return asked.promise;
+    },
+  };
+  const stacks = new AppStacks(away, blobs.reader, () => {});
+  const version = "0".repeat(64);
+  const passed: string[] = [];
+  const say = (text: string) => stacks.line({ version, text }, (line) => void passed.push(line.text));
+  for (let i = 0; i < 2_500; i++) say(i % 2 === 0 ? `${i} at bundle:2:1` : `${i}`);
+  assert.equal(passed.length, 2_002, "at most 1,000 wait");
+  assert.deepEqual(passed.map((text) => parseInt(text)), passed.map((_, i) => i));
+  const long = "x".repeat(16 * 1024) + " at bundle:2:1";
+  for (let i = 0; i < 640; i++) say(long);
+  assert.ok(2_500 + 640 - passed.length <= 64, "at most 1 MiB waits");
+  assert.equal(asks, 1, "one wait serves them all");
+  say("the last that waits");
+  assert.notEqual(passed.at(-1), "the last that waits");
+  asked.reject(new Error("the store is away"));
+  while (passed.length < 2_500 + 640 + 1) await new Promise((resolve) => setTimeout(resolve, 1));
+  say("at once");
+  assert.equal(passed.at(-1), "at once");
+});
