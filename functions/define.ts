@@ -46,7 +46,7 @@ export interface TableDefinition<
  *
  * ```ts
  * import { table } from "sojourn";
- * import { z } from "zod";
+ * import * as z from "zod";
  * const orders = table({
  *   schema: z.object({ by: z.string(), id: z.string(), at: z.number() }),
  *   key: ["by", "id"],

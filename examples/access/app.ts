@@ -5,7 +5,7 @@
  */
 import { contextOf, defineApp } from "sojourn";
 import { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 import { type App, authorize, type Ctx, issue, revoke } from "./certificates.ts";
 import { mail } from "./mail.ts";
 import { page } from "./page.ts";

@@ -1,7 +1,7 @@
 /** What the certificates protect: a mailbox. Every request of it is authorised where it arrives, at an edge. */
 import { Hono } from "hono";
 import { createMiddleware } from "hono/factory";
-import { z } from "zod";
+import * as z from "zod";
 import { type App, authorize } from "./certificates.ts";
 import type { Permission } from "./resources.ts";
 

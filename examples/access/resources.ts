@@ -1,6 +1,6 @@
 /** What the app declares. */
 import { type EnvOf, table } from "sojourn";
-import { z } from "zod";
+import * as z from "zod";
 
 /** What a certificate may allow. */
 export const PERMISSIONS = ["read", "send", "delete"] as const;

@@ -4,7 +4,7 @@
  */
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { z } from "zod";
+import * as z from "zod";
 import { karmaKey } from "./counters.ts";
 import { readForm } from "./form.ts";
 import { newId } from "./ids.ts";

@@ -4,7 +4,7 @@
  */
 import { contextOf } from "sojourn";
 import { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 import { moveOld } from "./archive.ts";
 import type { App, Ctx } from "./page.ts";
 import { type Env, resources } from "./resources.ts";

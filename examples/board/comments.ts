@@ -1,7 +1,7 @@
 /** Discussions: one comment with its answers, the form to write one, and storing it. */
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { z } from "zod";
+import * as z from "zod";
 import { commentTable, findComment, findStory, listComments } from "./archive.ts";
 import { countKey, StoryCounts } from "./counters.ts";
 import { readForm } from "./form.ts";

@@ -1,5 +1,5 @@
 /** What a form or a JSON client sends, checked once by a schema. */
-import { z } from "zod";
+import * as z from "zod";
 import type { Ctx } from "./page.ts";
 
 /** The parsed fields, or what is wrong with them, for people. */

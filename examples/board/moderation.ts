@@ -1,7 +1,7 @@
 /** Moderation: authors rate comments up or down, which counts for their writers too, and is written down. */
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { z } from "zod";
+import * as z from "zod";
 import { lookUp } from "./comments.ts";
 import { countKey, karmaKey, StoryCounts } from "./counters.ts";
 import { readForm } from "./form.ts";

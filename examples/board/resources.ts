@@ -3,7 +3,7 @@
  * change at the same time (counts, ratings) is a sum in kv, which merges (counters.ts).
  */
 import { type EnvOf, table } from "sojourn";
-import { z } from "zod";
+import * as z from "zod";
 import { ID_PATTERN } from "./ids.ts";
 
 const id = z.string().regex(ID_PATTERN);

@@ -1,7 +1,7 @@
 /** Pages that list and show stories: of the day, by category, by date, one with its discussion. */
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { z } from "zod";
+import * as z from "zod";
 import { findStory, listComments, listStories } from "./archive.ts";
 import { RATING_MIN, StoryCounts } from "./counters.ts";
 import { readForm } from "./form.ts";

@@ -1,7 +1,7 @@
 /** Submissions: anybody who is logged in offers a story; authors accept or reject it. */
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { z } from "zod";
+import * as z from "zod";
 import { PAGE_ROWS } from "./archive.ts";
 import { readForm } from "./form.ts";
 import { newId } from "./ids.ts";

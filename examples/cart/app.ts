@@ -4,7 +4,7 @@
  */
 import { contextOf, defineApp } from "sojourn";
 import { type Context, Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 import { articleOf, articles } from "./articles.ts";
 import { type Answer, Cart, type Env, resources, Shelf } from "./sessions.ts";
 

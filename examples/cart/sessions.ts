@@ -8,7 +8,7 @@
  * S3  A cart is ordered once. What is ordered is a row of `orders`; a row that is written again is the same row.
  */
 import { type EnvOf, map, Session, table } from "sojourn";
-import { z } from "zod";
+import * as z from "zod";
 import { articleOf } from "./articles.ts";
 
 const line = z.object({ article: z.string(), count: z.number().int(), cents: z.number().int() });

@@ -6,7 +6,7 @@ import { contextOf, defineApp } from "sojourn";
 import { type Context, Hono } from "hono";
 import { upgradeWebSocket } from "hono/deno";
 import { streamSSE } from "hono/streaming";
-import { z } from "zod";
+import * as z from "zod";
 import { type Env, follow, history, resources, ROOM, say } from "./messages.ts";
 import { page } from "./page.ts";
 

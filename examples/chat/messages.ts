@@ -7,7 +7,7 @@
  *     site that was cut off, still arrives if it belongs among them.
  */
 import { type EnvOf, table } from "sojourn";
-import { z } from "zod";
+import * as z from "zod";
 
 /** What one screen and one answer hold. */
 export const WINDOW_ROWS = 100;

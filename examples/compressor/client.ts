@@ -5,7 +5,7 @@
  *   deno run -A examples/compressor/client.ts --sites http://localhost:8003/compressor --port 8090
  */
 import { type Client, connect } from "sojourn/client";
-import { z } from "zod";
+import * as z from "zod";
 import { decodeReply, type ReplyHead } from "./wire.ts";
 import { expand, type Window, WINDOW_BYTES } from "./window.ts";
 

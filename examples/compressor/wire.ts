@@ -6,7 +6,7 @@
  *
  * Replies come in the order of the requests (a session handles one at a time): so the windows of both ends agree.
  */
-import { z } from "zod";
+import * as z from "zod";
 
 const header = z.tuple([z.string().max(1_000), z.string().max(16_384)]);
 

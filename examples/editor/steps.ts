@@ -7,7 +7,7 @@
  *     ago at another site, is what the session promises.
  */
 import { type EnvOf, table } from "sojourn";
-import { z } from "zod";
+import * as z from "zod";
 import { TOOLS } from "./picture.ts";
 
 /** A document's name, as it stands in paths. */

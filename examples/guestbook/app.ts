@@ -5,7 +5,7 @@
 import { contextOf, defineApp, type EnvOf } from "sojourn";
 import { Hono } from "hono";
 import { streamSSE } from "hono/streaming";
-import { z } from "zod";
+import * as z from "zod";
 import { listEntries, sign } from "./entries.ts";
 import { page } from "./page.ts";
 

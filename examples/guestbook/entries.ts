@@ -3,7 +3,7 @@
  * signed at several sites at once all count.
  */
 import type { Kv } from "sojourn";
-import { z } from "zod";
+import * as z from "zod";
 
 const entrySchema = z.object({
   name: z.string().trim().min(1, "tell us your name").max(40, "a name has at most 40 characters"),

@@ -1,5 +1,5 @@
 /** What players and a table say to each other, each a JSON text. From players it is parsed, here and nowhere else. */
-import { z } from "zod";
+import * as z from "zod";
 
 const key = z.string().min(8).max(100);
 

@@ -1,5 +1,5 @@
 /** What players and a game say to each other, each a JSON text. From players it is parsed, here and nowhere else. */
-import { z } from "zod";
+import * as z from "zod";
 import { SIZE } from "./board.ts";
 import type { Made } from "./rules.ts";
 import { RACK_TILES } from "./tiles.ts";

@@ -3,7 +3,7 @@
  */
 import { defineApp, type EnvOf, table } from "sojourn";
 import { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 
 const resources = {
   tables: {

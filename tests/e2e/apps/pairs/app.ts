@@ -1,7 +1,7 @@
 /** Pairs of rows that are always written together, listed by what they have in common. */
 import { defineApp, type EnvOf, table } from "sojourn";
 import { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 
 const resources = {
   tables: {

@@ -1,7 +1,7 @@
 /** An app that does one thing a path: what the end-to-end tests look at. */
 import { defineApp, type EnvOf, table } from "sojourn";
 import { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 
 const resources = {
   tables: {

@@ -2,7 +2,7 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { defineApp, type EnvOf, table } from "sojourn";
 import { Hono } from "hono";
-import { z } from "zod";
+import * as z from "zod";
 
 const resources = {
   tables: { notes: table({ schema: z.object({ id: z.string(), text: z.string() }), key: ["id"] }) },
