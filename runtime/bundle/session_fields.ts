@@ -20,8 +20,17 @@ export interface NamedClass {
 export const privateSessionFields = (program: Program, code: string): BundleIssue[] =>
   sessionClasses(program).flatMap(({ names, node }) => fieldsOf(names, node, code));
 
+/** Looked for by each check of a bundle, and a bundle has a hundred thousand nodes: once is enough. */
+const found = new WeakMap<Program, readonly NamedClass[]>();
+
 /** The Session classes of a parsed bundle. */
-export function sessionClasses(program: Program): NamedClass[] {
+export function sessionClasses(program: Program): readonly NamedClass[] {
+  let classes = found.get(program);
+  if (classes === undefined) found.set(program, classes = findClasses(program));
+  return classes;
+}
+
+function findClasses(program: Program): readonly NamedClass[] {
   const bases = new Set<string>();
   const classes: NamedClass[] = [];
   visit(program, (node) => {

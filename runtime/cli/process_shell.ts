@@ -1,7 +1,7 @@
 /**
  * The real process as a command sees it: standard output and error, variables, the terminal, Ctrl-C.
  */
-import { removeTempFolders } from "../bundle/mod.ts";
+import { removeTempFolders } from "../bundle/temp_folder.ts";
 import { EXIT, type Shell, type Terminal } from "./command.ts";
 
 const encoder = new TextEncoder();

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { ASSET_BYTES_MAX, AssetsRefused, collectAssets } from "../assets/mod.ts";
-import { bundleApp, type BundleResult } from "../bundle/mod.ts";
+import type { BundleResult } from "../bundle/mod.ts";
 import type { BlobRef } from "./blobs.ts";
 import {
   AdminClient,
@@ -41,6 +41,12 @@ export interface UploadProgress extends Progress {
   readonly sending?: (files: { readonly count: number; readonly of: number }) => void;
 }
 
+/** Bundles a module. The bundler is imported for that: every command would wait for a parser that most don't need. */
+export async function bundle(module: string): Promise<BundleResult> {
+  const { bundleApp } = await import("../bundle/mod.ts");
+  return await bundleApp(module);
+}
+
 /**
  * Bundles and deploys a module.
  *
@@ -53,7 +59,7 @@ export async function deployModule(
 ): Promise<Deployed> {
   const { module, app, fallback, weight, waitMs } = upload;
   const client = to instanceof AdminClient ? to : new AdminClient(to);
-  const bundled = await (upload.bundled ?? bundleApp(module));
+  const bundled = await (upload.bundled ?? bundle(module));
   if (bundled.kind === "failed") throw new AdminError("deploy_invalid", bundled.message);
   const { code, locate } = bundled;
   progress.signal?.throwIfAborted();

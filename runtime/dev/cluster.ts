@@ -152,6 +152,18 @@ export class Cluster {
     );
   }
 
+  /** Resolves when the root is ready. */
+  async rootReady(signal: AbortSignal): Promise<void> {
+    await answers(`${this.root.url}/_sojourn/readyz`, signal, (answer) => answer.ok);
+  }
+
+  /** Where apps are deployed. */
+  get root(): ClusterSite {
+    const root = this.sites.find(({ parent }) => parent === null);
+    if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
+    return root;
+  }
+
   /** A site by id. */
   site(id: string): ClusterSite | undefined {
     return this.sites.find((site) => site.id === id);

@@ -1,8 +1,8 @@
 /**
  * `sojourn dev`: a whole cluster on this machine, with the given apps, redeployed when they change.
  *
- * Stages: topology and apps found → sites started → ready → apps deployed → every app answers at each site →
- * `ready` → changes watched → Ctrl-C → all stopped.
+ * Stages: topology and apps found → sites started, apps bundled → the root is ready: it takes the apps → all are ready:
+ * they have them → every app answers at each site → `ready` → changes watched → Ctrl-C → all stopped.
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,8 +15,9 @@ import {
   type Shell,
   UsageError,
 } from "../cli/mod.ts";
-import { bundleApp, type BundleResult } from "../bundle/mod.ts";
+import type { BundleResult } from "../bundle/mod.ts";
 import { AdminError } from "../deploy/client.ts";
+import { bundle } from "../deploy/upload.ts";
 import { F_MAX } from "../../store/limits.ts";
 import { ConfigError } from "../site/config.ts";
 import { ownersCount } from "../site/owners_fields.ts";
@@ -242,12 +243,17 @@ class DevRun {
     watching.catch(() => {}); // told when it is awaited
     try {
       cluster.start();
-      const bundles = this.#apps.map(({ module }) => bundleApp(module)); // while the sites start
+      const bundles = this.#apps.map(({ module }) => bundle(module)); // while the sites start
       await writeFile();
-      await cluster.ready(AbortSignal.any([stop, starts.hopeless, AbortSignal.timeout(READY_MS_MAX)]));
+      const signal = AbortSignal.any([stop, starts.hopeless, AbortSignal.timeout(READY_MS_MAX)]);
+      const taken = this.#rootTakes(bundles, signal);
+      await cluster.ready(signal);
       starts.done();
+      const changed = await taken;
       const names: string[] = [];
-      for (const [i, app] of this.#apps.entries()) names.push(await this.#deploy(app, bundles[i]));
+      for (const [i, app] of this.#apps.entries()) {
+        names.push(await this.#deploy(app, { bundled: bundles[i], changed: changed[i] }));
+      }
       await this.#answering(names, stop);
       this.#announce(names, performance.now() - begunMs);
       deployed.resolve();
@@ -278,12 +284,41 @@ class DevRun {
     throw error;
   }
 
-  async #deploy(app: AppSource, bundled?: Promise<BundleResult>): Promise<string> {
-    const root = this.#cluster.sites.find((site) => site.parent === null);
-    if (root === undefined) throw new Error("a cluster has a root"); // topologies are checked
-    const target = { url: root.url, token: this.#cluster.adminToken };
+  /** Whom to tell of changes. */
+  get #target(): { readonly url: string; readonly token: string } {
+    return { url: this.#cluster.root.url, token: this.#cluster.adminToken };
+  }
+
+  /**
+   * Has the root run the apps for their manifests and write their rows while the other sites start; answers for each
+   * whether that changed anything. What goes wrong is told by the deploys that follow, which wait for all sites.
+   */
+  async #rootTakes(
+    bundles: readonly Promise<BundleResult>[],
+    signal: AbortSignal,
+  ): Promise<readonly boolean[]> {
+    const changed: boolean[] = [];
+    try {
+      await this.#cluster.rootReady(signal);
+      for (const [i, app] of this.#apps.entries()) {
+        const options = { bundled: bundles[i], waitMs: 0, signal };
+        changed.push((await deployApp(app, this.#target, options)).changed);
+      }
+    } catch {
+      // As said above.
+    }
+    return changed;
+  }
+
+  async #deploy(
+    app: AppSource,
+    early: { readonly bundled?: Promise<BundleResult> | undefined; readonly changed?: boolean | undefined } =
+      {},
+  ): Promise<string> {
+    const target = this.#target;
     const warned = (warning: string) => this.#shell.err(`warning: ${warning}`);
-    const deployed = await deployApp(app, target, warned, bundled);
+    const said = await deployApp(app, target, { bundled: early.bundled, warned });
+    const deployed = { ...said, changed: said.changed || early.changed === true };
     const env = this.#envs.get(app) ??
       new EnvFile(app.folder, target, (line) => this.#shell.err(line));
     this.#envs.set(app, env);

@@ -7,13 +7,21 @@ import type { AppSource } from "./app_source.ts";
 /** Every site is on this machine: one that takes longer has failed. */
 const WAIT_MS = 30_000;
 
-/** @param bundled its bundle, where that was begun before. @throws AdminError where the cluster or the bundler refuses it. */
+/** How an app is deployed. */
+export interface DeployOptions {
+  /** Its bundle, where that was begun before. */
+  readonly bundled?: Promise<BundleResult> | undefined;
+  /** How long to wait for the sites. */
+  readonly waitMs?: number;
+  readonly warned?: (warning: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** @throws AdminError where the cluster or the bundler refuses it. */
 export async function deployApp(
-  app: AppSource,
+  { module, fallback }: AppSource,
   target: { url: string; token: string },
-  warned: (warning: string) => void,
-  bundled?: Promise<BundleResult>,
+  { bundled, waitMs = WAIT_MS, ...progress }: DeployOptions,
 ): Promise<Deployed> {
-  const upload = { module: app.module, fallback: app.fallback, waitMs: WAIT_MS, bundled };
-  return await deployModule(upload, target, { warned });
+  return await deployModule({ module, fallback, waitMs, bundled }, target, progress);
 }

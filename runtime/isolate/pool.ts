@@ -238,6 +238,8 @@ export class IsolatePool {
     } catch (error) {
       await isolate?.close();
       return { kind: "failed", code: "load_failed", message: messageOf(error), stack: "" };
+    } finally {
+      this.#spares.refillSoon();
     }
   }
 

@@ -1,14 +1,17 @@
 /**
  * Processes that wait for an app: started, without permissions, bootstrap warm.
  *
- * One hides the start of the next isolate; more only help bursts. A spare that died while it waited is replaced
- * when it is taken.
+ * One hides the start of the next isolate; more only help bursts. Who has taken one calls `refillSoon` when its app is
+ * loaded: what is started for later is behind what is needed now. A spare that died while it waited is replaced then.
  */
 import { bootstrapFiles } from "./bootstrap_file.ts";
 import type { IsolateCgroups } from "./cgroups.ts";
 import { Isolate } from "./isolate.ts";
 import { DEFAULT_LIMITS, type ProcessSizes } from "./limits.ts";
 import { startProcess } from "./process.ts";
+
+/** A process that starts takes the CPU from the first answers of the isolate that was opened before. */
+const REFILL_AFTER_MS = 300;
 
 /** Processes that wait. */
 export class Spares {
@@ -19,6 +22,7 @@ export class Spares {
   readonly #underWay = new Set<Promise<unknown>>();
   #waiting: Promise<Isolate>[] = [];
   #sizes: ProcessSizes = DEFAULT_LIMITS;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   constructor(options: {
@@ -44,13 +48,22 @@ export class Spares {
     }
   }
 
+  /** Starts what is wanted when what was just opened has answered. */
+  refillSoon(): void {
+    if (this.#closed) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.refill();
+    }, REFILL_AFTER_MS);
+  }
+
   /** Starts what is wanted; resolves when all that wait are ready, rejects when one cannot be started. */
   async ready(): Promise<void> {
     this.refill();
     await Promise.all(this.#waiting);
   }
 
-  /** A process of these sizes: a waiting one where there is one. Those that wait from now on have them too. */
+  /** A process of these sizes: a waiting one where there is one. Those that are started from now on have them too. */
   async take(sizes: ProcessSizes): Promise<Isolate> {
     if (sizes.heapMib !== this.#sizes.heapMib || sizes.buffersMib !== this.#sizes.buffersMib) {
       this.#sizes = { heapMib: sizes.heapMib, buffersMib: sizes.buffersMib };
@@ -61,13 +74,9 @@ export class Spares {
     // As many as wait now, not until one comes: where no process can be started, the last line says so.
     for (let left = this.#waiting.length; left > 0; left--) {
       const isolate = await this.#waiting.shift()?.catch(() => undefined);
-      if (isolate === undefined || isolate.isOver) continue;
-      this.refill();
-      return isolate;
+      if (isolate !== undefined && !isolate.isOver) return isolate;
     }
-    const started = this.#start("serve", sizes);
-    this.refill();
-    return await started;
+    return await this.#start("serve", sizes);
   }
 
   /** A process that reads the manifest off a bundle. */
@@ -77,6 +86,7 @@ export class Spares {
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#timer);
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const spare of await Promise.allSettled(waiting)) {

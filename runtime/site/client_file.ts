@@ -7,7 +7,8 @@
  */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { fromFileUrl, runDenoBundle } from "../bundle/mod.ts";
+import { runDenoBundle } from "../bundle/deno_bundle.ts";
+import { fromFileUrl } from "../bundle/file_url.ts";
 import { Problem } from "../gateway/problem.ts";
 
 const ENTRY = fromFileUrl(new URL("../../functions/client/mod.ts", import.meta.url));

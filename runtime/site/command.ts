@@ -1,6 +1,9 @@
 /**
  * `sojourn site --config FILE`: one site, until it is told to stop.
  *
+ * The site itself is imported when one is run: the command line, `dev` included, has this table of commands, and loading
+ * all that a site is takes longer than most of them.
+ *
  * SIGTERM and SIGINT stop it in order; a second one, or `--supervised` with its standard input closed for long,
  * ends it at once. A site whose disk has failed and works again ends with exit code 1, to be started anew; one in which
  * something was thrown that nobody waited for with exit code 70. SIGHUP makes it read what its file says of owners again.
@@ -10,7 +13,7 @@ import { type Command, EXIT, type ExitCode, type Shell } from "../cli/command.ts
 import { type ChaosFile, chaosFileSchema } from "../chaos/site_chaos.ts";
 import { ConfigError, explain, readSiteConfig } from "./config.ts";
 import { describe, onUnexpected } from "./faults.ts";
-import { Site } from "./site.ts";
+import type { Site } from "./site.ts";
 
 /** A broken site that does not come to its end in order by then ends without: what it has acknowledged is on disk. */
 const BROKEN_STOP_MS_MAX = 15_000;
@@ -58,6 +61,7 @@ async function runSite(
   let site: Site;
   try {
     const config = await readSiteConfig(file, Deno.env.toObject());
+    const { Site } = await import("./site.ts");
     site = await Site.start(config, chaosFile === undefined ? null : await readChaosFile(chaosFile));
   } catch (error) {
     if (
