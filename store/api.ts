@@ -322,6 +322,8 @@ export interface Replica {
       without?: (site: SiteId) => boolean,
       last?: SiteId | null,
     ): Choice;
+    /** Sites that live, of those that may be owners here, the nearest first. */
+    nearest(): SiteId[];
     /** Whether a site belongs to the tree. */
     isKnown(site: SiteId): boolean;
     readonly detector: Pick<Detector, "presence" | "onPresence" | "watch" | "refused">;

@@ -6,7 +6,7 @@
  */
 import type { Standing } from "../../store/owners/detector.ts";
 import type { SiteId } from "../../store/ports.ts";
-import { HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
+import { type Home, HomeError, type HomeRow, type Opened, type StatefulName } from "./api.ts";
 import { alignOwn, overtaken } from "./align_own.ts";
 import { AnswerRoom } from "./answer_room.ts";
 import { Arbiter } from "./arbiter.ts";
@@ -26,6 +26,9 @@ import {
   OPEN_MS_MAX,
   PACKET_BYTES_TARGET,
   PER_APP_MAX,
+  SEAT_BYTES_MAX,
+  SEAT_MOVES_MAX,
+  SEAT_MS_MAX,
   SEED_BYTES,
   SITE_ANSWERS_BYTES_MAX,
 } from "./limits.ts";
@@ -38,6 +41,7 @@ import { type Forced, Recovery, type RecoveryPorts } from "./recovery.ts";
 import { Followable, type KeptCopy, keptCopy, ownLogs, unreadable } from "./own_logs.ts";
 import type { HomesPorts, HomesStatus, LogNews } from "./ports.ts";
 import { Routes } from "./routes.ts";
+import { Seats } from "./seats.ts";
 import { SureArbiter } from "./sure_arbiter.ts";
 import { Watches } from "./watches.ts";
 
@@ -53,6 +57,10 @@ export class Homes {
   readonly #keepers: Keepers;
   readonly #arbiter: Arbiter | null;
   readonly #asked: SureArbiter | null;
+  /** At the arbiter's site: who has what is asked for here. */
+  readonly #seats: Seats | null;
+  /** Sessions that leave the arbiter's site as they are opened. */
+  #leaving = 0;
   readonly #exchange: Exchange;
   readonly #routes = new Routes();
   readonly #watches: Watches;
@@ -95,6 +103,7 @@ export class Homes {
       after: (ms, callback) => ports.clock.after(ms, callback),
       onChange: (changed) => ports.fellows.onChange(changed),
     });
+    this.#seats = arbiter === null ? null : this.#newSeats(arbiter);
     const count = (name: string, by?: number) => this.#count(name, by);
     const { site, boot, clock, nowMs, send, fellows } = ports;
     this.#exchange = new Exchange({
@@ -164,6 +173,44 @@ export class Homes {
     this.#routes.set(keyOf("", name), null);
   }
 
+  /** Another site says that it is its home. */
+  heard(name: StatefulName, site: SiteId): void {
+    this.#routes.set(keyOf("", name), site);
+  }
+
+  /** The site that is to have one that is open here and is to rest: this one's is the arbiter's; null: it may rest here. */
+  seat({ name, epoch, heirs }: Pick<Home, "name" | "epoch" | "heirs">): SiteId | null {
+    return this.#seats?.of(name, epoch, heirs) ?? null;
+  }
+
+  /** That one did not take it. */
+  seatRefused({ name, epoch }: Pick<Home, "name" | "epoch">, by: SiteId): void {
+    this.#seats?.refused(name, epoch, by);
+  }
+
+  #newSeats(arbiter: Arbiter): Seats | null {
+    const { site, nowMs, fellows } = this.#ports;
+    const { nearest } = fellows;
+    return nearest === undefined ? null : new Seats({
+      ...{ site, nowMs, nearest },
+      f: () => fellows.f,
+      gone: (one) => this.#watches.gone(one),
+      look: (name) => arbiter.handle(site, { kind: "look", name }),
+      invite: (one, name) => this.#seated(one, name),
+    });
+  }
+
+  async #seated(one: SiteId, name: StatefulName): Promise<boolean> {
+    const asking = this.#exchange.ask(one, { kind: "invite", name });
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const cancel = this.#ports.clock.after(SEAT_MS_MAX, () => resolve(null));
+    const reply = await Promise.race([asking.reply, late]);
+    cancel();
+    asking.cancel();
+    this.#count(reply?.kind === "held" ? "seated" : "seat_refused");
+    return reply?.kind === "held";
+  }
+
   // ── Opening ──
 
   /**
@@ -171,10 +218,16 @@ export class Homes {
    *
    * @param version the code to run, where nothing is known of it yet.
    * @param forced without waiting for clients that hold its log; "ends": and from nothing, where its disks are lost.
+   * @param isHere at this site and no other, also where it is the arbiter's (seats.ts). What is forced is so, too.
    * @throws HomeError `elsewhere` (with the site), `superseded`, `stateful_unreachable`, `arbiter_unreachable`,
    *     `closed`, `limit_stateful`, `overloaded`.
    */
-  async open(name: StatefulName, version: string, forced: Forced = false): Promise<Opened> {
+  async open(
+    name: StatefulName,
+    version: string,
+    forced: Forced = false,
+    isHere = forced !== false,
+  ): Promise<Opened> {
     this.#serving();
     checkName(name);
     this.#room.checkFor(`open ${shown(name)}`);
@@ -185,10 +238,57 @@ export class Homes {
     }
     this.#opening.add(key);
     try {
-      return resting === undefined ? await this.#open(name, version, forced) : await this.#wake(resting.live);
+      let mayLeave = this.#seats !== null && !isHere;
+      if (mayLeave && resting === undefined) mayLeave = await this.#instead(name);
+      const opened = resting === undefined
+        ? await this.#open(name, version, forced)
+        : await this.#wake(resting.live);
+      return mayLeave ? await this.#unlessItLeaves(opened) : opened;
     } finally {
       this.#opening.delete(key);
     }
+  }
+
+  /**
+   * At the arbiter's site another is to open what has no home.
+   *
+   * @returns whether it is at home here, and may leave. @throws HomeError `elsewhere`, where another opens it
+   */
+  async #instead(name: StatefulName): Promise<boolean> {
+    const { site } = this.#ports;
+    const { to, mayLeave } = await this.#seats?.opener(name) ?? { to: site, mayLeave: false };
+    this.#serving();
+    if (to !== site) throw this.#isElsewhere(name, to);
+    return mayLeave;
+  }
+
+  #isElsewhere(name: StatefulName, to: SiteId): HomeError {
+    this.#routes.set(keyOf("", name), to);
+    return new HomeError("elsewhere", `cannot open ${shown(name)}: its home is ${to}`, to);
+  }
+
+  /** SE4: what is at home at the arbiter's site leaves before it is run. @throws HomeError `elsewhere`, where it has */
+  async #unlessItLeaves(opened: Opened): Promise<Opened> {
+    const live = this.#homes.get(opened.name)?.live;
+    if (live === undefined || this.#leaving >= SEAT_MOVES_MAX) return opened;
+    const owners = live.owners.map(({ site }) => site);
+    const to = this.#seats?.of(live.name, live.epoch, owners) ?? null;
+    const { bytes } = this.#keepers.log(live.name) ?? { bytes: 0 };
+    if (to === null || bytes > SEAT_BYTES_MAX) return opened;
+    const home = opened.start([]);
+    this.#leaving++;
+    try {
+      await home.moveTo(to);
+      this.#count("seat_moves");
+    } catch {
+      if (live.overBy !== null) throw live.overBy;
+      this.#seats?.refused(live.name, live.epoch, to);
+      await home.rest();
+      return await this.#wake(live);
+    } finally {
+      this.#leaving--;
+    }
+    throw this.#isElsewhere(live.name, to);
   }
 
   /** A new one with an id that says where it was born: the root need not be asked. @throws HomeError as `open`. */
@@ -353,6 +453,7 @@ export class Homes {
       note,
       ask: (to, what) => this.#exchange.ask(to, what),
       tell: (to, what) => void this.#tell(to, what),
+      last: () => fellows.nearest === undefined ? null : arbiter(),
       f: () => fellows.f,
       // With the arbiter as its owner a home that loses it could ask nobody for another.
       choose: (kept, without) => fellows.choose(kept, without, arbiter()),

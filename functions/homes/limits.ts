@@ -84,3 +84,16 @@ export const AUDIT_AT_ONCE = 200;
 export const PER_APP_MAX = 100_000;
 /** Of ended stateful sessions the arbiter remembers the epoch so long. */
 export const ENDED_MS = 7 * 24 * 3_600_000;
+
+/** A site that is asked to open a session in the arbiter's place (seats.ts) has said whether it does by then. */
+export const SEAT_MS_MAX = 500;
+/** Of those, so many are asked for one opening: more that live and do not are no accident, and who asked waits. */
+export const SEATS_MAX = 2;
+/** One that was asked to, and did not, is not asked for that session again so soon. */
+export const SEAT_AGAIN_MS = 10_000;
+/** Names of which that is remembered: 300 bytes each at most. */
+export const SEATS_ASKED_MAX = 10_000;
+/** A log above this is not sent elsewhere while a request waits for it: it goes when its session rests. */
+export const SEAT_BYTES_MAX = 1 << 20;
+/** Sessions that leave the arbiter's site at once as they are opened; others are served there meanwhile. */
+export const SEAT_MOVES_MAX = 4;

@@ -418,15 +418,19 @@ export class LiveHome implements FollowerHome {
   #wanted(): Follower[] | null {
     const f = this.#ports.f();
     const useful = this.#followers.filter((follower) => !follower.isOwn && !this.#isUseless(follower));
-    const kept = useful.slice(0, f);
-    if (kept.length < f) {
-      this.#triedMs = this.#ports.nowMs();
+    const last = this.#ports.last(), { nowMs } = this.#ports;
+    const lastOne = useful.find(({ site }) => site === last);
+    const kept = useful.filter((one) => one !== lastOne).slice(0, f);
+    const isTried = lastOne !== undefined && nowMs() - this.#triedMs < MEND_RETRY_MS;
+    if (kept.length < f && !isTried) {
+      this.#triedMs = nowMs();
       for (const site of this.#chosen(kept.map(({ site }) => site))) {
-        const follower = this.#follow(site);
+        const follower = site === lastOne?.site ? lastOne : this.#follow(site);
         follower.join();
         kept.push(follower);
       }
     }
+    if (lastOne !== undefined && kept.length < f && !kept.includes(lastOne)) kept.push(lastOne);
     return kept.length < f ? null : [this.#own, ...kept];
   }
 

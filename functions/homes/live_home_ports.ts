@@ -16,6 +16,8 @@ export interface LiveHomePorts<Home> {
   /** Asks for a while only: who does not hear of it then finds out. */
   tell(to: SiteId, ask: Ask): void;
   arbiter(): SiteId;
+  /** The site that is an owner only while no other can be; null: there is none such. */
+  last(): SiteId | null;
   readonly f: () => number;
   /** @throws OwnersError */
   choose(kept: readonly SiteId[], without: (site: SiteId) => boolean): Choice;

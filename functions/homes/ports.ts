@@ -37,6 +37,8 @@ export interface HomesPorts {
     readonly f: number;
     /** @param last the site whose loss would cost most. */
     choose(kept: readonly SiteId[], without: (site: SiteId) => boolean, last: SiteId): Choice;
+    /** Other sites that live, the nearest first (seats.ts); left out: the arbiter's site is a home, and once it is an owner stays one, as any other. */
+    nearest?(): readonly SiteId[];
     isKnown(site: SiteId): boolean;
     standing(site: SiteId): Standing;
     watch(site: SiteId): () => void;

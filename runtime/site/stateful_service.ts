@@ -20,6 +20,7 @@ import { StatefulMetrics, type StatefulSources } from "../stateful/metrics.ts";
 import { Attacher } from "../stateful/attacher.ts";
 import { EndedLogs } from "../stateful/ended_logs.ts";
 import { PeerWays } from "../stateful/peer_ways.ts";
+import { Whereabouts } from "../stateful/whereabouts.ts";
 import { StatefulRouter } from "../stateful/router.ts";
 import { ParkedTable } from "../stateful/parked_table.ts";
 import { openOf } from "../stateful/pieces.ts";
@@ -209,13 +210,14 @@ export async function openStateful(parts: StatefulParts): Promise<StatefulServic
   };
   const standbys = opened.standbys = standbysOf(others);
   const readiness = opened.readiness = readinessOf(others);
+  const whereabouts = new Whereabouts({ site: config.id, homes, links: hub, sites });
   const router: StatefulRouter = new StatefulRouter({
     ...{ site: config.id, homes, host, links: hub, draw, wallMs: config.limits.wallMs },
-    sites,
+    ...{ sites, whereabouts },
     count: (what) => metrics.count(what),
   });
   const ways: PeerWays = new PeerWays({
-    ...{ site: config.id, homes, host, links: hub, sites },
+    ...{ site: config.id, homes, host, links: hub, sites, whereabouts },
     fellows: fellowsOf(replica, hub),
     failed,
   });
@@ -306,6 +308,7 @@ function fellowsOf({ owners }: Replica, hub: LinkHub): Parameters<typeof Homes.o
       return owners.settings.f;
     },
     choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
+    nearest: () => owners.nearest(),
     isKnown: (site) => owners.isKnown(site),
     standing: (site) => owners.detector.presence(site),
     watch: (site) => owners.detector.watch(site),

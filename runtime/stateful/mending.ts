@@ -152,7 +152,7 @@ export class Mending {
   /** Its home is open meanwhile, and nobody is served. */
   async #opened(name: StatefulName, work: (opened: Opened) => Promise<TakenBack>): Promise<TakenBack> {
     const { homes, apps } = this.#services;
-    const opened = await homes.open(name, apps.get(name.app)?.current.version ?? "");
+    const opened = await homes.open(name, apps.get(name.app)?.current.version ?? "", false, true);
     try {
       return await work(opened);
     } catch (error) {

@@ -10,7 +10,7 @@ const UNOPENED_MAX = 1_000;
 /** See the file's header. */
 export class Openings {
   readonly #homes: Pick<Homes, "open">;
-  readonly #forced = new Set<string>();
+  readonly #asked = new Map<string, "forced" | "here">();
   readonly #unopened = new Map<string, string>();
 
   constructor(homes: Pick<Homes, "open">) {
@@ -21,7 +21,9 @@ export class Openings {
   async open(name: StatefulName, version: string): Promise<Opened> {
     const key = keyOf(name);
     try {
-      const home = await this.#homes.open(name, version, this.#forced.delete(key));
+      const asked = this.#asked.get(key);
+      this.#asked.delete(key);
+      const home = await this.#homes.open(name, version, asked === "forced", asked !== undefined);
       this.#unopened.delete(key);
       return home;
     } catch (error) {
@@ -38,16 +40,25 @@ export class Openings {
   }
 
   /** The next opening of it, which `ensure` brings about, waits for no clients. */
-  async forced<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
+  forced<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
+    return this.#as("forced", name, ensure);
+  }
+
+  /** The next opening of it, which `ensure` brings about, is at this site, whichever it is (functions/homes/seats.ts). */
+  here<T>(name: StatefulName, ensure: () => Promise<T>): Promise<T> {
+    return this.#as("here", name, ensure);
+  }
+
+  async #as<T>(how: "forced" | "here", name: StatefulName, ensure: () => Promise<T>): Promise<T> {
     const key = keyOf(name);
-    this.#forced.add(key);
+    this.#asked.set(key, how);
     try {
       return await ensure().catch((error) => {
-        if (!this.#forced.has(key)) throw error;
-        return ensure(); // that was one that had begun before, and waited for them
+        if (!this.#asked.has(key)) throw error;
+        return ensure(); // that was one that had begun before, and otherwise
       });
     } finally {
-      this.#forced.delete(key);
+      this.#asked.delete(key);
     }
   }
 

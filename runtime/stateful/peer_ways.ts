@@ -27,6 +27,7 @@ import { channelOf, feed, type FrameWay, localWay, StreamWay } from "./frame_way
 import { replyOf } from "./router.ts";
 import type { SessionHost } from "./session_host.ts";
 import { shown } from "./hosted.ts";
+import type { Whereabouts } from "./whereabouts.ts";
 
 /** What bringing ways needs of its site. */
 export interface PeerWaysServices {
@@ -34,6 +35,8 @@ export interface PeerWaysServices {
   readonly homes: Pick<Homes, "where" | "misled">;
   readonly host: Pick<SessionHost, "connect">;
   readonly links: RequestLinks;
+  /** Who is asked where the arbiter does not answer; left out: nobody. */
+  readonly whereabouts?: Pick<Whereabouts, "meanwhile">;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
   /** Who lives (store/owners). */
   readonly fellows: {
@@ -93,7 +96,7 @@ export class PeerWays {
     const { site, homes } = this.#services;
     let at = homes.where(name) ?? site;
     for (let turn = 0; turn < TURNS_MAX; turn++) {
-      const way = at === site ? await this.#here(name, token) : await this.#there(at, name, token);
+      const way = at === site ? await this.#hereOrElsewhere(name, token) : await this.#there(at, name, token);
       if (!("kind" in way)) return way;
       if (way.kind === "problem") throw new WayRefused(way.code, way.message);
       if (at !== site) homes.misled(name);
@@ -138,6 +141,21 @@ export class PeerWays {
       // One that can't be passed on is as one that its sender could not send.
       return replied({ kind: "elsewhere", site: "" });
     }
+  }
+
+  /** One here; or where it is at home, where others know that before the arbiter does (whereabouts.ts). */
+  async #hereOrElsewhere(name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {
+    const { whereabouts, homes, site } = this.#services;
+    const isHome = homes.where(name) === site;
+    const here = this.#here(name, token);
+    if (isHome || whereabouts === undefined) return await here;
+    const elsewhere = whereabouts.meanwhile(name, here).then((at): Promise<FrameWay | ForwardedReply> =>
+      at === null ? here : Promise.resolve({ kind: "elsewhere", site: at })
+    );
+    const first = await Promise.race([here, elsewhere]);
+    // Nobody uses one that comes late.
+    void here.then((way) => way !== first && !("kind" in way) && way.close());
+    return first;
   }
 
   async #here(name: StatefulName, token: TokenState | null): Promise<FrameWay | ForwardedReply> {

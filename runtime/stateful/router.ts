@@ -43,6 +43,7 @@ import {
 import { Hearing } from "./hearing.ts";
 import { shown } from "./hosted.ts";
 import type { SessionHost } from "./session_host.ts";
+import { WHERE_KIND, type Whereabouts } from "./whereabouts.ts";
 import {
   decodeWaits,
   decodeWaitsAsked,
@@ -60,6 +61,8 @@ export interface RouterServices {
   readonly homes: Pick<Homes, "where" | "misled">;
   readonly host: Pick<SessionHost, "request" | "received" | "waits">;
   readonly links: RequestLinks;
+  /** Who is asked where the arbiter does not answer; left out: nobody. */
+  readonly whereabouts?: Pick<Whereabouts, "meanwhile" | "serve">;
   readonly sites: () => ReadonlyMap<string, { readonly parent: string | null }>;
   /** A new request's id. */
   readonly draw: () => string;
@@ -69,11 +72,11 @@ export interface RouterServices {
   readonly clock?: PeerClock;
 }
 
-/** The kinds of the requests on the links: calls, word of answers that have arrived, what calls wait for. */
+/** The kinds of the requests on the links: calls, word of answers that have arrived, what calls wait for, who is home. */
 export const STATEFUL_KIND = "stateful";
 const HEARD_KIND = "stateful-heard";
 const WAITS_KIND = "stateful-waits";
-const KINDS: ReadonlySet<string> = new Set([STATEFUL_KIND, HEARD_KIND, WAITS_KIND]);
+const KINDS: ReadonlySet<string> = new Set([STATEFUL_KIND, HEARD_KIND, WAITS_KIND, WHERE_KIND]);
 /** Whether a request on a link is for the router. */
 export const isForRouter = (kind: string): boolean => KINDS.has(kind);
 
@@ -269,6 +272,9 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
       return { head: new Uint8Array() };
     }
     if (request.kind === WAITS_KIND) return await this.#serveWaits(request);
+    if (request.kind === WHERE_KIND) {
+      return this.#services.whereabouts?.serve(request) ?? { head: new Uint8Array() };
+    }
     const reply = await this.#served(request);
     const { head, body } = encodeReply(reply);
     return { head, body: bodyOf(body) };
@@ -307,7 +313,7 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
     let reply: ForwardedReply = { kind: "elsewhere", site: "" };
     for (let turn = 0; turn < TURNS_MAX; turn++) {
       reply = at === site
-        ? await timely(this.#here(asked, late), late)
+        ? await this.#hereOrElsewhere(asked, late)
         : await this.#there(at, { ...asked, to: at, hops: HOPS_MAX }, late);
       if (reply.kind !== "elsewhere") return { reply, at };
       if (at !== site) homes.misled(asked.name);
@@ -321,6 +327,21 @@ export class StatefulRouter implements Pick<StatefulCaller, "call"> {
   #heard(at: string, { name, request }: Pick<ForwardedCall, "name" | "request">): void {
     if (at === this.#services.site) this.#services.host.received(name, request);
     else this.#hearing.add(at, { name, request });
+  }
+
+  /** Runs it here; or says where it is at home, where others know that before the arbiter does (whereabouts.ts). */
+  async #hereOrElsewhere(
+    asked: Omit<ForwardedCall, "to" | "hops">,
+    late: AbortSignal,
+  ): Promise<ForwardedReply> {
+    const { whereabouts, homes, site } = this.#services;
+    const isHome = homes.where(asked.name) === site;
+    const here = timely(this.#here(asked, late), late);
+    if (isHome || whereabouts === undefined) return await here;
+    const elsewhere = whereabouts.meanwhile(asked.name, here).then((at): Promise<ForwardedReply> =>
+      at === null ? here : Promise.resolve({ kind: "elsewhere", site: at })
+    );
+    return await Promise.race([here, elsewhere]);
   }
 
   /** Runs it here, where this site is its home or becomes it. */

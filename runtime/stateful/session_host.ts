@@ -49,6 +49,10 @@ const TAKEN_MS_MAX = 5_000;
 /** At a planned stop open sessions have moved by then: each takes some trips between sites. */
 const LEAVE_MS_MAX = 3_000;
 const LEAVING_AT_ONCE = 16;
+/** Idle sessions that leave the arbiter's site at once: the others stay open until it is their turn. */
+const SEATING_AT_ONCE = 4;
+/** What is idle needs a checkpoint, and no more. */
+const SEAT_DRAIN_MS = 1_000;
 /** At a planned stop logs become checkpoints, as many as do within this. */
 const REST_MS_MAX = 2_000;
 
@@ -75,6 +79,8 @@ export class SessionHost {
   #closed = false;
   #channels = 0;
   readonly #openings: Openings;
+  /** Those that leave this site, which is the arbiter's, for good. */
+  readonly #seating = new Set<Hosted>();
   #owed: ClockValue = 0;
 
   constructor(services: HostServices) {
@@ -279,7 +285,7 @@ export class SessionHost {
   /** Its log is on the disk: no isolate is needed for that. */
   async #moveUnopened(name: StatefulName, to: string): Promise<number> {
     const version = this.#services.apps.get(name.app)?.current.version ?? "";
-    const home = (await this.#services.homes.open(name, version)).start([]);
+    const home = (await this.#services.homes.open(name, version, false, true)).start([]);
     try {
       await home.moveTo(to);
     } catch (error) {
@@ -432,7 +438,7 @@ export class SessionHost {
     await this.#services.parked.drop(name);
     this.#of(name).unpark();
     const ensure = () => this.#of(name).ensure(); // by then it may be another one (hosted.ts, H6)
-    const run = isForced ? await this.#openings.forced(name, ensure) : await ensure();
+    const run = await (isForced ? this.#openings.forced(name, ensure) : this.#openings.here(name, ensure));
     return run.home.hosts.leftBehind;
   }
 
@@ -559,7 +565,24 @@ export class SessionHost {
     for (const hosted of [...this.#hosted.values()]) {
       const { run, waiting } = hosted;
       hosted.tidy();
-      if (run !== null && waiting === 0 && run.usedMs <= beforeMs) run.rest();
+      if (run === null || waiting > 0 || run.usedMs > beforeMs) continue;
+      const seat = this.#services.homes.seat(run.home);
+      if (seat === null) run.rest();
+      else if (run.isIdle && this.#seating.size < SEATING_AT_ONCE) void this.#seat(hosted, run, seat);
+    }
+  }
+
+  /** It is idle, and is not to rest at this site (functions/homes/seats.ts): it moves, or rests where it can't. */
+  async #seat(hosted: Hosted, run: SessionRun, to: string): Promise<void> {
+    if (this.#seating.has(hosted)) return;
+    this.#seating.add(hosted);
+    try {
+      await this.move(hosted.name, to, SEAT_DRAIN_MS);
+    } catch (error) {
+      this.#services.homes.seatRefused(run.home, to);
+      this.#log(hosted.name, "info", `${shown(hosted.name)} stays at this site for now: ${error}`);
+    } finally {
+      this.#seating.delete(hosted);
     }
   }
 }

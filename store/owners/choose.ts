@@ -116,6 +116,16 @@ export function chooseOwners(
   return { owners, missing: Math.max(0, f + 1 - owners.length) };
 }
 
+/** By round trip, those that are not measured last; by id where that is the same. */
+export function nearestFirst(
+  sites: readonly { readonly site: SiteId; readonly rttMs: number | null }[],
+): SiteId[] {
+  const far = (rttMs: number | null) => rttMs ?? Infinity;
+  return sites.toSorted((a, b) =>
+    far(a.rttMs) === far(b.rttMs) ? (a.site < b.site ? -1 : 1) : far(a.rttMs) - far(b.rttMs)
+  ).map(({ site }) => site);
+}
+
 /** C3; by id where all else is the same, so that a choice can be told from its circumstances. */
 function byDistance(nearMs: number): (a: Candidate, b: Candidate) => number {
   const rank = ({ rttMs }: Candidate) => rttMs === null ? 2 : rttMs >= nearMs ? 0 : 1;

@@ -16,7 +16,7 @@ import type { SiteId, Storage } from "../ports.ts";
 import type { Position } from "../row.ts";
 import { areaKey, encodeJson } from "../topology.ts";
 import { worthMeasuring } from "./candidates.ts";
-import { checkOwners, type Choice, chooseOwners, type OwnersSettings } from "./choose.ts";
+import { checkOwners, type Choice, chooseOwners, nearestFirst, type OwnersSettings } from "./choose.ts";
 import { Detector } from "./detector.ts";
 import { Tuples, type TuplesUser } from "./tuples.ts";
 
@@ -119,6 +119,14 @@ export class SiteOwners {
       candidates,
       keptSites,
     );
+  }
+
+  /** Sites that live, of those that may be owners here, the nearest first; those that are not measured yet come last. */
+  nearest(): SiteId[] {
+    const alive = this.detector.list().filter((one) =>
+      this.#candidates.has(one.site) && one.standing === "alive" && !this.#isLeaving(one.site)
+    );
+    return nearestFirst(alive);
   }
 
   /**

@@ -30,6 +30,12 @@ const clocks: Change = (plan) => ({
   ops: ["tick", "jolt", "tick", "jolt", "alarm", "alarm", "get", "all", "slow", "balk"],
 });
 
+/** The root is no home where others live, dies as any other, and who can't ask it asks the others. */
+const seated: Change = (plan) => ({
+  ...more(star(plan, { delaysMs: [...DELAYS_MS, 2], f: 1 }), { crash: 6, partition: 2 }),
+  ...{ moves: 6, kills: 2, idleMs: 100, hasSeats: true, devices: 2, callers: 2 },
+});
+
 /** Disks are lost, as many as there may be, and processes besides. */
 const wipes: Change = (plan) => ({
   ...more(star(plan, { delaysMs: [1, 5, 15, 2], f: 2 }), { wipe: 2, crash: 6 }),
@@ -337,7 +343,7 @@ const leaping: Change = (plan) => more(restless(plan), { leap: 2, jump: 3, crash
 const warping: Change = (plan) => more(restless(plan), { warp: 2, jump: 3, crash: 2 });
 
 export const HARD: Readonly<Record<string, Change>> = {
-  ...{ storm, clocks, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
+  ...{ storm, clocks, seated, wipes, followed, throwing, resting, origins, roaming, deployed, calling },
   ...{ tokens, taken, queued, deletions, unwritten, unread, owners, recorded, unapplied },
   ...{ forgetting, waiting, late, uprooted, orphaned, removed, hollow, leaping, warping, restored },
 };

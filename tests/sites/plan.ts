@@ -40,6 +40,8 @@ export interface SitesPlan extends WirePlan {
   readonly echoChance: number;
   readonly mistakes: number;
   readonly hasStandbys: boolean;
+  /** Homes rest at the root only where nobody else can have them (functions/homes/seats.ts), and sites ask each other. */
+  readonly hasSeats?: boolean;
   /** That a session is made anew while its epoch is asked for. */
   readonly isAhead: boolean;
   readonly idleMs: number;

@@ -23,6 +23,7 @@ import { type FrameWay, StreamWay } from "../../runtime/stateful/frame_way.ts";
 import { ParkedTable } from "../../runtime/stateful/parked_table.ts";
 import { PEER_KIND, PeerWays } from "../../runtime/stateful/peer_ways.ts";
 import { isForRouter, StatefulRouter } from "../../runtime/stateful/router.ts";
+import { Whereabouts } from "../../runtime/stateful/whereabouts.ts";
 import type { HostServices } from "../../runtime/stateful/host_services.ts";
 import { SessionHost } from "../../runtime/stateful/session_host.ts";
 import { Standbys } from "../../runtime/stateful/standbys.ts";
@@ -114,7 +115,12 @@ export class SiteProcess {
     this.host = new SessionHost(around.wrongs.services?.(services, site) ?? services);
     this.standbys = this.#standbys();
     const sites = () => replica.members.sites;
-    const way = { ...{ site, homes, host: this.host, links: this.links, clock }, sites };
+    const way = {
+      ...{ site, homes, host: this.host, links: this.links, clock, sites },
+      ...(around.plan.hasSeats === true
+        ? { whereabouts: new Whereabouts({ site, homes, links: this.links, sites, clock }) }
+        : {}),
+    };
     this.router = new StatefulRouter({
       ...{ ...way, wallMs: WALL_MS, draw: () => draws.bytes(8).toHex() },
       count: (what) => around.probe(`router: ${what}`),

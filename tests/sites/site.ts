@@ -161,6 +161,7 @@ export class Site implements Above {
           return owners.settings.f;
         },
         choose: (kept, without, last) => owners.choose(owners.settings.f, kept, without, last),
+        ...(plan.hasSeats === true ? { nearest: () => owners.nearest() } : {}),
         isKnown: (site) => owners.isKnown(site),
         standing: (site) => owners.detector.presence(site),
         watch: (site) => owners.detector.watch(site),

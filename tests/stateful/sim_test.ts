@@ -5,7 +5,7 @@ import { VARIANTS } from "./sim/broken.ts";
 import { STATE_VARIANTS } from "./sim/broken_states.ts";
 import { surveyCrashes } from "./sim/crash_points.ts";
 import { HOMES_EXCUSES } from "./sim/excuses.ts";
-import { simulateStateful, type StatefulRun } from "./sim/simulation.ts";
+import { simulateStateful, type StatefulPlan, type StatefulRun } from "./sim/simulation.ts";
 
 /** The seeds of every test run: a few seconds. */
 const SEEDS = 60;
@@ -53,6 +53,34 @@ Deno.test("stateful sessions keep what was answered and contradict nothing, on a
 Deno.test("stateful sessions: a seed runs the same twice", async () => {
   const shown = ({ history, probes }: StatefulRun) => JSON.stringify({ heard: history.heard, probes });
   assert.equal(shown(await simulateStateful(7)), shown(await simulateStateful(7)));
+});
+
+/** Nothing goes wrong but that the root goes away in the end. */
+const seated = (plan: StatefulPlan): StatefulPlan => {
+  const n = Math.max(4, plan.n), f = Math.max(1, Math.min(n - 2, plan.f));
+  const delaysMs = Array.from({ length: n }, (_, i) => plan.delaysMs[i] ?? 1);
+  const none = { crashes: 0, wipes: 0, partitions: 0, jumps: 0, mistakes: 0, echoChance: 0, slow: false };
+  return { ...plan, ...none, n, f, delaysMs, born: 0, host: { ...plan.host, timerMs: 0 }, seats: true };
+};
+
+Deno.test("stateful sessions go on while the root is away, whoever they were asked for at (SE1, SE4)", async () => {
+  const probes: Record<string, number> = {};
+  for (let seed = 0; seed < SEEDS / 2; seed++) {
+    const run = await simulateStateful(seed, { change: seated });
+    assert.deepEqual(run.violations, [], `seed ${seed}`);
+    for (const [name, count] of Object.entries(run.probes)) probes[name] = (probes[name] ?? 0) + count;
+  }
+  for (const name of ["seated", "served without the root", "moves"]) {
+    assert.ok((probes[name] ?? 0) > 0, `no seed reached: ${name}`);
+  }
+});
+
+Deno.test("stateful sessions that may rest at the root are caught by what asks while it is away", async () => {
+  for (let seed = 0; seed < 5; seed++) {
+    const { violations } = await simulateStateful(seed, { change: seated, wrongs: { restsAtTheRoot: true } });
+    if (violations.some(({ checker }) => checker === "liveness")) return;
+  }
+  assert.fail("no checker saw it in 5 seeds");
 });
 
 for (const variant of [...VARIANTS, ...STATE_VARIANTS]) {

@@ -237,10 +237,28 @@ export class Host {
     }
     const chance = draws.unit();
     if (running.isMoving || this.isCalm) return;
-    if (chance < plan.restChance) this.#end(running, home.rest(), "rests");
+    if (chance < plan.restChance) this.#rest(running);
     else if (chance < plan.restChance + plan.moveChance) {
       void this.#move(running, draws.pick(sites.filter((one) => one !== site)), draws.unit());
     }
+  }
+
+  /** All that are open leave memory, or this site. */
+  restAll(): void {
+    for (const running of this.#running.values()) {
+      if (!running.isMoving && !running.isResting) this.#rest(running);
+    }
+  }
+
+  #rest(running: Running): void {
+    const { homes } = this.#ports, { home } = running;
+    const seat = homes.seat(home);
+    if (seat === null) return this.#end(running, home.rest(), "rests");
+    void this.#move(running, seat, 0.5).then(() => {
+      if (running.isMoving || running.isResting) return;
+      homes.seatRefused(home, seat);
+      this.#rest(running);
+    });
   }
 
   /** As the runtime does: the other site gets the log while it serves; then it is drained, and waits to be taken. */

@@ -42,6 +42,11 @@ export interface StatefulPlan {
   readonly answersBytesMax: number;
   /** Of a state, what goes in one packet: little, and a base needs many. */
   readonly batchBytes: number;
+  /**
+   * Homes rest at the root only where nobody else can have them (functions/homes/seats.ts), and in the end the root goes
+   * away. Only of runs without faults: an owner that was lost is replaced through the root.
+   */
+  readonly seats?: boolean;
 }
 
 export interface StatefulRun {
@@ -68,6 +73,10 @@ const FINAL_ATTEMPTS = 5;
 const COME_BACK_CHANCE = 0.1, LATE_REQUESTS = 5;
 /** An answer is kept for a minute, by clocks that run a hundredth too fast. */
 const ANSWER_MS_LEAST = 59_000;
+/** Who was to rest or to move has done so, and sites that were begun know each other. */
+const SETTLED_MS = 3_000;
+/** A home that lives answers at once; one that was opened elsewhere does so when that was given up. */
+const WITHOUT_MS_MAX = 6_000;
 /** Longer than it takes to be suspected: others take over. */
 const CRASHED_MS = 500;
 
@@ -161,6 +170,7 @@ class Simulation {
         id,
         sites: ids,
         isRoot: i === 0,
+        seats: plan.seats === true && options.wrongs?.restsAtTheRoot !== true,
         f: plan.f,
         times: TIMES,
         world,
@@ -199,6 +209,7 @@ class Simulation {
     for (const site of this.#sites) void site.start();
     await this.#until(() => this.#open === 0);
     if (this.#open > 0) this.#complain("liveness", `${this.#open} requests are not answered`);
+    if (plan.seats === true) await this.#withoutTheRoot();
     await this.#comeBack();
     for (const { host } of this.#sites) if (host !== null) host.isCalm = true;
     await world.run(world.nowMs + 3_000);
@@ -289,6 +300,33 @@ class Simulation {
       if (ok) done(JSON.parse(value));
       else this.#past(request, this.#world.nowMs - askedMs);
     });
+  }
+
+  /** What rests goes on while the root is away, at a site that lives. */
+  async #withoutTheRoot(): Promise<void> {
+    const [root, ...others] = this.#sites;
+    for (const { host } of this.#sites) host?.restAll();
+    await this.#world.run(this.#world.nowMs + SETTLED_MS);
+    root?.crash(false);
+    for (const name of this.#names) {
+      const request = `without the root ${keyOf(name)}`, key = keyOf(name);
+      const untilMs = this.#world.nowMs + WITHOUT_MS_MAX;
+      let isAnswered = false;
+      const ask = (site: StatefulSite) =>
+        site.request(name, request, ({ ok }) => {
+          isAnswered ||= ok;
+          if (ok) this.#answered.set(key, (this.#answered.get(key) ?? new Set()).add(request));
+          else if (!isAnswered) this.#world.after(POLL_MS, () => isAnswered || ask(site));
+        });
+      for (const site of others) ask(site);
+      while (!isAnswered && this.#world.nowMs < untilMs) {
+        await this.#world.run(this.#world.nowMs + POLL_MS);
+      }
+      if (isAnswered) this.#probe("served without the root");
+      else this.#complain("liveness", `${key} is served by nobody while the root is away`);
+    }
+    await root?.start();
+    await this.#world.run(this.#world.nowMs + SETTLED_MS);
   }
 
   /** In some runs clients ask again, long after, what they have been answered. */

@@ -5,7 +5,7 @@
 import { Homes, type HomesPorts, type StatefulName } from "../../../functions/homes/mod.ts";
 import type { HostsPort } from "../../../functions/homes/hosts_asked.ts";
 import { decodeMessage, encodeMessage } from "../../../store/message.ts";
-import { type Candidate, checkOwners, chooseOwners } from "../../../store/owners/choose.ts";
+import { type Candidate, checkOwners, chooseOwners, nearestFirst } from "../../../store/owners/choose.ts";
 import { Detector, type DetectorTimes } from "../../../store/owners/detector.ts";
 import type { SiteId, Storage } from "../../../store/ports.ts";
 import { SimDisk } from "../../sim/disk.ts";
@@ -19,6 +19,8 @@ import { decode, encode } from "./program.ts";
 export interface Wrongs extends HostWrongs {
   readonly storage?: (storage: Storage, site: StatefulSite) => Storage;
   readonly arbiterStorage?: (storage: Storage, site: StatefulSite) => Storage;
+  /** The root is a home as any other (functions/homes/seats.ts). */
+  readonly restsAtTheRoot?: boolean;
   /** A packet on its way in, and from whom; null: it is lost. */
   readonly receives?: (site: StatefulSite, from: SiteId, packet: Uint8Array) => [SiteId, Uint8Array] | null;
   /** A packet on its way out; null: it is lost. */
@@ -29,6 +31,8 @@ export interface StatefulSiteOptions {
   readonly id: SiteId;
   readonly sites: readonly SiteId[];
   readonly isRoot: boolean;
+  /** Whether homes rest at the root only where nobody else can have them (functions/homes/seats.ts). */
+  readonly seats?: boolean;
   readonly f: number;
   readonly times: DetectorTimes;
   readonly world: World;
@@ -353,6 +357,9 @@ export class StatefulSite {
         const keptSites = kept.map((site) => ({ id: site, area: null }));
         return chooseOwners({ id, area: null }, { f, nearMs: 0 }, candidates, keptSites);
       },
+      ...(options.seats === true
+        ? { nearest: () => nearestFirst(detector.list().filter(({ standing }) => standing === "alive")) }
+        : {}),
       isKnown: () => true,
       standing: (site) => detector.presence(site),
       watch: (site) => detector.watch(site),
