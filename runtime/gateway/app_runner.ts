@@ -9,13 +9,15 @@
  * R4  What leaves an isolate waits for all that its version's requests have touched, not only for its own: a
  *     module's variable may hold what another request wrote a moment ago (the output gate).
  * R5  What an app prints or throws leaves without the values of its secrets; its responses are its own.
+ * R6  Who came without a session is given one when it has done something in it: a row was read or written, a stateful
+ *     session called, its name asked for. An answer that has nothing of a session can be kept by any cache.
  */
 import type { StoreClient } from "../../functions/store_client.ts";
 import type { AttachedSession, Replica } from "../../store/api.ts";
 import type { Position } from "../../store/row.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { Traffic } from "../observe/traffic.ts";
-import type { CallRequest, IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
+import type { Answering, CallRequest, IsolateAnswer, IsolateApp, IsolateCall } from "../isolate/call.ts";
 import { type Arrival, type ArrivalContent, type Outcome, respond } from "./arrival.ts";
 import type { GoneSignal } from "./departures.ts";
 import type { AppWrites, VersionWrites } from "./app_writes.ts";
@@ -177,7 +179,7 @@ export class AppRunner {
     const headers: [string, string][] = [];
     // R4: a write that is on no disk is nobody's to have seen.
     const isTold = answer.kind !== "error" || answer.code !== "disk_failed";
-    await run.head(headers, answer.kind === "upgrade", isTold);
+    await run.head(headers, { open: answer.kind === "upgrade", named: true }, isTold);
     if (answer.kind === "upgrade") {
       return {
         kind: "socket",
@@ -377,12 +379,22 @@ class Run implements StoreUse, IsolateCall {
     };
   }
 
+  /**
+   * Whether there is a session for the client to go on in (R6). One that it came with, or asked for, is; and a page's:
+   * what the page loads belongs to one session, and its requests leave at the same time.
+   */
+  #isSession({ open, named }: Answering): boolean {
+    const { tokens, reset, navigation } = this.#call.head;
+    return tokens.length > 0 || reset || navigation || open || named || this.#steps > 0;
+  }
+
   /** Adds the site's headers to an answer's, where it is told its token among them (R1, R3). */
-  head(headers: [string, string][], open: boolean, isTold = true): Promise<void> | void {
+  head(headers: [string, string][], how: Answering, isTold = true): Promise<void> | void {
     const { session, presented, head, version, fromClient, begunMs } = this.#call;
-    const state = session.token(open);
     const ownTiming = takeOver(headers, head);
-    const token = isTold ? this.#services.tokens.seal(state, presented, this.#names).text : null;
+    const token = isTold && this.#isSession(how)
+      ? this.#services.tokens.seal(session.token(how.open), presented, this.#names).text
+      : null;
     const appMs = performance.now() - this.attachedMs - this.storeMs;
     const handoff = `handoff;desc=${session.how};dur=${ms(this.attachedMs - begunMs)}`;
     headers.push(

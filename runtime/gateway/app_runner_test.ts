@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type AttachedSession, StoreUnavailable } from "../../store/api.ts";
+import { packKey } from "../../store/key.ts";
 import { failure } from "../admin/failure.ts";
 import type { LiveVersion } from "../deploy/app_table.ts";
 import type { IsolateApp, IsolateCall } from "../isolate/call.ts";
@@ -52,7 +53,7 @@ Deno.test("what leaves an isolate waits for what another request of its version 
   const version = { app: "app", version: "v" } as LiveVersion;
   const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
   for (let i = 0; i < 2; i++) {
-    runner.run(arrival, { headers: [] } as unknown as RequestHead, version, [], true);
+    runner.run(arrival, { headers: [], tokens: [] } as unknown as RequestHead, version, [], true);
     await new Promise((resolve) => setImmediate(resolve));
   }
   const [writer, reader] = calls;
@@ -90,7 +91,7 @@ Deno.test("who waits in vain for what it rests on to be safe is told so, whereve
   const runner = new AppRunner(services);
   const version = { app: "app", version: "v" } as LiveVersion;
   const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
-  const head = { headers: [] } as unknown as RequestHead;
+  const head = { headers: [], tokens: [] } as unknown as RequestHead;
   const waits: (() => Promise<unknown>)[] = [
     () => runner.run(arrival, head, version, [], true),
     () => runner.session([]),
@@ -131,7 +132,7 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
     },
     isolates: {
       call: async (_: IsolateApp, call: IsolateCall) => {
-        await call.head?.(head, false);
+        await call.head?.(head, { open: false, named: true });
         return { kind: "response", response: new Response(null) };
       },
     },
@@ -143,7 +144,7 @@ Deno.test("an app's Server-Timing follows the platform's, and its connection hea
   const version = { app: "app", version: "v" } as LiveVersion;
   const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
   const runner = new AppRunner(services);
-  await runner.run(arrival, { headers: [] } as unknown as RequestHead, version, [], false);
+  await runner.run(arrival, { headers: [], tokens: [] } as unknown as RequestHead, version, [], false);
   const timing = head.filter(([name]) => name === "server-timing");
   assert.equal(timing.length, 1);
   assert.match(timing[0]?.[1] ?? "", /^handoff;.*, store;.*, app;dur=[\d.]+, db;dur=1, view;dur=2$/);
@@ -184,7 +185,7 @@ Deno.test("below a prefix an app sets nothing for the whole host, and nowhere th
       },
       isolates: {
         call: async (_: IsolateApp, call: IsolateCall) => {
-          await call.head?.(head, false);
+          await call.head?.(head, { open: false, named: true });
           return { kind: "response", response: new Response(null) };
         },
       },
@@ -195,7 +196,13 @@ Deno.test("below a prefix an app sets nothing for the whole host, and nowhere th
     } as unknown as RunnerServices;
     const version = { app: "app", version: "v" } as LiveVersion;
     const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
-    await new AppRunner(services).run(arrival, { headers } as unknown as RequestHead, version, [], false);
+    await new AppRunner(services).run(
+      arrival,
+      { headers, tokens: [] } as unknown as RequestHead,
+      version,
+      [],
+      false,
+    );
     return head.map(([name, value]) => (name === "set-cookie" ? value : name));
   };
   const platform = ["sojourn-site", "sojourn-version", "sojourn-session", "server-timing"];
@@ -233,7 +240,7 @@ Deno.test("outside dev, clients are not told what only author and operator shoul
   const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
   const told = async (code: string) => {
     answer = { kind: "error", code, message: `why: ${code}`, stack: "" };
-    const head = { headers: [] } as unknown as RequestHead;
+    const head = { headers: [], tokens: [] } as unknown as RequestHead;
     const outcome = await new AppRunner(services).run(arrival, head, version, [], false);
     assert(outcome.kind === "response");
     return JSON.stringify(await outcome.response.json());
@@ -242,4 +249,65 @@ Deno.test("outside dev, clients are not told what only author and operator shoul
   assert.doesNotMatch(await told("not_available"), /why: /);
   assert.match(await told("row_invalid"), /why: row_invalid/);
   assert.deepEqual(logged, ["why: app_error", "why: not_available"]);
+});
+
+Deno.test("who came without a session is given one when something has been done in it (R6)", async () => {
+  const blank = {
+    headers: [],
+    tokens: [],
+    tokenFrom: "none",
+    reset: false,
+    navigation: false,
+    isCrossSite: false,
+  };
+  const still = { open: false, named: false };
+  const given = async (
+    head: Partial<RequestHead>,
+    how: { open: boolean; named: boolean },
+    use: (call: IsolateCall) => unknown = () => {},
+  ): Promise<string[]> => {
+    const told: [string, string][] = [];
+    const services = {
+      site: "here",
+      replica: {
+        attach: () => Promise.resolve({ ...sessionAt(0), get: () => Promise.resolve([undefined]) }),
+        isDurable: () => true,
+        durable: () => Promise.resolve(),
+      },
+      isolates: {
+        call: async (_: IsolateApp, call: IsolateCall) => {
+          await use(call);
+          await call.head?.(told, how);
+          return { kind: "response", response: new Response(null) };
+        },
+      },
+      tokens: { seal: () => ({ text: "token" }) },
+      limits: { keyBytes: 100, valueBytes: 100, atomicMutations: 1, atomicBytes: 100 },
+      isolateApp: () => ({}),
+      nowMs: () => 0,
+      metrics: new RequestMetrics(),
+    } as unknown as RunnerServices;
+    const arrival = { method: "GET", url: "http://h/", headers: [], content: NO_CONTENT };
+    const version = { app: "app", version: "v" } as LiveVersion;
+    await new AppRunner(services).run(
+      arrival,
+      { ...blank, ...head } as unknown as RequestHead,
+      version,
+      [],
+      true,
+    );
+    return told.map(([name]) => name).filter((name) => name === "sojourn-session" || name === "set-cookie");
+  };
+  const both = ["sojourn-session", "set-cookie"];
+  assert.deepEqual(await given({}, still), []);
+  assert.deepEqual(await given({}, still, (call) => call.store.get([packKey(["a"])], "session")), both);
+  assert.deepEqual(await given({}, { ...still, named: true }), both);
+  assert.deepEqual(await given({}, { ...still, open: true }), both);
+  assert.deepEqual(
+    await given({ navigation: true }, still),
+    both,
+    "what a page loads belongs to one session",
+  );
+  assert.deepEqual(await given({ reset: true }, still), both);
+  assert.deepEqual(await given({ tokens: ["expired"], tokenFrom: "cookie" }, still), both);
 });

@@ -64,6 +64,14 @@ export interface ScheduledCall {
   readonly limits: { readonly wallMs: number; readonly cpuMs: number };
 }
 
+/** How an app's answer stands as its head leaves. */
+export interface Answering {
+  /** The call goes on after its head. */
+  readonly open: boolean;
+  /** The app has asked for the name of its session. */
+  readonly named: boolean;
+}
+
 /** One request's services, made by the gateway. */
 export interface IsolateCall {
   readonly request: CallRequest;
@@ -80,8 +88,8 @@ export interface IsolateCall {
   };
   /** Awaited before anything leaves: a response head, a chunk, a message, an outgoing fetch. */
   gate(): Promise<void> | void;
-  /** Adds the site's headers to a response's, after the gate; `open`: the call goes on after its head. */
-  head?(headers: [string, string][], open: boolean): Promise<void> | void;
+  /** Adds the site's headers to a response's, after the gate. */
+  head?(headers: [string, string][], how: Answering): Promise<void> | void;
   /** Aborts when the client goes; the app's `request.signal` follows it. */
   readonly signal?: ClientSignal | undefined;
   /** Where the request is recorded: what happens in the isolate goes below it. */

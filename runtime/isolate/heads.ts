@@ -13,6 +13,8 @@ import { FrameError } from "./frames.ts";
 export const BODY = { none: 0, inline: 1, stream: 2 } as const;
 /** Added to the body's kind in a response head: nothing follows, the request has settled with it. */
 export const SETTLED = 0x80;
+/** Added to it where the app has asked for the name of its session. */
+export const SESSION_NAMED = 0x40;
 
 /** Bodies up to this size travel with their head: one frame, no credit. Above, copying twice begins to show. */
 export const INLINE_BYTES_MAX = 64 * 1024;
@@ -85,6 +87,8 @@ export interface ReadHead {
   readonly head: ResponseHead;
   readonly body: number;
   readonly settles: boolean;
+  /** The app has asked for the name of its session. */
+  readonly named: boolean;
 }
 
 /** What a header's name is made of, and its value: what an app can set by a `Response`. */
@@ -121,5 +125,10 @@ export function readResponseHead(payload: Payload): ReadHead {
   // A frame that the app has bent may not have them so, and who looks for a name looks for it in lower case.
   for (const pair of headers) pair[0] = pair[0].toLowerCase();
   const head = { status, statusText: fields[0] ?? "", headers };
-  return { head, body: kind & ~SETTLED, settles: (kind & SETTLED) !== 0 };
+  return {
+    head,
+    body: kind & ~(SETTLED | SESSION_NAMED),
+    settles: (kind & SETTLED) !== 0,
+    named: (kind & SESSION_NAMED) !== 0,
+  };
 }

@@ -240,7 +240,7 @@ export class HostExchange {
   }
 
   #response(payload: Payload): void {
-    const { head, body, settles } = readAppHead(payload);
+    const { head, body, settles, named } = readAppHead(payload);
     if (this.#headSeen) return;
     this.#headSeen = true;
     if (head.status < 200 || head.status > 599) { // Response.error() has status 0
@@ -252,7 +252,7 @@ export class HostExchange {
       const whole = body === BODY.inline ? wholeBody(head, payload) : null;
       this.#insideSettled = settles;
       this.#finish();
-      return this.#answer(head, whole);
+      return this.#answer(head, whole, named);
     }
     this.#open = true;
     if (settles) {
@@ -269,15 +269,15 @@ export class HostExchange {
         this.#finish();
       },
     });
-    this.#answer(head, this.#receiver.stream);
+    this.#answer(head, this.#receiver.stream, named);
   }
 
-  #answer(head: ResponseHead, body: AnswerBody): void {
+  #answer(head: ResponseHead, body: AnswerBody, named: boolean): void {
     this.pending.hasEffects = true;
     const answer = new ResponseAnswer(head, body, this);
     let out: Promise<void> | void;
     try {
-      out = this.#letOut(head);
+      out = this.#letOut(head, named);
     } catch (error) {
       return this.#gateFailed(error);
     }
@@ -286,13 +286,15 @@ export class HostExchange {
   }
 
   /** Waits for the gate, where there is something to wait for, and lets the gateway add its headers. */
-  #letOut(head: ResponseHead): Promise<void> | void {
+  #letOut(head: ResponseHead, named: boolean): Promise<void> | void {
     const gate = this.pending.call.gate();
-    return gate === undefined ? this.#addHeaders(head) : gate.then(() => this.#addHeaders(head));
+    return gate === undefined
+      ? this.#addHeaders(head, named)
+      : gate.then(() => this.#addHeaders(head, named));
   }
 
-  #addHeaders(head: ResponseHead): Promise<void> | void {
-    return this.pending.call.head?.(head.headers, !this.#ended && !this.#quiet);
+  #addHeaders(head: ResponseHead, named: boolean): Promise<void> | void {
+    return this.pending.call.head?.(head.headers, { open: !this.#ended && !this.#quiet, named });
   }
 
   #upgrade(protocol: string): void {

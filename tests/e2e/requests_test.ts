@@ -8,10 +8,15 @@ const codeOf = (answer: Answer): string => {
   return (JSON.parse(answer.text) as { code: string }).code;
 };
 
+/** A request that is given a session also where it does nothing in it. */
+const NEW_SESSION = { headers: { "sojourn-session-reset": "1" } };
+
 async function badTokens(cluster: TestCluster, other: TestCluster): Promise<void> {
   const url = `${cluster.url("edge-1")}/probe/where`;
-  const good = (await ask(url)).headers.get("sojourn-session") ?? "";
-  const foreign = (await ask(`${other.url("cloud")}/probe/where`)).headers.get("sojourn-session") ?? "";
+  const good = (await ask(url, NEW_SESSION)).headers.get("sojourn-session") ?? "";
+  const foreign =
+    (await ask(`${other.url("cloud")}/probe/where`, NEW_SESSION)).headers.get("sojourn-session") ??
+      "";
   const middle = Math.floor(good.length * 0.7);
   const forged = good.slice(0, middle) + (good[middle] === "A" ? "B" : "A") + good.slice(middle + 1);
   const cases = [
@@ -49,7 +54,10 @@ async function badTokens(cluster: TestCluster, other: TestCluster): Promise<void
 async function cookieOnlyWhenChanged(cluster: TestCluster): Promise<void> {
   const browser = new CookieClient();
   const url = cluster.url("edge-2");
-  const first = await browser.fetch(`${url}/probe/`);
+  const blank = await browser.fetch(`${url}/probe/`);
+  assert.deepEqual(blank.headers.getSetCookie(), [], "who did nothing in a session has none");
+  assert.equal(blank.headers.get("sojourn-session"), null);
+  const first = await browser.fetch(`${url}/probe/`, { headers: { accept: "text/html,*/*" } });
   const [set] = first.headers.getSetCookie();
   assert.match(set ?? "", /^sojourn_session=[\w-]+; HttpOnly; SameSite=Lax; Path=\/; Max-Age=2592000$/);
   const second = await browser.fetch(`${url}/probe/`);
@@ -154,7 +162,7 @@ async function samePath(cluster: TestCluster): Promise<void> {
     token: null,
   });
   const client = new HeaderClient();
-  await client.fetch(`${url}/probe/where`);
+  await client.fetch(`${url}/probe/where`, NEW_SESSION);
   const hosted = JSON.parse(await askHost(Number(port), "probe.localhost", "/where?a=1", client.token));
   assert.deepEqual(hosted, {
     url: `http://probe.localhost:${port}/where?a=1`,
@@ -250,7 +258,7 @@ async function clientGivesUp(cluster: TestCluster, path: string, says: string): 
 
 async function socket(cluster: TestCluster, path: string): Promise<void> {
   const client = new HeaderClient();
-  await client.fetch(`${cluster.url("edge-1")}/probe/`);
+  await client.fetch(`${cluster.url("edge-1")}/probe/`, NEW_SESSION);
   const url = cluster.url("edge-1").replace("http:", "ws:");
   const ws = new WebSocket(`${url}/probe${path}?sojourn_session=${client.token}`);
   ws.binaryType = "arraybuffer";

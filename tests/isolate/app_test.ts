@@ -230,7 +230,7 @@ Deno.test("a token is open while its function can still write, however large the
   await withPool(async (pool) => {
     const text = (chars: number) => `new Response("x".repeat(${chars}))`;
     const stream = `new Response(new Blob(["x"]).stream())`;
-    const waits = `ctx.waitUntil(new Promise((r) => setTimeout(r, 10)));`;
+    const waits = `ctx.waitUntil(new Promise((r) => setTimeout(r, 250)));`;
     for (
       const [body, waiting, expected] of [
         [text(10), "", false],
@@ -245,9 +245,35 @@ Deno.test("a token is open while its function can still write, however large the
     ) {
       const app = appOf(`export default { fetch(request, env, ctx) { ${waiting} return ${body}; } };`);
       const opens: boolean[] = [];
-      const answer = await pool.call(app, { ...callOf("/"), head: (_, open) => void opens.push(open) });
+      const answer = await pool.call(app, { ...callOf("/"), head: (_, { open }) => void opens.push(open) });
       await responseOf(answer).bytes();
       assert.deepEqual(opens, [expected], `${waiting} ${body}`);
+    }
+  });
+});
+
+Deno.test("an app that asks for the name of its session says so with its answer", async () => {
+  await withPool(async (pool) => {
+    for (
+      const [asks, expected] of [["", false], ["ctx.session.id", true], [
+        "const { session } = ctx",
+        true,
+      ]] as const
+    ) {
+      for (
+        const body of ["'short'", "'x'.repeat(300_000)", "new ReadableStream({ start: (c) => c.close() })"]
+      ) {
+        const app = appOf(
+          `export default { fetch(request, env, ctx) { ${asks}; return new Response(${body}); } };`,
+        );
+        const told: boolean[] = [];
+        const answer = await pool.call(app, {
+          ...callOf("/"),
+          head: (_, { named }) => void told.push(named),
+        });
+        await responseOf(answer).bytes();
+        assert.deepEqual(told, [expected], `${asks} ${body}`);
+      }
     }
   });
 });

@@ -11,7 +11,7 @@ import { BodyReceiver, BodySender, WINDOW_BYTES } from "../bodies.ts";
 import type { Payload } from "../frame_reader.ts";
 import type { FrameWriter } from "../frame_writer.ts";
 import { FRAME } from "../frames.ts";
-import { BODY, readRequestHead, SETTLED, writeResponseHead } from "../heads.ts";
+import { BODY, readRequestHead, SESSION_NAMED, SETTLED, writeResponseHead } from "../heads.ts";
 import { wireError, writeError } from "../store_frames.ts";
 import { incomingRequest, type RequestSource } from "./incoming_request.ts";
 import { type Attachment, attachmentOf, inlineBody, plainBody, webSocketOf } from "./response.ts";
@@ -43,15 +43,21 @@ interface RequestContext {
 export class HandlerContext {
   readonly #exchange: Exchange;
   readonly props: Record<string, never> = {};
-  readonly session: { readonly id: string };
+  readonly #session: { readonly id: string };
   readonly site: string;
   readonly version: string;
 
   constructor(exchange: Exchange, context: RequestContext) {
     this.#exchange = exchange;
-    this.session = { id: context.session };
+    this.#session = { id: context.session };
     this.site = context.site;
     this.version = context.version;
+  }
+
+  /** The client's session. Who looks at it may keep its name: the client is to keep it, too. */
+  get session(): { readonly id: string } {
+    this.#exchange.isSessionNamed = true;
+    return this.#session;
   }
 
   /** Keeps the request's store and session usable until the promise settles, after the response too. */
@@ -72,6 +78,8 @@ export class Exchange {
   #env: Record<string, unknown> | undefined;
   ctx: HandlerContext | undefined;
   remoteAddr = "";
+  /** The app has looked at the name of its session. */
+  isSessionNamed = false;
   readonly #writer: FrameWriter;
   readonly #closed: (exchange: Exchange) => void;
   #requestBody: BodyReceiver | undefined;
@@ -290,7 +298,8 @@ export class Exchange {
   #head(response: Response, body: number): void {
     this.#responded = true;
     this.#writer.begin(FRAME.response, this.id);
-    writeResponseHead(this.#writer, response.status, response.statusText, response.headers, body);
+    const kind = body | (this.isSessionNamed ? SESSION_NAMED : 0);
+    writeResponseHead(this.#writer, response.status, response.statusText, response.headers, kind);
   }
 
   #upgrade(response: Response, socket: object): void {

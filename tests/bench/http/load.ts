@@ -32,6 +32,8 @@ export interface LoadResult {
   readonly errors: number;
 }
 
+/** Begins a session that has a token before anything was done in it. */
+const NEW_SESSION = "sojourn-session-reset: 1\r\n";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("latin1");
 
@@ -87,7 +89,8 @@ export async function run(input: LoadInput): Promise<LoadResult> {
       const start = performance.now();
       const { status, head } = await connection.ask(
         `GET ${input.path.replace("{session}", String(session))} HTTP/1.1\r\nhost: localhost\r\n` +
-          (token === undefined ? "" : `sojourn-session: ${token}\r\n`) + "\r\n",
+          (input.sessions === 0 ? "" : token === undefined ? NEW_SESSION : `sojourn-session: ${token}\r\n`) +
+          "\r\n",
       );
       const now = performance.now();
       total++;
